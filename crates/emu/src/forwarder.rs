@@ -335,4 +335,8 @@ impl PacketStore for ObservedPackets {
         let packet = BufferedPacket { super_segment, segment: 0, direction, entered: now, number: None, header };
         Some((self.packets.add(packet), frame.bytes()))
     }
+
+    fn open_flow(&mut self, now: Instant, flow: FlowId, port: u16) -> Option<FlowId> {
+        self.taps.observer.as_mut()?.begin_on_path(now, flow, port)
+    }
 }

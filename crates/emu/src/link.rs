@@ -100,6 +100,8 @@ struct Emulation {
     /// Packets that the kernel dropped because this process did not read them in time: they never
     /// entered the path.
     overruns: u64,
+    /// Counters of middleboxes beside those of packets, by hop and name.
+    middleboxes: BTreeMap<String, BTreeMap<&'static str, u64>>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -202,8 +204,15 @@ impl Emulation {
             lateness: forwarder.lateness.row(options.budget, overruns),
             refused: forwarder.dropped.by_cause(),
             overruns,
+            middleboxes: middleboxes(forwarder.path()),
         }
     }
+}
+
+/// Counters of middleboxes that have any.
+fn middleboxes(path: &HopPath<'_>) -> BTreeMap<String, BTreeMap<&'static str, u64>> {
+    let counters = path.hops().map(|(name, hop)| (name.to_owned(), hop.statistics().into_iter().collect()));
+    counters.filter(|(_, counters): &(_, BTreeMap<_, _>)| !counters.is_empty()).collect()
 }
 
 impl Host {

@@ -13,7 +13,7 @@ mod echo;
 mod flow;
 mod headers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use airpath_core::{AppEvent, Direction, Ecn, FlowId, Instant, SegmentInfo};
 use airpath_observe::Connection;
@@ -33,6 +33,8 @@ pub struct Observer {
     flows: Vec<Flow>,
     /// The current flow with these addresses and ports; a reused port begins another flow.
     current: BTreeMap<Key, FlowId>,
+    /// Flows that a middlebox has begun.
+    begun_on_path: BTreeSet<FlowId>,
     /// Packets that passed each end, as captures there count them: by the direction of the packets
     /// that enter there, in the order of [`Direction::BOTH`].
     passed: [u64; 2],
@@ -104,6 +106,19 @@ impl Observer {
         self.flows.get(flow.0 as usize)?.key()?.route(direction)
     }
 
+    /// Begins a TCP flow of a middlebox with the ends of `flow`, but with `port` at the mobile;
+    /// `None` if the mobile has used that port with this server, or there are too many flows.
+    pub fn begin_on_path(&mut self, now: Instant, flow: FlowId, port: u16) -> Option<FlowId> {
+        let key = self.flows.get(flow.0 as usize)?.key()?.with_mobile_port(port)?;
+        let known = self.current.get(&key);
+        if known.is_some_and(|known| !self.begun_on_path.contains(known)) || self.flows.len() >= MOST_FLOWS {
+            return None;
+        }
+        let flow = self.begin(now, Direction::Up, key, known.is_some());
+        self.begun_on_path.insert(flow);
+        Some(flow)
+    }
+
     /// The connection of a flow in a capture at the end where packets of `direction` enter; `None`
     /// if it is not TCP, or no packet of it passed there.
     pub fn connection(&self, flow: FlowId, direction: Direction) -> Option<&Connection> {
@@ -140,8 +155,12 @@ impl Observer {
         if self.flows.len() >= MOST_FLOWS {
             return self.beyond_most(now, direction);
         }
+        self.begin(now, direction, key, known.is_some())
+    }
+
+    fn begin(&mut self, now: Instant, direction: Direction, key: Key, reused: bool) -> FlowId {
         let flow = FlowId(self.flows.len() as u32);
-        self.flows.push(Flow::begin(now, direction, key, known.is_some()));
+        self.flows.push(Flow::begin(now, direction, key, reused));
         self.current.insert(key, flow);
         flow
     }

@@ -46,6 +46,14 @@ impl Hop {
         }
     }
 
+    /// Counters of a middlebox beside those of packets, by name.
+    pub fn statistics(&self) -> Vec<(&'static str, u64)> {
+        match self {
+            Self::Bearer(_) => Vec::new(),
+            Self::Middlebox(middlebox) => middlebox.statistics(),
+        }
+    }
+
     /// Whether it looks up TCP headers.
     pub fn inspects_segments(&self) -> bool {
         match self {

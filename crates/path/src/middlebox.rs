@@ -61,6 +61,11 @@ pub trait Middlebox {
         self.check(command)
     }
 
+    /// Counters of its own for the summary of a link, by name.
+    fn statistics(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
     /// Whether it calls [`MiddleboxContext::segment`]: real packets are parsed only if some hop
     /// does.
     fn inspects_segments(&self) -> bool {
@@ -183,6 +188,12 @@ impl<'a> MiddleboxContext<'a> {
         Some(self.count_created(now, direction, Packet { id: 0, size, flow, user, ecn, slot }))
     }
 
+    /// Begins a TCP flow from the mobile's address and `port` to the server of `flow`. `None` where
+    /// packets have no addresses, or the mobile has used the port with this server.
+    pub fn open_flow(&mut self, now: Instant, flow: FlowId, port: u16) -> Option<FlowId> {
+        self.store.open_flow(now, flow, port)
+    }
+
     /// Counts and reports a packet that was created, and gives it its identifier.
     fn count_created(&mut self, now: Instant, direction: Direction, packet: Packet) -> Packet {
         let id = CREATED | u64::from(self.context.at.0) << 40 | self.account.created;
@@ -270,6 +281,10 @@ impl MiddleboxHop {
 
     pub(crate) const fn counters(&self, direction: Direction) -> PacketCounters {
         self.account.counters[direction as usize]
+    }
+
+    pub(crate) fn statistics(&self) -> Vec<(&'static str, u64)> {
+        self.middlebox.statistics()
     }
 
     pub(crate) fn inspects_segments(&self) -> bool {

@@ -72,6 +72,14 @@ pub trait PacketStore: SegmentLookup {
         let _ = (now, direction, new);
         None
     }
+
+    /// Begins a TCP flow of a middlebox: between the addresses of `flow` and with the port of its
+    /// server, but with `port` at the mobile's address. `None` where this store has no addresses,
+    /// or the mobile has used the port with this server.
+    fn open_flow(&mut self, now: Instant, flow: FlowId, port: u16) -> Option<FlowId> {
+        let _ = (now, flow, port);
+        None
+    }
 }
 
 impl<'a> Payload<'a> {

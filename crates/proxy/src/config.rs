@@ -7,7 +7,7 @@ use airpath_tcp::{Nagle, Profile, ReceiveBuffer};
 use serde::{Deserialize, Serialize};
 
 /// The settings of a proxy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Bytes that may be unacknowledged towards a mobile, over all its connections.
@@ -36,6 +36,9 @@ pub struct Config {
     /// A connection without a segment for this time is aborted.
     #[serde(default = "idle_timeout")]
     pub idle_timeout: Span,
+    /// The application level; none without the table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<crate::http::Config>,
 }
 
 /// Where the budget of a mobile comes from. Written as a size, `adaptive` or `none`.
@@ -139,6 +142,7 @@ impl Config {
             profile: profile(),
             open_timeout: open_timeout(),
             idle_timeout: idle_timeout(),
+            http: None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! A transport-level proxy at the border of fixed network and radio, without I/O.
+//! A proxy at the border of fixed network and radio, without I/O.
 //!
 //! The proxy ends the TCP connections of the mobiles and opens one of its own to each server (split
 //! connections, RFC 3135 §3.1.2). Towards a mobile it keeps a *budget*: all connections of the
@@ -19,8 +19,27 @@
 //! | `mobile` | the budget of a mobile, and the pace of a first burst |
 //! | `adaptive` | a budget that follows the link |
 //! | `budget` | the budget as a congestion window |
+//! | `relayed` | a connection at one of the two levels |
+//! | `http` | the application level |
+//! | `ports` | ports of the connections that the proxy opens by itself |
 //! | `scheduler` | which connection of a mobile sends next |
 //! | `config` | the keys of the scenario table `[proxy]` |
+//!
+//! # The application level
+//!
+//! With [`Config::http`], connections of mobiles to the ports of HTTP are read as HTTP/1.x (AL-E of
+//! the same study, transparent: the mobile addresses the server). Pipelined requests are fetched
+//! at the same time, each over a server connection of its own, and responses may be compressed. A
+//! message that is malformed or could be read in two ways is not interpreted: from there on, its
+//! connection passes byte for byte. So does TLS. [`Statistics`] counts these bytes by reason.
+//!
+//! The first server connection of a client has the client's own port. Others have the mobile's
+//! address and a port from 61000 on, and the packet store begins their flows
+//! ([`airpath_path::PacketStore::open_flow`]). A store without addresses refuses, and then all
+//! requests use the first connection. Where payload is only counted, as in the simulator, the
+//! connection is relayed at transport level.
+//!
+//! # What is not relayed
 //!
 //! What is not TCP passes unchanged, and so do segments of connections whose SYN the proxy has not
 //! received. They are the packets offered that are not absorbed in the counters of the hop.
@@ -28,11 +47,15 @@
 mod adaptive;
 mod budget;
 mod config;
+mod http;
 mod mobile;
+mod ports;
 mod proxy;
 mod relay;
+mod relayed;
 mod scheduler;
 mod stream_buffer;
 
 pub use config::{Accept, BudgetSource, Config, Discipline};
+pub use http::{Bypass, Config as HttpConfig, End, Session, Statistics};
 pub use proxy::Proxy;

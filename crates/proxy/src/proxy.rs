@@ -11,10 +11,13 @@ use airpath_wire::tcp::Flags;
 
 use crate::budget::BudgetWindow;
 use crate::config::{Accept, BudgetSource, Config};
+use crate::http::{Bypass, HttpRelay, NewServer, Statistics};
 use crate::mobile::{Admission, Mobile};
+use crate::ports::Ports;
 use crate::relay::{Departures, Relay};
+use crate::relayed::Relayed;
 
-/// A transport-level proxy at the border of fixed network and radio.
+/// A proxy at the border of fixed network and radio.
 #[derive(Debug)]
 pub struct Proxy {
     config: Config,
@@ -28,12 +31,15 @@ pub struct Proxy {
     mobiles: BTreeMap<UserId, Mobile>,
     timers: BTreeSet<(Instant, Timer)>,
     left: Departures,
+    ports: Ports,
+    /// The counters of connections that have ended.
+    statistics: Statistics,
 }
 
 /// A connection, and its state in the tables of the proxy.
 #[derive(Debug)]
 struct Entry {
-    relay: Relay,
+    relay: Relayed,
     /// Its time in `timers`.
     wakeup: Option<Instant>,
     /// Its part of [`Mobile::unacknowledged`].
@@ -68,12 +74,23 @@ impl Proxy {
             mobiles: BTreeMap::new(),
             timers: BTreeSet::new(),
             left: Departures::new(),
+            ports: Ports::default(),
+            statistics: Statistics::default(),
         }
     }
 
     /// Number of connections that are relayed.
     pub fn connections(&self) -> usize {
-        self.numbers.len()
+        self.relays.len() - self.free.len()
+    }
+
+    /// What the application level has done, and which bytes it could not help.
+    pub fn http_statistics(&self) -> Statistics {
+        let mut sum = self.statistics;
+        for entry in self.relays.iter().flatten() {
+            entry.relay.statistics().into_iter().for_each(|part| sum.add(part));
+        }
+        sum
     }
 
     /// Carries out everything that is due up to `now`, at its own time.
@@ -108,8 +125,8 @@ impl Proxy {
     /// Begins to relay the connection that a SYN from `client` opens.
     fn open(&mut self, now: Instant, client: Side, packet: &Packet, syn: &Segment) -> u32 {
         let Packet { flow, user, .. } = *packet;
-        let config = self.config;
-        let mobile = self.mobiles.entry(user).or_insert_with(|| Mobile::new(&config));
+        let config = &self.config;
+        let mobile = self.mobiles.entry(user).or_insert_with(|| Mobile::new(config));
         let (client_port, server_port) = (syn.header.source_port, syn.header.destination_port);
         let towards_client = Identity {
             flow,
@@ -139,7 +156,12 @@ impl Proxy {
             towards_mobile.set_congestion_control(Box::new(BudgetWindow(mobile.budget.clone())));
         }
         let defers = config.accept == Accept::Deferred;
-        let mut relay = Relay::new((flow, user), client, *syn, (listening, connecting), defers, now);
+        let relay = Relay::new((flow, user), client, *syn, (listening, connecting), defers, now);
+        let http = config.http.as_ref().filter(|http| client == Side::Mobile && http.ports.contains(&server_port));
+        let mut relay = match http {
+            Some(http) => Relayed::Application(Box::new(HttpRelay::new(relay, server_port, config, http))),
+            None => Relayed::Transport(relay),
+        };
         if let Some(budget) = config.upload_budget {
             relay.bound_upload(mobile.upload_window(budget.get()));
         }
@@ -161,12 +183,38 @@ impl Proxy {
     /// Continues a connection after a segment or a timer: passes on, sends, and updates the tables.
     fn proceed(&mut self, now: Instant, number: u32, cx: &mut MiddleboxContext<'_>) {
         let Some(entry) = &mut self.relays[number as usize] else { return };
-        let user = entry.relay.user;
+        let user = entry.relay.user();
         entry.relay.exchange(now, cx);
+        self.open_servers(now, number, cx);
         self.share_upload_budget(number);
         self.transmit(now, number, cx);
         self.update(now, number);
         self.serve(now, user, cx);
+    }
+
+    /// Opens the server connections that the application level wants, and frees the ports of those
+    /// that have ended.
+    fn open_servers(&mut self, now: Instant, number: u32, cx: &mut MiddleboxContext<'_>) {
+        let Some(relay) = self.relays[number as usize].as_mut().and_then(|entry| entry.relay.application()) else {
+            return;
+        };
+        let (flow, user) = relay.identity();
+        for (flow, port) in relay.take_closed() {
+            self.numbers.remove(&flow);
+            self.ports.free(user, port);
+        }
+        let mut any = false;
+        while let Some(wanted) = relay.wanted_server() {
+            let new = self.ports.open(user, |port| cx.open_flow(now, flow, port)).map(|(flow, port)| {
+                self.numbers.insert(flow, number);
+                NewServer { flow, port, initial_sequence: self.initial_sequences.bits() as u32 }
+            });
+            relay.open_server(now, wanted, new, &self.server_end);
+            any = true;
+        }
+        if any {
+            relay.exchange(now, cx);
+        }
     }
 
     /// Counts a connection that has become an upload or has ceased to be one, and divides the
@@ -179,11 +227,11 @@ impl Proxy {
             return;
         }
         entry.is_upload = is_upload;
-        let user = entry.relay.user;
+        let user = entry.relay.user();
         let Some(mobile) = self.mobiles.get_mut(&user) else { return };
         mobile.uploads = if is_upload { mobile.uploads + 1 } else { mobile.uploads - 1 };
         let window = mobile.upload_window(budget.get());
-        for entry in self.relays.iter_mut().flatten().filter(|entry| entry.relay.user == user) {
+        for entry in self.relays.iter_mut().flatten().filter(|entry| entry.relay.user() == user) {
             entry.relay.bound_upload(window);
         }
     }
@@ -214,7 +262,13 @@ impl Proxy {
                 Admission::Later => return,
             }
             mobile.on_sent(now, length);
-            entry.relay.grant(length);
+            entry.relay.grant(now, length, cx);
+            if matches!(entry.relay, Relayed::Transport(_)) {
+                self.statistics.bypass(Bypass::OtherPort, length.into());
+            }
+            self.open_servers(now, number, cx);
+            let Some(entry) = &mut self.relays[number as usize] else { return };
+            let Some(mobile) = self.mobiles.get_mut(&user) else { return };
             entry.relay.transmit(now, &mut self.left, cx);
             mobile.scheduler.sent(number, length, entry.relay.next_segment().is_some());
             self.update(now, number);
@@ -225,7 +279,7 @@ impl Proxy {
     fn update(&mut self, now: Instant, number: u32) {
         let Some(entry) = &mut self.relays[number as usize] else { return };
         let relay = &entry.relay;
-        let Some(mobile) = self.mobiles.get_mut(&relay.user) else { return };
+        let Some(mobile) = self.mobiles.get_mut(&relay.user()) else { return };
         let unacknowledged = if relay.mobile().outcome().is_none() { relay.mobile().unacknowledged() } else { 0 };
         mobile.unacknowledged = mobile.unacknowledged + unacknowledged - entry.unacknowledged;
         entry.unacknowledged = unacknowledged;
@@ -234,7 +288,7 @@ impl Proxy {
             mobile.on_delivered(now, delivered - std::mem::replace(&mut entry.delivered, delivered));
         }
         if relay.next_segment().is_some() {
-            mobile.scheduler.add(number, relay.backlog(Direction::Down));
+            mobile.scheduler.add(number, relay.backlog());
         }
         let wakeup = relay.next_wakeup(&self.config);
         if wakeup != entry.wakeup {
@@ -248,7 +302,15 @@ impl Proxy {
         if relay.is_over() {
             mobile.uploads -= u64::from(entry.is_upload);
             mobile.scheduler.remove(number);
-            self.numbers.remove(&relay.flow);
+            let (flow, user) = relay.identity();
+            self.numbers.remove(&flow);
+            if let Some(application) = entry.relay.application() {
+                self.statistics.add(application.statistics());
+                for (flow, port) in application.opened_flows() {
+                    self.numbers.remove(&flow);
+                    self.ports.free(user, port);
+                }
+            }
             self.relays[number as usize] = None;
             self.free.push(number);
         }
@@ -268,7 +330,12 @@ impl Middlebox for Proxy {
             return;
         };
         if let Some(entry) = &mut self.relays[number as usize] {
-            entry.relay.receive(now, side, &segment, packet.slot, cx);
+            entry.relay.receive(now, (packet.flow, side), &segment, packet.slot, cx);
+            if entry.relay.application().is_some_and(|relay| relay.is_counted()) {
+                self.relays[number as usize] = self.relays[number as usize]
+                    .take()
+                    .map(|entry| Entry { relay: entry.relay.into_transport(), ..entry });
+            }
         }
         cx.absorb(now, direction, packet);
         self.proceed(now, number, cx);
@@ -282,5 +349,9 @@ impl Middlebox for Proxy {
     fn next_wakeup(&self) -> Option<Instant> {
         let left = self.left.front().map(|(_, departure)| departure.due);
         left.or_else(|| self.timers.first().map(|(time, _)| *time))
+    }
+
+    fn statistics(&self) -> Vec<(&'static str, u64)> {
+        if self.config.http.is_some() { self.http_statistics().by_name().collect() } else { Vec::new() }
     }
 }

@@ -12,7 +12,7 @@ use crate::stream_buffer::StreamBuffer;
 
 /// A connection on which a mobile has sent more bytes is an upload: an initial window of ten
 /// segments (RFC 6928). Less is a request.
-const MOST_REQUEST: u64 = 14_600;
+pub const MOST_REQUEST: u64 = 14_600;
 
 /// Packets that leave the proxy, in the order of time.
 pub type Departures = std::collections::VecDeque<(Direction, Departure)>;
@@ -25,21 +25,24 @@ pub struct Relay {
     /// Its mobile.
     pub user: UserId,
     /// The ends towards the server and towards the mobile, in the order of [`Side`].
-    ends: [Connection; 2],
+    pub ends: [Connection; 2],
     /// In the order of [`Direction`].
-    streams: [Stream; 2],
+    pub streams: [Stream; 2],
     /// The side that opened the connection.
-    client: Side,
-    /// The SYN of the client, until the server has accepted.
-    held_syn: Option<Segment>,
-    opened: Instant,
+    pub client: Side,
+    pub held_syn: HeldSyn,
+    pub opened: Instant,
     /// When the last segment arrived.
-    active: Instant,
+    pub active: Instant,
 }
+
+/// The SYN of a client that waits for the answer of the server.
+#[derive(Clone, Copy, Debug)]
+pub struct HeldSyn(Option<Segment>);
 
 /// One direction of a relayed connection.
 #[derive(Debug, Default)]
-struct Stream {
+pub struct Stream {
     buffer: StreamBuffer,
     /// Bytes written into the end towards the receiver.
     forwarded: u64,
@@ -62,19 +65,13 @@ impl Relay {
             Side::Mobile => [connecting, listening],
             Side::Server => [listening, connecting],
         };
-        let held_syn = defers.then_some(syn);
+        let held_syn = HeldSyn(defers.then_some(syn));
         Self { flow, user, ends, streams: Default::default(), client, held_syn, opened: now, active: now }
     }
 
     /// The end towards the mobile.
     pub const fn mobile(&self) -> &Connection {
         &self.ends[Side::Mobile as usize]
-    }
-
-    /// Whether the mobile uploads: it has sent more than a request, and has not ended its stream.
-    pub fn is_upload(&self) -> bool {
-        let mobile = self.mobile();
-        mobile.received() > MOST_REQUEST && !mobile.peer_closed() && mobile.outcome().is_none()
     }
 
     /// Bounds the window that the mobile is offered.
@@ -85,25 +82,17 @@ impl Relay {
     /// A segment from `side` arrives, with its payload at `slot`.
     pub fn receive(&mut self, now: Instant, side: Side, segment: &Segment, slot: Slot, cx: &mut MiddleboxContext<'_>) {
         self.active = now;
-        if side == self.client && self.held_syn.is_some() {
-            return self.receive_held(now, segment, cx);
+        if side == self.client && self.held_syn.is_held() {
+            if self.held_syn.receive(segment) {
+                self.abort(now, cx);
+            }
+            return;
         }
         let end = &mut self.ends[side as usize];
         end.handle_segment(now, segment, cx.context());
         if let Some(part) = end.accepted_payload() {
             let payload = cx.tcp_payload(slot).part(part.skip as usize, part.length as usize);
             self.streams[side.sends() as usize].buffer.write(part.offset, payload);
-        }
-    }
-
-    /// A segment from the client arrives while its SYN is held.
-    fn receive_held(&mut self, now: Instant, segment: &Segment, cx: &mut MiddleboxContext<'_>) {
-        let flags = segment.header.flags;
-        if flags.contains(Flags::RST) {
-            self.held_syn = None;
-            self.abort(now, cx);
-        } else if flags.contains(Flags::SYN) {
-            self.held_syn = Some(*segment);
         }
     }
 
@@ -123,15 +112,8 @@ impl Relay {
         timers.chain(self.deadline(config)).min()
     }
 
-    /// When the connection is aborted if nothing arrives.
     fn deadline(&self, config: &Config) -> Option<Instant> {
-        if self.ends.iter().all(|end| matches!(end.state(), State::Closed | State::TimeWait)) {
-            return None;
-        }
-        // An end that has closed was open, and the other may still deliver what is stored.
-        let was_opened = |end: &Connection| end.state().is_synchronised() || end.outcome().is_some();
-        let is_open = self.ends.iter().all(was_opened);
-        Some(if is_open { self.active + config.idle_timeout } else { self.opened + config.open_timeout })
+        deadline(self.ends.iter(), (self.opened, self.active), config)
     }
 
     /// Whether both ends have ended.
@@ -142,11 +124,13 @@ impl Relay {
     /// Passes on what has arrived or ended at one end to the other, except data towards the mobile,
     /// which waits for [`Self::grant`].
     pub fn exchange(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
-        self.release_held_syn(now, cx);
+        let [first, second] = &mut self.ends;
+        let (client, server) = if self.client == Side::Server { (first, second) } else { (second, first) };
+        self.held_syn.release(now, client, server, cx);
         for direction in Direction::BOTH {
             self.free_acknowledged(direction);
         }
-        self.forward(Direction::Up, self.backlog(Direction::Up));
+        self.forward(Direction::Up, self.unforwarded(Direction::Up));
         for side in [Side::Server, Side::Mobile] {
             let other = side.opposite();
             if self.ends[side as usize].outcome().is_some_and(|outcome| !outcome.is_orderly()) {
@@ -155,26 +139,6 @@ impl Relay {
         }
         for direction in Direction::BOTH {
             self.close_if_complete(direction);
-        }
-    }
-
-    /// When the server has accepted or refused, the client receives the same answer. If the server
-    /// does not answer, neither does the proxy.
-    fn release_held_syn(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
-        let Some(syn) = self.held_syn else { return };
-        let server = &self.ends[self.client.opposite() as usize];
-        let (accepted, outcome) = (server.state().is_synchronised(), server.outcome());
-        if !accepted && outcome.is_none() {
-            return;
-        }
-        self.held_syn = None;
-        let end = &mut self.ends[self.client as usize];
-        if outcome.is_some() {
-            end.abort(now, cx.context());
-        }
-        if accepted || outcome == Some(Outcome::Refused) {
-            // An aborted end answers with a reset (RFC 9293 §3.10.7.1).
-            end.handle_segment(now, &syn, cx.context());
         }
     }
 
@@ -190,8 +154,12 @@ impl Relay {
         }
     }
 
-    /// Bytes that have arrived in order and were not forwarded.
-    pub fn backlog(&self, direction: Direction) -> u64 {
+    /// Bytes for the mobile that have arrived in order and were not forwarded.
+    pub fn backlog(&self) -> u64 {
+        self.unforwarded(Direction::Down)
+    }
+
+    fn unforwarded(&self, direction: Direction) -> u64 {
         self.ends[Side::at_start_of(direction) as usize].received() - self.streams[direction as usize].forwarded
     }
 
@@ -205,20 +173,13 @@ impl Relay {
 
     /// The end of a stream is passed on when all of it was forwarded.
     fn close_if_complete(&mut self, direction: Direction) {
-        if self.ends[Side::at_start_of(direction) as usize].peer_closed() && self.backlog(direction) == 0 {
+        if self.ends[Side::at_start_of(direction) as usize].peer_closed() && self.unforwarded(direction) == 0 {
             self.ends[Side::at_end_of(direction) as usize].close();
         }
     }
 
-    /// Payload bytes of the next segment towards the mobile; `None` if there are no data, or the
-    /// mobile cannot take them now. With nothing outstanding a segment may exceed the mobile's
-    /// window: the end then probes the window.
     pub fn next_segment(&self) -> Option<u32> {
-        let mobile = self.mobile();
-        let length = self.backlog(Direction::Down).min(u64::from(mobile.segment_size())) as u32;
-        let fits = mobile.usable_window() >= u64::from(length) || mobile.unacknowledged() == 0;
-        let is_open = mobile.state().is_synchronised() && mobile.outcome().is_none();
-        (length > 0 && is_open && mobile.unsent() == 0 && fits).then_some(length)
+        next_segment(self.mobile(), self.backlog())
     }
 
     /// Forwards `bytes` to the mobile.
@@ -251,4 +212,74 @@ impl Relay {
             end.abort(now, cx.context());
         }
     }
+}
+
+impl HeldSyn {
+    pub const fn is_held(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// A segment from the client arrives while its SYN is held. Returns whether the client has
+    /// given up.
+    pub fn receive(&mut self, segment: &Segment) -> bool {
+        let flags = segment.header.flags;
+        if flags.contains(Flags::RST) {
+            self.0 = None;
+            return true;
+        }
+        if flags.contains(Flags::SYN) {
+            self.0 = Some(*segment);
+        }
+        false
+    }
+
+    /// When the server has accepted or refused, the client receives the same answer. If the server
+    /// does not answer, neither does the proxy.
+    pub fn release(
+        &mut self,
+        now: Instant,
+        client: &mut Connection,
+        server: &Connection,
+        cx: &mut MiddleboxContext<'_>,
+    ) {
+        let Some(syn) = self.0 else { return };
+        let (accepted, outcome) = (server.state().is_synchronised(), server.outcome());
+        if !accepted && outcome.is_none() {
+            return;
+        }
+        self.0 = None;
+        if outcome.is_some() {
+            client.abort(now, cx.context());
+        }
+        if accepted || outcome == Some(Outcome::Refused) {
+            // An aborted end answers with a reset (RFC 9293 §3.10.7.1).
+            client.handle_segment(now, &syn, cx.context());
+        }
+    }
+}
+
+/// When a connection with these ends, which was opened and had its last segment at these times, is
+/// aborted if nothing arrives.
+pub fn deadline<'a>(
+    ends: impl Iterator<Item = &'a Connection> + Clone,
+    (opened, active): (Instant, Instant),
+    config: &Config,
+) -> Option<Instant> {
+    if ends.clone().all(|end| matches!(end.state(), State::Closed | State::TimeWait)) {
+        return None;
+    }
+    // An end that has closed was open, and the other may still deliver what is stored.
+    let was_opened = |end: &Connection| end.state().is_synchronised() || end.outcome().is_some();
+    let is_open = ends.clone().all(was_opened);
+    Some(if is_open { active + config.idle_timeout } else { opened + config.open_timeout })
+}
+
+/// Payload bytes of the next segment towards the mobile, for which `backlog` bytes wait; `None` if
+/// there are no data, or the mobile cannot take them now. With nothing outstanding a segment may
+/// exceed the mobile's window: the end then probes the window.
+pub fn next_segment(mobile: &Connection, backlog: u64) -> Option<u32> {
+    let length = backlog.min(u64::from(mobile.segment_size())) as u32;
+    let fits = mobile.usable_window() >= u64::from(length) || mobile.unacknowledged() == 0;
+    let is_open = mobile.state().is_synchronised() && mobile.outcome().is_none();
+    (length > 0 && is_open && mobile.unsent() == 0 && fits).then_some(length)
 }

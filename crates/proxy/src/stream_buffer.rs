@@ -46,6 +46,11 @@ impl StreamBuffer {
         Payload::Bytes([first, second]).part((offset - self.start) as usize, length as usize)
     }
 
+    /// The first `length` stored bytes, in one piece. All of them have arrived.
+    pub fn contiguous(&mut self, length: usize) -> &[u8] {
+        &self.bytes.make_contiguous()[..length]
+    }
+
     /// Everything below `offset` has been acknowledged.
     pub fn discard_below(&mut self, offset: u64) {
         let count = (offset - self.start) as usize;

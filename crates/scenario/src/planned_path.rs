@@ -41,7 +41,7 @@ impl Scenario {
         }
         let mut hops = vec![("fixed".to_owned(), Hop::Bearer(self.build_fixed(seed)))];
         let mut plan = Plan::default();
-        if let Some(config) = self.proxy {
+        if let Some(config) = self.proxy.clone() {
             plan.middleboxes.push(hops.len());
             let proxy = Proxy::new(config, seed.stream("proxy/initial-sequences"));
             hops.push(("proxy".to_owned(), Hop::middlebox(Box::new(proxy))));

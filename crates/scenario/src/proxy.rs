@@ -49,5 +49,11 @@ pub(crate) fn read(mut node: Node) -> Result<ProxyTable, ScenarioError> {
     if config.idle_timeout.is_zero() {
         return wrong("idle_timeout", "every connection would be aborted", "the default is \"7440 s\"");
     }
+    if let Some(http) = &config.http
+        && (http.ports.is_empty() || http.ports.contains(&0))
+    {
+        let help = "list the ports of the servers, such as [80]; without HTTP, remove the table `proxy.http`";
+        return wrong("http.ports", "these are not ports of servers", help);
+    }
     Ok(ProxyTable { config, budget_of_bearer })
 }

@@ -19,6 +19,10 @@ profile = "linux-2.4"
 open_timeout = "10 s"
 idle_timeout = "1 s"
 
+[proxy.http]
+ports = [80, 8080]
+pipelining = 8
+
 [middlebox]
 kind = "ack-filter"
 hold = "50 ms"
@@ -45,7 +49,7 @@ fn every_key_has_a_default() {
     let proxy = |table| read(&text(table)).expect("a valid scenario").proxy.expect("there is one");
     let fixed = ProxyConfig::new(Bytes::new(10_000));
     assert_eq!(proxy("[proxy]\nbudget = \"10 kB\""), fixed);
-    assert_eq!(proxy("[proxy]"), ProxyConfig { budget: BudgetSource::Adaptive, ..fixed });
+    assert_eq!(proxy("[proxy]"), ProxyConfig { budget: BudgetSource::Adaptive, ..fixed.clone() });
     assert_eq!(proxy("[proxy]\nbudget = \"adaptive\""), proxy("[proxy]"));
     let none = proxy("[proxy]\nbudget = \"none\"");
     assert_eq!(none, ProxyConfig { budget: BudgetSource::None, ..fixed });
@@ -67,6 +71,10 @@ fn errors_name_the_line_and_the_key() {
         ("linux-2.4", "ns2-newreno", "s.toml:9: proxy.profile:", "without a handshake"),
         ("\"10 s\"", "\"0 s\"", "s.toml:10: proxy.open_timeout:", "zero time"),
         ("\"1 s\"", "\"0 s\"", "s.toml:11: proxy.idle_timeout:", "aborted"),
+        ("[80, 8080]", "[]", "s.toml:14: proxy.http.ports:", "such as [80]"),
+        ("8080", "80800", "s.toml:14: proxy.http.ports", "expected u16"),
+        ("= 8\n", "= 0\n", "s.toml:15: proxy.http.pipelining:", "nonzero"),
+        ("pipelining", "pipeline", "s.toml:15: proxy.http.pipeline:", "did you mean `pipelining`?"),
         ("scheduler", "sheduler", "s.toml:7: proxy.sheduler:", "did you mean `scheduler`?"),
     ];
     assert_errors(GOOD, &cases);

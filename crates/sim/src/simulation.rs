@@ -7,7 +7,7 @@ use airpath_capture::headers::HeaderRecorder;
 use airpath_core::{FlowId, Instant, Seed, Sink, Span};
 use airpath_path::{Change, Hop, Path, Side, Topology};
 use airpath_result::summary::Ended;
-use airpath_scenario::{PlannedPath, Scenario, ScenarioError, Users, Work};
+use airpath_scenario::{Origin, PlannedPath, Scenario, ScenarioError, Users, Work};
 
 use crate::capture::Captures;
 use crate::flow::{DatagramsFlow, Flow, Identity, PingFlow, TransactionsFlow, TransferFlow};
@@ -53,6 +53,11 @@ impl Setup {
     /// # Errors
     /// If the path cannot be built.
     pub fn network(scenario: &Scenario, seed: Seed) -> Result<Self, ScenarioError> {
+        if scenario.proxy.as_ref().is_some_and(|proxy| proxy.http.is_some()) {
+            let message = "simulated payload is counted, so there is no HTTP to read";
+            let help = "use `airpath link`, which has the payload of programs, or remove the table";
+            return Err(ScenarioError::new(message, Origin::default(), "proxy.http").help(help));
+        }
         let PlannedPath { topology, changes } = scenario.build_path(seed, Users::All)?;
         let planned = scenario.flows().into_iter().enumerate();
         let flows = planned.map(|(index, planned)| {

@@ -68,7 +68,8 @@ fn run(scenario: &Scenario) -> (Memory, Instant) {
     let mut log = Memory::default();
     let setup = Setup::new(scenario, Seed::new(scenario.seed)).expect("it can be built");
     let mut simulation = setup.start(Some(&mut log as &mut dyn Sink), None);
-    let headers = scenario.proxy.map(|_| HeaderRecorder::create(&headers_of(scenario), 0).expect("there is space"));
+    let headers =
+        scenario.proxy.as_ref().map(|_| HeaderRecorder::create(&headers_of(scenario), 0).expect("there is space"));
     simulation.record_headers(headers);
     simulation.run(&AtomicBool::new(false));
     simulation.finish_captures().expect("there is space");

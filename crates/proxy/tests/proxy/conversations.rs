@@ -9,20 +9,20 @@ use airpath_proxy::{Accept, Config, Discipline, Proxy};
 use airpath_tcp::Outcome;
 use proptest::prelude::*;
 
-fn at(millis: u64) -> Instant {
+pub fn at(millis: u64) -> Instant {
     Instant::ZERO + Span::from_millis(millis)
 }
 
-fn proxy(config: Config) -> Proxy {
+pub fn proxy(config: Config) -> Proxy {
     Proxy::new(config, Seed::new(1).stream("proxy"))
 }
 
-fn lines(delay: u64) -> [Line; 2] {
+pub fn lines(delay: u64) -> [Line; 2] {
     [Line::new(Span::from_millis(delay)), Line::new(Span::from_millis(delay))]
 }
 
 /// A line that loses and reorders.
-fn unreliable(loss: f64, jitter: u64, seed: u64, name: &str) -> Line {
+pub fn unreliable(loss: f64, jitter: u64, seed: u64, name: &str) -> Line {
     let mut line = Line::new(Span::from_millis(40));
     line.rate = Some(airpath_core::Bitrate::from_bps(2_000_000));
     line.queue = 64_000;
@@ -88,7 +88,7 @@ proptest! {
         let line = |name| unreliable(loss, jitter, seed, name);
         let wired = [line("wired/down"), line("wired/up")];
         let radio = [line("radio/down"), line("radio/up")];
-        let mut network = Network::new(Some(Box::new(proxy(config))), talks.clone(), wired, radio, None);
+        let mut network = Network::new(Some(Box::new(proxy(config.clone()))), talks.clone(), wired, radio, None);
         let end = at(1_000_000);
         network.run(end);
         network.check_bytes();
@@ -110,7 +110,7 @@ proptest! {
         }
         // The contracts of a middlebox hold for what entered: polled at any time, and with payload
         // counted, the same packets leave at the same times.
-        let outcome = contracts(|| proxy(config), &network.arrivals, end);
+        let outcome = contracts(|| proxy(config.clone()), &network.arrivals, end);
         let left = outcome.departures.iter().map(|(direction, left)| (*direction, left.due, left.packet.size));
         prop_assert_eq!(left.collect::<Vec<_>>(), network.departures);
     }

@@ -148,7 +148,7 @@ fn an_adaptive_budget_is_as_fast_as_the_best_constant_one() {
             download(Config::new(Bytes::new(product * percent / 100 + 3000)), rate, later, delay, bytes)
         });
         let best = constant.into_iter().fold(f64::INFINITY, f64::min);
-        let time = download(adaptive, rate, later, delay, bytes);
+        let time = download(adaptive.clone(), rate, later, delay, bytes);
         println!("{rate} bit/s, then {later:?}, {delay} ms: adaptive {time:.2}, best constant {best:.2}");
         assert!(
             time <= 1.05 * best,

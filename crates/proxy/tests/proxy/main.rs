@@ -1,5 +1,6 @@
 //! The proxy between real connections, under a virtual clock.
 
 mod conversations;
+mod http;
 mod link;
 mod support;

@@ -130,9 +130,17 @@ impl Talk {
     }
 }
 
+/// What an end sends instead of its script: it is given all that has arrived in order, and returns
+/// what it sends now and whether it closes then.
+pub type Speaker = Box<dyn FnMut(&[u8]) -> (Vec<u8>, bool)>;
+
 /// One end of a conversation.
 pub struct End {
     pub connection: Connection,
+    /// With it, the script has no effect.
+    pub speaker: Option<Speaker>,
+    /// What the speaker has sent.
+    spoken: Vec<u8>,
     script: Script,
     written: bool,
     /// What has arrived, by offset.
@@ -149,6 +157,8 @@ fn pattern(flow: u32, side: Side, offset: u64) -> u8 {
 /// Segments with their payload.
 #[derive(Debug, Default)]
 struct ByteStore {
+    /// Flows of the conversations, and those that the middlebox has begun.
+    flows: u32,
     slots: Vec<Option<(Segment, Vec<u8>)>>,
     free: Vec<u32>,
 }
@@ -212,6 +222,10 @@ impl PacketStore for ByteStore {
         };
         Some((self.insert(*new.segment, payload), new.segment.wire_size(IP_HEADER)))
     }
+    fn open_flow(&mut self, _: Instant, _: FlowId, _: u16) -> Option<FlowId> {
+        self.flows += 1;
+        Some(FlowId(self.flows - 1))
+    }
 }
 
 /// What happens next.
@@ -239,6 +253,8 @@ pub struct Network<'a> {
     /// Between servers and path, and between path and mobiles; by direction.
     wired: [Line; 2],
     radio: [Line; 2],
+    /// The servers of flows that the middlebox begins.
+    pub servers: Option<Box<dyn Fn() -> Speaker>>,
     queue: BinaryHeap<Reverse<(Instant, u64, Happening)>>,
     transit: Vec<(Direction, Packet)>,
     order: u64,
@@ -269,7 +285,8 @@ impl<'a> Network<'a> {
         let mut network = Self {
             ends: talks.iter().enumerate().map(|(flow, talk)| ends(flow as u32, talk)).collect(),
             path: PolledPath::new(Path::new(topology, log.map(|log| log as &mut dyn Sink)), Vec::new()),
-            store: ByteStore::default(),
+            store: ByteStore { flows: talks.len() as u32, ..ByteStore::default() },
+            servers: None,
             now: Instant::ZERO,
             arrivals: Vec::new(),
             departures: Vec::new(),
@@ -338,6 +355,15 @@ impl<'a> Network<'a> {
                 let (direction, packet) = self.transit[index];
                 let (segment, payload) = self.store.take(packet.slot);
                 let (flow, side) = (packet.flow.0 as usize, Side::at_end_of(direction));
+                while flow >= self.ends.len()
+                    && let Some(speaker) = self.servers.as_ref().map(|servers| servers())
+                {
+                    let talk = Talk { client: Side::Mobile, ..Talk::download(now, 0) };
+                    let mut both = ends(self.ends.len() as u32, &talk);
+                    both[Side::Server as usize].speaker = Some(speaker);
+                    self.ends.push(both);
+                    self.talks.push(talk);
+                }
                 let mut dropped = Vec::new();
                 let mut cx = Context::new(None, &mut dropped, ComponentId(0));
                 let end = &mut self.ends[flow][side as usize];
@@ -398,7 +424,21 @@ impl<'a> Network<'a> {
         if connection.received() >= expected && end.complete.is_none() {
             end.complete = Some(now);
         }
-        let has_ended = connection.outcome().is_some();
+        if let Some(speaker) = &mut end.speaker
+            && connection.outcome().is_none()
+            && connection.state().is_synchronised()
+        {
+            connection.read(connection.readable());
+            let (bytes, closes) = speaker(&end.received[..connection.received() as usize]);
+            end.spoken.extend_from_slice(&bytes);
+            if !bytes.is_empty() {
+                connection.write(bytes.len() as u64);
+            }
+            if closes || connection.peer_closed() {
+                connection.close();
+            }
+        }
+        let has_ended = connection.outcome().is_some() || end.speaker.is_some();
         if !has_ended && aborts_at.is_some_and(|limit| connection.received() >= limit) {
             connection.abort(now, &mut cx);
         } else if !has_ended {
@@ -432,8 +472,11 @@ impl<'a> Network<'a> {
 
     fn send(&mut self, flow: u32, side: Side, segment: Segment) {
         let offset = segment.info.offset;
-        let payload = (0..u64::from(segment.length)).map(|at| pattern(flow, side, offset.cast_unsigned() + at));
-        let payload: Vec<u8> = payload.collect();
+        let end = &self.ends[flow as usize][side as usize];
+        let payload: Vec<u8> = (offset.cast_unsigned()..)
+            .take(segment.length as usize)
+            .map(|at| if end.speaker.is_some() { end.spoken[at as usize] } else { pattern(flow, side, at) })
+            .collect();
         let size = segment.wire_size(IP_HEADER);
         let direction = side.sends();
         let line = match direction {
@@ -493,7 +536,15 @@ fn ends(flow: u32, talk: &Talk) -> [End; 2] {
             } else {
                 Connection::listen(&config, identity)
             };
-            End { connection, script, written: false, received: Vec::new(), complete: None }
+            End {
+                connection,
+                speaker: None,
+                spoken: Vec::new(),
+                script,
+                written: false,
+                received: Vec::new(),
+                complete: None,
+            }
         },
     )
 }

@@ -1,0 +1,26 @@
+//! The application level (AL-E): HTTP/1.x in clear text.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | `relay` | a client connection: its TCP end, those towards its server, the session between them |
+//! | `session` | which server connection fetches each request, and in which order responses leave |
+//! | `message` | heads of requests and responses |
+//! | `body` | content, and where it ends |
+//! | `compression` | compression of responses |
+//! | `channel` | a TCP end with its payload |
+//! | `statistics` | which bytes could be helped |
+//! | `config` | the keys of the scenario table `[proxy.http]` |
+
+mod body;
+mod channel;
+mod compression;
+mod config;
+mod message;
+mod relay;
+mod session;
+mod statistics;
+
+pub use config::Config;
+pub use relay::{HttpRelay, NewServer};
+pub use session::{End, Session};
+pub use statistics::{Bypass, Statistics};

@@ -1,0 +1,100 @@
+//! A TCP end of the proxy with the payload of both its streams.
+
+use airpath_core::{FlowId, Instant, Slot, UserId};
+use airpath_link::Departure;
+use airpath_path::{MiddleboxContext, NewSegment, Payload, Side};
+use airpath_tcp::{Connection, Segment};
+
+use crate::relay::Departures;
+use crate::stream_buffer::StreamBuffer;
+
+/// A TCP end with its payload.
+#[derive(Debug)]
+pub struct Channel {
+    pub flow: FlowId,
+    /// The port that the proxy has chosen for it.
+    pub port: Option<u16>,
+    pub connection: Connection,
+    /// The side of its peer.
+    peer: Side,
+    /// What has arrived, from the first byte that was not consumed.
+    arrived: StreamBuffer,
+    consumed: u64,
+    /// What was written, from the first byte that is not acknowledged.
+    written: StreamBuffer,
+    end: u64,
+    is_closing: bool,
+}
+
+impl Channel {
+    /// A connection with `peer`.
+    pub fn new(flow: FlowId, port: Option<u16>, connection: Connection, peer: Side) -> Self {
+        let (arrived, written) = (StreamBuffer::default(), StreamBuffer::default());
+        Self { flow, port, connection, peer, arrived, consumed: 0, written, end: 0, is_closing: false }
+    }
+
+    /// A segment of the peer arrives. Returns whether its payload is bytes.
+    pub fn receive(&mut self, now: Instant, segment: &Segment, slot: Slot, cx: &mut MiddleboxContext<'_>) -> bool {
+        self.connection.handle_segment(now, segment, cx.context());
+        let Some(part) = self.connection.accepted_payload().filter(|part| part.length > 0) else { return true };
+        let payload = cx.tcp_payload(slot).part(part.skip as usize, part.length as usize);
+        self.arrived.write(part.offset, payload);
+        payload != Payload::Counted
+    }
+
+    /// The bytes that have arrived in order and were not consumed.
+    pub fn unread(&mut self) -> &[u8] {
+        let count = self.connection.received() - self.consumed;
+        self.arrived.contiguous(count as usize)
+    }
+
+    /// The first `count` unread bytes are not needed any more, which opens the window.
+    pub fn consume(&mut self, count: usize) {
+        self.consumed += count as u64;
+        self.arrived.discard_below(self.consumed);
+        self.connection.read(count as u64);
+    }
+
+    /// Appends bytes to the stream towards the peer. The caller has checked [`Self::is_writable`].
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.written.write(self.end, Payload::Bytes([bytes, &[]]));
+        self.end += bytes.len() as u64;
+        self.connection.write(bytes.len() as u64);
+    }
+
+    /// Whether the stream towards the peer has not ended.
+    pub fn is_writable(&self) -> bool {
+        !self.is_closing && self.connection.outcome().is_none()
+    }
+
+    /// Bytes that were written and are not acknowledged.
+    pub fn stored(&self) -> u64 {
+        self.end - self.connection.acknowledged()
+    }
+
+    /// Ends the stream towards the peer after what was written.
+    pub fn close(&mut self) {
+        self.is_closing = true;
+        self.connection.close();
+    }
+
+    /// Frees what the peer has acknowledged.
+    pub fn free_acknowledged(&mut self) {
+        self.written.discard_below(self.connection.acknowledged());
+    }
+
+    /// Sends the segments that are due.
+    pub fn transmit(&mut self, now: Instant, user: UserId, left: &mut Departures, cx: &mut MiddleboxContext<'_>) {
+        let direction = self.peer.opposite().sends();
+        while let Some(segment) = self.connection.poll_transmit(now, cx.context()) {
+            let payload = match segment.length {
+                0 => Payload::Counted,
+                length => self.written.range(segment.info.offset.cast_unsigned(), length),
+            };
+            let new = NewSegment { flow: self.flow, segment: &segment, payload };
+            if let Some(packet) = cx.create_segment(now, direction, user, new) {
+                left.push_back((direction, Departure { due: now, packet }));
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The settings of the application level: the keys of the scenario table `[proxy.http]`.
+
+use std::num::NonZeroU8;
+
+use serde::{Deserialize, Serialize};
+
+/// The settings of the application level.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Ports of servers to which mobiles speak HTTP/1.x in clear text.
+    #[serde(default = "ports")]
+    pub ports: Vec<u16>,
+    /// Requests of a client connection that are fetched at the same time, each over a server
+    /// connection of its own. With 1, all are sent over one in the order in which they come.
+    #[serde(default = "one")]
+    pub pipelining: NonZeroU8,
+    /// Whether responses are compressed for clients that accept it.
+    #[serde(default)]
+    pub compression: bool,
+}
+
+fn ports() -> Vec<u16> {
+    vec![80]
+}
+
+const fn one() -> NonZeroU8 {
+    NonZeroU8::MIN
+}
+
+impl Default for Config {
+    /// No capability is switched on.
+    fn default() -> Self {
+        Self { ports: ports(), pipelining: one(), compression: false }
+    }
+}

@@ -1,0 +1,300 @@
+//! A client connection of the application level: its TCP end, those towards its server, and the
+//! session between them.
+
+use std::sync::Arc;
+
+use airpath_core::{FlowId, Instant, Slot, Span, UserId};
+use airpath_path::{MiddleboxContext, Side};
+use airpath_tcp::{Connection, Identity, Segment};
+
+use crate::config::Config;
+use crate::http::channel::Channel;
+use crate::http::session::{End, Session};
+use crate::http::statistics::Statistics;
+use crate::relay::{Departures, HeldSyn, Relay, deadline, next_segment};
+
+/// A client waits for this time at most for a server connection that has never answered, while
+/// another is idle.
+const MOST_STALL: Span = Span::from_secs(5);
+
+/// A client connection of the application level. The client is a mobile.
+#[derive(Debug)]
+pub struct HttpRelay {
+    flow: FlowId,
+    user: UserId,
+    /// Port of the server.
+    port: u16,
+    mobile: Channel,
+    /// By their numbers in the session. Number 0 has the client's port.
+    servers: Vec<Option<Channel>>,
+    session: Session,
+    held_syn: HeldSyn,
+    opened: Instant,
+    /// When the last segment arrived.
+    active: Instant,
+    /// When the mobile's connection has ended.
+    ended: Option<Instant>,
+    /// Since when the session is stalled.
+    stalled: Option<Instant>,
+    /// Bytes that may wait for each server.
+    buffer: u64,
+    /// Flows of server connections that have ended, with their ports.
+    closed: Vec<(FlowId, u16)>,
+    /// Whether payload is only counted.
+    is_counted: bool,
+}
+
+/// A server connection that the proxy opens: its flow, and the port and first sequence number of
+/// the proxy.
+#[derive(Clone, Copy, Debug)]
+pub struct NewServer {
+    pub flow: FlowId,
+    pub port: u16,
+    pub initial_sequence: u32,
+}
+
+impl HttpRelay {
+    /// The application level for a connection that was opened for transport, before any payload.
+    pub fn new(relay: Relay, port: u16, config: &Config, http: &super::Config) -> Self {
+        let Relay { flow, user, ends: [server, mobile], held_syn, opened, active, .. } = relay;
+        let buffer = config.buffer.get();
+        Self {
+            flow,
+            user,
+            port,
+            mobile: Channel::new(flow, None, mobile, Side::Mobile),
+            servers: vec![Some(Channel::new(flow, None, server, Side::Server))],
+            session: Session::new(http, usize::try_from(buffer).unwrap_or(usize::MAX)),
+            held_syn,
+            opened,
+            active,
+            ended: None,
+            stalled: None,
+            buffer,
+            closed: Vec::new(),
+            is_counted: false,
+        }
+    }
+
+    pub const fn mobile(&self) -> &Connection {
+        &self.mobile.connection
+    }
+
+    pub const fn statistics(&self) -> &Statistics {
+        &self.session.statistics
+    }
+
+    pub const fn identity(&self) -> (FlowId, UserId) {
+        (self.flow, self.user)
+    }
+
+    pub fn bound_upload(&mut self, bytes: u64) {
+        self.mobile.connection.bound_receive_window(bytes);
+    }
+
+    /// The relay at transport level, where payload is only counted; nothing was read yet.
+    pub fn into_transport(self) -> Relay {
+        let Self { flow, user, mobile, mut servers, held_syn, opened, active, .. } = self;
+        let server = servers.swap_remove(0).expect("server connection 0 is never released");
+        let ends = [server.connection, mobile.connection];
+        Relay { flow, user, ends, streams: Default::default(), client: Side::Mobile, held_syn, opened, active }
+    }
+
+    /// Whether payload is only counted, so that nothing can be read.
+    pub const fn is_counted(&self) -> bool {
+        self.is_counted
+    }
+
+    /// A segment of `flow` from `side` arrives, with its payload at `slot`.
+    pub fn receive(
+        &mut self,
+        now: Instant,
+        (flow, side): (FlowId, Side),
+        segment: &Segment,
+        slot: Slot,
+        cx: &mut MiddleboxContext<'_>,
+    ) {
+        self.active = now;
+        let channel = match side {
+            Side::Mobile if flow != self.flow => return,
+            Side::Mobile if self.held_syn.is_held() => {
+                if self.held_syn.receive(segment) {
+                    self.abort(now, cx);
+                }
+                return;
+            }
+            Side::Mobile => Some(&mut self.mobile),
+            Side::Server => self.servers.iter_mut().flatten().find(|channel| channel.flow == flow),
+        };
+        if let Some(channel) = channel {
+            self.is_counted |= !channel.receive(now, segment, slot, cx);
+        }
+    }
+
+    pub fn handle_timeout(&mut self, now: Instant, config: &Config, cx: &mut MiddleboxContext<'_>) {
+        for channel in self.channels() {
+            channel.connection.handle_timeout(now, cx.context());
+        }
+        if self.stalled.is_some_and(|since| since + MOST_STALL <= now) {
+            self.session.use_one_server();
+        }
+        if self.deadline(config).is_some_and(|deadline| deadline <= now) {
+            self.abort(now, cx);
+        }
+    }
+
+    pub fn next_wakeup(&self, config: &Config) -> Option<Instant> {
+        let timers = self.connections().filter_map(Connection::next_wakeup);
+        let stall = self.stalled.map(|since| since + MOST_STALL);
+        timers.chain(self.deadline(config)).chain(stall).min()
+    }
+
+    /// Server connections have some time to end after the mobile's, and are aborted then.
+    fn deadline(&self, config: &Config) -> Option<Instant> {
+        if let Some(ended) = self.ended {
+            return (!self.is_over()).then(|| ended + config.open_timeout);
+        }
+        deadline(self.connections().take(2), (self.opened, self.active), config)
+    }
+
+    /// The mobile's end first, then that of server connection 0.
+    fn connections(&self) -> impl Iterator<Item = &Connection> + Clone {
+        std::iter::once(&self.mobile).chain(self.servers.iter().flatten()).map(|channel| &channel.connection)
+    }
+
+    fn channels(&mut self) -> impl Iterator<Item = &mut Channel> {
+        std::iter::once(&mut self.mobile).chain(self.servers.iter_mut().flatten())
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.connections().all(|connection| connection.outcome().is_some())
+    }
+
+    /// Passes on what has arrived or ended.
+    pub fn exchange(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
+        if let Some(server) = &self.servers[0] {
+            self.held_syn.release(now, &mut self.mobile.connection, &server.connection, cx);
+        }
+        self.channels().for_each(Channel::free_acknowledged);
+        while self.pass_on() {}
+        self.stalled = if self.session.is_stalled() { self.stalled.or(Some(now)) } else { None };
+        let mobile_ended = self.mobile.connection.outcome();
+        if mobile_ended.is_some() {
+            self.ended.get_or_insert(now);
+        }
+        let is_aborted = mobile_ended.is_some_and(|outcome| !outcome.is_orderly());
+        if is_aborted || self.session.end() == Some(End::Abort) {
+            return self.abort(now, cx);
+        }
+        let ends = self.session.end().is_some();
+        if ends && self.mobile.is_writable() {
+            self.mobile.close();
+        }
+        for (number, place) in self.servers.iter_mut().enumerate() {
+            let Some(channel) = place else { continue };
+            let is_used = self.session.tunnel_server() == Some(number) || !ends && !self.session.has_abandoned(number);
+            if !is_used && channel.is_writable() {
+                channel.close();
+            }
+            if number > 0 && channel.connection.outcome().is_some() && self.session.has_abandoned(number) {
+                self.closed.extend(channel.port.map(|port| (channel.flow, port)));
+                *place = None;
+                self.session.release_server(number);
+            }
+        }
+    }
+
+    /// Reads what the session can use, and writes what it sends to the servers. Returns whether
+    /// there was any.
+    fn pass_on(&mut self) -> bool {
+        let Self { mobile, servers, session, .. } = self;
+        let read = session.read_client(mobile.unread());
+        mobile.consume(read);
+        let unread = mobile.unread().len();
+        if mobile.connection.peer_closed() {
+            session.client_ended(unread);
+        }
+        let mut any = read > 0;
+        for (number, channel) in servers.iter_mut().enumerate() {
+            let Some(channel) = channel else { continue };
+            if channel.is_writable() {
+                let room = self.buffer.saturating_sub(channel.stored()) as usize;
+                any |= session.take_request_bytes(number, room, |bytes| channel.write(bytes)) > 0;
+                if unread == 0 && session.ends_stream(number) {
+                    channel.close();
+                }
+            }
+            let read = session.read_server(number, channel.unread());
+            channel.consume(read);
+            any |= read > 0;
+            let is_reset = channel.connection.outcome().is_some_and(|outcome| !outcome.is_orderly());
+            if is_reset || channel.connection.peer_closed() {
+                session.server_ended(number, !is_reset, channel.unread());
+            }
+        }
+        any
+    }
+
+    /// The server connection that is to be opened.
+    pub fn wanted_server(&self) -> Option<usize> {
+        self.session.wanted_server()
+    }
+
+    /// Opens a server connection that was wanted; `None` if it cannot be had.
+    pub fn open_server(
+        &mut self,
+        now: Instant,
+        number: usize,
+        new: Option<NewServer>,
+        config: &Arc<airpath_tcp::Config>,
+    ) {
+        self.session.set_server(number, new.is_some());
+        let Some(NewServer { flow, port, initial_sequence }) = new else { return };
+        let direction = Side::Mobile.sends();
+        let identity = Identity { flow, direction, local_port: port, remote_port: self.port, initial_sequence };
+        let connection = Connection::connect(Arc::clone(config), identity, now);
+        if self.servers.len() <= number {
+            self.servers.resize_with(number + 1, || None);
+        }
+        self.servers[number] = Some(Channel::new(flow, Some(port), connection, Side::Server));
+    }
+
+    /// Flows of server connections that have ended since the last call, with their ports.
+    pub fn take_closed(&mut self) -> Vec<(FlowId, u16)> {
+        std::mem::take(&mut self.closed)
+    }
+
+    /// All flows that the proxy has opened, with their ports.
+    pub fn opened_flows(&self) -> impl Iterator<Item = (FlowId, u16)> {
+        let channels = self.servers.iter().flatten();
+        channels.filter_map(|channel| channel.port.map(|port| (channel.flow, port)))
+    }
+
+    pub fn backlog(&self) -> u64 {
+        if self.mobile.is_writable() { self.session.available() } else { 0 }
+    }
+
+    pub fn next_segment(&self) -> Option<u32> {
+        next_segment(self.mobile(), self.backlog())
+    }
+
+    /// Forwards `bytes` to the mobile.
+    pub fn grant(&mut self, now: Instant, bytes: u32, cx: &mut MiddleboxContext<'_>) {
+        self.session.take_response_bytes(bytes.into(), |bytes| self.mobile.write(bytes));
+        self.exchange(now, cx);
+    }
+
+    /// Sends the segments that are due at all ends.
+    pub fn transmit(&mut self, now: Instant, left: &mut Departures, cx: &mut MiddleboxContext<'_>) {
+        let user = self.user;
+        for channel in self.servers.iter_mut().flatten().chain([&mut self.mobile]) {
+            channel.transmit(now, user, left, cx);
+        }
+    }
+
+    fn abort(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
+        for channel in self.channels() {
+            channel.connection.abort(now, cx.context());
+        }
+    }
+}

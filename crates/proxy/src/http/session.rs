@@ -1,0 +1,708 @@
+//! The requests of one client connection: which server connection fetches each, and in which order
+//! the responses leave.
+//!
+//! A session has no connections, only the bytes that they carry. Its owner passes in what arrives
+//! ([`Session::read_client`], [`Session::read_server`]) and takes out what is to be sent
+//! ([`Session::take_request_bytes`], [`Session::take_response_bytes`]).
+//!
+//! Safe requests (RFC 9110 §9.2.1) are fetched at the same time, each over a server connection of
+//! its own. Every other request waits until all before it are answered, and all after it wait for
+//! its response. Responses leave in the order of the requests. Every byte of a request and of a
+//! response is passed on as it came.
+//!
+//! What is not HTTP becomes a *tunnel*: from there on, all bytes of both sides are passed on
+//! between the client and one server.
+
+use std::collections::VecDeque;
+
+use crate::http::body::{Body, Framing};
+use crate::http::compression::{Coding, Encoder};
+use crate::http::config::Config;
+use crate::http::message::{Method, RequestHead, ResponseHead};
+use crate::http::statistics::{Bypass, Statistics};
+
+/// Requests of a client that are parsed before the first is answered, if they are not fetched at
+/// the same time.
+const SERIAL_DEPTH: usize = 16;
+
+/// Bytes of requests that wait for a server connection.
+const MOST_OUTGOING: usize = 64 << 10;
+
+/// Most bytes of a head.
+const MOST_HEAD: usize = 64 << 10;
+
+/// The first byte of a TLS record with a handshake (RFC 8446 §5.1).
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// How the stream to the client ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// In order: all that the server has sent was passed on, and it has closed.
+    Close,
+    /// With a reset: something is missing, and the client could not see it otherwise.
+    Abort,
+}
+
+/// The requests of a client connection.
+#[derive(Debug)]
+pub struct Session {
+    exchanges: VecDeque<Exchange>,
+    /// Number of the first exchange.
+    first: u64,
+    servers: Vec<Server>,
+    /// Most server connections, and most exchanges.
+    most_servers: usize,
+    depth: usize,
+    /// Most bytes of a response that wait for the client, and of a head.
+    buffer: usize,
+    most_head: usize,
+    compresses: bool,
+    /// The server of the tunnel.
+    tunnel: Option<usize>,
+    /// Whether anything was read from the client.
+    has_begun: bool,
+    client_ended: bool,
+    /// How the first server connection has ended, if it has.
+    server_end: End,
+    end: Option<End>,
+    /// Its counters.
+    pub statistics: Statistics,
+}
+
+/// A request and its response.
+#[derive(Debug)]
+struct Exchange {
+    method: Method,
+    /// The head of the request, until the response begins: it may be sent again.
+    head: Vec<u8>,
+    /// The content of the request that is still to come.
+    body: Body,
+    /// Whether it waits for all before it.
+    is_barrier: bool,
+    /// The server connection that fetches it.
+    server: Option<usize>,
+    retried: bool,
+    /// Bytes of the response that wait for the client.
+    response: VecDeque<u8>,
+    /// The coding that the client accepts, and the encoder of the response.
+    coding: Option<Coding>,
+    encoder: Option<Encoder>,
+    has_response: bool,
+    is_complete: bool,
+    /// How the stream to the client ends after it.
+    end: Option<End>,
+    bypass: Option<Bypass>,
+}
+
+/// A server connection.
+#[derive(Debug)]
+struct Server {
+    state: ServerState,
+    /// Exchanges whose responses it has not completed, in their order.
+    assigned: VecDeque<u64>,
+    has_answered: bool,
+    /// The content of the response that is still to come; `None` before its final head.
+    body: Option<Body>,
+    outgoing: VecDeque<u8>,
+}
+
+/// The state of a server connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ServerState {
+    /// There is none.
+    Unused,
+    /// The owner is to open it.
+    Wanted,
+    Open,
+    /// The server will send nothing more, or it is not to be used any more.
+    Ended,
+}
+
+impl Server {
+    const fn new(state: ServerState) -> Self {
+        Self { state, assigned: VecDeque::new(), has_answered: false, body: None, outgoing: VecDeque::new() }
+    }
+
+    fn is_usable(&self) -> bool {
+        self.state != ServerState::Ended
+    }
+}
+
+impl Exchange {
+    fn new(method: Method, head: &[u8], framing: Framing) -> Self {
+        Self {
+            method,
+            head: head.to_vec(),
+            body: Body::new(framing),
+            is_barrier: !matches!(method, Method::Safe | Method::Head),
+            server: None,
+            retried: false,
+            response: VecDeque::new(),
+            coding: None,
+            encoder: None,
+            has_response: false,
+            is_complete: false,
+            end: None,
+            bypass: None,
+        }
+    }
+
+    /// All bytes of both sides from here on.
+    fn tunnel(reason: Bypass) -> Self {
+        let exchange = Self::new(Method::Other, &[], Framing::UntilClose);
+        Self { bypass: Some(reason), ..exchange }
+    }
+}
+
+impl Session {
+    /// A session with one server connection, number 0, which exists already. `buffer` is the bytes
+    /// of a response that may wait for the client.
+    pub fn new(config: &Config, buffer: usize) -> Self {
+        let pipelining = config.pipelining.get() as usize;
+        let mut servers = vec![Server::new(ServerState::Open)];
+        servers.resize_with(pipelining, || Server::new(ServerState::Unused));
+        Self {
+            exchanges: VecDeque::new(),
+            first: 0,
+            servers,
+            most_servers: pipelining,
+            depth: if pipelining > 1 { pipelining } else { SERIAL_DEPTH },
+            buffer,
+            // A head that is not complete must not close the window for the rest of it.
+            most_head: (buffer / 2).min(MOST_HEAD),
+            compresses: config.compression,
+            tunnel: None,
+            has_begun: false,
+            client_ended: false,
+            server_end: End::Close,
+            end: None,
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// Reads bytes of the client's stream, which follow those read before. Returns how many were
+    /// used: the others are passed in again, with those that arrive later.
+    pub fn read_client(&mut self, bytes: &[u8]) -> usize {
+        let mut used = 0;
+        while used < bytes.len() && (self.end.is_none() || self.tunnel.is_some()) {
+            let count = self.read_request(&bytes[used..]);
+            if count == 0 {
+                break;
+            }
+            used += count;
+        }
+        self.settle();
+        used
+    }
+
+    fn read_request(&mut self, bytes: &[u8]) -> usize {
+        if let Some(server) = self.tunnel {
+            return self.servers[server].send(bytes);
+        }
+        if let Some(last) = self.exchanges.back_mut() {
+            if last.is_complete && last.end.is_some() {
+                return 0;
+            }
+            if !last.body.is_complete() {
+                let Some(server) = last.server else { return 0 };
+                let room = MOST_OUTGOING.saturating_sub(self.servers[server].outgoing.len()).min(bytes.len());
+                let Ok(count) = last.body.advance(&bytes[..room], |_| {}) else {
+                    // Its head has been sent: what follows is passed on to the same server.
+                    self.begin_tunnel(server, Bypass::MalformedRequest);
+                    return self.servers[server].send(bytes);
+                };
+                return self.servers[server].send(&bytes[..count]);
+            }
+            // After the last request of a connection, and until it is known what the connection is
+            // used for, nothing is read.
+            if last.is_barrier && !last.is_complete || last.end.is_some() {
+                return 0;
+            }
+        }
+        if self.exchanges.len() >= self.depth {
+            return 0;
+        }
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        match RequestHead::parse(bytes, self.most_head) {
+            Ok(None) => 0,
+            Ok(Some(head)) => {
+                self.statistics.requests += 1;
+                let mut exchange = Exchange::new(head.method, &bytes[..head.length], head.framing);
+                exchange.is_barrier |= head.upgrades || !exchange.body.is_complete();
+                exchange.end = head.closes.then_some(End::Close);
+                if self.compresses {
+                    exchange.coding = Coding::of_request(&exchange.head);
+                }
+                self.exchanges.push_back(exchange);
+                head.length
+            }
+            Err(_) => {
+                let reason = match (is_first, bytes[0]) {
+                    (true, TLS_HANDSHAKE) => Bypass::Tls,
+                    (true, _) => Bypass::NotHttp,
+                    (false, _) => Bypass::MalformedRequest,
+                };
+                self.exchanges.push_back(Exchange::tunnel(reason));
+                self.dispatch();
+                self.tunnel.map_or(0, |server| self.servers[server].send(bytes))
+            }
+        }
+    }
+
+    /// The client's stream has ended, and all of it that can be used was read; `unread` bytes are
+    /// left. May be repeated, with fewer.
+    pub fn client_ended(&mut self, unread: usize) {
+        self.client_ended = true;
+        if self.tunnel.is_some() || self.end.is_some() {
+            return;
+        }
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        match self.exchanges.back() {
+            // The server decides on a stream without a request, or with a part of one.
+            None if is_first || unread > 0 => {
+                let reason = if is_first { Bypass::NotHttp } else { Bypass::MalformedRequest };
+                self.exchanges.push_back(Exchange::tunnel(reason));
+            }
+            // A request that is cut off must not end in order.
+            Some(last) if !last.is_complete && !last.body.is_complete() && unread == 0 => {
+                self.end = Some(End::Abort);
+            }
+            _ => {}
+        }
+        self.settle();
+    }
+
+    /// Whether the stream to this server ends after its outgoing bytes.
+    pub fn ends_stream(&self, server: usize) -> bool {
+        self.client_ended && self.tunnel == Some(server)
+    }
+
+    /// Assigns requests to servers and sends them.
+    fn dispatch(&mut self) {
+        let mut all_complete = true;
+        for index in 0..self.exchanges.len() {
+            let exchange = &self.exchanges[index];
+            if exchange.server.is_none() && !exchange.is_complete && self.end.is_none() {
+                if exchange.is_barrier && !all_complete {
+                    return;
+                }
+                let Some(server) = self.choose() else {
+                    if all_complete && !self.servers.iter().any(Server::is_usable) {
+                        self.give_up(index);
+                        self.settle();
+                    }
+                    return;
+                };
+                self.assign(index, server, !all_complete);
+            }
+            all_complete &= self.exchanges[index].is_complete;
+        }
+    }
+
+    /// The server connection for the next request. One that is open is preferred.
+    fn choose(&self) -> Option<usize> {
+        if self.most_servers == 1 {
+            return self.servers[0].is_usable().then_some(0);
+        }
+        let idle = |state| {
+            let fits = |server: &Server| server.state == state && server.assigned.is_empty();
+            self.servers.iter().position(fits)
+        };
+        idle(ServerState::Open).or_else(|| idle(ServerState::Wanted)).or_else(|| idle(ServerState::Unused))
+    }
+
+    fn assign(&mut self, index: usize, to: usize, is_parallel: bool) {
+        let exchange = &mut self.exchanges[index];
+        let server = &mut self.servers[to];
+        self.statistics.parallel_requests += u64::from(is_parallel);
+        exchange.server = Some(to);
+        server.outgoing.extend(&exchange.head);
+        if server.state == ServerState::Unused {
+            server.state = ServerState::Wanted;
+        }
+        server.assigned.push_back(self.first + index as u64);
+        if exchange.bypass.is_some() {
+            self.tunnel = Some(to);
+            server.body = Some(Body::new(Framing::UntilClose));
+        }
+    }
+
+    /// There is no server for the request at `index`: the stream to the client ends as the server's.
+    fn give_up(&mut self, index: usize) {
+        self.exchanges.truncate(index + 1);
+        let exchange = &mut self.exchanges[index];
+        (exchange.is_complete, exchange.end) = (true, Some(self.server_end));
+    }
+
+    /// The server connection that the owner is to open, if there is one.
+    pub fn wanted_server(&self) -> Option<usize> {
+        self.servers.iter().position(|server| server.state == ServerState::Wanted)
+    }
+
+    /// A server connection that was wanted exists now, or cannot be had.
+    pub fn set_server(&mut self, server: usize, exists: bool) {
+        self.servers[server].state = if exists { ServerState::Open } else { ServerState::Ended };
+        if !exists {
+            self.reassign(server);
+            self.settle();
+        }
+    }
+
+    /// An ended server connection is gone: another may take its number.
+    pub fn release_server(&mut self, server: usize) {
+        self.servers[server] = Server::new(ServerState::Unused);
+        self.settle();
+    }
+
+    /// Whether the session does not use a server connection any more.
+    pub fn has_abandoned(&self, server: usize) -> bool {
+        self.servers[server].state == ServerState::Ended
+    }
+
+    /// Takes at most `most` bytes that are to be sent to a server.
+    pub fn take_request_bytes(&mut self, server: usize, most: usize, mut sink: impl FnMut(&[u8])) -> usize {
+        take(&mut self.servers[server].outgoing, most, &mut sink)
+    }
+
+    /// Reads bytes of a server's stream, as [`Self::read_client`] does. Nothing is used while
+    /// enough waits for the client.
+    pub fn read_server(&mut self, server: usize, bytes: &[u8]) -> usize {
+        let mut used = 0;
+        while used < bytes.len() && self.servers[server].state == ServerState::Open {
+            let count = self.read_response(server, &bytes[used..]);
+            if count == 0 {
+                break;
+            }
+            used += count;
+        }
+        self.settle();
+        used
+    }
+
+    fn read_response(&mut self, from: usize, bytes: &[u8]) -> usize {
+        let Some(index) = self.front(from) else { return self.read_unsolicited(from, bytes) };
+        let exchange = &mut self.exchanges[index];
+        let room = self.buffer.saturating_sub(exchange.response.len());
+        if room == 0 {
+            return 0;
+        }
+        let server = &mut self.servers[from];
+        if let Some(body) = &mut server.body {
+            let bytes = &bytes[..room.min(bytes.len())];
+            let encoder = &mut exchange.encoder;
+            let advanced = body.advance(bytes, |data| encoder.iter_mut().for_each(|encoder| encoder.write(data)));
+            let Ok(count) = advanced else {
+                self.take_unframed(from);
+                return self.read_response(from, bytes);
+            };
+            match encoder {
+                Some(encoder) => {
+                    self.statistics.uncompressed_bytes += count as u64;
+                    // Nothing is kept back while the client has nothing to receive.
+                    if exchange.response.is_empty() {
+                        encoder.flush();
+                    }
+                    let chunk = encoder.take_chunk();
+                    self.statistics.compressed_bytes += chunk.len() as u64;
+                    exchange.response.extend(chunk);
+                }
+                None => exchange.response.extend(&bytes[..count]),
+            }
+            if body.is_complete() {
+                self.complete(from);
+            }
+            return count;
+        }
+        match ResponseHead::parse(bytes, exchange.method, self.most_head) {
+            Ok(None) => 0,
+            Ok(Some(head)) => {
+                (exchange.has_response, server.has_answered) = (true, true);
+                exchange.head = Vec::new();
+                let origin = &bytes[..head.length];
+                let encoded = exchange.coding.and_then(|coding| coding.rewrite(origin).zip(Encoder::new(coding)));
+                match encoded {
+                    Some((rewritten, encoder)) => {
+                        exchange.response.extend(rewritten);
+                        exchange.encoder = Some(encoder);
+                    }
+                    None => exchange.response.extend(origin),
+                }
+                if head.begins_tunnel(exchange.method) {
+                    self.begin_tunnel(from, Bypass::Upgrade);
+                } else if !head.is_interim() {
+                    let body = Body::new(head.framing);
+                    server.body = Some(body);
+                    if head.closes {
+                        exchange.end.get_or_insert(End::Close);
+                        self.forget_after(index);
+                    }
+                    if body.is_complete() {
+                        self.complete(from);
+                    }
+                }
+                head.length
+            }
+            Err(_) => {
+                self.take_unframed(from);
+                self.read_response(from, bytes)
+            }
+        }
+    }
+
+    /// A server sends although no request waits for it. If nothing else is under way, the client
+    /// receives it, as without a proxy: the protocol may not be HTTP, or it is a 408.
+    fn read_unsolicited(&mut self, from: usize, bytes: &[u8]) -> usize {
+        let nothing_waits = self.exchanges.iter().all(|exchange| exchange.is_complete && exchange.end.is_none());
+        if from == 0 && nothing_waits && self.end.is_none() {
+            self.has_begun = true;
+            self.exchanges.push_back(Exchange::tunnel(Bypass::Unsolicited));
+            self.assign(self.exchanges.len() - 1, from, false);
+            return self.read_response(from, bytes);
+        }
+        self.statistics.discarded_bytes += bytes.len() as u64;
+        self.servers[from].state = ServerState::Ended;
+        bytes.len()
+    }
+
+    /// The index of the exchange whose response a server sends.
+    fn front(&self, server: usize) -> Option<usize> {
+        self.servers[server].assigned.front().map(|number| (number - self.first) as usize)
+    }
+
+    /// The end of a response cannot be found: all that the server sends belongs to it.
+    fn take_unframed(&mut self, from: usize) {
+        let Some(index) = self.front(from) else { return };
+        if self.exchanges[index].encoder.take().is_some() {
+            // What follows cannot be appended to compressed content.
+            self.statistics.truncated += 1;
+            self.servers[from].state = ServerState::Ended;
+            self.servers[from].assigned.clear();
+            return self.cut_off(index, End::Abort);
+        }
+        if self.exchanges.len() == 1 {
+            return self.begin_tunnel(from, Bypass::MalformedResponse);
+        }
+        self.servers[from].body = Some(Body::new(Framing::UntilClose));
+        let exchange = &mut self.exchanges[index];
+        (exchange.has_response, exchange.bypass) = (true, Some(Bypass::MalformedResponse));
+        exchange.end.get_or_insert(End::Close);
+        self.forget_after(index);
+    }
+
+    /// The exchange at `index` is the last, and its response is not complete.
+    fn cut_off(&mut self, index: usize, end: End) {
+        let exchange = &mut self.exchanges[index];
+        (exchange.is_complete, exchange.end) = (true, Some(end));
+        self.forget_after(index);
+    }
+
+    /// The only exchange becomes a tunnel.
+    fn begin_tunnel(&mut self, server: usize, reason: Bypass) {
+        self.tunnel = Some(server);
+        self.servers[server].body = Some(Body::new(Framing::UntilClose));
+        if let Some(exchange) = self.exchanges.back_mut() {
+            (exchange.has_response, exchange.bypass) = (true, Some(reason));
+            // The tunnel ends when the server ends it.
+            (exchange.body, exchange.end) = (Body::new(Framing::UntilClose), None);
+        }
+    }
+
+    /// The response of the first exchange assigned to a server is complete.
+    fn complete(&mut self, from: usize) {
+        let Some(index) = self.front(from) else { return };
+        let server = &mut self.servers[from];
+        server.body = None;
+        server.assigned.pop_front();
+        let exchange = &mut self.exchanges[index];
+        exchange.is_complete = true;
+        if let Some(encoder) = exchange.encoder.take() {
+            let last = encoder.finish();
+            self.statistics.compressed_bytes += last.len() as u64;
+            exchange.response.extend(last);
+        }
+        if !exchange.body.is_complete() {
+            // It was answered early; where the request ends is not followed any more.
+            exchange.end.get_or_insert(End::Close);
+        }
+        if exchange.end.is_some() {
+            server.state = ServerState::Ended;
+            self.forget_after(index);
+        }
+    }
+
+    /// Nothing follows the exchange at `index`.
+    fn forget_after(&mut self, index: usize) {
+        for exchange in self.exchanges.drain(index + 1..) {
+            if let Some(server) = exchange.server.filter(|_| !exchange.is_complete) {
+                self.servers[server].state = ServerState::Ended;
+                self.servers[server].assigned.clear();
+            }
+        }
+    }
+
+    /// A server's stream has ended, in order or not, and all of it that can be used was read. May
+    /// be repeated, with fewer `unread` bytes.
+    pub fn server_ended(&mut self, server: usize, in_order: bool, unread: &[u8]) {
+        if self.servers[server].state == ServerState::Ended {
+            return;
+        }
+        let end = if in_order { End::Close } else { End::Abort };
+        if server == 0 {
+            self.server_end = end;
+        }
+        let Some(index) = self.front(server) else {
+            self.servers[server].state = ServerState::Ended;
+            if server == 0 && self.exchanges.is_empty() {
+                self.end.get_or_insert(end);
+            }
+            return self.settle();
+        };
+        let exchange = &mut self.exchanges[index];
+        if !unread.is_empty() && exchange.response.len() >= self.buffer {
+            return;
+        }
+        self.servers[server].state = ServerState::Ended;
+        let body = self.servers[server].body;
+        if in_order && body.is_some_and(|body| body.ends_with_connection()) {
+            // Of a tunnel only this direction has ended.
+            exchange.end.get_or_insert(End::Close);
+            self.complete(server);
+        } else if exchange.has_response || !unread.is_empty() || !can_repeat(exchange) {
+            // What the origin has sent is passed on, and is not made to look complete.
+            self.statistics.truncated += 1;
+            match exchange.encoder.take() {
+                // Without its last chunk the client sees that something is missing.
+                Some(mut encoder) => {
+                    encoder.flush();
+                    exchange.response.extend(encoder.take_chunk());
+                }
+                None => exchange.response.extend(unread),
+            }
+            self.servers[server].assigned.clear();
+            self.cut_off(index, end);
+        } else {
+            self.statistics.retries += self.servers[server].assigned.len() as u64;
+            exchange.retried = true;
+            self.reassign(server);
+        }
+        self.settle();
+    }
+
+    /// Whether the client waits for a server connection that has never answered, while the first
+    /// one answers and is idle: the server may serve one connection at a time.
+    pub fn is_stalled(&self) -> bool {
+        let first = &self.servers[0];
+        let waits_for = self.exchanges.iter().find(|exchange| !exchange.is_complete).and_then(|next| next.server);
+        first.state == ServerState::Open
+            && first.has_answered
+            && first.assigned.is_empty()
+            && waits_for.is_some_and(|server| !self.servers[server].has_answered)
+    }
+
+    /// From now on all requests use the first server connection, also those of connections that
+    /// have never answered.
+    pub fn use_one_server(&mut self) {
+        self.most_servers = 1;
+        for number in 1..self.servers.len() {
+            let server = &mut self.servers[number];
+            if server.state != ServerState::Unused && !server.has_answered {
+                server.state = ServerState::Ended;
+                self.statistics.retries += server.assigned.len() as u64;
+                self.reassign(number);
+            }
+        }
+        self.settle();
+    }
+
+    /// The requests of a server connection need another.
+    fn reassign(&mut self, server: usize) {
+        for number in std::mem::take(&mut self.servers[server].assigned) {
+            self.exchanges[(number - self.first) as usize].server = None;
+        }
+    }
+
+    /// Bytes for the client that are ready.
+    pub fn available(&self) -> u64 {
+        let mut bytes = 0;
+        for exchange in &self.exchanges {
+            bytes += exchange.response.len() as u64;
+            if !exchange.is_complete || exchange.end.is_some() {
+                break;
+            }
+        }
+        bytes
+    }
+
+    /// Takes at most `most` of the bytes that are ready for the client.
+    pub fn take_response_bytes(&mut self, most: u64, mut sink: impl FnMut(&[u8])) {
+        let mut left = most as usize;
+        while let Some(exchange) = self.exchanges.front_mut() {
+            let taken = take(&mut exchange.response, left, &mut sink);
+            left -= taken;
+            match exchange.bypass {
+                Some(reason) => self.statistics.bypass(reason, taken as u64),
+                None => self.statistics.response_bytes += taken as u64,
+            }
+            self.settle();
+            if left == 0 || taken == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Sends the requests that can be sent, and finds out whether the stream to the client ends.
+    fn settle(&mut self) {
+        while let Some(exchange) = self.exchanges.front()
+            && exchange.is_complete
+            && exchange.response.is_empty()
+        {
+            self.end = self.end.or(exchange.end);
+            self.first += 1;
+            self.exchanges.pop_front();
+        }
+        let is_idle = self.exchanges.is_empty() && self.tunnel.is_none();
+        if is_idle && (self.client_ended || self.servers[0].state == ServerState::Ended) {
+            self.end.get_or_insert(self.server_end);
+        }
+        self.dispatch();
+    }
+
+    /// How the stream to the client ends after all that was taken.
+    pub const fn end(&self) -> Option<End> {
+        self.end
+    }
+
+    /// The server of the tunnel, if there is one.
+    pub const fn tunnel_server(&self) -> Option<usize> {
+        self.tunnel
+    }
+}
+
+impl Server {
+    /// Appends what fits to the outgoing bytes.
+    fn send(&mut self, bytes: &[u8]) -> usize {
+        let room = MOST_OUTGOING.saturating_sub(self.outgoing.len()).min(bytes.len());
+        self.outgoing.extend(&bytes[..room]);
+        room
+    }
+}
+
+/// Whether a request that is not answered may be sent again (RFC 9110 §9.2.2): once, and only if it
+/// is safe and all of it is stored.
+const fn can_repeat(exchange: &Exchange) -> bool {
+    !exchange.is_barrier && !exchange.retried
+}
+
+fn take(from: &mut VecDeque<u8>, most: usize, sink: &mut impl FnMut(&[u8])) -> usize {
+    let count = most.min(from.len());
+    let (first, second) = from.as_slices();
+    let split = count.min(first.len());
+    sink(&first[..split]);
+    sink(&second[..count - split]);
+    from.drain(..count);
+    count
+}
+
+#[cfg(test)]
+#[path = "session/tests.rs"]
+mod tests;

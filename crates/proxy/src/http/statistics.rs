@@ -1,0 +1,106 @@
+//! Which bytes the proxy could help at this level, and which not.
+
+/// Why bytes towards a mobile were relayed without being interpreted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Bypass {
+    /// The server's port is not among the ports of HTTP.
+    OtherPort,
+    /// The first bytes are those of TLS.
+    Tls,
+    /// The first bytes of a connection are not an HTTP/1.x request.
+    NotHttp,
+    /// A later request is malformed, or its framing is ambiguous.
+    MalformedRequest,
+    /// A response is malformed, or its framing is ambiguous.
+    MalformedResponse,
+    /// The connection has changed to another protocol: `Upgrade` or `CONNECT`.
+    Upgrade,
+    /// The server sends without a request.
+    Unsolicited,
+}
+
+impl Bypass {
+    /// All reasons.
+    pub const ALL: [Self; 7] = [
+        Self::OtherPort,
+        Self::Tls,
+        Self::NotHttp,
+        Self::MalformedRequest,
+        Self::MalformedResponse,
+        Self::Upgrade,
+        Self::Unsolicited,
+    ];
+
+    /// The name of its counter in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OtherPort => "bypassed_bytes_other_port",
+            Self::Tls => "bypassed_bytes_tls",
+            Self::NotHttp => "bypassed_bytes_not_http",
+            Self::MalformedRequest => "bypassed_bytes_malformed_request",
+            Self::MalformedResponse => "bypassed_bytes_malformed_response",
+            Self::Upgrade => "bypassed_bytes_upgrade",
+            Self::Unsolicited => "bypassed_bytes_unsolicited",
+        }
+    }
+}
+
+/// Counters of the application level. Bytes are those of the streams towards the mobiles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Requests that were parsed.
+    pub requests: u64,
+    /// Requests that were sent while an earlier one of the same client was not answered.
+    pub parallel_requests: u64,
+    /// Requests that were sent again, because a server closed without an answer.
+    pub retries: u64,
+    /// Responses that a server has cut off.
+    pub truncated: u64,
+    /// Bytes of responses.
+    pub response_bytes: u64,
+    /// Bytes of content that was compressed, with its framing, before compression.
+    pub uncompressed_bytes: u64,
+    /// The same after compression.
+    pub compressed_bytes: u64,
+    /// Bytes of servers without a request, which were discarded.
+    pub discarded_bytes: u64,
+    /// Bytes that were relayed without being interpreted, in the order of [`Bypass::ALL`].
+    pub bypassed_bytes: [u64; Bypass::ALL.len()],
+}
+
+impl Statistics {
+    /// Adds the counters of `other`.
+    pub fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.parallel_requests += other.parallel_requests;
+        self.retries += other.retries;
+        self.truncated += other.truncated;
+        self.response_bytes += other.response_bytes;
+        self.uncompressed_bytes += other.uncompressed_bytes;
+        self.compressed_bytes += other.compressed_bytes;
+        self.discarded_bytes += other.discarded_bytes;
+        for (sum, bytes) in self.bypassed_bytes.iter_mut().zip(other.bypassed_bytes) {
+            *sum += bytes;
+        }
+    }
+
+    /// The counters by name.
+    pub fn by_name(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counters = [
+            ("requests", self.requests),
+            ("parallel_requests", self.parallel_requests),
+            ("retries", self.retries),
+            ("truncated", self.truncated),
+            ("response_bytes", self.response_bytes),
+            ("uncompressed_bytes", self.uncompressed_bytes),
+            ("compressed_bytes", self.compressed_bytes),
+            ("discarded_bytes", self.discarded_bytes),
+        ];
+        counters.into_iter().chain(Bypass::ALL.map(Bypass::name).into_iter().zip(self.bypassed_bytes))
+    }
+
+    /// Counts bytes that were relayed without being interpreted.
+    pub const fn bypass(&mut self, reason: Bypass, bytes: u64) {
+        self.bypassed_bytes[reason as usize] += bytes;
+    }
+}

@@ -1,0 +1,108 @@
+"""The application level of the proxy with real programs: pipelining, compression, truncation."""
+
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from support.link import LinkCommand, python, summary
+
+Need = Callable[..., str]
+
+PIPELINED = "pipelined.py"
+CODINGS = ["gzip", "br", "zstd"]
+
+
+def counters(folder: Path) -> dict[str, int]:
+    """Return the counters of the proxy."""
+    return summary(folder)["emulation"]["middleboxes"]["proxy"]
+
+
+def fetch(link: LinkCommand, options: str, *arguments: object) -> tuple[float, int, dict[str, int]]:
+    """Fetch objects that take 100 ms each; return seconds, bytes, the proxy's counters."""
+    out = link.folder / f"out-{time.monotonic_ns()}"
+    client = python(PIPELINED, "fetch", "server", *arguments)
+    serve = shlex.join(python(PIPELINED, "serve", 100))
+    done = link(*client, link=link.wire(), serve=serve, options=f"--proxy {options} --out {out}")
+    seconds, size = done.out.split()[-2:]
+    return float(seconds), int(size), counters(out)
+
+
+def test_pipelined_requests_are_fetched_at_the_same_time(link: LinkCommand) -> None:
+    serial, size, one = fetch(link, "--set proxy.http.pipelining=1", 16, 3000, 8)
+    parallel, same_size, eight = fetch(link, "--set proxy.http.pipelining=8", 16, 3000, 8)
+    # The client compares every byte.
+    assert size == same_size
+    assert serial > 16 * 0.1
+    assert parallel < serial / 3
+    assert one["requests"] == eight["requests"] == 16
+    assert one["response_bytes"] == eight["response_bytes"] == size
+    assert eight["parallel_requests"] >= 8
+
+
+def test_a_server_for_one_connection_at_a_time_answers_all(link: LinkCommand) -> None:
+    out = link.folder / "out"
+    link(
+        *python("http.py", "pipelined", "server"),
+        link=link.wire(),
+        serve=shlex.join(python("http.py", "serve")),
+        options=f"--proxy --set proxy.http.pipelining=8 --out {out}",
+    )
+    assert counters(out)["requests"] == 8
+    assert counters(out)["retries"] > 0
+
+
+def test_curl_decompresses_what_the_proxy_has_compressed(link: LinkCommand, need: Need) -> None:
+    plain, packed, out = link.folder / "plain", link.folder / "packed", link.folder / "out"
+    curl = f"{need('curl')} --silent --show-error --fail"
+    lines = [f"{curl} -o {plain} server/7/50000"]
+    lines += [f"{curl} --compressed -H 'Accept-Encoding: {name}' -o {packed}.{name} server/7/50000" for name in CODINGS]
+    link(
+        "sh",
+        "-ec",
+        "\n".join(lines),
+        link=link.wire(),
+        serve=shlex.join(python(PIPELINED, "serve", 0)),
+        options=f"--proxy --set proxy.http.compression=true --out {out}",
+    )
+    for name in CODINGS:
+        assert Path(f"{packed}.{name}").read_bytes() == plain.read_bytes(), name
+    counted = counters(out)
+    assert counted["uncompressed_bytes"] == len(CODINGS) * 50_000
+    assert counted["compressed_bytes"] < counted["uncompressed_bytes"] * 2 / 3
+
+
+def test_a_truncated_object_does_not_look_complete(link: LinkCommand, need: Need) -> None:
+    for option in ("pipelining=8", "compression=true"):
+        curl = [need("curl"), "--silent", "--compressed", "--http1.1", "--write-out", "%{size_download}", "server/cut"]
+        done = link(
+            *curl,
+            link=link.wire(),
+            serve=shlex.join(python(PIPELINED, "serve", 0)),
+            options=f"--proxy --set proxy.http.{option}",
+            code=None,
+        )
+        # CURLE_PARTIAL_FILE, or for the chunks of a compressed object CURLE_RECV_ERROR.
+        assert done.code in (18, 56), done
+
+
+def test_what_is_not_http_passes(link: LinkCommand) -> None:
+    out = link.folder / "out"
+    size = 100_000
+    server = (
+        "import socket; s = socket.create_server(('', 80)); c, _ = s.accept(); c.recv(3);"
+        f" c.sendall(b'hello ' * {size}); c.shutdown(1); c.recv(1); s.accept()"
+    )
+    client = (
+        "import socket, sys; c = socket.create_connection(('server', 80)); c.sendall(b'\\x16\\x03\\x01');"
+        " d = b''.join(iter(lambda: c.recv(65536), b''));"
+        f" sys.exit(d != b'hello ' * {size})"
+    )
+    link(
+        *python(client),
+        link=link.wire(),
+        serve=shlex.join(python(server)),
+        options=f"--proxy --set proxy.http.pipelining=8 --out {out}",
+    )
+    counted = counters(out)
+    assert counted["bypassed_bytes_tls"] == 6 * size
