@@ -40,7 +40,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body[: len(body) // 2] if is_cut else body)
         self.close_connection = is_cut
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the name of the library)
         """Write nothing."""
 
 

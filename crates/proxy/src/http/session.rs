@@ -327,7 +327,7 @@ impl Session {
         }
     }
 
-    /// There is no server for the request at `index`: the stream to the client ends as the server's.
+    /// There is no server for the request at `index`: the client's stream ends as the server's.
     fn give_up(&mut self, index: usize) {
         self.exchanges.truncate(index + 1);
         let exchange = &mut self.exchanges[index];
