@@ -16,7 +16,7 @@ const WINDOW: Span = Span::from_secs(10);
 const MEASURED: Span = Span::from_secs(60);
 const MOST_PACKETS: usize = 20_000;
 /// A window that carries this share of the greatest rate keeps the bearer busy.
-const BUSY: f64 = 0.97;
+const BUSY: f64 = 0.95;
 /// The study's margin (Chakravorty and Pratt, "Performance Issues with GPRS": 10 to 15 %).
 const MARGIN: f64 = 1.15;
 
