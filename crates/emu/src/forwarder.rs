@@ -5,12 +5,13 @@ use std::io;
 
 use airpath_core::{Direction, Dropped, Ecn, FlowId, Instant, Packet, SegmentInfo, SegmentLookup, Slot, Span, UserId};
 use airpath_link::{BearerCommand, CommandError, Departure};
-use airpath_path::{Contents, NewSegment, PacketStore, Path, Payload, PolledPath};
+use airpath_path::{Contents, Hop, NewSegment, PacketStore, Path, Payload, PolledPath};
 use airpath_tcp::Segment;
 
 use crate::clock::Clock;
 use crate::lateness::Lateness;
-use crate::observe::Passage;
+use crate::live::router::{Router, Verdict, route};
+use crate::observe::{MOST_FLOWS, Passage};
 use crate::offload::{EntryDropCause, Frame, MAX_HEADER, VirtioHeader};
 use crate::packet_buffer::{BufferedPacket, PacketBuffer, SuperSegment};
 use crate::port::{MAX_READ, Port, Sent};
@@ -50,6 +51,8 @@ struct ObservedPackets {
     taps: Taps,
     /// The last packet that a middlebox created, to reuse its memory.
     created: Vec<u8>,
+    /// The mobiles, if both ports are one interface of a router.
+    router: Option<Router>,
 }
 
 /// Packets dropped before the entry of the path or after its exit.
@@ -107,13 +110,36 @@ impl<'a> Forwarder<'a> {
             dropped: DropCounters::default(),
             delivered_until: Instant::ZERO,
             path,
-            observed: ObservedPackets { packets: PacketBuffer::default(), taps, created: Vec::new() },
+            observed: ObservedPackets { packets: PacketBuffer::default(), taps, created: Vec::new(), router: None },
             server,
             mobile,
             read_buffer: Box::new([0; MAX_READ]),
             run: Run::default(),
             next_id: 0,
         }
+    }
+
+    /// Forwards packets that a router routes through the interface of `port`. Their addresses
+    /// determine their directions.
+    pub fn of_router(path: PolledPath<'a>, clock: Clock, taps: Taps, port: &'a Port, router: Router) -> Self {
+        let mut forwarder = Self::new(path, clock, taps, port, port);
+        forwarder.observed.router = Some(router);
+        forwarder
+    }
+
+    /// The mobiles of a router.
+    pub const fn router(&self) -> Option<&Router> {
+        self.observed.router.as_ref()
+    }
+
+    /// The mobiles of a router, to change its settings.
+    pub const fn router_mut(&mut self) -> Option<&mut Router> {
+        self.observed.router.as_mut()
+    }
+
+    /// The hop with this index at `now`, to change its settings.
+    pub fn hop_mut(&mut self, now: Instant, index: usize) -> Option<&mut Hop> {
+        self.path.hop_mut(now, index, &mut self.observed)
     }
 
     /// Packets that have entered.
@@ -164,9 +190,28 @@ impl<'a> Forwarder<'a> {
             let now = self.clock.now();
             let bytes = &self.read_buffer[received.packet];
             let virtio = VirtioHeader::from_bytes(&received.virtio);
-            match Frame::inspect(&virtio, bytes) {
-                Ok(frame) => self.observed.enter(now, direction, frame, bytes, &mut self.path, &mut self.next_id),
-                Err(cause) => self.dropped.at_entry[cause as usize] += 1,
+            let frame = match Frame::inspect(&virtio, bytes) {
+                Ok(frame) => frame,
+                Err(cause) => {
+                    self.dropped.at_entry[cause as usize] += 1;
+                    continue;
+                }
+            };
+            let verdict = match &mut self.observed.router {
+                Some(router) => router.classify(&virtio, &frame, bytes),
+                None => Verdict::Enter(direction, UserId(0)),
+            };
+            match verdict {
+                Verdict::Enter(direction, user) => {
+                    self.observed.enter(now, (direction, user), frame, bytes, &mut self.path, &mut self.next_id);
+                }
+                Verdict::Bypass(_) => {
+                    let bytes = &bytes[..frame.bytes() as usize];
+                    if port.send(&received.virtio, bytes, &[])? == Sent::Rejected {
+                        self.dropped.at_exit += u64::from(frame.segments());
+                    }
+                }
+                Verdict::Refuse(_) => {}
             }
         }
         Ok(true)
@@ -249,13 +294,14 @@ impl ObservedPackets {
     fn enter(
         &mut self,
         now: Instant,
-        direction: Direction,
+        (direction, user): (Direction, UserId),
         frame: Frame,
         bytes: &[u8],
         path: &mut PolledPath<'_>,
         next_id: &mut u64,
     ) {
         let super_segment = self.packets.insert(frame, bytes);
+        let mut connection = None;
         for segment in 0..frame.segments() {
             let (number, header) = (None, None);
             let slot =
@@ -264,12 +310,18 @@ impl ObservedPackets {
                 id: *next_id,
                 size: frame.segment_bytes(segment),
                 flow: FlowId(0),
-                user: UserId(0),
+                user,
                 ecn: frame.ecn(),
                 slot,
             };
             *next_id += 1;
             let sighting = self.taps.enters(now, direction, &mut packet, View { frame: &frame, bytes, segment });
+            // The observer numbers the flows as far as it can.
+            if let Some(router) = &mut self.router
+                && !sighting.is_some_and(|sighting| (sighting.flow.0 as usize) < MOST_FLOWS)
+            {
+                packet.flow = *connection.get_or_insert_with(|| router.flow(direction, &frame, bytes));
+            }
             sighting.into_iter().for_each(|sighting| self.packets.set_sighting(slot, sighting));
             path.push(now, direction, packet, self);
         }
@@ -310,8 +362,9 @@ impl PacketStore for ObservedPackets {
 
     fn tcp_segment(&self, slot: Slot) -> Option<Segment> {
         let BufferedPacket { super_segment, segment, header, .. } = self.packets.packet(slot);
-        // Only packets that the observer assigned to a connection have this header.
-        let info = header?;
+        // Only packets that the observer assigned to a connection have this header; a router
+        // identifies connections by itself.
+        let info = header.or_else(|| self.router.as_ref().map(|_| SegmentInfo::default()))?;
         let SuperSegment { frame, bytes, .. } = self.packets.super_segment(super_segment);
         let (header, payload) = tcp_packet::parse(frame, bytes, segment)?;
         Some(Segment { header, length: payload.len() as u32, ecn: frame.ecn(), info })
@@ -327,12 +380,17 @@ impl PacketStore for ObservedPackets {
     }
 
     fn create_segment(&mut self, now: Instant, direction: Direction, new: NewSegment<'_>) -> Option<(Slot, u32)> {
-        let route = self.taps.observer.as_ref()?.route(new.flow, direction)?;
+        let observed = self.taps.observer.as_ref().and_then(|observer| observer.route(new.flow, direction));
+        let route = observed.or_else(|| route(self.router.as_ref(), new.flow, direction))?;
         tcp_packet::write(&route, new.segment, new.payload, &mut self.created)?;
         let frame = Frame::inspect(&VirtioHeader::default(), &self.created).ok()?;
         let super_segment = self.packets.insert(frame, &self.created);
         let header = Some(new.segment.info);
         let packet = BufferedPacket { super_segment, segment: 0, direction, entered: now, number: None, header };
         Some((self.packets.add(packet), frame.bytes()))
+    }
+
+    fn end_flow(&mut self, flow: FlowId) {
+        self.router.iter_mut().for_each(|router| router.end_flow(flow));
     }
 }

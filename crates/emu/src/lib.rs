@@ -3,6 +3,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`link`] | a link from its scenario to its result |
+//! | [`live`] | a live proxy on a router |
 //! | [`testbed`] | the two ends: network namespaces, interfaces, addresses |
 //! | [`namespace`], [`netlink`], [`nat`] | interfaces to the kernel's networking |
 //! | [`port`] | reads packets from the kernel and sends them back |
@@ -26,6 +27,7 @@ pub mod error;
 pub mod forwarder;
 pub mod lateness;
 pub mod link;
+pub mod live;
 pub mod namespace;
 pub mod nat;
 pub mod netlink;

@@ -27,6 +27,13 @@ pub struct Config {
     /// the window towards the sender.
     #[serde(default = "buffer")]
     pub buffer: Bytes,
+    /// Connections of a mobile that may be open on one side only. The SYNs of further ones pass
+    /// unchanged, so a SYN flood of one mobile needs bounded memory.
+    #[serde(default = "half_open")]
+    pub half_open: u32,
+    /// Connections in total. The SYNs of further ones pass unchanged.
+    #[serde(default = "connections")]
+    pub connections: u32,
     /// A connection that is not open on both sides after this time is aborted.
     #[serde(default = "open_timeout")]
     pub open_timeout: Span,
@@ -98,6 +105,15 @@ const fn buffer() -> Bytes {
     Bytes::new(256_000)
 }
 
+/// More than a browser opens at a time.
+const fn half_open() -> u32 {
+    256
+}
+
+const fn connections() -> u32 {
+    200_000
+}
+
 const fn open_timeout() -> Span {
     Span::from_secs(60)
 }
@@ -116,6 +132,8 @@ impl Config {
             accept: Accept::Early,
             scheduler: Discipline::DeficitRoundRobin,
             buffer: buffer(),
+            half_open: half_open(),
+            connections: connections(),
             open_timeout: open_timeout(),
             idle_timeout: idle_timeout(),
         }

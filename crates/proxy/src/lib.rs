@@ -20,6 +20,7 @@
 //! | `adaptive` | a budget that follows the link |
 //! | `budget` | the budget as a congestion window |
 //! | `scheduler` | which connection of a mobile sends next |
+//! | `statistics` | counters, and the state of the mobiles |
 //! | `config` | the keys of the scenario table `[proxy]` |
 //!
 //! What is not TCP passes unchanged, and so do segments of connections whose SYN the proxy has not
@@ -32,7 +33,9 @@ mod mobile;
 mod proxy;
 mod relay;
 mod scheduler;
+mod statistics;
 mod stream_buffer;
 
 pub use config::{Accept, BudgetSource, Config, Discipline};
 pub use proxy::Proxy;
+pub use statistics::{MobileState, PassCause, Totals};

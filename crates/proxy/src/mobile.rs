@@ -20,6 +20,10 @@ pub struct Mobile {
     pub scheduler: Scheduler,
     /// Bytes that are unacknowledged, over all connections.
     pub unacknowledged: u64,
+    /// The connections.
+    pub connections: u32,
+    /// The connections that are open on one side only.
+    pub half_open: u32,
     /// The connections that are uploads.
     pub uploads: u64,
     /// The estimator of the budget, if it is not constant.
@@ -60,8 +64,22 @@ impl Mobile {
             adaptive,
             scheduler: Scheduler::new(config.scheduler),
             unacknowledged: 0,
+            connections: 0,
+            half_open: 0,
             uploads: 0,
             burst: None,
+        }
+    }
+
+    /// Takes over changed settings. The connections keep their order of service.
+    pub fn reconfigure(&mut self, config: &Config) {
+        match config.budget {
+            BudgetSource::Fixed(bytes) => {
+                self.adaptive = None;
+                self.budget.set(bytes.get());
+            }
+            BudgetSource::Adaptive if self.adaptive.is_none() => self.adaptive = Some(Adaptive::new()),
+            BudgetSource::Adaptive => {}
         }
     }
 

@@ -13,6 +13,7 @@ use crate::budget::BudgetWindow;
 use crate::config::{Accept, Config};
 use crate::mobile::{Admission, Mobile};
 use crate::relay::{Departures, Relay};
+use crate::statistics::{MobileState, PassCause, Totals};
 
 /// A transport-level proxy at the border of fixed network and radio.
 #[derive(Debug)]
@@ -28,6 +29,9 @@ pub struct Proxy {
     mobiles: BTreeMap<UserId, Mobile>,
     timers: BTreeSet<(Instant, Timer)>,
     left: Departures,
+    /// Flows that have ended since the last call into the middlebox.
+    ended: Vec<FlowId>,
+    totals: Totals,
 }
 
 /// A connection, and its state in the tables of the proxy.
@@ -42,6 +46,8 @@ struct Entry {
     delivered: u64,
     /// Whether it counts in [`Mobile::uploads`].
     is_upload: bool,
+    /// Whether it counts in [`Mobile::half_open`].
+    is_half_open: bool,
 }
 
 /// What happens at a time.
@@ -68,12 +74,51 @@ impl Proxy {
             mobiles: BTreeMap::new(),
             timers: BTreeSet::new(),
             left: Departures::new(),
+            ended: Vec::new(),
+            totals: Totals::default(),
         }
     }
 
     /// Number of connections that are relayed.
     pub fn connections(&self) -> usize {
         self.numbers.len()
+    }
+
+    /// What has happened so far.
+    pub const fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// The state of each mobile, in the order of the users.
+    pub fn mobile_states(&self) -> Vec<MobileState> {
+        let state = |(user, mobile): (&UserId, &Mobile)| MobileState {
+            user: *user,
+            connections: mobile.connections,
+            half_open: mobile.half_open,
+            budget: mobile.budget.get(),
+            unacknowledged: mobile.unacknowledged,
+            queued: 0,
+        };
+        let mut states: Vec<MobileState> = self.mobiles.iter().map(state).collect();
+        for relay in self.relays.iter().flatten().map(|entry| &entry.relay) {
+            if let Ok(index) = states.binary_search_by_key(&relay.user, |state| state.user) {
+                states[index].queued += relay.backlog(Direction::Down);
+            }
+        }
+        states
+    }
+
+    /// Changes the settings. Buffers, scheduler and the acceptance of connections change for new
+    /// connections and mobiles only, the others at once.
+    pub fn reconfigure(&mut self, config: Config) {
+        self.server_end = config.server_end();
+        self.mobile_end = config.mobile_end();
+        self.config = config;
+        self.mobiles.values_mut().for_each(|mobile| mobile.reconfigure(&config));
+    }
+
+    fn end_flows(&mut self, cx: &mut MiddleboxContext<'_>) {
+        self.ended.drain(..).for_each(|flow| cx.end_flow(flow));
     }
 
     /// Carries out everything that is due up to `now`, at its own time.
@@ -96,13 +141,27 @@ impl Proxy {
     }
 
     /// The connection of a packet: an old one, or a new one if this is a SYN.
-    fn connection_of(&mut self, now: Instant, side: Side, packet: &Packet, segment: &Segment) -> Option<u32> {
+    fn connection_of(
+        &mut self,
+        now: Instant,
+        side: Side,
+        packet: &Packet,
+        segment: &Segment,
+    ) -> Result<u32, PassCause> {
         if let Some(number) = self.numbers.get(&packet.flow) {
-            return Some(*number);
+            return Ok(*number);
         }
         let flags = segment.header.flags;
-        let opens = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK) && !flags.contains(Flags::RST);
-        opens.then(|| self.open(now, side, packet, segment))
+        if !flags.contains(Flags::SYN) || flags.contains(Flags::ACK) || flags.contains(Flags::RST) {
+            return Err(PassCause::Unknown);
+        }
+        if self.numbers.len() >= self.config.connections as usize {
+            return Err(PassCause::Connections);
+        }
+        if self.mobiles.get(&packet.user).is_some_and(|mobile| mobile.half_open >= self.config.half_open) {
+            return Err(PassCause::HalfOpen);
+        }
+        Ok(self.open(now, side, packet, segment))
     }
 
     /// Begins to relay the connection that a SYN from `client` opens.
@@ -110,6 +169,9 @@ impl Proxy {
         let Packet { flow, user, .. } = *packet;
         let config = self.config;
         let mobile = self.mobiles.entry(user).or_insert_with(|| Mobile::new(&config));
+        mobile.connections += 1;
+        mobile.half_open += 1;
+        self.totals.opened += 1;
         let (client_port, server_port) = (syn.header.source_port, syn.header.destination_port);
         let towards_client = Identity {
             flow,
@@ -141,7 +203,8 @@ impl Proxy {
         if let Some(budget) = config.upload_budget {
             relay.bound_upload(mobile.upload_window(budget.get()));
         }
-        let entry = Some(Entry { relay, wakeup: None, unacknowledged: 0, delivered: 0, is_upload: false });
+        let entry =
+            Some(Entry { relay, wakeup: None, unacknowledged: 0, delivered: 0, is_upload: false, is_half_open: true });
         let number = match self.free.pop() {
             Some(number) => {
                 self.relays[number as usize] = entry;
@@ -243,9 +306,16 @@ impl Proxy {
             self.timers.extend(wakeup.map(|new| (new, timer)));
             entry.wakeup = wakeup;
         }
+        if entry.is_half_open && relay.was_opened() {
+            entry.is_half_open = false;
+            mobile.half_open -= 1;
+        }
         if relay.is_over() {
+            mobile.connections -= 1;
+            mobile.half_open -= u32::from(entry.is_half_open);
             mobile.uploads -= u64::from(entry.is_upload);
             mobile.scheduler.remove(number);
+            self.ended.push(relay.flow);
             self.numbers.remove(&relay.flow);
             self.relays[number as usize] = None;
             self.free.push(number);
@@ -257,23 +327,33 @@ impl Middlebox for Proxy {
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut MiddleboxContext<'_>) {
         self.advance(now, cx);
         let side = Side::at_start_of(direction);
-        let relayed = cx.tcp_segment(&packet).and_then(|segment| {
+        let relayed = cx.tcp_segment(&packet).ok_or(PassCause::NotTcp).and_then(|segment| {
             let number = self.connection_of(now, side, &packet, &segment)?;
-            Some((segment, number))
+            Ok((segment, number))
         });
-        let Some((segment, number)) = relayed else {
-            self.left.push_back((direction, Departure { due: now, packet }));
-            return;
+        let (segment, number) = match relayed {
+            Ok(relayed) => relayed,
+            Err(cause) => {
+                self.totals.passed[cause as usize] += 1;
+                if matches!(cause, PassCause::HalfOpen | PassCause::Connections) {
+                    cx.end_flow(packet.flow);
+                }
+                self.left.push_back((direction, Departure { due: now, packet }));
+                return;
+            }
         };
+        self.totals.relayed_bytes[direction as usize] += u64::from(segment.length);
         if let Some(entry) = &mut self.relays[number as usize] {
             entry.relay.receive(now, side, &segment, packet.slot, cx);
         }
         cx.absorb(now, direction, packet);
         self.proceed(now, number, cx);
+        self.end_flows(cx);
     }
 
     fn pop(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) -> Option<(Direction, Departure)> {
         self.advance(now, cx);
+        self.end_flows(cx);
         self.left.pop_front()
     }
 

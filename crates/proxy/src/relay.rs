@@ -128,10 +128,13 @@ impl Relay {
         if self.ends.iter().all(|end| matches!(end.state(), State::Closed | State::TimeWait)) {
             return None;
         }
+        Some(if self.was_opened() { self.active + config.idle_timeout } else { self.opened + config.open_timeout })
+    }
+
+    /// Whether both ends are or were open.
+    pub fn was_opened(&self) -> bool {
         // An end that has closed was open, and the other may still deliver what is stored.
-        let was_opened = |end: &Connection| end.state().is_synchronised() || end.outcome().is_some();
-        let is_open = self.ends.iter().all(was_opened);
-        Some(if is_open { self.active + config.idle_timeout } else { self.opened + config.open_timeout })
+        self.ends.iter().all(|end| end.state().is_synchronised() || end.outcome().is_some())
     }
 
     /// Whether both ends have ended.

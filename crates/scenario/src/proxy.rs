@@ -25,6 +25,12 @@ pub(crate) fn read(node: Node) -> Result<ProxyConfig, ScenarioError> {
     if config.buffer < LEAST_BUFFER {
         return wrong("buffer", "this must be at least 3 kB", "the default is 256 kB; at least twice the budget");
     }
+    if config.half_open == 0 {
+        return wrong("half_open", "no connection could be opened", "the default is 256");
+    }
+    if config.connections == 0 {
+        return wrong("connections", "no connection could be opened", "the default is 200000");
+    }
     if config.open_timeout.is_zero() {
         return wrong("open_timeout", "no connection opens in zero time", "the default is \"60 s\"");
     }
