@@ -9,6 +9,7 @@ use airpath_path::{Contents, Hop, NewSegment, PacketStore, Path, Payload, Polled
 use airpath_tcp::Segment;
 
 use crate::clock::Clock;
+use crate::join;
 use crate::lateness::Lateness;
 use crate::live::router::{Router, Verdict, route};
 use crate::observe::{MOST_FLOWS, Passage};
@@ -72,13 +73,18 @@ impl DropCounters {
     }
 }
 
-/// A run: consecutive segments of one super-segment (the kernel's GSO packet), sent by one write.
+/// A run: consecutive segments of one super-segment (the kernel's GSO packet), or on a router
+/// consecutive packets that can be joined to one. It is sent by one write.
 #[derive(Debug, Default)]
 struct Run {
     /// Its first packet; `None` if the run is empty.
     first: Option<SegmentKey>,
     /// Its packets, from the first segment on.
     slots: Vec<Slot>,
+    /// Bytes of the super-segment that is to be joined; zero if the packets are of one already.
+    joined_bytes: usize,
+    /// The super-segment, to reuse its memory.
+    joined: Vec<u8>,
 }
 
 /// What decides whether a packet continues a run.
@@ -96,7 +102,24 @@ impl Run {
     /// Whether `next` is the segment that follows this run, so that they can leave together.
     fn continues(&self, next: SegmentKey) -> bool {
         let length = self.slots.len() as u32;
-        self.first.is_some_and(|first| SegmentKey { segment: first.segment + length, ..first } == next)
+        self.joined_bytes == 0
+            && self.first.is_some_and(|first| SegmentKey { segment: first.segment + length, ..first } == next)
+    }
+
+    /// Adds a packet to the super-segment that is to be joined, if it can be.
+    fn joins(&mut self, next: SegmentKey, packets: &PacketBuffer) -> bool {
+        let (Some(first), Some(last)) = (self.first, self.slots.last()) else { return false };
+        if first.direction != next.direction || (self.joined_bytes == 0 && self.slots.len() > 1) {
+            return false;
+        }
+        let [first, last, next] = [first.super_segment, packets.packet(*last).super_segment, next.super_segment]
+            .map(|index| packets.super_segment(index));
+        let bytes = if self.joined_bytes == 0 { first.frame.bytes() as usize } else { self.joined_bytes };
+        let joins = join::continues(first, last, next, bytes);
+        if joins {
+            self.joined_bytes = bytes + next.frame.bytes() as usize - join::header_bytes(next);
+        }
+        joins
     }
 }
 
@@ -234,7 +257,8 @@ impl<'a> Forwarder<'a> {
                 self.observed.packets.packet(packet.slot);
             self.transit[direction as usize] = due.since(entered);
             let next = SegmentKey { direction, super_segment, segment, ecn: packet.ecn };
-            if !self.run.continues(next) {
+            let joins = self.observed.router.is_some() && self.run.joins(next, &self.observed.packets);
+            if !joins && !self.run.continues(next) {
                 self.send_run()?;
                 self.run.first = Some(next);
             }
@@ -258,15 +282,21 @@ impl<'a> Forwarder<'a> {
             return Ok(());
         };
         let count = self.run.slots.len() as u32;
-        let super_segment = self.observed.packets.super_segment(super_segment);
+        let packets = &self.observed.packets;
+        let super_segment = packets.super_segment(super_segment);
+        let (mut frame, mut bytes) = (super_segment.frame, &super_segment.bytes);
+        if std::mem::take(&mut self.run.joined_bytes) > 0 {
+            let parts = self.run.slots.iter().map(|slot| packets.super_segment(packets.packet(*slot).super_segment));
+            frame = join::join(parts, &mut self.run.joined).expect("each packet continues those before it");
+            bytes = &self.run.joined;
+        }
         let mut header = [0; MAX_HEADER];
-        let segments = first..=first + (count - 1);
-        let written = super_segment.frame.write_segments(&super_segment.bytes, segments, ecn, &mut header);
+        let written = frame.write_segments(bytes, first..=first + (count - 1), ecn, &mut header);
         let port = match direction {
             Direction::Down => self.mobile,
             Direction::Up => self.server,
         };
-        let payload = &super_segment.bytes[written.payload];
+        let payload = &bytes[written.payload];
         if port.send(&written.header.to_bytes(), written.bytes, payload)? == Sent::Rejected {
             self.dropped.at_exit += u64::from(count);
         }
