@@ -39,8 +39,10 @@ pub struct Forwarder<'a> {
     server: &'a Port,
     mobile: &'a Port,
     read_buffer: Box<[u8; MAX_READ]>,
-    /// Packets that leave with one write.
-    run: Run,
+    /// Packets that leave with one write, by direction.
+    runs: [Run; 2],
+    /// Acknowledgements that were not sent because a later one left at once with them.
+    pub merged_acknowledgements: u64,
     /// Identifier of the next packet. It equals the number of packets that have entered.
     next_id: u64,
 }
@@ -106,10 +108,22 @@ impl Run {
             && self.first.is_some_and(|first| SegmentKey { segment: first.segment + length, ..first } == next)
     }
 
+    /// Takes an acknowledgement out of the run that `next` makes superfluous, and returns its slot.
+    fn merge(&mut self, next: SegmentKey, packets: &PacketBuffer) -> Option<Slot> {
+        let [slot] = self.slots[..] else { return None };
+        let [earlier, later] =
+            [packets.packet(slot).super_segment, next.super_segment].map(|index| packets.super_segment(index));
+        join::supersedes(later, earlier).then(|| {
+            self.first = None;
+            self.slots.clear();
+            slot
+        })
+    }
+
     /// Adds a packet to the super-segment that is to be joined, if it can be.
     fn joins(&mut self, next: SegmentKey, packets: &PacketBuffer) -> bool {
         let (Some(first), Some(last)) = (self.first, self.slots.last()) else { return false };
-        if first.direction != next.direction || (self.joined_bytes == 0 && self.slots.len() > 1) {
+        if self.joined_bytes == 0 && self.slots.len() > 1 {
             return false;
         }
         let [first, last, next] = [first.super_segment, packets.packet(*last).super_segment, next.super_segment]
@@ -137,7 +151,8 @@ impl<'a> Forwarder<'a> {
             server,
             mobile,
             read_buffer: Box::new([0; MAX_READ]),
-            run: Run::default(),
+            runs: Default::default(),
+            merged_acknowledgements: 0,
             next_id: 0,
         }
     }
@@ -257,12 +272,20 @@ impl<'a> Forwarder<'a> {
                 self.observed.packets.packet(packet.slot);
             self.transit[direction as usize] = due.since(entered);
             let next = SegmentKey { direction, super_segment, segment, ecn: packet.ecn };
-            let joins = self.observed.router.is_some() && self.run.joins(next, &self.observed.packets);
-            if !joins && !self.run.continues(next) {
-                self.send_run()?;
-                self.run.first = Some(next);
+            if self.observed.router.is_none() {
+                // The packets of both directions leave in their order.
+                self.send_run(direction.opposite())?;
+            } else if let Some(earlier) = self.runs[direction as usize].merge(next, &self.observed.packets) {
+                self.observed.packets.release(earlier);
+                self.merged_acknowledgements += 1;
             }
-            self.run.slots.push(packet.slot);
+            let run = &mut self.runs[direction as usize];
+            let joins = self.observed.router.is_some() && run.joins(next, &self.observed.packets);
+            if !joins && !run.continues(next) {
+                self.send_run(direction)?;
+                self.runs[direction as usize].first = Some(next);
+            }
+            self.runs[direction as usize].slots.push(packet.slot);
             let ObservedPackets { packets, taps, .. } = &mut self.observed;
             let super_segment = packets.super_segment(super_segment);
             let view = View { frame: &super_segment.frame, bytes: &super_segment.bytes, segment };
@@ -272,23 +295,24 @@ impl<'a> Forwarder<'a> {
             app_event.into_iter().for_each(|event| self.path.report(due, event));
         }
         self.delivered_until = now;
-        self.send_run()?;
+        Direction::BOTH.into_iter().try_for_each(|direction| self.send_run(direction))?;
         Ok(any)
     }
 
-    /// Sends the packets of the run, and empties it.
-    fn send_run(&mut self) -> io::Result<()> {
-        let Some(SegmentKey { direction, super_segment, segment: first, ecn }) = self.run.first.take() else {
+    /// Sends the packets of the run of `direction`, and empties it.
+    fn send_run(&mut self, direction: Direction) -> io::Result<()> {
+        let run = &mut self.runs[direction as usize];
+        let Some(SegmentKey { super_segment, segment: first, ecn, .. }) = run.first.take() else {
             return Ok(());
         };
-        let count = self.run.slots.len() as u32;
+        let count = run.slots.len() as u32;
         let packets = &self.observed.packets;
         let super_segment = packets.super_segment(super_segment);
         let (mut frame, mut bytes) = (super_segment.frame, &super_segment.bytes);
-        if std::mem::take(&mut self.run.joined_bytes) > 0 {
-            let parts = self.run.slots.iter().map(|slot| packets.super_segment(packets.packet(*slot).super_segment));
-            frame = join::join(parts, &mut self.run.joined).expect("each packet continues those before it");
-            bytes = &self.run.joined;
+        if std::mem::take(&mut run.joined_bytes) > 0 {
+            let parts = run.slots.iter().map(|slot| packets.super_segment(packets.packet(*slot).super_segment));
+            frame = join::join(parts, &mut run.joined).expect("each packet continues those before it");
+            bytes = &run.joined;
         }
         let mut header = [0; MAX_HEADER];
         let written = frame.write_segments(bytes, first..=first + (count - 1), ecn, &mut header);
@@ -300,7 +324,7 @@ impl<'a> Forwarder<'a> {
         if port.send(&written.header.to_bytes(), written.bytes, payload)? == Sent::Rejected {
             self.dropped.at_exit += u64::from(count);
         }
-        for slot in self.run.slots.drain(..) {
+        for slot in run.slots.drain(..) {
             self.observed.packets.release(slot);
         }
         Ok(())

@@ -10,6 +10,9 @@ use crate::packet_buffer::SuperSegment;
 /// Bytes of a TCP header without options (RFC 9293 §3.1).
 const TCP_HEADER: usize = 20;
 
+/// The beginning of the timestamps option, aligned as in RFC 7323 appendix A.
+const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
+
 /// The largest IP packet.
 const LARGEST: usize = 65_535;
 
@@ -29,7 +32,19 @@ impl<'a> Parts<'a> {
         let (network, rest) = bytes.get(..frame.bytes() as usize)?.split_at_checked(frame.transport()?)?;
         let header_bytes = usize::from(*rest.get(12)? >> 4) * 4;
         let (transport, payload) = rest.split_at_checked(header_bytes)?;
-        (transport.len() >= TCP_HEADER && !payload.is_empty()).then_some(Self { network, transport, payload })
+        (transport.len() >= TCP_HEADER).then_some(Self { network, transport, payload })
+    }
+
+    fn acknowledgment(&self) -> u32 {
+        u32::from_be_bytes([self.transport[8], self.transport[9], self.transport[10], self.transport[11]])
+    }
+
+    /// Whether it is an acknowledgement without data, and without options other than timestamps.
+    fn is_bare(&self) -> bool {
+        self.payload.is_empty()
+            && self.flags() == Flags::ACK
+            && (self.transport.len() == TCP_HEADER
+                || (self.transport.len() == TCP_HEADER + TIMESTAMPS.len() + 8 && self.transport[20..24] == TIMESTAMPS))
     }
 
     fn sequence(&self) -> u32 {
@@ -61,6 +76,18 @@ pub fn header_bytes(packet: &SuperSegment) -> usize {
     Parts::of(packet).map_or(0, |parts| parts.network.len() + parts.transport.len())
 }
 
+/// Whether an `earlier` acknowledgement need not be sent if a `later` one of the connection leaves
+/// with it: the later one acknowledges more. Duplicate acknowledgements are all sent.
+pub fn supersedes(later: &SuperSegment, earlier: &SuperSegment) -> bool {
+    let (Some(later), Some(earlier)) = (Parts::of(later), Parts::of(earlier)) else { return false };
+    let advance = later.acknowledgment().wrapping_sub(earlier.acknowledgment());
+    later.is_bare()
+        && earlier.is_bare()
+        && later.same_network(&earlier)
+        && later.transport[..8] == earlier.transport[..8]
+        && (1..1 << 31).contains(&advance)
+}
+
 /// Whether `next` continues a super-segment of `bytes` bytes that begins with `first` and ends with
 /// `last`.
 pub fn continues(first: &SuperSegment, last: &SuperSegment, next: &SuperSegment, bytes: usize) -> bool {
@@ -70,7 +97,9 @@ pub fn continues(first: &SuperSegment, last: &SuperSegment, next: &SuperSegment,
     let size = first.payload.len();
     // The kernel sets these two on the last segment only.
     let end = Flags::PSH | Flags::FIN;
-    last.flags() == Flags::ACK
+    !next.payload.is_empty()
+        && size > 0
+        && last.flags() == Flags::ACK
         && (next.flags() == Flags::ACK || next.flags() == Flags::ACK | Flags::PSH || next.flags() == Flags::ACK | end)
         && last.payload.len() == size
         && next.payload.len() <= size
@@ -182,6 +211,32 @@ mod tests {
                 }
                 assert_eq!(&bytes, expected, "segment {index}");
             }
+        }
+    }
+
+    #[test]
+    fn only_an_acknowledgement_of_more_supersedes() {
+        let acknowledgement = |acknowledgment, flags, length| {
+            let mut bytes = packet(V4, 5, length, flags, 7);
+            bytes[28..32].copy_from_slice(&u32::to_be_bytes(acknowledgment));
+            bytes
+        };
+        let mut buffer = PacketBuffer::default();
+        let mut insert = |bytes: Vec<u8>| {
+            let frame = Frame::inspect(&VirtioHeader::default(), &bytes).unwrap();
+            buffer.insert(frame, &bytes)
+        };
+        let first = insert(acknowledgement(100, Flags::ACK, 0));
+        let cases = [
+            (acknowledgement(200, Flags::ACK, 0), true),
+            (acknowledgement(100, Flags::ACK, 0), false),
+            (acknowledgement(99, Flags::ACK, 0), false),
+            (acknowledgement(200, Flags::ACK | Flags::FIN, 0), false),
+            (acknowledgement(200, Flags::ACK, 10), false),
+        ];
+        let cases = cases.map(|(bytes, expected)| (insert(bytes), expected));
+        for (later, expected) in cases {
+            assert_eq!(supersedes(buffer.super_segment(later), buffer.super_segment(first)), expected);
         }
     }
 

@@ -11,6 +11,10 @@ use crate::scheduler::Scheduler;
 /// Two segments.
 const LEAST_UPLOAD_WINDOW: u64 = 2 * 1460;
 
+/// What is due within this time leaves at once: Linux, too, paces in portions of a millisecond
+/// (`tcp_tso_autosize`). On a path with a shorter round trip there is no burst to spread.
+const PACING_SLACK: Span = Span::from_millis(1);
+
 /// A mobile.
 #[derive(Debug)]
 pub struct Mobile {
@@ -105,7 +109,7 @@ impl Mobile {
             self.burst = Some(Burst { release: now, end: now + round_trip, round_trip });
         }
         match self.burst {
-            Some(burst) if now < burst.release => Admission::At(burst.release),
+            Some(burst) if now + PACING_SLACK < burst.release => Admission::At(burst.release),
             _ => Admission::Now,
         }
     }
