@@ -149,7 +149,7 @@ def forwarding(router: Namespace, folder: Path, peers: Path) -> Iterator[int | N
 def airpath(router: Namespace, folder: Path, peers: Path) -> Iterator[int]:
     """The live proxy."""
     config = folder / "proxy.toml"
-    config.write_text('format = 1\nmobiles = ["10.1.0.0/24"]\n')
+    config.write_text('format = 1\nmobiles = ["10.1.0.0/24"]\n[proxy]\nbudget = "4 MB"\nbuffer = "8 MB"\n')
     command = [str(Path(sys.executable).with_name("airpath")), "proxy", "run", str(config)]
     with _running(router, command) as process:
         yield process

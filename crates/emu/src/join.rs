@@ -95,12 +95,12 @@ pub fn continues(first: &SuperSegment, last: &SuperSegment, next: &SuperSegment,
         return false;
     };
     let size = first.payload.len();
-    // The kernel sets these two on the last segment only.
-    let end = Flags::PSH | Flags::FIN;
+    // The kernel sets PSH and FIN on the last segment only.
+    let without_push = |flags: Flags| flags.0 & !Flags::PSH.0;
     !next.payload.is_empty()
         && size > 0
-        && last.flags() == Flags::ACK
-        && (next.flags() == Flags::ACK || next.flags() == Flags::ACK | Flags::PSH || next.flags() == Flags::ACK | end)
+        && without_push(last.flags()) == Flags::ACK.0
+        && without_push(next.flags()) & !Flags::FIN.0 == Flags::ACK.0
         && last.payload.len() == size
         && next.payload.len() <= size
         && next.sequence() == last.sequence().wrapping_add(size as u32)

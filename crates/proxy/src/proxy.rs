@@ -148,11 +148,17 @@ impl Proxy {
         packet: &Packet,
         segment: &Segment,
     ) -> Result<u32, PassCause> {
-        if let Some(number) = self.numbers.get(&packet.flow) {
-            return Ok(*number);
-        }
         let flags = segment.header.flags;
-        if !flags.contains(Flags::SYN) || flags.contains(Flags::ACK) || flags.contains(Flags::RST) {
+        let opens = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK) && !flags.contains(Flags::RST);
+        if let Some(number) = self.numbers.get(&packet.flow).copied() {
+            let entry = self.relays[number as usize].as_ref();
+            if !opens || entry.is_some_and(|entry| !entry.relay.is_finished()) {
+                return Ok(number);
+            }
+            // The client uses the port again, and so may an end in TIME-WAIT (RFC 9293 §3.6.1).
+            self.remove(number);
+        }
+        if !opens {
             return Err(PassCause::Unknown);
         }
         if self.numbers.len() >= self.config.connections as usize {
@@ -311,15 +317,26 @@ impl Proxy {
             mobile.half_open -= 1;
         }
         if relay.is_over() {
+            self.ended.push(relay.flow);
+            self.remove(number);
+        }
+    }
+
+    /// Takes a connection out of the tables.
+    fn remove(&mut self, number: u32) {
+        let Some(entry) = self.relays[number as usize].take() else { return };
+        if let Some(mobile) = self.mobiles.get_mut(&entry.relay.user) {
             mobile.connections -= 1;
             mobile.half_open -= u32::from(entry.is_half_open);
             mobile.uploads -= u64::from(entry.is_upload);
+            mobile.unacknowledged -= entry.unacknowledged;
             mobile.scheduler.remove(number);
-            self.ended.push(relay.flow);
-            self.numbers.remove(&relay.flow);
-            self.relays[number as usize] = None;
-            self.free.push(number);
         }
+        if let Some(wakeup) = entry.wakeup {
+            self.timers.remove(&(wakeup, Timer::Connection(number)));
+        }
+        self.numbers.remove(&entry.relay.flow);
+        self.free.push(number);
     }
 }
 

@@ -125,10 +125,15 @@ impl Relay {
 
     /// When the connection is aborted if nothing arrives.
     fn deadline(&self, config: &Config) -> Option<Instant> {
-        if self.ends.iter().all(|end| matches!(end.state(), State::Closed | State::TimeWait)) {
+        if self.is_finished() {
             return None;
         }
         Some(if self.was_opened() { self.active + config.idle_timeout } else { self.opened + config.open_timeout })
+    }
+
+    /// Whether both ends have delivered everything, and at most wait for late segments.
+    pub fn is_finished(&self) -> bool {
+        self.ends.iter().all(|end| matches!(end.state(), State::Closed | State::TimeWait))
     }
 
     /// Whether both ends are or were open.
