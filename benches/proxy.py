@@ -12,7 +12,8 @@ mobile connects to the router there.
 Peers come from Debian's packages; `--peers` (default `target/peers`) is searched first. To extract
 them there without installing:
 
-    apt-get download haproxy liblua5.3-0 libopentracing1 libopentracing-c-wrapper0 libnginx-mod-stream
+    apt-get download haproxy liblua5.3-0 libopentracing1 libopentracing-c-wrapper0
+    apt-get download libnginx-mod-stream
     for package in *.deb; do dpkg -x $package target/peers; done
 
 Needs root. All processes compete for the same cores: compare the contenders of one run only.
@@ -30,7 +31,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from namespaces import Namespace
@@ -95,8 +96,10 @@ def main() -> None:
     parser.add_argument("--address", default=SERVER, help=argparse.SUPPRESS)
     parser.add_argument("part", nargs="?", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    _raise_file_limit()
     if arguments.part is not None:
-        return _part(arguments)
+        _part(arguments)
+        return
     if os.geteuid() != 0:
         sys.exit("this benchmark needs root, for network namespaces and TPROXY")
     contenders = {"kernel forwarding": forwarding, "airpath": airpath, "HAProxy": haproxy, "nginx": nginx}
@@ -160,13 +163,16 @@ def haproxy(router: Namespace, folder: Path, peers: Path) -> Iterator[int]:
     """HAProxy with two threads."""
     config = folder / "haproxy.cfg"
     config.write_text(HAPROXY)
-    with _tproxy(router, folder), _running(router, [_find("haproxy", peers), "-f", str(config), "-db"], peers) as process:
+    with (
+        _tproxy(router, folder),
+        _running(router, [_find("haproxy", peers), "-f", str(config), "-db"], peers) as process,
+    ):
         yield process
 
 
 @contextmanager
 def nginx(router: Namespace, folder: Path, peers: Path) -> Iterator[int]:
-    """nginx with its stream module and two workers."""
+    """The stream module of nginx, with two workers."""
     modules = [*peers.glob("**/ngx_stream_module.so"), Path("/usr/lib/nginx/modules/ngx_stream_module.so")]
     module = next((each for each in modules if each.exists()), None)
     if module is None:
@@ -178,7 +184,9 @@ def nginx(router: Namespace, folder: Path, peers: Path) -> Iterator[int]:
 
 
 def _find(program: str, peers: Path) -> str:
-    found = [str(each) for each in peers.glob(f"**/sbin/{program}")] + [shutil.which(program, path="/usr/sbin:/usr/bin")]
+    found = [str(each) for each in peers.glob(f"**/sbin/{program}")] + [
+        shutil.which(program, path="/usr/sbin:/usr/bin")
+    ]
     if found[0] is None:
         raise FileNotFoundError(f"{program} is not installed (Debian's package {program})")
     return str(Path(found[0]).resolve())
@@ -189,8 +197,8 @@ def _tproxy(router: Namespace, folder: Path) -> Iterator[None]:
     rules = folder / "tproxy.nft"
     rules.write_text(TPROXY)
     router.run("nft", "-f", str(rules))
-    router.run(*"ip rule add fwmark 1 lookup 100".split())
-    router.run(*"ip route add local 0.0.0.0/0 dev lo table 100".split())
+    router.run("ip", "rule", "add", "fwmark", "1", "lookup", "100")
+    router.run("ip", "route", "add", "local", "0.0.0.0/0", "dev", "lo", "table", "100")
     yield
 
 
@@ -198,7 +206,7 @@ def _tproxy(router: Namespace, folder: Path) -> Iterator[None]:
 def _running(router: Namespace, command: list[str], peers: Path | None = None) -> Iterator[int]:
     libraries = ":".join({str(each.parent) for each in peers.glob("**/lib*.so*")}) if peers else ""
     environment = os.environ | ({"LD_LIBRARY_PATH": libraries} if libraries else {})
-    process = subprocess.Popen([*router.enter(), *command], env=environment, stderr=subprocess.PIPE, preexec_fn=_files)
+    process = subprocess.Popen([*router.enter(), *command], env=environment, stderr=subprocess.PIPE)
     try:
         time.sleep(2)
         if process.poll() is not None:
@@ -210,7 +218,7 @@ def _running(router: Namespace, command: list[str], peers: Path | None = None) -
         process.wait()
 
 
-def _files() -> None:
+def _raise_file_limit() -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -244,7 +252,7 @@ def measure(
 @contextmanager
 def _background(namespace: Namespace, command: list[str]) -> Iterator["subprocess.Popen[str]"]:
     process = subprocess.Popen(
-        [*namespace.enter(), *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, preexec_fn=_files
+        [*namespace.enter(), *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
     try:
         yield process
@@ -304,10 +312,8 @@ def _serve() -> None:
             else:
                 connection = kept.pop(descriptor)
                 poll.unregister(connection)
-                try:
+                with suppress(OSError):
                     connection.send(connection.recv(1))
-                except OSError:
-                    pass
                 connection.close()
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from support import DOWNLOAD, Command
+from support import DOWNLOAD, Command, proxy
 from support.link import ENDS, LinkCommand, SmallHost
-from support import proxy
 from support.needs import program, require
 from support.skips import Skips
 

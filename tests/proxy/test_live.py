@@ -1,6 +1,7 @@
 """A live proxy on a router, between a mobile and a server with kernel ends."""
 
 import json
+import pwd
 import shlex
 import signal
 import sys
@@ -196,10 +197,10 @@ def test_the_result_is_read_as_every_other(network: Network, need, tmp_path: Pat
 
 def test_the_proxy_becomes_an_ordinary_user(network: Network, need, tmp_path: Path) -> None:
     need("curl")
-    with network.started("server", *_web(network, tmp_path)), network.proxy(lines='user = "nobody"') as proxy:
+    with network.started("server", *_web(network, tmp_path)), network.proxy(lines='user = "daemon"') as proxy:
         _wait_for(network, 8000)
-        status = Path(f"/proc/{proxy.pid}/status").read_text()
-        assert "Uid:\t65534\t65534" in status
+        status, user = Path(f"/proc/{proxy.pid}/status").read_text(), pwd.getpwnam("daemon").pw_uid
+        assert f"Uid:\t{user}\t{user}" in status
         assert "NoNewPrivs:\t1" in status
         assert _fetch(network, f"http://{SERVER}:8000/content") == CONTENT
 
@@ -212,7 +213,7 @@ def test_the_proxy_becomes_an_ordinary_user(network: Network, need, tmp_path: Pa
         ('metrics = "127.0.0.1:9136"', 1, "127.0.0.1:9136 cannot be used: Address already in use"),
         ("priority = 2000", 1, "another rule has priority 2000"),
         ("table = 2000", 1, "the rule with priority 2000 looks up table 2000"),
-        ('user = "nobody-of-that-name"', 1, "there is no such user"),
+        ('user = "missing-user"', 1, "there is no such user"),
     ],
 )
 def test_what_cannot_run_changes_nothing(network: Network, lines: str, code: int, expected: str) -> None:
@@ -238,5 +239,7 @@ def test_a_host_that_is_no_router_is_found(network: Network) -> None:
     assert "missing  forwarding: this host does not forward IPv4" in checked
     failed = network.run("router", airpath(), "proxy", "run", config, code=1)
     assert "net.ipv4.ip_forward=1" in failed.err
-    dropped = shlex.join(["setpriv", "--inh-caps=-all", "--bounding-set=-all", str(airpath()), "proxy", "run", str(config)])
+    dropped = shlex.join(
+        ["setpriv", "--inh-caps=-all", "--bounding-set=-all", str(airpath()), "proxy", "run", str(config)]
+    )
     assert "CAP_NET_ADMIN" in network.run("router", "sh", "-c", dropped, code=1).err

@@ -128,7 +128,7 @@ def network(folder: Path) -> Iterator[Network]:
     try:
         for host in ("router", "mobile", "server"):
             processes[host] = subprocess.Popen(["unshare", "--net", "sleep", "600"])
-        home = os.readlink("/proc/self/ns/net")
+        home = _namespace(os.getpid())
         for process in processes.values():
             until(lambda process=process: _namespace(process.pid) not in (None, home), "there is a namespace")
         made = Network(folder, {host: process.pid for host, process in processes.items()})
@@ -149,6 +149,6 @@ def network(folder: Path) -> Iterator[Network]:
 
 def _namespace(process: int) -> str | None:
     try:
-        return os.readlink(f"/proc/{process}/ns/net")
+        return str(Path(f"/proc/{process}/ns/net").readlink())
     except OSError:
         return None

@@ -83,7 +83,7 @@ struct Run {
     first: Option<SegmentKey>,
     /// Its packets, from the first segment on.
     slots: Vec<Slot>,
-    /// Bytes of the super-segment that is to be joined; zero if the packets are of one already.
+    /// Bytes of the super-segment that is to be joined; zero if the packets belong to one already.
     joined_bytes: usize,
     /// The super-segment, to reuse its memory.
     joined: Vec<u8>,

@@ -1,4 +1,5 @@
-//! Interfaces, addresses, routes and routing rules of the calling thread's network namespace, over rtnetlink(7).
+//! Interfaces, addresses, routes and routing rules of the calling thread's network namespace, over
+//! rtnetlink(7).
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn what_is_printed_reads_the_same() {
-        let text = "format = 1\nmobiles = [\"10.1.0.0/16\"]\nuser = \"nobody\"\nmetrics = \"[::1]:9135\"\n";
+        let text = "format = 1\nmobiles = [\"10.1.0.0/16\"]\nuser = \"daemon\"\nmetrics = \"[::1]:9135\"\n";
         let config = LiveConfig::read(text, "proxy.toml").unwrap();
         assert_eq!(LiveConfig::read(&config.to_toml(), "proxy.toml").unwrap(), config);
     }

@@ -4,7 +4,21 @@ from typing import Annotated
 
 import typer
 
-from airpath.cli import ctl, doctor, export, link, measure, presets, proxy, replay, report, run, study, trace, trace_compare
+from airpath.cli import (
+    ctl,
+    doctor,
+    export,
+    link,
+    measure,
+    presets,
+    proxy,
+    replay,
+    report,
+    run,
+    study,
+    trace,
+    trace_compare,
+)
 from airpath.cli.messages import help_without_command
 
 _HELP = """Internet protocols on a cellular path, and where the time goes.

@@ -93,5 +93,6 @@ def _print_proxy(proxy: dict[str, Any]) -> None:
     for mobile in proxy["mobiles"]:
         typer.echo(
             f"{mobile['mobile']:>20}  {mobile['connections']} connections, {mobile['half_open']} half-open, "
-            f"{mobile['outstanding_bytes']} of {mobile['budget_bytes']} B outstanding, {mobile['queued_bytes']} B queued"
+            f"{mobile['outstanding_bytes']} of {mobile['budget_bytes']} B outstanding, "
+            f"{mobile['queued_bytes']} B queued"
         )

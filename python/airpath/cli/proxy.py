@@ -24,7 +24,8 @@ def run(configuration: Configuration, out: Out = None, capture: Capture = False,
     """Run a proxy for the mobiles that CONFIG lists, until SIGINT or SIGTERM.
 
     It needs root or CAP_NET_ADMIN for the set-up, and drops them afterwards. When it ends, also by
-    SIGKILL, the router forwards packets past it. SIGHUP, and `airpath ctl reload`, read CONFIG again.
+    SIGKILL, the router forwards packets past it. SIGHUP, and `airpath ctl reload`, read CONFIG
+    again.
 
     \b
     Examples:

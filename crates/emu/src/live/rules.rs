@@ -116,8 +116,8 @@ impl RulePlan {
         let last = self.priority + live::RULES - 1;
         let mut rules = Vec::new();
         for family in FAMILIES {
-            let is_of_family = |prefix: &&Prefix| family_of(prefix) == family;
-            if !self.mobiles.iter().any(|prefix| is_of_family(&prefix)) {
+            let has_family = |prefix: &&Prefix| family_of(prefix) == family;
+            if !self.mobiles.iter().any(|prefix| has_family(&prefix)) {
                 continue;
             }
             let rule = |priority, action, attributes: &[RuleAttribute]| {
@@ -135,7 +135,7 @@ impl RulePlan {
                 rules.push(rule(self.priority, RuleAction::Goto, &attributes));
             }
             let table = RuleAttribute::Table(self.table);
-            for prefix in self.mobiles.iter().filter(is_of_family) {
+            for prefix in self.mobiles.iter().filter(has_family) {
                 let mut to = rule(
                     self.priority + 2,
                     RuleAction::ToTable,

@@ -11,7 +11,7 @@ use airpath_wire::tcp::Flags;
 use super::headers::{Key, transport};
 use crate::offload::Frame;
 
-/// The flow of packets that are of no known connection.
+/// The flow of packets without a known connection.
 const NO_CONNECTION: FlowId = FlowId(u32::MAX);
 
 /// Where the flags are in a TCP header.
