@@ -11,7 +11,7 @@ use airpath_tcp::Segment;
 use crate::clock::Clock;
 use crate::join;
 use crate::lateness::Lateness;
-use crate::live::router::{Router, Verdict, route};
+use crate::live::router::{Router, Verdict};
 use crate::observe::{MOST_FLOWS, Passage};
 use crate::offload::{EntryDropCause, Frame, MAX_HEADER, VirtioHeader};
 use crate::packet_buffer::{BufferedPacket, PacketBuffer, SuperSegment};
@@ -372,7 +372,7 @@ impl ObservedPackets {
             let sighting = self.taps.enters(now, direction, &mut packet, View { frame: &frame, bytes, segment });
             // The observer numbers the flows as far as it can.
             if let Some(router) = &mut self.router
-                && !sighting.is_some_and(|sighting| (sighting.flow.0 as usize) < MOST_FLOWS)
+                && sighting.is_none_or(|sighting| sighting.flow.0 as usize >= MOST_FLOWS)
             {
                 packet.flow = *connection.get_or_insert_with(|| router.flow(direction, &frame, bytes));
             }
@@ -435,7 +435,7 @@ impl PacketStore for ObservedPackets {
 
     fn create_segment(&mut self, now: Instant, direction: Direction, new: NewSegment<'_>) -> Option<(Slot, u32)> {
         let observed = self.taps.observer.as_ref().and_then(|observer| observer.route(new.flow, direction));
-        let route = observed.or_else(|| route(self.router.as_ref(), new.flow, direction))?;
+        let route = observed.or_else(|| self.router.as_ref()?.route(new.flow, direction))?;
         tcp_packet::write(&route, new.segment, new.payload, &mut self.created)?;
         let frame = Frame::inspect(&VirtioHeader::default(), &self.created).ok()?;
         let super_segment = self.packets.insert(frame, &self.created);

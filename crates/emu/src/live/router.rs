@@ -116,11 +116,6 @@ impl Router {
         &self.mobiles
     }
 
-    /// The numbers of the connections.
-    pub const fn connections(&self) -> &ConnectionNumbers {
-        &self.connections
-    }
-
     /// Decides about a packet, and counts it if it does not enter.
     pub fn classify(&mut self, virtio: &VirtioHeader, frame: &Frame, bytes: &[u8]) -> Verdict {
         let verdict = self.verdict(virtio, frame, bytes);
@@ -172,6 +167,11 @@ impl Router {
         self.connections.flow(direction, frame, bytes)
     }
 
+    /// Source and destination of packets of `direction` of a connection.
+    pub fn route(&self, flow: FlowId, direction: Direction) -> Option<Route> {
+        self.connections.route(flow, direction)
+    }
+
     /// A connection has ended.
     pub fn end_flow(&mut self, flow: FlowId) {
         self.connections.end(flow);
@@ -211,11 +211,6 @@ fn checksum_holds(virtio: &VirtioHeader, frame: &Frame, bytes: &[u8]) -> bool {
         _ => return false,
     };
     pseudo_header.and(segment).holds()
-}
-
-/// Source and destination of packets of `direction` of a connection of `router`.
-pub fn route(router: Option<&Router>, flow: FlowId, direction: Direction) -> Option<Route> {
-    router?.connections.route(flow, direction)
 }
 
 #[cfg(test)]
@@ -300,7 +295,7 @@ mod tests {
         let mut flow = |direction, bytes: &[u8]| {
             let frame = Frame::inspect(&VirtioHeader::default(), bytes).unwrap();
             let flow = router.flow(direction, &frame, bytes);
-            (flow, route(Some(&router), flow, direction).map(|route| route.destination.port))
+            (flow, router.route(flow, direction).map(|route| route.destination.port))
         };
         let (unknown, no_route) = flow(Direction::Up, &packet(MOBILE, SERVER, 0x10));
         assert_eq!(no_route, None);
