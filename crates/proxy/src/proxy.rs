@@ -352,7 +352,8 @@ impl Middlebox for Proxy {
             Ok(relayed) => relayed,
             Err(cause) => {
                 self.totals.passed[cause as usize] += 1;
-                if matches!(cause, PassCause::HalfOpen | PassCause::Connections) {
+                // A SYN that opens nothing needs no number.
+                if !self.numbers.contains_key(&packet.flow) {
                     cx.end_flow(packet.flow);
                 }
                 self.left.push_back((direction, Departure { due: now, packet }));
