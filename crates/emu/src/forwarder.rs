@@ -111,6 +111,9 @@ impl Run {
     /// Takes an acknowledgement out of the run that `next` makes superfluous, and returns its slot.
     fn merge(&mut self, next: SegmentKey, packets: &PacketBuffer) -> Option<Slot> {
         let [slot] = self.slots[..] else { return None };
+        if !packets.packet(slot).is_created_segment() {
+            return None;
+        }
         let [earlier, later] =
             [packets.packet(slot).super_segment, next.super_segment].map(|index| packets.super_segment(index));
         join::supersedes(later, earlier).then(|| {
@@ -123,11 +126,12 @@ impl Run {
     /// Adds a packet to the super-segment that is to be joined, if it can be.
     fn joins(&mut self, next: SegmentKey, packets: &PacketBuffer) -> bool {
         let (Some(first), Some(last)) = (self.first, self.slots.last()) else { return false };
-        if self.joined_bytes == 0 && self.slots.len() > 1 {
+        let last = packets.packet(*last);
+        if !last.is_created_segment() || (self.joined_bytes == 0 && self.slots.len() > 1) {
             return false;
         }
-        let [first, last, next] = [first.super_segment, packets.packet(*last).super_segment, next.super_segment]
-            .map(|index| packets.super_segment(index));
+        let [first, last, next] =
+            [first.super_segment, last.super_segment, next.super_segment].map(|index| packets.super_segment(index));
         let bytes = if self.joined_bytes == 0 { first.frame.bytes() as usize } else { self.joined_bytes };
         let joins = join::continues(first, last, next, bytes);
         if joins {
@@ -268,19 +272,21 @@ impl<'a> Forwarder<'a> {
             // The next `pop` uses this reading: packets that fell due meanwhile leave as well.
             now = self.clock.now();
             self.lateness.record(now.since(due));
-            let BufferedPacket { super_segment, segment, entered, number, .. } =
-                self.observed.packets.packet(packet.slot);
+            let buffered = self.observed.packets.packet(packet.slot);
+            let BufferedPacket { super_segment, segment, entered, number, .. } = buffered;
             self.transit[direction as usize] = due.since(entered);
             let next = SegmentKey { direction, super_segment, segment, ecn: packet.ecn };
+            // What passes unchanged is not joined or merged.
+            let is_own = self.observed.router.is_some() && buffered.is_created_segment();
             if self.observed.router.is_none() {
                 // The packets of both directions leave in their order.
                 self.send_run(direction.opposite())?;
-            } else if let Some(earlier) = self.runs[direction as usize].merge(next, &self.observed.packets) {
+            } else if is_own && let Some(earlier) = self.runs[direction as usize].merge(next, &self.observed.packets) {
                 self.observed.packets.release(earlier);
                 self.merged_acknowledgements += 1;
             }
             let run = &mut self.runs[direction as usize];
-            let joins = self.observed.router.is_some() && run.joins(next, &self.observed.packets);
+            let joins = is_own && run.joins(next, &self.observed.packets);
             if !joins && !run.continues(next) {
                 self.send_run(direction)?;
                 self.runs[direction as usize].first = Some(next);
@@ -311,7 +317,7 @@ impl<'a> Forwarder<'a> {
         let (mut frame, mut bytes) = (super_segment.frame, &super_segment.bytes);
         if std::mem::take(&mut run.joined_bytes) > 0 {
             let parts = run.slots.iter().map(|slot| packets.super_segment(packets.packet(*slot).super_segment));
-            frame = join::join(parts, &mut run.joined).expect("each packet continues those before it");
+            frame = join::join(parts, &mut run.joined).expect("the packets of a proxy continue each other");
             bytes = &run.joined;
         }
         let mut header = [0; MAX_HEADER];

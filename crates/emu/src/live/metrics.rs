@@ -168,6 +168,8 @@ pub fn text(state: &State) -> String {
     let help = "Payload bytes that arrived on relayed connections, retransmissions included.";
     metric("payload_bytes_total", "counter", help, &by_direction(totals.relayed_bytes));
     metric("packets_total", "counter", "Packets that entered the proxy.", &by_direction(state.offered_packets));
+    let help = "Acknowledgements of the proxy that were not sent: a later one left at once with them.";
+    metric("merged_acknowledgements_total", "counter", help, &single(state.merged_acknowledgements));
     let passed = by_cause(&PassCause::ALL.map(PassCause::name), &totals.passed).into_iter();
     let bypassed = by_cause(&BypassCause::ALL.map(BypassCause::name), &state.bypassed);
     let passed: Vec<Sample> = passed.chain(bypassed).collect();
@@ -208,6 +210,7 @@ mod tests {
             offered_packets: [10, 11],
             bypassed: [0; 2],
             refused: [6, 0, 0],
+            merged_acknowledgements: 0,
             dropped: [("martian", 12)].into(),
         }
     }

@@ -26,6 +26,8 @@ pub struct State {
     pub bypassed: [u64; BypassCause::ALL.len()],
     /// In the order of [`RefusalCause::ALL`].
     pub refused: [u64; RefusalCause::ALL.len()],
+    /// Acknowledgements that were not sent, because a later one left at once with them.
+    pub merged_acknowledgements: u64,
     /// Other drops before the entry or after the exit, by cause.
     pub dropped: BTreeMap<&'static str, u64>,
 }
@@ -46,6 +48,7 @@ impl State {
             offered_packets: Direction::BOTH.map(|direction| hop.counters(direction).offered.packets),
             bypassed: router.bypassed,
             refused: router.refused,
+            merged_acknowledgements: forwarder.merged_acknowledgements,
             dropped: forwarder.dropped.by_cause(),
         })
     }
@@ -73,6 +76,7 @@ impl State {
             "connections": self.connections,
             "opened": self.totals.opened,
             "payload_bytes": { "down": self.totals.relayed_bytes[0], "up": self.totals.relayed_bytes[1] },
+            "merged_acknowledgements": self.merged_acknowledgements,
             "passed": passed,
             "dropped": dropped,
             "mobiles": self.mobiles.iter().map(mobile).collect::<Vec<_>>(),
