@@ -16,7 +16,7 @@ def test_iperf3_in_both_directions(network: Network, need) -> None:
                 words = [iperf3, "-c", address, "-n", "20M", "-J", *more]
                 report = json.loads(network.run("mobile", *words, timeout=60).out)
                 assert "error" not in report, (address, more)
-                # The receiver stops when all was sent; buffers on the way still contain the rest.
+                # The receiver stops when all was sent; buffers still contain the rest.
                 assert report["end"]["sum_received"]["bytes"] > 1_000_000
         assert network.proxy_state()["opened"] >= 2 * (2 + 2 + 5 + 3)
 
