@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support import DOWNLOAD, Command
+from support import DOWNLOAD, Command, proxy
 from support.link import ENDS, LinkCommand, SmallHost
 from support.needs import program, require
 from support.skips import Skips
@@ -19,6 +19,7 @@ REAL_TIME = (
     "tests/command/test_startup.py",
     "tests/link/",
     "tests/measure/",
+    "tests/proxy/",
     "tests/study/test_two_clocks.py",
     "tests/trace/test_causes.py",
     "tests/trace/test_link.py",
@@ -85,6 +86,16 @@ def host(link: LinkCommand, need: Callable[..., str]) -> SmallHost:
     require("own-host")
     need("ip", "iproute2")
     return SmallHost(link.folder, need("unshare", "util-linux"))
+
+
+@pytest.fixture
+def network(tmp_path: Path, need: Callable[..., str]) -> Iterator[proxy.Network]:
+    """A mobile, a router and a server, each in its own namespace."""
+    require("root")
+    require("tun")
+    need("ip", "iproute2")
+    with proxy.network(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture

@@ -156,6 +156,20 @@ def serve(listen: str | None, started: Callable[[list[str]], None]) -> None:
         MeasureError: The address cannot be listened on.
     """
 
+def proxy_run(file: str, *, out: str | None, log: bool, capture: bool) -> str:
+    """Run a live proxy until a signal ends it; return its outcome as JSON.
+
+    This process must have one thread only, and has no privileges afterwards.
+
+    Raises:
+        ScenarioError: The configuration is wrong.
+        LinkError: The proxy cannot be set up, or failed.
+        ResultError: The result could not be written.
+    """
+
+def proxy_check(file: str) -> str:
+    """Check what a live proxy needs on this host, as JSON. Nothing is changed."""
+
 def doctor() -> str:
     """Check what emulated links need on this host, as JSON; it takes about half a second.
 

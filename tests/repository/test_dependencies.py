@@ -36,6 +36,7 @@ ALLOWED: dict[str, set[str]] = {
         "observe",
         "link",
         "path",
+        "proxy",
         "radio",
         "tcp",
         "app",

@@ -1,4 +1,4 @@
-//! The control socket of a running link: queries its status and changes its conditions.
+//! The control socket of a running link or live proxy: queries its status and changes it.
 //!
 //! The socket is in the abstract name space of the network namespace in which the link was started,
 //! under `airpath-link-` and the process number, so no file can be left behind. A request is a line
@@ -8,6 +8,10 @@
 //! | --- | --- |
 //! | `{"status": {}}` | `{"time_s": …, "links": […], "transit_s": {…}, "late_p99_s": …}`: transit time of the last packet in each direction, and how late packets left |
 //! | `{"change": {…}}`, with the keys of a scenario's `[[change]]` but for `at` | `{"time_s": …}`: when it took effect |
+//!
+//! | `{"reload": {}}`, to a live proxy | `{"time_s": …}`: when its configuration was read again |
+//!
+//! The status of a live proxy contains more ([`crate::live`]).
 //!
 //! An error is answered with `{"error": "…"}`. Only the user who runs the link and root are
 //! answered.
@@ -58,13 +62,13 @@ impl ControlSocket {
         Ok(Self { listener, owner: nix::unistd::geteuid().as_raw() })
     }
 
-    /// Answers all waiting clients.
-    pub fn serve(&self, forwarder: &mut Forwarder<'_>, scenario: &Scenario) {
+    /// Answers all waiting clients. `carry_out` returns the response to a request.
+    pub fn serve(&self, mut carry_out: impl FnMut(Request) -> Result<Value, String>) {
         while let Ok((stream, _)) = self.listener.accept() {
             let owner = |user| user == 0 || user == self.owner;
             if getsockopt(&stream, PeerCredentials).is_ok_and(|peer| owner(peer.uid())) {
                 // A client that has gone gets no answer.
-                let _ = answer(&stream, forwarder, scenario);
+                let _ = answer(&stream, &mut carry_out);
             }
         }
     }
@@ -76,30 +80,44 @@ impl AsFd for ControlSocket {
     }
 }
 
-fn answer(mut stream: &UnixStream, forwarder: &mut Forwarder<'_>, scenario: &Scenario) -> io::Result<()> {
+fn answer(mut stream: &UnixStream, carry_out: &mut impl FnMut(Request) -> Result<Value, String>) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
     BufReader::new(stream.take(LONGEST_REQUEST)).read_line(&mut line)?;
-    let answer = match carry_out(&line, forwarder, scenario) {
+    let answer = match Request::parse(&line).and_then(carry_out) {
         Ok(answer) => answer,
         Err(error) => json!({ "error": error }),
     };
     writeln!(stream, "{answer}")
 }
 
-fn carry_out(line: &str, forwarder: &mut Forwarder<'_>, scenario: &Scenario) -> Result<Value, String> {
-    let request: Value = serde_json::from_str(line).map_err(|error| format!("this is not JSON: {error}"))?;
-    let Value::Object(request) = request else { return Err("a request must be a JSON object".to_owned()) };
-    match (request.get("status"), request.get("change")) {
-        (Some(_), None) => Ok(status(forwarder)),
-        (None, Some(request)) => change(forwarder, scenario, &request.to_string()),
-        _ => Err("a request must have either `status` or `change`".to_owned()),
+/// A request of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// The status.
+    Status,
+    /// A change of conditions: a JSON object with the keys of `[[change]]`.
+    Change(String),
+    /// Read the configuration again.
+    Reload,
+}
+
+impl Request {
+    fn parse(line: &str) -> Result<Self, String> {
+        let request: Value = serde_json::from_str(line).map_err(|error| format!("this is not JSON: {error}"))?;
+        let Value::Object(request) = request else { return Err("a request must be a JSON object".to_owned()) };
+        match ["status", "change", "reload"].map(|key| request.get(key)) {
+            [Some(_), None, None] => Ok(Self::Status),
+            [None, Some(change), None] => Ok(Self::Change(change.to_string())),
+            [None, None, Some(_)] => Ok(Self::Reload),
+            _ => Err("a request must have one of `status`, `change` and `reload`".to_owned()),
+        }
     }
 }
 
 /// Changes the conditions of the link.
-fn change(forwarder: &mut Forwarder<'_>, scenario: &Scenario, request: &str) -> Result<Value, String> {
+pub fn change(forwarder: &mut Forwarder<'_>, scenario: &Scenario, request: &str) -> Result<Value, String> {
     let now = forwarder.clock.now();
     for order in scenario.read_orders(request).map_err(|error| describe(&error))? {
         // A link has the first mobile only: commands to the bearers of others have no effect.
@@ -117,7 +135,8 @@ fn describe(error: &ScenarioError) -> String {
     format!("{field}{}{help}", error.message)
 }
 
-fn status(forwarder: &Forwarder<'_>) -> Value {
+/// The status: time, counters of the hops, transit times and lateness.
+pub fn status(forwarder: &Forwarder<'_>) -> Value {
     let links = forwarder.path().hops().flat_map(|(name, hop)| {
         Direction::BOTH.map(|direction| LinkRow::of(name, direction, 0, &hop.counters(direction)))
     });

@@ -8,8 +8,10 @@ mod namespaces;
 mod outside;
 mod ports;
 mod programs;
+mod router;
 mod timing;
 
+use airpath_scenario::LiveConfig;
 use serde::Serialize;
 
 use crate::namespace;
@@ -68,6 +70,11 @@ impl Check {
     fn works(&self) -> bool {
         self.status != Status::Missing
     }
+}
+
+/// Checks what a live proxy needs on this host.
+pub fn examine_router(config: &LiveConfig) -> Vec<Check> {
+    router::examine(config)
 }
 
 /// All findings about a host.

@@ -43,6 +43,42 @@ pub enum LinkError {
         /// Why.
         source: io::Error,
     },
+    /// A live proxy needs the right to administer the network.
+    #[error("a live proxy needs root, or the capability CAP_NET_ADMIN; run it as root")]
+    NoAdministration,
+    /// The host is not a router.
+    #[error("this host does not forward packets; `sysctl -w {0}=1` lets it")]
+    NoRouter(&'static str),
+    /// The TUN interface of a live proxy exists already.
+    #[error("there is an interface `{0}` already; another proxy may be running, or change `device`")]
+    InterfaceInUse(String),
+    /// An address cannot be used.
+    #[error("`metrics`: {address} cannot be used: {source}; another proxy may be running, or change the address")]
+    Address {
+        /// The address.
+        address: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The process cannot become this user.
+    #[error("`user`: the proxy cannot become `{name}`: {source}; name another user, or remove the key")]
+    User {
+        /// The name.
+        name: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Routing rules cannot be installed.
+    #[error("the routing rules cannot be installed: {0}")]
+    Rules(String),
+    /// A configuration cannot be read.
+    #[error("{name}: {source}; name a file with the configuration of a proxy")]
+    Configuration {
+        /// Its name.
+        name: String,
+        /// Why not.
+        source: io::Error,
+    },
     /// An operation of the host failed.
     #[error("{0}: {1}")]
     Host(&'static str, #[source] io::Error),

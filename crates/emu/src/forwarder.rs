@@ -5,12 +5,14 @@ use std::io;
 
 use airpath_core::{Direction, Dropped, Ecn, FlowId, Instant, Packet, SegmentInfo, SegmentLookup, Slot, Span, UserId};
 use airpath_link::{BearerCommand, CommandError, Departure};
-use airpath_path::{Contents, NewSegment, PacketStore, Path, Payload, PolledPath};
+use airpath_path::{Contents, Hop, NewSegment, PacketStore, Path, Payload, PolledPath};
 use airpath_tcp::Segment;
 
 use crate::clock::Clock;
+use crate::join;
 use crate::lateness::Lateness;
-use crate::observe::Passage;
+use crate::live::router::{Router, Verdict};
+use crate::observe::{MOST_FLOWS, Passage};
 use crate::offload::{EntryDropCause, Frame, MAX_HEADER, VirtioHeader};
 use crate::packet_buffer::{BufferedPacket, PacketBuffer, SuperSegment};
 use crate::port::{MAX_READ, Port, Sent};
@@ -37,8 +39,10 @@ pub struct Forwarder<'a> {
     server: &'a Port,
     mobile: &'a Port,
     read_buffer: Box<[u8; MAX_READ]>,
-    /// Packets that leave with one write.
-    run: Run,
+    /// Packets that leave with one write, by direction.
+    runs: [Run; 2],
+    /// Acknowledgements that were not sent because a later one left at once with them.
+    pub merged_acknowledgements: u64,
     /// Identifier of the next packet. It equals the number of packets that have entered.
     next_id: u64,
 }
@@ -50,6 +54,8 @@ struct ObservedPackets {
     taps: Taps,
     /// The last packet that a middlebox created, to reuse its memory.
     created: Vec<u8>,
+    /// The mobiles, if both ports are one interface of a router.
+    router: Option<Router>,
 }
 
 /// Packets dropped before the entry of the path or after its exit.
@@ -69,13 +75,18 @@ impl DropCounters {
     }
 }
 
-/// A run: consecutive segments of one super-segment (the kernel's GSO packet), sent by one write.
+/// A run: consecutive segments of one super-segment (the kernel's GSO packet), or on a router
+/// consecutive packets that can be joined to one. It is sent by one write.
 #[derive(Debug, Default)]
 struct Run {
     /// Its first packet; `None` if the run is empty.
     first: Option<SegmentKey>,
     /// Its packets, from the first segment on.
     slots: Vec<Slot>,
+    /// Bytes of the super-segment that is to be joined; zero if the packets belong to one already.
+    joined_bytes: usize,
+    /// The super-segment, to reuse its memory.
+    joined: Vec<u8>,
 }
 
 /// What decides whether a packet continues a run.
@@ -93,7 +104,40 @@ impl Run {
     /// Whether `next` is the segment that follows this run, so that they can leave together.
     fn continues(&self, next: SegmentKey) -> bool {
         let length = self.slots.len() as u32;
-        self.first.is_some_and(|first| SegmentKey { segment: first.segment + length, ..first } == next)
+        self.joined_bytes == 0
+            && self.first.is_some_and(|first| SegmentKey { segment: first.segment + length, ..first } == next)
+    }
+
+    /// Takes an acknowledgement out of the run that `next` makes superfluous, and returns its slot.
+    fn merge(&mut self, next: SegmentKey, packets: &PacketBuffer) -> Option<Slot> {
+        let [slot] = self.slots[..] else { return None };
+        if !packets.packet(slot).is_created_segment() {
+            return None;
+        }
+        let [earlier, later] =
+            [packets.packet(slot).super_segment, next.super_segment].map(|index| packets.super_segment(index));
+        join::supersedes(later, earlier).then(|| {
+            self.first = None;
+            self.slots.clear();
+            slot
+        })
+    }
+
+    /// Adds a packet to the super-segment that is to be joined, if it can be.
+    fn joins(&mut self, next: SegmentKey, packets: &PacketBuffer) -> bool {
+        let (Some(first), Some(last)) = (self.first, self.slots.last()) else { return false };
+        let last = packets.packet(*last);
+        if !last.is_created_segment() || (self.joined_bytes == 0 && self.slots.len() > 1) {
+            return false;
+        }
+        let [first, last, next] =
+            [first.super_segment, last.super_segment, next.super_segment].map(|index| packets.super_segment(index));
+        let bytes = if self.joined_bytes == 0 { first.frame.bytes() as usize } else { self.joined_bytes };
+        let joins = join::continues(first, last, next, bytes);
+        if joins {
+            self.joined_bytes = bytes + next.frame.bytes() as usize - join::header_bytes(next);
+        }
+        joins
     }
 }
 
@@ -107,13 +151,37 @@ impl<'a> Forwarder<'a> {
             dropped: DropCounters::default(),
             delivered_until: Instant::ZERO,
             path,
-            observed: ObservedPackets { packets: PacketBuffer::default(), taps, created: Vec::new() },
+            observed: ObservedPackets { packets: PacketBuffer::default(), taps, created: Vec::new(), router: None },
             server,
             mobile,
             read_buffer: Box::new([0; MAX_READ]),
-            run: Run::default(),
+            runs: Default::default(),
+            merged_acknowledgements: 0,
             next_id: 0,
         }
+    }
+
+    /// Forwards packets that a router routes through the interface of `port`. Their addresses
+    /// determine their directions.
+    pub fn of_router(path: PolledPath<'a>, clock: Clock, taps: Taps, port: &'a Port, router: Router) -> Self {
+        let mut forwarder = Self::new(path, clock, taps, port, port);
+        forwarder.observed.router = Some(router);
+        forwarder
+    }
+
+    /// The mobiles of a router.
+    pub const fn router(&self) -> Option<&Router> {
+        self.observed.router.as_ref()
+    }
+
+    /// The mobiles of a router, to change its settings.
+    pub const fn router_mut(&mut self) -> Option<&mut Router> {
+        self.observed.router.as_mut()
+    }
+
+    /// The hop with this index at `now`, to change its settings.
+    pub fn hop_mut(&mut self, now: Instant, index: usize) -> Option<&mut Hop> {
+        self.path.hop_mut(now, index, &mut self.observed)
     }
 
     /// Packets that have entered.
@@ -164,9 +232,28 @@ impl<'a> Forwarder<'a> {
             let now = self.clock.now();
             let bytes = &self.read_buffer[received.packet];
             let virtio = VirtioHeader::from_bytes(&received.virtio);
-            match Frame::inspect(&virtio, bytes) {
-                Ok(frame) => self.observed.enter(now, direction, frame, bytes, &mut self.path, &mut self.next_id),
-                Err(cause) => self.dropped.at_entry[cause as usize] += 1,
+            let frame = match Frame::inspect(&virtio, bytes) {
+                Ok(frame) => frame,
+                Err(cause) => {
+                    self.dropped.at_entry[cause as usize] += 1;
+                    continue;
+                }
+            };
+            let verdict = match &mut self.observed.router {
+                Some(router) => router.classify(&virtio, &frame, bytes),
+                None => Verdict::Enter(direction, UserId(0)),
+            };
+            match verdict {
+                Verdict::Enter(direction, user) => {
+                    self.observed.enter(now, (direction, user), frame, bytes, &mut self.path, &mut self.next_id);
+                }
+                Verdict::Bypass(_) => {
+                    let bytes = &bytes[..frame.bytes() as usize];
+                    if port.send(&received.virtio, bytes, &[])? == Sent::Rejected {
+                        self.dropped.at_exit += u64::from(frame.segments());
+                    }
+                }
+                Verdict::Refuse(_) => {}
             }
         }
         Ok(true)
@@ -185,15 +272,26 @@ impl<'a> Forwarder<'a> {
             // The next `pop` uses this reading: packets that fell due meanwhile leave as well.
             now = self.clock.now();
             self.lateness.record(now.since(due));
-            let BufferedPacket { super_segment, segment, entered, number, .. } =
-                self.observed.packets.packet(packet.slot);
+            let buffered = self.observed.packets.packet(packet.slot);
+            let BufferedPacket { super_segment, segment, entered, number, .. } = buffered;
             self.transit[direction as usize] = due.since(entered);
             let next = SegmentKey { direction, super_segment, segment, ecn: packet.ecn };
-            if !self.run.continues(next) {
-                self.send_run()?;
-                self.run.first = Some(next);
+            // What passes unchanged is not joined or merged.
+            let is_own = self.observed.router.is_some() && buffered.is_created_segment();
+            if self.observed.router.is_none() {
+                // The packets of both directions leave in their order.
+                self.send_run(direction.opposite())?;
+            } else if is_own && let Some(earlier) = self.runs[direction as usize].merge(next, &self.observed.packets) {
+                self.observed.packets.release(earlier);
+                self.merged_acknowledgements += 1;
             }
-            self.run.slots.push(packet.slot);
+            let run = &mut self.runs[direction as usize];
+            let joins = is_own && run.joins(next, &self.observed.packets);
+            if !joins && !run.continues(next) {
+                self.send_run(direction)?;
+                self.runs[direction as usize].first = Some(next);
+            }
+            self.runs[direction as usize].slots.push(packet.slot);
             let ObservedPackets { packets, taps, .. } = &mut self.observed;
             let super_segment = packets.super_segment(super_segment);
             let view = View { frame: &super_segment.frame, bytes: &super_segment.bytes, segment };
@@ -203,29 +301,36 @@ impl<'a> Forwarder<'a> {
             app_event.into_iter().for_each(|event| self.path.report(due, event));
         }
         self.delivered_until = now;
-        self.send_run()?;
+        Direction::BOTH.into_iter().try_for_each(|direction| self.send_run(direction))?;
         Ok(any)
     }
 
-    /// Sends the packets of the run, and empties it.
-    fn send_run(&mut self) -> io::Result<()> {
-        let Some(SegmentKey { direction, super_segment, segment: first, ecn }) = self.run.first.take() else {
+    /// Sends the packets of the run of `direction`, and empties it.
+    fn send_run(&mut self, direction: Direction) -> io::Result<()> {
+        let run = &mut self.runs[direction as usize];
+        let Some(SegmentKey { super_segment, segment: first, ecn, .. }) = run.first.take() else {
             return Ok(());
         };
-        let count = self.run.slots.len() as u32;
-        let super_segment = self.observed.packets.super_segment(super_segment);
+        let count = run.slots.len() as u32;
+        let packets = &self.observed.packets;
+        let super_segment = packets.super_segment(super_segment);
+        let (mut frame, mut bytes) = (super_segment.frame, &super_segment.bytes);
+        if std::mem::take(&mut run.joined_bytes) > 0 {
+            let parts = run.slots.iter().map(|slot| packets.super_segment(packets.packet(*slot).super_segment));
+            frame = join::join(parts, &mut run.joined).expect("the packets of a proxy continue each other");
+            bytes = &run.joined;
+        }
         let mut header = [0; MAX_HEADER];
-        let segments = first..=first + (count - 1);
-        let written = super_segment.frame.write_segments(&super_segment.bytes, segments, ecn, &mut header);
+        let written = frame.write_segments(bytes, first..=first + (count - 1), ecn, &mut header);
         let port = match direction {
             Direction::Down => self.mobile,
             Direction::Up => self.server,
         };
-        let payload = &super_segment.bytes[written.payload];
+        let payload = &bytes[written.payload];
         if port.send(&written.header.to_bytes(), written.bytes, payload)? == Sent::Rejected {
             self.dropped.at_exit += u64::from(count);
         }
-        for slot in self.run.slots.drain(..) {
+        for slot in run.slots.drain(..) {
             self.observed.packets.release(slot);
         }
         Ok(())
@@ -249,13 +354,14 @@ impl ObservedPackets {
     fn enter(
         &mut self,
         now: Instant,
-        direction: Direction,
+        (direction, user): (Direction, UserId),
         frame: Frame,
         bytes: &[u8],
         path: &mut PolledPath<'_>,
         next_id: &mut u64,
     ) {
         let super_segment = self.packets.insert(frame, bytes);
+        let mut connection = None;
         for segment in 0..frame.segments() {
             let (number, header) = (None, None);
             let slot =
@@ -264,12 +370,18 @@ impl ObservedPackets {
                 id: *next_id,
                 size: frame.segment_bytes(segment),
                 flow: FlowId(0),
-                user: UserId(0),
+                user,
                 ecn: frame.ecn(),
                 slot,
             };
             *next_id += 1;
             let sighting = self.taps.enters(now, direction, &mut packet, View { frame: &frame, bytes, segment });
+            // The observer numbers the flows as far as it can.
+            if let Some(router) = &mut self.router
+                && sighting.is_none_or(|sighting| sighting.flow.0 as usize >= MOST_FLOWS)
+            {
+                packet.flow = *connection.get_or_insert_with(|| router.flow(direction, &frame, bytes));
+            }
             sighting.into_iter().for_each(|sighting| self.packets.set_sighting(slot, sighting));
             path.push(now, direction, packet, self);
         }
@@ -310,8 +422,9 @@ impl PacketStore for ObservedPackets {
 
     fn tcp_segment(&self, slot: Slot) -> Option<Segment> {
         let BufferedPacket { super_segment, segment, header, .. } = self.packets.packet(slot);
-        // Only packets that the observer assigned to a connection have this header.
-        let info = header?;
+        // Only packets that the observer assigned to a connection have this header; a router
+        // identifies connections by itself.
+        let info = header.or_else(|| self.router.as_ref().map(|_| SegmentInfo::default()))?;
         let SuperSegment { frame, bytes, .. } = self.packets.super_segment(super_segment);
         let (header, payload) = tcp_packet::parse(frame, bytes, segment)?;
         Some(Segment { header, length: payload.len() as u32, ecn: frame.ecn(), info })
@@ -327,7 +440,8 @@ impl PacketStore for ObservedPackets {
     }
 
     fn create_segment(&mut self, now: Instant, direction: Direction, new: NewSegment<'_>) -> Option<(Slot, u32)> {
-        let route = self.taps.observer.as_ref()?.route(new.flow, direction)?;
+        let observed = self.taps.observer.as_ref().and_then(|observer| observer.route(new.flow, direction));
+        let route = observed.or_else(|| self.router.as_ref()?.route(new.flow, direction))?;
         tcp_packet::write(&route, new.segment, new.payload, &mut self.created)?;
         let frame = Frame::inspect(&VirtioHeader::default(), &self.created).ok()?;
         let super_segment = self.packets.insert(frame, &self.created);
@@ -338,5 +452,9 @@ impl PacketStore for ObservedPackets {
 
     fn open_flow(&mut self, now: Instant, flow: FlowId, port: u16) -> Option<FlowId> {
         self.taps.observer.as_mut()?.begin_on_path(now, flow, port)
+    }
+
+    fn end_flow(&mut self, flow: FlowId) {
+        self.router.iter_mut().for_each(|router| router.end_flow(flow));
     }
 }

@@ -3,12 +3,14 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`link`] | a link from its scenario to its result |
+//! | [`live`] | a live proxy on a router |
 //! | [`testbed`] | the two ends: network namespaces, interfaces, addresses |
 //! | [`namespace`], [`netlink`], [`nat`] | interfaces to the kernel's networking |
 //! | [`port`] | reads packets from the kernel and sends them back |
 //! | [`offload`] | splits super-segments into packets and joins them again |
 //! | [`forwarder`] | from one end into the path, and out at the other end when due |
 //! | [`packet_buffer`] | bytes of the packets in the network |
+//! | `join` | TCP packets of a proxy as a super-segment |
 //! | `tcp_packet` | TCP packets as a middlebox reads and creates them |
 //! | [`clock`], [`lateness`] | the clock, and how late packets left |
 //! | [`taps`], [`record`] | packet observers: captures, deliveries as a recorded link |
@@ -24,8 +26,10 @@ pub mod control;
 pub mod doctor;
 pub mod error;
 pub mod forwarder;
+mod join;
 pub mod lateness;
 pub mod link;
+pub mod live;
 pub mod namespace;
 pub mod nat;
 pub mod netlink;

@@ -24,7 +24,7 @@ use crate::namespace::{Listeners, NetworkNamespace};
 use crate::observe::Observer;
 use crate::radio_state::Listener;
 use crate::record::Recorder;
-use crate::session::{Session, Waiting, cores};
+use crate::session::{Command, Session, Signals, Waiting, cores};
 use crate::status::Status;
 use crate::supervisor::{ChildEvent, Exit, Program, Programs, Supervisor};
 use crate::taps::{Captures, Taps};
@@ -127,6 +127,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     let control = ControlSocket::open()?;
     let testbed = Testbed::build(&plan(options))?;
     let supervisor = start_programs(options, &testbed, folder.as_ref())?;
+    let signals = Signals::take()?;
     // From here on there may be other threads.
     let mut log = match &folder {
         Some(folder) if options.log => Some(folder.event_log(0, &components, scenario.log.classes())?),
@@ -142,13 +143,22 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
         None => log_sink,
     };
     let path = HopPath::new(planned.topology, sink);
-    let needs_headers = options.log && scenario.proxy.is_some();
-    let taps = open_taps(options, folder.as_ref(), started, path.inspects_segments(), needs_headers)?;
+    let taps = open_taps(&Wanted {
+        folder: folder.as_ref(),
+        started,
+        capture: options.capture,
+        record: options.record.is_some(),
+        observe: folder.is_some() || path.inspects_segments(),
+        headers: options.log && scenario.proxy.is_some(),
+    })?;
     let path = PolledPath::new(path, planned.changes);
     let forwarder = Forwarder::new(path, clock, taps, &testbed.server_port, &testbed.mobile_port);
-    let mut session = Session::new(forwarder, scenario, supervisor, control, options.waiting, status)?;
-    let ended = session.run();
-    let Session { forwarder, realtime_priority, .. } = session;
+    let command = Command { scenario, supervisor, exit: None };
+    let mut session = Session::new(forwarder, command, control, signals, options.waiting, status)?;
+    let realtime_priority = options.waiting.raise_priority();
+    let ended = session.operator.supervisor.go().and_then(|()| session.run());
+    let Session { forwarder, operator: Command { exit, .. }, .. } = session;
+    let ended = ended.and_then(|()| exit.ok_or(LinkError::InitGone));
     let emulation = Emulation::new(options, &testbed, started, &forwarder, &ended, realtime_priority);
     let (lateness, overruns) = (emulation.lateness, emulation.overruns);
     let mut summary = Summary::new(&scenario.name, scenario.seed, &components);
@@ -236,12 +246,24 @@ fn plan_path(scenario: &Scenario) -> Result<PlannedPath, LinkError> {
     Ok(scenario.build_path(Seed::new(scenario.seed), Users::First)?)
 }
 
-/// Creates the result folder, with a summary that remains if the process is killed.
+/// Creates the result folder of a link.
 fn create_folder(scenario: &Scenario, options: &Options, components: &[String]) -> Result<Option<Folder>, LinkError> {
     let Some(out) = &options.out else { return Ok(None) };
     let kept = scenario.archive(out, INPUTS);
-    let folder = Folder::create(out, &kept.toml, &kept.files)?;
-    let mut summary = Summary::new(&scenario.name, scenario.seed, components);
+    create_folder_of(Some(out), &scenario.name, &kept.toml, &kept.files, (scenario.seed, components))
+}
+
+/// Creates a result folder at `out`, with a summary that remains if the process is killed.
+pub(crate) fn create_folder_of(
+    out: Option<&Path>,
+    name: &str,
+    scenario: &str,
+    files: &[(PathBuf, PathBuf)],
+    (seed, components): (u64, &[String]),
+) -> Result<Option<Folder>, LinkError> {
+    let Some(out) = out else { return Ok(None) };
+    let folder = Folder::create(out, scenario, files)?;
+    let mut summary = Summary::new(name, seed, components);
     summary.unfinished("ended from outside before its command had ended");
     summary.emulation = Some(serde_json::json!({ "process": std::process::id() }));
     folder.save(&summary)?;
@@ -273,37 +295,43 @@ fn start_programs(options: &Options, testbed: &Testbed, folder: Option<&Folder>)
     Ok(supervisor)
 }
 
-/// Opens the packet observers. The flow observer parses every packet, so it exists only if its
-/// output is used.
-fn open_taps(
-    options: &Options,
-    folder: Option<&Folder>,
-    started: Span,
-    inspects_segments: bool,
-    needs_headers: bool,
-) -> Result<Taps, LinkError> {
+/// The packet observers of a run.
+pub(crate) struct Wanted<'a> {
+    pub folder: Option<&'a Folder>,
+    pub started: Span,
+    pub capture: bool,
+    pub record: bool,
+    /// The flow observer parses every packet, so it exists only if its output is used.
+    pub observe: bool,
+    /// Whole TCP headers, for a replay.
+    pub headers: bool,
+}
+
+/// Opens the packet observers.
+pub(crate) fn open_taps(wanted: &Wanted<'_>) -> Result<Taps, LinkError> {
+    let Wanted { folder, started, .. } = *wanted;
     let captures = match folder {
-        Some(folder) if options.capture => {
+        Some(folder) if wanted.capture => {
             Some(Captures::create(&folder.captures(), started).map_err(|error| folder.error("captures", error))?)
         }
         _ => None,
     };
     let headers = match folder {
-        Some(folder) if needs_headers => {
+        Some(folder) if wanted.headers => {
             Some(HeaderRecorder::create(&folder.headers(), 0).map_err(|error| folder.error("headers", error))?)
         }
         _ => None,
     };
     Ok(Taps {
-        observer: (folder.is_some() || inspects_segments).then(Observer::new),
+        observer: wanted.observe.then(Observer::new),
         captures,
         headers,
-        recorder: options.record.as_ref().map(|_| Recorder::default()),
+        recorder: wanted.record.then(Recorder::default),
     })
 }
 
 /// The rows of the summary.
-fn rows(forwarder: &Forwarder<'_>, ended: Ended) -> Rows {
+pub(crate) fn rows(forwarder: &Forwarder<'_>, ended: Ended) -> Rows {
     let path = forwarder.path();
     let mobile = path.names().last().expect("the last component is the mobile");
     let mut rows = Rows {
@@ -366,7 +394,12 @@ fn await_server(network: &NetworkNamespace, supervisor: &mut Supervisor) -> Resu
 }
 
 /// Finishes all output files. Returns the first error, after all were tried.
-fn finish(folder: Option<&Folder>, log: Option<EventLog>, taps: Taps, record: Option<&Path>) -> Result<(), LinkError> {
+pub(crate) fn finish(
+    folder: Option<&Folder>,
+    log: Option<EventLog>,
+    taps: Taps,
+    record: Option<&Path>,
+) -> Result<(), LinkError> {
     let in_folder = |name: &'static str| {
         move |error| match folder {
             Some(folder) => LinkError::from(folder.error(name, error)),

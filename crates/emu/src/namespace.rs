@@ -126,7 +126,7 @@ pub fn is_privileged() -> bool {
 }
 
 /// Whether this process has a capability in its user namespace.
-fn has_capability(number: u8) -> bool {
+pub fn has_capability(number: u8) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let set = effective.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);

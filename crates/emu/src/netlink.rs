@@ -1,15 +1,17 @@
-//! Interfaces, addresses and routes of the calling thread's network namespace, over rtnetlink(7).
+//! Interfaces, addresses, routes and routing rules of the calling thread's network namespace, over
+//! rtnetlink(7).
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
 use netlink_packet_route::route::{RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType};
+use netlink_packet_route::rule::RuleMessage;
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
@@ -107,19 +109,59 @@ impl Netlink {
 
     /// Adds a default route for the IP version of `version` through an interface.
     pub fn add_default_route(&mut self, index: u32, version: IpAddr) -> io::Result<()> {
+        self.add_default_route_to(RouteHeader::RT_TABLE_MAIN.into(), index, version)
+    }
+
+    /// Adds a default route to a routing table.
+    pub fn add_default_route_to(&mut self, table: u32, index: u32, version: IpAddr) -> io::Result<()> {
         let any = match version {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
         let mut message = RouteMessage::default();
         message.header.address_family = family(any);
-        message.header.table = RouteHeader::RT_TABLE_MAIN;
+        message.attributes.push(RouteAttribute::Table(table));
         message.header.protocol = RouteProtocol::Boot;
         message.header.scope = RouteScope::Link;
         message.header.kind = RouteType::Unicast;
         message.attributes.push(RouteAttribute::Oif(index));
         let what = || format!("leading {any}/0 through interface {index}");
         self.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL).map_err(during(what))
+    }
+
+    /// Adds a routing rule.
+    pub fn add_rule(&mut self, rule: RuleMessage) -> io::Result<()> {
+        let flags = NLM_F_CREATE | NLM_F_EXCL;
+        self.change(RouteNetlinkMessage::NewRule(rule), flags).map_err(during(|| "adding a routing rule".to_owned()))
+    }
+
+    /// Removes a routing rule.
+    pub fn remove_rule(&mut self, rule: RuleMessage) -> io::Result<()> {
+        self.change(RouteNetlinkMessage::DelRule(rule), 0).map_err(during(|| "removing a routing rule".to_owned()))
+    }
+
+    /// All routing rules of an address family.
+    pub fn rules(&mut self, family: AddressFamily) -> io::Result<Vec<RuleMessage>> {
+        let mut wanted = RuleMessage::default();
+        wanted.header.family = family;
+        self.send(RouteNetlinkMessage::GetRule(wanted), NLM_F_DUMP)?;
+        let mut rules = Vec::new();
+        loop {
+            let (datagram, _) = self.socket.recv_from_full()?;
+            let mut rest = &datagram[..];
+            while !rest.is_empty() {
+                let answer = parse(rest)?;
+                // Messages are padded to multiples of four bytes (netlink(7)).
+                let length = (answer.header.length as usize).next_multiple_of(4).max(NETLINK_HEADER);
+                rest = rest.get(length..).unwrap_or_default();
+                match answer.payload {
+                    NetlinkPayload::Done(_) => return Ok(rules),
+                    NetlinkPayload::Error(error) if error.code.is_some() => return Err(error.to_io()),
+                    NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewRule(rule)) => rules.push(rule),
+                    _ => {}
+                }
+            }
+        }
     }
 
     /// Creates a pair of connected virtual Ethernet interfaces.
@@ -165,6 +207,16 @@ impl Netlink {
 
     /// Sends a request and returns the message of its response; `None` for an acknowledgement.
     fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<Option<RouteNetlinkMessage>> {
+        self.send(message, flags)?;
+        let (answer, _) = self.socket.recv_from_full()?;
+        match parse(&answer)?.payload {
+            NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
+            NetlinkPayload::InnerMessage(message) => Ok(Some(message)),
+            _ => Ok(None),
+        }
+    }
+
+    fn send(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         self.sequence += 1;
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | flags;
@@ -173,16 +225,16 @@ impl Netlink {
         packet.finalize();
         let mut bytes = vec![0; packet.buffer_len()];
         packet.serialize(&mut bytes);
-        self.socket.send(&bytes, 0)?;
-        let (answer, _) = self.socket.recv_from_full()?;
-        let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
-        match answer.payload {
-            NetlinkPayload::Error(error) if error.code.is_some() => Err(error.to_io()),
-            NetlinkPayload::InnerMessage(message) => Ok(Some(message)),
-            _ => Ok(None),
-        }
+        self.socket.send(&bytes, 0).map(drop)
     }
+}
+
+/// Bytes of the header of a message.
+const NETLINK_HEADER: usize = 16;
+
+/// The first message of a datagram.
+fn parse(datagram: &[u8]) -> io::Result<NetlinkMessage<RouteNetlinkMessage>> {
+    NetlinkMessage::deserialize(datagram).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
 }
 
 /// For `map_err`: names the operation that failed.

@@ -12,6 +12,7 @@ mod datagrams;
 mod echo;
 mod flow;
 mod headers;
+mod numbers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +23,9 @@ use airpath_wire::segment::{Route, Segment};
 
 use crate::offload::Frame;
 use flow::Flow;
+pub(crate) use headers::addresses;
 use headers::{Key, Sight, segment};
+pub use numbers::ConnectionNumbers;
 
 /// Maximum number of separate flows; the packets of all further flows are counted as one flow.
 pub const MOST_FLOWS: usize = 1 << 16;

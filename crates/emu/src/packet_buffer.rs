@@ -25,6 +25,14 @@ pub struct BufferedPacket {
     pub header: Option<SegmentInfo>,
 }
 
+impl BufferedPacket {
+    /// Whether a middlebox created it as a TCP segment.
+    pub const fn is_created_segment(&self) -> bool {
+        // The observer numbers those that entered, and without it they have no header.
+        self.number.is_none() && self.header.is_some()
+    }
+}
+
 /// What one read returned.
 #[derive(Debug)]
 pub struct SuperSegment {

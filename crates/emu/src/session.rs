@@ -1,29 +1,31 @@
-//! The event loop of a link while its command runs: packets, signals, ends of programs, the control
-//! socket.
+//! The event loop of a link while its command runs, or of a live proxy: packets, signals, the
+//! control socket, and the events of its [`Operator`].
 //!
 //! It waits in `ppoll` until the next wake-up of the path ([`Forwarder::next_wakeup`]). That is the
 //! departure time that a link computed when a packet entered.
 
+mod command;
 mod signals;
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use airpath_core::{Direction, Instant, Span};
-use airpath_scenario::Scenario;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::signal::Signal;
 use nix::sys::time::TimeSpec;
 
 use crate::LinkError;
-use crate::control::ControlSocket;
+use crate::control::{ControlSocket, Request};
 use crate::forwarder::Forwarder;
 use crate::status::Status;
-use crate::supervisor::{ChildEvent, Exit, Supervisor};
 use crate::sys;
-use signals::Signals;
+pub use command::Command;
+use serde_json::Value;
+pub use signals::Signals;
 
 /// How to wait until a packet is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,14 @@ impl Waiting {
     fn polls(self, now: Instant, last_packet: Instant, wakeup: Option<Instant>, has_packets: bool) -> bool {
         let is_due_soon = wakeup.is_some_and(|wakeup| has_packets || wakeup <= now + POLL_BEFORE);
         self == Self::Precise && (is_due_soon || now < last_packet + LINGER)
+    }
+
+    /// Raises the priority of this thread accordingly. Returns whether the host permits it.
+    pub fn raise_priority(self) -> bool {
+        match self {
+            Self::Sleeping => sys::raise_to_realtime(),
+            Self::Precise => sys::raise_nice_priority(),
+        }
     }
 
     /// How long the loop may sleep at `now` if it does not poll.
@@ -74,86 +84,85 @@ const POLL_BEFORE: Span = Span::from_millis(2);
 /// While the loop polls the clock, it checks this often for events other than packets.
 const CHECK_PERIOD: Span = Span::from_millis(1);
 
-/// A running link.
-pub struct Session<'a> {
+/// What happens beside the forwarding of packets.
+pub trait Operator {
+    /// Becomes readable when there is an event.
+    fn descriptor(&self) -> BorrowedFd<'_>;
+
+    /// Handles an event. Returns whether the session continues.
+    fn handle_event(&mut self, forwarder: &mut Forwarder<'_>) -> bool;
+
+    /// Handles a signal. Returns whether the session continues.
+    fn handle_signal(&mut self, signal: Signal, forwarder: &mut Forwarder<'_>) -> bool;
+
+    /// Whether it handles the signals of a terminal, too.
+    fn takes_terminal_signals(&self) -> bool;
+
+    /// Carries out a request at the control socket.
+    ///
+    /// # Errors
+    /// If it is not valid; then nothing has changed.
+    fn handle_request(&mut self, request: Request, forwarder: &mut Forwarder<'_>) -> Result<Value, String>;
+}
+
+/// A running link or live proxy.
+pub struct Session<'a, O> {
     /// Forwards the packets.
     pub forwarder: Forwarder<'a>,
-    scenario: &'a Scenario,
-    supervisor: Supervisor,
+    /// Handles all other events.
+    pub operator: O,
     control: ControlSocket,
     signals: Signals,
     /// Events other than packets: ends of programs, signals, the control socket.
     others: Epoll,
     waiting: Waiting,
-    /// Whether the host granted this thread a raised priority.
-    pub realtime_priority: bool,
     status: Option<Status>,
-    exit: Option<Exit>,
 }
 
 /// Sources of events other than packets; the kernel stores the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Other {
-    Supervisor,
+    Operator,
     Signals,
     Control,
 }
 
-impl<'a> Session<'a> {
-    /// A link whose command waits to begin.
+impl<'a, O: Operator> Session<'a, O> {
+    /// A session that forwards nothing yet.
     ///
     /// # Errors
     /// If the host cannot report signals or requests at the control socket.
     pub fn new(
         forwarder: Forwarder<'a>,
-        scenario: &'a Scenario,
-        supervisor: Supervisor,
+        operator: O,
         control: ControlSocket,
+        signals: Signals,
         waiting: Waiting,
         status: Option<Status>,
     ) -> Result<Self, LinkError> {
-        let prepare = || -> nix::Result<(Signals, Epoll)> {
-            let signals = Signals::take()?;
+        let prepare = || -> nix::Result<Epoll> {
             let others = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
             let event = |other| EpollEvent::new(EpollFlags::EPOLLIN, other as u64);
-            others.add(supervisor.descriptor(), event(Other::Supervisor))?;
+            others.add(operator.descriptor(), event(Other::Operator))?;
             others.add(signals.as_fd(), event(Other::Signals))?;
             others.add(control.as_fd(), event(Other::Control))?;
-            Ok((signals, others))
+            Ok(others)
         };
-        let (signals, others) =
-            prepare().map_err(|error| LinkError::Host("the event loop cannot be set up", error.into()))?;
+        let others = prepare().map_err(|error| LinkError::Host("the event loop cannot be set up", error.into()))?;
         // By default the kernel delays timers by up to 50 µs to save power.
         let _ = nix::sys::prctl::set_timerslack(1);
-        let realtime_priority = match waiting {
-            Waiting::Sleeping => sys::raise_to_realtime(),
-            Waiting::Precise => sys::raise_nice_priority(),
-        };
-        Ok(Self {
-            forwarder,
-            scenario,
-            supervisor,
-            control,
-            signals,
-            others,
-            waiting,
-            realtime_priority,
-            status,
-            exit: None,
-        })
+        Ok(Self { forwarder, operator, control, signals, others, waiting, status })
     }
 
-    /// Starts the command and forwards packets until all programs have ended.
+    /// Forwards packets until the operator ends the session.
     ///
     /// # Errors
-    /// If a port or the supervisor fails.
-    pub fn run(&mut self) -> Result<Exit, LinkError> {
-        self.supervisor.go()?;
+    /// If a port fails.
+    pub fn run(&mut self) -> Result<(), LinkError> {
         let ended = self.forward().map_err(LinkError::host("packets cannot be forwarded"));
         // The row of the status line is released before any other output.
         drop(self.status.take());
-        ended?;
-        self.exit.ok_or(LinkError::InitGone)
+        ended
     }
 
     fn forward(&mut self) -> io::Result<()> {
@@ -188,7 +197,7 @@ impl<'a> Session<'a> {
     }
 
     /// Waits for at most `patience` and handles all events but packets. Returns the ends at which
-    /// packets wait, the server first; `None` when all programs have ended.
+    /// packets wait, the server first; `None` when the session has ended.
     fn wait(&mut self, patience: Option<Span>) -> io::Result<Option<[bool; 2]>> {
         let mut patience = patience;
         if let Some(status) = &mut self.status {
@@ -211,27 +220,25 @@ impl<'a> Session<'a> {
         Ok(Some([down, up]))
     }
 
-    /// Handles all events but packets. Returns whether the link continues.
+    /// Handles all events but packets. Returns whether the session continues.
     fn handle_others(&mut self) -> io::Result<bool> {
         let mut events = [EpollEvent::empty(); 4];
         let count = self.others.wait(&mut events, EpollTimeout::ZERO)?;
         for event in &events[..count] {
             match event.data() {
-                data if data == Other::Supervisor as u64 => match self.supervisor.next_event() {
-                    Some(ChildEvent::Command(exit)) => self.exit = Some(exit),
-                    Some(ChildEvent::Server(exit)) => {
-                        if self.exit.is_none() {
-                            eprintln!("airpath: the server {exit}");
-                        }
-                    }
-                    None => return Ok(false),
-                },
-                data if data == Other::Signals as u64 => {
-                    while let Some(signal) = self.signals.next_for_command() {
-                        self.supervisor.signal(signal);
+                data if data == Other::Operator as u64 => {
+                    if !self.operator.handle_event(&mut self.forwarder) {
+                        return Ok(false);
                     }
                 }
-                _ => self.control.serve(&mut self.forwarder, self.scenario),
+                data if data == Other::Signals as u64 => {
+                    while let Some(signal) = self.signals.next(self.operator.takes_terminal_signals()) {
+                        if !self.operator.handle_signal(signal, &mut self.forwarder) {
+                            return Ok(false);
+                        }
+                    }
+                }
+                _ => self.control.serve(|request| self.operator.handle_request(request, &mut self.forwarder)),
             }
         }
         Ok(true)

@@ -165,31 +165,60 @@ pub fn execute(command: &[CString], environment: &[CString]) -> io::Error {
     }
 }
 
+/// The capabilities of a process, 32 in each of two records (capget(2)).
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct CapabilitySets {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// `struct __user_cap_header_struct` for this process, of version 3: two records.
+#[repr(C)]
+struct CapabilityHeader {
+    version: u32,
+    pid: c_int,
+}
+
+const THIS_PROCESS: CapabilityHeader = CapabilityHeader { version: 0x2008_0522, pid: 0 };
+
+fn capabilities_of_process() -> io::Result<[CapabilitySets; 2]> {
+    let (mut header, mut sets) = (THIS_PROCESS, [CapabilitySets::default(); 2]);
+    // SAFETY: version 3 of the call writes two such records.
+    check(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, sets.as_mut_ptr()) } as c_int)?;
+    Ok(sets)
+}
+
+fn set_capabilities(sets: &[CapabilitySets; 2]) -> io::Result<()> {
+    let mut header = THIS_PROCESS;
+    // SAFETY: version 3 of the call reads two such records.
+    check(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, sets.as_ptr()) } as c_int).map(drop)
+}
+
+/// Gives up all capabilities but those of `kept`, by number, and the right to regain any by
+/// executing a program.
+pub fn drop_capabilities(kept: &[u8]) -> io::Result<()> {
+    let mut sets = capabilities_of_process()?;
+    for (word, set) in sets.iter_mut().enumerate() {
+        let bits = kept.iter().filter(|number| usize::from(**number / 32) == word);
+        let bits = bits.fold(0, |bits, number| bits | 1u32 << (number % 32)) & set.permitted;
+        *set = CapabilitySets { effective: bits, permitted: bits, inheritable: 0 };
+    }
+    set_capabilities(&sets)?;
+    nix::sys::prctl::set_no_new_privs()?;
+    Ok(())
+}
+
 /// Adds `capabilities`, by number, to the ambient set (capabilities(7)), so that a program executed
 /// by a user other than root keeps them in the user namespace.
 pub fn keep_capabilities(capabilities: &[u8]) -> io::Result<()> {
-    #[repr(C)]
-    struct Header {
-        version: u32,
-        pid: c_int,
-    }
-    #[repr(C)]
-    #[derive(Clone, Copy, Default)]
-    struct Data {
-        effective: u32,
-        permitted: u32,
-        inheritable: u32,
-    }
-    let mut header = Header { version: 0x2008_0522, pid: 0 };
-    let mut data = [Data::default(); 2];
-    // SAFETY: version 3 of the call reads and writes two such records.
-    check(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, data.as_mut_ptr()) } as c_int)?;
+    let mut data = capabilities_of_process()?;
     for capability in capabilities {
         let (word, bit) = (usize::from(capability / 32), 1u32 << (capability % 32));
         data[word].inheritable |= data[word].permitted & bit;
     }
-    // SAFETY: as above.
-    check(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, data.as_ptr()) } as c_int)?;
+    set_capabilities(&data)?;
     for capability in capabilities {
         if data[usize::from(capability / 32)].inheritable & 1 << (capability % 32) != 0 {
             let raise = libc::PR_CAP_AMBIENT_RAISE as libc::c_ulong;

@@ -102,7 +102,7 @@ const INTERFACE: &str = "air0";
 
 /// Length in packets of the kernel queue from which this process reads. It absorbs scheduling
 /// delays of the process and is not a queue of the link.
-const QUEUE_LENGTH: u32 = 10_000;
+pub(crate) const QUEUE_LENGTH: u32 = 10_000;
 
 impl Addresses {
     /// Length of the prefix that both ends share.
@@ -278,11 +278,7 @@ impl Builder<'_> {
     /// Configures the addresses of the interface `name` in the namespace of the calling thread and
     /// sets it up.
     fn configure(&self, name: &str, addresses: [(IpAddr, u8); 2], scope: Scope) -> Result<(), LinkError> {
-        // The kernel must not send packets of its own over the link: no link-local address, no
-        // router solicitations.
-        let quiet = [("addr_gen_mode", "1"), ("accept_ra", "0"), ("router_solicitations", "0"), ("accept_dad", "0")];
-        let has_v6 = self.plan.carries_ipv6()
-            && quiet.iter().all(|(key, value)| namespace::set(&format!("net.ipv6.conf.{name}.{key}"), value).is_ok());
+        let has_v6 = self.plan.carries_ipv6() && silence_ipv6(name);
         if scope == Scope::Link {
             for (key, value) in self.plan.parameters {
                 namespace::set(key, value)?;
@@ -313,6 +309,13 @@ impl Builder<'_> {
         })();
         configured.map_err(LinkError::host("an interface cannot be configured"))
     }
+}
+
+/// Keeps the kernel from sending IPv6 packets of its own through an interface: no link-local
+/// address, no router solicitations. Returns whether the interface has IPv6.
+pub(crate) fn silence_ipv6(name: &str) -> bool {
+    let quiet = [("addr_gen_mode", "1"), ("accept_ra", "0"), ("router_solicitations", "0"), ("accept_dad", "0")];
+    quiet.iter().all(|(key, value)| namespace::set(&format!("net.ipv6.conf.{name}.{key}"), value).is_ok())
 }
 
 /// The number at the end of an interface's name.

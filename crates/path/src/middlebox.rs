@@ -11,6 +11,8 @@
 //! The hop around the middlebox counts and reports: a middlebox calls the methods of its
 //! [`MiddleboxContext`] and returns departures, and has no counters of its own.
 
+use std::any::Any;
+
 use airpath_core::{
     ComponentId, Context, Direction, DropCause, Ecn, FlowId, Instant, Packet, PacketCounters, PacketStep, SegmentInfo,
     Slot, UserId,
@@ -22,7 +24,7 @@ use airpath_wire::tcp::Flags;
 use crate::store::{Contents, NewSegment, PacketStore, Payload};
 
 /// A hop that may absorb, hold, rewrite and create packets.
-pub trait Middlebox {
+pub trait Middlebox: Any {
     /// Gives a packet to the middlebox. It is delivered by [`Self::pop`], or dropped or absorbed
     /// through `cx`, at once or later.
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut MiddleboxContext<'_>);
@@ -221,6 +223,11 @@ impl<'a> MiddleboxContext<'a> {
         Some(Packet { size, slot, ..packet })
     }
 
+    /// The connection `flow` has ended at the middlebox; its number may be used again.
+    pub fn end_flow(&mut self, flow: FlowId) {
+        self.store.end_flow(flow);
+    }
+
     fn report(&mut self, now: Instant, direction: Direction, packet: Packet, step: PacketStep) {
         self.context.direction = direction;
         self.context.packet(now, packet, || step);
@@ -231,6 +238,18 @@ impl MiddleboxHop {
     /// A middlebox that no packet has entered.
     pub fn new(middlebox: Box<dyn Middlebox>) -> Self {
         Self { middlebox, account: Account::default() }
+    }
+
+    /// The middlebox, if it is a `T`.
+    pub fn downcast_ref<T: Middlebox>(&self) -> Option<&T> {
+        let middlebox: &dyn Any = self.middlebox.as_ref();
+        middlebox.downcast_ref()
+    }
+
+    /// The middlebox, if it is a `T`.
+    pub fn downcast_mut<T: Middlebox>(&mut self) -> Option<&mut T> {
+        let middlebox: &mut dyn Any = self.middlebox.as_mut();
+        middlebox.downcast_mut()
     }
 
     pub(crate) fn push<'c>(

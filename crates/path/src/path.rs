@@ -153,6 +153,11 @@ impl<'a> Path<'a> {
         self.names[..self.hops.len()].iter().map(String::as_str).zip(&self.hops)
     }
 
+    /// The hop with this index.
+    pub fn hop_mut(&mut self, index: usize) -> Option<&mut Hop> {
+        self.hops.get_mut(index)
+    }
+
     /// The order in which packets cross the hops.
     pub const fn route(&self) -> &Route {
         &self.route

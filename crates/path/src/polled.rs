@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use airpath_core::{AppEvent, Direction, Instant, Packet};
 use airpath_link::{BearerCommand, CommandError, Departure};
 
+use crate::hop::Hop;
 use crate::path::Path;
 use crate::store::PacketStore;
 
@@ -78,6 +79,12 @@ impl<'a> PolledPath<'a> {
     /// Reports progress of an application, inferred from its packets.
     pub fn report(&mut self, time: Instant, event: AppEvent) {
         self.path.context(Default::default()).app(time, || event);
+    }
+
+    /// The hop with this index, brought to `now`, to change its settings.
+    pub fn hop_mut<S: PacketStore>(&mut self, now: Instant, index: usize, store: &mut S) -> Option<&mut Hop> {
+        self.advance(now, store);
+        self.path.hop_mut(index)
     }
 
     /// The path.

@@ -107,6 +107,12 @@ impl Route {
         Self { fixed, first_cell, entry: [Next::Access(Some(fixed)), Next::Cell], next, cell_of, access_of }
     }
 
+    /// The route over a single hop between all servers and all mobiles.
+    pub fn through_one_hop() -> Self {
+        let plan = Plan { first_cell: 1, ..Plan::default() };
+        Self { entry: [Next::Hop(0); 2], next: vec![[Next::End; 2]], ..Self::new(1, plan) }
+    }
+
     /// The first hop of `packet`.
     ///
     /// # Panics

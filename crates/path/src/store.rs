@@ -80,6 +80,11 @@ pub trait PacketStore: SegmentLookup {
         let _ = (now, flow, port);
         None
     }
+
+    /// A middlebox has ended the connection `flow` and will create no more segments of it.
+    fn end_flow(&mut self, flow: FlowId) {
+        let _ = flow;
+    }
 }
 
 impl<'a> Payload<'a> {

@@ -27,6 +27,9 @@ const CYCLE: u64 = 8;
 const STARTUP: u64 = 150;
 const DRAIN: u64 = 95;
 const CRUISE: u64 = 115;
+/// Hosts send and acknowledge in portions of up to this time (segmentation offload; Linux's
+/// `tcp_tso_autosize`; BBR's offload budget), so a budget for less would leave the path idle.
+const GRANULARITY: Span = Span::from_millis(1);
 /// The link is found when the rate has not grown by a quarter in this number of rounds.
 const FULL: u32 = 3;
 
@@ -153,7 +156,7 @@ impl Adaptive {
     }
 
     fn budget(&self) -> Option<u64> {
-        let round_trip = self.history.iter().filter_map(|sample| sample.round_trip).min()?;
+        let round_trip = self.history.iter().filter_map(|sample| sample.round_trip).min()?.max(GRANULARITY);
         let gain = match self.rounds % CYCLE {
             _ if self.stalled < FULL => STARTUP,
             0 => DRAIN,

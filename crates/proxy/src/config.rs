@@ -30,6 +30,13 @@ pub struct Config {
     /// The TCP of the proxy's ends.
     #[serde(default = "profile")]
     pub profile: Profile,
+    /// Connections of a mobile that may be open on one side only. The SYNs of further ones pass
+    /// unchanged, so a SYN flood of one mobile needs bounded memory.
+    #[serde(default = "half_open")]
+    pub half_open: u32,
+    /// Connections in total. The SYNs of further ones pass unchanged.
+    #[serde(default = "connections")]
+    pub connections: u32,
     /// A connection that is not open on both sides after this time is aborted.
     #[serde(default = "open_timeout")]
     pub open_timeout: Span,
@@ -121,6 +128,15 @@ const fn profile() -> Profile {
     Profile::Linux6
 }
 
+/// More than a browser opens at a time.
+const fn half_open() -> u32 {
+    256
+}
+
+const fn connections() -> u32 {
+    200_000
+}
+
 const fn open_timeout() -> Span {
     Span::from_secs(60)
 }
@@ -140,10 +156,17 @@ impl Config {
             scheduler: Discipline::DeficitRoundRobin,
             buffer: buffer(),
             profile: profile(),
+            half_open: half_open(),
+            connections: connections(),
             open_timeout: open_timeout(),
             idle_timeout: idle_timeout(),
             http: None,
         }
+    }
+
+    /// Whether there is no budget: connections are only split.
+    pub fn splits_only(&self) -> bool {
+        self.budget == BudgetSource::None
     }
 
     /// The settings of the ends towards the servers: those of the profile. The buffer is constant,

@@ -23,6 +23,7 @@
 //! | `http` | the application level |
 //! | `ports` | ports of the connections that the proxy opens by itself |
 //! | `scheduler` | which connection of a mobile sends next |
+//! | `statistics` | counters, and the state of the mobiles |
 //! | `config` | the keys of the scenario table `[proxy]` |
 //!
 //! # The application level
@@ -54,8 +55,10 @@ mod proxy;
 mod relay;
 mod relayed;
 mod scheduler;
+mod statistics;
 mod stream_buffer;
 
 pub use config::{Accept, BudgetSource, Config, Discipline};
 pub use http::{Bypass, Config as HttpConfig, End, Session, Statistics};
 pub use proxy::Proxy;
+pub use statistics::{MobileState, PassCause, Totals};

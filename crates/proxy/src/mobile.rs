@@ -11,6 +11,10 @@ use crate::scheduler::Scheduler;
 /// Two segments.
 const LEAST_UPLOAD_WINDOW: u64 = 2 * 1460;
 
+/// What is due within this time leaves at once: Linux, too, paces in portions of a millisecond
+/// (`tcp_tso_autosize`). On a path with a shorter round trip there is no burst to spread.
+const PACING_SLACK: Span = Span::from_millis(1);
+
 /// A mobile.
 #[derive(Debug)]
 pub struct Mobile {
@@ -20,6 +24,10 @@ pub struct Mobile {
     pub scheduler: Scheduler,
     /// Bytes that are unacknowledged, over all connections.
     pub unacknowledged: u64,
+    /// The connections.
+    pub connections: u32,
+    /// The connections that are open on one side only.
+    pub half_open: u32,
     /// The connections that are uploads.
     pub uploads: u64,
     /// The estimator of the budget, if it is not constant.
@@ -61,8 +69,23 @@ impl Mobile {
             adaptive,
             scheduler: Scheduler::new(config.scheduler),
             unacknowledged: 0,
+            connections: 0,
+            half_open: 0,
             uploads: 0,
             burst: None,
+        }
+    }
+
+    /// Takes over changed settings. The connections keep their order of service. Whether there is a
+    /// budget does not change.
+    pub fn reconfigure(&mut self, config: &Config) {
+        match config.budget {
+            BudgetSource::Fixed(bytes) => {
+                self.adaptive = None;
+                self.budget.set(bytes.get());
+            }
+            BudgetSource::Adaptive if self.adaptive.is_none() => self.adaptive = Some(Adaptive::new()),
+            BudgetSource::Adaptive | BudgetSource::None => {}
         }
     }
 
@@ -88,7 +111,7 @@ impl Mobile {
             self.burst = Some(Burst { release: now, end: now + round_trip, round_trip });
         }
         match self.burst {
-            Some(burst) if now < burst.release => Admission::At(burst.release),
+            Some(burst) if now + PACING_SLACK < burst.release => Admission::At(burst.release),
             _ => Admission::Now,
         }
     }

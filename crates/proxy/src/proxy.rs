@@ -10,12 +10,13 @@ use airpath_tcp::{Connection, Identity, Segment};
 use airpath_wire::tcp::Flags;
 
 use crate::budget::BudgetWindow;
-use crate::config::{Accept, BudgetSource, Config};
+use crate::config::{Accept, Config};
 use crate::http::{Bypass, HttpRelay, NewServer, Statistics};
 use crate::mobile::{Admission, Mobile};
 use crate::ports::Ports;
 use crate::relay::{Departures, Relay};
 use crate::relayed::Relayed;
+use crate::statistics::{MobileState, PassCause, Totals};
 
 /// A proxy at the border of fixed network and radio.
 #[derive(Debug)]
@@ -34,6 +35,9 @@ pub struct Proxy {
     ports: Ports,
     /// The counters of connections that have ended.
     statistics: Statistics,
+    /// Flows that have ended since the last call into the middlebox.
+    ended: Vec<FlowId>,
+    totals: Totals,
 }
 
 /// A connection, and its state in the tables of the proxy.
@@ -48,6 +52,8 @@ struct Entry {
     delivered: u64,
     /// Whether it counts in [`Mobile::uploads`].
     is_upload: bool,
+    /// Whether it counts in [`Mobile::half_open`].
+    is_half_open: bool,
 }
 
 /// What happens at a time.
@@ -76,6 +82,8 @@ impl Proxy {
             left: Departures::new(),
             ports: Ports::default(),
             statistics: Statistics::default(),
+            ended: Vec::new(),
+            totals: Totals::default(),
         }
     }
 
@@ -91,6 +99,43 @@ impl Proxy {
             entry.relay.statistics().into_iter().for_each(|part| sum.add(part));
         }
         sum
+    }
+
+    /// What has happened so far.
+    pub const fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// The state of each mobile, in the order of the users.
+    pub fn mobile_states(&self) -> Vec<MobileState> {
+        let state = |(user, mobile): (&UserId, &Mobile)| MobileState {
+            user: *user,
+            connections: mobile.connections,
+            half_open: mobile.half_open,
+            budget: mobile.budget.get(),
+            unacknowledged: mobile.unacknowledged,
+            queued: 0,
+        };
+        let mut states: Vec<MobileState> = self.mobiles.iter().map(state).collect();
+        for relay in self.relays.iter().flatten().map(|entry| &entry.relay) {
+            if let Ok(index) = states.binary_search_by_key(&relay.user(), |state| state.user) {
+                states[index].queued += relay.backlog();
+            }
+        }
+        states
+    }
+
+    /// Changes the settings. Buffers, scheduler and the acceptance of connections change for new
+    /// connections and mobiles only, the others at once.
+    pub fn reconfigure(&mut self, config: Config) {
+        self.server_end = config.server_end();
+        self.mobile_end = config.mobile_end();
+        self.mobiles.values_mut().for_each(|mobile| mobile.reconfigure(&config));
+        self.config = config;
+    }
+
+    fn end_flows(&mut self, cx: &mut MiddleboxContext<'_>) {
+        self.ended.drain(..).for_each(|flow| cx.end_flow(flow));
     }
 
     /// Carries out everything that is due up to `now`, at its own time.
@@ -113,13 +158,33 @@ impl Proxy {
     }
 
     /// The connection of a packet: an old one, or a new one if this is a SYN.
-    fn connection_of(&mut self, now: Instant, side: Side, packet: &Packet, segment: &Segment) -> Option<u32> {
-        if let Some(number) = self.numbers.get(&packet.flow) {
-            return Some(*number);
-        }
+    fn connection_of(
+        &mut self,
+        now: Instant,
+        side: Side,
+        packet: &Packet,
+        segment: &Segment,
+    ) -> Result<u32, PassCause> {
         let flags = segment.header.flags;
         let opens = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK) && !flags.contains(Flags::RST);
-        opens.then(|| self.open(now, side, packet, segment))
+        if let Some(number) = self.numbers.get(&packet.flow).copied() {
+            let entry = self.relays[number as usize].as_ref();
+            if !opens || entry.is_some_and(|entry| !entry.relay.is_finished()) {
+                return Ok(number);
+            }
+            // The client uses the port again, and so may an end in TIME-WAIT (RFC 9293 §3.6.1).
+            self.remove(number);
+        }
+        if !opens {
+            return Err(PassCause::Unknown);
+        }
+        if self.numbers.len() >= self.config.connections as usize {
+            return Err(PassCause::Connections);
+        }
+        if self.mobiles.get(&packet.user).is_some_and(|mobile| mobile.half_open >= self.config.half_open) {
+            return Err(PassCause::HalfOpen);
+        }
+        Ok(self.open(now, side, packet, segment))
     }
 
     /// Begins to relay the connection that a SYN from `client` opens.
@@ -127,6 +192,9 @@ impl Proxy {
         let Packet { flow, user, .. } = *packet;
         let config = &self.config;
         let mobile = self.mobiles.entry(user).or_insert_with(|| Mobile::new(config));
+        mobile.connections += 1;
+        mobile.half_open += 1;
+        self.totals.opened += 1;
         let (client_port, server_port) = (syn.header.source_port, syn.header.destination_port);
         let towards_client = Identity {
             flow,
@@ -152,7 +220,7 @@ impl Proxy {
         let mut listening = Connection::listen(Arc::clone(client_end), towards_client);
         let mut connecting = Connection::connect(Arc::clone(server_end), towards_server, now);
         let towards_mobile = if client == Side::Mobile { &mut listening } else { &mut connecting };
-        if config.budget != BudgetSource::None {
+        if !config.splits_only() {
             towards_mobile.set_congestion_control(Box::new(BudgetWindow(mobile.budget.clone())));
         }
         let defers = config.accept == Accept::Deferred;
@@ -165,7 +233,8 @@ impl Proxy {
         if let Some(budget) = config.upload_budget {
             relay.bound_upload(mobile.upload_window(budget.get()));
         }
-        let entry = Some(Entry { relay, wakeup: None, unacknowledged: 0, delivered: 0, is_upload: false });
+        let entry =
+            Some(Entry { relay, wakeup: None, unacknowledged: 0, delivered: 0, is_upload: false, is_half_open: true });
         let number = match self.free.pop() {
             Some(number) => {
                 self.relays[number as usize] = entry;
@@ -299,21 +368,40 @@ impl Proxy {
             self.timers.extend(wakeup.map(|new| (new, timer)));
             entry.wakeup = wakeup;
         }
-        if relay.is_over() {
-            mobile.uploads -= u64::from(entry.is_upload);
-            mobile.scheduler.remove(number);
-            let (flow, user) = relay.identity();
-            self.numbers.remove(&flow);
-            if let Some(application) = entry.relay.application() {
-                self.statistics.add(application.statistics());
-                for (flow, port) in application.opened_flows() {
-                    self.numbers.remove(&flow);
-                    self.ports.free(user, port);
-                }
-            }
-            self.relays[number as usize] = None;
-            self.free.push(number);
+        if entry.is_half_open && relay.was_opened() {
+            entry.is_half_open = false;
+            mobile.half_open -= 1;
         }
+        if relay.is_over() {
+            self.ended.push(relay.identity().0);
+            self.remove(number);
+        }
+    }
+
+    /// Takes a connection out of the tables.
+    fn remove(&mut self, number: u32) {
+        let Some(mut entry) = self.relays[number as usize].take() else { return };
+        let (flow, user) = entry.relay.identity();
+        if let Some(mobile) = self.mobiles.get_mut(&user) {
+            mobile.connections -= 1;
+            mobile.half_open -= u32::from(entry.is_half_open);
+            mobile.uploads -= u64::from(entry.is_upload);
+            mobile.unacknowledged -= entry.unacknowledged;
+            mobile.scheduler.remove(number);
+        }
+        if let Some(wakeup) = entry.wakeup {
+            self.timers.remove(&(wakeup, Timer::Connection(number)));
+        }
+        self.numbers.remove(&flow);
+        if let Some(application) = entry.relay.application() {
+            self.statistics.add(application.statistics());
+            for (flow, port) in application.opened_flows() {
+                self.numbers.remove(&flow);
+                self.ports.free(user, port);
+                self.ended.push(flow);
+            }
+        }
+        self.free.push(number);
     }
 }
 
@@ -321,14 +409,23 @@ impl Middlebox for Proxy {
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut MiddleboxContext<'_>) {
         self.advance(now, cx);
         let side = Side::at_start_of(direction);
-        let relayed = cx.tcp_segment(&packet).and_then(|segment| {
+        let relayed = cx.tcp_segment(&packet).ok_or(PassCause::NotTcp).and_then(|segment| {
             let number = self.connection_of(now, side, &packet, &segment)?;
-            Some((segment, number))
+            Ok((segment, number))
         });
-        let Some((segment, number)) = relayed else {
-            self.left.push_back((direction, Departure { due: now, packet }));
-            return;
+        let (segment, number) = match relayed {
+            Ok(relayed) => relayed,
+            Err(cause) => {
+                self.totals.passed[cause as usize] += 1;
+                // A SYN that opens nothing needs no number.
+                if !self.numbers.contains_key(&packet.flow) {
+                    cx.end_flow(packet.flow);
+                }
+                self.left.push_back((direction, Departure { due: now, packet }));
+                return;
+            }
         };
+        self.totals.relayed_bytes[direction as usize] += u64::from(segment.length);
         if let Some(entry) = &mut self.relays[number as usize] {
             entry.relay.receive(now, (packet.flow, side), &segment, packet.slot, cx);
             if entry.relay.application().is_some_and(|relay| relay.is_counted()) {
@@ -339,10 +436,12 @@ impl Middlebox for Proxy {
         }
         cx.absorb(now, direction, packet);
         self.proceed(now, number, cx);
+        self.end_flows(cx);
     }
 
     fn pop(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) -> Option<(Direction, Departure)> {
         self.advance(now, cx);
+        self.end_flows(cx);
         self.left.pop_front()
     }
 

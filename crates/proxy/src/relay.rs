@@ -116,6 +116,16 @@ impl Relay {
         deadline(self.ends.iter(), (self.opened, self.active), config)
     }
 
+    /// Whether both ends have delivered everything, and at most wait for late segments.
+    pub fn is_finished(&self) -> bool {
+        are_finished(self.ends.iter())
+    }
+
+    /// Whether both ends are or were open.
+    pub fn was_opened(&self) -> bool {
+        were_opened(self.ends.iter())
+    }
+
     /// Whether both ends have ended.
     pub fn is_over(&self) -> bool {
         self.ends.iter().all(|end| end.outcome().is_some())
@@ -258,6 +268,17 @@ impl HeldSyn {
     }
 }
 
+/// Whether all these ends have delivered everything, and at most wait for late segments.
+pub fn are_finished<'a>(mut ends: impl Iterator<Item = &'a Connection>) -> bool {
+    ends.all(|end| matches!(end.state(), State::Closed | State::TimeWait))
+}
+
+/// Whether all these ends are or were open. An end that has closed was open, and the other may
+/// still deliver what is stored.
+pub fn were_opened<'a>(mut ends: impl Iterator<Item = &'a Connection>) -> bool {
+    ends.all(|end| end.state().is_synchronised() || end.outcome().is_some())
+}
+
 /// When a connection with these ends, which was opened and had its last segment at these times, is
 /// aborted if nothing arrives.
 pub fn deadline<'a>(
@@ -265,12 +286,10 @@ pub fn deadline<'a>(
     (opened, active): (Instant, Instant),
     config: &Config,
 ) -> Option<Instant> {
-    if ends.clone().all(|end| matches!(end.state(), State::Closed | State::TimeWait)) {
+    if are_finished(ends.clone()) {
         return None;
     }
-    // An end that has closed was open, and the other may still deliver what is stored.
-    let was_opened = |end: &Connection| end.state().is_synchronised() || end.outcome().is_some();
-    let is_open = ends.clone().all(was_opened);
+    let is_open = were_opened(ends);
     Some(if is_open { active + config.idle_timeout } else { opened + config.open_timeout })
 }
 

@@ -107,6 +107,16 @@ impl Relayed {
         each!(self, relay => relay.next_wakeup(config))
     }
 
+    /// Whether all ends have delivered everything, and at most wait for late segments.
+    pub fn is_finished(&self) -> bool {
+        each!(self, relay => relay.is_finished())
+    }
+
+    /// Whether the mobile's end and the server's are or were open.
+    pub fn was_opened(&self) -> bool {
+        each!(self, relay => relay.was_opened())
+    }
+
     /// Whether all ends have ended.
     pub fn is_over(&self) -> bool {
         each!(self, relay => relay.is_over())

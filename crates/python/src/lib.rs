@@ -3,6 +3,7 @@
 
 mod link;
 mod measure;
+mod proxy;
 mod replay;
 mod trace;
 
@@ -38,6 +39,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(link::link, module)?)?;
     module.add_function(wrap_pyfunction!(link::doctor, module)?)?;
+    module.add_function(wrap_pyfunction!(proxy::proxy_run, module)?)?;
+    module.add_function(wrap_pyfunction!(proxy::proxy_check, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(resolve, module)?)?;
     module.add_function(wrap_pyfunction!(files, module)?)?;

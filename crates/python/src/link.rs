@@ -64,11 +64,7 @@ pub fn link(
         parameters,
         status,
     };
-    let outcome = py.detach(|| airpath_emu::run(&scenario, &options)).map_err(|error| match error {
-        CoreLinkError::Scenario(error) => scenario_error(py, &error),
-        CoreLinkError::Folder(error) => ResultError::new_err(error.to_string()),
-        other => LinkError::new_err(other.to_string()),
-    })?;
+    let outcome = py.detach(|| airpath_emu::run(&scenario, &options)).map_err(|error| python_error(py, error))?;
     let (how, number) = match outcome.exit {
         Exit::Code(code) => ("code", code),
         Exit::Signal(signal) => ("signal", signal),
@@ -82,6 +78,15 @@ pub fn link(
         "summary": outcome.summary,
     });
     Ok(answer.to_string())
+}
+
+/// An error of a link or a live proxy.
+pub fn python_error(py: Python<'_>, error: CoreLinkError) -> PyErr {
+    match error {
+        CoreLinkError::Scenario(error) => scenario_error(py, &error),
+        CoreLinkError::Folder(error) => ResultError::new_err(error.to_string()),
+        other => LinkError::new_err(other.to_string()),
+    }
 }
 
 /// The checks of this host, as JSON.

@@ -12,6 +12,7 @@
 //! | [`links`] | plain links: the `[fixed]` and `[access]` tables |
 //! | [`middlebox`] | the `[middlebox]` table |
 //! | [`proxy`] | the `[proxy]` table |
+//! | [`live`] | the configuration of a live proxy |
 //! | [`planned_path`] | the path of a scenario: its hops, their order, and planned changes |
 //! | [`bearer`] | the `[bearer]` table and the objects made from it |
 //! | `capacity` | rate and round trip of a bearer, measured in virtual time |
@@ -29,6 +30,7 @@ pub mod document;
 mod environment;
 pub mod error;
 pub mod links;
+pub mod live;
 pub mod middlebox;
 pub mod planned_path;
 pub mod preset;
@@ -49,6 +51,7 @@ pub use bearer::{BearerConfig, Cells};
 pub use change::{Hop, Order, PlannedChange, TimedOrder};
 pub use error::{Origin, ScenarioError};
 pub use links::{BothWays, OneWay};
+pub use live::{LiveConfig, Prefix};
 pub use middlebox::MiddleboxConfig;
 pub use planned_path::{PlannedPath, Users};
 pub use preset::Preset;
@@ -231,16 +234,7 @@ impl Scenario {
         for (path, value) in sets {
             node.set(path, value)?;
         }
-        let format = node.split(&["format"]);
-        let Format { format } = format.read("").map_err(|error| match format.get("format") {
-            Some(_) => error,
-            None => error.help(format!("begin the scenario with `format = {FORMAT}`")),
-        })?;
-        if format != FORMAT {
-            let origin = Origin::File(file.to_owned());
-            return Err(ScenarioError::new(format!("format {format} is not known"), origin, "format")
-                .help(format!("this version reads format {FORMAT}")));
-        }
+        let format = Format::check(&mut node, "scenario", file)?;
         let empty = || Node::table(Origin::File(file.to_owned()));
         let fixed = BothWays::read(node.take("fixed").unwrap_or_else(empty), "fixed", folder)?;
         let access = node.take("access").map(|node| BothWays::read(node, "access", folder)).transpose()?;
@@ -538,6 +532,23 @@ fn missing(node: &Node, key: &str, example: &str) -> ScenarioError {
 #[derive(Deserialize)]
 struct Format {
     format: u32,
+}
+
+impl Format {
+    /// Takes the format out of a `document`, the kind of `file`, and checks it.
+    fn check(node: &mut Node, document: &str, file: &str) -> Result<u32, ScenarioError> {
+        let format = node.split(&["format"]);
+        let Self { format } = format.read("").map_err(|error| match format.get("format") {
+            Some(_) => error,
+            None => error.help(format!("begin the {document} with `format = {FORMAT}`")),
+        })?;
+        if format != FORMAT {
+            let origin = Origin::File(file.to_owned());
+            return Err(ScenarioError::new(format!("format {format} is not known"), origin, "format")
+                .help(format!("this version reads format {FORMAT}")));
+        }
+        Ok(format)
+    }
 }
 
 #[derive(Deserialize)]

@@ -43,6 +43,12 @@ pub(crate) fn read(mut node: Node) -> Result<ProxyTable, ScenarioError> {
     if !config.profile.config().handshake {
         return wrong("profile", "this profile opens connections without a handshake", "the default is `linux-6`");
     }
+    if config.half_open == 0 {
+        return wrong("half_open", "no connection could be opened", "the default is 256");
+    }
+    if config.connections == 0 {
+        return wrong("connections", "no connection could be opened", "the default is 200000");
+    }
     if config.open_timeout.is_zero() {
         return wrong("open_timeout", "no connection opens in zero time", "the default is \"60 s\"");
     }

@@ -4,7 +4,21 @@ from typing import Annotated
 
 import typer
 
-from airpath.cli import ctl, doctor, export, link, measure, presets, replay, report, run, study, trace, trace_compare
+from airpath.cli import (
+    ctl,
+    doctor,
+    export,
+    link,
+    measure,
+    presets,
+    proxy,
+    replay,
+    report,
+    run,
+    study,
+    trace,
+    trace_compare,
+)
 from airpath.cli.messages import help_without_command
 
 _HELP = """Internet protocols on a cellular path, and where the time goes.
@@ -17,6 +31,7 @@ Examples:
   airpath export runs/lossy --format perfetto -o trace.json
   airpath replay runs/lossy --set fixed.queue.packets=20
   airpath link hs-dsch-384 --serve 'python3 -m http.server 8000' -- curl -O http://server:8000/file
+  airpath proxy run proxy.toml
   airpath measure bulk server.example --bytes "10 MB"
   airpath trace capture.pcapng -o report.html
   airpath presets list
@@ -46,6 +61,7 @@ app.command("link")(link.link)
 app.command("ctl")(ctl.ctl)
 app.command("doctor")(doctor.doctor)
 app.add_typer(measure.app, name="measure")
+app.add_typer(proxy.app, name="proxy")
 app.command("replay")(replay.replay)
 app.command("trace", cls=trace_compare.WithCompare)(trace.trace)
 app.add_typer(presets.app, name="presets")

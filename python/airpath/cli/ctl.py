@@ -11,7 +11,9 @@ from airpath.cli.messages import ExitCode, Problem
 def ctl(
     change: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[K=V]...", help="The change, as in a scenario; without one the state is printed."),
+        typer.Argument(
+            metavar="[K=V]...|reload", help="The change, as in a scenario; without one the state is printed."
+        ),
     ] = None,
     link: Annotated[
         str | None,
@@ -19,7 +21,7 @@ def ctl(
     ] = None,
     format: Annotated[Literal["text", "json"], typer.Option(help="How to print the state.")] = "text",
 ) -> None:
-    """Print the state of a running link, or change its conditions.
+    """Print the state of a running link or live proxy, or change it.
 
     \b
     Examples:
@@ -29,6 +31,7 @@ def ctl(
       airpath ctl rate="128 kbit/s" direction=up
       airpath ctl loss=0.02 to=fixed
       airpath ctl --link runs/one bler=0.3
+      airpath ctl reload                             # a live proxy reads its configuration again
 
     \b
     Exit codes:
@@ -39,8 +42,10 @@ def ctl(
     from airpath.cli.key_value import parse_pairs
     from airpath.control import NoLinkError, NotReadyError, find, send
 
-    values = {key: _value(text) for key, text in parse_pairs("", change or [], example='outage="3 s"').items()}
-    request: dict[str, Any] = {"change": values} if values else {"status": {}}
+    reloads = change == ["reload"]
+    pairs = [] if reloads else change or []
+    values = {key: _value(text) for key, text in parse_pairs("", pairs, example='outage="3 s"').items()}
+    request: dict[str, Any] = {"reload": {}} if reloads else {"change": values} if values else {"status": {}}
     try:
         answer = send(find(link), request)
     except NotReadyError as error:
@@ -53,7 +58,7 @@ def ctl(
         raise Problem(str(error), next_step="`airpath ctl --help` shows examples") from None
     if format == "json":
         typer.echo(json.dumps(answer))
-    elif values:
+    elif reloads or values:
         typer.echo(f"done at {answer['time_s']:.3f} s")
     else:
         _print_state(answer)
@@ -74,4 +79,20 @@ def _print_state(state: dict[str, Any]) -> None:
         typer.echo(
             f"{link['component']:>10} {link['direction']:<4}  {link['delivered_packets']:>8} packets delivered, "
             f"{link['queued_packets']} waiting, {lost}"
+        )
+    if proxy := state.get("proxy"):
+        _print_proxy(proxy)
+
+
+def _print_proxy(proxy: dict[str, Any]) -> None:
+    def by_cause(counts: dict[str, int]) -> str:
+        return ", ".join(f"{count} {cause}" for cause, count in counts.items()) or "none"
+
+    typer.echo(f"{proxy['connections']} connections of {proxy['opened']} opened")
+    typer.echo(f"packets passed unchanged: {by_cause(proxy['passed'])}; dropped: {by_cause(proxy['dropped'])}")
+    for mobile in proxy["mobiles"]:
+        typer.echo(
+            f"{mobile['mobile']:>20}  {mobile['connections']} connections, {mobile['half_open']} half-open, "
+            f"{mobile['outstanding_bytes']} of {mobile['budget_bytes']} B outstanding, "
+            f"{mobile['queued_bytes']} B queued"
         )

@@ -36,13 +36,13 @@ def doctor(
     else:
         typer.echo("airpath {airpath}, Python {python}, Linux {kernel}\n".format_map(versions))
         for check in findings["checks"]:
-            typer.echo(_text(check))
+            typer.echo(check_text(check))
         typer.echo(f"\nlinks with --serve, both ends inside: {_works(findings['testbed'])}")
         typer.echo(f"links to the outside: {_works(findings['outside'])}")
     raise typer.Exit(ExitCode.OK if findings["testbed"] else ExitCode.FAILED)
 
 
-def _text(check: dict[str, Any]) -> str:
+def check_text(check: dict[str, Any]) -> str:
     """Return a check as text; with its meaning and the next step if it is not `ok`."""
     lines = [f"{check['status']:<8} {check['name']}: {check['finding']}"]
     if check["next_step"] is not None:

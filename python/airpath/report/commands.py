@@ -29,6 +29,8 @@ def _run(run: Drawn) -> str:
 
 def _link(run: Drawn) -> str:
     folder, emulation = run.result.path, run.result.summary["emulation"]
+    if "configuration" in emulation:
+        return shlex.join(["airpath", "proxy", "run", str(folder / "scenario.toml"), "--out", str(folder)])
     words = ["airpath", "link", str(folder / "scenario.toml"), "--out", str(folder), "--mtu", str(emulation["mtu"])]
     for key, value in emulation["parameters"]:
         words += ["--sysctl", f"{key}={value}"]

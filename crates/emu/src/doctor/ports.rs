@@ -37,7 +37,7 @@ fn build_testbed(device: Device) -> Tried {
 }
 
 /// The next step for the TUN device.
-fn device_step() -> &'static str {
+pub(super) fn device_step() -> &'static str {
     match fs::metadata("/dev/net/tun") {
         Err(_) => "as root: modprobe tun; a container gets it by --device /dev/net/tun",
         Ok(device) if !device.file_type().is_char_device() || is_another_device() => {

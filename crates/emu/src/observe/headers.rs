@@ -189,11 +189,12 @@ pub(super) fn segment(frame: &Frame, bytes: &[u8], index: u32, route: Route, sig
 }
 
 /// The transport header and payload of a packet, if it has one.
-fn transport<'a>(frame: &Frame, bytes: &'a [u8]) -> Option<&'a [u8]> {
+pub(super) fn transport<'a>(frame: &Frame, bytes: &'a [u8]) -> Option<&'a [u8]> {
     bytes.get(frame.transport()?..frame.bytes() as usize)
 }
 
-fn addresses(frame: &Frame, bytes: &[u8]) -> (IpAddr, IpAddr) {
+/// The source and the destination.
+pub(crate) fn addresses(frame: &Frame, bytes: &[u8]) -> (IpAddr, IpAddr) {
     fn at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
         *bytes[at..].first_chunk().expect("the IP header was inspected")
     }

@@ -42,6 +42,8 @@ impl VirtioHeader {
 
     /// Flag: the checksum's field holds the sum of the pseudo header only.
     pub const NEEDS_CHECKSUM: u8 = 1;
+    /// Flag: the receiving device has verified the checksum (`VIRTIO_NET_HDR_F_DATA_VALID`).
+    pub const CHECKSUM_VERIFIED: u8 = 2;
     /// Type: TCP segments over IPv4.
     pub const TCP_OVER_IPV4: u8 = 1;
     /// Type: TCP segments over IPv6.

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::http::channel::Channel;
 use crate::http::session::{End, Session};
 use crate::http::statistics::Statistics;
-use crate::relay::{Departures, HeldSyn, Relay, deadline, next_segment};
+use crate::relay::{Departures, HeldSyn, Relay, are_finished, deadline, next_segment, were_opened};
 
 /// A client waits for this time at most for a server connection that has never answered, while
 /// another is idle.
@@ -164,6 +164,14 @@ impl HttpRelay {
 
     fn channels(&mut self) -> impl Iterator<Item = &mut Channel> {
         std::iter::once(&mut self.mobile).chain(self.servers.iter_mut().flatten())
+    }
+
+    pub fn is_finished(&self) -> bool {
+        are_finished(self.connections())
+    }
+
+    pub fn was_opened(&self) -> bool {
+        were_opened(self.connections().take(2))
     }
 
     pub fn is_over(&self) -> bool {

@@ -3,9 +3,9 @@
 
 use crate::support::{Line, Network, Script, Talk};
 use airpath_core::{Bytes, Direction, Instant, Seed, Span};
-use airpath_path::Side;
 use airpath_path::testing::contracts;
-use airpath_proxy::{Accept, Config, Discipline, Proxy};
+use airpath_path::{Hop, Side};
+use airpath_proxy::{Accept, Config, Discipline, PassCause, Proxy};
 use airpath_tcp::Outcome;
 use proptest::prelude::*;
 
@@ -155,6 +155,28 @@ fn a_server_that_does_not_answer_times_out() {
             Network::new(Some(Box::new(proxy(config))), vec![Talk::download(at(0), 8000)], wired, lines(50), None);
         network.run(at(6000));
         assert_eq!(network.outcomes(0)[Side::Mobile as usize], outcome, "{accept:?}");
+    }
+}
+
+#[test]
+fn a_connection_beyond_a_limit_passes_unchanged() {
+    // The first two are half open when the third begins.
+    let talks = || vec![Talk::download(at(0), 8000), Talk::download(at(1), 8000), Talk::download(at(2), 8000)];
+    let limited = |half_open, connections| Config { half_open, connections, ..Config::new(Bytes::new(20_000)) };
+    for (config, opened) in [(limited(2, 9), 2), (limited(9, 2), 2), (limited(3, 3), 3)] {
+        let mut network = Network::new(Some(Box::new(proxy(config))), talks(), lines(10), lines(50), None);
+        // Longer than TIME-WAIT.
+        network.run(at(200_000));
+        network.check_bytes();
+        let Some((_, Hop::Middlebox(hop))) = network.path.path().hops().nth(1) else { panic!("there is a proxy") };
+        let proxy: &Proxy = hop.downcast_ref().expect("it is the proxy");
+        let totals = proxy.totals();
+        assert_eq!(totals.opened, opened);
+        let passed = totals.passed[PassCause::HalfOpen as usize] + totals.passed[PassCause::Connections as usize];
+        assert_eq!(passed, 3 - opened);
+        assert!((totals.passed[PassCause::Unknown as usize] > 0) == (passed > 0));
+        let [mobile] = proxy.mobile_states()[..] else { panic!("there is one mobile") };
+        assert_eq!((mobile.connections, mobile.half_open, mobile.unacknowledged, mobile.queued), (0, 0, 0, 0));
     }
 }
 

@@ -1,0 +1,355 @@
+"""Compares the live proxy with kernel forwarding, HAProxy and nginx between namespaces.
+
+    python benches/proxy.py [--peers FOLDER] [--seconds 5] [--idle 5000] [--only WORD]
+
+A mobile, a router and a server are network namespaces, connected by virtual Ethernet. Each
+contender runs on the router, one after the other: throughput of downloads by iperf3 with one and
+four connections, new connections in a second (connect, one byte each way, close; 64 at a time), and
+memory for each idle connection: the growth of the process and of the kernel's slab. HAProxy gets
+the connections by TPROXY (nftables), transparently for both ends as airpath does. nginx cannot: the
+mobile connects to the router there.
+
+Peers come from Debian's packages; `--peers` (default `target/peers`) is searched first. To extract
+them there without installing:
+
+    apt-get download haproxy liblua5.3-0 libopentracing1 libopentracing-c-wrapper0
+    apt-get download libnginx-mod-stream
+    for package in *.deb; do dpkg -x $package target/peers; done
+
+Needs root. All processes compete for the same cores: compare the contenders of one run only.
+"""
+
+import argparse
+import json
+import os
+import resource
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from namespaces import Namespace
+
+ROOT = Path(__file__).resolve().parent.parent
+MOBILE, ROUTER, SERVER = "10.1.0.2", "10.1.0.1", "192.0.2.2"
+ECHO_PORT, IDLE_PORT, PROXY_PORT = 7000, 7001, 5000
+AT_A_TIME = 64
+
+TPROXY = f"""
+table inet bench {{
+  chain pre {{
+    type filter hook prerouting priority mangle;
+    meta l4proto tcp socket transparent 1 meta mark set 1 accept
+    iifname "mob0" meta l4proto tcp tproxy ip to 127.0.0.1:{PROXY_PORT} meta mark set 1 accept
+  }}
+}}
+"""
+HAPROXY = f"""
+global
+  nbthread 2
+  maxconn 9000
+defaults
+  mode tcp
+  timeout connect 5s
+  timeout client 300s
+  timeout server 300s
+listen all
+  bind 127.0.0.1:{PROXY_PORT} transparent
+  source 0.0.0.0 usesrc client
+  server s 0.0.0.0:0
+"""
+NGINX = f"""
+load_module {{module}};
+user root;
+daemon off;
+pid {{folder}}/nginx.pid;
+error_log stderr error;
+worker_processes 2;
+worker_rlimit_nofile 200000;
+events {{{{ worker_connections 60000; }}}}
+stream {{{{
+  proxy_buffer_size 16k;
+  proxy_timeout 300s;
+  server {{{{
+    listen {ROUTER}:5201 reuseport;
+    listen {ROUTER}:{ECHO_PORT} reuseport;
+    listen {ROUTER}:{IDLE_PORT} reuseport;
+    proxy_pass {SERVER}:$server_port;
+  }}}}
+}}}}
+"""
+
+
+def main() -> None:
+    """Run all contenders and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers", type=Path, default=ROOT / "target" / "peers")
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--idle", type=int, default=5000)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--address", default=SERVER, help=argparse.SUPPRESS)
+    parser.add_argument("part", nargs="?", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    _raise_file_limit()
+    if arguments.part is not None:
+        _part(arguments)
+        return
+    if os.geteuid() != 0:
+        sys.exit("this benchmark needs root, for network namespaces and TPROXY")
+    contenders = {"kernel forwarding": forwarding, "airpath": airpath, "HAProxy": haproxy, "nginx": nginx}
+    print("| contender | Mbit/s, 1 connection | 4 connections | connections/s | KiB for each idle connection |")
+    print("| --- | ---: | ---: | ---: | ---: |", flush=True)
+    for name, start in contenders.items():
+        if arguments.only.lower() not in name.lower():
+            continue
+        with tempfile.TemporaryDirectory() as folder, network() as (mobile, router, server):
+            try:
+                with start(router, Path(folder), arguments.peers) as process:
+                    address = ROUTER if start is nginx else SERVER
+                    figures = measure(mobile, server, process, address, arguments)
+            except FileNotFoundError as error:
+                print(f"{name}: skipped: {error}", file=sys.stderr)
+                continue
+        print(f"| {name} | " + " | ".join(figures) + " |", flush=True)
+
+
+@contextmanager
+def network() -> Iterator[tuple[Namespace, Namespace, Namespace]]:
+    """A mobile, a router and a server."""
+    mobile, router, server = Namespace(), Namespace(), Namespace()
+    try:
+        router.run("sysctl", "-qw", "net.ipv4.ip_forward=1")
+        for name, end, address, near, far in (
+            ("mob0", mobile, "10.1.0.1", MOBILE, "10.1.0.1"),
+            ("wan0", server, "192.0.2.1", SERVER, "192.0.2.1"),
+        ):
+            router.run(*f"ip link add {name} type veth peer name eth0 netns {end.process}".split())
+            router.run("ip", "address", "add", f"{address}/24", "dev", name)
+            router.run("ip", "link", "set", name, "up")
+            end.run("ip", "address", "add", f"{near}/24", "dev", "eth0")
+            end.run("ip", "link", "set", "eth0", "up")
+            end.run("ip", "route", "add", "default", "via", far)
+            end.run("sysctl", "-qw", "net.ipv4.ip_local_port_range=10000 65000", "net.ipv4.tcp_tw_reuse=1")
+        yield mobile, router, server
+    finally:
+        for each in (mobile, router, server):
+            each.close()
+
+
+@contextmanager
+def forwarding(router: Namespace, folder: Path, peers: Path) -> Iterator[int | None]:
+    """The kernel alone."""
+    yield None
+
+
+@contextmanager
+def airpath(router: Namespace, folder: Path, peers: Path) -> Iterator[int]:
+    """The live proxy."""
+    config = folder / "proxy.toml"
+    config.write_text('format = 1\nmobiles = ["10.1.0.0/24"]\n[proxy]\nbudget = "4 MB"\nbuffer = "8 MB"\n')
+    command = [str(Path(sys.executable).with_name("airpath")), "proxy", "run", str(config)]
+    with _running(router, command) as process:
+        yield process
+
+
+@contextmanager
+def haproxy(router: Namespace, folder: Path, peers: Path) -> Iterator[int]:
+    """HAProxy with two threads."""
+    config = folder / "haproxy.cfg"
+    config.write_text(HAPROXY)
+    with (
+        _tproxy(router, folder),
+        _running(router, [_find("haproxy", peers), "-f", str(config), "-db"], peers) as process,
+    ):
+        yield process
+
+
+@contextmanager
+def nginx(router: Namespace, folder: Path, peers: Path) -> Iterator[int]:
+    """The stream module of nginx, with two workers."""
+    modules = [*peers.glob("**/ngx_stream_module.so"), Path("/usr/lib/nginx/modules/ngx_stream_module.so")]
+    module = next((each for each in modules if each.exists()), None)
+    if module is None:
+        raise FileNotFoundError("no ngx_stream_module.so (Debian's package libnginx-mod-stream)")
+    config = folder / "nginx.conf"
+    config.write_text(NGINX.format(module=module.resolve(), folder=folder))
+    with _running(router, [_find("nginx", peers), "-c", str(config)], peers) as process:
+        yield process
+
+
+def _find(program: str, peers: Path) -> str:
+    found = [str(each) for each in peers.glob(f"**/sbin/{program}")] + [
+        shutil.which(program, path="/usr/sbin:/usr/bin")
+    ]
+    if found[0] is None:
+        raise FileNotFoundError(f"{program} is not installed (Debian's package {program})")
+    return str(Path(found[0]).resolve())
+
+
+@contextmanager
+def _tproxy(router: Namespace, folder: Path) -> Iterator[None]:
+    rules = folder / "tproxy.nft"
+    rules.write_text(TPROXY)
+    router.run("nft", "-f", str(rules))
+    router.run("ip", "rule", "add", "fwmark", "1", "lookup", "100")
+    router.run("ip", "route", "add", "local", "0.0.0.0/0", "dev", "lo", "table", "100")
+    yield
+
+
+@contextmanager
+def _running(router: Namespace, command: list[str], peers: Path | None = None) -> Iterator[int]:
+    libraries = ":".join({str(each.parent) for each in peers.glob("**/lib*.so*")}) if peers else ""
+    environment = os.environ | ({"LD_LIBRARY_PATH": libraries} if libraries else {})
+    process = subprocess.Popen([*router.enter(), *command], env=environment, stderr=subprocess.PIPE)
+    try:
+        time.sleep(2)
+        if process.poll() is not None:
+            assert process.stderr is not None
+            raise FileNotFoundError(f"{command[0]} ended: {process.stderr.read().decode()}")
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _raise_file_limit() -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def measure(
+    mobile: Namespace, server: Namespace, process: int | None, address: str, arguments: argparse.Namespace
+) -> list[str]:
+    """Return the figures of a contender, as text."""
+    seconds, idle = arguments.seconds, arguments.idle
+    this = [sys.executable, __file__, "--seconds", str(seconds), "--idle", str(idle), "--address", address]
+    figures = []
+    with _background(server, ["iperf3", "-s"]), _background(server, [*this, "serve"]):
+        time.sleep(1)
+        for connections in (1, 4):
+            command = ["iperf3", "-c", address, "-R", "-P", str(connections), "-t", str(seconds), "-J"]
+            done = subprocess.run([*mobile.enter(), *command], capture_output=True, text=True, check=False)
+            report = json.loads(done.stdout)
+            received = report.get("end", {}).get("sum_received", {}).get("bits_per_second")
+            figures.append(f"{received / 1e6:.0f}" if received else "failed")
+        done = subprocess.run([*mobile.enter(), *this, "rate"], capture_output=True, text=True, check=True)
+        figures.append(done.stdout.strip())
+        before = memory(process)
+        with _background(mobile, [*this, "idle"]) as client:
+            assert client.stdout is not None
+            count = int(client.stdout.readline())
+            time.sleep(1)
+            figures.append(f"{(memory(process) - before) / count:.1f}" if count == idle else f"failed at {count}")
+    return figures
+
+
+@contextmanager
+def _background(namespace: Namespace, command: list[str]) -> Iterator["subprocess.Popen[str]"]:
+    process = subprocess.Popen(
+        [*namespace.enter(), *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def memory(process: int | None) -> int:
+    """Return KiB: the resident memory of a process and its children, and the kernel's slab."""
+    from namespaces import descendants
+
+    kib = 0
+    for each in descendants(process) if process else ():
+        status = Path(f"/proc/{each}/status").read_text()
+        kib += sum(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
+    slab = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("Slab:"))
+    return kib + int(slab.split()[1])
+
+
+def _part(arguments: argparse.Namespace) -> None:
+    """Run an end point: `serve`, `rate` or `idle`."""
+    match arguments.part:
+        case "serve":
+            _serve()
+        case "rate":
+            print(round(_rate(arguments.address, arguments.seconds)))
+        case _:
+            sockets = []
+            for _ in range(arguments.idle):
+                each = socket.create_connection((arguments.address, IDLE_PORT), timeout=5)
+                sockets.append(each)
+            # Each connection has been open to its end.
+            print(len(sockets), flush=True)
+            time.sleep(600)
+
+
+def _serve() -> None:
+    """Answer a byte and close; keep the connections of the other port."""
+    poll, listeners, kept = select.epoll(), {}, {}
+    for port in (ECHO_PORT, IDLE_PORT):
+        listener = socket.create_server(("", port), backlog=4096)
+        listener.setblocking(False)
+        listeners[listener.fileno()] = (listener, port)
+        poll.register(listener, select.EPOLLIN)
+    while True:
+        for descriptor, _ in poll.poll():
+            if descriptor in listeners:
+                listener, port = listeners[descriptor]
+                try:
+                    connection, _ = listener.accept()
+                except BlockingIOError:
+                    continue
+                kept[connection.fileno()] = connection
+                if port == ECHO_PORT:
+                    poll.register(connection, select.EPOLLIN)
+            else:
+                connection = kept.pop(descriptor)
+                poll.unregister(connection)
+                with suppress(OSError):
+                    connection.send(connection.recv(1))
+                connection.close()
+
+
+def _rate(address: str, seconds: float) -> float:
+    """Return finished connections per second."""
+    poll, sockets, finished = select.epoll(), {}, 0
+
+    def begin() -> None:
+        each = socket.socket()
+        each.setblocking(False)
+        each.connect_ex((address, ECHO_PORT))
+        sockets[each.fileno()] = [each, False]
+        poll.register(each, select.EPOLLOUT)
+
+    for _ in range(AT_A_TIME):
+        begin()
+    start = time.monotonic()
+    while (now := time.monotonic()) < start + seconds:
+        for descriptor, _ in poll.poll(0.1):
+            entry = sockets[descriptor]
+            each, sent = entry
+            try:
+                if not sent:
+                    each.send(b"x")
+                    entry[1] = True
+                    poll.modify(each, select.EPOLLIN)
+                    continue
+                finished += each.recv(1) == b"x"
+            except OSError:
+                pass
+            poll.unregister(each)
+            del sockets[descriptor]
+            each.close()
+            begin()
+    return finished / (now - start)
+
+
+if __name__ == "__main__":
+    main()

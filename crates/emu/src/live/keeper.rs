@@ -1,0 +1,122 @@
+//! The keeper: a small process with the right to change routing rules. It installs those of the
+//! proxy and removes them when the proxy has ended, by SIGKILL too.
+//!
+//! The proxy itself gives up its privileges after set-up, and sends changed plans to the keeper.
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+
+use nix::sys::signal::SigSet;
+use nix::sys::wait::waitpid;
+use nix::unistd::{Pid, close, setsid};
+
+use super::rules::RulePlan;
+use crate::namespace::capability;
+use crate::netlink::Netlink;
+use crate::{LinkError, sys};
+
+/// The proxy's end of the connection to its keeper.
+#[derive(Debug)]
+pub struct Keeper {
+    stream: UnixStream,
+    process: Pid,
+}
+
+/// A plan is shorter: 1,000 prefixes of 50 bytes.
+const LONGEST_PLAN: u32 = 1 << 20;
+
+impl Keeper {
+    /// Starts the keeper. Its rules are those of this network namespace.
+    ///
+    /// # Errors
+    /// If the host does not permit it.
+    ///
+    /// # Panics
+    /// If this process has more than one thread.
+    pub fn start() -> Result<Self, LinkError> {
+        let failed = LinkError::host;
+        let mut netlink = Netlink::open().map_err(failed("routing rules cannot be changed"))?;
+        let (ours, theirs) = UnixStream::pair().map_err(failed("no pair of sockets can be made"))?;
+        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&ours);
+        let process = sys::fork(false, || {
+            // Open here, it would keep the connection open after the proxy has ended.
+            let _ = close(descriptor);
+            run(theirs, &mut netlink)
+        })
+        .map_err(failed("the keeper of the routing rules cannot be started"))?;
+        Ok(Self { stream: ours, process })
+    }
+
+    /// Installs the rules of `plan` in place of earlier ones.
+    ///
+    /// # Errors
+    /// Why they cannot be installed.
+    pub fn install(&mut self, plan: &RulePlan) -> Result<(), String> {
+        let gone = |_| "the keeper of the routing rules has ended; start the proxy again".to_owned();
+        let text = serde_json::to_vec(plan).expect("a plan is made of text and numbers");
+        write_message(&mut self.stream, &text).map_err(gone)?;
+        let answer = read_message(&mut self.stream).map_err(gone)?;
+        if answer.is_empty() { Ok(()) } else { Err(String::from_utf8_lossy(&answer).into_owned()) }
+    }
+}
+
+impl Drop for Keeper {
+    /// Waits until the keeper has removed the rules.
+    fn drop(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+        let _ = waitpid(self.process, None);
+    }
+}
+
+fn write_message(stream: &mut UnixStream, text: &[u8]) -> io::Result<()> {
+    stream.write_all(&(text.len() as u32).to_ne_bytes())?;
+    stream.write_all(text)
+}
+
+fn read_message(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length)?;
+    let length = u32::from_ne_bytes(length);
+    if length > LONGEST_PLAN {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut text = vec![0; length as usize];
+    stream.read_exact(&mut text)?;
+    Ok(text)
+}
+
+/// The keeper: carries out plans until the proxy has ended.
+fn run(mut stream: UnixStream, netlink: &mut Netlink) -> i32 {
+    // Signals of the terminal, and those to the process group, do not end it.
+    let _ = setsid();
+    let prepared = SigSet::all().thread_block().map_err(io::Error::from);
+    if prepared.and_then(|()| sys::drop_capabilities(&[capability::NET_ADMIN])).is_err() {
+        return 1;
+    }
+    // Another end of an output pipe would keep its reader waiting.
+    for standard in 0..3 {
+        let _ = close(standard);
+    }
+    let mut plan: Option<RulePlan> = None;
+    while let Ok(text) = read_message(&mut stream) {
+        let Ok(next) = serde_json::from_slice::<RulePlan>(&text) else { break };
+        let done = next.install(netlink);
+        let answer = match &done {
+            Ok(()) => String::new(),
+            Err(error) => error.to_string(),
+        };
+        match (&plan, done) {
+            (Some(old), Err(_)) => drop(old.install(netlink)),
+            (None, Err(_)) => drop(next.remove(netlink)),
+            (_, Ok(())) => plan = Some(next),
+        }
+        if write_message(&mut stream, answer.as_bytes()).is_err() {
+            break;
+        }
+    }
+    match plan.map(|plan| plan.remove(netlink)) {
+        Some(Err(_)) => 1,
+        _ => 0,
+    }
+}

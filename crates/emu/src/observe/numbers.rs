@@ -1,0 +1,79 @@
+//! Numbers for the TCP connections of a live proxy. They are freed when the proxy has ended a
+//! connection, so there may be any number of connections in the course of time.
+
+use std::collections::BTreeMap;
+
+use airpath_core::{Direction, FlowId};
+use airpath_wire::ip::Protocol;
+use airpath_wire::segment::Route;
+use airpath_wire::tcp::Flags;
+
+use super::headers::{Key, transport};
+use crate::offload::Frame;
+
+/// The flow of packets without a known connection.
+const NO_CONNECTION: FlowId = FlowId(u32::MAX);
+
+/// Where the flags are in a TCP header.
+const FLAGS: usize = 13;
+
+/// The numbers of connections.
+#[derive(Debug, Default)]
+pub struct ConnectionNumbers {
+    /// The first number; lower ones belong to observed flows.
+    first: u32,
+    keys: Vec<Option<Key>>,
+    free: Vec<u32>,
+    flows: BTreeMap<Key, FlowId>,
+}
+
+impl ConnectionNumbers {
+    /// Numbers from `first` on.
+    pub fn new(first: u32) -> Self {
+        Self { first, ..Self::default() }
+    }
+
+    /// The connection of a packet. A SYN without ACK begins one.
+    pub fn flow(&mut self, direction: Direction, frame: &Frame, bytes: &[u8]) -> FlowId {
+        if frame.protocol() != Protocol::TCP {
+            return NO_CONNECTION;
+        }
+        let key = Key::of(direction, frame, bytes);
+        if let Some(flow) = self.flows.get(&key) {
+            return *flow;
+        }
+        let flags = transport(frame, bytes).and_then(|header| header.get(FLAGS)).map(|flags| Flags(*flags));
+        let opens = flags.is_some_and(|flags| flags.contains(Flags::SYN) && !flags.contains(Flags::ACK));
+        if !opens || key.tcp_ends().is_none() {
+            return NO_CONNECTION;
+        }
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.keys[index as usize] = Some(key);
+                index
+            }
+            None => {
+                self.keys.push(Some(key));
+                self.keys.len() as u32 - 1
+            }
+        };
+        let flow = FlowId(self.first + index);
+        self.flows.insert(key, flow);
+        flow
+    }
+
+    /// Source and destination of packets of `direction` of a connection.
+    pub fn route(&self, flow: FlowId, direction: Direction) -> Option<Route> {
+        let index = flow.0.checked_sub(self.first)?;
+        self.keys.get(index as usize)?.as_ref()?.route(direction)
+    }
+
+    /// Frees the number of a connection.
+    pub fn end(&mut self, flow: FlowId) {
+        let Some(index) = flow.0.checked_sub(self.first) else { return };
+        if let Some(key) = self.keys.get_mut(index as usize).and_then(Option::take) {
+            self.flows.remove(&key);
+            self.free.push(index);
+        }
+    }
+}

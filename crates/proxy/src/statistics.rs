@@ -1,0 +1,60 @@
+//! Counters of a proxy, and the state of its mobiles.
+
+use airpath_core::UserId;
+
+/// Why a packet passes unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PassCause {
+    /// It is not TCP.
+    NotTcp,
+    /// The proxy has not received the SYN of its connection.
+    Unknown,
+    /// The mobile has too many half-open connections.
+    HalfOpen,
+    /// There are too many connections.
+    Connections,
+}
+
+impl PassCause {
+    /// All causes, in the order of their declaration.
+    pub const ALL: [Self; 4] = [Self::NotTcp, Self::Unknown, Self::HalfOpen, Self::Connections];
+
+    /// The name under which it is counted.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotTcp => "not-tcp",
+            Self::Unknown => "mid-connection",
+            Self::HalfOpen => "half-open-limit",
+            Self::Connections => "connection-limit",
+        }
+    }
+}
+
+/// What a proxy has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Connections that were opened.
+    pub opened: u64,
+    /// Payload bytes that arrived on relayed connections, retransmissions included, in the order of
+    /// [`Direction::BOTH`](airpath_core::Direction::BOTH).
+    pub relayed_bytes: [u64; 2],
+    /// Packets that passed unchanged, in the order of [`PassCause::ALL`].
+    pub passed: [u64; PassCause::ALL.len()],
+}
+
+/// The state of a mobile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MobileState {
+    /// Its number.
+    pub user: UserId,
+    /// Its connections.
+    pub connections: u32,
+    /// Its connections that are open on one side only.
+    pub half_open: u32,
+    /// Bytes that may be unacknowledged.
+    pub budget: u64,
+    /// Bytes that are unacknowledged.
+    pub unacknowledged: u64,
+    /// Bytes that wait in the proxy.
+    pub queued: u64,
+}

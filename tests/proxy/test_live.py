@@ -1,0 +1,245 @@
+"""A live proxy on a router, between a mobile and a server with kernel ends."""
+
+import json
+import pwd
+import shlex
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from support.link import until
+from support.proxy import MOBILE, OTHER, SERVER, SERVER6, Network, airpath
+
+CONTENT = bytes(range(256)) * 4000
+
+
+def _web(network: Network, folder: Path) -> list[object]:
+    """Return the words of a web server with the file `content`."""
+    (folder / "files").mkdir(exist_ok=True)
+    (folder / "files" / "content").write_bytes(CONTENT)
+    return [sys.executable, "-m", "http.server", "-d", folder / "files", "--bind", "::", "8000"]
+
+
+def _fetch(network: Network, url: str, *options: object, code: int | None = 0) -> bytes:
+    """Return what curl gets at the mobile."""
+    path = network.folder / "got"
+    path.unlink(missing_ok=True)
+    done = network.run("mobile", "curl", "-sS", "-m", "20", "-o", path, *options, url, code=code)
+    return path.read_bytes() if done.code == 0 else b""
+
+
+def _wait_for(network: Network, port: int) -> None:
+    until(lambda: f":{port} " in network.run("server", "ss", "-ltn").out, "the server listens")
+
+
+def test_both_versions_pass_and_nothing_is_left(network: Network, need, tmp_path: Path) -> None:
+    need("curl")
+    before = network.state()
+    with network.started("server", *_web(network, tmp_path)):
+        _wait_for(network, 8000)
+        with network.proxy() as proxy:
+            for address in (SERVER, f"[{SERVER6}]"):
+                assert _fetch(network, f"http://{address}:8000/content") == CONTENT
+            state = network.proxy_state()
+            assert state["opened"] == 2
+            assert [each["mobile"] for each in state["mobiles"]] == [f"{MOBILE}/32", "fd00:1::/64"]
+            network.run("mobile", "ping", "-c", "1", SERVER)
+            assert network.proxy_state()["passed"]["not-tcp"] >= 2
+            # The router itself reaches a mobile past the proxy.
+            network.run("router", "ping", "-c", "1", MOBILE)
+            capabilities = Path(f"/proc/{proxy.pid}/status").read_text().split("CapEff:")[1].split()[0]
+            assert int(capabilities, 16) == 0
+            proxy.terminate()
+            assert proxy.wait(timeout=20) == 0
+    assert network.state() == before
+
+
+def test_after_sigkill_new_connections_pass(network: Network, need, tmp_path: Path) -> None:
+    need("curl")
+    before = network.state()
+    with network.started("server", *_web(network, tmp_path)):
+        _wait_for(network, 8000)
+        with network.proxy() as proxy:
+            proxy.kill()
+            proxy.wait()
+            started = time.monotonic()
+            assert _fetch(network, f"http://{SERVER}:8000/content") == CONTENT
+            assert time.monotonic() - started < 1
+        until(lambda: network.state() == before, "the keeper has removed the rules")
+
+
+SLOW_SERVER = """
+import socket, time
+listener = socket.create_server(("::", 8001), family=socket.AF_INET6, dualstack_ipv6=True)
+while True:
+    connection, _ = listener.accept()
+    connection.recv(1000)
+    # No length: only the end of the connection ends the file.
+    connection.sendall(b"HTTP/1.0 200 OK\\r\\n\\r\\n")
+    try:
+        for _ in range(40):
+            connection.sendall(bytes(25_000))
+            time.sleep(0.005)
+    except OSError:
+        pass
+    connection.close()
+"""
+
+
+@pytest.mark.parametrize("moments", [5, pytest.param(50, marks=pytest.mark.soak)])
+def test_no_truncated_transfer_ends_cleanly_after_sigkill(network: Network, need, moments: int) -> None:
+    curl = need("curl")
+    complete = 0
+    with network.started("server", sys.executable, "-c", SLOW_SERVER):
+        _wait_for(network, 8001)
+        for moment in range(moments):
+            got = network.folder / f"got-{moment}"
+            # The mobile is slow: the proxy has more than the mobile when it is killed.
+            words = [curl, "-sS", "-m", "3", "--limit-rate", "2M", "-o", got, f"http://{SERVER}:8001/"]
+            with network.proxy() as proxy, network.started("mobile", *words) as client:
+                time.sleep(0.05 + 0.5 * moment / moments)
+                proxy.kill()
+                proxy.wait()
+                code = client.wait(timeout=20)
+                size = got.stat().st_size if got.exists() else 0
+                assert code != 0 or size == 1_000_000, f"{size} bytes ended cleanly"
+                complete += code == 0
+    assert complete < moments, "every transfer was over before the signal"
+
+
+def test_a_flood_of_one_mobile_does_not_slow_another(network: Network, need, tmp_path: Path) -> None:
+    need("curl")
+    # A network behind the server, from which nothing comes back.
+    network.run("router", "ip", "route", "add", "198.51.100.0/24", "via", SERVER)
+    flood = f"""
+import socket
+sockets = []
+for number in range(900):
+    each = socket.socket()
+    each.setblocking(False)
+    each.bind(("{OTHER}", 0))
+    each.connect_ex(("198.51.100.7", 1000 + number))
+    sockets.append(each)
+"""
+    with network.started("server", *_web(network, tmp_path)), network.proxy(lines="[proxy]\nhalf_open = 100"):
+        _wait_for(network, 8000)
+        network.run("mobile", sys.executable, "-c", flood)
+        state = network.proxy_state()
+        assert state["passed"]["half-open-limit"] >= 800
+        half_open = {each["mobile"]: each["half_open"] for each in state["mobiles"]}
+        assert half_open[f"{OTHER}/32"] == 100
+        started = time.monotonic()
+        assert _fetch(network, f"http://{SERVER}:8000/content") == CONTENT
+        assert time.monotonic() - started < 2
+        assert half_open.get(f"{MOBILE}/32", 0) == 0
+
+
+def test_metrics_are_those_of_the_control_socket(network: Network, need, tmp_path: Path) -> None:
+    need("curl")
+    lines = 'metrics = "127.0.0.1:9135"\n[proxy]\nbudget = "20 kB"'
+    with network.started("server", *_web(network, tmp_path)), network.proxy(lines=lines):
+        _wait_for(network, 8000)
+        assert _fetch(network, f"http://{SERVER}:8000/content") == CONTENT
+        text = network.run("router", "curl", "-sS", "http://127.0.0.1:9135/metrics").out
+        state = network.proxy_state()
+    assert f'airpath_mobile_budget_bytes{{mobile="{MOBILE}/32"}} 20000' in text
+    assert f"airpath_connections_opened_total {state['opened']}" in text
+    assert f'airpath_payload_bytes_total{{direction="down"}} {state["payload_bytes"]["down"]}' in text
+
+
+def test_a_configuration_is_read_again(network: Network, need, tmp_path: Path) -> None:
+    need("curl")
+    with network.started("server", *_web(network, tmp_path)), network.proxy() as proxy:
+        _wait_for(network, 8000)
+        assert _fetch(network, f"http://{SERVER}:8000/content") == CONTENT
+        network.configure('[proxy]\nbudget = "30 kB"', mobiles=["10.1.0.2"])
+        network.ctl("reload")
+        assert "10.1.0.0/24" not in network.rules()
+        assert "from 10.1.0.2 lookup" in network.rules()
+        assert network.proxy_state()["mobiles"][0]["budget_bytes"] == 30_000
+        # A broken file changes nothing.
+        network.configure("[proxy]\nbudjet = 1")
+        refused = network.ctl("reload", code=2)
+        assert "proxy.toml:4: proxy.budjet: unknown key; did you mean `budget`?" in refused.err
+        assert "the old configuration stays in use" in refused.err
+        network.configure("mtu = 1400")
+        assert "start it again" in network.ctl("reload", code=2).err
+        assert "from 10.1.0.2 lookup" in network.rules()
+        network.configure(mobiles=["10.1.0.3", "10.1.0.2"])
+        proxy.send_signal(signal.SIGHUP)
+        until(lambda: "from 10.1.0.3 lookup" in network.rules(), "the signal has its effect")
+        assert _fetch(network, f"http://{SERVER}:8000/content") == CONTENT
+
+
+def test_the_result_is_read_as_every_other(network: Network, need, tmp_path: Path) -> None:
+    need("curl")
+    out = tmp_path / "result"
+    with network.started("server", *_web(network, tmp_path)), network.proxy("--out", out, "--capture") as proxy:
+        _wait_for(network, 8000)
+        assert _fetch(network, f"http://{SERVER}:8000/content") == CONTENT
+        assert _fetch(network, f"http://[{SERVER6}]:8000/content") == CONTENT
+        assert "opened" in json.dumps(network.proxy_state())
+        proxy.terminate()
+        assert proxy.wait(timeout=30) == 0, proxy.communicate()
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["complete"]
+    assert [flow["kind"] for flow in summary["flows"]].count("tcp") == 2
+    report = tmp_path / "report.html"
+    network.run("router", airpath(), "report", out, "-o", report, timeout=120)
+    assert "airpath proxy run" in report.read_text()
+    for side in ("server", "mobile"):
+        traced = network.run("router", airpath(), "trace", out / "captures" / f"0000-{side}.pcapng", timeout=120).out
+        assert SERVER in traced
+
+
+def test_the_proxy_becomes_an_ordinary_user(network: Network, need, tmp_path: Path) -> None:
+    need("curl")
+    with network.started("server", *_web(network, tmp_path)), network.proxy(lines='user = "daemon"') as proxy:
+        _wait_for(network, 8000)
+        status, user = Path(f"/proc/{proxy.pid}/status").read_text(), pwd.getpwnam("daemon").pw_uid
+        assert f"Uid:\t{user}\t{user}" in status
+        assert "NoNewPrivs:\t1" in status
+        assert _fetch(network, f"http://{SERVER}:8000/content") == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "expected"),
+    [
+        ("mtus = 5", 2, "did you mean `mtu`?"),
+        ('device = "mob0"', 1, "there is an interface `mob0` already"),
+        ('metrics = "127.0.0.1:9136"', 1, "127.0.0.1:9136 cannot be used: Address already in use"),
+        ("priority = 2000", 1, "another rule has priority 2000"),
+        ("table = 2000", 1, "the rule with priority 2000 looks up table 2000"),
+        ('user = "missing-user"', 1, "there is no such user"),
+    ],
+)
+def test_what_cannot_run_changes_nothing(network: Network, lines: str, code: int, expected: str) -> None:
+    network.run("router", "ip", "rule", "add", "from", "203.0.113.0/24", "table", "2000", "priority", "2000")
+    occupy = "import socket; s = socket.create_server(('127.0.0.1', 9136)); input()"
+    with network.started("router", sys.executable, "-c", occupy, stdin=-1):
+        until(lambda: ":9136 " in network.run("router", "ss", "-ltn").out, "the address is in use")
+        before = network.state()
+        failed = network.run("router", airpath(), "proxy", "run", network.configure(lines), code=code)
+        assert expected in failed.err
+        assert network.state() == before
+        if code == 1:
+            checked = network.run("router", airpath(), "proxy", "check", network.configure(lines), code=1)
+            assert "missing" in checked.out
+            assert network.state() == before
+
+
+def test_a_host_that_is_no_router_is_found(network: Network) -> None:
+    config = network.configure()
+    assert "missing" not in network.run("router", airpath(), "proxy", "check", config).out
+    network.run("router", "sysctl", "-qw", "net.ipv4.ip_forward=0")
+    checked = network.run("router", airpath(), "proxy", "check", config, code=1).out
+    assert "missing  forwarding: this host does not forward IPv4" in checked
+    failed = network.run("router", airpath(), "proxy", "run", config, code=1)
+    assert "net.ipv4.ip_forward=1" in failed.err
+    dropped = shlex.join(
+        ["setpriv", "--inh-caps=-all", "--bounding-set=-all", str(airpath()), "proxy", "run", str(config)]
+    )
+    assert "CAP_NET_ADMIN" in network.run("router", "sh", "-c", dropped, code=1).err
