@@ -15,6 +15,7 @@
 //! | [`snoop`] | a middlebox that retransmits on the radio link |
 //! | [`m_tcp`] | a middlebox that stops the sender while the mobile is disconnected |
 //! | [`delayed_dup_acks`] | a middlebox that holds duplicate acknowledgements |
+//! | [`deadlines`] | the timers of a middlebox, in the order of time |
 //! | [`store`] | the packet buffer of the simulator or the emulator, as the path uses it |
 //! | `testing` | checks of the contracts of middleboxes (feature `testing`) |
 //!
@@ -23,6 +24,7 @@
 //! whenever the real clock lets it. Both give the same departures and drops at the same times.
 
 pub mod ack_filter;
+pub mod deadlines;
 pub mod delayed_dup_acks;
 pub mod hop;
 pub mod m_tcp;
@@ -36,6 +38,7 @@ pub mod store;
 pub mod testing;
 
 pub use ack_filter::AckFilter;
+pub use deadlines::DeadlineSet;
 pub use delayed_dup_acks::DelayedDupAcks;
 pub use hop::Hop;
 pub use m_tcp::MTcp;
