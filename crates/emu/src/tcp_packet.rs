@@ -45,6 +45,7 @@ pub fn parse(frame: &Frame, packet: &[u8], index: u32) -> Option<(TcpHeader, Ran
         sequence: word(4).wrapping_add(before),
         acknowledgment: word(8),
         flags: Flags(frame.flags_of(fixed[13], index, index)),
+        loss_notification: fixed[12] & TcpHeader::LOSS_NOTIFICATION != 0,
         window: short(14),
         options,
     };

@@ -14,6 +14,7 @@
 //! | [`ack_filter`] | a middlebox that absorbs superseded acknowledgements |
 //! | [`snoop`] | a middlebox that retransmits on the radio link |
 //! | [`m_tcp`] | a middlebox that stops the sender while the mobile is disconnected |
+//! | [`eln`] | a middlebox that marks losses of the radio link in acknowledgements |
 //! | [`delayed_dup_acks`] | a middlebox that holds duplicate acknowledgements |
 //! | [`deadlines`] | the timers of a middlebox, in the order of time |
 //! | [`store`] | the packet buffer of the simulator or the emulator, as the path uses it |
@@ -26,6 +27,7 @@
 pub mod ack_filter;
 pub mod deadlines;
 pub mod delayed_dup_acks;
+pub mod eln;
 pub mod hop;
 pub mod m_tcp;
 pub mod middlebox;
@@ -40,6 +42,7 @@ pub mod testing;
 pub use ack_filter::AckFilter;
 pub use deadlines::DeadlineSet;
 pub use delayed_dup_acks::DelayedDupAcks;
+pub use eln::Eln;
 pub use hop::Hop;
 pub use m_tcp::MTcp;
 pub use middlebox::{Middlebox, MiddleboxContext, NewPacket};
