@@ -12,8 +12,8 @@
 //! the agent count as lost before it until they are acknowledged. Nothing is retransmitted or held.
 //!
 //! Limits: the queue of the bearer is behind the agent, so what it drops counts as lost by the
-//! radio link. A retransmission that is lost too needs the sender's timer, which reduces the window.
-//! Left out: uploads.
+//! radio link. If a retransmission is lost too, the sender's timer repairs it and reduces the
+//! window. Left out: uploads.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -76,7 +76,7 @@ impl BitOrAssign for Flags {
 
 impl TcpHeader {
     /// The bit of [`Self::loss_notification`] in the byte of the header length: the first reserved
-    /// one (RFC 9293 §3.1). The source of ELN, Balakrishnan and Katz 1998, assigns no bit.
+    /// one (RFC 9293 §3.1). ELN has no standard; this bit is a choice.
     pub const LOSS_NOTIFICATION: u8 = 0x08;
     /// Bytes of the header without options.
     pub const MIN_LENGTH: usize = 20;

@@ -533,7 +533,7 @@ fn a_loss_that_was_not_congestion_leaves_the_window() {
         < . 1:1(0) ack 1 eln
         > . 1:1001(1000) ack 1
         ? fast_retransmits 1
-        // 12 outstanding, 3 of which have arrived.
+        // 12 outstanding; 3 have arrived.
         > . 12001:13001(1000) ack 1
         > -
         < . 1:1(0) ack 1 eln
@@ -605,7 +605,7 @@ fn sack_recoveries_keep_the_window_too() {
         script.run(&format!("< . 1:1(0) ack 1 {eln} <sack 1001:4001>\n> . 1:1001(1000) ack 1"));
         script.take()
     };
-    // 12 outstanding, 3 of which have arrived and one of which was lost: a window of 10 has room.
+    // 12 outstanding; 3 have arrived and one was lost: a window of 10 has room.
     assert_eq!(script("eln", &notified(plain())), 1);
     assert_eq!(script("", &notified(plain())), 0);
     assert_eq!(script("eln", &plain()), 0);
