@@ -292,6 +292,18 @@ fn eln_does_not_mark_losses_before_it() {
 }
 
 #[test]
+fn eln_marks_nothing_where_too_much_is_missing() {
+    // Every second segment has not been seen; the mobile lacks the third, which has.
+    let marked = |segments: u64| {
+        let mut arrivals: Vec<_> = (0..segments).map(|n| data(n, n, 2000 * n as i64)).collect();
+        arrivals.extend([ack(997, 900, 4000), ack(998, 901, 4000)]);
+        contracts(Eln::default, &arrivals, HORIZON).absorbed
+    };
+    assert_eq!(marked(257), [998]);
+    assert!(marked(258).is_empty());
+}
+
+#[test]
 fn m_tcp_stops_the_sender_of_a_silent_mobile() {
     // Two segments; the mobile has the first and is then away until 3.5 s.
     let arrivals = [data(0, 0, 0), data(1, 1, 1000), ack(2, 20, 1000), ack(3, 3500, 1000), ack(4, 3600, 2000)];
