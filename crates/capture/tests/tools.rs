@@ -234,8 +234,9 @@ fn up(nanos: u64) -> Envelope {
 }
 
 fn header(sequence: u32, acknowledgment: u32, flags: Flags) -> TcpHeader {
-    let options = Options::default();
-    TcpHeader { source_port: 80, destination_port: 40_000, sequence, acknowledgment, flags, window: 65_535, options }
+    let (source_port, destination_port) = (80, 40_000);
+    let header = TcpHeader { source_port, destination_port, window: 65_535, ..TcpHeader::default() };
+    TcpHeader { sequence, acknowledgment, flags, ..header }
 }
 
 fn tshark(path: &Path, arguments: &[&str]) -> Option<String> {

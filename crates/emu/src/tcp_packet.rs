@@ -45,6 +45,7 @@ pub fn parse(frame: &Frame, packet: &[u8], index: u32) -> Option<(TcpHeader, Ran
         sequence: word(4).wrapping_add(before),
         acknowledgment: word(8),
         flags: Flags(frame.flags_of(fixed[13], index, index)),
+        loss_notification: fixed[12] & TcpHeader::LOSS_NOTIFICATION != 0,
         window: short(14),
         options,
     };
@@ -128,8 +129,8 @@ mod tests {
     #[test]
     fn what_is_written_is_parsed_and_has_valid_checksums() {
         let options = Options { timestamps: Some(Timestamps { value: 7, echo: 8 }), ..Options::default() };
-        let header =
-            TcpHeader { source_port: 80, destination_port: 50_000, sequence: 5, options, ..TcpHeader::default() };
+        let header = TcpHeader { source_port: 80, destination_port: 50_000, sequence: 5, ..TcpHeader::default() };
+        let header = TcpHeader { options, loss_notification: true, ..header };
         let v4 = [Ipv4Addr::new(10, 0, 0, 1).into(), Ipv4Addr::new(10, 0, 0, 2).into()];
         let v6 = [Ipv6Addr::new(0xFC00, 0, 0, 0, 0, 0, 0, 1).into(), Ipv6Addr::new(0xFC00, 0, 0, 0, 0, 0, 0, 2).into()];
         for ([source, destination], size) in [(v4, 20), (v6, 40)] {

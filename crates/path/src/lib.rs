@@ -14,7 +14,9 @@
 //! | [`ack_filter`] | a middlebox that absorbs superseded acknowledgements |
 //! | [`snoop`] | a middlebox that retransmits on the radio link |
 //! | [`m_tcp`] | a middlebox that stops the sender while the mobile is disconnected |
+//! | [`eln`] | a middlebox that marks losses of the radio link in acknowledgements |
 //! | [`delayed_dup_acks`] | a middlebox that holds duplicate acknowledgements |
+//! | [`deadlines`] | the timers of a middlebox, in the order of time |
 //! | [`store`] | the packet buffer of the simulator or the emulator, as the path uses it |
 //! | `testing` | checks of the contracts of middleboxes (feature `testing`) |
 //!
@@ -23,7 +25,9 @@
 //! whenever the real clock lets it. Both give the same departures and drops at the same times.
 
 pub mod ack_filter;
+pub mod deadlines;
 pub mod delayed_dup_acks;
+pub mod eln;
 pub mod hop;
 pub mod m_tcp;
 pub mod middlebox;
@@ -36,7 +40,9 @@ pub mod store;
 pub mod testing;
 
 pub use ack_filter::AckFilter;
+pub use deadlines::DeadlineSet;
 pub use delayed_dup_acks::DelayedDupAcks;
+pub use eln::Eln;
 pub use hop::Hop;
 pub use m_tcp::MTcp;
 pub use middlebox::{Middlebox, MiddleboxContext, NewPacket};

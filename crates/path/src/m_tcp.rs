@@ -13,13 +13,14 @@
 //! supervisor host, and compression. The mobile of the paper announces its return; here the
 //! middlebox probes it once per second with an old sequence number, which TCP answers.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use airpath_core::{Direction, FlowId, Instant, Packet, SegmentInfo, Span, UserId};
 use airpath_link::Departure;
 use airpath_tcp::Segment;
 use airpath_wire::tcp::Flags;
 
+use crate::deadlines::DeadlineSet;
 use crate::middlebox::{Middlebox, MiddleboxContext};
 use crate::store::{NewSegment, Payload};
 
@@ -31,7 +32,7 @@ const PROBE_INTERVAL: Span = Span::from_secs(1);
 pub struct MTcp {
     freeze_after: Span,
     flows: BTreeMap<FlowId, Flow>,
-    timers: BTreeSet<(Instant, FlowId)>,
+    timers: DeadlineSet<FlowId>,
     /// Packets that have left and were not popped, in the order of `due`.
     left: VecDeque<(Direction, Departure)>,
 }
@@ -79,7 +80,7 @@ impl MTcp {
     /// A middlebox that stops the sender of a flow when data are outstanding and the mobile has
     /// sent nothing for `freeze_after`.
     pub const fn new(freeze_after: Span) -> Self {
-        Self { freeze_after, flows: BTreeMap::new(), timers: BTreeSet::new(), left: VecDeque::new() }
+        Self { freeze_after, flows: BTreeMap::new(), timers: DeadlineSet::new(), left: VecDeque::new() }
     }
 
     fn leave(&mut self, due: Instant, direction: Direction, packet: Packet) {
@@ -87,11 +88,9 @@ impl MTcp {
     }
 
     fn set_timer(&mut self, id: FlowId, deadline: Option<Instant>) {
-        let Some(flow) = self.flows.get_mut(&id) else { return };
-        if let Some(old) = std::mem::replace(&mut flow.deadline, deadline) {
-            self.timers.remove(&(old, id));
+        if let Some(flow) = self.flows.get_mut(&id) {
+            self.timers.set(id, &mut flow.deadline, deadline);
         }
-        self.timers.extend(deadline.map(|new| (new, id)));
     }
 
     fn forget(&mut self, id: FlowId) {
@@ -102,9 +101,7 @@ impl MTcp {
     /// Carries out the timers that have expired up to `now`, each at its own time: stops the
     /// sender, then probes the mobile.
     fn advance(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
-        while let Some(&(time, id)) = self.timers.first()
-            && time <= now
-        {
+        while let Some((time, id)) = self.timers.due(now) {
             self.set_timer(id, Some(time + PROBE_INTERVAL));
             let Some(flow) = self.flows.get_mut(&id) else { continue };
             let Some(last) = flow.last else { continue };
@@ -211,6 +208,6 @@ impl Middlebox for MTcp {
 
     fn next_wakeup(&self) -> Option<Instant> {
         let left = self.left.front().map(|(_, departure)| departure.due);
-        left.or_else(|| self.timers.first().map(|(time, _)| *time))
+        left.or_else(|| self.timers.first())
     }
 }

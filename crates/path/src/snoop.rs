@@ -18,12 +18,13 @@
 //! the bearer has queued. SACK blocks pass unchanged, so a sender that uses them may still see the
 //! loss; the paper's senders had no SACK.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use airpath_core::{Bytes, Direction, FlowId, Instant, Packet, Span};
 use airpath_link::Departure;
 use airpath_wire::tcp::Flags;
 
+use crate::deadlines::DeadlineSet;
 use crate::middlebox::{Middlebox, MiddleboxContext, NewPacket};
 use crate::store::Contents;
 
@@ -39,7 +40,7 @@ pub struct Snoop {
     cache: Bytes,
     flows: BTreeMap<FlowId, Flow>,
     /// When the timers of the flows expire.
-    timers: BTreeSet<(Instant, FlowId)>,
+    timers: DeadlineSet<FlowId>,
     /// Packets that have left and were not popped, in the order of `due`.
     left: VecDeque<(Direction, Departure)>,
 }
@@ -113,7 +114,7 @@ impl Flow {
 impl Snoop {
     /// An agent that stores at most `cache` bytes of packets for each flow.
     pub const fn new(cache: Bytes) -> Self {
-        Self { cache, flows: BTreeMap::new(), timers: BTreeSet::new(), left: VecDeque::new() }
+        Self { cache, flows: BTreeMap::new(), timers: DeadlineSet::new(), left: VecDeque::new() }
     }
 
     fn leave(&mut self, due: Instant, direction: Direction, packet: Packet) {
@@ -124,19 +125,12 @@ impl Snoop {
     fn restart_timer(&mut self, now: Instant, id: FlowId) {
         let Some(flow) = self.flows.get_mut(&id) else { return };
         let deadline = (!flow.cached.is_empty()).then(|| now + flow.timeout());
-        if let Some(old) = std::mem::replace(&mut flow.deadline, deadline) {
-            self.timers.remove(&(old, id));
-        }
-        if let Some(deadline) = deadline {
-            self.timers.insert((deadline, id));
-        }
+        self.timers.set(id, &mut flow.deadline, deadline);
     }
 
     /// Carries out the timers that have expired up to `now`, each at its own time.
     fn advance(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
-        while let Some(&(time, id)) = self.timers.first()
-            && time <= now
-        {
+        while let Some((time, id)) = self.timers.due(now) {
             if let Some(flow) = self.flows.get_mut(&id) {
                 flow.backoff += 1;
             }
@@ -264,10 +258,8 @@ impl Snoop {
 
     /// A connection begins or is reset.
     fn forget(&mut self, now: Instant, id: FlowId, cx: &mut MiddleboxContext<'_>) {
-        let Some(flow) = self.flows.remove(&id) else { return };
-        if let Some(deadline) = flow.deadline {
-            self.timers.remove(&(deadline, id));
-        }
+        let Some(mut flow) = self.flows.remove(&id) else { return };
+        self.timers.set(id, &mut flow.deadline, None);
         for cached in flow.cached {
             cx.absorb(now, Direction::Down, cached.copy);
         }
@@ -301,6 +293,6 @@ impl Middlebox for Snoop {
 
     fn next_wakeup(&self) -> Option<Instant> {
         let left = self.left.front().map(|(_, departure)| departure.due);
-        left.or_else(|| self.timers.first().map(|(time, _)| *time))
+        left.or_else(|| self.timers.first())
     }
 }

@@ -1,12 +1,12 @@
 //! Middleboxes keep their contracts: a dummy that uses every ability, the filter for
-//! acknowledgements, Snoop, and delayed duplicate acknowledgements.
+//! acknowledgements, and the proposals.
 
 use std::collections::VecDeque;
 
 use airpath_core::{Bytes, Direction, DropCause, Ecn, FlowId, Instant, Packet, Seed, SegmentInfo, Slot, Span, UserId};
 use airpath_link::Departure;
 use airpath_path::testing::{Arrival, contracts};
-use airpath_path::{AckFilter, Contents, DelayedDupAcks, MTcp, Middlebox, MiddleboxContext, NewPacket, Snoop};
+use airpath_path::{AckFilter, Contents, DelayedDupAcks, Eln, MTcp, Middlebox, MiddleboxContext, NewPacket, Snoop};
 use airpath_tcp::Segment;
 use airpath_wire::tcp::{Flags, TcpHeader};
 use proptest::prelude::*;
@@ -172,6 +172,16 @@ proptest! {
     }
 
     #[test]
+    fn eln_keeps_the_contracts(packets in 0usize..300, seed: u64) {
+        let arrivals = arrivals(packets, seed);
+        let outcome = contracts(Eln::default, &arrivals, HORIZON);
+        prop_assert_eq!(outcome.departures.len(), packets);
+        // Each absorbed acknowledgement is replaced by one with the bit.
+        let up = outcome.counters[Direction::Up as usize];
+        prop_assert_eq!(up.created.packets, up.absorbed.packets);
+    }
+
+    #[test]
     fn delayed_dup_acks_keep_the_contracts(packets in 0usize..300, seed: u64, hold in 0u64..20) {
         let arrivals = arrivals(packets, seed);
         let outcome = contracts(|| DelayedDupAcks::new(Span::from_millis(hold)), &arrivals, HORIZON);
@@ -256,6 +266,41 @@ fn a_full_cache_only_forwards() {
     let outcome = contracts(|| Snoop::new(Bytes::new(1500)), &lost_segment(), Instant::ZERO + Span::from_millis(50));
     assert_eq!(left(&outcome, Direction::Down).len(), 4);
     assert_eq!(left(&outcome, Direction::Up).len(), 3, "the sender repairs the loss");
+}
+
+#[test]
+fn eln_marks_duplicates_for_what_it_has_seen() {
+    let mut arrivals = lost_segment();
+    arrivals.extend([ack(7, 40, 4000)]);
+    let outcome = contracts(Eln::default, &arrivals, HORIZON);
+    // The first acknowledgement is new; both duplicates are replaced.
+    assert_eq!(left(&outcome, Direction::Up), [(20, Some(4)), (21, None), (22, None), (40, Some(7))]);
+    assert_eq!(outcome.absorbed, [5, 6]);
+}
+
+#[test]
+fn eln_does_not_mark_losses_before_it() {
+    // The second segment arrives late: its loss before the agent is still reported.
+    let mut arrivals = lost_segment();
+    let late = Arrival { at: arrivals[4].at, ..arrivals.remove(1) };
+    arrivals.insert(4, late);
+    // The fourth is lost behind the agent.
+    arrivals.extend([data(7, 30, 4000), ack(8, 40, 3000), ack(9, 41, 3000)]);
+    let outcome = contracts(Eln::default, &arrivals, HORIZON);
+    let passed = [(20, Some(4)), (21, Some(5)), (22, Some(6)), (40, Some(8)), (41, None)];
+    assert_eq!(left(&outcome, Direction::Up), passed);
+}
+
+#[test]
+fn eln_marks_nothing_where_too_much_is_missing() {
+    // Every second segment has not been seen; the mobile lacks the third, which has.
+    let marked = |segments: u64| {
+        let mut arrivals: Vec<_> = (0..segments).map(|n| data(n, n, 2000 * n as i64)).collect();
+        arrivals.extend([ack(997, 900, 4000), ack(998, 901, 4000)]);
+        contracts(Eln::default, &arrivals, HORIZON).absorbed
+    };
+    assert_eq!(marked(257), [998]);
+    assert!(marked(258).is_empty());
 }
 
 #[test]

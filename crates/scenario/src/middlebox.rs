@@ -1,7 +1,7 @@
 //! The `[middlebox]` table: the middlebox at the border of fixed network and radio access.
 
 use airpath_core::{Bytes, Span};
-use airpath_path::{AckFilter, DelayedDupAcks, MTcp, Middlebox, Snoop};
+use airpath_path::{AckFilter, DelayedDupAcks, Eln, MTcp, Middlebox, Snoop};
 use serde::{Deserialize, Serialize};
 
 use crate::document::Node;
@@ -36,6 +36,8 @@ pub enum MiddleboxKind {
     DelayedDupAcks,
     /// Stops the sender while the mobile is disconnected: [`MTcp`].
     MTcp,
+    /// Marks losses of the radio link in acknowledgements: [`Eln`].
+    Eln,
 }
 
 /// The longest time for which an acknowledgement is held: the least retransmission time-out (RFC
@@ -95,6 +97,7 @@ impl MiddleboxConfig {
             MiddleboxKind::Snoop => Box::new(Snoop::new(self.cache.unwrap_or(CACHE))),
             MiddleboxKind::DelayedDupAcks => Box::new(DelayedDupAcks::new(hold)),
             MiddleboxKind::MTcp => Box::new(MTcp::new(freeze_after)),
+            MiddleboxKind::Eln => Box::<Eln>::default(),
         }
     }
 }

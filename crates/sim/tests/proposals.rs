@@ -142,3 +142,26 @@ fn freeze_tcp_continues_at_full_speed_after_a_disconnection() {
     assert!(early.seconds < connected.seconds + 21.5, "{early:?}, {connected:?}");
     assert!(late.timeouts > 1, "the warning does not arrive: {late:?}");
 }
+
+const ELN: (&str, &str) = ("tcp.recovery.loss_notification", "true");
+
+#[test]
+fn eln_keeps_the_window_at_losses_of_the_radio_link() {
+    let plain = download(LOSSY, "", &[]);
+    let eln = download(LOSSY, "[middlebox]\nkind = \"eln\"\n", &[ELN]);
+    let ignored = download(LOSSY, "[middlebox]\nkind = \"eln\"\n", &[]);
+    println!("plain {plain:?}\neln {eln:?}\nignored {ignored:?}");
+    assert!(eln.seconds < 0.7 * plain.seconds, "{eln:?}, {plain:?}");
+    // The sender still repairs what is lost; nothing else does.
+    assert!(eln.retransmits > 10, "{eln:?}");
+    assert!((ignored.seconds - plain.seconds).abs() < 1e-9, "{ignored:?}, {plain:?}");
+}
+
+#[test]
+fn eln_reduces_the_window_for_losses_of_the_fixed_network() {
+    let fixed = [("bearer.downlink.loss", "0"), ("fixed.down.loss", "0.02")];
+    let plain = download(LOSSY, "", &fixed);
+    let eln = download(LOSSY, "[middlebox]\nkind = \"eln\"\n", &[fixed[0], fixed[1], ELN]);
+    println!("plain {plain:?}\neln {eln:?}");
+    assert!((eln.seconds - plain.seconds).abs() < 1e-9, "{eln:?}, {plain:?}");
+}

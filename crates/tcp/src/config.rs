@@ -233,6 +233,9 @@ pub struct Recovery {
     /// open one retransmits them without a reduction, as in BSD (`tcp_output`). In Linux the timer
     /// expires as usual.
     pub zero_window_freezes: bool,
+    /// Whether a loss that an acknowledgement reports with an explicit loss notification leaves the
+    /// congestion window as it is (ELN, Balakrishnan and Katz 1998).
+    pub loss_notification: bool,
     /// Whether losses are detected by time instead of counts: RACK (RFC 8985 §6). Needs selective
     /// acknowledgements.
     pub rack: bool,

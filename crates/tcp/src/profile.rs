@@ -102,6 +102,7 @@ const RECOVERY: Recovery = Recovery {
     burst: Limit::UNLIMITED,
     timeouts_add_up: false,
     zero_window_freezes: false,
+    loss_notification: false,
     rack: false,
     tail_loss_probe: false,
     proportional_reduction: false,

@@ -85,6 +85,10 @@ pub struct Sender {
     forward: bool,
     /// The reduction in progress: in a fast recovery, or after a mark.
     prr: Option<ProportionalReduction>,
+    /// The last acknowledgement reports a loss that was not congestion (ELN).
+    notified: bool,
+    /// This recovery has not reduced the window: its losses were not congestion.
+    unreduced: bool,
     rack: Option<Rack>,
     frto: ForwardRto,
     episode: Option<Episode>,
@@ -175,6 +179,8 @@ impl Sender {
             threshold: config.recovery.duplicate_threshold,
             forward: config.recovery.forward_acknowledgement,
             prr: None,
+            notified: false,
+            unreduced: false,
             rack: None,
             frto: ForwardRto::Off,
             episode: None,

@@ -40,6 +40,7 @@ fn each_stack_repairs_losses_in_its_own_way() {
             (recovery.limited_transmit, "limited_transmit"),
             (recovery.timeouts_add_up, "timeouts_add_up"),
             (recovery.zero_window_freezes, "zero_window_freezes"),
+            (recovery.loss_notification, "loss_notification"),
             (recovery.rack, "rack"),
             (recovery.tail_loss_probe, "tlp"),
             (recovery.proportional_reduction, "prr"),

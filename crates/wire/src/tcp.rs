@@ -24,6 +24,9 @@ pub struct TcpHeader {
     pub acknowledgment: u32,
     /// Control bits.
     pub flags: Flags,
+    /// Explicit loss notification: the acknowledgement reports a loss that was not congestion
+    /// ([`Self::LOSS_NOTIFICATION`]).
+    pub loss_notification: bool,
     /// Window as sent, before scaling.
     pub window: u16,
     /// Options.
@@ -72,6 +75,9 @@ impl BitOrAssign for Flags {
 }
 
 impl TcpHeader {
+    /// The bit of [`Self::loss_notification`] in the byte of the header length: the first reserved
+    /// one (RFC 9293 §3.1). ELN has no standard; this bit is a choice.
+    pub const LOSS_NOTIFICATION: u8 = 0x08;
     /// Bytes of the header without options.
     pub const MIN_LENGTH: usize = 20;
     /// Bytes of the header with as many options as fit.
@@ -97,7 +103,7 @@ impl TcpHeader {
         header[4..8].copy_from_slice(&self.sequence.to_be_bytes());
         header[8..12].copy_from_slice(&self.acknowledgment.to_be_bytes());
         // The length in words, in the upper half of the byte: at most 15, as was seen to above.
-        header[12] = ((length / 4) << 4) as u8;
+        header[12] = ((length / 4) << 4) as u8 | if self.loss_notification { Self::LOSS_NOTIFICATION } else { 0 };
         header[13] = self.flags.0;
         header[14..16].copy_from_slice(&self.window.to_be_bytes());
         // Checksum and urgent pointer.
@@ -128,6 +134,7 @@ impl TcpHeader {
             sequence: word(4),
             acknowledgment: word(8),
             flags: Flags(bytes[13]),
+            loss_notification: bytes[12] & Self::LOSS_NOTIFICATION != 0,
             window: short(14),
             options: Options::parse(&segment[Self::MIN_LENGTH..length])?,
         };

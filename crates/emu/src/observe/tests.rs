@@ -107,7 +107,16 @@ fn with_options(
     options: Options,
 ) -> Vec<u8> {
     let (source_port, destination_port) = if direction == UP { (5000, 80) } else { (80, 5000) };
-    let header = TcpHeader { source_port, destination_port, sequence, acknowledgment, flags, window: 1000, options };
+    let header = TcpHeader {
+        source_port,
+        destination_port,
+        sequence,
+        acknowledgment,
+        flags,
+        window: 1000,
+        options,
+        ..TcpHeader::default()
+    };
     let mut bytes = vec![0; header.wire_length() + length];
     header.emit(&mut bytes, Sum::default());
     ip(direction, Protocol::TCP, &bytes)

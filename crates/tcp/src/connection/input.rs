@@ -150,6 +150,7 @@ impl Connection {
             initial: self.id.initial_sequence,
             bare: length == 0,
             marked: header.flags.contains(Flags::ECE),
+            loss_notification: header.loss_notification,
             echo: self.echoed(now, header),
         };
         let (sender, mut shared) = self.sending();

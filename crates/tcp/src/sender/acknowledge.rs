@@ -30,6 +30,8 @@ pub struct Acknowledgment<'a> {
     pub bare: bool,
     /// Whether the receiver echoes CE marks (ECE, RFC 3168 §6.1.3).
     pub marked: bool,
+    /// Whether the loss that it reports was not congestion (ELN).
+    pub loss_notification: bool,
     /// Start and end of the timestamp-clock tick in which the echoed segment was sent.
     pub echo: Option<(Instant, Instant)>,
 }
@@ -56,6 +58,7 @@ impl Sender {
         }
         let advanced = ack.number > self.acknowledged;
         let window_moved = self.take_window(now, ack, shared);
+        self.notified = ack.loss_notification && shared.config.recovery.loss_notification;
         self.probes = 0;
         self.burst = shared.config.recovery.burst.get().unwrap_or(u32::MAX);
         let mut delivery = Delivery::new(now, self.rtt.least(), ack.echo.map(|(_, end)| end));
@@ -171,6 +174,10 @@ impl Sender {
                     // before.
                     let bytes = delivery.bytes.min(u64::from(self.segment_size));
                     return self.grow(now, bytes, changes.round_trip, shared);
+                }
+                if duplicate && self.unreduced && !self.notified {
+                    // The network has lost a segment too.
+                    self.reduce_for_loss(now, shared);
                 }
                 let lost = self.find_losses(now, shared);
                 if !self.selective {

@@ -51,7 +51,6 @@ impl Sender {
     /// Starts a fast recovery (RFC 6582 §3.2 step 3, RFC 6675 §5 step 4).
     pub(super) fn begin_recovery(&mut self, now: Instant, delivery: &Delivery, shared: &mut Shared<'_>) {
         shared.statistics.fast_retransmits += 1;
-        let before = self.congestion_window();
         // Lost, and retransmitted in the previous recovery.
         let repairing = self.selective && self.scoreboard.first().is_some_and(Sent::is_lost);
         self.forget_first_repeat();
@@ -60,8 +59,13 @@ impl Sender {
             // As in Linux, losses of data sent after the mark begin the next recovery.
             self.recover = self.marks.until;
         } else {
-            self.reduce(now, Signal::Loss, false, shared);
-            self.prr = self.proportional_reduction(before, shared);
+            if self.notified {
+                self.unreduced = true;
+                self.restorable = false;
+                self.prr = None;
+            } else {
+                self.reduce_for_loss(now, shared);
+            }
             self.recover = self.next;
         }
         self.marks.reducing = false;
@@ -81,6 +85,14 @@ impl Sender {
         }
         self.restart_timer(now, shared);
         shared.timers.stop(Timer::TailProbe);
+    }
+
+    /// Reduces the window for a loss.
+    pub(super) fn reduce_for_loss(&mut self, now: Instant, shared: &Shared<'_>) {
+        let before = self.congestion_window();
+        self.reduce(now, Signal::Loss, false, shared);
+        self.prr = self.proportional_reduction(before, shared).filter(|_| self.selective);
+        self.unreduced = false;
     }
 
     /// Whether the window was reduced because of a mark, and the oldest outstanding data was sent
@@ -121,6 +133,7 @@ impl Sender {
         self.duplicate_acks = 0;
         self.inflation = 0;
         self.prr = None;
+        self.unreduced = false;
         if let Some(rack) = &mut self.rack {
             rack.on_recovery_end();
         }
@@ -154,6 +167,7 @@ impl Sender {
         self.duplicate_acks = 0;
         self.inflation = 0;
         self.prr = None;
+        self.unreduced = false;
         self.marks.reducing = false;
         self.probe = TailProbe::Idle;
         self.timed = None;

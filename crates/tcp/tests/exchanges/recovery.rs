@@ -515,3 +515,98 @@ fn only_bare_acknowledgements_with_the_same_window_are_duplicates() {
         ? duplicate_acks 1",
     );
 }
+
+/// Settings of a sender that reads explicit loss notifications.
+fn notified(mut config: Config) -> Config {
+    config.recovery.loss_notification = true;
+    config
+}
+
+#[test]
+fn a_loss_that_was_not_congestion_leaves_the_window() {
+    // As `fast_retransmit_after_three_duplicate_acks`, but the window stays at 10.
+    ten_segments(&notified(cumulative())).run(
+        "+0.1 < . 1:1(0) ack 1 eln
+        > . 10001:11001(1000) ack 1
+        < . 1:1(0) ack 1 eln
+        > . 11001:12001(1000) ack 1
+        < . 1:1(0) ack 1 eln
+        > . 1:1001(1000) ack 1
+        ? fast_retransmits 1
+        // 12 outstanding; 3 have arrived.
+        > . 12001:13001(1000) ack 1
+        > -
+        < . 1:1(0) ack 1 eln
+        > . 13001:14001(1000) ack 1
+        > -
+        // Recovery is over: 1 outstanding, and the window is at least 10.
+        +0.1 < . 1:1(0) ack 13001
+        > . 14001:15001(1000) ack 1",
+    );
+}
+
+#[test]
+fn congestion_in_the_same_recovery_reduces_the_window() {
+    // As before, but the fourth duplicate is for a loss by congestion: the window of 5 inflated by
+    // 4, with 13 outstanding, sends again after 9 duplicates.
+    ten_segments(&notified(cumulative())).run(
+        "+0.1 < . 1:1(0) ack 1 eln
+        > . 10001:11001(1000) ack 1
+        < . 1:1(0) ack 1 eln
+        > . 11001:12001(1000) ack 1
+        < . 1:1(0) ack 1 eln
+        > . 1:1001(1000) ack 1
+        > . 12001:13001(1000) ack 1
+        < . 1:1(0) ack 1
+        < . 1:1(0) ack 1
+        < . 1:1(0) ack 1
+        < . 1:1(0) ack 1
+        > -",
+    );
+}
+
+#[test]
+fn a_notification_is_ignored_without_the_setting() {
+    let script = "< . 1:1(0) ack 1 eln
+        > . 10001:11001(1000) ack 1
+        < . 1:1(0) ack 1 eln
+        > . 11001:12001(1000) ack 1
+        < . 1:1(0) ack 1 eln
+        > . 1:1001(1000) ack 1
+        < . 1:1(0) ack 1 eln
+        > -";
+    ten_segments(&cumulative()).run(script);
+}
+
+#[test]
+fn a_timeout_after_a_notification_reduces_the_window() {
+    ten_segments(&notified(cumulative())).run(
+        "< . 1:1(0) ack 1 eln
+        > . 10001:11001(1000) ack 1
+        < . 1:1(0) ack 1 eln
+        > . 11001:12001(1000) ack 1
+        < . 1:1(0) ack 1 eln
+        > . 1:1001(1000) ack 1
+        > . 12001:13001(1000) ack 1
+        +1 > . 1:1001(1000) ack 1
+        ? timeouts 1
+        > -",
+    );
+}
+
+#[test]
+fn sack_recoveries_keep_the_window_too() {
+    let script = |eln: &str, config: &Config| {
+        let mut script = ten_segments(config);
+        for end in [2001, 3001] {
+            script.run(&format!("< . 1:1(0) ack 1 {eln} <sack 1001:{end}>"));
+            script.take();
+        }
+        script.run(&format!("< . 1:1(0) ack 1 {eln} <sack 1001:4001>\n> . 1:1001(1000) ack 1"));
+        script.take()
+    };
+    // 12 outstanding; 3 have arrived and one was lost: a window of 10 has room.
+    assert_eq!(script("eln", &notified(plain())), 1);
+    assert_eq!(script("", &notified(plain())), 0);
+    assert_eq!(script("eln", &plain()), 0);
+}

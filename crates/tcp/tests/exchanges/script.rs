@@ -37,6 +37,7 @@ struct Line<'a> {
     window: Option<u16>,
     options: Vec<&'a str>,
     ecn: Option<Ecn>,
+    loss_notification: bool,
 }
 
 impl Script {
@@ -208,6 +209,7 @@ impl Script {
                 sequence: THEIRS.wrapping_add(line.start),
                 acknowledgment: line.ack.map_or(0, |ack| OURS.wrapping_add(ack)),
                 flags: line.flags,
+                loss_notification: line.loss_notification,
                 window: line.window.unwrap_or(65_535),
                 options,
             },
@@ -246,8 +248,16 @@ fn parse(line: &str) -> Line<'_> {
     let (end, length) = rest.trim_end_matches(')').split_once('(').expect("end(length)");
     let number = |text: &str| text.parse::<u32>().expect("a number");
     assert_eq!(number(start) + number(length), number(end), "`{range}`");
-    let mut parsed =
-        Line { flags, start: number(start), length: number(length), ack: None, window: None, options, ecn: None };
+    let mut parsed = Line {
+        flags,
+        start: number(start),
+        length: number(length),
+        ack: None,
+        window: None,
+        options,
+        ecn: None,
+        loss_notification: false,
+    };
     while let Some(word) = words.next() {
         match word {
             "ack" => {
@@ -258,6 +268,7 @@ fn parse(line: &str) -> Line<'_> {
             "win" => parsed.window = Some(words.next().expect("a window").parse().expect("a window")),
             "ect" => parsed.ecn = Some(Ecn::Ect0),
             "ce" => parsed.ecn = Some(Ecn::Ce),
+            "eln" => parsed.loss_notification = true,
             "noecn" => parsed.ecn = Some(Ecn::NotEct),
             _ => panic!("`{word}`: unknown field"),
         }
