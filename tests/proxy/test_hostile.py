@@ -52,4 +52,4 @@ def test_random_segments_of_both_sides_do_no_harm(network: Network, need, tmp_pa
         # The mobile is still served.
         serve = [sys.executable, "-m", "http.server", "--bind", "::", "8000"]
         with network.started("server", *serve):
-            network.run("mobile", "curl", "-sS", "--retry", "5", "--retry-connrefused", f"http://{SERVER}:8000/")
+            network.run("mobile", "curl", "-sS", "--retry", "5", "--retry-all-errors", f"http://{SERVER}:8000/")
