@@ -162,6 +162,12 @@ pub enum Controller {
 }
 
 impl Controller {
+    /// Whether it may use [`CongestionControl::on_delivered`].
+    #[inline]
+    pub const fn estimates_rate(&self) -> bool {
+        matches!(self, Self::Westwood(_) | Self::Custom(_))
+    }
+
     /// The configured controller, for segments of `size` payload bytes.
     pub fn new(config: &Config, size: u32) -> Self {
         match config.congestion.algorithm {

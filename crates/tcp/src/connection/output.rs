@@ -32,10 +32,11 @@ impl Connection {
                 return Some(self.data(now, sent, cx));
             }
         }
-        let announces = self.announcements > 0 && self.state.is_synchronised();
-        self.announcements -= u8::from(announces);
-        let due = self.receiver.acks.is_due() && self.state.is_synchronised();
-        (announces || due).then(|| self.acknowledgement(now))
+        if !self.receiver.acks.is_due() && self.announcements == 0 || !self.state.is_synchronised() {
+            return None;
+        }
+        self.announcements = self.announcements.saturating_sub(1);
+        Some(self.acknowledgement(now))
     }
 
     /// Before this end's SYN is acknowledged.

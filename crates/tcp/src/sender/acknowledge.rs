@@ -83,12 +83,14 @@ impl Sender {
             && self.outstanding() > 0
             && if self.selective { delivery.bytes > 0 } else { ack.bare && !window_moved };
         shared.statistics.duplicate_acks += u64::from(duplicate);
-        self.controller.on_delivered(&Delivered {
-            now,
-            bytes: delivery.bytes,
-            duplicate: duplicate && !self.selective,
-            round_trip: changes.round_trip,
-        });
+        if self.controller.estimates_rate() {
+            self.controller.on_delivered(&Delivered {
+                now,
+                bytes: delivery.bytes,
+                duplicate: duplicate && !self.selective,
+                round_trip: changes.round_trip,
+            });
+        }
         self.note_reordering(&delivery, highest, shared);
         if let Some(rack) = &mut self.rack {
             rack.on_delivery(&delivery, self.acknowledged, self.scoreboard.highest_sacked());
