@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 use airpath_core::{Direction, Instant, Packet, Span};
 use airpath_link::Departure;
 
+use crate::departures::Departures;
 use crate::middlebox::{Middlebox, MiddleboxContext};
 
 /// A filter for pure acknowledgements on the uplink.
@@ -19,8 +20,7 @@ pub struct AckFilter {
     hold: Span,
     /// Held acknowledgements in the order of their deadlines, at most one for each flow.
     held: VecDeque<Held>,
-    /// Packets that have left and were not popped, in the order of `due`.
-    left: VecDeque<(Direction, Departure)>,
+    left: Departures,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ struct Held {
 impl AckFilter {
     /// A filter that holds each acknowledgement for `hold`.
     pub const fn new(hold: Span) -> Self {
-        Self { hold, held: VecDeque::new(), left: VecDeque::new() }
+        Self { hold, held: VecDeque::new(), left: Departures::new() }
     }
 
     /// Releases the acknowledgements whose deadline has come.
@@ -42,12 +42,8 @@ impl AckFilter {
             && deadline <= now
         {
             self.held.pop_front();
-            self.leave(deadline, Direction::Up, packet);
+            self.left.push(deadline, Direction::Up, packet);
         }
-    }
-
-    fn leave(&mut self, due: Instant, direction: Direction, packet: Packet) {
-        self.left.push_back((direction, Departure { due, packet }));
     }
 }
 
@@ -55,7 +51,7 @@ impl Middlebox for AckFilter {
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut MiddleboxContext<'_>) {
         self.release_due(now);
         if direction == Direction::Down {
-            return self.leave(now, direction, packet);
+            return self.left.push(now, direction, packet);
         }
         let ack = cx.pure_ack(packet.slot);
         let held = self.held.iter().position(|held| held.packet.flow == packet.flow);
@@ -69,20 +65,19 @@ impl Middlebox for AckFilter {
             }
             (_, held) => {
                 if let Some(held) = held.and_then(|index| self.held.remove(index)) {
-                    self.leave(now, direction, held.packet);
+                    self.left.push(now, direction, held.packet);
                 }
-                self.leave(now, direction, packet);
+                self.left.push(now, direction, packet);
             }
         }
     }
 
     fn pop(&mut self, now: Instant, _: &mut MiddleboxContext<'_>) -> Option<(Direction, Departure)> {
         self.release_due(now);
-        self.left.pop_front()
+        self.left.pop()
     }
 
     fn next_wakeup(&self) -> Option<Instant> {
-        let left = self.left.front().map(|(_, departure)| departure.due);
-        left.or_else(|| self.held.front().map(|held| held.deadline))
+        self.left.next().or_else(|| self.held.front().map(|held| held.deadline))
     }
 }

@@ -15,6 +15,7 @@ use airpath_core::{Direction, FlowId, Instant, Packet, Span};
 use airpath_link::Departure;
 use airpath_wire::tcp::Flags;
 
+use crate::departures::Departures;
 use crate::middlebox::{Middlebox, MiddleboxContext};
 
 /// Duplicates that pass at once: one less than a fast retransmit needs (RFC 5681 §3.2).
@@ -27,8 +28,7 @@ pub struct DelayedDupAcks {
     flows: BTreeMap<FlowId, Last>,
     /// Held duplicates in the order of their deadlines.
     held: VecDeque<(Instant, Packet)>,
-    /// Packets that have left and were not popped, in the order of `due`.
-    left: VecDeque<(Direction, Departure)>,
+    left: Departures,
 }
 
 /// The last acknowledgement of a flow.
@@ -42,7 +42,7 @@ struct Last {
 impl DelayedDupAcks {
     /// A middlebox that holds the third and each further duplicate for `hold`.
     pub const fn new(hold: Span) -> Self {
-        Self { hold, flows: BTreeMap::new(), held: VecDeque::new(), left: VecDeque::new() }
+        Self { hold, flows: BTreeMap::new(), held: VecDeque::new(), left: Departures::new() }
     }
 
     /// Releases the duplicates whose deadline has come.
@@ -51,12 +51,8 @@ impl DelayedDupAcks {
             && deadline <= now
         {
             self.held.pop_front();
-            self.leave(deadline, Direction::Up, packet);
+            self.left.push(deadline, Direction::Up, packet);
         }
-    }
-
-    fn leave(&mut self, due: Instant, direction: Direction, packet: Packet) {
-        self.left.push_back((direction, Departure { due, packet }));
     }
 
     /// Whether a packet of the uplink is a duplicate that has to wait.
@@ -95,16 +91,15 @@ impl Middlebox for DelayedDupAcks {
         if direction == Direction::Up && self.waits(now, packet, cx) {
             return self.held.push_back((now + self.hold, packet));
         }
-        self.leave(now, direction, packet);
+        self.left.push(now, direction, packet);
     }
 
     fn pop(&mut self, now: Instant, _: &mut MiddleboxContext<'_>) -> Option<(Direction, Departure)> {
         self.release_due(now);
-        self.left.pop_front()
+        self.left.pop()
     }
 
     fn next_wakeup(&self) -> Option<Instant> {
-        let left = self.left.front().map(|(_, departure)| departure.due);
-        left.or_else(|| self.held.front().map(|(deadline, _)| *deadline))
+        self.left.next().or_else(|| self.held.front().map(|(deadline, _)| *deadline))
     }
 }

@@ -15,7 +15,7 @@
 //! radio link. If a retransmission is lost too, the sender's timer repairs it and reduces the
 //! window. Left out: uploads.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use airpath_core::range_set::{Range, RangeSet};
 use airpath_core::{Direction, FlowId, Instant, Packet};
@@ -23,6 +23,7 @@ use airpath_link::Departure;
 use airpath_tcp::Segment;
 use airpath_wire::tcp::{Flags, TcpHeader};
 
+use crate::departures::Departures;
 use crate::middlebox::{Middlebox, MiddleboxContext};
 use crate::store::{NewSegment, Payload};
 
@@ -34,8 +35,7 @@ const MOST_RANGES: usize = 256;
 #[derive(Debug, Default)]
 pub struct Eln {
     flows: BTreeMap<FlowId, Flow>,
-    /// Packets that have left and were not popped.
-    left: VecDeque<(Direction, Departure)>,
+    left: Departures,
 }
 
 /// A connection, as the agent sees it.
@@ -129,14 +129,14 @@ impl Middlebox for Eln {
                 }
             }
         }
-        self.left.push_back((direction, Departure { due: now, packet: leaving }));
+        self.left.push(now, direction, leaving);
     }
 
     fn pop(&mut self, _: Instant, _: &mut MiddleboxContext<'_>) -> Option<(Direction, Departure)> {
-        self.left.pop_front()
+        self.left.pop()
     }
 
     fn next_wakeup(&self) -> Option<Instant> {
-        self.left.front().map(|(_, departure)| departure.due)
+        self.left.next()
     }
 }

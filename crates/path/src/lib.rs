@@ -16,6 +16,7 @@
 //! | [`m_tcp`] | a middlebox that stops the sender while the mobile is disconnected |
 //! | [`eln`] | a middlebox that marks losses of the radio link in acknowledgements |
 //! | [`delayed_dup_acks`] | a middlebox that holds duplicate acknowledgements |
+//! | [`departures`] | the packets that have left a middlebox |
 //! | [`deadlines`] | the timers of a middlebox, in the order of time |
 //! | [`store`] | the packet buffer of the simulator or the emulator, as the path uses it |
 //! | `testing` | checks of the contracts of middleboxes (feature `testing`) |
@@ -27,6 +28,7 @@
 pub mod ack_filter;
 pub mod deadlines;
 pub mod delayed_dup_acks;
+pub mod departures;
 pub mod eln;
 pub mod hop;
 pub mod m_tcp;
@@ -42,6 +44,7 @@ pub mod testing;
 pub use ack_filter::AckFilter;
 pub use deadlines::DeadlineSet;
 pub use delayed_dup_acks::DelayedDupAcks;
+pub use departures::Departures;
 pub use eln::Eln;
 pub use hop::Hop;
 pub use m_tcp::MTcp;

@@ -13,7 +13,7 @@
 //! supervisor host, and compression. The mobile of the paper announces its return; here the
 //! middlebox probes it once per second with an old sequence number, which TCP answers.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use airpath_core::{Direction, FlowId, Instant, Packet, SegmentInfo, Span, UserId};
 use airpath_link::Departure;
@@ -21,6 +21,7 @@ use airpath_tcp::Segment;
 use airpath_wire::tcp::Flags;
 
 use crate::deadlines::DeadlineSet;
+use crate::departures::Departures;
 use crate::middlebox::{Middlebox, MiddleboxContext};
 use crate::store::{NewSegment, Payload};
 
@@ -33,8 +34,7 @@ pub struct MTcp {
     freeze_after: Span,
     flows: BTreeMap<FlowId, Flow>,
     timers: DeadlineSet<FlowId>,
-    /// Packets that have left and were not popped, in the order of `due`.
-    left: VecDeque<(Direction, Departure)>,
+    left: Departures,
 }
 
 #[derive(Debug)]
@@ -80,11 +80,7 @@ impl MTcp {
     /// A middlebox that stops the sender of a flow when data are outstanding and the mobile has
     /// sent nothing for `freeze_after`.
     pub const fn new(freeze_after: Span) -> Self {
-        Self { freeze_after, flows: BTreeMap::new(), timers: DeadlineSet::new(), left: VecDeque::new() }
-    }
-
-    fn leave(&mut self, due: Instant, direction: Direction, packet: Packet) {
-        self.left.push_back((direction, Departure { due, packet }));
+        Self { freeze_after, flows: BTreeMap::new(), timers: DeadlineSet::new(), left: Departures::new() }
     }
 
     fn set_timer(&mut self, id: FlowId, deadline: Option<Instant>) {
@@ -114,7 +110,7 @@ impl MTcp {
             };
             let new = NewSegment { flow: id, segment: &segment, payload: Payload::Counted };
             if let Some(packet) = cx.create_segment(time, direction, flow.user, new) {
-                self.leave(time, direction, packet);
+                self.left.push(time, direction, packet);
             }
         }
     }
@@ -198,16 +194,15 @@ impl Middlebox for MTcp {
                 }
             }
         }
-        self.leave(now, direction, leaving);
+        self.left.push(now, direction, leaving);
     }
 
     fn pop(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) -> Option<(Direction, Departure)> {
         self.advance(now, cx);
-        self.left.pop_front()
+        self.left.pop()
     }
 
     fn next_wakeup(&self) -> Option<Instant> {
-        let left = self.left.front().map(|(_, departure)| departure.due);
-        left.or_else(|| self.timers.first())
+        self.left.next().or_else(|| self.timers.first())
     }
 }

@@ -25,6 +25,7 @@ use airpath_link::Departure;
 use airpath_wire::tcp::Flags;
 
 use crate::deadlines::DeadlineSet;
+use crate::departures::Departures;
 use crate::middlebox::{Middlebox, MiddleboxContext, NewPacket};
 use crate::store::Contents;
 
@@ -41,8 +42,7 @@ pub struct Snoop {
     flows: BTreeMap<FlowId, Flow>,
     /// When the timers of the flows expire.
     timers: DeadlineSet<FlowId>,
-    /// Packets that have left and were not popped, in the order of `due`.
-    left: VecDeque<(Direction, Departure)>,
+    left: Departures,
 }
 
 /// A connection, as the agent sees it.
@@ -114,11 +114,7 @@ impl Flow {
 impl Snoop {
     /// An agent that stores at most `cache` bytes of packets for each flow.
     pub const fn new(cache: Bytes) -> Self {
-        Self { cache, flows: BTreeMap::new(), timers: DeadlineSet::new(), left: VecDeque::new() }
-    }
-
-    fn leave(&mut self, due: Instant, direction: Direction, packet: Packet) {
-        self.left.push_back((direction, Departure { due, packet }));
+        Self { cache, flows: BTreeMap::new(), timers: DeadlineSet::new(), left: Departures::new() }
     }
 
     /// Restarts the timer of a flow with stored segments, or stops it.
@@ -149,7 +145,7 @@ impl Snoop {
         first.sent = now;
         let copy = first.copy;
         if let Some(packet) = copy_of(now, copy, cx) {
-            self.leave(now, Direction::Down, packet);
+            self.left.push(now, Direction::Down, packet);
         }
     }
 
@@ -283,16 +279,15 @@ impl Middlebox for Snoop {
                 }
             }
         }
-        self.leave(now, direction, packet);
+        self.left.push(now, direction, packet);
     }
 
     fn pop(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) -> Option<(Direction, Departure)> {
         self.advance(now, cx);
-        self.left.pop_front()
+        self.left.pop()
     }
 
     fn next_wakeup(&self) -> Option<Instant> {
-        let left = self.left.front().map(|(_, departure)| departure.due);
-        left.or_else(|| self.timers.first())
+        self.left.next().or_else(|| self.timers.first())
     }
 }

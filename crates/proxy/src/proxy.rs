@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use airpath_core::{Direction, FlowId, Instant, Packet, RandomStream, UserId};
 use airpath_link::Departure;
-use airpath_path::{Middlebox, MiddleboxContext, Side};
+use airpath_path::{Departures, Middlebox, MiddleboxContext, Side};
 use airpath_tcp::{Connection, Identity, Segment};
 use airpath_wire::tcp::Flags;
 
@@ -14,7 +14,7 @@ use crate::config::{Accept, Config};
 use crate::http::{Bypass, HttpRelay, NewServer, Statistics};
 use crate::mobile::{Admission, Mobile};
 use crate::ports::Ports;
-use crate::relay::{Departures, Relay};
+use crate::relay::Relay;
 use crate::relayed::Relayed;
 use crate::statistics::{MobileState, PassCause, Totals};
 
@@ -421,7 +421,7 @@ impl Middlebox for Proxy {
                 if !self.numbers.contains_key(&packet.flow) {
                     cx.end_flow(packet.flow);
                 }
-                self.left.push_back((direction, Departure { due: now, packet }));
+                self.left.push(now, direction, packet);
                 return;
             }
         };
@@ -442,12 +442,11 @@ impl Middlebox for Proxy {
     fn pop(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) -> Option<(Direction, Departure)> {
         self.advance(now, cx);
         self.end_flows(cx);
-        self.left.pop_front()
+        self.left.pop()
     }
 
     fn next_wakeup(&self) -> Option<Instant> {
-        let left = self.left.front().map(|(_, departure)| departure.due);
-        left.or_else(|| self.timers.first().map(|(time, _)| *time))
+        self.left.next().or_else(|| self.timers.first().map(|(time, _)| *time))
     }
 
     fn statistics(&self) -> Vec<(&'static str, u64)> {

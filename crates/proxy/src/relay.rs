@@ -2,8 +2,7 @@
 //! between them.
 
 use airpath_core::{Direction, FlowId, Instant, Slot, UserId};
-use airpath_link::Departure;
-use airpath_path::{MiddleboxContext, NewSegment, Payload, Side};
+use airpath_path::{Departures, MiddleboxContext, NewSegment, Payload, Side};
 use airpath_tcp::{Connection, Outcome, Segment, State};
 use airpath_wire::tcp::Flags;
 
@@ -13,9 +12,6 @@ use crate::stream_buffer::StreamBuffer;
 /// A connection on which a mobile has sent more bytes is an upload: an initial window of ten
 /// segments (RFC 6928). Less is a request.
 pub const MOST_REQUEST: u64 = 14_600;
-
-/// Packets that leave the proxy, in the order of time.
-pub type Departures = std::collections::VecDeque<(Direction, Departure)>;
 
 /// A relayed connection.
 #[derive(Debug)]
@@ -211,7 +207,7 @@ impl Relay {
                 };
                 let new = NewSegment { flow: self.flow, segment: &segment, payload };
                 if let Some(packet) = cx.create_segment(now, direction, self.user, new) {
-                    left.push_back((direction, Departure { due: now, packet }));
+                    left.push(now, direction, packet);
                 }
             }
         }

@@ -1,12 +1,12 @@
 //! A connection at one of the two levels.
 
 use airpath_core::{FlowId, Instant, Slot, UserId};
-use airpath_path::{MiddleboxContext, Side};
+use airpath_path::{Departures, MiddleboxContext, Side};
 use airpath_tcp::{Connection, Segment};
 
 use crate::config::Config;
 use crate::http::{HttpRelay, Statistics};
-use crate::relay::{Departures, MOST_REQUEST, Relay};
+use crate::relay::{MOST_REQUEST, Relay};
 
 /// A relayed connection.
 #[derive(Debug)]

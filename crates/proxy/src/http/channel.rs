@@ -1,11 +1,9 @@
 //! A TCP end of the proxy with the payload of both its streams.
 
 use airpath_core::{FlowId, Instant, Slot, UserId};
-use airpath_link::Departure;
-use airpath_path::{MiddleboxContext, NewSegment, Payload, Side};
+use airpath_path::{Departures, MiddleboxContext, NewSegment, Payload, Side};
 use airpath_tcp::{Connection, Segment};
 
-use crate::relay::Departures;
 use crate::stream_buffer::StreamBuffer;
 
 /// A TCP end with its payload.
@@ -93,7 +91,7 @@ impl Channel {
             };
             let new = NewSegment { flow: self.flow, segment: &segment, payload };
             if let Some(packet) = cx.create_segment(now, direction, user, new) {
-                left.push_back((direction, Departure { due: now, packet }));
+                left.push(now, direction, packet);
             }
         }
     }

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use airpath_core::{FlowId, Instant, Slot, Span, UserId};
-use airpath_path::{MiddleboxContext, Side};
+use airpath_path::{Departures, MiddleboxContext, Side};
 use airpath_tcp::{Connection, Identity, Segment};
 
 use crate::config::Config;
 use crate::http::channel::Channel;
 use crate::http::session::{End, Session};
 use crate::http::statistics::Statistics;
-use crate::relay::{Departures, HeldSyn, Relay, are_finished, deadline, next_segment, were_opened};
+use crate::relay::{HeldSyn, Relay, are_finished, deadline, next_segment, were_opened};
 
 /// A client waits for this time at most for a server connection that has never answered, while
 /// another is idle.

@@ -522,17 +522,19 @@ fn notified(mut config: Config) -> Config {
     config
 }
 
+/// Three duplicates report a loss on the radio link, which is repaired.
+const NOTIFIED_LOSS: &str = "+0.1 < . 1:1(0) ack 1 eln
+    > . 10001:11001(1000) ack 1
+    < . 1:1(0) ack 1 eln
+    > . 11001:12001(1000) ack 1
+    < . 1:1(0) ack 1 eln
+    > . 1:1001(1000) ack 1";
+
 #[test]
 fn a_loss_that_was_not_congestion_leaves_the_window() {
     // As `fast_retransmit_after_three_duplicate_acks`, but the window stays at 10.
-    ten_segments(&notified(cumulative())).run(
-        "+0.1 < . 1:1(0) ack 1 eln
-        > . 10001:11001(1000) ack 1
-        < . 1:1(0) ack 1 eln
-        > . 11001:12001(1000) ack 1
-        < . 1:1(0) ack 1 eln
-        > . 1:1001(1000) ack 1
-        ? fast_retransmits 1
+    ten_segments(&notified(cumulative())).run(NOTIFIED_LOSS).run(
+        "        ? fast_retransmits 1
         // 12 outstanding; 3 have arrived.
         > . 12001:13001(1000) ack 1
         > -
@@ -549,14 +551,8 @@ fn a_loss_that_was_not_congestion_leaves_the_window() {
 fn congestion_in_the_same_recovery_reduces_the_window() {
     // As before, but the fourth duplicate is for a loss by congestion: the window of 5 inflated by
     // 4, with 13 outstanding, sends again after 9 duplicates.
-    ten_segments(&notified(cumulative())).run(
-        "+0.1 < . 1:1(0) ack 1 eln
-        > . 10001:11001(1000) ack 1
-        < . 1:1(0) ack 1 eln
-        > . 11001:12001(1000) ack 1
-        < . 1:1(0) ack 1 eln
-        > . 1:1001(1000) ack 1
-        > . 12001:13001(1000) ack 1
+    ten_segments(&notified(cumulative())).run(NOTIFIED_LOSS).run(
+        "> . 12001:13001(1000) ack 1
         < . 1:1(0) ack 1
         < . 1:1(0) ack 1
         < . 1:1(0) ack 1
