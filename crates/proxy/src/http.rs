@@ -4,6 +4,8 @@
 //! | --- | --- |
 //! | `relay` | a client connection: its TCP end, those towards its server, the session between them |
 //! | `session` | which server connection fetches each request, and in which order responses leave |
+//! | `exchange` | a request and its response |
+//! | `server` | a server connection as the session uses it |
 //! | `message` | heads of requests and responses |
 //! | `body` | content, and where it ends |
 //! | `compression` | compression of responses |
@@ -15,8 +17,10 @@ mod body;
 mod channel;
 mod compression;
 mod config;
+mod exchange;
 mod message;
 mod relay;
+mod server;
 mod session;
 mod statistics;
 

@@ -16,17 +16,16 @@
 use std::collections::VecDeque;
 
 use crate::http::body::{Body, Framing};
-use crate::http::compression::{Coding, Encoder};
+use crate::http::compression::Coding;
 use crate::http::config::Config;
-use crate::http::message::{Method, RequestHead, ResponseHead};
+use crate::http::exchange::Exchange;
+use crate::http::message::{RequestHead, ResponseHead};
+use crate::http::server::{Server, ServerState, take};
 use crate::http::statistics::{Bypass, Statistics};
 
 /// Requests of a client that are parsed before the first is answered, if they are not fetched at
 /// the same time.
 const SERIAL_DEPTH: usize = 16;
-
-/// Bytes of requests that wait for a server connection.
-const MOST_OUTGOING: usize = 64 << 10;
 
 /// Most bytes of a head.
 const MOST_HEAD: usize = 64 << 10;
@@ -67,91 +66,6 @@ pub struct Session {
     end: Option<End>,
     /// Its counters.
     pub statistics: Statistics,
-}
-
-/// A request and its response.
-#[derive(Debug)]
-struct Exchange {
-    method: Method,
-    /// The head of the request, until the response begins: it may be sent again.
-    head: Vec<u8>,
-    /// The content of the request that is still to come.
-    body: Body,
-    /// Whether it waits for all before it.
-    is_barrier: bool,
-    /// The server connection that fetches it.
-    server: Option<usize>,
-    retried: bool,
-    /// Bytes of the response that wait for the client.
-    response: VecDeque<u8>,
-    /// The coding that the client accepts, and the encoder of the response.
-    coding: Option<Coding>,
-    encoder: Option<Encoder>,
-    has_response: bool,
-    is_complete: bool,
-    /// How the stream to the client ends after it.
-    end: Option<End>,
-    bypass: Option<Bypass>,
-}
-
-/// A server connection.
-#[derive(Debug)]
-struct Server {
-    state: ServerState,
-    /// Exchanges whose responses it has not completed, in their order.
-    assigned: VecDeque<u64>,
-    has_answered: bool,
-    /// The content of the response that is still to come; `None` before its final head.
-    body: Option<Body>,
-    outgoing: VecDeque<u8>,
-}
-
-/// The state of a server connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ServerState {
-    /// There is none.
-    Unused,
-    /// The owner is to open it.
-    Wanted,
-    Open,
-    /// The server will send nothing more, or it is not to be used any more.
-    Ended,
-}
-
-impl Server {
-    const fn new(state: ServerState) -> Self {
-        Self { state, assigned: VecDeque::new(), has_answered: false, body: None, outgoing: VecDeque::new() }
-    }
-
-    fn is_usable(&self) -> bool {
-        self.state != ServerState::Ended
-    }
-}
-
-impl Exchange {
-    fn new(method: Method, head: &[u8], framing: Framing) -> Self {
-        Self {
-            method,
-            head: head.to_vec(),
-            body: Body::new(framing),
-            is_barrier: !matches!(method, Method::Safe | Method::Head),
-            server: None,
-            retried: false,
-            response: VecDeque::new(),
-            coding: None,
-            encoder: None,
-            has_response: false,
-            is_complete: false,
-            end: None,
-            bypass: None,
-        }
-    }
-
-    /// All bytes of both sides from here on.
-    fn tunnel(reason: Bypass) -> Self {
-        let exchange = Self::new(Method::Other, &[], Framing::UntilClose);
-        Self { bypass: Some(reason), ..exchange }
-    }
 }
 
 impl Session {
@@ -205,7 +119,7 @@ impl Session {
             }
             if !last.body.is_complete() {
                 let Some(server) = last.server else { return 0 };
-                let room = MOST_OUTGOING.saturating_sub(self.servers[server].outgoing.len()).min(bytes.len());
+                let room = self.servers[server].room().min(bytes.len());
                 let Ok(count) = last.body.advance(&bytes[..room], |_| {}) else {
                     // Its head has been sent: what follows is passed on to the same server.
                     self.begin_tunnel(server, Bypass::MalformedRequest);
@@ -389,25 +303,10 @@ impl Session {
         let server = &mut self.servers[from];
         if let Some(body) = &mut server.body {
             let bytes = &bytes[..room.min(bytes.len())];
-            let encoder = &mut exchange.encoder;
-            let advanced = body.advance(bytes, |data| encoder.iter_mut().for_each(|encoder| encoder.write(data)));
-            let Ok(count) = advanced else {
+            let Ok(count) = exchange.append_content(body, bytes, &mut self.statistics) else {
                 self.take_unframed(from);
                 return self.read_response(from, bytes);
             };
-            match encoder {
-                Some(encoder) => {
-                    self.statistics.uncompressed_bytes += count as u64;
-                    // Nothing is kept back while the client has nothing to receive.
-                    if exchange.response.is_empty() {
-                        encoder.flush();
-                    }
-                    let chunk = encoder.take_chunk();
-                    self.statistics.compressed_bytes += chunk.len() as u64;
-                    exchange.response.extend(chunk);
-                }
-                None => exchange.response.extend(&bytes[..count]),
-            }
             if body.is_complete() {
                 self.complete(from);
             }
@@ -416,17 +315,8 @@ impl Session {
         match ResponseHead::parse(bytes, exchange.method, self.most_head) {
             Ok(None) => 0,
             Ok(Some(head)) => {
-                (exchange.has_response, server.has_answered) = (true, true);
-                exchange.head = Vec::new();
-                let origin = &bytes[..head.length];
-                let encoded = exchange.coding.and_then(|coding| coding.rewrite(origin).zip(Encoder::new(coding)));
-                match encoded {
-                    Some((rewritten, encoder)) => {
-                        exchange.response.extend(rewritten);
-                        exchange.encoder = Some(encoder);
-                    }
-                    None => exchange.response.extend(origin),
-                }
+                server.has_answered = true;
+                exchange.append_head(&bytes[..head.length]);
                 if head.begins_tunnel(exchange.method) {
                     self.begin_tunnel(from, Bypass::Upgrade);
                 } else if !head.is_interim() {
@@ -515,11 +405,7 @@ impl Session {
         server.assigned.pop_front();
         let exchange = &mut self.exchanges[index];
         exchange.is_complete = true;
-        if let Some(encoder) = exchange.encoder.take() {
-            let last = encoder.finish();
-            self.statistics.compressed_bytes += last.len() as u64;
-            exchange.response.extend(last);
-        }
+        exchange.finish_content(&mut self.statistics);
         if !exchange.body.is_complete() {
             // It was answered early; where the request ends is not followed any more.
             exchange.end.get_or_insert(End::Close);
@@ -567,17 +453,10 @@ impl Session {
             // Of a tunnel only this direction has ended.
             exchange.end.get_or_insert(End::Close);
             self.complete(server);
-        } else if exchange.has_response || !unread.is_empty() || !can_repeat(exchange) {
+        } else if exchange.has_response || !unread.is_empty() || !exchange.can_repeat() {
             // What the origin has sent is passed on, and is not made to look complete.
             self.statistics.truncated += 1;
-            match exchange.encoder.take() {
-                // Without its last chunk the client sees that something is missing.
-                Some(mut encoder) => {
-                    encoder.flush();
-                    exchange.response.extend(encoder.take_chunk());
-                }
-                None => exchange.response.extend(unread),
-            }
+            exchange.cut_content(unread);
             self.servers[server].assigned.clear();
             self.cut_off(index, end);
         } else {
@@ -676,31 +555,6 @@ impl Session {
     pub const fn tunnel_server(&self) -> Option<usize> {
         self.tunnel
     }
-}
-
-impl Server {
-    /// Appends what fits to the outgoing bytes.
-    fn send(&mut self, bytes: &[u8]) -> usize {
-        let room = MOST_OUTGOING.saturating_sub(self.outgoing.len()).min(bytes.len());
-        self.outgoing.extend(&bytes[..room]);
-        room
-    }
-}
-
-/// Whether a request that is not answered may be sent again (RFC 9110 §9.2.2): once, and only if it
-/// is safe and all of it is stored.
-const fn can_repeat(exchange: &Exchange) -> bool {
-    !exchange.is_barrier && !exchange.retried
-}
-
-fn take(from: &mut VecDeque<u8>, most: usize, sink: &mut impl FnMut(&[u8])) -> usize {
-    let count = most.min(from.len());
-    let (first, second) = from.as_slices();
-    let split = count.min(first.len());
-    sink(&first[..split]);
-    sink(&second[..count - split]);
-    from.drain(..count);
-    count
 }
 
 #[cfg(test)]

@@ -1,0 +1,128 @@
+//! A request and its response, and the content of a response on its way through an encoder.
+
+use std::collections::VecDeque;
+
+use crate::http::body::{Body, Framing, Malformed};
+use crate::http::compression::{Coding, Encoder};
+use crate::http::message::Method;
+use crate::http::session::End;
+use crate::http::statistics::{Bypass, Statistics};
+
+/// A request and its response.
+#[derive(Debug)]
+pub struct Exchange {
+    pub method: Method,
+    /// The head of the request, until the response begins: it may be sent again.
+    pub head: Vec<u8>,
+    /// The content of the request that is still to come.
+    pub body: Body,
+    /// Whether it waits for all before it.
+    pub is_barrier: bool,
+    /// The server connection that fetches it.
+    pub server: Option<usize>,
+    pub retried: bool,
+    /// Bytes of the response that wait for the client.
+    pub response: VecDeque<u8>,
+    /// The coding that the client accepts, and the encoder of the response.
+    pub coding: Option<Coding>,
+    pub encoder: Option<Encoder>,
+    pub has_response: bool,
+    pub is_complete: bool,
+    /// How the stream to the client ends after it.
+    pub end: Option<End>,
+    pub bypass: Option<Bypass>,
+}
+
+impl Exchange {
+    pub fn new(method: Method, head: &[u8], framing: Framing) -> Self {
+        Self {
+            method,
+            head: head.to_vec(),
+            body: Body::new(framing),
+            is_barrier: !matches!(method, Method::Safe | Method::Head),
+            server: None,
+            retried: false,
+            response: VecDeque::new(),
+            coding: None,
+            encoder: None,
+            has_response: false,
+            is_complete: false,
+            end: None,
+            bypass: None,
+        }
+    }
+
+    /// All bytes of both sides from here on.
+    pub fn tunnel(reason: Bypass) -> Self {
+        let exchange = Self::new(Method::Other, &[], Framing::UntilClose);
+        Self { bypass: Some(reason), ..exchange }
+    }
+
+    /// The head of a response arrives. Its content is compressed if the client accepts that.
+    pub fn append_head(&mut self, origin: &[u8]) {
+        self.has_response = true;
+        self.head = Vec::new();
+        match self.coding.and_then(|coding| coding.rewrite(origin).zip(Encoder::new(coding))) {
+            Some((rewritten, encoder)) => {
+                self.response.extend(rewritten);
+                self.encoder = Some(encoder);
+            }
+            None => self.response.extend(origin),
+        }
+    }
+
+    /// Content of the response arrives, framed as `body`. Returns how many bytes belong to it.
+    ///
+    /// # Errors
+    /// If the framing is malformed.
+    pub fn append_content(
+        &mut self,
+        body: &mut Body,
+        bytes: &[u8],
+        statistics: &mut Statistics,
+    ) -> Result<usize, Malformed> {
+        let encoder = &mut self.encoder;
+        let count = body.advance(bytes, |data| encoder.iter_mut().for_each(|encoder| encoder.write(data)))?;
+        match encoder {
+            Some(encoder) => {
+                statistics.uncompressed_bytes += count as u64;
+                // Nothing is kept back while the client has nothing to receive.
+                if self.response.is_empty() {
+                    encoder.flush();
+                }
+                let chunk = encoder.take_chunk();
+                statistics.compressed_bytes += chunk.len() as u64;
+                self.response.extend(chunk);
+            }
+            None => self.response.extend(&bytes[..count]),
+        }
+        Ok(count)
+    }
+
+    /// The content of the response is complete.
+    pub fn finish_content(&mut self, statistics: &mut Statistics) {
+        if let Some(encoder) = self.encoder.take() {
+            let last = encoder.finish();
+            statistics.compressed_bytes += last.len() as u64;
+            self.response.extend(last);
+        }
+    }
+
+    /// The rest of the response is missing; `unread` bytes of it were not read.
+    pub fn cut_content(&mut self, unread: &[u8]) {
+        match self.encoder.take() {
+            // Without its last chunk the client sees that something is missing.
+            Some(mut encoder) => {
+                encoder.flush();
+                self.response.extend(encoder.take_chunk());
+            }
+            None => self.response.extend(unread),
+        }
+    }
+
+    /// Whether the request may be sent again if it is not answered (RFC 9110 §9.2.2): once, and
+    /// only if it is safe and all of it is stored.
+    pub const fn can_repeat(&self) -> bool {
+        !self.is_barrier && !self.retried
+    }
+}
