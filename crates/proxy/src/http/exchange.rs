@@ -1,4 +1,4 @@
-//! A request and its response, and the content of a response on its way through an encoder.
+//! A request and its response, whose content may pass through an encoder.
 
 use std::collections::VecDeque;
 
