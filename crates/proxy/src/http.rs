@@ -25,6 +25,7 @@ mod session;
 mod statistics;
 
 pub use config::Config;
+pub use exchange::End;
 pub use relay::{HttpRelay, NewServer};
-pub use session::{End, Session};
+pub use session::Session;
 pub use statistics::{Bypass, Statistics};

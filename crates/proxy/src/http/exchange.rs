@@ -5,8 +5,16 @@ use std::collections::VecDeque;
 use crate::http::body::{Body, Framing, Malformed};
 use crate::http::compression::{Coding, Encoder};
 use crate::http::message::Method;
-use crate::http::session::End;
 use crate::http::statistics::{Bypass, Statistics};
+
+/// How the stream to the client ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// In order: all that the server has sent was passed on, and it has closed.
+    Close,
+    /// With a reset: something is missing, and the client could not see it otherwise.
+    Abort,
+}
 
 /// A request and its response.
 #[derive(Debug)]

@@ -9,7 +9,8 @@ use airpath_tcp::{Connection, Identity, Segment};
 
 use crate::config::Config;
 use crate::http::channel::Channel;
-use crate::http::session::{End, Session};
+use crate::http::exchange::End;
+use crate::http::session::Session;
 use crate::http::statistics::Statistics;
 use crate::relay::{HeldSyn, Relay, are_finished, deadline, next_segment, were_opened};
 

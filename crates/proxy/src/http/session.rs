@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use crate::http::body::{Body, Framing};
 use crate::http::compression::Coding;
 use crate::http::config::Config;
-use crate::http::exchange::Exchange;
+use crate::http::exchange::{End, Exchange};
 use crate::http::message::{RequestHead, ResponseHead};
 use crate::http::server::{Server, ServerState, take};
 use crate::http::statistics::{Bypass, Statistics};
@@ -32,15 +32,6 @@ const MOST_HEAD: usize = 64 << 10;
 
 /// The first byte of a TLS record with a handshake (RFC 8446 §5.1).
 const TLS_HANDSHAKE: u8 = 0x16;
-
-/// How the stream to the client ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// In order: all that the server has sent was passed on, and it has closed.
-    Close,
-    /// With a reset: something is missing, and the client could not see it otherwise.
-    Abort,
-}
 
 /// The requests of a client connection.
 #[derive(Debug)]
