@@ -12,37 +12,50 @@ The import is fast: Polars and the Rust core are loaded when they are first used
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from airpath.compare import Comparison, IncomparableError, RuleError, compare
 from airpath.link import Linked, link
 from airpath.preset import Parameter, Preset, preset, presets
 from airpath.replay import replay
 from airpath.result import NotLoggedError, Result, UnreadableResultError, load
 from airpath.run import resolve, run
+from airpath.sweep import Plan, PlanError, SweepFolderError, SweepResult, make_plan, read_plan, sweep
 from airpath.trace import Trace, trace
 
 if TYPE_CHECKING:
     from airpath._native import LinkError, MeasureError, ResultError, ScenarioError, TraceError, __version__
 
 __all__ = [
+    "Comparison",
+    "IncomparableError",
     "LinkError",
     "Linked",
     "MeasureError",
     "NotLoggedError",
     "Parameter",
+    "Plan",
+    "PlanError",
     "Preset",
     "Result",
     "ResultError",
+    "RuleError",
     "ScenarioError",
+    "SweepFolderError",
+    "SweepResult",
     "Trace",
     "TraceError",
     "UnreadableResultError",
     "__version__",
+    "compare",
     "link",
     "load",
+    "make_plan",
     "preset",
     "presets",
+    "read_plan",
     "replay",
     "resolve",
     "run",
+    "sweep",
     "trace",
 ]
 

@@ -77,6 +77,23 @@ def run(
     Ctrl-C ends the run early: the summary then has `complete: false` and `stopped: "interrupted"`.
     """
 
+def run_flows(text: str, name: str, sets: list[tuple[str, str]], seed: int | None, first: int, repeat: int) -> str:
+    """Run repetitions of a scenario on this thread; return the rows of their flows as JSON lines.
+
+    They are those of `summary.json` without TCP settings.
+
+    Args:
+        text: The scenario, as TOML.
+        name: Its file name, for messages.
+        sets: Overrides, each a dotted path and a value, applied in order.
+        seed: The seed, in place of the scenario's.
+        first: The first repetition.
+        repeat: The number of repetitions.
+
+    Raises:
+        ScenarioError: The scenario is invalid.
+    """
+
 def link(
     text: str,
     name: str,

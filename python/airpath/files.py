@@ -43,6 +43,16 @@ def write_text(path: Path, text: str) -> None:
         draft.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
+def write_bytes(path: Path, contents: bytes) -> None:
+    """Write a file; an earlier file is kept until the new one is complete.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    with replacing(path) as draft:
+        draft.write_bytes(contents)
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield the path of a draft, which replaces `path` when the block ends without an error.

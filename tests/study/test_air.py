@@ -11,7 +11,7 @@ from airpath.study.air_interface import _Repetition, _Track, observe
 from airpath.study.grid import flattened
 from airpath.study.metrics import METRICS
 from airpath.study.rows import Row, Rows
-from airpath.study.table import Table
+from airpath.toml_table import Table
 from airpath.study.tolerance import Published, Range, Spread, Tolerance, Within
 from support import ROOT
 

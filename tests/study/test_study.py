@@ -17,7 +17,7 @@ from airpath.study import checks, definition, emulation, metrics, runner
 from airpath.study.definition import Case
 from airpath.study.rows import Emulated, Row, RowKey, Rows, row_key
 from airpath.study.tolerance import Tolerance
-from airpath.study.toml_lines import lines_of
+from airpath.toml_lines import lines_of
 from support import ROOT, Command
 
 SMALL = """\

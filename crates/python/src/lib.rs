@@ -37,6 +37,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("MeasureError", py.get_type::<MeasureError>())?;
     module.add("TraceError", py.get_type::<TraceError>())?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(run_flows, module)?)?;
     module.add_function(wrap_pyfunction!(link::link, module)?)?;
     module.add_function(wrap_pyfunction!(link::doctor, module)?)?;
     module.add_function(wrap_pyfunction!(proxy::proxy_run, module)?)?;
@@ -80,7 +81,7 @@ fn run(
     let mut scenario = read(py, text, name, &sets)?;
     scenario.seed = seed.unwrap_or(scenario.seed);
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let options = Options { repeat, out, capture, log, threads: threads.unwrap_or_else(cores) };
+    let options = Options { first: 0, repeat, out, capture, log, threads: threads.unwrap_or_else(cores) };
     let over = AtomicU64::new(0);
     let summary = interruptible(
         py,
@@ -88,10 +89,33 @@ fn run(
         progress.as_ref(),
         || (over.load(Ordering::Relaxed), repeat),
     )?;
-    summary.map(|summary| summary.to_json()).map_err(|error| match error {
-        RunError::Scenario(error) => scenario_error(py, &error),
+    summary.map(|summary| summary.to_json()).map_err(|error| run_error(py, &error))
+}
+
+/// Runs repetitions of a scenario on this thread, and returns the rows of their flows without TCP
+/// settings, as JSON lines.
+#[pyfunction]
+fn run_flows(
+    py: Python<'_>,
+    text: &str,
+    name: &str,
+    sets: Vec<(String, String)>,
+    seed: Option<u64>,
+    first: u64,
+    repeat: u64,
+) -> PyResult<String> {
+    let mut scenario = read(py, text, name, &sets)?;
+    scenario.seed = seed.unwrap_or(scenario.seed);
+    let options = Options { first, repeat, out: None, capture: false, log: false, threads: 1 };
+    let summary = py.detach(|| airpath_sim::run(&scenario, &options, &AtomicBool::new(false), &|_| {}));
+    summary.map(|summary| summary.flow_lines()).map_err(|error| run_error(py, &error))
+}
+
+fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
+    match error {
+        RunError::Scenario(error) => scenario_error(py, error),
         RunError::Folder(_) => ResultError::new_err(error.to_string()),
-    })
+    }
 }
 
 /// Runs `work` in a new thread while Python handles signals. A signal that raises an error, as

@@ -383,6 +383,18 @@ impl Summary {
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("a summary is made of numbers and text")
     }
+
+    /// The rows of the flows without their TCP settings, as JSON lines.
+    #[must_use]
+    pub fn flow_lines(mut self) -> String {
+        for flow in &mut self.flows {
+            let transfers = flow.transfer.iter_mut().map(|transfer| &mut transfer.tcp);
+            let transactions = flow.transactions.iter_mut().map(|transactions| &mut transactions.tcp);
+            transfers.chain(transactions).for_each(|settings| *settings = serde_json::Value::Null);
+        }
+        let lines = self.flows.iter().map(|flow| serde_json::to_string(flow).expect("numbers and text"));
+        lines.flat_map(|line| [line, "\n".to_owned()]).collect()
+    }
 }
 
 /// The rows of one repetition.

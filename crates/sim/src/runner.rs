@@ -22,6 +22,8 @@ use crate::simulation::Setup;
 /// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// Number of the first repetition; repetitions can be run in several parts.
+    pub first: u64,
     /// Number of repetitions, each with its own random streams.
     pub repeat: u64,
     /// The result folder; none to return the summary only.
@@ -67,10 +69,11 @@ pub fn run(
     let work = || {
         let mut spare = None;
         while !stop.load(Ordering::Relaxed) && !abandon.load(Ordering::Relaxed) {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= options.repeat {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= options.repeat {
                 return;
             }
+            let number = options.first + index;
             let (rows, outcome) = shared.repetition(number, &mut spare);
             let saved = {
                 let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from airpath.cli import (
+    compare,
     ctl,
     doctor,
     export,
@@ -16,6 +17,7 @@ from airpath.cli import (
     report,
     run,
     study,
+    sweep,
     trace,
     trace_compare,
 )
@@ -36,6 +38,8 @@ Examples:
   airpath trace capture.pcapng -o report.html
   airpath presets list
   airpath study run hsdpa-sim
+  airpath sweep examples/sweep.toml --out runs/sweep
+  airpath compare runs/before runs/after --fail-if 'duration_s p95 > 5 %'
 
 \b
 Exit codes:
@@ -66,6 +70,8 @@ app.command("replay")(replay.replay)
 app.command("trace", cls=trace_compare.WithCompare)(trace.trace)
 app.add_typer(presets.app, name="presets")
 app.add_typer(study.app, name="study")
+app.command("sweep")(sweep.sweep)
+app.command("compare")(compare.compare)
 app.command("report")(report.report)
 app.command("export")(export.export)
 

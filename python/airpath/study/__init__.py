@@ -12,7 +12,6 @@ of a result in its JSON form is `airpath.study.report.write`, a figure of it
 | module | what |
 | --- | --- |
 | `definition` | reads `study.toml`, one case for each combination of its axes' values |
-| `table`, `toml_lines` | closed TOML tables, whose errors name the line |
 | `grid`, `tolerance` | published values, and when ours agrees with one |
 | `metrics` | the formulas |
 | `air_interface`, `arrivals`, `delays`, `sender` | formulas that need the event log |

@@ -17,9 +17,9 @@ from airpath.statistics import without_nan
 from airpath.study.grid import PREDICT, flattened
 from airpath.study.metrics import Metric
 from airpath.study.rows import Row, Rows
-from airpath.study.table import Table
 from airpath.study.tolerance import Published
 from airpath.suggest import did_you_mean
+from airpath.toml_table import Table
 
 Take = Literal["mean", "highest", "lowest"]
 _TAKE: dict[Take, Callable[[Sequence[float]], float]] = {"mean": statistics.fmean, "highest": max, "lowest": min}

@@ -12,13 +12,13 @@ from typing import Any
 
 from airpath.study.aggregate import Aggregate, read_aggregate
 from airpath.study.checks import CHECKS, FindingDefinition, Selector
-from airpath.study.errors import UnknownNameError
+from airpath.study.errors import StudyError, UnknownNameError
 from airpath.study.grid import PREDICT, flattened
 from airpath.study.metrics import METRICS, Metric
 from airpath.study.observations import OBSERVED_METRICS
-from airpath.study.table import Table
 from airpath.study.tolerance import Published, Tolerance
 from airpath.suggest import did_you_mean
+from airpath.toml_table import Table
 
 FORMAT = 2
 """Version of the format of `study.toml`."""
@@ -143,7 +143,7 @@ def read_study(folder: Path) -> Study:
     Raises:
         StudyError: Its `study.toml` is invalid.
     """
-    table = Table.read(folder / "study.toml")
+    table = Table.read(folder / "study.toml", error=StudyError)
     found = table.take("format", int)
     if found != FORMAT:
         raise table.error(

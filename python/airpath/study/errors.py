@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 
 from airpath.suggest import did_you_mean
+from airpath.toml_table import TableError
 
 
-class StudyError(Exception):
+class StudyError(TableError):
     """A study's file is invalid, or a run does not yield its figures.
 
     The message has the place and the cause.

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from airpath.study.table import Table
 from airpath.study.tolerance import Property, Published, Range, Spread, Within
+from airpath.toml_table import Table
 
 PREDICT = "predict"
 """Stands for a value that the study did not publish: ours is a prediction."""

@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from airpath.study.errors import StudyError
-from airpath.study.toml_lines import KeyPath, lines_of
 from airpath.suggest import did_you_mean
+from airpath.toml_lines import KeyPath, lines_of
+
+
+class TableError(Exception):
+    """A TOML file is invalid. The message has file, line, key and fault."""
 
 
 class Table:
@@ -24,6 +27,7 @@ class Table:
         path: KeyPath = (),
         lines: Mapping[KeyPath, int] | None = None,
         label: str = "",
+        error: type[TableError] = TableError,
     ) -> None:
         """Wrap a table.
 
@@ -34,42 +38,44 @@ class Table:
             lines: The lines of keys, by their paths.
             label: What messages call the table, such as `experiment 'rtt'`; by default its dotted
                 path.
+            error: The class of its errors.
         """
         self.data = dict(data)
         self.file = file
         self.path = path
         self.lines = lines or {}
         self.label = label
+        self.error_class = error
         self.known: list[str] = []
 
     @classmethod
-    def read(cls, path: Path) -> "Table":
+    def read(cls, path: Path, *, error: type[TableError] = TableError) -> "Table":
         """Return the top-level table of a file.
 
         Raises:
-            StudyError: The file cannot be read, or is not TOML.
+            TableError: The file cannot be read, or is not TOML.
         """
         try:
             text = path.read_text(encoding="utf-8")
-            return cls(tomllib.loads(text), str(path), lines=lines_of(text))
-        except OSError as error:
-            raise StudyError(f"{path}: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise StudyError(f"{path}: {error}") from error
+            return cls(tomllib.loads(text), str(path), lines=lines_of(text), error=error)
+        except OSError as fault:
+            raise error(f"{path}: {fault.strerror}") from fault
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+            raise error(f"{path}: {fault}") from fault
 
-    def error(self, message: str, key: str | None = None) -> StudyError:
+    def error(self, message: str, key: str | None = None) -> TableError:
         """Return an error with file, line and table, at one of its keys or at itself."""
         path = self.path if key is None else (*self.path, key)
         line = next((self.lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.lines), None)
         place = self.file if line is None else f"{self.file}:{line}"
         label = self.label or ".".join(map(str, self.path))
-        return StudyError(f"{place}: {label}: {message}" if label else f"{place}: {message}")
+        return self.error_class(f"{place}: {label}: {message}" if label else f"{place}: {message}")
 
     def take(self, key: str, kind: Any, *default: Any) -> Any:
         """Remove a key and return its value; without a default the key is mandatory.
 
         Raises:
-            StudyError: It is missing, or its value has another type.
+            TableError: It is missing, or its value has another type.
         """
         self.known.append(key)
         if key not in self.data:
@@ -85,48 +91,49 @@ class Table:
 
     def table(self, key: str) -> "Table":
         """Remove a table, which may be missing, and return it."""
-        return self._child(self.take(key, dict, {}), key)
+        return self.child(self.take(key, dict, {}), key)
 
     def tables(self, key: str) -> list["Table"]:
         """Remove a list of tables, which may be missing, and return it.
 
         Raises:
-            StudyError: One of its values is no table.
+            TableError: One of its values is no table.
         """
         values = self.take(key, list, [])
         if not all(isinstance(each, dict) for each in values):
             raise self.error(f"'{key}' must be a list of tables", key)
-        return [self._child(each, key, index) for index, each in enumerate(values)]
+        return [self.child(each, key, index) for index, each in enumerate(values)]
 
     def named_tables(self) -> list[tuple[str, "Table"]]:
         """Return every table in this one with its name.
 
         Raises:
-            StudyError: One of its values is no table.
+            TableError: One of its values is no table.
         """
         for key, value in self.data.items():
             if not isinstance(value, dict):
                 raise self.error(f"'{key}' must be a table", key)
-        return [(key, self._child(value, key)) for key, value in self.data.items()]
+        return [(key, self.child(value, key)) for key, value in self.data.items()]
 
     def sub(self, key: str) -> "Table":
         """Return a table that is mandatory, without removing it.
 
         Raises:
-            StudyError: It is missing.
+            TableError: It is missing.
         """
         if not isinstance(self.data.get(key), dict):
             raise self.error(f"there is no '{key}'{did_you_mean(key, self.data)}")
-        return self._child(self.data[key], key)
+        return self.child(self.data[key], key)
 
     def finish(self) -> None:
         """Check that every key was read.
 
         Raises:
-            StudyError: A key is unknown.
+            TableError: A key is unknown.
         """
         for key in self.data:
             raise self.error(f"unknown key '{key}'{did_you_mean(key, self.known)}", key)
 
-    def _child(self, data: Mapping[str, Any], *step: str | int) -> "Table":
-        return Table(data, self.file, path=(*self.path, *step), lines=self.lines)
+    def child(self, data: Mapping[str, Any], *step: str | int) -> "Table":
+        """Return a table in this one, at these keys."""
+        return Table(data, self.file, path=(*self.path, *step), lines=self.lines, error=self.error_class)

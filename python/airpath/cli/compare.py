@@ -1,0 +1,88 @@
+"""`airpath compare`: compares results, and fails on a change for the worse."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, writing
+
+
+def compare(
+    results: Annotated[
+        list[Path],
+        typer.Argument(metavar="BASE NEW...", help="Result folders, sweeps or captures; the others against the first."),
+    ],
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RULE", help="Fail on a change, as in 'duration_s p95 > 5 %'; may be given many times."),
+    ] = None,
+    rules: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file with the list `fail-if`.")] = None,
+    fail_undecided: Annotated[
+        bool, typer.Option("--fail-undecided", help="Fail also if there are too few repetitions to tell.")
+    ] = False,
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Compare this column of flows; may be given many times."),
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the rules as JUnit XML.")] = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown.")] = None,
+    format: Annotated[
+        Literal["text", "json", "markdown"], typer.Option(help="On standard output: tables, JSON or Markdown.")
+    ] = "text",
+) -> None:
+    """Compare results with a base: differences with intervals, and rules for a CI.
+
+    \b
+    Examples:
+      airpath compare runs/before runs/after
+      airpath compare runs/before runs/after --fail-if 'duration_s p95 > 5 %'
+      airpath compare base.pcap new.pcap --figure duration_s
+      airpath compare sweeps/main sweeps/branch --rules limits.toml --junit compare.xml
+
+    \b
+    Exit codes:
+      0    no rule failed
+      1    a rule failed
+      2    bad usage, a result that cannot be read, or results without a flow in common
+      3    an output could not be written
+    """
+    from airpath.cli.output import console
+    from airpath.compare import Comparison, compare, output, read_rules
+
+    if len(results) < 2:
+        raise Problem("a comparison needs at least two results", next_step="write BASE and NEW")
+    check_outputs(junit, markdown)
+    with explained(), _explained_here():
+        wanted = [*(read_rules(rules) if rules else []), *(fail_if or [])]
+        comparison: Comparison = compare(results[0], *results[1:], figures=figure, fail_if=wanted)
+        if figure and not comparison.rows:
+            raise Problem(f"no flow has {', '.join(figure)} on both sides")
+        outcomes = comparison.outcomes
+    for path, text in ((junit, output.to_junit), (markdown, output.to_markdown)):
+        if path is not None:
+            with writing(path):
+                path.write_text(text(comparison), encoding="utf-8")
+    match format:
+        case "json":
+            typer.echo(output.to_json(comparison))
+        case "markdown":
+            typer.echo(output.to_markdown(comparison), nl=False)
+        case _:
+            output.print_text(comparison, console())
+    is_failed = any(each.state == "failed" or (fail_undecided and each.state == "undecided") for each in outcomes)
+    raise typer.Exit(ExitCode.FAILED if is_failed else ExitCode.OK)
+
+
+@contextmanager
+def _explained_here() -> Iterator[None]:
+    from airpath.compare import IncomparableError, RuleError
+    from airpath.sweep import SweepFolderError
+
+    try:
+        yield
+    except (IncomparableError, RuleError, SweepFolderError) as error:
+        message, _, next_step = str(error).partition("; ")
+        raise Problem(message, next_step=next_step or None) from None

@@ -1,0 +1,166 @@
+"""`airpath sweep`: runs a plan of many scenarios."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from airpath.cli.messages import ExitCode, Problem, explained, note
+
+if TYPE_CHECKING:
+    from airpath.sweep import Progress, SweepResult
+
+_MOST_ROWS = 100
+
+
+def sweep(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN.toml", help="The plan: scenario, axes, repetitions.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The folder of the rows; a sweep that ended early continues.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Run one case, and estimate the time of all.")] = False,
+    workers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Parallel tasks; by default the number of cores, of links 1.")
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="CLUSTER", help="Run on Dask: an address, `local`, `slurm` or `kubernetes`."),
+    ] = None,
+    figure: Annotated[str, typer.Option(metavar="NAME", help="The figure of the printed means.")] = "duration_s",
+    retry: Annotated[bool, typer.Option("--retry", help="Run tasks again in which something failed.")] = False,
+    format: Annotated[
+        Literal["text", "json", "csv"], typer.Option(help="On standard output: means of the cases, in this format.")
+    ] = "text",
+) -> None:
+    """Run a scenario with many settings, and keep one table of all flows.
+
+    \b
+    Examples:
+      airpath sweep examples/sweep.toml --out runs/sweep
+      airpath sweep examples/sweep.toml --dry-run
+      airpath sweep plan.toml --out runs/sweep --dask tcp://scheduler:8786
+      duckdb -c "select * from 'runs/sweep/flows/*.parquet'"
+
+    \b
+    Exit codes:
+      0    done
+      1    done, but some runs failed; their errors are in DIR/failed
+      2    bad usage, plan or folder; nothing was run
+      3    the rows could not be written; the same command continues
+      130  interrupted by Ctrl-C; the same command continues
+    """
+    from airpath.sweep import ExecutorLostError, PlanError, SweepFolderError, estimate, read_plan
+    from airpath.sweep import sweep as run_sweep
+    from airpath.sweep.clusters import ClusterError, executor_of
+
+    if out is None and not dry_run:
+        raise Problem("a sweep needs a folder for its rows", next_step="add --out DIR, or --dry-run")
+    with explained():
+        try:
+            read = read_plan(plan)
+        except PlanError as error:
+            raise Problem(str(error)) from None
+        if dry_run:
+            found = estimate(read, workers)
+            typer.echo(
+                f"{found.cases:,} cases, {found.runs:,} runs; one took {found.seconds_per_run * 1e3:.3g} ms, "
+                f"all about {_span(found.seconds)} on {workers or 'all'} cores"
+            )
+            return
+        assert out is not None
+        try:
+            with executor_of(dask) as (executor, cluster_workers), _progress(plan.name) as progress:
+                result = run_sweep(
+                    read,
+                    out=out,
+                    executor=executor,
+                    workers=workers or cluster_workers,
+                    retry=retry,
+                    progress=progress,
+                )
+        except (SweepFolderError, ClusterError) as error:
+            raise Problem(str(error)) from None
+        except ExecutorLostError as error:
+            raise Problem(
+                f"{error}; finished tasks are kept in {out}",
+                next_step="the same command continues",
+                exit_code=ExitCode.FAILED,
+            ) from None
+        except KeyboardInterrupt:
+            raise Problem(
+                f"interrupted; finished tasks are kept in {out}",
+                next_step="the same command continues",
+                exit_code=ExitCode.INTERRUPTED,
+            ) from None
+    _print(result, figure, format)
+    if result.failures:
+        failed = sum(each["count"] for each in result.failures)
+        first = result.failures[0]
+        note(f"{failed} runs failed, the first one in case {first['case']}: {first['error']}; see {out / 'failed'}")
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _print(result: "SweepResult", figure: str, format: str) -> None:
+    import polars as pl
+
+    from airpath.cli.output import print_table
+
+    try:
+        means = result.means(figure)
+    except pl.exceptions.ColumnNotFoundError:
+        raise Problem(f"the rows have no figure '{figure}'") from None
+    match format:
+        case "json":
+            typer.echo(json.dumps(means.to_dicts(), indent=2))
+        case "csv":
+            typer.echo(means.write_csv(), nl=False)
+        case _:
+            rows = [[_cell(value) for value in row] for row in means.head(_MOST_ROWS).iter_rows()]
+            head = ["case", *result.axes, f"{figure}", "95 % from", "to", "n"]
+            print_table(head, rows)
+            if len(means) > _MOST_ROWS:
+                note(f"the first {_MOST_ROWS} of {len(means)} cases; --format csv prints all")
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def _progress(title: str) -> Iterator["Callable[[Progress], None] | None"]:
+    """Show finished runs, their rate, the time left and failures, on a terminal."""
+    import sys
+
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[state]}"),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None, state="")
+        yield lambda now: bar.update(task, completed=now.runs, total=now.total, state=_state(now))
+
+
+def _state(now: "Progress") -> str:
+    """Return rate, time left and failures."""
+    rate = (now.runs - now.runs_before) / max(now.seconds, 1e-9)
+    failed = f", {now.failed} failed" if now.failed else ""
+    left = f", {_span((now.total - now.runs) / rate)} left" if rate else ""
+    return f"{rate:,.0f} runs/s{left}{failed}"
+
+
+def _span(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,296 @@
+"""Compares results, and applies rules to the comparison."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airpath.compare import statistics
+from airpath.compare.rules import Rule, parse_rule
+from airpath.compare.samples import Group, IncomparableError, Samples, load_samples
+from airpath.compare.statistics import Pair
+from airpath.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    import polars as pl
+
+LEVEL = 0.05
+"""Probability of a false alarm: over all rules of a comparison, and over all its rows."""
+
+DEFAULT_FIGURES = (
+    "duration_s",
+    "throughput_bps",
+    "first_byte_s",
+    "retransmitted_packets",
+    "rtt_mean_s",
+    "delay_mean_s",
+    "delay_p95_s",
+    "lost",
+    "transactions_per_s",
+)
+"""The figures that are compared unless others are named; those that neither result has are left out."""
+
+_ASSUMED_CHANGE = 0.05
+"""The change for which the needed repetitions are computed where no rule has a limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure of one flow, on both sides."""
+
+    new: str
+    """The name of the new result."""
+    group: Group
+    figure: str
+    pair: Pair
+    base_mean: float
+    new_mean: float
+    base_median: float
+    new_median: float
+    change: float | None
+    """Relative difference of the means."""
+    interval: tuple[float, float] | None
+    """Its 95 % bootstrap interval."""
+    delta: float
+    """Cliff's delta."""
+    p: float
+    """Of Mann–Whitney's or, for paired samples, Wilcoxon's test, corrected for the number of rows."""
+    verdict: str
+    """`higher` or `lower`; `other distribution` if the samples differ but not clearly their mean;
+    `equal`, `no difference found`, or `too few repetitions`."""
+    needed: int | None
+    """About how many repetitions would show a change of 5 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A rule, applied to one flow."""
+
+    rule: Rule
+    new: str
+    group: Group
+    value: float | None
+    """The change as a share of the base, or the new value."""
+    p: float | None
+    """Of the permutation test, corrected for the number of outcomes."""
+    state: str
+    """`passed`, `failed`, or `undecided`: beyond the limit, but with too few repetitions to tell."""
+    message: str
+
+
+class Comparison:
+    """Results compared with a base, flow by flow and figure by figure."""
+
+    def __init__(
+        self, base: Samples, news: Sequence[Samples], *, figures: Sequence[str] | None, rules: Sequence[Rule]
+    ) -> None:
+        self.base, self.news, self.rules = base, tuple(news), tuple(rules)
+        self._figures = figures
+        for new in news:
+            if not set(base.values) & set(new.values):
+                raise IncomparableError(
+                    f"{base.name} and {new.name} have no flow in common: {_few(base.values)}; {_few(new.values)}"
+                )
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """All comparisons, with p-values corrected for their number."""
+        from airpath.compare.statistics import holm, shift_p
+
+        found = [
+            (new, group, figure, self._pair(new, group, figure))
+            for new in self.news
+            for group in self.base.values
+            for figure in self._compared(new, group)
+        ]
+        corrected = holm([shift_p(pair) for *_, pair in found])
+        return [
+            _row(new.name, group, figure, pair, p, len(found))
+            for (new, group, figure, pair), p in zip(found, corrected, strict=True)
+        ]
+
+    @cached_property
+    def unmatched(self) -> list[str]:
+        """Flows that only one side has, as messages."""
+        messages = []
+        for new in self.news:
+            messages += [f"{group}: only in {self.base.name}" for group in self.base.values if group not in new.values]
+            messages += [f"{group}: only in {new.name}" for group in new.values if group not in self.base.values]
+        return messages
+
+    @cached_property
+    def outcomes(self) -> list[Outcome]:
+        """The rules, applied to every flow that has the figure.
+
+        Raises:
+            IncomparableError: No flow has the figure of a rule.
+        """
+        applied = []
+        for rule in self.rules:
+            found = [
+                (rule, new, group, self._pair(new, group, rule.figure))
+                for new in self.news
+                for group in self.base.values
+                if rule.group in (None, group) and self.base.get(group, rule.figure) and new.get(group, rule.figure)
+            ]
+            if not found:
+                raise IncomparableError(self._without(rule))
+            applied += found
+        tested = [statistics.permutation_p(pair, rule.statistic) for rule, _, _, pair in applied]
+        corrected = statistics.holm(tested)
+        return [
+            _outcome(rule, new.name, group, pair, p, len(applied))
+            for (rule, new, group, pair), p in zip(applied, corrected, strict=True)
+        ]
+
+    @property
+    def failed(self) -> list[Outcome]:
+        """The rules that failed."""
+        return [each for each in self.outcomes if each.state == "failed"]
+
+    @property
+    def undecided(self) -> list[Outcome]:
+        """The rules that too few repetitions left undecided."""
+        return [each for each in self.outcomes if each.state == "undecided"]
+
+    @property
+    def frame(self) -> "pl.DataFrame":
+        """The rows as a frame."""
+        import polars as pl
+
+        return pl.DataFrame(
+            [
+                {
+                    "new": row.new,
+                    "flow": row.group,
+                    "figure": row.figure,
+                    "base_n": len(row.pair.base),
+                    "new_n": len(row.pair.new),
+                    "paired": row.pair.is_paired,
+                    "base_mean": row.base_mean,
+                    "new_mean": row.new_mean,
+                    "base_median": row.base_median,
+                    "new_median": row.new_median,
+                    "change": row.change,
+                    "change_low": row.interval and row.interval[0],
+                    "change_high": row.interval and row.interval[1],
+                    "cliffs_delta": row.delta,
+                    "p": row.p,
+                    "verdict": row.verdict,
+                    "needed": row.needed,
+                }
+                for row in self.rows
+            ],
+            infer_schema_length=None,
+        )
+
+    def _without(self, rule: Rule) -> str:
+        """Return why a rule applies to no flow."""
+        figures = dict.fromkeys(figure for found in self.base.values.values() for figure in found)
+        if rule.figure not in figures:
+            hint = did_you_mean(rule.figure, figures) or f"; there are {', '.join(figures)}"
+            return f"rule '{rule.text}': {self.base.name} has no figure '{rule.figure}'{hint}"
+        if rule.group is not None and rule.group not in self.base.values:
+            hint = did_you_mean(rule.group, self.base.values) or f"; there are {_few(self.base.values)}"
+            return f"rule '{rule.text}': {self.base.name} has no flow '{rule.group}'{hint}"
+        return f"rule '{rule.text}': no flow has {rule.figure} on both sides"
+
+    def _pair(self, new: Samples, group: Group, figure: str) -> Pair:
+        paired = self.base.seed is not None and self.base.seed == new.seed
+        return statistics.pair_of(self.base.get(group, figure), new.get(group, figure), paired=paired)
+
+    def _compared(self, new: Samples, group: Group) -> Iterable[str]:
+        both = [figure for figure in self.base.values[group] if new.get(group, figure)]
+        if self._figures is not None:
+            return [figure for figure in self._figures if figure in both]
+        return [figure for figure in DEFAULT_FIGURES if figure in both]
+
+
+def compare(
+    base: str | Path,
+    *new: str | Path,
+    figures: Sequence[str] | None = None,
+    fail_if: Sequence[str | Rule] = (),
+) -> Comparison:
+    """Compare results with a base.
+
+    Results are those of runs, links and measurements, folders of several of them (each is a further
+    repetition), sweeps, and captures. Flows are matched by name, in sweeps also by case.
+    Simulations with the same seed are compared repetition by repetition.
+
+    Args:
+        base: The result that the others are compared with.
+        new: The other results.
+        figures: Columns of flows; by default `DEFAULT_FIGURES`.
+        fail_if: Rules, such as `"duration_s p95 > 5 %"`.
+
+    Raises:
+        IncomparableError: There is no result, or the results have no flow in common.
+        RuleError: A rule is invalid.
+        UnreadableResultError: A result is damaged or of another version.
+    """
+    rules = [parse_rule(each) if isinstance(each, str) else each for each in fail_if]
+    return Comparison(load_samples(base), [load_samples(each) for each in new], figures=figures, rules=rules)
+
+
+def _row(new: str, group: Group, figure: str, pair: Pair, p: float, rows: int) -> Row:
+    mean, median = statistics.statistic("mean"), statistics.statistic("median")
+    base_mean, new_mean = float(mean(pair.base)), float(mean(pair.new))
+    delta = statistics.cliffs_delta(pair)
+    bounds = statistics.interval(pair, "mean")
+    if p < LEVEL and (bounds is None or bounds[0] > 0 or bounds[1] < 0):
+        verdict = "higher" if new_mean > base_mean else "lower"
+    elif p < LEVEL:
+        verdict = "other distribution"
+    elif pair.is_paired and not (pair.new - pair.base).any():
+        verdict = "equal"
+    elif pair.least_p * rows >= LEVEL:
+        verdict = "too few repetitions"
+    else:
+        verdict = "no difference found"
+    return Row(
+        new=new,
+        group=group,
+        figure=figure,
+        pair=pair,
+        base_mean=base_mean,
+        new_mean=new_mean,
+        base_median=float(median(pair.base)),
+        new_median=float(median(pair.new)),
+        change=statistics.relative(base_mean, new_mean),
+        interval=bounds,
+        delta=delta,
+        p=p,
+        verdict=verdict,
+        needed=statistics.needed_samples(pair, _ASSUMED_CHANGE, LEVEL / rows),
+    )
+
+
+def _outcome(rule: Rule, new: str, group: Group, pair: Pair, p: float, outcomes: int) -> Outcome:
+    compute = statistics.statistic(rule.statistic)
+    base_value, new_value = float(compute(pair.base)), float(compute(pair.new))
+    value = statistics.relative(base_value, new_value) if rule.is_relative else new_value
+    shown = f"{rule.figure} {rule.statistic} {new_value:.4g}"
+    if rule.is_relative:
+        shown += f" against {base_value:.4g}" + ("" if value is None else f", {value:+.1%}")
+    if value is None or not rule.is_beyond(value):
+        return Outcome(rule, new, group, value, p, "passed", shown)
+    if not rule.is_relative:
+        return Outcome(rule, new, group, value, None, "failed", f"{shown}, the limit is {rule.limit:g}")
+    if p < LEVEL:
+        return Outcome(rule, new, group, value, p, "failed", f"{shown} (p = {p:.2g})")
+    if pair.least_p * outcomes < LEVEL:
+        return Outcome(rule, new, group, value, p, "passed", f"{shown}, which chance explains (p = {p:.2g})")
+    change = abs(rule.limit) or _ASSUMED_CHANGE
+    needed = statistics.needed_samples(pair, change, LEVEL / outcomes)
+    enough = (
+        f"; about {needed} repetitions of each would show {change:.0%}" if needed else "; repeat both at least 4 times"
+    )
+    n = f"{len(pair.base)} and {len(pair.new)}"
+    return Outcome(rule, new, group, value, p, "undecided", f"{shown}: {n} repetitions are too few to tell; {enough}")
+
+
+def _few(groups: Iterable[Group]) -> str:
+    names = list(groups)
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

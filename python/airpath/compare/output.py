@@ -1,0 +1,120 @@
+"""A comparison as text, JSON, Markdown and JUnit XML."""
+
+import json
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from airpath.compare.comparison import Comparison, Row
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+HEAD = ("flow", "figure", "base", "new", "change", "95 % interval", "p", "verdict")
+
+
+def print_text(comparison: Comparison, console: "Console") -> None:
+    """Print the rows as a table, and the rules below it."""
+    from rich import box
+    from rich.table import Table
+
+    for new in comparison.news:
+        console.print(f"{new.name} against {comparison.base.name}")
+        table = Table(*HEAD, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for row in comparison.rows:
+            if row.new == new.name:
+                table.add_row(*cells(row))
+        console.print(table)
+    for line in [*notes(comparison), *comparison.unmatched]:
+        console.print(line)
+    for each in comparison.outcomes:
+        console.print(f"{each.state}: {each.rule.text}: {each.group}: {each.message}")
+
+
+def cells(row: Row) -> list[str]:
+    """Return a row as text."""
+    interval = "" if row.interval is None else f"{row.interval[0]:+.1%} to {row.interval[1]:+.1%}"
+    verdict = row.verdict
+    if verdict in ("too few repetitions", "no difference found") and row.needed:
+        verdict += f"; about {row.needed} would show 5 %"
+    return [
+        row.group,
+        row.figure,
+        f"{row.base_mean:.4g}",
+        f"{row.new_mean:.4g}",
+        "" if row.change is None else f"{row.change:+.1%}",
+        interval,
+        f"{row.p:.2g}",
+        verdict,
+    ]
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """Return how the rows were computed."""
+    if not comparison.rows:
+        return ["no figure is on both sides"]
+    pairs = [row.pair for row in comparison.rows]
+    sizes = sorted({len(pair.base) for pair in pairs} | {len(pair.new) for pair in pairs})
+    count = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    method = "Wilcoxon's test of pairs with the same seed" if pairs[0].is_paired else "Mann–Whitney's test"
+    return [
+        f"Means of {count} repetitions; {method}, p corrected for {len(pairs)} rows; interval of the change by "
+        "bootstrap."
+    ]
+
+
+def to_json(comparison: Comparison) -> str:
+    """Return rows and rules as JSON."""
+    outcomes = [
+        {
+            "rule": each.rule.text,
+            "new": each.new,
+            "flow": each.group,
+            "state": each.state,
+            "value": each.value,
+            "p": each.p,
+            "message": each.message,
+        }
+        for each in comparison.outcomes
+    ]
+    rows = comparison.frame.to_dicts()
+    return json.dumps({"base": comparison.base.name, "rows": rows, "rules": outcomes}, indent=2, ensure_ascii=False)
+
+
+def to_markdown(comparison: Comparison) -> str:
+    """Return the comparison as Markdown, for the comment of a pull request."""
+    lines = []
+    for new in comparison.news:
+        lines += [f"### {new.name} against {comparison.base.name}", "", _line(HEAD), _line(["---"] * len(HEAD))]
+        lines += [_line(cells(row)) for row in comparison.rows if row.new == new.name]
+        lines.append("")
+    lines += [*notes(comparison), ""]
+    lines += [f"- **{each.state}** `{each.rule.text}`: {each.group}: {each.message}" for each in comparison.outcomes]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _line(texts: list[str] | tuple[str, ...]) -> str:
+    return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
+
+
+def to_junit(comparison: Comparison) -> str:
+    """Return the rules as JUnit XML: a test case for each flow and rule."""
+    outcomes = comparison.outcomes
+    suite = ElementTree.Element(
+        "testsuite",
+        name="airpath compare",
+        tests=str(len(outcomes)),
+        failures=str(len(comparison.failed)),
+        skipped=str(len(comparison.undecided)),
+    )
+    for each in outcomes:
+        case = ElementTree.SubElement(suite, "testcase", classname=each.group, name=f"{each.rule.text} ({each.new})")
+        if each.state == "failed":
+            ElementTree.SubElement(case, "failure", message=each.message)
+        elif each.state == "undecided":
+            ElementTree.SubElement(case, "skipped", message=each.message)
+        else:
+            ElementTree.SubElement(case, "system-out").text = each.message
+    suites = ElementTree.Element("testsuites")
+    suites.append(suite)
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"

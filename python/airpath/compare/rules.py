@@ -1,0 +1,88 @@
+"""Rules: which change is a failure, such as `duration_s p95 > 5 %`."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from airpath.compare.samples import FIGURES
+from airpath.compare.statistics import STATISTICS
+from airpath.suggest import did_you_mean
+from airpath.toml_table import Table, TableError
+
+FORMAT = 1
+"""Version of the format of a file of rules."""
+
+_RULE = re.compile(
+    r"(?:(?P<group>.+):\s+)?(?P<figure>\w+)(?:\s+(?P<statistic>[a-z]\w*))?\s*(?P<sign>[<>])\s*"
+    r"(?P<limit>[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s*(?P<percent>%)?"
+)
+
+
+class RuleError(TableError):
+    """A rule is invalid. The message has the rule, the fault and the next step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A comparison fails if a statistic of a figure is beyond a limit, beyond chance."""
+
+    text: str
+    figure: str
+    statistic: str
+    is_above: bool
+    """Whether it fails above the limit."""
+    limit: float
+    is_relative: bool
+    """Whether the limit is a share of the base's value."""
+    group: str | None
+    """The flow; `None` for all."""
+
+    def is_beyond(self, value: float) -> bool:
+        """Whether a change, or a value, is beyond the limit."""
+        return value > self.limit if self.is_above else value < self.limit
+
+
+def parse_rule(text: str) -> Rule:
+    """Parse `[FLOW: ]FIGURE [STATISTIC] > LIMIT[ %]`, or with `<`.
+
+    With `%` the limit is a change against the base, otherwise a value of the new result. The
+    statistic is the mean unless it is named.
+
+    Raises:
+        RuleError: The text is no rule.
+    """
+    match = _RULE.fullmatch(text.strip())
+    if match is None:
+        raise RuleError(f"'{text}' is no rule; write it as in 'duration_s p95 > 5 %' or 'download: duration_s > 8'")
+    figure, statistic = match["figure"], match["statistic"] or "mean"
+    if figure not in FIGURES and not figure.endswith("_s"):
+        hint = did_you_mean(figure, FIGURES) or "; docs/result-folder.md lists the columns of flows"
+        raise RuleError(f"'{text}': no figure '{figure}'{hint}")
+    if statistic not in STATISTICS:
+        raise RuleError(f"'{text}': no statistic '{statistic}'; there are {', '.join(STATISTICS)}")
+    limit = float(match["limit"]) / (100 if match["percent"] else 1)
+    return Rule(text.strip(), figure, statistic, match["sign"] == ">", limit, bool(match["percent"]), match["group"])
+
+
+def read_rules(path: str | Path) -> list[Rule]:
+    """Read a file of rules: `format = 1` and the list `fail-if`.
+
+    Raises:
+        RuleError: It cannot be read, or a rule is invalid. The message has file and line.
+    """
+    table = Table.read(Path(path), error=RuleError)
+    version = table.take("format", int)
+    if version != FORMAT:
+        raise table.error(f"format is {version}; this version reads {FORMAT}", "format")
+    texts: Sequence[object] = table.take("fail-if", list)
+    table.finish()
+    rules = []
+    for text in texts:
+        if not isinstance(text, str):
+            raise table.error(f"{text!r} is no rule; write texts such as 'duration_s p95 > 5 %'", "fail-if")
+        try:
+            rules.append(parse_rule(text))
+        except RuleError as error:
+            raise table.error(str(error), "fail-if") from None
+    return rules

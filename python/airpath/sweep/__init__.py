@@ -1,0 +1,33 @@
+"""Sweeps: one scenario with many settings, on the cores of a machine or of a cluster.
+
+    import airpath
+
+    result = airpath.sweep(airpath.read_plan("plan.toml"), out="runs/sweep")
+    result.means("duration_s")
+
+| module | what |
+| --- | --- |
+| `plan`, `axes` | the plan: which cases, how often |
+| `task` | what a worker runs |
+| `driver` | submits tasks to an executor, and continues a sweep that ended early |
+| `folder`, `result` | the folder of a sweep, and its rows as frames |
+"""
+
+from airpath.sweep.driver import Estimate, ExecutorLostError, Progress, estimate, sweep
+from airpath.sweep.folder import SweepFolderError
+from airpath.sweep.plan import Plan, PlanError, make_plan, read_plan
+from airpath.sweep.result import SweepResult
+
+__all__ = [
+    "Estimate",
+    "ExecutorLostError",
+    "Plan",
+    "PlanError",
+    "Progress",
+    "SweepFolderError",
+    "SweepResult",
+    "estimate",
+    "make_plan",
+    "read_plan",
+    "sweep",
+]

@@ -1,0 +1,144 @@
+"""The folder of a sweep: its plan, its finished tasks, its rows.
+
+| file | what |
+| --- | --- |
+| `sweep.json` | the resolved plan, its tasks' size, and whether the sweep is complete |
+| `flows/TASK.parquet` | the rows of a finished task: one per flow and run |
+| `failed/TASK.json` | what failed in a task: overrides, repetitions and error of each batch |
+| `lock` | locked while a sweep writes here |
+
+A task is finished when its Parquet file is there. Files are written beside and renamed, so what is
+there is complete.
+"""
+
+import fcntl
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from airpath.files import write_bytes, write_text
+from airpath.sweep.plan import Plan
+from airpath.sweep.task import Outcome, Task
+
+SCHEMA = 1
+"""Version of the folder."""
+
+_PLAN, _FLOWS, _FAILED, _LOCK = "sweep.json", "flows", "failed", "lock"
+
+
+class SweepFolderError(Exception):
+    """A folder cannot be used for a sweep. The message has the folder, the fault and the next step."""
+
+
+class SweepFolder:
+    """The folder of one sweep."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder's lock during the block; it is created if it is missing.
+
+        Raises:
+            SweepFolderError: Another sweep writes there, or it holds something else.
+            OSError: It cannot be written.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise SweepFolderError(f"{self.path} is a file; name a folder")
+        if self.path.is_dir() and not (self.path / _LOCK).exists() and any(self.path.iterdir()):
+            raise SweepFolderError(f"{self.path} is not empty and holds no sweep; name a new or an empty folder")
+        for folder in (_FLOWS, _FAILED):
+            (self.path / folder).mkdir(parents=True, exist_ok=True)
+        with (self.path / _LOCK).open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise SweepFolderError(
+                    f"{self.path}: another sweep writes to this folder; wait for its end, or name another folder"
+                ) from None
+            yield
+
+    def begin(self, plan: Plan, version: str, runs_per_task: int) -> int:
+        """Store the plan, or compare it with the stored one. Return the runs of a task.
+
+        Raises:
+            SweepFolderError: The folder holds another plan, or rows of another version.
+        """
+        if not (self.path / _PLAN).exists():
+            self._save(plan.to_dict(), version, runs_per_task, complete=False)
+            return runs_per_task
+        state = self.state()
+        if state["airpath"] != version:
+            raise SweepFolderError(
+                f"{self.path}: its rows are of airpath {state['airpath']}, this is {version}; name another folder"
+            )
+        stored, wanted = state["plan"], json.loads(json.dumps(plan.to_dict()))
+        if changed := [key for key in wanted if stored.get(key) != wanted[key]]:
+            raise SweepFolderError(
+                f"{self.path}: holds a sweep of another plan (changed: {', '.join(changed)}); name another folder, "
+                "or undo the change to continue that sweep"
+            )
+        return state["runs_per_task"]
+
+    def state(self) -> dict[str, Any]:
+        """Return the contents of `sweep.json`.
+
+        Raises:
+            SweepFolderError: There is no sweep, or it is damaged or of another version.
+        """
+        path = self.path / _PLAN
+        if not path.is_file():
+            raise SweepFolderError(f"{self.path}: no sweep, as it has no {_PLAN}; `airpath sweep` writes one")
+        try:
+            state = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise SweepFolderError(f"{path}: damaged: {error}") from None
+        if not isinstance(state, dict) or state.get("schema") != SCHEMA:
+            raise SweepFolderError(f"{path}: is not of schema {SCHEMA}; repeat the sweep in another folder")
+        return state
+
+    def end(self, plan: Plan, version: str, runs_per_task: int) -> None:
+        """Mark the sweep as complete."""
+        self._save(plan.to_dict(), version, runs_per_task, complete=True)
+
+    def _save(self, plan: dict[str, Any], version: str, runs_per_task: int, *, complete: bool) -> None:
+        state = {
+            "schema": SCHEMA,
+            "airpath": version,
+            "complete": complete,
+            "runs_per_task": runs_per_task,
+            "plan": plan,
+        }
+        write_text(self.path / _PLAN, json.dumps(state, ensure_ascii=False))
+
+    def add(self, task: Task, outcome: Outcome) -> None:
+        """Write the outcome of a task."""
+        failed = self.path / _FAILED / f"{task.name}.json"
+        if outcome.failures:
+            write_text(failed, json.dumps([asdict(each) for each in outcome.failures], indent=1))
+        else:
+            failed.unlink(missing_ok=True)
+        # Last, as it marks the task as finished.
+        write_bytes(self.part(task.name), outcome.table)
+
+    def part(self, task: str) -> Path:
+        """The path of a task's rows."""
+        return self.path / _FLOWS / f"{task}.parquet"
+
+    def parts(self) -> list[Path]:
+        """The rows of all finished tasks."""
+        return sorted((self.path / _FLOWS).glob("*.parquet"))
+
+    def finished(self, *, and_failed: bool) -> set[str]:
+        """Return the names of the finished tasks, with or without those in which something failed."""
+        done = {path.stem for path in self.parts()}
+        return done if and_failed else done - {path.stem for path in (self.path / _FAILED).glob("*.json")}
+
+    def failures(self) -> list[dict[str, Any]]:
+        """Return what failed."""
+        files = sorted((self.path / _FAILED).glob("*.json"))
+        return [failure for file in files for failure in json.loads(file.read_text(encoding="utf-8"))]

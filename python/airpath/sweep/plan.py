@@ -1,0 +1,318 @@
+"""A plan: a scenario, the values of its axes, and how often each case is repeated."""
+
+import math
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from airpath.run import MAX_SEED, override_texts, read_scenario
+from airpath.sweep.axes import Axis, Value, latin_hypercube, read_axes
+from airpath.tables import SUMMARY_TABLES
+from airpath.toml_table import Table, TableError
+
+FORMAT = 1
+"""Version of the format of a plan."""
+
+MOST_CASES = 1_000_000
+"""Most cases of a plan."""
+
+
+class PlanError(TableError):
+    """A plan is invalid. The message has the place and the fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """Repeat a case until the 95 % interval of a figure's mean is narrow enough."""
+
+    figure: str
+    """A numeric column of `flows`."""
+    flow: str | None
+    """The name of the flow; `None` for all flows, of which each repetition counts the mean."""
+    within: float
+    """Half the width of the interval as a share of the mean."""
+    least: int
+    most: int
+    """Fewest and most repetitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCommand:
+    """Each run is a command on an emulated link."""
+
+    command: tuple[str, ...]
+    serve: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a sweep runs: cases of one scenario, each with the same seed and repetitions.
+
+    The same repetition of two cases has the same random streams, so their differences are paired.
+    """
+
+    text: str
+    """The scenario as TOML."""
+    file: str
+    """Its name for messages; paths in it are relative to its folder."""
+    seed: int
+    columns: tuple[str, ...]
+    """Dotted paths of the keys that vary."""
+    cases: tuple[tuple[Value | None, ...], ...]
+    """The value of each column by case; `None` is the scenario's own."""
+    repeat: int | Until = 1
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Overrides of all cases."""
+    link: LinkCommand | None = None
+
+    @property
+    def runs(self) -> int:
+        """The number of runs; with `Until` the most."""
+        return len(self.cases) * (self.repeat if isinstance(self.repeat, int) else self.repeat.most)
+
+    def overrides(self, case: int) -> list[tuple[str, str]]:
+        """Return the overrides of a case as texts."""
+        varied = {path: value for path, value in zip(self.columns, self.cases[case], strict=True) if value is not None}
+        return override_texts({**self.fixed, **varied})
+
+    def kinds(self) -> dict[str, str]:
+        """Return the type of each column, by its name in Polars."""
+        return kinds_of(self.columns, self.cases)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain data: what determines the rows."""
+        return {
+            "scenario": self.text,
+            "seed": self.seed,
+            "columns": list(self.columns),
+            "cases": [list(case) for case in self.cases],
+            "repeat": self.repeat
+            if isinstance(self.repeat, int)
+            else {name: getattr(self.repeat, name) for name in Until.__slots__},
+            "set": dict(override_texts(self.fixed)),
+            "link": None if self.link is None else {"command": list(self.link.command), "serve": self.link.serve},
+        }
+
+
+def read_plan(path: str | Path) -> Plan:
+    """Read the file of a plan; `docs/sweep.md` describes it.
+
+    Raises:
+        PlanError: It cannot be read, or is invalid. The message has file, line and key.
+        ScenarioError: Its scenario is invalid.
+    """
+    table = Table.read(Path(path), error=PlanError)
+    version = table.take("format", int)
+    if version != FORMAT:
+        raise table.error(f"format is {version}; this version reads {FORMAT}", "format")
+    text, file = _scenario(table, Path(path).parent)
+    fixed = {key: values[0] for key, values in _fixed(table).items()}
+    dimensions = _dimensions(table)
+    plan = _plan(
+        text,
+        file,
+        fixed=fixed,
+        seed=table.take("seed", int, None),
+        repeat=_repeat(table),
+        link=_link(table),
+        varied=_combined(table, dimensions),
+    )
+    table.finish()
+    _check(plan, lambda key, message: table.error(message, key))
+    return plan
+
+
+def make_plan(
+    scenario: str | Path | Mapping[str, Any],
+    vary: Mapping[str, Sequence[Value]],
+    *,
+    set: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    repeat: int = 1,
+) -> Plan:
+    """Make a plan of all combinations of some values.
+
+    Raises:
+        PlanError: An axis has no values or is unknown, or the scenario refuses a value.
+        ScenarioError: The scenario is invalid.
+    """
+    text, file = read_scenario(scenario)
+    axes = read_axes(Table({key: list(values) for key, values in vary.items()}, "vary", error=PlanError))
+    plan = _plan(text, file, fixed=dict(set or {}), seed=seed, repeat=repeat, link=None, varied=_grid(axes))
+    _check(plan, lambda key, message: PlanError(f"vary: {message}"))
+    return plan
+
+
+def _plan(
+    text: str,
+    file: str,
+    *,
+    fixed: dict[str, Any],
+    seed: int | None,
+    repeat: int | Until,
+    link: LinkCommand | None,
+    varied: list[dict[str, Value]],
+) -> Plan:
+    from airpath import _native
+
+    # The file of the scenario may name files beside it, so its text is kept as it is.
+    resolved = tomllib.loads(_native.resolve(text, file, override_texts(fixed)))
+    seed = int(resolved["seed"]) if seed is None else seed
+    if not 0 <= seed <= MAX_SEED:
+        raise PlanError(f"seed is {seed}; select one from 0 to {MAX_SEED}")
+    columns = tuple(dict.fromkeys(path for case in varied for path in case))
+    cases = tuple(tuple(case.get(path) for path in columns) for case in varied)
+    return Plan(text, file, seed, columns, cases, repeat, fixed, link)
+
+
+def _scenario(table: Table, folder: Path) -> tuple[str, str]:
+    scenario = folder / table.take("scenario", str)
+    if not scenario.is_file():
+        raise table.error(f"no scenario file '{scenario}'", "scenario")
+    return read_scenario(scenario)
+
+
+def _fixed(table: Table) -> dict[str, tuple[Value, ...]]:
+    """Return the overrides of `[set]`; each is a single value."""
+    overrides = table.table("set")
+    single = _listed(overrides.data)
+    axes = read_axes(overrides.child(single, "set"))
+    return {path: axis.values for path, axis in axes.items()}
+
+
+def _listed(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _listed(value) if isinstance(value, dict) else [value] for key, value in data.items()}
+
+
+def _dimensions(table: Table) -> list[list[dict[str, Value]]]:
+    """Return the lists of settings that are combined: zipped axes, and cases."""
+    dimensions = []
+    for each in table.tables("together"):
+        axes = read_axes(each)
+        lengths = {path: len(axis.values) for path, axis in axes.items()}
+        if len(set(lengths.values())) > 1:
+            counts = ", ".join(f"'{path}' {length}" for path, length in lengths.items())
+            raise each.error(f"axes that change together have equally many values; here {counts}")
+        dimensions.append([dict(zip(axes, values, strict=True)) for values in _columns(axes)])
+    cases = [
+        {path: axis.values[0] for path, axis in read_axes(each.child(_listed(each.data))).items()}
+        for each in table.tables("case")
+    ]
+    return dimensions + ([cases] if cases else [])
+
+
+def _columns(axes: Mapping[str, Axis]) -> list[tuple[Value, ...]]:
+    return list(zip(*(axis.values for axis in axes.values()), strict=True))
+
+
+def _grid(axes: Mapping[str, Axis]) -> list[dict[str, Value]]:
+    count = math.prod(len(axis.values) for axis in axes.values())
+    if count > MOST_CASES:
+        raise PlanError(f"the axes have {count:,} combinations; a plan has at most {MOST_CASES:,}")
+    return [dict(zip(axes, values, strict=True)) for values in product(*(axis.values for axis in axes.values()))]
+
+
+def _combined(table: Table, dimensions: list[list[dict[str, Value]]]) -> list[dict[str, Value]]:
+    """Return the settings of each case."""
+    axes = read_axes(table.table("axes"))
+    sample = table.take("sample", dict, None)
+    if sample is None:
+        settings = _grid(axes)
+    else:
+        keys = table.child(sample, "sample")
+        cases, seed = keys.take("cases", int), keys.take("seed", int, 1)
+        keys.finish()
+        if not axes:
+            raise table.error("a sample needs [axes]", "sample")
+        if not 1 <= cases <= MOST_CASES:
+            raise table.error(f"cases is {cases}; a sample has 1 to {MOST_CASES:,}", "sample")
+        settings = latin_hypercube(axes, cases, seed)
+    count = len(settings) * math.prod(map(len, dimensions))
+    if count > MOST_CASES:
+        raise table.error(f"the plan has {count:,} cases; at most {MOST_CASES:,} are possible")
+    for dimension in dimensions:
+        for path in dimension[0]:
+            if path in settings[0]:
+                raise table.error(f"'{path}' is set by two axes")
+        settings = [{**first, **second} for first, second in product(settings, dimension)]
+    return settings
+
+
+def _repeat(table: Table) -> int | Until:
+    repeat = table.take("repeat", (int, dict), 1)
+    if isinstance(repeat, int):
+        if repeat < 1:
+            raise table.error(f"repeat is {repeat}; a case has at least one repetition", "repeat")
+        return repeat
+    keys = table.child(repeat, "repeat")
+    until = Until(
+        figure=keys.take("figure", str),
+        flow=keys.take("flow", str, None),
+        within=keys.take("within", (int, float)),
+        least=keys.take("least", int, 10),
+        most=keys.take("most", int, 1000),
+    )
+    keys.finish()
+    figures = [name for name, kind in SUMMARY_TABLES["flows"].items() if kind in ("Float64", "Int64")]
+    if until.figure not in figures:
+        from airpath.suggest import did_you_mean
+
+        hint = did_you_mean(until.figure, figures) or "; docs/result-folder.md lists the columns of flows"
+        raise table.error(f"no figure '{until.figure}'{hint}", "repeat")
+    if not 0 < until.within < 1:
+        raise table.error(f"within is {until.within}; it is a share of the mean, such as 0.05", "repeat")
+    if not 2 <= until.least <= until.most:
+        raise table.error(f"least is {until.least}, most is {until.most}; write 2 ≤ least ≤ most", "repeat")
+    return until
+
+
+def _link(table: Table) -> LinkCommand | None:
+    link = table.take("link", dict, None)
+    if link is None:
+        return None
+    keys = table.child(link, "link")
+    command, serve = keys.take("command", list), keys.take("serve", str, None)
+    keys.finish()
+    if not command or not all(isinstance(each, str) for each in command):
+        raise table.error('command must be a list of texts, such as ["curl", "http://server:8000/"]', "link")
+    return LinkCommand(tuple(command), serve)
+
+
+def _check(plan: Plan, error: Callable[[str, str], TableError]) -> None:
+    """Check each value of each axis once, before anything runs."""
+    from airpath import _native
+
+    taken = {"case", "seed", *SUMMARY_TABLES["flows"]}
+    for path in plan.columns:
+        if path in taken:
+            raise error("axes", f"'{path}' cannot be an axis: it is a column of the result")
+    checked: set[tuple[int, str]] = set()
+    for number, case in enumerate(plan.cases):
+        new = {(index, repr(value)) for index, value in enumerate(case)} - checked
+        if not new:
+            continue
+        checked |= new
+        try:
+            _native.resolve(plan.text, plan.file, plan.overrides(number))
+        except _native.ScenarioError as fault:
+            values = ", ".join(f"{path}={value}" for path, value in zip(plan.columns, case, strict=True))
+            raise error("axes", f"case {number} ({values}): {fault}") from None
+
+
+def kinds_of(columns: Sequence[str], cases: Sequence[Sequence[Value | None]]) -> dict[str, str]:
+    """Return the type of each column of some cases, by its name in Polars."""
+    return {path: _kind([case[index] for case in cases]) for index, path in enumerate(columns)}
+
+
+def _kind(values: Sequence[Value | None]) -> str:
+    present = [value for value in values if value is not None]
+    if present and all(isinstance(value, bool) for value in present):
+        return "Boolean"
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in present):
+        return "Int64"
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in present):
+        return "Float64"
+    return "String"

@@ -1,0 +1,179 @@
+"""Comparisons: statistics, verdicts, rules, formats, and results of every kind."""
+
+import json
+import math
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import airpath
+from airpath.compare import statistics
+from airpath.compare.comparison import LEVEL, Comparison
+from airpath.compare.output import to_junit, to_markdown
+from airpath.compare.rules import parse_rule, read_rules
+from airpath.compare.samples import Samples
+from airpath.compare.statistics import Pair
+from support import DOWNLOAD, Command
+
+LOSSY = DOWNLOAD.replace("loss = 0.01", "loss = 0.03")
+
+
+def samples(name: str, values, seed: int | None = None) -> Samples:
+    return Samples(name, {"download": {"duration_s": {str(n): float(v) for n, v in enumerate(values)}}}, seed)
+
+
+def compared(base, new, *rules: str, seed: int | None = None) -> Comparison:
+    parsed = [parse_rule(rule) for rule in rules]
+    return Comparison(samples("base", base, seed), [samples("new", new, seed)], figures=None, rules=parsed)
+
+
+def test_statistics_agree_with_published_examples():
+    # Holm (1979), and the example of Mann–Whitney in Conover, Practical Nonparametric Statistics:
+    # complete separation of 4 and 4 samples has p = 2/70.
+    assert statistics.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    apart = Pair(np.array([1.0, 2, 3, 4]), np.array([5.0, 6, 7, 8]), False)
+    assert statistics.shift_p(apart) == pytest.approx(2 / 70)
+    assert statistics.permutation_p(apart, "mean") == pytest.approx(2 / 70)
+    assert apart.least_p == pytest.approx(2 / 70)
+    assert statistics.cliffs_delta(apart) == 1.0
+    pairs = Pair(np.array([1.0, 2, 3, 4, 5, 6]), np.array([1.5, 2.7, 3.1, 4.3, 5.4, 6.9]), True)
+    assert statistics.shift_p(pairs) == pytest.approx(2 / 2**6)
+    assert statistics.permutation_p(pairs, "mean") == pytest.approx(2 / 2**6)
+
+
+def test_a_clear_difference_an_equal_one_and_too_few_repetitions():
+    drawn = np.random.default_rng(1)
+    base = drawn.normal(10, 0.3, 20)
+    row = compared(base, drawn.normal(11, 0.3, 20)).rows[0]
+    assert row.verdict == "higher"
+    assert row.change == pytest.approx(0.1, abs=0.03)
+    assert row.interval is not None
+    assert row.interval[0] < row.change < row.interval[1]
+    assert compared(base, base, seed=1).rows[0].verdict == "equal"
+    assert compared(base, drawn.normal(10, 0.3, 20)).rows[0].verdict == "no difference found"
+    assert compared([1.0, 1.1, 1.2], [9.0, 9.1, 9.2]).rows[0].verdict == "too few repetitions"
+    assert compared([1.0], [9.0]).rows[0].verdict == "too few repetitions"
+
+
+def test_pairs_of_the_same_seed_show_a_small_difference_in_large_noise():
+    base = np.random.default_rng(2).normal(10, 3, 12)
+    assert compared(base, base * 1.01, seed=7).rows[0].verdict == "higher"
+    assert compared(base, base * 1.01).rows[0].verdict == "no difference found"
+
+
+def test_rules_fail_beyond_the_limit_and_beyond_chance():
+    drawn = np.random.default_rng(3)
+    base, slower = drawn.normal(10, 0.2, 15), drawn.normal(10.6, 0.2, 15)
+    one = compared(base, slower, "duration_s > 5 %", "duration_s > 8 %", "duration_s p95 > 10", "duration_s < -1%")
+    assert [each.state for each in one.outcomes] == ["failed", "passed", "failed", "passed"]
+    chance = compared(base, drawn.normal(10.02, 0.2, 15), "duration_s > 0 %").outcomes[0]
+    assert chance.state == "passed"
+    few = compared([10, 10.1, 10.2], [11, 11.4, 11.2], "duration_s > 5 %").outcomes[0]
+    assert few.state == "undecided"
+    assert "too few to tell" in few.message
+
+
+def test_needed_repetitions_have_the_stated_power():
+    drawn = np.random.default_rng(4)
+    pair = Pair(drawn.normal(10, 1, 400), drawn.normal(10, 1, 400), False)
+    n = statistics.needed_samples(pair, 0.1, LEVEL)
+    assert n is not None
+    # Two samples of deviation 1, difference 1, 80 % power: 2 · (1.96 + 0.84)² = 15.7.
+    assert abs(n - math.ceil(15.7)) <= 3
+    found = [
+        statistics.shift_p(Pair(drawn.normal(10, 1, n), drawn.normal(11, 1, n), False)) < LEVEL for _ in range(300)
+    ]
+    assert 0.7 < sum(found) / len(found) < 0.9
+
+
+def test_equal_scenarios_rarely_fail_a_rule():
+    """`benches/false_alarms.py` has 1,000 comparisons; here as many as take a second."""
+    drawn = np.random.default_rng(5)
+    trials = 60
+    alarms = sum(
+        bool(compared(*drawn.lognormal(1, 0.5, (2, 8)), "duration_s > 0 %", "duration_s p95 > 0 %").failed)
+        for _ in range(trials)
+    )
+    # At most 5 % of them; 8 or more of 60 have a probability of 2 %.
+    assert alarms < 8
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("duration", "is no rule"),
+        ("duration_s ~ 5", "is no rule"),
+        ("throughputbps > 5 %", "did you mean 'throughput_bps'"),
+        ("duration_s p96 > 5 %", "no statistic 'p96'; there are mean"),
+    ],
+)
+def test_a_wrong_rule_is_an_error(rule, message):
+    with pytest.raises(airpath.RuleError, match=message):
+        parse_rule(rule)
+
+
+def test_a_rule_for_one_flow_and_a_file_of_rules(tmp_path):
+    rule = parse_rule("bulk, far: duration_s max > 8")
+    assert (rule.group, rule.figure, rule.statistic, rule.limit, rule.is_relative) == (
+        "bulk, far",
+        "duration_s",
+        "max",
+        8,
+        False,
+    )
+    path = tmp_path / "limits.toml"
+    path.write_text('format = 1\nfail-if = ["duration_s p95 > 5 %", "lost > 3"]\n')
+    assert [each.text for each in read_rules(path)] == ["duration_s p95 > 5 %", "lost > 3"]
+    path.write_text('format = 1\nfail-if = ["duration_s p95 >> 5 %"]\n')
+    with pytest.raises(airpath.RuleError, match=r"limits\.toml:2: .*is no rule"):
+        read_rules(path)
+    path.write_text("format = 1\nfail_if = []\n")
+    with pytest.raises(airpath.RuleError, match="'fail-if' is missing; did you mean 'fail_if'"):
+        read_rules(path)
+
+
+def test_runs_sweeps_and_folders_of_results(tmp_path: Path):
+    for name, scenario in (("a", DOWNLOAD), ("b", LOSSY)):
+        airpath.run(scenario, repeat=10, out=tmp_path / name, log=False)
+        for seed in range(4):
+            airpath.run(scenario, seed=seed, out=tmp_path / f"{name}s" / str(seed), log=False)
+        plan = airpath.make_plan(scenario, {"bearer.bler": [0.0, 0.2]}, repeat=6)
+        airpath.sweep(plan, out=tmp_path / f"{name}-sweep", workers=1)
+    runs = airpath.compare(tmp_path / "a", tmp_path / "b")
+    assert {row.figure: row.verdict for row in runs.rows}["retransmitted_packets"] == "higher"
+    assert all(row.pair.is_paired for row in runs.rows)
+    several = airpath.compare(tmp_path / "as", tmp_path / "bs", figures=["duration_s"])
+    assert (len(several.rows[0].pair.base), several.rows[0].pair.is_paired) == (4, False)
+    sweeps = airpath.compare(tmp_path / "a-sweep", tmp_path / "b-sweep", figures=["duration_s"])
+    assert [row.group for row in sweeps.rows] == ["bearer.bler=0.0, download", "bearer.bler=0.2, download"]
+    assert airpath.compare(tmp_path / "a", tmp_path / "a").rows[0].verdict == "equal"
+    with pytest.raises(airpath.IncomparableError, match="no flow in common"):
+        airpath.compare(tmp_path / "a", tmp_path / "a-sweep")
+    with pytest.raises(airpath.IncomparableError, match="no such result"):
+        airpath.compare(tmp_path / "a", tmp_path / "c")
+
+
+def test_the_command_and_its_formats(tmp_path: Path, airpath_command: Command):
+    airpath.run(DOWNLOAD, repeat=10, out=tmp_path / "a", log=False)
+    airpath.run(LOSSY, repeat=10, out=tmp_path / "b", log=False)
+    done = airpath_command("compare", "a", "b", "--fail-if", "retransmitted_packets > 50 %", "--junit", "out.xml")
+    assert done.code == 1
+    assert "failed: retransmitted_packets > 50 %: download" in done.out
+    suite = ElementTree.parse(tmp_path / "out.xml").getroot()[0]
+    assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
+    passed = airpath_command("compare", "a", "a", "--fail-if", "duration_s p95 > 1 %", "--format", "json")
+    assert passed.code == 0
+    assert json.loads(passed.out)["rules"][0]["state"] == "passed"
+    assert airpath_command("compare", "a", "b", "--format", "markdown").out.startswith("### b against a")
+    assert airpath_command("compare", "a").code == 2
+    assert "did you mean" in airpath_command("compare", "a", "b", "--fail-if", "duratio_s > 1 %").err
+    assert airpath_command("compare", "a", "b", "--figure", "nothing").code == 2
+
+
+def test_markdown_and_junit_escape_names():
+    odd = Samples("a|b", {"x|<y>": {"duration_s": {"0": 1.0, "1": 2.0}}})
+    made = Comparison(odd, [odd], figures=None, rules=[parse_rule("duration_s > 5 %")])
+    assert "x\\|<y>" in to_markdown(made)
+    assert ElementTree.fromstring(to_junit(made).encode())[0][0].get("classname") == "x|<y>"

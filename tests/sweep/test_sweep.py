@@ -1,0 +1,205 @@
+"""Sweeps: rows, executors, sweeps that end early, folders that cannot be used."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import airpath
+from airpath.sweep import driver
+from airpath.sweep.folder import SweepFolder
+from support import DOWNLOAD, Command, dying_worker
+
+AXES = {"bearer.bler": [0.0, 0.2], "fixed.delay": ["10 ms", "50 ms"]}
+PLAN = """\
+format = 1
+scenario = "small.toml"
+repeat = 4
+
+[axes]
+bearer.bler = [0.0, 0.2]
+fixed.delay = ["10 ms", "50 ms"]
+"""
+
+
+class Inline(Executor):
+    """Runs tasks at once, in this process."""
+
+    def submit(self, fn, /, *arguments, **keywords):
+        """Run a task and return its result."""
+        future: Future[object] = Future()
+        future.set_result(fn(*arguments, **keywords))
+        return future
+
+
+def sweep(**options):
+    plan = airpath.make_plan(DOWNLOAD, AXES, repeat=4)
+    return airpath.sweep(plan, **options)
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    (tmp_path / "small.toml").write_text(DOWNLOAD)
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN)
+    return path
+
+
+def test_the_rows_are_those_of_single_runs():
+    rows = sweep(executor=Inline()).flows
+    alone = airpath.run(DOWNLOAD, set={"bearer.bler": 0.2, "fixed.delay": "50 ms"}, repeat=4)
+    last = rows.filter(pl.col("case") == 3)
+    assert last["bearer.bler"].to_list() == [0.2] * 4
+    assert last["fixed.delay"].to_list() == ["50 ms"] * 4
+    figures = ["repetition", "name", "duration_s", "throughput_bps", "retransmitted_packets", "rtt_mean_s"]
+    assert_frame_equal(last.select(figures), alone.flows.select(figures))
+
+
+def test_the_rows_do_not_depend_on_the_executor_or_the_size_of_tasks(monkeypatch):
+    here = sweep().flows
+    monkeypatch.setattr(driver, "TASK_SECONDS", 1e-9)  # one run in each task
+    with ThreadPoolExecutor(3) as threads:
+        assert_frame_equal(here, sweep(executor=threads, workers=3).flows)
+    assert_frame_equal(here, sweep(executor=Inline()).flows)
+
+
+def test_repetitions_end_when_the_interval_is_narrow_enough(tmp_path):
+    (tmp_path / "small.toml").write_text(DOWNLOAD)
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        'format = 1\nscenario = "small.toml"\n'
+        'repeat = { figure = "duration_s", within = 0.02, least = 4, most = 60 }\n[axes]\nfixed.loss = [0, 0.03]\n'
+    )
+    result = airpath.sweep(airpath.read_plan(path), executor=Inline(), out=tmp_path / "out")
+    means = result.means("duration_s")
+    for mean, low, high, n in means.select("mean", "low", "high", "n").iter_rows():
+        assert high - mean <= 0.02 * mean or n == 60
+        assert low < mean < high
+    # The case without loss varies less.
+    assert means["n"][0] < means["n"][1]
+    # The same rows when it is continued from its middle.
+    parts = sorted((tmp_path / "out" / "flows").glob("*.parquet"))
+    expected = result.flows
+    for part in parts[len(parts) // 2 :]:
+        part.unlink()
+    again = airpath.sweep(airpath.read_plan(path), executor=Inline(), out=tmp_path / "out")
+    assert_frame_equal(again.flows, expected)
+
+
+def test_only_what_is_missing_runs_when_a_sweep_continues(tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "TASK_SECONDS", 1e-9)
+    first = sweep(executor=Inline(), out=tmp_path / "out").flows
+    parts = sorted((tmp_path / "out" / "flows").glob("*.parquet"))
+    parts[5].unlink()
+    kept = {part: part.stat().st_mtime_ns for part in parts if part.exists()}
+    again = sweep(executor=Inline(), out=tmp_path / "out")
+    assert again.complete
+    assert_frame_equal(again.flows, first)
+    assert {part: part.stat().st_mtime_ns for part in kept} == kept
+
+
+def test_a_killed_sweep_continues_and_has_every_row_once(plan: Path, airpath_command: Command, tmp_path: Path):
+    plan.write_text(PLAN.replace("repeat = 4", "repeat = 400"))
+    line = airpath_command.line("sweep", plan, "--out", "out")
+    for _ in range(3):
+        process = subprocess.Popen(line, cwd=tmp_path, start_new_session=True, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        before = len(list(tmp_path.glob("out/flows/*.parquet")))
+        while process.poll() is None and len(list(tmp_path.glob("out/flows/*.parquet"))) < before + 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    done = airpath_command("sweep", plan, "--out", "out")
+    assert done.code == 0, done.err
+    rows = pl.read_parquet(tmp_path / "out" / "flows" / "*.parquet")
+    assert len(rows) == len(rows.unique(["case", "repetition", "flow"])) == 4 * 400
+
+
+def test_a_failed_batch_is_kept_and_the_rest_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "TASK_SECONDS", 1e-9)
+    recorded = tmp_path / "small.down"
+    recorded.write_text("1\n2\n3\n")
+    scenario = DOWNLOAD.replace(
+        'preset = "hs-dsch-384"',
+        f'preset = "recorded"\ndownlink.recorded = "{recorded}"\nuplink.recorded = "{recorded}"',
+    )
+    plan = airpath.make_plan(scenario, {"fixed.delay": ["1 ms", "2 ms"]}, set={"duration": "2 s"})
+
+    class Losing(Inline):
+        def submit(self, fn, /, *arguments, **keywords):
+            """Remove a file that the task needs, and run it."""
+            recorded.unlink(missing_ok=True)
+            return super().submit(fn, *arguments, **keywords)
+
+    result = airpath.sweep(plan, executor=Losing(), out=tmp_path / "out")
+    assert result.complete
+    assert [each["case"] for each in result.failures] == [0, 1]
+    assert str(recorded) in result.failures[0]["error"]
+    assert result.failures[1]["overrides"] == [["duration", "2 s"], ["fixed.delay", "2 ms"]]
+    recorded.write_text("1\n2\n3\n")
+    assert airpath.sweep(plan, executor=Inline(), out=tmp_path / "out").failures
+    again = airpath.sweep(plan, executor=Inline(), out=tmp_path / "out", retry=True)
+    assert (again.failures, len(again.flows)) == ([], 2)
+
+
+def test_a_task_that_ends_its_worker_is_a_failure_and_the_others_are_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "TASK_SECONDS", 1e-9)
+    monkeypatch.setattr(driver, "run_task", dying_worker.exit_at_case_1)
+    plan = airpath.make_plan(DOWNLOAD, {"bearer.bler": [0.0, 0.1, 0.2]})
+    result = airpath.sweep(plan, out=tmp_path / "out", workers=2)
+    assert result.flows["case"].to_list() == [0, 2]
+    assert [each["case"] for each in result.failures] == [1]
+    assert "killed" in result.failures[0]["error"]
+
+
+def test_folders_that_cannot_be_used(tmp_path):
+    out = tmp_path / "out"
+    sweep(executor=Inline(), out=out)
+    other = airpath.make_plan(DOWNLOAD, AXES, repeat=5)
+    with pytest.raises(airpath.SweepFolderError, match=r"another plan \(changed: repeat\)"):
+        airpath.sweep(other, executor=Inline(), out=out)
+    with SweepFolder(out).locked(), pytest.raises(airpath.SweepFolderError, match="another sweep writes"):
+        sweep(executor=Inline(), out=out)
+    state = json.loads((out / "sweep.json").read_text())
+    (out / "sweep.json").write_text(json.dumps({**state, "airpath": "0.0.1"}))
+    with pytest.raises(airpath.SweepFolderError, match="rows are of airpath 0\\.0\\.1"):
+        sweep(executor=Inline(), out=out)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("")
+    with pytest.raises(airpath.SweepFolderError, match="holds no sweep"):
+        sweep(executor=Inline(), out=tmp_path / "mine")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
+
+
+def test_the_command(plan: Path, airpath_command: Command, tmp_path: Path):
+    estimate = airpath_command("sweep", plan, "--dry-run")
+    assert "4 cases, 16 runs" in estimate.out
+    assert not (tmp_path / "out").exists()
+    done = airpath_command("sweep", plan, "--out", "out", "--format", "csv", "--figure", "throughput_bps")
+    lines = done.out.splitlines()
+    assert lines[0] == "case,bearer.bler,fixed.delay,mean,low,high,n"
+    assert len(lines) == 5
+    table = airpath_command("sweep", plan, "--out", "out")
+    assert "fixed.delay" in table.out
+    assert airpath_command("sweep", plan).err.startswith("error: a sweep needs a folder")
+    plan.write_text(PLAN + "bearer.blur = [1]\n")
+    wrong = airpath_command("sweep", plan, "--out", "new")
+    assert wrong.code == 2
+    assert "plan.toml" in wrong.err
+    assert not (tmp_path / "new").exists()
+    unknown = airpath_command("sweep", plan, "--out", "new", "--dask", "pbs")
+    assert unknown.code == 2
+
+
+def test_a_folder_that_cannot_be_written(plan: Path, airpath_command: Command, tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    done = airpath_command("sweep", plan, "--out", "file/out")
+    assert (done.code, "file" in done.err) == (2, True)
