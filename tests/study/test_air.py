@@ -166,7 +166,7 @@ def test_aggregates_take_repetitions_in_batches(
     ],
 )
 def test_aggregates_that_make_no_sense_are_refused(words: dict[str, object], message: str) -> None:
-    table = Table({"name": "row"} | words, "here")
+    table = Table({"name": "row"} | words, "here", error=StudyError)
     with pytest.raises(study.StudyError, match=message):
         aggregate.read_aggregate(table, "e", {}, METRICS["throughput"])
 

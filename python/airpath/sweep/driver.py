@@ -147,8 +147,7 @@ class _Driver:
 
     def run(self, pool: "_Pool", workers: int) -> None:
         """Run all tasks that are not finished."""
-        from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
-        from concurrent.futures.process import BrokenProcessPool
+        from concurrent.futures import FIRST_COMPLETED, wait
 
         tasks = self._tasks()
         further: list[Task] = []
@@ -173,17 +172,11 @@ class _Driver:
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
                 task = running.pop(future)
-                try:
-                    outcome = future.result()
-                except BrokenProcessPool:
-                    if not is_alone:
-                        suspects.append(task)
-                        continue
-                    outcome = _lost(task, "the worker process was killed, perhaps for lack of memory")
-                except CancelledError as error:
-                    raise ExecutorLostError(f"the executor lost its tasks ({type(error).__name__})") from error
-                except Exception as error:  # of the executor: a worker was lost, a result too large
-                    outcome = _lost(task, f"{type(error).__name__}: {error}")
+                outcome = _outcome(future, task)
+                if outcome is None and not is_alone:
+                    suspects.append(task)
+                    continue
+                outcome = outcome or _lost(task, "the worker process was killed, perhaps for lack of memory")
                 further += self._finish(task, outcome)
             if pool.is_broken:
                 suspects += running.values()
@@ -348,6 +341,25 @@ def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+def _outcome(future: "Future[Outcome]", task: Task) -> Outcome | None:
+    """Return the outcome of a task; `None` if a worker of the built-in executor was killed.
+
+    Raises:
+        ExecutorLostError: The executor has forgotten the task.
+    """
+    from concurrent.futures import CancelledError
+    from concurrent.futures.process import BrokenProcessPool
+
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return None
+    except CancelledError as error:
+        raise ExecutorLostError(f"the executor lost its tasks ({type(error).__name__})") from error
+    except Exception as error:  # of the executor: a worker was lost, a result too large
+        return _lost(task, f"{type(error).__name__}: {error}")
+
+
 def _lost(task: Task, error: str) -> Outcome:
     """Return the outcome of a task whose worker gave none."""
     empty = run_task(replace(task, batches=()))
@@ -367,5 +379,5 @@ def _runs_per_task(plan: Plan, workers: int) -> int:
 def _seconds_per_run(plan: Plan) -> float:
     batch = Batch(0, tuple(plan.overrides(0)), plan.cases[0], 0, 1)
     task = Task(plan.text, plan.file, plan.seed, tuple(plan.kinds().items()), (batch,), None, plan.link)
-    run_task(replace(task, batches=()))  # loads the modules
+    run_task(task)  # the first run loads modules, and fills caches
     return run_task(task).seconds
