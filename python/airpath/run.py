@@ -97,6 +97,34 @@ def execute(
 
     See `run`.
     """
+    return json.loads(
+        execute_to_text(
+            scenario,
+            set=set,
+            seed=seed,
+            repeat=repeat,
+            out=out,
+            capture=capture,
+            log=log,
+            threads=threads,
+            progress=progress,
+        )
+    )
+
+
+def execute_to_text(
+    scenario: str | Path | Mapping[str, Any],
+    *,
+    set: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    repeat: int = 1,
+    out: Path | None = None,
+    capture: bool = False,
+    log: bool = False,
+    threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> str:
+    """Run a scenario and return the text of its `summary.json`. See `run`."""
     from airpath import _native
 
     if repeat < 1:
@@ -111,7 +139,7 @@ def execute(
         )  # before an earlier result is removed: a wrong scenario must not cost it
         clear_result_folder(out, keep=needed)
     folder = None if out is None else str(out)
-    return json.loads(_native.run(text, name, sets, seed, repeat, folder, capture, log, threads, progress))
+    return _native.run(text, name, sets, seed, repeat, folder, capture, log, threads, progress)
 
 
 def resolve(scenario: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None) -> str:

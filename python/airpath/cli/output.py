@@ -20,8 +20,8 @@ def print_summary(summary: dict[str, Any], format: str) -> None:
     """Print a summary in a format."""
     match format:
         case "json":
-            json.dump(summary, sys.stdout, indent=2, ensure_ascii=False)
-            sys.stdout.write("\n")
+            # In one piece: `json.dump` writes a few bytes at a time.
+            sys.stdout.write(json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
         case "jsonl":
             _print_lines(summary)
         case "csv":
@@ -71,8 +71,7 @@ def _print_lines(summary: dict[str, Any]) -> None:
 
 def print_line(kind: str, record: dict[str, Any]) -> None:
     """Print a record as one line of JSON with its type."""
-    json.dump({"type": kind} | record, sys.stdout, ensure_ascii=False)
-    sys.stdout.write("\n")
+    sys.stdout.write(json.dumps({"type": kind} | record, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 
 

@@ -1,5 +1,6 @@
 """`airpath run`: runs a scenario file and prints its figures."""
 
+import json
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
@@ -54,7 +55,7 @@ def run(
     from airpath.cli.output import print_start, print_summary
     from airpath.cli.progress import progress_bar
     from airpath.cli.warnings import warn_about
-    from airpath.run import execute, resolve
+    from airpath.run import execute_to_text, resolve
 
     if capture and out is None:
         raise Problem("--capture needs a result folder", next_step="add --out DIR")
@@ -65,7 +66,7 @@ def run(
     if format == "jsonl":
         print_start(resolved, seed, repeat)
     with explained(), replacing_result(out), progress_bar(scenario.name) as progress:
-        summary = execute(
+        text = execute_to_text(
             scenario,
             set=overrides,
             seed=seed,
@@ -76,7 +77,11 @@ def run(
             threads=threads,
             progress=progress,
         )
-    print_summary(summary, format)
+    summary = json.loads(text)
+    if format == "json":
+        typer.echo(text)  # as it is: printing a large summary in pieces takes longer than the run
+    else:
+        print_summary(summary, format)
     raise typer.Exit(warn_about(summary, out))
 
 

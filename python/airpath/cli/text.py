@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 
 Flow = dict[str, Any]
 
+_MOST_ROWS = 50
+"""Most rows of a table."""
+_MOST_NAMES = 3
+"""Most names of flows in a line."""
+
 
 def render(summary: dict[str, Any], console: "Console") -> None:
     """Print a summary: the tables of transfers and probes, and the figures' definitions."""
@@ -31,12 +36,14 @@ def render(summary: dict[str, Any], console: "Console") -> None:
     delays = [group for group in groups if group[0]["kind"] not in TRANSFERS]
     if transfers:
         head = ("flow", "mobile", "outcome", "bytes", "time", "throughput", "retransmitted", "round trip", "time-outs")
-        _print_table(console, head, [_transfer_row(group) for group in transfers])
+        _print_table(console, head, [_transfer_row(group) for group in transfers[:_MOST_ROWS]])
+        _print_rest(console, transfers, "duration_s", "time")
         for line in (TRANSFER_CLOCK, *_tcp_details(transfers)):
             console.print(line, style="dim", soft_wrap=True)
     if delays:
         head = ("flow", "mobile", "outcome", "sent", "lost", "delay", "shortest", "95 %", "longest")
-        _print_table(console, head, [_delay_row(group) for group in delays])
+        _print_table(console, head, [_delay_row(group) for group in delays[:_MOST_ROWS]])
+        _print_rest(console, delays, "delay_mean_s", "mean delay")
         console.print(DELAY_CLOCK, style="dim", soft_wrap=True)
         for line in filter(None, map(_beyond_delay, delays)):
             console.print(line, style="dim", soft_wrap=True)
@@ -133,6 +140,21 @@ def _print_table(console: "Console", head: Sequence[str], rows: Sequence[Sequenc
     console.print(table)
 
 
+def _print_rest(console: "Console", groups: Sequence[Sequence[Flow]], figure: str, name: str) -> None:
+    """Print how the flows are distributed if the table does not have all of them."""
+    if len(groups) <= _MOST_ROWS:
+        return
+    flows = [flow for group in groups for flow in group]
+    values = sorted(flow[figure] for flow in flows if flow.get(figure) is not None)
+    console.print(f"and {len(groups) - _MOST_ROWS:,} more flows; --format csv prints all", style="dim")
+    outcomes = [flow["outcome"] for flow in flows]
+    counted = ", ".join(f"{outcomes.count(each):,} {each}" for each in sorted(set(outcomes)))
+    if values:
+        quantiles = (f"p{share} {seconds(values[len(values) * share // 100])}" for share in (50, 95, 99))
+        counted += f"; {name} {', '.join(quantiles)}"
+    console.print(f"all flows: {counted}")
+
+
 def _tcp_details(groups: Sequence[Sequence[Flow]]) -> list[str]:
     """Return a line for each set of TCP settings, with its flows if there are several sets."""
     users: dict[str, list[str]] = {}
@@ -143,7 +165,8 @@ def _tcp_details(groups: Sequence[Sequence[Flow]]) -> list[str]:
     for details, names in users.items():
         tcp = json.loads(details)
         profile = tcp.pop("profile", "custom")
-        of = f" ({', '.join(names)})" if len(users) > 1 else ""
+        more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+        of = f" ({', '.join(names[:_MOST_NAMES])}{more})" if len(users) > 1 else ""
         on = dict.fromkeys([*_values(tcp), *_flags(tcp)])
         lines.append(f"TCP {profile}{of}: {', '.join(on)}; --format json has every setting.")
     return lines

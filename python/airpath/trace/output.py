@@ -32,7 +32,7 @@ def write(trace: "TraceData", form: str) -> None:
             wide(trace).write_parquet(sys.stdout.buffer)
         case _:
             tables = {name: getattr(trace, name).to_dicts() for name in _TABLES}
-            json.dump({"reading": trace.reading} | tables, sys.stdout, indent=2, ensure_ascii=False)
+            sys.stdout.write(json.dumps({"reading": trace.reading} | tables, indent=2, ensure_ascii=False))
             sys.stdout.write("\n")
 
 
