@@ -53,7 +53,7 @@ def _driver() -> None:
 
         outcome = None
 
-        def submit(self, fn, /, *arguments, **keywords):  # noqa: D102
+        def submit(self, fn, /, *arguments, **keywords):
             self.outcome = self.outcome or fn(*arguments, **keywords)
             future: Future[object] = Future()
             future.set_result(self.outcome)

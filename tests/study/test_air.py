@@ -11,8 +11,8 @@ from airpath.study.air_interface import _Repetition, _Track, observe
 from airpath.study.grid import flattened
 from airpath.study.metrics import METRICS
 from airpath.study.rows import Row, Rows
-from airpath.toml_table import Table
 from airpath.study.tolerance import Published, Range, Spread, Tolerance, Within
+from airpath.toml_table import Table
 from support import ROOT
 
 GAP = ROOT / "studies" / "gprs-la" / "gap.toml"
@@ -166,7 +166,7 @@ def test_aggregates_take_repetitions_in_batches(
     ],
 )
 def test_aggregates_that_make_no_sense_are_refused(words: dict[str, object], message: str) -> None:
-    table = Table({"name": "row"} | words, "here", error=StudyError)
+    table = Table({"name": "row"} | words, "here", error=study.StudyError)
     with pytest.raises(study.StudyError, match=message):
         aggregate.read_aggregate(table, "e", {}, METRICS["throughput"])
 

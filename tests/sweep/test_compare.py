@@ -48,6 +48,7 @@ def test_a_clear_difference_an_equal_one_and_too_few_repetitions():
     base = drawn.normal(10, 0.3, 20)
     row = compared(base, drawn.normal(11, 0.3, 20)).rows[0]
     assert row.verdict == "higher"
+    assert row.change is not None
     assert row.change == pytest.approx(0.1, abs=0.03)
     assert row.interval is not None
     assert row.interval[0] < row.change < row.interval[1]

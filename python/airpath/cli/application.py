@@ -38,7 +38,7 @@ Examples:
   airpath trace capture.pcapng -o report.html
   airpath presets list
   airpath study run hsdpa-sim
-  airpath sweep examples/sweep.toml --out runs/sweep
+  airpath sweep examples/plans/errors.toml --out runs/sweep
   airpath compare runs/before runs/after --fail-if 'duration_s p95 > 5 %'
 
 \b

@@ -5,12 +5,16 @@ from typing import Annotated
 
 import typer
 
-from airpath.cli.messages import check_outputs, explained, writing
+from airpath.cli.messages import Problem, check_outputs, explained, writing
 
 
 def report(
     results: Annotated[list[Path], typer.Argument(metavar="DIR", help="Result folders, as `run --out` writes them.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The HTML file.")],
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Of a sweep: draw this column of flows; may be given many times."),
+    ] = None,
 ) -> None:
     """Draw results as one HTML file that works offline; several are compared on shared axes.
 
@@ -20,14 +24,35 @@ def report(
     Examples:
       airpath report runs/one -o report.html
       airpath report runs/hs-dsch runs/dch -o compared.html
+      airpath report runs/sweep -o sweep.html --figure duration_s
     """
     from airpath import load
     from airpath.report import write
 
     with explained():
         check_outputs(out)
+        if len(results) == 1 and (results[0] / "sweep.json").is_file():
+            _report_sweep(results[0], out, figure)
+            return
+        if figure:
+            raise Problem("--figure is for the folder of a sweep", next_step="remove it, or name one such folder")
         for folder in results:
             load(folder)  # name every unusable folder's fault before the drawing starts
         with writing(out):
             write(results, out)
+    typer.echo(out)
+
+
+def _report_sweep(folder: Path, out: Path, figures: list[str] | None) -> None:
+    from airpath.sweep import SweepFolderError, SweepResult
+
+    try:
+        result = SweepResult(folder)
+    except SweepFolderError as error:
+        raise Problem(str(error)) from None
+    with writing(out):
+        try:
+            result.report(out, figures=figures)
+        except KeyError as error:
+            raise Problem(f"the rows have no figure {error}") from None
     typer.echo(out)

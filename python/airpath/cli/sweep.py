@@ -39,8 +39,8 @@ def sweep(
 
     \b
     Examples:
-      airpath sweep examples/sweep.toml --out runs/sweep
-      airpath sweep examples/sweep.toml --dry-run
+      airpath sweep examples/plans/errors.toml --out runs/sweep
+      airpath sweep examples/plans/errors.toml --dry-run
       airpath sweep plan.toml --out runs/sweep --dask tcp://scheduler:8786
       duckdb -c "select * from 'runs/sweep/flows/*.parquet'"
 

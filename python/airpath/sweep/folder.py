@@ -69,7 +69,7 @@ class SweepFolder:
             SweepFolderError: The folder holds another plan, or rows of another version.
         """
         if not (self.path / _PLAN).exists():
-            self._save(plan.to_dict(), version, runs_per_task, complete=False)
+            self._save(plan, version, runs_per_task, complete=False)
             return runs_per_task
         state = self.state()
         if state["airpath"] != version:
@@ -103,15 +103,16 @@ class SweepFolder:
 
     def end(self, plan: Plan, version: str, runs_per_task: int) -> None:
         """Mark the sweep as complete."""
-        self._save(plan.to_dict(), version, runs_per_task, complete=True)
+        self._save(plan, version, runs_per_task, complete=True)
 
-    def _save(self, plan: dict[str, Any], version: str, runs_per_task: int, *, complete: bool) -> None:
+    def _save(self, plan: Plan, version: str, runs_per_task: int, *, complete: bool) -> None:
         state = {
             "schema": SCHEMA,
             "airpath": version,
             "complete": complete,
             "runs_per_task": runs_per_task,
-            "plan": plan,
+            "file": plan.file,
+            "plan": plan.to_dict(),
         }
         write_text(self.path / _PLAN, json.dumps(state, ensure_ascii=False))
 

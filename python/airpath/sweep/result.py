@@ -1,5 +1,6 @@
 """The result of a sweep, as frames."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,11 @@ class SweepResult:
     def plan(self) -> dict[str, Any]:
         """The resolved plan: scenario, seed, columns, cases and repetitions."""
         return self._state["plan"]
+
+    @property
+    def file(self) -> str:
+        """The path of the scenario."""
+        return self._state["file"]
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -116,6 +122,21 @@ class SweepResult:
             high=pl.Series([each and each.high for each in intervals], dtype=pl.Float64),
             n=pl.col(figure).list.len(),
         )
+
+    def report(self, out: str | Path, *, figures: Sequence[str] | None = None) -> Path:
+        """Write a report as one HTML file that works offline.
+
+        Args:
+            out: The file.
+            figures: Numeric columns of `flows`; by default the most common ones that are present.
+
+        Raises:
+            KeyError: There is no such figure.
+            OSError: The file cannot be written.
+        """
+        from airpath.sweep.report import write
+
+        return write(self, Path(out), names=figures)
 
     def __repr__(self) -> str:
         state = "complete" if self.complete else "partial"

@@ -81,6 +81,16 @@
         follow(figure, moves[event.key]);
       });
     }
+    // A point of a sweep carries the command that runs it again.
+    const point = document.getElementById("point");
+    if (point) {
+      figure.plot.on("plotly_click", ({ points: [clicked] }) => {
+        if (typeof clicked.customdata !== "string") return;
+        point.querySelector("code").textContent = clicked.customdata;
+        point.hidden = false;
+        point.scrollIntoView({ block: "nearest" });
+      });
+    }
     figure.log?.addEventListener("click", () => {
       const pressed = figure.log.getAttribute("aria-pressed") !== "true";
       figure.log.setAttribute("aria-pressed", String(pressed));

@@ -1,0 +1,273 @@
+"""The figures of a sweep: a figure's mean over the axes, and which axis matters most."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from statistics import fmean, pvariance
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+from plotly.subplots import make_subplots
+
+from airpath import theme
+from airpath.plot.selection import NothingToDrawError
+from airpath.plot.template import TEMPLATE, Caption, blank, captioned, ramp
+
+MOST_PANELS = 12
+MOST_LINES = 6
+"""Panels and lines of a figure; the others are left out, with a note."""
+
+_MOST_LEVELS = 12
+_PANEL = 260
+_NUMBER = re.compile(r"\s*([-+\d.eE]+)\s*(.*?)\s*")
+_POINT = "; a click on a point shows the command that runs it again"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The values of an axis on a figure: numbers if all have the same unit, otherwise texts."""
+
+    path: str
+    unit: str
+    numbers: Mapping[Any, float]
+
+    @property
+    def title(self) -> str:
+        """The axis with its unit."""
+        return f"{self.path} ({self.unit})" if self.unit else self.path
+
+    def at(self, value: Any) -> float | str:
+        """Return the place of a value."""
+        return self.numbers[value] if self.numbers else str(value)
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the values span more than a factor of 20."""
+        places = self.numbers.values()
+        return bool(places) and min(places) > 0 and max(places) > 20 * min(places)
+
+
+def scale(path: str, values: Sequence[Any]) -> Scale:
+    """Return the scale of an axis's values."""
+    numbers, units = {}, set()
+    for value in values:
+        match = _NUMBER.fullmatch(str(value))
+        try:
+            if match is None or isinstance(value, bool):
+                return Scale(path, "", {})
+            numbers[value] = float(match[1])
+        except ValueError:
+            return Scale(path, "", {})
+        units.add(match[2])
+    return Scale(path, units.pop(), numbers) if len(units) == 1 else Scale(path, "", {})
+
+
+def effects(means: pl.DataFrame, axes: Sequence[str]) -> dict[str, float]:
+    """Return the share of the variance between cases that each axis explains alone, in descending order.
+
+    That is the variance of the means over its levels (the correlation ratio η²). The rest is due to
+    interactions of axes, and to chance.
+    """
+    total = pvariance(means["mean"].to_list()) if means.height > 1 else 0.0
+    shares = {}
+    for axis in axes:
+        levels = _levels(means, axis)
+        grouped = means.group_by(levels.alias("level")).agg(pl.col("mean").mean(), pl.len())
+        grand = fmean(means["mean"].to_list())
+        between = sum(n * (mean - grand) ** 2 for _, mean, n in grouped.iter_rows()) / means.height
+        shares[axis] = between / total if total else 0.0
+    return dict(sorted(shares.items(), key=lambda item: -item[1]))
+
+
+def _levels(means: pl.DataFrame, axis: str) -> pl.Expr:
+    """Return the levels of an axis; many different numbers, as of a sample, are divided into ranges."""
+    places = scale(axis, means[axis].unique().to_list())
+    if means[axis].n_unique() <= _MOST_LEVELS or not places.numbers:
+        return pl.col(axis)
+    numbers = pl.col(axis).map_elements(places.at, return_dtype=pl.Float64)
+    return numbers.rank().mul(10).truediv(means.height + 1).floor()
+
+
+def draw_effects(means: pl.DataFrame, axes: Sequence[str], figure: str) -> go.Figure:
+    """Draw which axis matters most.
+
+    Raises:
+        NothingToDrawError: All cases have the same mean, or there is one axis only.
+    """
+    shares = effects(means, axes)
+    if len(axes) < 2 or not any(shares.values()):
+        raise NothingToDrawError("one axis, or no difference between the cases")
+    drawn = blank(70 + 26 * len(shares), x_title="share of the variance between the cases (%)")
+    names = list(reversed(shares))
+    drawn.add_trace(
+        go.Bar(
+            x=[100 * shares[name] for name in names],
+            y=names,
+            orientation="h",
+            marker={"color": theme.DOWN.light},
+            hovertemplate="%{y}: %{x:.1f} %<extra></extra>",
+        )
+    )
+    drawn.update_yaxes(automargin=True, ticks="", showgrid=False)
+    drawn.update_xaxes(range=[0, 100])
+    read = "What each axis explains alone. The rest to 100 % is due to combinations of axes, and to chance."
+    alt = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+    return captioned(drawn, Caption(f"Which axis matters most: {figure}", read, f"{figure}: {alt}."))
+
+
+def draw_map(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: Mapping[int, str]) -> go.Figure:
+    """Draw the mean over the two axes that matter most, as a heat map.
+
+    Raises:
+        NothingToDrawError: Fewer than two axes have few levels.
+    """
+    ranked = [axis for axis in effects(means, axes) if 1 < means[axis].n_unique() <= 3 * _MOST_LEVELS]
+    if len(ranked) < 2 or not _is_grid(means, ranked[:2]):
+        raise NothingToDrawError("a heat map needs two axes with a grid of values")
+    across, down = sorted(ranked[:2], key=lambda axis: not scale(axis, means[axis].unique().to_list()).numbers)
+    columns, rows = (_in_order(means, axis) for axis in (across, down))
+    cells = {
+        (column, row): (mean, case)
+        for column, row, mean, case in means.group_by(across, down)
+        .agg(pl.col("mean").mean(), pl.col("case").first())
+        .iter_rows()
+    }
+    drawn = blank(120 + 34 * len(rows), x_title=across, y_title=down)
+    found = [[cells.get((column, row), (None, None)) for column in columns] for row in rows]
+    drawn.add_trace(
+        go.Heatmap(
+            z=[[mean for mean, _ in line] for line in found],
+            x=[str(column) for column in columns],
+            y=[str(row) for row in rows],
+            colorscale=ramp(theme.AIRTIME_RAMP),
+            xgap=2,
+            ygap=2,
+            texttemplate="%{z:.4g}",
+            customdata=[[commands.get(case) for _, case in line] for line in found],
+            colorbar={"title": {"text": figure, "side": "right"}, "outlinewidth": 0, "thickness": 14},
+            hovertemplate=f"{across} %{{x}}<br>{down} %{{y}}<br>{figure} %{{z:.5g}}<extra></extra>",
+        )
+    )
+    drawn.update_xaxes(type="category", showgrid=False)
+    drawn.update_yaxes(type="category", showgrid=False, automargin=True)
+    others = [axis for axis in axes if axis not in (across, down)]
+    notes = [f"Each cell is the mean over {', '.join(others)}."] if others else []
+    read = "The mean of the cases over the two axes that matter most" + (_POINT if not others else "") + "."
+    alt = f"{figure} over {across} and {down}, from {means['mean'].min():.4g} to {means['mean'].max():.4g}."
+    return captioned(drawn, Caption(f"{figure} over {across} and {down}", read, alt, notes))
+
+
+def draw_lines(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: Mapping[int, str]) -> go.Figure:
+    """Draw the mean with its interval over one axis; a line for each value of another, panels for the rest.
+
+    Raises:
+        NothingToDrawError: There is no axis.
+    """
+    if not axes or not means.height:
+        raise NothingToDrawError("the sweep has no axes")
+    across = max(
+        axes, key=lambda axis: (bool(scale(axis, means[axis].unique().to_list()).numbers), means[axis].n_unique())
+    )
+    rest = [axis for axis in effects(means, axes) if axis != across]
+    is_sample = bool(rest) and not _is_grid(means, [across, rest[0]])
+    by = rest[0] if rest and not is_sample else None
+    panel_axes = [axis for axis in rest if axis != by] if not is_sample else []
+    places = scale(across, _in_order(means, across))
+    panels = means.select(panel_axes).unique(maintain_order=True).rows() if panel_axes else [()]
+    lines = _in_order(means, by)[:MOST_LINES] if by else [None]
+    notes = []
+    if len(panels) > MOST_PANELS:
+        notes.append(f"The first {MOST_PANELS} of {len(panels)} panels.")
+        panels = panels[:MOST_PANELS]
+    if by and means[by].n_unique() > MOST_LINES:
+        notes.append(f"The first {MOST_LINES} of {means[by].n_unique()} values of {by}.")
+    wide = min(len(panels), 3)
+    high = -(-len(panels) // wide)
+    titles = ["<br>".join(f"{axis} {value}" for axis, value in zip(panel_axes, panel, strict=True)) for panel in panels]
+    drawn = make_subplots(
+        high, wide, shared_yaxes=True, shared_xaxes=True, subplot_titles=titles if panel_axes else None
+    )
+    for number, panel in enumerate(panels):
+        chosen = (
+            means.filter(pl.all_horizontal(pl.col(a).eq_missing(v) for a, v in zip(panel_axes, panel, strict=True)))
+            if panel_axes
+            else means
+        )
+        for index, value in enumerate(lines):
+            line = chosen.filter(pl.col(by).eq_missing(value)) if by else chosen
+            drawn.add_trace(
+                _line(
+                    line,
+                    across,
+                    places,
+                    commands,
+                    index,
+                    f"{by} {value}" if by else figure,
+                    markers_only=is_sample,
+                    show=number == 0 and by is not None,
+                ),
+                row=number // wide + 1,
+                col=number % wide + 1,
+            )
+    above = 24 + 15 * len(panel_axes)  # the titles of the panels, below the legend
+    margin = {"l": 78, "r": 22, "t": 76 + above, "b": 50}
+    drawn.update_layout(template=TEMPLATE, height=_PANEL * high + margin["t"] + margin["b"], margin=margin)
+    drawn.update_layout(legend={"y": 1 + above / (_PANEL * high)})
+    drawn.update_annotations(font_size=11)
+    drawn.update_xaxes(type="log" if places.is_log else "linear" if places.numbers else "category")
+    for column in range(1, wide + 1):
+        drawn.update_xaxes(title_text=places.title, row=high, col=column)
+    for row in range(1, high + 1):
+        drawn.update_yaxes(title_text=figure, row=row, col=1)
+    read = f"Means with the 95 % interval{_POINT}."
+    alt = f"{figure} over {across}" + (f" by {by}" if by else "") + f", {len(panels)} panels."
+    return captioned(drawn, Caption(f"{figure} over {across}", read, alt, notes))
+
+
+def _line(
+    line: pl.DataFrame,
+    across: str,
+    places: Scale,
+    commands: Mapping[int, str],
+    index: int,
+    name: str,
+    *,
+    markers_only: bool,
+    show: bool,
+) -> go.Scatter:
+    line = (
+        line.with_columns(_place=pl.Series([places.at(value) for value in line[across]])).sort("_place")
+        if places.numbers
+        else line
+    )
+    colour = theme.series(index).light
+    means = line["mean"].to_list()
+    high = [0 if top is None else top - mean for top, mean in zip(line["high"], means, strict=True)]
+    low = [0 if bottom is None else mean - bottom for bottom, mean in zip(line["low"], means, strict=True)]
+    return go.Scatter(
+        x=[places.at(value) for value in line[across]],
+        y=means,
+        error_y={"type": "data", "symmetric": False, "array": high, "arrayminus": low, "thickness": 1.5, "width": 3},
+        mode="markers" if markers_only else "lines+markers",
+        line={"color": colour, "dash": theme.dash(index)},
+        marker={"color": colour, "size": 7},
+        name=name,
+        legendgroup=name,
+        showlegend=show,
+        customdata=[commands.get(case) for case in line["case"]],
+        hovertemplate=f"{across} %{{x}}: %{{y:.5g}}<extra>{name}</extra>",
+    )
+
+
+def _is_grid(means: pl.DataFrame, axes: Sequence[str]) -> bool:
+    """Whether the cases have every combination of the values of some axes."""
+    return means.select(axes).unique().height == prod(means[axis].n_unique() for axis in axes)
+
+
+def _in_order(means: pl.DataFrame, axis: str) -> list[Any]:
+    """Return the values of an axis, numbers by size, others in the order of the plan."""
+    values = means[axis].unique(maintain_order=True).to_list()
+    numbers = scale(axis, values).numbers
+    return sorted(values, key=numbers.__getitem__) if numbers else values

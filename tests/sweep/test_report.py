@@ -1,0 +1,78 @@
+"""The report of a sweep: its figures, the commands of its points, and its errors."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import airpath
+from airpath.plot.selection import NothingToDrawError
+from airpath.sweep.figures import draw_effects, draw_lines, draw_map, effects, scale
+from support import DOWNLOAD, Command
+
+GRID = {"fixed.delay": ["10 ms", "100 ms", "400 ms"], "bearer.bler": [0.0, 0.3], "tcp.timestamps": [True, False]}
+
+
+def means(**columns) -> pl.DataFrame:
+    frame = pl.DataFrame(columns)
+    return frame.with_row_index("case").with_columns(low=pl.col("mean") - 1, high=pl.col("mean") + 1)
+
+
+def test_scales_are_numbers_only_with_one_unit():
+    assert scale("x", ["10 ms", "200 ms"]).numbers == {"10 ms": 10.0, "200 ms": 200.0}
+    assert scale("x", ["10 ms", "400 ms"]).is_log
+    assert scale("fixed.delay", ["10 ms"]).title == "fixed.delay (ms)"
+    assert scale("x", ["10 ms", "1 s"]).numbers == {}
+    assert scale("x", ["cubic", "new-reno"]).numbers == {}
+    assert scale("x", [True, False]).numbers == {}
+
+
+def test_the_effect_of_an_axis_is_its_share_of_the_variance():
+    # a + b without interaction: a has variance 1, b has 0.25; published as the example of η² = 0.8, 0.2.
+    frame = means(a=[0, 0, 1, 1], b=[0, 1, 0, 1], mean=[0.0, 1.0, 2.0, 3.0])
+    assert effects(frame, ["b", "a"]) == pytest.approx({"a": 0.8, "b": 0.2})
+    assert list(effects(frame, ["b", "a"])) == ["a", "b"]
+
+
+def test_the_figures_have_every_case_and_its_command():
+    rows = [(a, b, 10.0 * a + (b == "y")) for a in (1, 2, 3) for b in ("x", "y")]
+    frame = means(a=[row[0] for row in rows], b=[row[1] for row in rows], mean=[row[2] for row in rows])
+    commands = {case: f"run {case}" for case in range(6)}
+    found = draw_map(frame, ["a", "b"], "duration_s", commands).to_dict()["data"][0]
+    assert sorted(command for line in found["customdata"] for command in line) == sorted(commands.values())
+    lines = draw_lines(frame, ["a", "b"], "duration_s", commands).to_dict()["data"]
+    assert [line["name"] for line in lines] == ["b x", "b y"]
+    assert list(lines[1]["customdata"]) == ["run 1", "run 3", "run 5"]
+    assert list(lines[0]["error_y"]["array"]) == [1.0] * 3
+
+
+def test_a_sample_is_drawn_as_points_and_has_no_map():
+    values = [((7 * n) % 20) / 20 for n in range(20)]
+    frame = means(a=[n / 20 for n in range(20)], b=values, mean=[float(n) for n in range(20)])
+    with pytest.raises(NothingToDrawError):
+        draw_map(frame, ["a", "b"], "duration_s", {})
+    (points,) = draw_lines(frame, ["a", "b"], "duration_s", {}).to_dict()["data"]
+    assert points["mode"] == "markers"
+    assert next(iter(effects(frame, ["b", "a"]))) == "a"
+
+
+def test_without_a_difference_there_is_no_effect():
+    with pytest.raises(NothingToDrawError):
+        draw_effects(means(a=[0, 1], b=[0, 1], mean=[1.0, 1.0]), ["a", "b"], "lost")
+
+
+def test_the_report_of_a_sweep(tmp_path: Path, airpath_command: Command):
+    (tmp_path / "small.toml").write_text(DOWNLOAD)
+    plan = airpath.make_plan(tmp_path / "small.toml", GRID, repeat=3)
+    airpath.sweep(plan, out=tmp_path / "sweep", workers=1)
+    done = airpath_command("report", "sweep", "-o", "sweep.html")
+    assert (done.code, done.out) == (0, "sweep.html\n")
+    page = (tmp_path / "sweep.html").read_text()
+    assert "12 cases, 36 rows" in page
+    assert "duration_s over" in page
+    command = f"airpath run {tmp_path / 'small.toml'} --set 'fixed.delay=10 ms' --set bearer.bler=0.0"
+    assert f"{command} --set tcp.timestamps=true --seed 3 --out sweep-0 --capture" in page
+    # The command gives the run of the point.
+    assert airpath_command("run", "small.toml", "--set", "fixed.delay=10 ms", "--set", "tcp.timestamps=true").code == 0
+    assert "no figure 'speed'" in airpath_command("report", "sweep", "-o", "x.html", "--figure", "speed").err
+    assert airpath_command("report", "small.toml", "-o", "x.html", "--figure", "lost").code == 2
