@@ -201,6 +201,19 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
 setting (`tcp_…`). Names that end in `_s` are seconds, in `_bps` bits per second, in `_bytes`
 bytes."""
 
+MAIN_FIGURES = (
+    "duration_s",
+    "throughput_bps",
+    "first_byte_s",
+    "retransmitted_packets",
+    "rtt_mean_s",
+    "delay_mean_s",
+    "delay_p95_s",
+    "lost",
+    "transactions_per_s",
+)
+"""The figures of flows that comparisons and sweeps show by default, as far as they are present."""
+
 
 def direction_of(flow: Mapping[str, Any]) -> str:
     """Return the direction of a transfer's data: `down` or `up`."""

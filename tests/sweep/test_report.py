@@ -28,7 +28,7 @@ def test_scales_are_numbers_only_with_one_unit():
 
 
 def test_the_effect_of_an_axis_is_its_share_of_the_variance():
-    # a + b without interaction: a has variance 1, b has 0.25; published as the example of η² = 0.8, 0.2.
+    # Two a + b without interaction: variances 1 and 0.25 of 1.25.
     frame = means(a=[0, 0, 1, 1], b=[0, 1, 0, 1], mean=[0.0, 1.0, 2.0, 3.0])
     assert effects(frame, ["b", "a"]) == pytest.approx({"a": 0.8, "b": 0.2})
     assert list(effects(frame, ["b", "a"])) == ["a", "b"]

@@ -170,7 +170,7 @@ def test_folders_that_cannot_be_used(tmp_path):
         sweep(executor=Inline(), out=out)
     state = json.loads((out / "sweep.json").read_text())
     (out / "sweep.json").write_text(json.dumps({**state, "airpath": "0.0.1"}))
-    with pytest.raises(airpath.SweepFolderError, match="rows are of airpath 0\\.0\\.1"):
+    with pytest.raises(airpath.SweepFolderError, match="airpath 0\\.0\\.1 wrote"):
         sweep(executor=Inline(), out=out)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("")

@@ -21,7 +21,7 @@ def compare(
     ] = None,
     rules: Annotated[Path | None, typer.Option(metavar="FILE", help="A TOML file with the list `fail-if`.")] = None,
     fail_undecided: Annotated[
-        bool, typer.Option("--fail-undecided", help="Fail also if there are too few repetitions to tell.")
+        bool, typer.Option("--fail-undecided", help="Fail also if there are too few repetitions.")
     ] = False,
     figure: Annotated[
         list[str] | None,

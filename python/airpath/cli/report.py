@@ -45,6 +45,7 @@ def report(
 
 def _report_sweep(folder: Path, out: Path, figures: list[str] | None) -> None:
     from airpath.sweep import SweepFolderError, SweepResult
+    from airpath.sweep.report import write
 
     try:
         result = SweepResult(folder)
@@ -52,7 +53,7 @@ def _report_sweep(folder: Path, out: Path, figures: list[str] | None) -> None:
         raise Problem(str(error)) from None
     with writing(out):
         try:
-            result.report(out, figures=figures)
+            write(result, out, names=figures)
         except KeyError as error:
             raise Problem(f"the rows have no figure {error}") from None
     typer.echo(out)

@@ -11,25 +11,13 @@ from airpath.compare.rules import Rule, parse_rule
 from airpath.compare.samples import Group, IncomparableError, Samples, load_samples
 from airpath.compare.statistics import Pair
 from airpath.suggest import did_you_mean
+from airpath.tables import MAIN_FIGURES
 
 if TYPE_CHECKING:
     import polars as pl
 
 LEVEL = 0.05
 """Probability of a false alarm: over all rules of a comparison, and over all its rows."""
-
-DEFAULT_FIGURES = (
-    "duration_s",
-    "throughput_bps",
-    "first_byte_s",
-    "retransmitted_packets",
-    "rtt_mean_s",
-    "delay_mean_s",
-    "delay_p95_s",
-    "lost",
-    "transactions_per_s",
-)
-"""The figures that are compared unless others are named; those that neither result has are left out."""
 
 _ASSUMED_CHANGE = 0.05
 """The change for which the needed repetitions are computed where no rule has a limit."""
@@ -55,7 +43,7 @@ class Row:
     delta: float
     """Cliff's delta."""
     p: float
-    """Of Mann–Whitney's or, for paired samples, Wilcoxon's test, corrected for the number of rows."""
+    """Of Mann–Whitney's test, of Wilcoxon's for pairs; corrected for the number of rows."""
     verdict: str
     """`higher` or `lower`; `other distribution` if the samples differ but not clearly their mean;
     `equal`, `no difference found`, or `too few repetitions`."""
@@ -75,7 +63,7 @@ class Outcome:
     p: float | None
     """Of the permutation test, corrected for the number of outcomes."""
     state: str
-    """`passed`, `failed`, or `undecided`: beyond the limit, but with too few repetitions to tell."""
+    """`passed`, `failed`, or `undecided`: beyond the limit with too few repetitions."""
     message: str
 
 
@@ -83,11 +71,11 @@ class Comparison:
     """Results compared with a base, flow by flow and figure by figure."""
 
     def __init__(
-        self, base: Samples, news: Sequence[Samples], *, figures: Sequence[str] | None, rules: Sequence[Rule]
+        self, base: Samples, others: Sequence[Samples], *, figures: Sequence[str] | None, rules: Sequence[Rule]
     ) -> None:
-        self.base, self.news, self.rules = base, tuple(news), tuple(rules)
+        self.base, self.others, self.rules = base, tuple(others), tuple(rules)
         self._figures = figures
-        for new in news:
+        for new in others:
             if not set(base.values) & set(new.values):
                 raise IncomparableError(
                     f"{base.name} and {new.name} have no flow in common: {_few(base.values)}; {_few(new.values)}"
@@ -100,7 +88,7 @@ class Comparison:
 
         found = [
             (new, group, figure, self._pair(new, group, figure))
-            for new in self.news
+            for new in self.others
             for group in self.base.values
             for figure in self._compared(new, group)
         ]
@@ -114,7 +102,7 @@ class Comparison:
     def unmatched(self) -> list[str]:
         """Flows that only one side has, as messages."""
         messages = []
-        for new in self.news:
+        for new in self.others:
             messages += [f"{group}: only in {self.base.name}" for group in self.base.values if group not in new.values]
             messages += [f"{group}: only in {new.name}" for group in new.values if group not in self.base.values]
         return messages
@@ -130,7 +118,7 @@ class Comparison:
         for rule in self.rules:
             found = [
                 (rule, new, group, self._pair(new, group, rule.figure))
-                for new in self.news
+                for new in self.others
                 for group in self.base.values
                 if rule.group in (None, group) and self.base.get(group, rule.figure) and new.get(group, rule.figure)
             ]
@@ -204,7 +192,7 @@ class Comparison:
         both = [figure for figure in self.base.values[group] if new.get(group, figure)]
         if self._figures is not None:
             return [figure for figure in self._figures if figure in both]
-        return [figure for figure in DEFAULT_FIGURES if figure in both]
+        return [figure for figure in MAIN_FIGURES if figure in both]
 
 
 def compare(
@@ -222,7 +210,7 @@ def compare(
     Args:
         base: The result that the others are compared with.
         new: The other results.
-        figures: Columns of flows; by default `DEFAULT_FIGURES`.
+        figures: Columns of flows; by default `airpath.tables.MAIN_FIGURES`.
         fail_if: Rules, such as `"duration_s p95 > 5 %"`.
 
     Raises:
@@ -288,7 +276,7 @@ def _outcome(rule: Rule, new: str, group: Group, pair: Pair, p: float, outcomes:
         f"; about {needed} repetitions of each would show {change:.0%}" if needed else "; repeat both at least 4 times"
     )
     n = f"{len(pair.base)} and {len(pair.new)}"
-    return Outcome(rule, new, group, value, p, "undecided", f"{shown}: {n} repetitions are too few to tell; {enough}")
+    return Outcome(rule, new, group, value, p, "undecided", f"{shown}: {n} repetitions are too few; {enough}")
 
 
 def _few(groups: Iterable[Group]) -> str:

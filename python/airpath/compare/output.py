@@ -17,7 +17,7 @@ def print_text(comparison: Comparison, console: "Console") -> None:
     from rich import box
     from rich.table import Table
 
-    for new in comparison.news:
+    for new in comparison.others:
         console.print(f"{new.name} against {comparison.base.name}")
         table = Table(*HEAD, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for row in comparison.rows:
@@ -83,7 +83,7 @@ def to_json(comparison: Comparison) -> str:
 def to_markdown(comparison: Comparison) -> str:
     """Return the comparison as Markdown, for the comment of a pull request."""
     lines = []
-    for new in comparison.news:
+    for new in comparison.others:
         lines += [f"### {new.name} against {comparison.base.name}", "", _line(HEAD), _line(["---"] * len(HEAD))]
         lines += [_line(cells(row)) for row in comparison.rows if row.new == new.name]
         lines.append("")

@@ -47,8 +47,8 @@ def load_samples(path: str | Path) -> Samples:
     """Read the samples of a result.
 
     Args:
-        path: A result folder of a run, link or measurement; a folder with several of them, each of
-            which is one repetition more; the folder of a sweep; or a capture, in which each
+        path: A result folder of a run, link or measurement; a folder with several of them, each one
+            more repetition; the folder of a sweep; or a capture, in which each
             connection to a service is one sample.
 
     Raises:
@@ -125,7 +125,7 @@ def _of_capture(path: Path) -> Samples:
     """Return the connections of a capture, by the port of their server: durations and causes."""
     import polars as pl
 
-    from airpath import trace
+    from airpath.trace import trace
 
     connections = trace(path).connections
     figures = ["segments", *(name for name in connections.columns if name.endswith("_s"))]

@@ -45,7 +45,7 @@ class Pair:
 
 
 def pair_of(base: dict[str, float], new: dict[str, float], *, paired: bool) -> Pair:
-    """Return the samples of two sides, paired by repetition if both have the same random streams."""
+    """Return the samples of two sides; `paired` if their repetitions have the same streams."""
     import numpy as np
 
     common = [name for name in base if name in new]
@@ -128,14 +128,17 @@ def interval(pair: Pair, name: str) -> tuple[float, float] | None:
 
 
 def cliffs_delta(pair: Pair) -> float:
-    """Return Cliff's delta (Psychological Bulletin 114, 1993): from −1 to 1, 0 without an effect."""
+    """Return Cliff's delta (Psychological Bulletin 114, 1993), from −1 to 1."""
     import numpy as np
 
     return float(np.sign(pair.new[:, None] - pair.base[None, :]).mean())
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """Return p-values corrected for their number (Holm, Scandinavian Journal of Statistics 6, 1979)."""
+    """Return p-values corrected for their number.
+
+    Holm, Scandinavian Journal of Statistics 6, 1979.
+    """
     order = sorted(range(len(values)), key=values.__getitem__)
     corrected = [1.0] * len(values)
     largest = 0.0

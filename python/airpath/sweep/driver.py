@@ -97,7 +97,7 @@ def sweep(
         OSError: The folder cannot be written. What was finished is kept.
         KeyboardInterrupt: Ctrl-C. What was finished is kept.
     """
-    from airpath import __version__
+    from airpath._native import __version__
 
     temporary = None
     if out is None:

@@ -65,7 +65,7 @@ def scale(path: str, values: Sequence[Any]) -> Scale:
 
 
 def effects(means: pl.DataFrame, axes: Sequence[str]) -> dict[str, float]:
-    """Return the share of the variance between cases that each axis explains alone, in descending order.
+    """Return the share of the variance between cases that each axis explains alone, falling.
 
     That is the variance of the means over its levels (the correlation ratio η²). The rest is due to
     interactions of axes, and to chance.
@@ -82,7 +82,7 @@ def effects(means: pl.DataFrame, axes: Sequence[str]) -> dict[str, float]:
 
 
 def _levels(means: pl.DataFrame, axis: str) -> pl.Expr:
-    """Return the levels of an axis; many different numbers, as of a sample, are divided into ranges."""
+    """Return the levels of an axis; many different numbers are divided into ten ranges."""
     places = scale(axis, means[axis].unique().to_list())
     if means[axis].n_unique() <= _MOST_LEVELS or not places.numbers:
         return pl.col(axis)
@@ -160,7 +160,9 @@ def draw_map(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: Ma
 
 
 def draw_lines(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: Mapping[int, str]) -> go.Figure:
-    """Draw the mean with its interval over one axis; a line for each value of another, panels for the rest.
+    """Draw the mean with its interval over one axis.
+
+    Another axis has a line for each value, the others have panels.
 
     Raises:
         NothingToDrawError: There is no axis.

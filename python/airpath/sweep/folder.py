@@ -30,7 +30,7 @@ _PLAN, _FLOWS, _FAILED, _LOCK = "sweep.json", "flows", "failed", "lock"
 
 
 class SweepFolderError(Exception):
-    """A folder cannot be used for a sweep. The message has the folder, the fault and the next step."""
+    """A folder cannot be used for a sweep. The message has the fault and the next step."""
 
 
 class SweepFolder:
@@ -74,7 +74,7 @@ class SweepFolder:
         state = self.state()
         if state["airpath"] != version:
             raise SweepFolderError(
-                f"{self.path}: its rows are of airpath {state['airpath']}, this is {version}; name another folder"
+                f"{self.path}: airpath {state['airpath']} wrote its rows, this is {version}; name another folder"
             )
         stored, wanted = state["plan"], json.loads(json.dumps(plan.to_dict()))
         if changed := [key for key in wanted if stored.get(key) != wanted[key]]:
@@ -135,7 +135,7 @@ class SweepFolder:
         return sorted((self.path / _FLOWS).glob("*.parquet"))
 
     def finished(self, *, and_failed: bool) -> set[str]:
-        """Return the names of the finished tasks, with or without those in which something failed."""
+        """Return the names of the finished tasks, with or without those with a failure."""
         done = {path.stem for path in self.parts()}
         return done if and_failed else done - {path.stem for path in (self.path / _FAILED).glob("*.json")}
 

@@ -31,7 +31,7 @@ class Until:
     figure: str
     """A numeric column of `flows`."""
     flow: str | None
-    """The name of the flow; `None` for all flows, of which each repetition counts the mean."""
+    """The name of the flow; with `None` a repetition counts with the mean of all flows."""
     within: float
     """Half the width of the interval as a share of the mean."""
     least: int

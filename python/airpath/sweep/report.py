@@ -1,16 +1,16 @@
-"""The report of a sweep: heat maps, small multiples, which axis matters, and how to repeat a case."""
+"""The report of a sweep: heat maps, small multiples, effects of axes, and commands of the cases."""
 
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from airpath.compare.comparison import DEFAULT_FIGURES
 from airpath.files import write_text
 from airpath.report.figures import Figure, figure
 from airpath.report.page import render
 from airpath.report.tables import Cell, Table
 from airpath.sweep import figures
 from airpath.sweep.result import SweepResult
+from airpath.tables import MAIN_FIGURES
 
 MOST_ROWS = 200
 _MOST_FIGURES = 3
@@ -22,7 +22,7 @@ def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None)
     Args:
         result: The sweep.
         out: The HTML file.
-        names: The figures, columns of flows; by default the first three of `DEFAULT_FIGURES` that
+        names: The figures, columns of flows; by default the first three of `MAIN_FIGURES` that
             the rows have.
 
     Raises:
@@ -32,7 +32,7 @@ def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None)
     columns = [name for name in result.flows.columns if result.flows[name].dtype.is_numeric()]
     present = [name for name in columns if result.flows[name].null_count() < result.flows.height]
     if names is None:
-        names = [name for name in DEFAULT_FIGURES if name in present][:_MOST_FIGURES]
+        names = [name for name in MAIN_FIGURES if name in present][:_MOST_FIGURES]
     for name in names:
         if name not in present:
             raise KeyError(name)

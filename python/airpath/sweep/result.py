@@ -1,6 +1,5 @@
 """The result of a sweep, as frames."""
 
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,21 +121,6 @@ class SweepResult:
             high=pl.Series([each and each.high for each in intervals], dtype=pl.Float64),
             n=pl.col(figure).list.len(),
         )
-
-    def report(self, out: str | Path, *, figures: Sequence[str] | None = None) -> Path:
-        """Write a report as one HTML file that works offline.
-
-        Args:
-            out: The file.
-            figures: Numeric columns of `flows`; by default the most common ones that are present.
-
-        Raises:
-            KeyError: There is no such figure.
-            OSError: The file cannot be written.
-        """
-        from airpath.sweep.report import write
-
-        return write(self, Path(out), names=figures)
 
     def __repr__(self) -> str:
         state = "complete" if self.complete else "partial"
