@@ -252,6 +252,7 @@ mod tests {
         westwood.on_delivered(&delivered(6, 6 * SIZE, false));
         assert_eq!((westwood.bandwidth.bytes, westwood.bandwidth.counted), (6 * SIZE, 0));
     }
+
     /// The formulas of Linux 6 (`westwood_filter`, `westwood_acked_count`, `tcp_westwood_bw_rttmin`)
     /// in its units: bytes per millisecond, and segments.
     #[derive(Default)]
@@ -339,7 +340,11 @@ mod tests {
                 // The kernel rounds the bandwidth down three times, each by less than 1 byte per ms
                 // and 8 times that in the filters, and the product to segments.
                 let bound = SIZE + 16 * kernel.least;
-                assert!(product.abs_diff(kernel.segments() * SIZE) <= bound, "{index}: {product}, {}", kernel.segments());
+                assert!(
+                    product.abs_diff(kernel.segments() * SIZE) <= bound,
+                    "{index}: {product}, {}",
+                    kernel.segments()
+                );
                 assert_eq!(ours.bandwidth.counted, kernel.accounted, "{index}");
                 compared += 1;
             }
