@@ -118,6 +118,16 @@ fn westwood_keeps_its_rate_under_random_loss() {
     assert!(westwood.seconds < 0.8 * reno.seconds, "{westwood:?}, {reno:?}");
 }
 
+#[test]
+fn wtcp_keeps_its_rate_under_random_loss() {
+    let reno = download(LOSSY, "", &[]);
+    let wtcp = download(LOSSY, "", &[("tcp.congestion.algorithm", "wtcp"), ("tcp.pacing", "true")]);
+    println!("reno {reno:?}\nwtcp {wtcp:?}");
+    assert!(wtcp.seconds < 0.5 * reno.seconds, "{wtcp:?}, {reno:?}");
+    // Its queue is short: without one the round trip is 220 ms.
+    assert!(wtcp.round_trip < 0.4, "{wtcp:?}");
+}
+
 /// I-TCP: the proxy repairs over the short round trip of the radio link, with its own slow start.
 #[test]
 fn split_connections_repair_losses_of_the_radio_link_fast() {

@@ -168,6 +168,7 @@ mod tests {
                 bytes: SIZE,
                 duplicate: false,
                 round_trip: Some(Span::from_millis(round_trip)),
+                timestamps: None,
             });
         }
     }
@@ -242,6 +243,7 @@ mod tests {
             bytes,
             duplicate,
             round_trip: None,
+            timestamps: None,
         };
         westwood.on_delivered(&delivered(0, SIZE, false));
         for millis in 1..=5 {
@@ -253,8 +255,8 @@ mod tests {
         assert_eq!((westwood.bandwidth.bytes, westwood.bandwidth.counted), (6 * SIZE, 0));
     }
 
-    /// The formulas of Linux 6 (`westwood_filter`, `westwood_acked_count`, `tcp_westwood_bw_rttmin`)
-    /// in its units: bytes per millisecond, and segments.
+    /// The formulas of Linux 6 (`westwood_filter`, `westwood_acked_count`,
+    /// `tcp_westwood_bw_rttmin`) in its units: bytes per millisecond, and segments.
     #[derive(Default)]
     struct Kernel {
         once: u64,
@@ -327,6 +329,7 @@ mod tests {
                 bytes,
                 duplicate,
                 round_trip: Some(Span::from_millis(round_trip)),
+                timestamps: None,
             });
             if index == 0 {
                 // The first acknowledgement only begins the sample.
