@@ -9,8 +9,8 @@
 //! The sender must stop its timer for a closed window, as BSD does
 //! (`recovery.zero_window_freezes`); the timer of Linux expires as usual.
 //!
-//! Compared with a summary by its author (web.cecs.pdx.edu/~singh/mtcp.html): the withheld byte, the
-//! window of zero in a fade, and the duplicate acknowledgement that opens the window are the same.
+//! Compared with a summary by its author (web.cecs.pdx.edu/~singh/mtcp.html): the withheld byte,
+//! the window of zero in a fade, and the duplicate acknowledgement that opens it are the same.
 //! Another public summary states that the supervisor host retransmits nothing; nothing is here.
 //!
 //! Left out: the split of the connection, with bandwidth management by the supervisor host, and

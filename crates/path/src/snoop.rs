@@ -28,8 +28,7 @@ use airpath_wire::tcp::Flags;
 
 use crate::deadlines::DeadlineSet;
 use crate::departures::Departures;
-use crate::middlebox::{Middlebox, MiddleboxContext, NewPacket};
-use crate::store::Contents;
+use crate::middlebox::{Middlebox, MiddleboxContext};
 use crate::w_tcp::SenderClock;
 
 /// The timer before the first round trip is measured (RFC 6298 §2.1), and its bounds.
@@ -216,7 +215,7 @@ impl Snoop {
             return true;
         }
         let waiting = flow.one_segment;
-        let copy = if waiting { Some(packet) } else { copy_of(now, packet, cx) };
+        let copy = if waiting { Some(packet) } else { cx.copy(now, Direction::Down, packet) };
         let Some(copy) = copy else { return true };
         let from_sender = offset < flow.next;
         flow.next = flow.next.max(end);
@@ -300,12 +299,6 @@ impl Snoop {
             cx.absorb(now, Direction::Down, cached.copy);
         }
     }
-}
-
-/// A copy of `packet` with the same headers and payload.
-pub(crate) fn copy_of(now: Instant, packet: Packet, cx: &mut MiddleboxContext<'_>) -> Option<Packet> {
-    let Packet { size, flow, user, ecn, slot, .. } = packet;
-    cx.create(now, Direction::Down, NewPacket { size, flow, user, ecn, contents: Contents::CopyOf(slot) })
 }
 
 impl Middlebox for Snoop {

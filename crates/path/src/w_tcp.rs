@@ -22,7 +22,6 @@
 use airpath_core::{Direction, Instant, Packet, Span};
 
 use crate::middlebox::MiddleboxContext;
-use crate::snoop::copy_of;
 use crate::store::{NewSegment, Payload};
 
 /// The timestamp clock of a sender, whose tick is measured by the segments that arrive.
@@ -66,7 +65,7 @@ impl SenderClock {
     ) -> Option<Packet> {
         clock
             .and_then(|clock| clock.with_delay(now, now.since(arrived), packet, cx))
-            .or_else(|| copy_of(now, packet, cx))
+            .or_else(|| cx.copy(now, Direction::Down, packet))
     }
 
     /// A copy of `packet` with its timestamp later by `delay`; `None` if it has none, or the
