@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.link import DEVICES, LinkCommand, summary
+from support.programs import PROGRAMS
 
 Need = Callable[..., str]
 
@@ -139,3 +140,15 @@ def test_dig_queries_dnsmasq(link: LinkCommand, slow: Path, need: Need) -> None:
     milliseconds = int(re.sub(r"\D", "", query_time))
     # dig rounds the times of both packets down to milliseconds.
     assert milliseconds >= int(1e3 * 2 * DELAY_S) - 1
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_works_through_a_proxy(link: LinkCommand, slow: Path, need: Need, name: str) -> None:
+    exchange = PROGRAMS[name](link.folder, need, "server")
+    kept = link.folder / "kept"
+    options = f"--proxy --out {kept} --no-log"
+    exchange.check(link("sh", "-ec", exchange.client, link=slow, serve=exchange.serve, options=options).out)
+    result = summary(kept)
+    assert [flow["kind"] for flow in result["flows"]].count("tcp") >= exchange.connections
+    # The proxy has taken segments out and made others.
+    assert all(row["absorbed"]["packets"] > 0 for row in result["links"] if row["component"] == "proxy")

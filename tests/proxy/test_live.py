@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.link import until
-from support.proxy import MOBILE, OTHER, SERVER, SERVER6, Network, airpath
+from support.proxy import MOBILE, SERVER, SERVER6, Network, airpath
 
 CONTENT = bytes(range(256)) * 4000
 
@@ -108,33 +108,6 @@ def test_no_truncated_transfer_ends_cleanly_after_sigkill(network: Network, need
                 assert code != 0 or size == 1_000_000, f"{size} bytes ended cleanly"
                 complete += code == 0
     assert complete < moments, "every transfer was over before the signal"
-
-
-def test_a_flood_of_one_mobile_does_not_slow_another(network: Network, need, tmp_path: Path) -> None:
-    need("curl")
-    # A network behind the server, from which nothing comes back.
-    network.run("router", "ip", "route", "add", "198.51.100.0/24", "via", SERVER)
-    flood = f"""
-import socket
-sockets = []
-for number in range(900):
-    each = socket.socket()
-    each.setblocking(False)
-    each.bind(("{OTHER}", 0))
-    each.connect_ex(("198.51.100.7", 1000 + number))
-    sockets.append(each)
-"""
-    with network.started("server", *_web(network, tmp_path)), network.proxy(lines="[proxy]\nhalf_open = 100"):
-        _wait_for(network, 8000)
-        network.run("mobile", sys.executable, "-c", flood)
-        state = network.proxy_state()
-        assert state["passed"]["half-open-limit"] >= 800
-        half_open = {each["mobile"]: each["half_open"] for each in state["mobiles"]}
-        assert half_open[f"{OTHER}/32"] == 100
-        started = time.monotonic()
-        assert _fetch(network, f"http://{SERVER}:8000/content") == CONTENT
-        assert time.monotonic() - started < 2
-        assert half_open.get(f"{MOBILE}/32", 0) == 0
 
 
 def test_metrics_are_those_of_the_control_socket(network: Network, need, tmp_path: Path) -> None:

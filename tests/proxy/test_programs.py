@@ -3,7 +3,10 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from support.link import until
+from support.programs import PROGRAMS
 from support.proxy import SERVER, SERVER6, Network
 
 
@@ -38,3 +41,13 @@ def test_https_passes_end_to_end(network: Network, need, tmp_path: Path) -> None
         # A refused connection is refused, and an unreachable host is not accepted.
         refused = network.run("mobile", curl, "-sS", "-m", "5", f"http://{SERVER}:81/", code=7)
         assert "Connection refused" in refused.err or "Couldn't connect" in refused.err
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_works_as_without_the_proxy(network: Network, need, tmp_path: Path, name: str) -> None:
+    exchange = PROGRAMS[name](tmp_path, need, SERVER)
+    with network.started("server", "sh", "-c", exchange.serve), network.proxy():
+        until(lambda: f":{exchange.port} " in network.run("server", "ss", "-ltn").out, "the server listens")
+        exchange.check(network.run("mobile", "sh", "-ec", exchange.client).out)
+        state = network.proxy_state()
+    assert state["opened"] >= exchange.connections, state

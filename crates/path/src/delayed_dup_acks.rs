@@ -6,6 +6,9 @@
 //! further duplicate wait for a time `d`. If new data are acknowledged before, they are absorbed,
 //! and the sender does not see a loss; otherwise they are forwarded.
 //!
+//! The report's text was not found; this follows its title and the description in the study
+//! `gprs-proxy`.
+//!
 //! In the paper the receiver waits. Here a middlebox at the border does, with the same effect on
 //! the sender. The link-layer retransmission is the bearer's; without one only the repair is later.
 

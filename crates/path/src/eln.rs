@@ -8,6 +8,8 @@
 //! seen the lost segment, the radio link lost it. The agent sets a bit in the acknowledgement. The
 //! sender retransmits as usual, but keeps its window (`recovery.loss_notification`).
 //!
+//! The text of these papers was not found.
+//!
 //! A loss is reported by a duplicate acknowledgement, or by SACK blocks. Data that arrived late at
 //! the agent count as lost before it until they are acknowledged. Nothing is retransmitted or held.
 //!

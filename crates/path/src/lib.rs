@@ -13,6 +13,7 @@
 //! | [`middlebox`] | middleboxes: hops that may absorb, hold, rewrite and create packets |
 //! | [`ack_filter`] | a middlebox that absorbs superseded acknowledgements |
 //! | [`snoop`] | a middlebox that retransmits on the radio link |
+//! | [`w_tcp`] | a variant of it that hides the time of retransmissions from the sender |
 //! | [`m_tcp`] | a middlebox that stops the sender while the mobile is disconnected |
 //! | [`eln`] | a middlebox that marks losses of the radio link in acknowledgements |
 //! | [`delayed_dup_acks`] | a middlebox that holds duplicate acknowledgements |
@@ -40,6 +41,7 @@ pub mod snoop;
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod w_tcp;
 
 pub use ack_filter::AckFilter;
 pub use deadlines::DeadlineSet;

@@ -9,9 +9,13 @@
 //! The sender must stop its timer for a closed window, as BSD does
 //! (`recovery.zero_window_freezes`); the timer of Linux expires as usual.
 //!
-//! Left out: the split of the connection, with local retransmission and bandwidth management by the
-//! supervisor host, and compression. The mobile of the paper announces its return; here the
-//! middlebox probes it once per second with an old sequence number, which TCP answers.
+//! Compared with a summary by its author (web.cecs.pdx.edu/~singh/mtcp.html): the withheld byte,
+//! the window of zero in a fade, and the duplicate acknowledgement that opens it are the same.
+//! Another public summary states that the supervisor host retransmits nothing; nothing is here.
+//!
+//! Left out: the split of the connection, with bandwidth management by the supervisor host, and
+//! compression. The mobile of the paper announces its return; here the middlebox probes it once per
+//! second with an old sequence number, which TCP answers.
 
 use std::collections::BTreeMap;
 

@@ -176,6 +176,13 @@ impl<'a> MiddleboxContext<'a> {
         Some(self.count_created(now, direction, Packet { id: 0, size, flow, user, ecn, slot }))
     }
 
+    /// Creates a copy of `packet` with the same headers and payload at `now`, as [`Self::create`]
+    /// does.
+    pub fn copy(&mut self, now: Instant, direction: Direction, packet: Packet) -> Option<Packet> {
+        let Packet { size, flow, user, ecn, slot, .. } = packet;
+        self.create(now, direction, NewPacket { size, flow, user, ecn, contents: Contents::CopyOf(slot) })
+    }
+
     /// Creates the packet of a TCP segment of mobile `user` at `now`, as [`Self::create`] does.
     /// `None` where the packet buffer does not have the addresses of its flow.
     pub fn create_segment(

@@ -17,6 +17,8 @@
 //! data which the mobile already has (here the mobile answers). A retransmission waits behind what
 //! the bearer has queued. SACK blocks pass unchanged, so a sender that uses them may still see the
 //! loss; the paper's senders had no SACK.
+//!
+//! The agent of [W-TCP](crate::w_tcp) is a variant of this one.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -26,8 +28,8 @@ use airpath_wire::tcp::Flags;
 
 use crate::deadlines::DeadlineSet;
 use crate::departures::Departures;
-use crate::middlebox::{Middlebox, MiddleboxContext, NewPacket};
-use crate::store::Contents;
+use crate::middlebox::{Middlebox, MiddleboxContext};
+use crate::w_tcp::SenderClock;
 
 /// The timer before the first round trip is measured (RFC 6298 §2.1), and its bounds.
 const FIRST_TIMEOUT: Span = Span::from_secs(1);
@@ -39,6 +41,8 @@ const LONGEST_TIMEOUT: Span = Span::from_secs(60);
 pub struct Snoop {
     /// Bytes of packets that it stores at most for each flow.
     cache: Bytes,
+    /// Whether it is W-TCP (see [`crate::w_tcp`]).
+    w_tcp: bool,
     flows: BTreeMap<FlowId, Flow>,
     /// When the timers of the flows expire.
     timers: DeadlineSet<FlowId>,
@@ -66,6 +70,11 @@ struct Flow {
     backoff: u32,
     /// Whether the sender has closed its side.
     closing: bool,
+    /// With W-TCP, the timestamps of the sender.
+    clock: Option<SenderClock>,
+    /// With W-TCP, whether the timer expired and the mobile has not answered since: it sends one
+    /// segment at a time.
+    one_segment: bool,
 }
 
 /// A copy of a segment.
@@ -75,7 +84,10 @@ struct Cached {
     end: i64,
     /// The copy, which is inside the middlebox.
     copy: Packet,
+    arrived: Instant,
     sent: Instant,
+    /// Whether it was not yet sent, because one segment is sent at a time.
+    waiting: bool,
     /// Whether the agent has retransmitted it.
     repeated: bool,
     /// Whether the sender has retransmitted it.
@@ -114,7 +126,14 @@ impl Flow {
 impl Snoop {
     /// An agent that stores at most `cache` bytes of packets for each flow.
     pub const fn new(cache: Bytes) -> Self {
-        Self { cache, flows: BTreeMap::new(), timers: DeadlineSet::new(), left: Departures::new() }
+        Self { cache, w_tcp: false, flows: BTreeMap::new(), timers: DeadlineSet::new(), left: Departures::new() }
+    }
+
+    /// An agent of W-TCP (see [`crate::w_tcp`]) that stores as much.
+    pub const fn w_tcp(cache: Bytes) -> Self {
+        let mut agent = Self::new(cache);
+        agent.w_tcp = true;
+        agent
     }
 
     /// Restarts the timer of a flow with stored segments, or stops it.
@@ -129,6 +148,7 @@ impl Snoop {
         while let Some((time, id)) = self.timers.due(now) {
             if let Some(flow) = self.flows.get_mut(&id) {
                 flow.backoff += 1;
+                flow.one_segment = self.w_tcp;
             }
             self.retransmit(time, id, cx);
             self.restart_timer(time, id);
@@ -139,21 +159,35 @@ impl Snoop {
     /// expected.
     fn retransmit(&mut self, now: Instant, id: FlowId, cx: &mut MiddleboxContext<'_>) {
         let Some(flow) = self.flows.get_mut(&id) else { return };
-        flow.expected = flow.cached.len().saturating_sub(1) as u32;
+        flow.expected = flow.cached.iter().filter(|cached| !cached.waiting).count().saturating_sub(1) as u32;
         let Some(first) = flow.cached.front_mut() else { return };
         first.repeated = true;
         first.sent = now;
-        let copy = first.copy;
-        if let Some(packet) = copy_of(now, copy, cx) {
+        if let Some(packet) = SenderClock::send_copy(flow.clock.as_mut(), now, first.arrived, first.copy, cx) {
             self.left.push(now, Direction::Down, packet);
         }
     }
 
-    /// Data towards the mobile.
-    fn on_data(&mut self, now: Instant, packet: Packet, cx: &mut MiddleboxContext<'_>) {
-        let Some(segment) = cx.segment(packet.slot) else { return };
+    /// Sends the segments of a flow that wait.
+    fn release(&mut self, now: Instant, id: FlowId, cx: &mut MiddleboxContext<'_>) {
+        let Some(flow) = self.flows.get_mut(&id) else { return };
+        if !std::mem::take(&mut flow.one_segment) {
+            return;
+        }
+        for cached in flow.cached.iter_mut().filter(|cached| cached.waiting) {
+            (cached.waiting, cached.sent) = (false, now);
+            if let Some(packet) = SenderClock::send_copy(flow.clock.as_mut(), now, cached.arrived, cached.copy, cx) {
+                self.left.push(now, Direction::Down, packet);
+            }
+        }
+    }
+
+    /// A packet towards the mobile. Returns whether it leaves now; otherwise it is stored.
+    fn on_data(&mut self, now: Instant, packet: Packet, cx: &mut MiddleboxContext<'_>) -> bool {
+        let Some(segment) = cx.segment(packet.slot) else { return true };
         if segment.flags & (Flags::SYN.0 | Flags::RST.0) != 0 {
-            return self.forget(now, packet.flow, cx);
+            self.forget(now, packet.flow, cx);
+            return true;
         }
         if segment.flags & Flags::FIN.0 != 0
             && let Some(flow) = self.flows.get_mut(&packet.flow)
@@ -161,35 +195,39 @@ impl Snoop {
             flow.closing = true;
         }
         if segment.length == 0 {
-            return;
+            return true;
         }
         let flow = self.flows.entry(packet.flow).or_default();
         let (offset, end) = (segment.offset, segment.offset + i64::from(segment.length));
         if flow.acknowledged.is_some_and(|(acknowledged, _)| end <= acknowledged) {
             // The acknowledgement was lost before the sender. The mobile repeats it.
             flow.answers += 1;
-            return;
+            return true;
         }
         let at = flow.position(offset);
         if let Some(cached) = flow.cached.get_mut(at)
             && cached.offset < end
         {
             cached.from_sender = true;
-            return;
+            return true;
         }
         if flow.cached_bytes + u64::from(packet.size) > self.cache.get() {
-            return;
+            return true;
         }
-        let Some(copy) = copy_of(now, packet, cx) else { return };
+        let waiting = flow.one_segment;
+        let copy = if waiting { Some(packet) } else { cx.copy(now, Direction::Down, packet) };
+        let Some(copy) = copy else { return true };
         let from_sender = offset < flow.next;
         flow.next = flow.next.max(end);
         flow.cached_bytes += u64::from(packet.size);
-        flow.cached.insert(at, Cached { offset, end, copy, sent: now, repeated: false, from_sender });
+        flow.cached
+            .insert(at, Cached { offset, end, copy, arrived: now, sent: now, waiting, repeated: false, from_sender });
         // While the first segment is missing, each further one causes a duplicate.
-        flow.expected += u32::from(flow.expected > 0);
+        flow.expected += u32::from(flow.expected > 0 && !waiting);
         if flow.deadline.is_none() {
             self.restart_timer(now, packet.flow);
         }
+        !waiting
     }
 
     /// An acknowledgement of the mobile. Returns whether the sender is to receive it.
@@ -217,6 +255,7 @@ impl Snoop {
                 cx.absorb(now, Direction::Down, cached.copy);
             }
             let is_over = flow.closing && flow.cached.is_empty();
+            self.release(now, packet.flow, cx);
             self.restart_timer(now, packet.flow);
             if is_over {
                 self.flows.remove(&packet.flow);
@@ -262,17 +301,19 @@ impl Snoop {
     }
 }
 
-/// A copy of `packet` with the same headers and payload.
-fn copy_of(now: Instant, packet: Packet, cx: &mut MiddleboxContext<'_>) -> Option<Packet> {
-    let Packet { size, flow, user, ecn, slot, .. } = packet;
-    cx.create(now, Direction::Down, NewPacket { size, flow, user, ecn, contents: Contents::CopyOf(slot) })
-}
-
 impl Middlebox for Snoop {
-    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut MiddleboxContext<'_>) {
+    fn push(&mut self, now: Instant, direction: Direction, mut packet: Packet, cx: &mut MiddleboxContext<'_>) {
         self.advance(now, cx);
         match direction {
-            Direction::Down => self.on_data(now, packet, cx),
+            Direction::Down => {
+                let leaves = self.on_data(now, packet, cx);
+                if let Some(flow) = self.flows.get_mut(&packet.flow).filter(|_| leaves && self.w_tcp) {
+                    packet = flow.clock.get_or_insert_default().pass(now, packet, cx);
+                }
+                if !leaves {
+                    return;
+                }
+            }
             Direction::Up => {
                 if !self.on_acknowledgement(now, packet, cx) {
                     return cx.absorb(now, direction, packet);

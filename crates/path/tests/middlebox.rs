@@ -8,7 +8,7 @@ use airpath_link::Departure;
 use airpath_path::testing::{Arrival, contracts};
 use airpath_path::{AckFilter, Contents, DelayedDupAcks, Eln, MTcp, Middlebox, MiddleboxContext, NewPacket, Snoop};
 use airpath_tcp::Segment;
-use airpath_wire::tcp::{Flags, TcpHeader};
+use airpath_wire::tcp::{Flags, TcpHeader, Timestamps};
 use proptest::prelude::*;
 
 const ACK: u8 = 0x10;
@@ -156,6 +156,8 @@ proptest! {
     #[test]
     fn snoop_keeps_the_contracts(packets in 0usize..300, seed: u64, cache in 0u64..5000) {
         let arrivals = arrivals(packets, seed);
+        let w_tcp = contracts(|| Snoop::w_tcp(Bytes::new(cache)), &arrivals, HORIZON);
+        assert_passes_new(&arrivals, &w_tcp);
         let outcome = contracts(|| Snoop::new(Bytes::new(cache)), &arrivals, HORIZON);
         assert_passes_new(&arrivals, &outcome);
     }
@@ -266,6 +268,32 @@ fn a_full_cache_only_forwards() {
     let outcome = contracts(|| Snoop::new(Bytes::new(1500)), &lost_segment(), Instant::ZERO + Span::from_millis(50));
     assert_eq!(left(&outcome, Direction::Down).len(), 4);
     assert_eq!(left(&outcome, Direction::Up).len(), 3, "the sender repairs the loss");
+}
+
+/// `arrival` with the timestamp of a sender whose clock has ticks of 1 ms and is at 1,000.
+fn stamped(mut arrival: Arrival) -> Arrival {
+    let value = 1000 + (arrival.at.as_nanos() / 1_000_000) as u32;
+    if let Some(segment) = arrival.segment.as_mut() {
+        segment.header.options.timestamps = Some(Timestamps { value, echo: 0 });
+    }
+    arrival
+}
+
+#[test]
+fn w_tcp_sends_one_segment_at_a_time_after_a_timeout() {
+    // The first segment is lost; the timer expires after 1 s. Two more arrive meanwhile.
+    let mut arrivals: Vec<_> = [data(0, 0, 0), data(1, 1, 1000)].map(stamped).to_vec();
+    arrivals.extend([data(2, 1100, 2000), data(3, 1200, 3000)].map(stamped));
+    arrivals.extend([ack(4, 1300, 1000), ack(5, 1400, 4000)]);
+    let cache = Bytes::new(100_000);
+    let outcome = contracts(|| Snoop::w_tcp(cache), &arrivals, Instant::ZERO + Span::from_secs(2));
+    // The retransmission; then those that waited, when the mobile has answered.
+    assert_eq!(left(&outcome, Direction::Down), [(0, Some(0)), (1, Some(1)), (1000, None), (1300, None), (1300, None)]);
+    assert_eq!(left(&outcome, Direction::Up), [(1300, Some(4)), (1400, Some(5))]);
+    assert_eq!(outcome.counters[Direction::Down as usize].queued.packets, 0, "nothing is left");
+    // Snoop lets them pass.
+    let snoop = contracts(|| Snoop::new(cache), &arrivals, Instant::ZERO + Span::from_secs(2));
+    assert_eq!(left(&snoop, Direction::Down).iter().filter(|(_, id)| id.is_some()).count(), 4);
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub enum MiddleboxKind {
     AckFilter,
     /// Retransmits on the radio link: [`Snoop`].
     Snoop,
+    /// Retransmits on the radio link and hides the time: [W-TCP](airpath_path::w_tcp).
+    WTcp,
     /// Holds duplicate acknowledgements: [`DelayedDupAcks`].
     DelayedDupAcks,
     /// Stops the sender while the mobile is disconnected: [`MTcp`].
@@ -78,7 +80,7 @@ impl MiddleboxConfig {
             _ => return wrong("freeze_after", "this kind stops no sender", "remove the key"),
         }
         match config.cache {
-            Some(_) if config.kind != MiddleboxKind::Snoop => {
+            Some(_) if !matches!(config.kind, MiddleboxKind::Snoop | MiddleboxKind::WTcp) => {
                 wrong("cache", "this kind stores no packets", "remove the key")
             }
             Some(cache) if cache < LEAST_CACHE => {
@@ -92,9 +94,11 @@ impl MiddleboxConfig {
     pub fn build(&self) -> Box<dyn Middlebox> {
         let hold = self.hold.unwrap_or(Span::ZERO);
         let freeze_after = self.freeze_after.unwrap_or(Span::ZERO);
+        let cache = self.cache.unwrap_or(CACHE);
         match self.kind {
             MiddleboxKind::AckFilter => Box::new(AckFilter::new(hold)),
-            MiddleboxKind::Snoop => Box::new(Snoop::new(self.cache.unwrap_or(CACHE))),
+            MiddleboxKind::Snoop => Box::new(Snoop::new(cache)),
+            MiddleboxKind::WTcp => Box::new(Snoop::w_tcp(cache)),
             MiddleboxKind::DelayedDupAcks => Box::new(DelayedDupAcks::new(hold)),
             MiddleboxKind::MTcp => Box::new(MTcp::new(freeze_after)),
             MiddleboxKind::Eln => Box::<Eln>::default(),

@@ -64,6 +64,12 @@ fn errors_name_the_line_and_the_key() {
             "s.toml:8: middlebox.cache:",
             "at least 1500 B",
         ),
+        (
+            "kind = \"ack-filter\"\nhold = \"50 ms\"",
+            "kind = \"w-tcp\"\ncache = \"1 kB\"",
+            "s.toml:8: middlebox.cache:",
+            "at least 1500 B",
+        ),
         ("\"50 ms\"", "\"50 m\"", "s.toml:8: middlebox.hold:", "unit"),
         ("\"50 ms\"", "\"0 s\"", "s.toml:8: middlebox.hold:", "longer than 0 s"),
         ("\"50 ms\"", "\"2 s\"", "s.toml:8: middlebox.hold:", "at most 1 s"),

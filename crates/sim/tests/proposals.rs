@@ -33,6 +33,8 @@ struct Download {
     /// Retransmissions of the server by duplicates, and timeouts.
     retransmits: u64,
     timeouts: u64,
+    /// Smoothed round trip of the server at the end, in seconds.
+    round_trip: f64,
 }
 
 /// Runs `text` with these tables appended.
@@ -46,7 +48,8 @@ fn download(text: &str, tables: &str, sets: &[(&str, &str)]) -> Download {
     let finished = flow.milestones.finished.expect("it has finished");
     let sender = flow.sender().statistics();
     let seconds = finished.since(flow.identity.start).as_secs_f64();
-    Download { seconds, retransmits: sender.fast_retransmits, timeouts: sender.timeouts }
+    let round_trip = flow.sender().smoothed_round_trip().expect("data were acknowledged").as_secs_f64();
+    Download { seconds, retransmits: sender.fast_retransmits, timeouts: sender.timeouts, round_trip }
 }
 
 #[test]
@@ -76,6 +79,27 @@ fn snoop_does_not_repair_losses_of_the_fixed_network() {
     assert!((snoop.seconds / plain.seconds - 1.0).abs() < 0.3, "{snoop:?}, {plain:?}");
 }
 
+/// W-TCP repairs as Snoop does, and the sender does not see the time that this takes.
+#[test]
+fn w_tcp_hides_losses_and_their_repair_from_the_sender() {
+    let plain = download(LOSSY, "", &[]);
+    let w_tcp = download(LOSSY, "[middlebox]\nkind = \"w-tcp\"\n", &[]);
+    println!("plain {plain:?}\nw-tcp {w_tcp:?}");
+    assert!(w_tcp.seconds < 0.5 * plain.seconds, "{w_tcp:?}, {plain:?}");
+    assert!(5 * (w_tcp.retransmits + w_tcp.timeouts) < plain.retransmits, "{w_tcp:?}, {plain:?}");
+}
+
+/// Losses of one packet in five, so that timers repair most of them.
+#[test]
+fn w_tcp_hides_the_time_of_retransmissions_from_the_sender() {
+    let often = [("bearer.downlink.loss", "0.2"), ("flow.0.bytes", "1 MB")];
+    let w_tcp = download(LOSSY, "[middlebox]\nkind = \"w-tcp\"\n", &often);
+    let snoop = download(LOSSY, "[middlebox]\nkind = \"snoop\"\n", &often);
+    println!("w-tcp {w_tcp:?}\nsnoop {snoop:?}");
+    // Without losses the round trip is 220 ms.
+    assert!(w_tcp.round_trip - 0.22 < 0.7 * (snoop.round_trip - 0.22), "{w_tcp:?}, {snoop:?}");
+}
+
 #[test]
 fn delayed_dup_acks_only_delay_the_repair_of_a_link_that_does_not_retransmit() {
     let plain = download(LOSSY, "", &[]);
@@ -92,6 +116,16 @@ fn westwood_keeps_its_rate_under_random_loss() {
     let westwood = download(LOSSY, "", &[long[0], long[1], ("tcp.congestion.algorithm", "westwood")]);
     println!("reno {reno:?}\nwestwood+ {westwood:?}");
     assert!(westwood.seconds < 0.8 * reno.seconds, "{westwood:?}, {reno:?}");
+}
+
+#[test]
+fn wtcp_keeps_its_rate_under_random_loss() {
+    let reno = download(LOSSY, "", &[]);
+    let wtcp = download(LOSSY, "", &[("tcp.congestion.algorithm", "wtcp"), ("tcp.pacing", "true")]);
+    println!("reno {reno:?}\nwtcp {wtcp:?}");
+    assert!(wtcp.seconds < 0.5 * reno.seconds, "{wtcp:?}, {reno:?}");
+    // Its queue is short: without one the round trip is 220 ms.
+    assert!(wtcp.round_trip < 0.4, "{wtcp:?}");
 }
 
 /// I-TCP: the proxy repairs over the short round trip of the radio link, with its own slow start.

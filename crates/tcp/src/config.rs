@@ -144,6 +144,9 @@ pub enum Algorithm {
     /// instead of half the window. The kernel calls it `westwood`.
     #[serde(rename = "westwood+", alias = "westwood")]
     Westwood,
+    /// WTCP (Sinha et al. 1999): a rate that follows the separation of packets at the receiver. It
+    /// needs `pacing` and timestamps.
+    Wtcp,
     /// A constant window: `fixed_window`.
     Fixed,
 }
@@ -350,6 +353,11 @@ impl Config {
             (self.receive_buffer.initial.get() == 0, "receive_buffer.initial", "is zero: nothing could be received"),
             (self.congestion.least_window == 0, "congestion.least_window", "is zero: nothing could be sent"),
             (self.congestion.fixed_window == 0, "congestion.fixed_window", "is zero: nothing could be sent"),
+            (
+                self.congestion.algorithm == Algorithm::Wtcp && !(self.pacing && self.timestamps),
+                "congestion.algorithm",
+                "needs `pacing` and `timestamps` for wtcp: set both to true",
+            ),
             (self.recovery.duplicate_threshold == 0, "recovery.duplicate_threshold", "is zero: 3 is usual"),
             (timeout.initial.is_zero(), "retransmission_timeout.initial", "is zero: \"1 s\" is usual"),
             (

@@ -10,6 +10,7 @@ mod hystart;
 mod hystart_plus_plus;
 mod new_reno;
 mod westwood;
+mod wtcp;
 
 use std::fmt;
 
@@ -21,6 +22,7 @@ pub use cubic::Cubic;
 pub use fixed::Fixed;
 pub use new_reno::NewReno;
 pub use westwood::Westwood;
+pub use wtcp::Wtcp;
 
 /// An acknowledgement of new data, outside of a fast recovery.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +54,8 @@ pub struct Delivered {
     pub duplicate: bool,
     /// The round trip that it measured.
     pub round_trip: Option<Span>,
+    /// When the segment was sent that it echoes, and the receiver's clock in ticks (RFC 7323 §3.2).
+    pub timestamps: Option<(Instant, u32)>,
 }
 
 /// A signal of congestion.
@@ -157,6 +161,7 @@ pub enum Controller {
     NewReno(NewReno),
     Cubic(Box<Cubic>),
     Westwood(Westwood),
+    Wtcp(Wtcp),
     Fixed(Fixed),
     Custom(Box<dyn CongestionControl>),
 }
@@ -165,7 +170,7 @@ impl Controller {
     /// Whether it may use [`CongestionControl::on_delivered`].
     #[inline]
     pub const fn estimates_rate(&self) -> bool {
-        matches!(self, Self::Westwood(_) | Self::Custom(_))
+        matches!(self, Self::Westwood(_) | Self::Wtcp(_) | Self::Custom(_))
     }
 
     /// The configured controller, for segments of `size` payload bytes.
@@ -174,6 +179,7 @@ impl Controller {
             Algorithm::NewReno => Self::NewReno(NewReno::new(config, size)),
             Algorithm::Cubic => Self::Cubic(Box::new(Cubic::new(config, size))),
             Algorithm::Westwood => Self::Westwood(Westwood::new(config, size)),
+            Algorithm::Wtcp => Self::Wtcp(Wtcp::new(config, size)),
             Algorithm::Fixed => Self::Fixed(Fixed::new(config.congestion.fixed_window, size)),
         }
     }
@@ -185,6 +191,7 @@ macro_rules! each {
             Controller::NewReno($controller) => $call,
             Controller::Cubic($controller) => $call,
             Controller::Westwood($controller) => $call,
+            Controller::Wtcp($controller) => $call,
             Controller::Fixed($controller) => $call,
             Controller::Custom($controller) => $call,
         }

@@ -187,7 +187,7 @@ impl Connection {
 
     /// From now on this end offers a window of zero, or again its own: Freeze-TCP (Goff et al.,
     /// INFOCOM 2000). What arrives in the window offered before is accepted. Three acknowledgements
-    /// announce that the window is open again.
+    /// announce that the window is open again, as in public summaries of the paper.
     pub const fn close_window(&mut self, closed: bool) {
         self.announcements = if self.window_closed && !closed { 3 } else { 0 };
         self.window_closed = closed;

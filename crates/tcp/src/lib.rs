@@ -14,7 +14,7 @@
 //!    | `prr` | window during a recovery | RFC 6937 |
 //!    | `frto`, `undo` | detection of spurious window reductions | RFC 5682, RFC 3522, RFC 3708, RFC 4015 |
 //!    | `rtt` | round trips and the retransmission timeout | RFC 6298 |
-//!    | `congestion` | NewReno, CUBIC, Westwood+, a fixed window, or the caller's | RFC 5681, RFC 9438, RFC 9406 |
+//!    | `congestion` | NewReno, CUBIC, Westwood+, WTCP, a fixed window, or the caller's | RFC 5681, RFC 9438, RFC 9406 |
 //!    | `receiver` | reassembly, selective acknowledgements | RFC 9293, RFC 2018, RFC 2883 |
 //!    | `receive_window`, `delayed_ack` | window to offer, when to acknowledge | RFC 9293, RFC 5681 |
 //!
@@ -79,7 +79,9 @@ pub use config::{
     Algorithm, Config, ConfigError, Congestion, Counting, DelayedAck, Floor, Halving, HyStartVariant, InitialWindow,
     Limit, Nagle, PartialAcks, ReceiveBuffer, Recovery, RetransmissionTimeout, Samples,
 };
-pub use congestion::{Acknowledged, Congested, CongestionControl, Cubic, Delivered, Fixed, NewReno, Signal, Westwood};
+pub use congestion::{
+    Acknowledged, Congested, CongestionControl, Cubic, Delivered, Fixed, NewReno, Signal, Westwood, Wtcp,
+};
 pub use connection::{Connection, Identity, Negotiated};
 pub use profile::{Profile, UnknownProfile};
 pub use receiver::AcceptedPayload;

@@ -6,10 +6,12 @@
 //! congestion the slow-start threshold is bandwidth × least round trip instead of half the window,
 //! so a loss on the radio link reduces the window less. Otherwise it is NewReno.
 //!
-//! Taken from Linux (`tcp_westwood.c`): samples of at least 50 ms, the filter is applied twice with
-//! 7/8 of the old value, the threshold is at least two segments, and a timeout starts a new search
-//! for the least round trip. In contrast to Linux the window does not grow by a loss, and within a
-//! fast recovery it already is the new one.
+//! Compared with the source of Linux 6 (`tcp_westwood.c`), and equal to it: samples of at least
+//! 50 ms, the filter is applied twice with 7/8 of the old value, what duplicates have counted is
+//! subtracted from later acknowledgements, the threshold is at least two segments, and a timeout
+//! starts a new search for the least round trip. Linux rounds the bandwidth down to bytes per jiffy
+//! and the product to segments; here both are exact. In contrast to Linux the window does not grow
+//! by a loss, and within a fast recovery it already is the new one.
 
 use airpath_core::{Instant, Span};
 
@@ -80,10 +82,11 @@ impl Bandwidth {
             self.counted += self.segment_size;
             self.segment_size
         } else {
-            // What duplicates have counted is not counted again; the retransmission is new.
-            let again = self.counted.min(delivered.bytes.saturating_sub(self.segment_size));
+            // What duplicates have counted is not counted again (`westwood_acked_count`). If they
+            // have counted all of it, only the retransmission is new.
+            let again = if delivered.bytes > self.segment_size { self.counted.min(delivered.bytes) } else { 0 };
             self.counted -= again;
-            delivered.bytes - again
+            if again > 0 && again == delivered.bytes { self.segment_size } else { delivered.bytes - again }
         };
     }
 
@@ -165,6 +168,7 @@ mod tests {
                 bytes: SIZE,
                 duplicate: false,
                 round_trip: Some(Span::from_millis(round_trip)),
+                timestamps: None,
             });
         }
     }
@@ -239,6 +243,7 @@ mod tests {
             bytes,
             duplicate,
             round_trip: None,
+            timestamps: None,
         };
         westwood.on_delivered(&delivered(0, SIZE, false));
         for millis in 1..=5 {
@@ -248,5 +253,105 @@ mod tests {
         // The retransmission, and the five segments after it.
         westwood.on_delivered(&delivered(6, 6 * SIZE, false));
         assert_eq!((westwood.bandwidth.bytes, westwood.bandwidth.counted), (6 * SIZE, 0));
+    }
+
+    /// The formulas of Linux 6 (`westwood_filter`, `westwood_acked_count`,
+    /// `tcp_westwood_bw_rttmin`) in its units: bytes per millisecond, and segments.
+    #[derive(Default)]
+    struct Kernel {
+        once: u64,
+        twice: u64,
+        bytes: u64,
+        accounted: u64,
+        start: u64,
+        round_trip: u64,
+        least: u64,
+    }
+
+    impl Kernel {
+        fn on_ack(&mut self, now: u64, acknowledged: u64, round_trip: u64) {
+            let elapsed = now - self.start;
+            if self.round_trip > 0 && elapsed > self.round_trip.max(50) {
+                let sample = self.bytes / elapsed;
+                (self.once, self.twice) = if (self.once, self.twice) == (0, 0) {
+                    (sample, sample)
+                } else {
+                    let once = (7 * self.once + sample) >> 3;
+                    (once, (7 * self.twice + once) >> 3)
+                };
+                (self.bytes, self.start) = (0, now);
+            }
+            let mut count = acknowledged;
+            if count == 0 {
+                self.accounted += SIZE;
+                count = SIZE;
+            }
+            if count > SIZE {
+                if self.accounted >= count {
+                    self.accounted -= count;
+                    count = SIZE;
+                } else {
+                    count -= std::mem::take(&mut self.accounted);
+                }
+            }
+            self.bytes += count;
+            self.round_trip = round_trip;
+            self.least = if self.least == 0 { round_trip } else { self.least.min(round_trip) };
+        }
+
+        fn segments(&self) -> u64 {
+            (self.twice * self.least / SIZE).max(2)
+        }
+    }
+
+    #[test]
+    fn the_threshold_is_that_of_the_formulas_of_linux() {
+        let (mut ours, mut kernel) = (westwood(), Kernel::default());
+        // Acknowledgements of one and two segments, every 4 ms, then 16 ms, then 2 ms; every 60th
+        // comes after five duplicates, and some cover more or less than these.
+        let mut now = 0;
+        let mut compared = 0;
+        for index in 0..6000_u64 {
+            let (interval, round_trip) = match index / 2000 {
+                0 => (4, 100 + index % 7),
+                1 => (16, 140 + index % 11),
+                _ => (2, 90 + index % 5),
+            };
+            now += interval;
+            let bytes = match index % 60 {
+                55..60 => 0,
+                0 => (3 + index / 60 % 5) * SIZE,
+                _ => (1 + index % 2) * SIZE,
+            };
+            let duplicate = bytes == 0;
+            ours.on_delivered(&Delivered {
+                now: Instant::ZERO + Span::from_millis(now),
+                bytes,
+                duplicate,
+                round_trip: Some(Span::from_millis(round_trip)),
+                timestamps: None,
+            });
+            if index == 0 {
+                // The first acknowledgement only begins the sample.
+                kernel = Kernel { start: now, round_trip, least: round_trip, ..Kernel::default() };
+            } else {
+                kernel.on_ack(now, bytes, round_trip);
+            }
+            if index % 100 == 99
+                && let Some(product) = ours.product()
+            {
+                // The kernel rounds the bandwidth down three times, each by less than 1 byte per ms
+                // and 8 times that in the filters, and the product to segments.
+                let bound = SIZE + 16 * kernel.least;
+                assert!(
+                    product.abs_diff(kernel.segments() * SIZE) <= bound,
+                    "{index}: {product}, {}",
+                    kernel.segments()
+                );
+                assert_eq!(ours.bandwidth.counted, kernel.accounted, "{index}");
+                compared += 1;
+            }
+        }
+        assert!(compared > 50);
     }
 }

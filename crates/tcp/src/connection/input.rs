@@ -152,6 +152,7 @@ impl Connection {
             marked: header.flags.contains(Flags::ECE),
             loss_notification: header.loss_notification,
             echo: self.echoed(now, header),
+            timestamp: header.options.timestamps.map(|timestamps| timestamps.value),
         };
         let (sender, mut shared) = self.sending();
         let changes = sender.on_ack(now, &acknowledgment, &mut shared);

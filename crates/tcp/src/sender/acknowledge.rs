@@ -34,6 +34,8 @@ pub struct Acknowledgment<'a> {
     pub loss_notification: bool,
     /// Start and end of the timestamp-clock tick in which the echoed segment was sent.
     pub echo: Option<(Instant, Instant)>,
+    /// The receiver's timestamp.
+    pub timestamp: Option<u32>,
 }
 
 /// Effects of an acknowledgement, for the log.
@@ -89,6 +91,7 @@ impl Sender {
                 bytes: delivery.bytes,
                 duplicate: duplicate && !self.selective,
                 round_trip: changes.round_trip,
+                timestamps: ack.echo.map(|(begin, _)| begin).zip(ack.timestamp),
             });
         }
         self.note_reordering(&delivery, highest, shared);
