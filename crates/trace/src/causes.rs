@@ -181,6 +181,9 @@ impl Account {
     /// Stalls that are kept.
     pub const STALLS: usize = 8;
 
+    /// Shorter times are no stalls: the least retransmission time-out of Linux.
+    pub const SHORTEST_STALL: Span = Span::from_millis(200);
+
     /// The elapsed time: the sum of all causes.
     pub fn total(&self) -> Span {
         self.times.iter().fold(Span::ZERO, |sum, &time| sum + time)
@@ -192,6 +195,9 @@ impl Account {
     }
 
     fn add_stall(&mut self, stall: Stall) {
+        if stall.fate != Fate::Nagle && stall.length() < Self::SHORTEST_STALL {
+            return;
+        }
         let index = self.stalls.partition_point(|other| other.length() >= stall.length());
         if index < Self::STALLS {
             self.stalls.truncate(Self::STALLS - 1);
@@ -229,7 +235,8 @@ pub struct Causes {
     last: Option<Stamp>,
     /// Whether some times were out of order or out of bounds.
     irregular_times: bool,
-    syn: Option<Instant>,
+    /// The first SYN, the last one, and the number of its retransmissions.
+    syn: Option<(Stamp, Instant, u32)>,
     syn_ack: Option<Instant>,
     fin: bool,
     /// The data that the end of the capture sends, and the data that it receives.
@@ -318,10 +325,37 @@ impl Causes {
         self.irregular_times |= observation.time > LATEST || self.last.is_some_and(|last| observation.time < last.time);
         if self.irregular_times {
             let bounded = self.bounded(observation);
-            self.take(&bounded, settled);
+            self.take_segments(&bounded, settled);
         } else {
-            self.take(observation, settled);
+            self.take_segments(observation, settled);
         }
+    }
+
+    /// Cuts a super-segment (TSO, GRO) into the segments that the path carries.
+    fn take_segments(&mut self, observation: &Observation, settled: &mut impl FnMut(&Piece)) {
+        if observation.length <= observation.full_segment {
+            return self.take(observation, settled);
+        }
+        let full = observation.full_segment.max(1);
+        self.receiver.set_joined(observation.length.div_ceil(full).into());
+        // The first part has the acknowledgement, and the last the flags that end the data.
+        let mut part = Observation { length: full, ..observation.clone() };
+        let ends = Flags::FIN | Flags::RST | Flags::PSH;
+        part.flags = Flags(part.flags.0 & !ends.0);
+        self.take(&part, settled);
+        (part.acknowledged, part.newly_acknowledged, part.spurious) = (None, None, None);
+        (part.round_trip, part.echo_round_trip) = (None, None);
+        let mut left = observation.length - full;
+        while left > 0 {
+            part.offset += i64::from(part.length);
+            part.length = full.min(left);
+            left -= part.length;
+            if left == 0 {
+                part.flags = observation.flags;
+            }
+            self.take(&part, settled);
+        }
+        self.receiver.set_joined(1);
     }
 
     /// The observation with times that neither step back nor are out of bounds.
@@ -361,7 +395,9 @@ impl Causes {
             Phase::Open | Phase::Closing => self.open(observation),
         }
         let account = &mut self.account;
-        self.timeline.settle(&mut |piece| {
+        // With unacknowledged data a time-out may still show that it was lost.
+        let until = self.sender.progress_with_data_outstanding();
+        self.timeline.settle(until, &mut |piece| {
             account.times[piece.cause as usize] += piece.end.since(piece.begin);
             settled(piece);
         });
@@ -386,9 +422,26 @@ impl Causes {
     fn set_up(&mut self, observation: &Observation) {
         let (syn, ack) = (observation.flags.contains(Flags::SYN), observation.flags.contains(Flags::ACK));
         match (syn, ack) {
-            (true, false) => self.syn = self.syn.or(Some(observation.time)),
+            (true, false) => {
+                self.syn = Some(match self.syn {
+                    Some((first, _, again)) => (first, observation.time, again + 1),
+                    None => (Stamp::of(observation), observation.time, 0),
+                });
+            }
             (true, true) => {
                 self.syn_ack = self.syn_ack.or(Some(observation.time));
+                if let Some((first, _, again @ 1..)) = self.syn {
+                    self.account.add_stall(Stall {
+                        begin: first.time,
+                        end: observation.time,
+                        first_frame: first.frame,
+                        last_frame: observation.frame,
+                        outstanding: 0,
+                        timeouts: again,
+                        fate: Fate::SynLost,
+                        path_gap: Span::ZERO,
+                    });
+                }
                 // At the client the SYN-ACK opens the connection (RFC 9293 §3.5).
                 if self.near == Some(End::Client) {
                     self.phase = Phase::Open;
@@ -409,6 +462,9 @@ impl Causes {
     /// The handshake completes `now`: the longer of its two halves is the round trip.
     fn first_round_trip(&mut self, now: Instant) {
         let (Some(syn), Some(syn_ack)) = (self.syn, self.syn_ack) else { return };
+        // The answer to a SYN that was sent again may be for the first copy (Karn's rule); a round
+        // trip from the last copy is at most too short.
+        let (_, syn, _) = syn;
         let round_trip = syn_ack.since(syn).max(now.since(syn_ack));
         self.sender.bottleneck().path.round_trip(round_trip, 0);
         self.receiver.first_round_trip(round_trip);
@@ -417,7 +473,7 @@ impl Causes {
     /// Infers the end of the capture: the half of the handshake on its own side takes almost no
     /// time.
     fn infer_near(&self, third: &Observation) -> Option<End> {
-        let (syn, syn_ack) = (self.syn?, self.syn_ack?);
+        let ((_, syn, _), syn_ack) = (self.syn?, self.syn_ack?);
         let near_server = syn_ack.since(syn) < third.time.since(syn_ack);
         Some(if near_server { End::Server } else { End::Client })
     }
@@ -433,7 +489,7 @@ impl Causes {
             if observation.length > 0 {
                 self.receiver.request_sent(observation.time, &mut self.timeline);
             }
-            self.sender.sent(observation, &mut self.timeline);
+            self.sender.sent(observation, &mut self.timeline, &mut stalls);
             self.receiver.window_advertised(observation);
         } else {
             self.receiver.arrived(observation, &mut self.timeline, &mut stalls);
@@ -493,6 +549,7 @@ impl Causes {
             Phase::Closing => Label::Known(Cause::Closing, Confidence::High),
             Phase::Open if !self.sender.idle() => self.sender.label(),
             Phase::Open if !self.receiver.idle() => self.receiver.label(),
+            Phase::Open if self.sender.is_closed() => self.sender.label(),
             Phase::Open => Label::Known(Cause::Application, Confidence::High),
         }
     }

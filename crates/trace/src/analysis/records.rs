@@ -203,7 +203,11 @@ impl Fate {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Held => "held",
+            Self::PartlyLost => "partly_lost",
             Self::Lost => "lost",
+            Self::WindowClosed => "window_closed",
+            Self::Nagle => "nagle",
+            Self::SynLost => "syn_lost",
             Self::Unknown => "unknown",
         }
     }

@@ -191,13 +191,13 @@ impl Timeline {
         }
     }
 
-    /// Emits the settled pieces.
-    pub(super) fn settle(&mut self, settled: &mut impl FnMut(&Piece)) {
+    /// Emits the settled pieces that end by `until`.
+    pub(super) fn settle(&mut self, until: Instant, settled: &mut impl FnMut(&Piece)) {
         loop {
             let full = self.pending.len() > PENDING;
             let Some(front) = self.pending.front() else { return };
             let (cause, confidence) = match front.label {
-                Label::Known(cause, confidence) => (cause, confidence),
+                Label::Known(cause, confidence) if full || front.end.time <= until => (cause, confidence),
                 label if full => assumed(label),
                 _ => return,
             };
