@@ -11,6 +11,7 @@
 //! | `bottleneck` | what the bottleneck link carried, and its gaps |
 //! | `path_estimate`, `arrivals` | estimates from acknowledgements, and exact arrivals from the other end's capture |
 //! | `link_load` | when the link was full, and when data queued |
+//! | `neighbours` | what the path carried of other connections of the host |
 //! | `timeline` | the slices of time that wait for evidence |
 //! | [`stall`](Stall) | the longest stalls, each in a sentence |
 //!
@@ -19,6 +20,7 @@
 mod arrivals;
 mod bottleneck;
 mod link_load;
+mod neighbours;
 mod path_estimate;
 mod receiver_view;
 mod sender_view;
@@ -36,10 +38,12 @@ use airpath_core::{Direction, Instant, Span};
 use airpath_wire::tcp::Flags;
 
 use crate::radio::RadioLog;
+use crate::shared_path::{HostLog, Passage};
 use crate::two_point::JoinedConnection;
 use airpath_capture::read::LATEST;
 use airpath_observe::{End, Observation, Sending};
 use arrivals::Arrivals;
+use neighbours::{Meanwhile, Neighbours};
 use receiver_view::ReceiverView;
 use sender_view::SenderView;
 use timeline::{Label, Timeline};
@@ -78,6 +82,8 @@ pub enum Cause {
     PathRate,
     /// The link is full, and more than a round trip of data queues before it.
     Queueing,
+    /// The path carries data of other connections of the same host, and this one waits for it.
+    Sharing,
     /// The radio carries nothing.
     Radio,
     /// The path could carry data, but the sender waits for its retransmission timer.
@@ -92,7 +98,7 @@ pub enum Cause {
 
 impl Cause {
     /// Number of causes.
-    pub const COUNT: usize = 12;
+    pub const COUNT: usize = 13;
 
     /// All causes, in the order of their declaration.
     pub const ALL: [Self; Self::COUNT] = [
@@ -103,6 +109,7 @@ impl Cause {
         Self::CongestionWindow,
         Self::PathRate,
         Self::Queueing,
+        Self::Sharing,
         Self::Radio,
         Self::Timer,
         Self::Recovery,
@@ -120,6 +127,7 @@ impl Cause {
             Self::CongestionWindow => "congestion-window",
             Self::PathRate => "path-rate",
             Self::Queueing => "queueing",
+            Self::Sharing => "sharing",
             Self::Radio => "radio",
             Self::Timer => "timer",
             Self::Recovery => "recovery",
@@ -245,6 +253,8 @@ pub struct Causes {
     timeline: Timeline,
     account: Account,
     radio: Option<Radio>,
+    /// The packets of all connections of the client.
+    host: Option<Arc<HostLog>>,
 }
 
 /// The radio log, and the position in it.
@@ -275,6 +285,7 @@ impl Causes {
             timeline: Timeline::default(),
             account: Account::default(),
             radio: None,
+            host: None,
         };
         if let Some(near) = near {
             causes.set_near(near);
@@ -288,6 +299,25 @@ impl Causes {
         self.near = Some(near);
         let mobile = self.radio.as_ref().map_or(End::Client, |radio| radio.mobile);
         self.sender.bottleneck().set_on_radio(near == mobile);
+        if let Some(host) = &self.host {
+            // The packets from the far end show what the path carried.
+            let passage = if near == End::Client { Passage::Received } else { Passage::Sent };
+            self.sender.bottleneck().set_neighbours(Neighbours::new(Arc::clone(host), passage));
+            self.receiver.set_neighbours(Neighbours::new(Arc::clone(host), passage));
+        }
+    }
+
+    /// Uses the packets of all connections of the client, and the shortest round trip of their
+    /// handshakes with the same server.
+    pub fn with_host(mut self, host: Arc<HostLog>, round_trip: Option<Span>) -> Self {
+        if let Some(round_trip) = round_trip {
+            self.sender.bottleneck().path.round_trip(round_trip, 0);
+        }
+        self.host = Some(host);
+        if let Some(near) = self.near {
+            self.set_near(near);
+        }
+        self
     }
 
     /// Uses the gaps of a radio log; `mobile` is the end on the radio.
@@ -379,6 +409,7 @@ impl Causes {
 
     fn take(&mut self, observation: &Observation, settled: &mut impl FnMut(&Piece)) {
         let now = Stamp::of(observation);
+        self.sender.bottleneck().set_now(now.time);
         if let Some(before) = self.last
             && now.time > before.time
         {
@@ -492,6 +523,9 @@ impl Causes {
             self.sender.sent(observation, &mut self.timeline, &mut stalls);
             self.receiver.window_advertised(observation);
         } else {
+            if observation.acknowledged.is_some() {
+                self.sender.bottleneck().passed(observation.time, &mut self.timeline);
+            }
             self.receiver.arrived(observation, &mut self.timeline, &mut stalls);
             self.sender.acknowledgement(observation, &mut self.timeline, &mut stalls);
             if observation.length > 0 && observation.retransmission.is_none() {
@@ -523,6 +557,13 @@ impl Causes {
         for gap in gaps[radio.next..].iter().take_while(|gap| gap.begin < end) {
             let (from, to) = (gap.begin.max(begin), gap.end.min(end));
             if from >= to || (waiting && !gap.wanted) {
+                continue;
+            }
+            if radio.inferred
+                && let Meanwhile::Others(..) = self.sender.bottleneck().meanwhile(from, to)
+            {
+                let sharing = Label::Known(Cause::Sharing, Confidence::Medium);
+                self.timeline.relabel(from, to, sharing, |label| !matches!(label, Label::Known(..)));
                 continue;
             }
             let reverse = gap.direction.is_some_and(|direction| direction != data_direction);

@@ -8,6 +8,7 @@
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::Flags;
 
+use super::neighbours::{Meanwhile, Neighbours};
 use super::path_estimate::PathEstimate;
 use super::stall::{Fate, Stall};
 use super::timeline::{Label, Limit, Timeline};
@@ -70,6 +71,8 @@ pub(super) struct ReceiverView {
     /// The right edge of the window that this end offers.
     edge: Option<i64>,
     closed: Option<Closed>,
+    /// The other connections of the host.
+    neighbours: Option<Neighbours>,
     /// Whether slow start is over.
     slow_start_over: bool,
 }
@@ -78,6 +81,11 @@ impl ReceiverView {
     /// Nothing has arrived yet. The rounds have odd numbers; those of the sender's view are even.
     pub(super) fn new() -> Self {
         Self { round: 1, ..Self::default() }
+    }
+
+    /// Sets the other connections of the host.
+    pub(super) fn set_neighbours(&mut self, neighbours: Neighbours) {
+        self.neighbours = Some(neighbours);
     }
 
     /// Sets the round trip of the handshake.
@@ -182,6 +190,12 @@ impl ReceiverView {
         if observation.flags.contains(Flags::FIN) {
             self.more = false;
         }
+        // The further segments of a super-segment acknowledge nothing.
+        if observation.acknowledged.is_some()
+            && let Some((begin, end)) = self.neighbours.as_mut().and_then(|each| each.passed(observation.time))
+        {
+            timeline.share(begin, end);
+        }
         let events = observation.events;
         if let Some(closed) = &mut self.closed
             && (events.contains(Events::ZERO_WINDOW_PROBE) || events.contains(Events::KEEP_ALIVE))
@@ -257,8 +271,9 @@ impl ReceiverView {
         } else {
             Cause::SlowStart
         };
-        timeline.resolve(self.round, |label| match label {
+        timeline.resolve(self.round, |label, shared| match label {
             Label::Limited(Limit::ReceiveWindow, _) => (Cause::ReceiveWindow, Confidence::Medium),
+            _ if shared => (Cause::Sharing, Confidence::Low),
             _ if full => (Cause::PathRate, Confidence::Medium),
             Label::Limited(Limit::Recovery, _) => (Cause::Recovery, Confidence::Medium),
             _ => (window, Confidence::Low),
@@ -280,9 +295,30 @@ impl ReceiverView {
             return;
         }
         let lost = filled && observation.retransmission.is_some();
-        let (cause, fate) = if lost { (Cause::Timer, Fate::Lost) } else { (Cause::Radio, Fate::Held) };
+        let (cause, mut fate) = if lost { (Cause::Timer, Fate::Lost) } else { (Cause::Radio, Fate::Held) };
         let end = if lost { now - (self.round_trip / 2).min(now.since(last)) } else { now };
-        timeline.relabel(last, end, Label::Known(cause, Confidence::Low), |label| matches!(label, Label::Limited(..)));
+        let is_limited = |label: Label| matches!(label, Label::Limited(..));
+        let others = self.neighbours.as_mut().map(|neighbours| {
+            neighbours.set_now(now);
+            neighbours.meanwhile(last, end)
+        });
+        // Only a time in which no packet of the host passed is the radio's.
+        let (mut from, mut to) = (last, end);
+        if let Some(Meanwhile::Own(begin, until) | Meanwhile::Others(begin, until)) = others.filter(|_| !lost) {
+            let silent = until.since(begin) > (self.round_trip + PATIENCE).max(usual);
+            (from, to) = if silent { (begin, until) } else { (end, end) };
+            if let Some(Meanwhile::Others(..)) = others {
+                fate = if silent { Fate::Held } else { Fate::Behind };
+                let sharing = Label::Known(Cause::Sharing, Confidence::Medium);
+                timeline.relabel(last, from, sharing, is_limited);
+                timeline.relabel(to, end, sharing, is_limited);
+            } else if !silent {
+                // The path carried acknowledgements of this connection: the sender had nothing to
+                // send, or no window for it.
+                return;
+            }
+        }
+        timeline.relabel(from, to, Label::Known(cause, Confidence::Low), is_limited);
         stalls.push(Stall {
             begin: last,
             end: now,
@@ -291,7 +327,7 @@ impl ReceiverView {
             outstanding: 0,
             timeouts: u32::from(lost),
             fate,
-            path_gap: if lost { Span::ZERO } else { now.since(last) },
+            path_gap: if lost { Span::ZERO } else { to.since(from) },
         });
         self.next_round(now, timeline);
     }

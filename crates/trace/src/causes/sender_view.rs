@@ -4,8 +4,10 @@
 //! after the end of the round before. It ends when that data is acknowledged.
 
 use airpath_core::{Instant, Span};
+use airpath_wire::tcp::Flags;
 
 use super::bottleneck::{Bottleneck, Carried, CopyCarried};
+use super::neighbours::Meanwhile;
 use super::stall::{Fate, Stall};
 use super::timeline::{Label, Limit, Timeline};
 use super::{Cause, Confidence, Stamp};
@@ -99,7 +101,7 @@ impl Timeouts {
         self.last_but_one = Some(self.last);
         (self.last, self.last_frame) = (observation.time, observation.frame);
         self.count += 1;
-        self.resent += u64::from(observation.length);
+        self.resent += numbers(observation);
         self.length = observation.length;
     }
 }
@@ -178,7 +180,11 @@ impl SenderView {
 
     /// The last progress while data is outstanding; else the far future.
     pub(super) fn progress_with_data_outstanding(&self) -> Instant {
-        if self.idle() { Instant::FAR_FUTURE } else { self.progress.time }
+        match &self.undecided {
+            Some((timeouts, _)) => timeouts.since.time,
+            None if self.idle() => Instant::FAR_FUTURE,
+            None => self.progress.time,
+        }
     }
 
     /// The label of the time from now on.
@@ -548,11 +554,13 @@ impl SenderView {
         let now = observation.time;
         self.lost_in_stall(observation);
         let is_front = observation.offset <= self.acknowledged;
+        // A tail loss probe may send the last segment again (RFC 8985 §7.3).
+        let is_last = observation.offset + i64::from(observation.length) >= self.highest;
         let by_rto_or_probe = match trigger {
-            // At the front, a round trip after the last progress, only the timer retransmits.
+            // At the front or the end, a round trip after the last progress, only a timer retransmits.
             // `Unknown`: the timer expired earlier than the observer's estimate of the RTO.
             Trigger::Timeout | Trigger::Unknown => {
-                is_front
+                (is_front || is_last)
                     && now.since(self.progress.time) >= self.bottleneck.path.latest_round_trip.unwrap_or(Span::ZERO)
             }
             // The probe time-out of TLP (RFC 8985 §7.2).
@@ -566,7 +574,7 @@ impl SenderView {
                 self.reduce(self.outstanding(), to_one_segment);
             }
             if let Some(timeouts) = &mut self.timeouts {
-                timeouts.resent += u64::from(observation.length);
+                timeouts.resent += numbers(observation);
             }
             return;
         }
@@ -588,7 +596,7 @@ impl SenderView {
             outstanding: self.outstanding(),
             highest: self.highest,
             delivered: self.delivered,
-            resent: u64::from(observation.length),
+            resent: numbers(observation),
             spurious: false,
             length: observation.length,
         }
@@ -610,8 +618,14 @@ impl SenderView {
             return;
         }
         // With a capture of the other end, `arrivals_until` has marked the gap.
+        let mut silent = Some((begin, end));
         if !self.bottleneck.has_arrivals() {
-            self.bottleneck.suspect_gap(begin, end, timeline);
+            silent = self.bottleneck.silent_part((begin, end), timeline);
+            if let Some((begin, end)) = silent {
+                self.bottleneck.suspect_gap(begin, end, timeline);
+            }
+        } else if let Meanwhile::Others(..) = self.bottleneck.meanwhile(begin, end) {
+            silent = None;
         }
         // No stall: the last progress, or the last data of the other end, is recent.
         let since = self.progress.max(self.received);
@@ -626,7 +640,7 @@ impl SenderView {
             last_frame: observation.frame,
             outstanding,
             timeouts: 0,
-            fate: Fate::Held,
+            fate: if silent.is_some() { Fate::Held } else { Fate::Behind },
             path_gap: end.since(begin),
         };
         self.held = Some(HeldStall { stall, highest: self.highest });
@@ -686,30 +700,39 @@ impl SenderView {
             let label = Label::Limited(self.limit(), self.round.number);
             timeline.relabel(timeouts.first, now, label, |label| matches!(label, Label::Limited(Limit::Recovery, _)));
         }
-        let mut attribute =
-            |from, to, cause, confidence| timeline.relabel(from, to, Label::Known(cause, confidence), is_idle);
+        let attribute = |timeline: &mut Timeline, from, to, cause, confidence| {
+            timeline.relabel(from, to, Label::Known(cause, confidence), is_idle);
+        };
+        let mut held = Fate::Held;
         let path_gap;
         // The end of the radio gap is known. From then on the sender waited for its timer.
         if !originals_arrived && self.radio_gap_end > timeouts.since.time && self.radio_gap_end < timeouts.last {
-            attribute(self.radio_gap_end, timeouts.last, Cause::Timer, Confidence::High);
+            attribute(timeline, self.radio_gap_end, timeouts.last, Cause::Timer, Confidence::High);
             path_gap = self.radio_gap_end.since(link_empty_since);
         } else if originals_arrived {
             let received = self.received.time;
             let gap = carried
                 .and_then(|carried| self.bottleneck.gap(Carried { first: link_empty_since, ..carried }, received));
-            let (gap_begin, gap_end) = gap.unwrap_or((now, now));
-            if !self.bottleneck.has_arrivals() {
-                attribute(gap_begin, gap_end, Cause::Radio, Confidence::Medium);
+            path_gap = gap.map_or(Span::ZERO, |(begin, end)| end.since(begin));
+            if !self.bottleneck.has_arrivals()
+                && let Some(gap) = gap
+            {
+                match self.bottleneck.silent_part(gap, timeline) {
+                    Some((begin, end)) => {
+                        let radio = Label::Known(Cause::Radio, Confidence::Medium);
+                        timeline.relabel(begin, end, radio, is_idle);
+                    }
+                    None => held = Fate::Behind,
+                }
             }
-            path_gap = gap_end.since(gap_begin);
         } else if let Some(before) = timeouts.last_but_one {
             // The last retransmission but one was lost, too: the path came back between the two.
             let back = before + timeouts.last.since(before) / 2;
-            attribute(link_empty_since, back, Cause::Radio, Confidence::Low);
-            attribute(back, timeouts.last, Cause::Timer, Confidence::Low);
+            attribute(timeline, link_empty_since, back, Cause::Radio, Confidence::Low);
+            attribute(timeline, back, timeouts.last, Cause::Timer, Confidence::Low);
             path_gap = back.since(link_empty_since);
         } else {
-            attribute(timeouts.since.time, timeouts.first, Cause::Timer, Confidence::Medium);
+            attribute(timeline, timeouts.since.time, timeouts.first, Cause::Timer, Confidence::Medium);
             path_gap = Span::ZERO;
         }
         self.bottleneck.acknowledged(carried, Limit::own_window(self.slow_start_over), timeline);
@@ -730,7 +753,7 @@ impl SenderView {
             last_frame: observation.frame,
             outstanding: timeouts.outstanding,
             timeouts: timeouts.count,
-            fate: if originals_arrived { Fate::Held } else { Fate::Lost },
+            fate: if originals_arrived { held } else { Fate::Lost },
             path_gap,
         });
     }
@@ -742,6 +765,11 @@ impl SenderView {
         }
         self.bottleneck.spurious(now, timeline);
     }
+}
+
+/// The sequence numbers of a segment: its data, and its FIN.
+fn numbers(observation: &Observation) -> u64 {
+    u64::from(observation.length) + u64::from(observation.flags.contains(Flags::FIN))
 }
 
 /// Whether the label attributes the time to the sender's own window.

@@ -30,6 +30,8 @@ pub struct Stall {
 pub enum Fate {
     /// It was delayed, and arrived.
     Held,
+    /// It waited while the path carried other connections of the same host.
+    Behind,
     /// A part of it was delayed and arrived; the rest was lost, and was retransmitted.
     PartlyLost,
     /// It was lost, and was retransmitted.
@@ -84,9 +86,15 @@ impl fmt::Display for Stall {
             (Fate::Lost, _) if self.outstanding == 0 => {
                 write!(f, "nothing came for {length} (frames {first} to {last}), and then what had been lost")
             }
+            (Fate::Behind, _) if self.outstanding == 0 => write!(
+                f,
+                "nothing came for {length} (frames {first} to {last}): the path carried other connections of the same \
+                 host"
+            ),
             _ if self.outstanding == 0 => {
                 write!(f, "nothing came for {length} (frames {first} to {last}), though there was more to come")
             }
+            (Fate::Behind, _) => write!(f, "the path carried other connections of the same host first"),
             (Fate::PartlyLost, _) => write!(f, "the path lost a part of them, and delivered the rest late"),
             (Fate::Held, 0) => write!(f, "the path held them back and then delivered them"),
             (Fate::Held, timeouts) => {

@@ -1,11 +1,13 @@
 //! Causes of scripted exchanges: what captures have that one bulk transfer has not.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use airpath_core::Span;
-use airpath_observe::testing::play;
+use airpath_observe::testing::{play, segment};
 
 use crate::causes::{Account, Cause, Causes, Fate};
+use crate::shared_path::{Recorder, SharedPaths};
 
 fn account(exchange: &str) -> Account {
     let (_, observations) = play(exchange);
@@ -214,4 +216,70 @@ fn data_that_a_gap_discarded_is_not_told_as_delivered() {
     exchange += "1320 > ack 14600\n";
     let account = account(&exchange);
     assert_eq!(account.stalls[0].fate, Fate::PartlyLost, "{}", account.stalls[0]);
+}
+
+#[test]
+fn a_lost_last_segment_with_the_fin_waits_for_the_timer() {
+    let exchange = AT_SERVER.replace("mss 1460", "mss 1460 permitted")
+        + "
+        110 < data 0..1460 ack 100
+        110 < data 1460..2920 ack 100
+        110 < data 2920..3400 fin ack 100
+        210 > ack 1460
+        3210 < data 2920..3400 fin ack 100
+        3310 > ack 1460 sack 2920..3401
+        3310 < data 1460..2920 ack 100
+        3410 > ack 3401
+        ";
+    let account = account(&exchange);
+    assert!(millis(&account, Cause::Timer) >= 2900, "{account}");
+    assert_eq!(account.stalls[0].fate, Fate::Lost);
+}
+
+/// Plays exchanges of one client as connections of one host; the lines of the second have other
+/// ports, and only share the path. Returns the causes of the first.
+fn beside(first: &str, second: &str) -> Account {
+    let paths = Arc::new(SharedPaths::default());
+    let mut recorder = Recorder::new(Arc::clone(&paths));
+    let lines = |exchange: &str| -> Vec<_> {
+        exchange.lines().filter(|line| !line.trim().is_empty()).map(|line| segment(line, 0).0).collect()
+    };
+    let (own, other) = (lines(first), lines(second));
+    let mut all: Vec<_> = own.iter().chain(&other).collect();
+    all.sort_by_key(|segment| segment.time);
+    all.iter().for_each(|segment| recorder.segment(segment));
+    let (connection, observations) = play(first);
+    let host = paths.host(connection.route().source.address).unwrap();
+    let mut causes = Causes::new(None).with_host(host, None);
+    for observation in &observations {
+        causes.observe(observation, &mut |_| {});
+    }
+    causes.finish(&mut |_| {})
+}
+
+#[test]
+fn a_gap_in_which_another_connection_passed_is_no_silence_of_the_radio() {
+    let first = format!(
+        "{AT_CLIENT}
+        210 < data 0..1460 ack 100
+        210 > ack 1460
+        220 < data 1460..2920 ack 100
+        220 > ack 2920
+        2220 < data 2920..4380 ack 100
+        2220 > ack 4380
+        2230 < data 4380..4480 ack 100
+        "
+    );
+    let busy: String = (230..2220).step_by(30).map(|at| format!("{at} < data 0..1460 ack 100\n")).collect();
+    let alone = beside(&first, "");
+    assert!(millis(&alone, Cause::Radio) > 1900, "{alone}");
+    let shared = beside(&first, &busy);
+    assert_eq!(shared.of(Cause::Radio), Span::ZERO, "{shared}");
+    assert!(millis(&shared, Cause::Sharing) > 1900, "{shared}");
+    assert_eq!(shared.stalls[0].fate, Fate::Behind);
+    // An outage of a second in it is the radio's.
+    let interrupted: String =
+        busy.lines().filter(|line| !line.starts_with("1")).map(|line| format!("{line}\n")).collect();
+    let outage = beside(&first, &interrupted);
+    assert!((950..1100).contains(&millis(&outage, Cause::Radio)), "{outage}");
 }
