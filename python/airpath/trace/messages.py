@@ -61,14 +61,14 @@ def ending(flow: Row, directions: Iterable[Row]) -> str:
     return _ENDINGS[flow["ending"]]
 
 
-def on_the_way(rows: Iterable[Row]) -> list[str]:
+def in_transit(rows: Iterable[Row]) -> list[str]:
     """Return sentences about losses and delays between two captures.
 
     Args:
         rows: Rows of `Trace.one_way` of a connection.
     """
     return [
-        f"From the {row['from']}: {row['lost']:,} of {row['data_packets']:,} packets with data lost on the way, "
+        f"From the {row['from']}: {row['lost']:,} of {row['data_packets']:,} packets with data lost in transit, "
         f"one-way delay {seconds(row['delay_min'])} to {seconds(row['delay_max'])}, median {seconds(row['delay_p50'])}."
         for row in rows
         if row["delay_min"] is not None

@@ -18,7 +18,7 @@ from airpath.trace.connections import connections_table
 from airpath.trace.data import TraceData
 from airpath.trace.figures.view import FlowView, direction
 from airpath.trace.format import figures as numbers
-from airpath.trace.messages import Row, behind, ending, on_the_way, sentence, summary, warnings, worst_first
+from airpath.trace.messages import Row, behind, ending, in_transit, sentence, summary, warnings, worst_first
 from airpath.trace.text import MOST_STALLS
 
 IN_FULL = 3
@@ -93,7 +93,7 @@ def _connection(trace: TraceData, flow: Row, explained: set[str]) -> Connection:
             made.append(each)
     directions = trace.directions.filter(connection=flow["connection"]).rows(named=True)
     texts = [sentence(flow), behind(flow, trace.connections.iter_rows(named=True)), ending(flow, directions)]
-    texts += on_the_way(trace.one_way.filter(connection=flow["connection"]).rows(named=True))
+    texts += in_transit(trace.one_way.filter(connection=flow["connection"]).rows(named=True))
     return Connection(
         group,
         view.name,

@@ -13,8 +13,8 @@ from airpath.trace.messages import (
     ended,
     ending,
     ends,
+    in_transit,
     main_cause,
-    on_the_way,
     sentence,
     summary,
     worst_first,
@@ -57,7 +57,7 @@ def _page(trace: "TraceData", flow: Row, console: "Console", *, why: bool) -> No
     texts = [sentence(flow), behind(flow, trace.connections.iter_rows(named=True)), ending(flow, directions)]
     for text in [
         *filter(None, texts),
-        *on_the_way(trace.one_way.filter(connection=flow["connection"]).rows(named=True)),
+        *in_transit(trace.one_way.filter(connection=flow["connection"]).rows(named=True)),
     ]:
         console.print(text, soft_wrap=True)
     stalls = trace.stalls.filter(connection=flow["connection"]).head(MOST_STALLS)

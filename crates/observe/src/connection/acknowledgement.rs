@@ -15,7 +15,7 @@ use crate::trigger::Trigger;
 /// Segments closer than this cannot show bunched acknowledgements: hosts send several at once.
 const SHORTEST_PAIR: Span = Span::from_millis(1);
 
-/// An acknowledgement further beyond the data in the capture than this number of windows is damaged.
+/// An acknowledgement that is more windows than this beyond the data in the capture is damaged.
 const WINDOWS_BEYOND: u64 = 16;
 
 /// Applies the acknowledgement in a segment to the direction that it acknowledges.

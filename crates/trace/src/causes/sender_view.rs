@@ -27,8 +27,8 @@ const PAUSE: Span = Span::from_millis(200);
 /// A window update is the reason for the data that follows it within this time.
 const AFTER_UPDATE: Span = Span::from_millis(200);
 
-/// An acknowledgement that is later than this is a delayed one (RFC 9293 §3.8.6.3). Linux delays for
-/// 40 ms or more.
+/// An acknowledgement that is later than this is a delayed one (RFC 9293 §3.8.6.3). Linux delays
+/// for 40 ms or more.
 const ACK_DELAY: Span = Span::from_millis(30);
 
 /// A time in which the receive window allowed no full segment, with nothing outstanding.
@@ -130,7 +130,7 @@ pub(super) struct SenderView {
     received: Stamp,
     last_send: Instant,
     last_sent_frame: u64,
-    /// Whether the last acknowledgement was of a single segment, and delayed by the receiver.
+    /// Whether the last acknowledgement covered a single segment, and was delayed by the receiver.
     delayed_acknowledgement: bool,
     /// The first acknowledgement of new data after the last data sent.
     first_ack_after_send: Option<Instant>,
@@ -557,7 +557,8 @@ impl SenderView {
         // A tail loss probe may send the last segment again (RFC 8985 §7.3).
         let is_last = observation.offset + i64::from(observation.length) >= self.highest;
         let by_rto_or_probe = match trigger {
-            // At the front or the end, a round trip after the last progress, only a timer retransmits.
+            // At the front or the end, a round trip after the last progress, only a timer
+            // retransmits.
             // `Unknown`: the timer expired earlier than the observer's estimate of the RTO.
             Trigger::Timeout | Trigger::Unknown => {
                 (is_front || is_last)

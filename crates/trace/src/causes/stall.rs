@@ -82,7 +82,7 @@ impl fmt::Display for Stall {
                 "the SYN was not answered for {length} (frames {first} to {last}), and was retransmitted {}",
                 times(again)
             ),
-            // From a capture at the receiver, where the sender's outstanding data is not observable.
+            // In a capture at the receiver, the outstanding data is not observable.
             (Fate::Lost, _) if self.outstanding == 0 => {
                 write!(f, "nothing came for {length} (frames {first} to {last}), and then what had been lost")
             }

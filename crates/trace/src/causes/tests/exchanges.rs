@@ -143,7 +143,7 @@ fn a_closed_window_is_the_receivers_at_both_ends() {
         let account = account(&closed_window(handshake, delay));
         assert!(millis(&account, Cause::ReceiveWindow) >= 3900, "{account}");
         assert_eq!(account.of(Cause::Radio), Span::ZERO, "{account}");
-        let stall = account.stalls.first().expect("a stall is told");
+        let stall = account.stalls.first().expect("a stall is reported");
         assert_eq!((stall.fate, stall.timeouts), (Fate::WindowClosed, 1), "{stall}");
     }
 }
@@ -203,7 +203,7 @@ fn a_syn_that_is_lost_has_a_story_and_is_no_round_trip() {
 }
 
 #[test]
-fn data_that_a_gap_discarded_is_not_told_as_delivered() {
+fn data_that_a_gap_discarded_is_not_reported_as_delivered() {
     // Ten segments; the path loses all but the first and the last, which arrive after a second.
     let mut exchange = AT_SERVER.replace("mss 1460", "mss 1460 permitted");
     for segment in 0..10 {
