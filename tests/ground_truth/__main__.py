@@ -62,6 +62,7 @@ def main() -> None:
             whole, mean = 100 * halves[held_out].agreement(), 100 * float(np.mean(shares[held_out]))
             out(f"\n{name}, {len(shares[held_out])} scenarios: same cause {whole:.1f} % of the time, ")
             out(f"mean of the scenarios {mean:.1f} %\n\n{halves[held_out].table()}\n")
+            out(f"\n{halves[held_out].calibration_table()}\n")
     out("\n" + "\n".join(lines) + "\n")
 
 

@@ -6,16 +6,21 @@ import numpy as np
 from radio_log import ORIGIN
 from truth import CAUSES, Truth
 
+CONFIDENCES = ("high", "medium", "low")
+
 
 @dataclass
 class Confusion:
     """Seconds by true cause (rows) and by cause found (columns)."""
 
     seconds: np.ndarray = field(default_factory=lambda: np.zeros((len(CAUSES), len(CAUSES))))
+    calibration: np.ndarray = field(default_factory=lambda: np.zeros((len(CONFIDENCES), 2)))
+    """Seconds by confidence: all, and those with the true cause."""
 
     def add(self, other: "Confusion", weight: float = 1.0) -> None:
         """Adds another's seconds."""
         self.seconds += weight * other.seconds
+        self.calibration += weight * other.calibration
 
     def agreement(self) -> float:
         """The share of time with the same cause."""
@@ -24,6 +29,13 @@ class Confusion:
     def total(self) -> float:
         """All seconds."""
         return float(self.seconds.sum())
+
+    def calibration_table(self) -> str:
+        """How often each confidence is right, as Markdown."""
+        lines = ["| confidence | seconds | found right |", "| --- | ---: | ---: |"]
+        for name, (whole, right) in zip(CONFIDENCES, self.calibration, strict=True):
+            lines.append(f"| {name} | {whole:.1f} | {100 * right / whole if whole else 0:.1f} % |")
+        return "\n".join(lines)
 
     def table(self) -> str:
         """As Markdown, without the causes that neither occurred nor were found."""
@@ -52,5 +64,8 @@ def compare(true: Truth, pieces: list[dict[str, int | str]]) -> Confusion:
     for moment, length, piece, stretch in zip(middle, np.diff(edges), mine, place, strict=True):
         if piece < 0 or moment > ends[piece] or not 0 <= stretch < len(codes):
             continue
+        right = codes[stretch] == names[piece]
         confusion.seconds[codes[stretch], names[piece]] += length / 1e9
+        confidence = CONFIDENCES.index(str(pieces[piece]["confidence"]))
+        confusion.calibration[confidence] += [length / 1e9, right * length / 1e9]
     return confusion

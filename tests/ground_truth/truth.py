@@ -21,6 +21,7 @@ CAUSES = (
     "congestion-window",
     "path-rate",
     "queueing",
+    "sharing",
     "radio",
     "timer",
     "recovery",

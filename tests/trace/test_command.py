@@ -119,14 +119,15 @@ def test_a_result_folder_is_its_capture_at_the_server(
     assert done.json["reading"]["files"][0]["name"] == str(server)
 
 
-def test_text_lists_who_lost_most_first(server: Path, command: Command, traced: airpath.Trace) -> None:
+def test_text_lists_most_avoidable_time_first(server: Path, command: Command, traced: airpath.Trace) -> None:
     done = command("trace", server)
     assert done.code == 0
     frames = traced.reading["files"][0]["frames"]
     assert f"{frames:,} frames" in done.out
     numbers = [line.split()[0] for line in done.out.splitlines() if " → " in line]
-    lost = pl.col("duration_s") - pl.col("path_rate_s") - pl.col("application_s") - pl.col("closing_s")
-    assert numbers == traced.connections.sort(lost, descending=True)["connection"].cast(pl.String).to_list()
+    link = pl.sum_horizontal("path_rate_s", "queueing_s", "sharing_s")
+    avoidable = pl.col("duration_s") - link - pl.col("application_s") - pl.col("closing_s")
+    assert numbers == traced.connections.sort(avoidable, descending=True)["connection"].cast(pl.String).to_list()
 
 
 def test_the_causes_add_up_to_the_time(traced: airpath.Trace) -> None:

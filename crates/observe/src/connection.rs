@@ -3,6 +3,7 @@
 mod acknowledgement;
 mod arrivals;
 mod direction;
+mod full_segment;
 mod numbering;
 mod segment;
 

@@ -54,6 +54,8 @@ pub struct Observation {
     pub offset: i64,
     /// Bytes of payload.
     pub length: u32,
+    /// Bytes of payload of a full-sized segment of its sender; longer ones are super-segments.
+    pub full_segment: u32,
     /// Control bits.
     pub flags: Flags,
     /// Acknowledged stream offset of the other direction.

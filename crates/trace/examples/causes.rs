@@ -15,6 +15,7 @@ use airpath_observe::flows::{Ending, FlowNumber, Flows, Listener};
 use airpath_observe::{Connection, End, Observation};
 use airpath_trace::causes::{Causes, Piece};
 use airpath_trace::radio::{Columns, RadioLog};
+use airpath_trace::shared_path::{Recorder, SharedPaths};
 use airpath_trace::two_point::{CaptureDigest, JoinOptions, JoinedCaptures, join};
 use airpath_wire::segment::Segment;
 
@@ -22,6 +23,7 @@ struct Print {
     open: BTreeMap<FlowNumber, Causes>,
     radio: Option<Arc<RadioLog>>,
     ends: Option<JoinedCaptures>,
+    paths: Arc<SharedPaths>,
 }
 
 fn piece(flow: FlowNumber, piece: &Piece) {
@@ -40,9 +42,17 @@ fn piece(flow: FlowNumber, piece: &Piece) {
 }
 
 impl Listener for Print {
-    fn observed(&mut self, flow: FlowNumber, observation: &Observation, _: &Segment<'_>, _: &Connection) {
+    fn observed(&mut self, flow: FlowNumber, observation: &Observation, _: &Segment<'_>, connection: &Connection) {
         let causes = self.open.entry(flow).or_insert_with(|| {
+            let route = connection.route();
             let causes = Causes::new(None);
+            let causes = match self.paths.host(route.source.address) {
+                Some(host) => {
+                    let round_trip = host.round_trip(route.destination.address, observation.time);
+                    causes.with_host(host, round_trip)
+                }
+                None => causes,
+            };
             let causes = match &self.radio {
                 Some(log) => causes.with_radio(Arc::clone(log), End::Client),
                 None => causes,
@@ -67,27 +77,31 @@ impl Listener for Print {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = env::args().nth(1).ok_or("usage: causes FILE [PEER] [RADIO]")?;
-    let mut print = Print { open: BTreeMap::new(), radio: None, ends: None };
+    let mut print = Print { open: BTreeMap::new(), radio: None, ends: None, paths: Arc::default() };
     for other in env::args().skip(2) {
         if other.ends_with(".csv") {
             let log = RadioLog::read(&fs::read_to_string(other)?, &Columns::intervals())?;
             print.radio = Some(Arc::new(log));
         } else {
             let (mut here, mut there) = (CaptureDigest::default(), CaptureDigest::default());
-            read(&path, &mut here)?;
-            read(&other, &mut there)?;
+            read(&path, &Arc::default(), &mut here)?;
+            read(&other, &Arc::default(), &mut there)?;
             print.ends = Some(join(here, there, &JoinOptions::default())?);
         }
     }
-    read(&path, &mut print)
+    let paths = Arc::clone(&print.paths);
+    read(&path, &paths, &mut print)
 }
 
-fn read(path: &str, listener: &mut impl Listener) -> Result<(), Box<dyn std::error::Error>> {
+fn read(path: &str, paths: &Arc<SharedPaths>, listener: &mut impl Listener) -> Result<(), Box<dyn std::error::Error>> {
+    let mut recorder = Recorder::new(Arc::clone(paths));
     let mut reader = Reader::new(File::open(path)?)?;
     let mut decoder = Decoder::default();
     let mut flows = Flows::default();
     while let Some(record) = reader.next_record() {
-        if let Decoded::Segment(segment) = decoder.decode(&record) {
+        let packet = decoder.decode(&record);
+        recorder.packet(&packet);
+        if let Decoded::Segment(segment) = packet {
             flows.segment(&segment, listener);
         }
     }

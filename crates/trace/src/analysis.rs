@@ -38,6 +38,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::radio::RadioLog;
+use crate::shared_path::Recorder;
 use crate::two_point::{JoinError, JoinedCaptures};
 use airpath_capture::decode::Decoded;
 use airpath_capture::read::OpenError;
@@ -226,7 +227,9 @@ fn undivided(
     line: &mut dyn FnMut(&str) -> bool,
 ) -> Result<Found, TraceError> {
     let mut flows = Flows::default();
-    let mut collector = Collector::new(options, ends);
+    let paths = Arc::default();
+    let mut recorder = Recorder::new(Arc::clone(&paths));
+    let mut collector = Collector::new(options, ends, paths);
     let goes_on = Cell::new(true);
     let mut buffer = String::new();
     let on_end = |_, collector: &mut Collector<'_>| {
@@ -238,6 +241,9 @@ fn undivided(
     };
     let mut reporter = Reporter { collector: &mut collector, on_end };
     let reading = options.source.packets(options.in_one_thread(), |packet| {
+        if options.causes {
+            recorder.packet(packet);
+        }
         match packet {
             Decoded::Segment(segment) => flows.segment(segment, &mut reporter),
             Decoded::Datagram(datagram) => reporter.collector.datagram(datagram),

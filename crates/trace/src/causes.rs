@@ -11,6 +11,7 @@
 //! | `bottleneck` | what the bottleneck link carried, and its gaps |
 //! | `path_estimate`, `arrivals` | estimates from acknowledgements, and exact arrivals from the other end's capture |
 //! | `link_load` | when the link was full, and when data queued |
+//! | `neighbours` | what the path carried of other connections of the host |
 //! | `timeline` | the slices of time that wait for evidence |
 //! | [`stall`](Stall) | the longest stalls, each in a sentence |
 //!
@@ -19,6 +20,7 @@
 mod arrivals;
 mod bottleneck;
 mod link_load;
+mod neighbours;
 mod path_estimate;
 mod receiver_view;
 mod sender_view;
@@ -36,10 +38,12 @@ use airpath_core::{Direction, Instant, Span};
 use airpath_wire::tcp::Flags;
 
 use crate::radio::RadioLog;
+use crate::shared_path::{HostLog, Passage};
 use crate::two_point::JoinedConnection;
 use airpath_capture::read::LATEST;
 use airpath_observe::{End, Observation, Sending};
 use arrivals::Arrivals;
+use neighbours::{Meanwhile, Neighbours};
 use receiver_view::ReceiverView;
 use sender_view::SenderView;
 use timeline::{Label, Timeline};
@@ -78,6 +82,8 @@ pub enum Cause {
     PathRate,
     /// The link is full, and more than a round trip of data queues before it.
     Queueing,
+    /// The path carries data of other connections of the same host, and this one waits for it.
+    Sharing,
     /// The radio carries nothing.
     Radio,
     /// The path could carry data, but the sender waits for its retransmission timer.
@@ -92,7 +98,7 @@ pub enum Cause {
 
 impl Cause {
     /// Number of causes.
-    pub const COUNT: usize = 12;
+    pub const COUNT: usize = 13;
 
     /// All causes, in the order of their declaration.
     pub const ALL: [Self; Self::COUNT] = [
@@ -103,6 +109,7 @@ impl Cause {
         Self::CongestionWindow,
         Self::PathRate,
         Self::Queueing,
+        Self::Sharing,
         Self::Radio,
         Self::Timer,
         Self::Recovery,
@@ -120,6 +127,7 @@ impl Cause {
             Self::CongestionWindow => "congestion-window",
             Self::PathRate => "path-rate",
             Self::Queueing => "queueing",
+            Self::Sharing => "sharing",
             Self::Radio => "radio",
             Self::Timer => "timer",
             Self::Recovery => "recovery",
@@ -181,6 +189,9 @@ impl Account {
     /// Stalls that are kept.
     pub const STALLS: usize = 8;
 
+    /// Shorter times are no stalls: the least retransmission time-out of Linux.
+    pub const SHORTEST_STALL: Span = Span::from_millis(200);
+
     /// The elapsed time: the sum of all causes.
     pub fn total(&self) -> Span {
         self.times.iter().fold(Span::ZERO, |sum, &time| sum + time)
@@ -192,6 +203,9 @@ impl Account {
     }
 
     fn add_stall(&mut self, stall: Stall) {
+        if stall.fate != Fate::Nagle && stall.length() < Self::SHORTEST_STALL {
+            return;
+        }
         let index = self.stalls.partition_point(|other| other.length() >= stall.length());
         if index < Self::STALLS {
             self.stalls.truncate(Self::STALLS - 1);
@@ -229,7 +243,8 @@ pub struct Causes {
     last: Option<Stamp>,
     /// Whether some times were out of order or out of bounds.
     irregular_times: bool,
-    syn: Option<Instant>,
+    /// The first SYN, the last one, and the number of its retransmissions.
+    syn: Option<(Stamp, Instant, u32)>,
     syn_ack: Option<Instant>,
     fin: bool,
     /// The data that the end of the capture sends, and the data that it receives.
@@ -238,6 +253,8 @@ pub struct Causes {
     timeline: Timeline,
     account: Account,
     radio: Option<Radio>,
+    /// The packets of all connections of the client.
+    host: Option<Arc<HostLog>>,
 }
 
 /// The radio log, and the position in it.
@@ -268,6 +285,7 @@ impl Causes {
             timeline: Timeline::default(),
             account: Account::default(),
             radio: None,
+            host: None,
         };
         if let Some(near) = near {
             causes.set_near(near);
@@ -281,6 +299,25 @@ impl Causes {
         self.near = Some(near);
         let mobile = self.radio.as_ref().map_or(End::Client, |radio| radio.mobile);
         self.sender.bottleneck().set_on_radio(near == mobile);
+        if let Some(host) = &self.host {
+            // The packets from the far end show what the path carried.
+            let passage = if near == End::Client { Passage::Received } else { Passage::Sent };
+            self.sender.bottleneck().set_neighbours(Neighbours::new(Arc::clone(host), passage));
+            self.receiver.set_neighbours(Neighbours::new(Arc::clone(host), passage));
+        }
+    }
+
+    /// Uses the packets of all connections of the client, and the shortest round trip of their
+    /// handshakes with the same server.
+    pub fn with_host(mut self, host: Arc<HostLog>, round_trip: Option<Span>) -> Self {
+        if let Some(round_trip) = round_trip {
+            self.sender.bottleneck().path.round_trip(round_trip, 0);
+        }
+        self.host = Some(host);
+        if let Some(near) = self.near {
+            self.set_near(near);
+        }
+        self
     }
 
     /// Uses the gaps of a radio log; `mobile` is the end on the radio.
@@ -318,10 +355,37 @@ impl Causes {
         self.irregular_times |= observation.time > LATEST || self.last.is_some_and(|last| observation.time < last.time);
         if self.irregular_times {
             let bounded = self.bounded(observation);
-            self.take(&bounded, settled);
+            self.take_segments(&bounded, settled);
         } else {
-            self.take(observation, settled);
+            self.take_segments(observation, settled);
         }
+    }
+
+    /// Cuts a super-segment (TSO, GRO) into the segments that the path carries.
+    fn take_segments(&mut self, observation: &Observation, settled: &mut impl FnMut(&Piece)) {
+        if observation.length <= observation.full_segment {
+            return self.take(observation, settled);
+        }
+        let full = observation.full_segment.max(1);
+        self.receiver.set_joined(observation.length.div_ceil(full).into());
+        // The first part has the acknowledgement, and the last the flags that end the data.
+        let mut part = Observation { length: full, ..observation.clone() };
+        let ends = Flags::FIN | Flags::RST | Flags::PSH;
+        part.flags = Flags(part.flags.0 & !ends.0);
+        self.take(&part, settled);
+        (part.acknowledged, part.newly_acknowledged, part.spurious) = (None, None, None);
+        (part.round_trip, part.echo_round_trip) = (None, None);
+        let mut left = observation.length - full;
+        while left > 0 {
+            part.offset += i64::from(part.length);
+            part.length = full.min(left);
+            left -= part.length;
+            if left == 0 {
+                part.flags = observation.flags;
+            }
+            self.take(&part, settled);
+        }
+        self.receiver.set_joined(1);
     }
 
     /// The observation with times that neither step back nor are out of bounds.
@@ -345,6 +409,7 @@ impl Causes {
 
     fn take(&mut self, observation: &Observation, settled: &mut impl FnMut(&Piece)) {
         let now = Stamp::of(observation);
+        self.sender.bottleneck().set_now(now.time);
         if let Some(before) = self.last
             && now.time > before.time
         {
@@ -361,7 +426,9 @@ impl Causes {
             Phase::Open | Phase::Closing => self.open(observation),
         }
         let account = &mut self.account;
-        self.timeline.settle(&mut |piece| {
+        // With unacknowledged data a time-out may still show that it was lost.
+        let until = self.sender.progress_with_data_outstanding();
+        self.timeline.settle(until, &mut |piece| {
             account.times[piece.cause as usize] += piece.end.since(piece.begin);
             settled(piece);
         });
@@ -386,9 +453,26 @@ impl Causes {
     fn set_up(&mut self, observation: &Observation) {
         let (syn, ack) = (observation.flags.contains(Flags::SYN), observation.flags.contains(Flags::ACK));
         match (syn, ack) {
-            (true, false) => self.syn = self.syn.or(Some(observation.time)),
+            (true, false) => {
+                self.syn = Some(match self.syn {
+                    Some((first, _, again)) => (first, observation.time, again + 1),
+                    None => (Stamp::of(observation), observation.time, 0),
+                });
+            }
             (true, true) => {
                 self.syn_ack = self.syn_ack.or(Some(observation.time));
+                if let Some((first, _, again @ 1..)) = self.syn {
+                    self.account.add_stall(Stall {
+                        begin: first.time,
+                        end: observation.time,
+                        first_frame: first.frame,
+                        last_frame: observation.frame,
+                        outstanding: 0,
+                        timeouts: again,
+                        fate: Fate::SynLost,
+                        path_gap: Span::ZERO,
+                    });
+                }
                 // At the client the SYN-ACK opens the connection (RFC 9293 §3.5).
                 if self.near == Some(End::Client) {
                     self.phase = Phase::Open;
@@ -409,6 +493,9 @@ impl Causes {
     /// The handshake completes `now`: the longer of its two halves is the round trip.
     fn first_round_trip(&mut self, now: Instant) {
         let (Some(syn), Some(syn_ack)) = (self.syn, self.syn_ack) else { return };
+        // The answer to a SYN that was sent again may be for the first copy (Karn's rule); a round
+        // trip from the last copy is at most too short.
+        let (_, syn, _) = syn;
         let round_trip = syn_ack.since(syn).max(now.since(syn_ack));
         self.sender.bottleneck().path.round_trip(round_trip, 0);
         self.receiver.first_round_trip(round_trip);
@@ -417,7 +504,7 @@ impl Causes {
     /// Infers the end of the capture: the half of the handshake on its own side takes almost no
     /// time.
     fn infer_near(&self, third: &Observation) -> Option<End> {
-        let (syn, syn_ack) = (self.syn?, self.syn_ack?);
+        let ((_, syn, _), syn_ack) = (self.syn?, self.syn_ack?);
         let near_server = syn_ack.since(syn) < third.time.since(syn_ack);
         Some(if near_server { End::Server } else { End::Client })
     }
@@ -433,9 +520,12 @@ impl Causes {
             if observation.length > 0 {
                 self.receiver.request_sent(observation.time, &mut self.timeline);
             }
-            self.sender.sent(observation, &mut self.timeline);
+            self.sender.sent(observation, &mut self.timeline, &mut stalls);
             self.receiver.window_advertised(observation);
         } else {
+            if observation.acknowledged.is_some() {
+                self.sender.bottleneck().passed(observation.time, &mut self.timeline);
+            }
             self.receiver.arrived(observation, &mut self.timeline, &mut stalls);
             self.sender.acknowledgement(observation, &mut self.timeline, &mut stalls);
             if observation.length > 0 && observation.retransmission.is_none() {
@@ -469,6 +559,13 @@ impl Causes {
             if from >= to || (waiting && !gap.wanted) {
                 continue;
             }
+            if radio.inferred
+                && let Meanwhile::Others(..) = self.sender.bottleneck().meanwhile(from, to)
+            {
+                let sharing = Label::Known(Cause::Sharing, Confidence::Medium);
+                self.timeline.relabel(from, to, sharing, |label| !matches!(label, Label::Known(..)));
+                continue;
+            }
             let reverse = gap.direction.is_some_and(|direction| direction != data_direction);
             let sender = &mut self.sender;
             if sending && reverse {
@@ -493,6 +590,7 @@ impl Causes {
             Phase::Closing => Label::Known(Cause::Closing, Confidence::High),
             Phase::Open if !self.sender.idle() => self.sender.label(),
             Phase::Open if !self.receiver.idle() => self.receiver.label(),
+            Phase::Open if self.sender.is_closed() => self.sender.label(),
             Phase::Open => Label::Known(Cause::Application, Confidence::High),
         }
     }

@@ -5,6 +5,7 @@
 //! | [`analysis`] | captures or an event log | the tables and lines of a report |
 //! | [`causes`] | the observations of a connection | its elapsed time, attributed to causes |
 //! | [`two_point`] | two captures of the same connections | the fate of each packet between them |
+//! | [`shared_path`] | the packets of all connections of a host | what its path carried, by time |
 //! | [`radio`] | the log of a radio | the gaps in which it carried nothing |
 //! | [`event_log`] | the event log of a run | the segments of captures at its ends |
 //!
@@ -20,4 +21,5 @@ pub mod analysis;
 pub mod causes;
 pub mod event_log;
 pub mod radio;
+pub mod shared_path;
 pub mod two_point;

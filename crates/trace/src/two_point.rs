@@ -20,6 +20,8 @@ mod path_log;
 mod quantiles;
 mod transit;
 
+use std::collections::BTreeMap;
+
 use airpath_core::Span;
 
 use airpath_observe::End;
@@ -134,8 +136,30 @@ pub fn join(first: CaptureDigest, second: CaptureDigest, options: &JoinOptions) 
             (fit.clock, Some(fit))
         }
     };
-    let connections = paired.into_iter().map(|paired| direction::joined(paired, &clock, options)).collect();
+    let mut connections: Vec<_> = paired.into_iter().map(|paired| direction::joined(paired, &clock, options)).collect();
+    compare_delays(&mut connections);
     Ok(JoinedCaptures { clock, fit, connections })
+}
+
+/// Gives each direction the shortest delay of the connections between the same hosts: the packets
+/// of one may all have waited behind others.
+fn compare_delays(connections: &mut [JoinedConnection]) {
+    let hosts = |joined: &JoinedConnection| (joined.route.source.address, joined.route.destination.address);
+    let mut shortest: BTreeMap<_, [Option<Span>; 2]> = BTreeMap::new();
+    for joined in connections.iter() {
+        let known = shortest.entry(hosts(joined)).or_default();
+        for from in End::BOTH {
+            let own = joined.sent_by(from).shortest_full();
+            let least = &mut known[from as usize];
+            *least = least.iter().copied().chain(own).min();
+        }
+    }
+    for joined in connections {
+        let known = shortest.get(&hosts(joined)).copied().unwrap_or_default();
+        for from in End::BOTH {
+            joined.directions[from as usize].shortest_of_hosts = known[from as usize];
+        }
+    }
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ def trace(
         typer.Option(
             metavar="N",
             min=1,
-            help="The number of connections that the report draws in full, the longest first; default 3.",
+            help="The number of connections that the report draws in full, the most avoidable time first; default 3.",
         ),
     ] = None,
     xplot: Annotated[

@@ -82,8 +82,8 @@ class Trace(TraceData):
 
         Args:
             out: The file.
-            in_full: The number of connections that are drawn in full, the longest first; all are
-                listed.
+            in_full: The number of connections that are drawn in full, the most avoidable time
+                first; all are listed.
             command: The command that makes it again; by default `airpath trace` with these files.
 
         Raises:

@@ -6,20 +6,20 @@ from airpath import theme
 from airpath.quantities import count, seconds
 from airpath.report.tables import MOST_ROWS, Cell, Part, Table
 from airpath.trace.causes import CAUSES, Cause, of_name, seconds_of, shares
-from airpath.trace.messages import Row, ended, lost, main_cause, percent
+from airpath.trace.messages import Row, avoidable, ended, main_cause, percent
 
 _HATCHINGS = {"": "", "/": " hatched", "x": " crossed"}
 """CSS classes for Plotly's hatchings."""
 
 
-HEAD = ("connection", "ends", "time", "where it went", "lost", "segments", "ended")
+HEAD = ("connection", "ends", "time", "where it went", "avoidable", "segments", "ended")
 """Titles of the columns of `cells`."""
 
 CAPTION = (
-    "Each bar is the time of its connection, scaled to the same length. Lost is the time attributed neither to the "
-    "path at its rate nor to the applications."
+    "Each bar is the time of its connection, scaled to the same length. Avoidable is the time explained "
+    "neither by the capacity of the link nor by the applications."
 )
-"""Explains the bars and the column `lost`."""
+"""Explains the bars and the column `avoidable`."""
 
 
 def connections_table(flows: Sequence[Row], drawn: int = 0) -> Table:
@@ -32,7 +32,7 @@ def connections_table(flows: Sequence[Row], drawn: int = 0) -> Table:
     rows = [cells(flow) for flow in flows[:MOST_ROWS]]
     caption = CAPTION
     if len(flows) > 1:
-        caption += " The longest connection comes first."
+        caption += " The connection with most avoidable time comes first."
     notes = []
     if 0 < drawn < len(flows):
         which = "The first is" if drawn == 1 else f"The first {drawn} are"
@@ -49,7 +49,7 @@ def cells(flow: Row) -> list[Cell]:
         Cell(flow["client"], f"→ {flow['server']}", number=False),
         Cell(seconds(flow["duration_s"])),
         _where_it_went(flow),
-        Cell(seconds(lost(flow))),
+        Cell(seconds(avoidable(flow))),
         Cell(count(flow["segments"])),
         Cell(ended(flow), number=False),
     ]

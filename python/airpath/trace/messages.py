@@ -19,8 +19,17 @@ _SKIPPED = {
 """The causes of skipped records that are reported. Traffic other than IP is not reported."""
 
 
-_NOT_LOST = {"path-rate", "application", "closing"}
-"""Causes that do not count as lost time: a fully used link, idle applications, closing."""
+_UNAVOIDABLE = {"path-rate", "queueing", "sharing", "application", "closing"}
+"""Causes that do not count as avoidable time: a fully used link, idle applications, closing."""
+
+
+_ENDINGS = {
+    "closed": "Closed by both ends.",
+    "open": "Open at the end of the capture.",
+    "idle": "Idle for so long that it counts as ended.",
+    "ports-reused": "Ended by another connection with the same ports.",
+}
+"""Sentences about the end of a connection without a reset."""
 
 
 _ODD_AHEAD_S = 86_400.0
@@ -28,6 +37,8 @@ _ODD_AHEAD_S = 86_400.0
 _ODD_BACK_S = 1.0
 """A step back in time of more seconds than this is reported; interfaces of one capture differ by
 less."""
+_NAMED = 8
+"""A sentence names at most this number of connections."""
 _SMALL = 0.01
 """A sentence combines the causes whose share is below this, if there are several."""
 
@@ -40,6 +51,52 @@ def ends(flow: Row) -> str:
 def ended(flow: Row) -> str:
     """Return how a connection ended."""
     return "reset" if flow["reset"] else str(flow["ending"])
+
+
+def ending(flow: Row, directions: Iterable[Row]) -> str:
+    """Return a sentence about the end of a connection; `directions` are its two directions."""
+    resets = [row["from"] for row in directions if row["resets"]]
+    if resets:
+        return f"Reset by the {' and the '.join(resets)}."
+    return _ENDINGS[flow["ending"]]
+
+
+def in_transit(rows: Iterable[Row]) -> list[str]:
+    """Return sentences about losses and delays between two captures.
+
+    Args:
+        rows: Rows of `Trace.one_way` of a connection.
+    """
+    return [
+        f"From the {row['from']}: {row['lost']:,} of {row['data_packets']:,} packets with data lost in transit, "
+        f"one-way delay {seconds(row['delay_min'])} to {seconds(row['delay_max'])}, median {seconds(row['delay_p50'])}."
+        for row in rows
+        if row["delay_min"] is not None
+    ]
+
+
+def behind(flow: Row, connections: Iterable[Row]) -> str:
+    """Return a sentence that names the connections with which a connection shared its path.
+
+    Args:
+        flow: The connection.
+        connections: All connections of the trace.
+    """
+    if not flow.get("sharing_s"):
+        return ""
+    begin, end = flow["start"], flow["start"] + flow["duration_s"] * 1e9
+    others = [
+        str(other["connection"])
+        for other in connections
+        if other["client_address"] == flow["client_address"]
+        and other["connection"] != flow["connection"]
+        and other["start"] < end
+        and begin < other["start"] + other["duration_s"] * 1e9
+    ]
+    if not others:
+        return "It shared the path with traffic of the same mobile other than TCP."
+    named = ", ".join(others[:_NAMED]) + (f" and {len(others) - _NAMED} more" if len(others) > _NAMED else "")
+    return f"It shared the path with connection{'s' * (len(others) > 1)} {named} of {flow['client_address']}."
 
 
 def sentence(flow: Row) -> str:
@@ -70,14 +127,14 @@ def percent(share: float) -> str:
     return f"{share:.0f}\u00a0%" if share else "<\u00a01\u00a0%"
 
 
-def lost(flow: Row) -> float:
-    """Return the seconds attributed neither to the path at its rate nor to the applications."""
-    return sum(total for name, total in seconds_of(flow).items() if name not in _NOT_LOST)
+def avoidable(flow: Row) -> float:
+    """Return the seconds explained neither by the capacity of the link nor by the applications."""
+    return sum(total for name, total in seconds_of(flow).items() if name not in _UNAVOIDABLE)
 
 
 def worst_first(connections: Iterable[Row]) -> list[Row]:
-    """Return connections by lost time, the most first."""
-    return sorted(connections, key=lambda flow: (-lost(flow), -flow["duration_s"], flow["connection"]))
+    """Return connections by avoidable time, the most first."""
+    return sorted(connections, key=lambda flow: (-avoidable(flow), -flow["duration_s"], flow["connection"]))
 
 
 def longest_first(connections: Iterable[Row]) -> list[Row]:

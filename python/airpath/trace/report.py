@@ -1,4 +1,4 @@
-"""The report of a trace: all connections in a table, and the longest of them drawn in full."""
+"""The report of a trace: all connections in a table, and the first of them drawn in full."""
 
 import shlex
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from airpath.trace.connections import connections_table
 from airpath.trace.data import TraceData
 from airpath.trace.figures.view import FlowView, direction
 from airpath.trace.format import figures as numbers
-from airpath.trace.messages import Row, longest_first, sentence, summary, warnings
+from airpath.trace.messages import Row, behind, ending, in_transit, sentence, summary, warnings, worst_first
 from airpath.trace.text import MOST_STALLS
 
 IN_FULL = 3
@@ -46,7 +46,7 @@ def write(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str |
     Args:
         trace: The trace.
         out: The HTML file.
-        in_full: How many of its connections are drawn in full, the longest first.
+        in_full: How many of its connections are drawn in full, from that with most avoidable time.
         command: The command that makes the report again.
 
     Raises:
@@ -58,7 +58,7 @@ def write(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str |
 
 def page(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str | None = None) -> str:
     """Return the report as HTML."""
-    flows = longest_first(trace.connections.iter_rows(named=True))
+    flows = worst_first(trace.connections.iter_rows(named=True))
     explained: set[str] = set()
     drawn = [_connection(trace, flow, explained) for flow in flows[:in_full]]
     alone = len(flows) == len(drawn) == 1
@@ -91,10 +91,13 @@ def _connection(trace: TraceData, flow: Row, explained: set[str]) -> Connection:
             made.append(replace(each, id=f"{group}-{each.id}", group=group, caption=caption))
         else:
             made.append(each)
+    directions = trace.directions.filter(connection=flow["connection"]).rows(named=True)
+    texts = [sentence(flow), behind(flow, trace.connections.iter_rows(named=True)), ending(flow, directions)]
+    texts += in_transit(trace.one_way.filter(connection=flow["connection"]).rows(named=True))
     return Connection(
         group,
         view.name,
-        sentence(flow),
+        " ".join(filter(None, texts)),
         _stalls(trace, flow),
         [each for each in made if isinstance(each, Figure)],
         [each for each in made if isinstance(each, Missing)],

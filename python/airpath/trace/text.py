@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING
 from airpath.quantities import count, seconds
 from airpath.trace.causes import of_name
 from airpath.trace.format import figures
-from airpath.trace.messages import Row, ended, ends, lost, main_cause, sentence, summary, worst_first
+from airpath.trace.messages import (
+    Row,
+    avoidable,
+    behind,
+    ended,
+    ending,
+    ends,
+    in_transit,
+    main_cause,
+    sentence,
+    summary,
+    worst_first,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,6 +27,9 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 40
 """The table has at most this number of connections; `--format csv` has all."""
+_SHORT = 0.001
+"""`--why` combines successive intervals below this share of the connection's time."""
+_CONFIDENCES = ("low", "medium", "high")
 MOST_STALLS = 5
 """A connection shows at most this number of stalls; `Trace.stalls` has more."""
 
@@ -38,12 +53,17 @@ def render(trace: "TraceData", console: "Console", *, why: bool) -> None:
 def _page(trace: "TraceData", flow: Row, console: "Console", *, why: bool) -> None:
     """Print the details of one connection."""
     console.print(f"\nConnection {flow['connection']}: {ends(flow)}", style="bold", soft_wrap=True)
-    console.print(sentence(flow), soft_wrap=True)
+    directions = trace.directions.filter(connection=flow["connection"]).rows(named=True)
+    texts = [sentence(flow), behind(flow, trace.connections.iter_rows(named=True)), ending(flow, directions)]
+    for text in [
+        *filter(None, texts),
+        *in_transit(trace.one_way.filter(connection=flow["connection"]).rows(named=True)),
+    ]:
+        console.print(text, soft_wrap=True)
     stalls = trace.stalls.filter(connection=flow["connection"]).head(MOST_STALLS)
     for stall in stalls.iter_rows(named=True):
         since = (stall["start"] - flow["start"]) / 1e9
         console.print(f"  From {seconds(since)}: {stall['story']}.", soft_wrap=True)
-    directions = trace.directions.filter(connection=flow["connection"]).rows(named=True)
     head = [("", False), *((f"from the {row['from']}", False) for row in directions)]
     _print(console, head, [(name, *texts) for name, texts in figures(directions)])
     if why:
@@ -53,11 +73,30 @@ def _page(trace: "TraceData", flow: Row, console: "Console", *, why: bool) -> No
 def _pieces(trace: "TraceData", flow: Row, console: "Console") -> None:
     """Print the cause of each interval of a connection's time."""
     rows = []
-    for piece in trace.causes.filter(connection=flow["connection"]).iter_rows(named=True):
-        since, length = (piece["start"] - flow["start"]) / 1e9, (piece["end"] - piece["start"]) / 1e9
-        frames = f"{piece['first_frame']}–{piece['last_frame']}"
-        rows.append((seconds(since), seconds(length), of_name(piece["cause"]).words, piece["confidence"], frames))
+    for run in _runs(trace.causes.filter(connection=flow["connection"]).rows(named=True), flow["duration_s"]):
+        begin, end = run[0]["start"], run[-1]["end"]
+        times: dict[str, int] = {}
+        for piece in run:
+            times[piece["cause"]] = times.get(piece["cause"], 0) + piece["end"] - piece["start"]
+        # The largest first: short pieces of several causes share a line.
+        cause = ", ".join(of_name(name).words for name in sorted(times, key=lambda name: -times[name]))
+        frames = f"{run[0]['first_frame']}–{run[-1]['last_frame']}"
+        confidence = min((piece["confidence"] for piece in run), key=_CONFIDENCES.index)
+        rows.append((seconds((begin - flow["start"]) / 1e9), seconds((end - begin) / 1e9), cause, confidence, frames))
     _print(console, (("from", True), ("for", True), ("cause", False), ("confidence", False), ("frames", False)), rows)
+
+
+def _runs(pieces: Sequence[Row], duration: float) -> list[list[Row]]:
+    """Combine successive pieces that are shorter than a thousandth of the connection."""
+    runs: list[list[Row]] = []
+    least = duration * 1e9 * _SHORT
+    for piece in pieces:
+        short = piece["end"] - piece["start"] < least
+        if short and runs and all(each["end"] - each["start"] < least for each in runs[-1]):
+            runs[-1].append(piece)
+        else:
+            runs.append([piece])
+    return runs
 
 
 def _table(flows: Sequence[Row], console: "Console") -> None:
@@ -66,7 +105,7 @@ def _table(flows: Sequence[Row], console: "Console") -> None:
         ("", True),
         ("connection", False),
         ("time", True),
-        ("lost", True),
+        ("avoidable", True),
         ("main cause", False),
         ("segments", True),
     )
@@ -75,7 +114,7 @@ def _table(flows: Sequence[Row], console: "Console") -> None:
             str(flow["connection"]),
             ends(flow),
             seconds(flow["duration_s"]),
-            seconds(lost(flow)),
+            seconds(avoidable(flow)),
             main_cause(flow),
             count(flow["segments"]),
             ended(flow),
@@ -83,7 +122,9 @@ def _table(flows: Sequence[Row], console: "Console") -> None:
         for flow in flows[:MOST_ROWS]
     ]
     _print(console, (*head, ("ended", False)), rows)
-    legend = "Lost: time attributed neither to the path at its rate nor to the applications. Most lost time first."
+    legend = (
+        "Avoidable: time explained neither by the capacity of the link nor by the applications. Most avoidable first."
+    )
     console.print(legend, style="dim", soft_wrap=True)
     if len(flows) > MOST_ROWS:
         line = f"{MOST_ROWS} of {len(flows):,} connections; --format csv lists all, --flow selects."

@@ -15,6 +15,9 @@ use crate::trigger::Trigger;
 /// Segments closer than this cannot show bunched acknowledgements: hosts send several at once.
 const SHORTEST_PAIR: Span = Span::from_millis(1);
 
+/// An acknowledgement that is more windows than this beyond the data in the capture is damaged.
+const WINDOWS_BEYOND: u64 = 16;
+
 /// Applies the acknowledgement in a segment to the direction that it acknowledges.
 pub(super) fn acknowledge(
     segment: &Segment<'_>,
@@ -42,16 +45,32 @@ pub(super) fn acknowledge(
         // Anyone may send a reset, with any number (RFC 5961 §3).
         return;
     }
+    let highest = answered.outstanding.highest();
+    let window = observation.window.max(sent.window.unwrap_or(0)).max(u16::MAX.into());
+    if answered.acknowledged.is_some() && acknowledged.saturating_sub(highest) > (WINDOWS_BEYOND * window) as i64 {
+        // A damaged number. If the capture lacks so much, the next data shows it.
+        observation.acknowledged = None;
+        return;
+    }
+    if let Some((start, end, sending)) = answered.probe.take_if(|(start, ..)| acknowledged > *start) {
+        // The other end accepted the data of a probe.
+        let placed = answered.outstanding.insert(start, end.min(acknowledged), sending);
+        answered.figures.unique_bytes += placed.new as u64;
+    }
     let before = answered.acknowledged;
     let outstanding = answered.outstanding.highest() > before.unwrap_or(0);
     let shortest = sent.estimate.both_sides(&answered.estimate).minimum();
     let (retransmissions, counts) = (&mut answered.retransmissions, &mut answered.figures.spurious);
-    let covered = answered.outstanding.acknowledge(acknowledged, |run| {
+    let mut covered = answered.outstanding.acknowledge(acknowledged, |run| {
         if segment.time.since(run.last.time) < shortest / 2 {
             observation.spurious =
                 retransmissions.verdict(run.start, run.end, run.last.time, Detector::TooSoon, counts);
         }
     });
+    if acknowledged == 1 && covered.unseen == 1 && answered.numbering.anchor() == Anchor::Middle {
+        // The capture begins with a keep-alive, one byte below the next number.
+        covered.unseen = 0;
+    }
     let events = &mut observation.events;
     events.set(Events::ACK_LOST_SEGMENT, covered.unseen > 0);
     answered.figures.unseen_bytes += covered.unseen as u64;

@@ -5,10 +5,11 @@ use airpath_wire::segment::Segment;
 use airpath_wire::tcp::Flags;
 
 use super::arrivals::Arrivals;
+use super::full_segment::FullSegment;
 use super::numbering::{Anchor, Numbering};
 use crate::events::Events;
 use crate::figures::Figures;
-use crate::outstanding::{Outstanding, Placed};
+use crate::outstanding::{Outstanding, Placed, Transmission};
 use crate::round_trip::Estimate;
 use crate::spurious::Retransmissions;
 use crate::trigger::Recovery;
@@ -19,6 +20,10 @@ const LONGEST_IN_ETHERNET: u32 = 1_460;
 
 /// The shortest timer of any sender: a thousandth of the minimum in RFC 6298 §2.4.
 const SHORTEST_TIMER: Span = Span::from_millis(1);
+
+/// A packet with the same identification after this time is no duplicate by the capture or a link:
+/// the least retransmission time-out of Linux.
+const LATEST_DUPLICATE: Span = Span::from_millis(200);
 
 /// Number of latest packets that are searched for a duplicate by the capture or a link.
 const DUPLICATES_WITHIN: usize = 8;
@@ -50,8 +55,14 @@ pub(crate) struct Direction {
     pub(super) reset: bool,
     /// Offset of its FIN.
     pub(super) fin: Option<i64>,
-    /// Digests of its last packets, from identification and TCP header numbers; 0 for none.
-    pub(super) packets: [u64; DUPLICATES_WITHIN],
+    /// The payload of its full segments.
+    pub(super) full_segment: FullSegment,
+    /// The last probe of the closed window, from its first byte to one past its last. The other end
+    /// may accept it.
+    pub(super) probe: Option<(i64, i64, Transmission)>,
+    /// Digests of its last packets, from identification and TCP header numbers, with their times; 0
+    /// for none.
+    pub(super) packets: [(u64, Instant); DUPLICATES_WITHIN],
     pub(super) next_packet: u8,
     /// Digest and time of the last segment with sequence numbers, if no segment of the other end
     /// followed it.
@@ -210,9 +221,12 @@ impl Direction {
                 before == mark && segment.time.since(time) < SHORTEST_TIMER && segment.time >= time
             });
         }
-        let seen = self.packets.contains(&mark);
+        let seen = self
+            .packets
+            .iter()
+            .any(|(seen, time)| *seen == mark && segment.time.since((*time).min(segment.time)) < LATEST_DUPLICATE);
         if !seen {
-            self.packets[usize::from(self.next_packet)] = mark;
+            self.packets[usize::from(self.next_packet)] = (mark, segment.time);
             self.next_packet = (self.next_packet + 1) % DUPLICATES_WITHIN as u8;
         }
         seen

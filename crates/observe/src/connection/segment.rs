@@ -32,6 +32,8 @@ struct Arrival {
     is_duplicate: bool,
     is_keep_alive: bool,
     is_window_probe: bool,
+    /// Whether it is a byte beyond the window that the other end has allowed: only a probe may be.
+    is_beyond_window: bool,
 }
 
 impl Arrival {
@@ -66,12 +68,13 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
         from,
         offset: arrival.offset,
         length: segment.length,
+        full_segment: sent.full_segment.observe(segment, answered.figures.maximum_segment_size),
         flags,
         acknowledged: None,
         window,
         events,
         retransmission: entered.retransmission,
-        outstanding: sent.unacknowledged(),
+        outstanding: sent.unacknowledged() + u64::from(arrival.is_beyond_window),
         newly_acknowledged: None,
         unacknowledged_since: None,
         round_trip: None,
@@ -115,7 +118,12 @@ fn classify(segment: &Segment<'_>, sent: &mut Direction, answered: &Direction) -
     let bare = !is_window_probe && !syn && !fin && !rst;
     let is_keep_alive = idle && bare && segment.length <= 1 && offset == expected - 1;
     let is_duplicate = sent.same_packet(segment);
-    Arrival { offset, end: offset + length, expected, is_duplicate, is_keep_alive, is_window_probe }
+    let is_beyond_window = is_window_probe
+        && segment.length == 1
+        && !fin
+        && offset >= expected
+        && answered.allowed.is_some_and(|allowed| offset >= allowed);
+    Arrival { offset, end: offset + length, expected, is_duplicate, is_keep_alive, is_window_probe, is_beyond_window }
 }
 
 /// Events that depend on the packet alone.
@@ -155,7 +163,14 @@ fn enter(
     let mut entered = Entered { retransmission: None, spurious: None, again: arrival.is_duplicate };
     if arrival.length() > 0 && !rst && !arrival.is_duplicate {
         let now = Transmission { time: segment.time, frame: segment.frame, stamp: stamp(segment) };
-        let placed = sent.outstanding.insert(offset, end, now);
+        // The data of a probe counts as sent once it is acknowledged (RFC 9293 §3.8.6.1).
+        let placed = if arrival.is_beyond_window {
+            sent.probe = Some((offset, end, now));
+            Placed::default()
+        } else {
+            sent.probe = sent.probe.filter(|(start, ..)| *start >= end);
+            sent.outstanding.insert(offset, end, now)
+        };
         let fresh_fin = fin && sent.fin.replace(end - 1) != Some(end - 1);
         // New numbers, without the SYN and the FIN.
         let unique = placed.new - i64::from(syn && placed.again == 0) - i64::from(fresh_fin);
@@ -170,7 +185,9 @@ fn enter(
             entered.again = placed.again > 0;
         }
         sent.follow_arrivals(segment, (offset, end), &placed, entered.retransmission.is_some(), *events);
-        sent.numbering.advance(end);
+        if !arrival.is_beyond_window {
+            sent.numbering.advance(end);
+        }
         if sent.numbering.anchor() == Anchor::Syn {
             sent.figures.stream_length = sent.fin.and_then(|fin| u64::try_from(fin).ok());
         }

@@ -683,3 +683,60 @@ fn slow_start_adds_a_quarter_in_a_round() {
     assert_eq!(left(&[400, 499, 623, 777]), None, "one round alone may lack data");
     assert_eq!(left(&[400, 499, 622, 777, 900]), Some(Span::from_millis(300)));
 }
+
+#[test]
+fn a_probe_of_a_closed_window_is_no_data_until_it_is_acknowledged() {
+    let exchange = "
+        0 > syn
+        0 < syn ack 0
+        100 > ack 0 win 1000
+        100 < data 0..1000 ack 0
+        200 > ack 1000 win 0
+        1200 < data 1000..1001 ack 0
+        1300 > ack 1000 win 0
+        2000 > ack 1000 win 1000
+        2000 < data 1000..2000 ack 0
+        2100 > ack 2000 win 0
+        3100 < data 2000..2001 ack 0
+        3200 > ack 2001 win 999
+        3200 < data 2001..3000 ack 0
+    ";
+    let (connection, _) = play(exchange);
+    let figures = connection.figures(End::Server);
+    assert_eq!((figures.retransmissions, figures.unique_bytes, figures.unseen_bytes), (0, 3000, 0));
+    assert_eq!((figures.window_probes, figures.window_probe_bytes), (2, 2));
+}
+
+#[test]
+fn a_keep_alive_at_the_beginning_of_a_capture_is_no_missing_byte() {
+    let (connection, _) = play("0 > data 99..99 ack 50\n50 < ack 100\n60 > data 100..200 ack 50");
+    assert_eq!(connection.figures(End::Client).unseen_bytes, 0);
+}
+
+#[test]
+fn the_same_packet_long_after_is_a_retransmission() {
+    let exchange = |again: u64| {
+        format!("0 > syn\n10 < syn ack 0\n10 > ack 0\n20 > data 0..100 ack 0 id 7\n{again} > data 0..100 ack 0 id 7")
+    };
+    let retransmissions = |again: u64| play(&exchange(again)).0.figures(End::Client).retransmissions;
+    assert_eq!(retransmissions(21), 0, "a duplicate by the capture");
+    assert_eq!(retransmissions(300_000), 1);
+}
+
+#[test]
+fn an_acknowledgement_far_beyond_the_window_is_damaged() {
+    let exchange = "
+        0 > syn
+        0 < syn ack 0
+        100 > ack 0
+        100 < data 0..1000 ack 0
+        200 > ack 1000
+        200 < data 1000..2000 ack 0
+        300 > ack 1000000000
+        300 < data 2000..3000 ack 0
+        400 > ack 3000
+    ";
+    let (connection, _) = play(exchange);
+    assert_eq!(connection.figures(End::Server).unseen_bytes, 0);
+    assert_eq!(connection.figures(End::Server).unique_bytes, 3000);
+}

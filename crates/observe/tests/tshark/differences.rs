@@ -94,6 +94,8 @@ pub enum Check {
     OnlyTheirDuplicate,
     /// Ours is a round trip of data sent once, with no retransmission below it.
     MeasuredOnce,
+    /// Theirs is an earlier frame with a single byte: a probe of the closed window.
+    FromProbe,
     /// Theirs is larger by the duplicates that only tshark counts.
     MoreDuplicates,
     /// Ours is the sum of the bytes sent since the last PSH.
@@ -204,6 +206,9 @@ impl Check {
                 ours.is_none() && Events(frame.events.0 & !seen.events.0).contains(Events::DUPLICATE_ACK)
             }
             Self::MeasuredOnce => theirs.is_none() && seen.round_trip.is_some_and(|(_, of)| !other.is_ambiguous(of)),
+            Self::FromProbe => {
+                theirs.zip(ours).is_some_and(|(theirs, ours)| theirs < ours && other.is_byte(theirs as u64))
+            }
             Self::MoreDuplicates => {
                 theirs.zip(ours.or(Some(0))).is_some_and(|(theirs, ours)| theirs - ours <= other.more_duplicates + 1)
             }

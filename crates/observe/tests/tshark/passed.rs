@@ -129,6 +129,11 @@ impl Direction {
         self.sent.iter().find(|(number, ..)| *number == frame).map(|(_, time, ..)| *time)
     }
 
+    /// Whether the segment of a frame has a single byte.
+    pub fn is_byte(&self, frame: u64) -> bool {
+        self.sent.iter().any(|&(number, _, start, end)| number == frame && end - start == 1)
+    }
+
     /// Whether the segment of a frame, or data below its end, was retransmitted, before or after:
     /// then its acknowledgement measures no round trip (Karn).
     pub fn is_ambiguous(&self, frame: u64) -> bool {

@@ -11,6 +11,7 @@ use super::table_builder::TableBuilder;
 use super::{Options, Selector, Shortcomings};
 use crate::causes::Causes;
 use crate::radio::RadioLog;
+use crate::shared_path::SharedPaths;
 use crate::two_point::JoinedCaptures;
 use airpath_observe::flows::{Ending, FlowNumber, Listener};
 use airpath_observe::{Connection, End, Events, Observation};
@@ -29,6 +30,8 @@ pub struct Collector<'a> {
     /// The join with the capture of the other end.
     ends: Option<&'a JoinedCaptures>,
     radio: Vec<(Option<IpAddr>, Arc<RadioLog>)>,
+    /// The packets of all connections of each host, with [`Options::causes`].
+    paths: Arc<SharedPaths>,
     selected: u64,
     shortcomings: Shortcomings,
     /// The causes of the open connections, with [`Options::causes`].
@@ -68,7 +71,7 @@ pub const END_OF_CAPTURE: u64 = u64::MAX;
 
 impl<'a> Collector<'a> {
     /// Nothing collected yet; `ends` is the join with the capture of the other end.
-    pub fn new(options: &Options, ends: Option<&'a JoinedCaptures>) -> Self {
+    pub fn new(options: &Options, ends: Option<&'a JoinedCaptures>, paths: Arc<SharedPaths>) -> Self {
         Self {
             select: options.select,
             observations: options.observations,
@@ -77,6 +80,7 @@ impl<'a> Collector<'a> {
             lines: JsonLines::default(),
             ends,
             radio: options.radio.clone(),
+            paths,
             selected: 0,
             shortcomings: Shortcomings::default(),
             open: options.causes.then(PerFlow::default),
@@ -120,6 +124,13 @@ impl<'a> Collector<'a> {
         let causes = match own {
             Some((log, mobile)) => Causes::new(None).with_radio(log, mobile),
             None => Causes::new(None),
+        };
+        let causes = match self.paths.host(route.source.address) {
+            Some(host) => {
+                let round_trip = host.round_trip(route.destination.address, connection.first());
+                causes.with_host(host, round_trip)
+            }
+            None => causes,
         };
         match self.ends.and_then(|ends| ends.connection(flow)) {
             Some(joined) => causes.with_both_ends(joined, mobile),

@@ -25,12 +25,13 @@ use std::collections::VecDeque;
 use std::iter;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::collect::Collector;
 use super::reading::{Reading, captured};
 use super::{Options, TraceError};
+use crate::shared_path::{Recorder, SharedPaths};
 use airpath_capture::decode::Decoded;
 use airpath_observe::flows::{SHARDS, hash, shard_of};
 use airpath_wire::segment::Segment;
@@ -71,12 +72,14 @@ pub fn analyse<'a>(
     stop: &AtomicBool,
     line: &mut dyn FnMut(&str) -> bool,
 ) -> Result<Outcome<'a>, TraceError> {
-    let queue = WorkQueue::new(options);
+    let paths = Arc::default();
+    let mut recorder = options.causes.then(|| Recorder::new(Arc::clone(&paths)));
+    let queue = WorkQueue::new(options, &paths);
     let mut flow_order = FlowOrder::new(!options.stream);
     let reading = thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let _guard = PanicGuard(&queue);
-            queue.read(files, stop)
+            queue.read(files, &mut recorder, stop)
         });
         let _guard = PanicGuard(&queue);
         let mut goes_on = true;
@@ -157,9 +160,9 @@ enum Task<'a> {
 }
 
 impl<'a> WorkQueue<'a> {
-    fn new(options: &Options) -> Self {
+    fn new(options: &Options, paths: &Arc<SharedPaths>) -> Self {
         let state = State {
-            shards: array::from_fn(|_| ShardSlot::new(options)),
+            shards: array::from_fn(|_| ShardSlot::new(options, paths)),
             epochs: VecDeque::new(),
             merged: 0,
             spare_batches: Vec::new(),
@@ -177,9 +180,17 @@ impl<'a> WorkQueue<'a> {
     }
 
     /// Reads all epochs, and processes batches in between when too many epochs wait.
-    fn read(&self, files: &[PathBuf], stop: &AtomicBool) -> Result<Reading, TraceError> {
+    fn read(
+        &self,
+        files: &[PathBuf],
+        recorder: &mut Option<Recorder>,
+        stop: &AtomicBool,
+    ) -> Result<Reading, TraceError> {
         let mut batches: [Batch; SHARDS] = Default::default();
         let reading = captured(files, |packet| {
+            if let Some(recorder) = recorder {
+                recorder.packet(packet);
+            }
             // No collector of a shard reads datagrams.
             let Decoded::Segment(segment) = packet else { return true };
             let hash = hash(&segment.route);

@@ -55,6 +55,7 @@ const CAUSE_SECONDS: [&str; Cause::COUNT] = [
     "congestion_window_s",
     "path_rate_s",
     "queueing_s",
+    "sharing_s",
     "radio_s",
     "timer_s",
     "recovery_s",
@@ -203,7 +204,12 @@ impl Fate {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Held => "held",
+            Self::Behind => "behind",
+            Self::PartlyLost => "partly_lost",
             Self::Lost => "lost",
+            Self::WindowClosed => "window_closed",
+            Self::Nagle => "nagle",
+            Self::SynLost => "syn_lost",
             Self::Unknown => "unknown",
         }
     }

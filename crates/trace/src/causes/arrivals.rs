@@ -46,7 +46,8 @@ impl Arrivals {
         arrivals.sort_by_key(|arrival| arrival.arrived);
         let full = arrivals.iter().map(|arrival| arrival.length).max().unwrap_or(0);
         let delays = arrivals.iter().filter(|arrival| arrival.length == full);
-        let shortest = delays.map(|arrival| arrival.arrived.since(arrival.sent)).min().unwrap_or_default();
+        let own = delays.map(|arrival| arrival.arrived.since(arrival.sent)).min();
+        let shortest = own.into_iter().chain(direction.shortest_of_hosts).min().unwrap_or_default();
         let neighbours = arrivals.windows(2).filter(|pair| pair.iter().all(|arrival| arrival.length == full));
         let mut spacings: Vec<Span> = neighbours
             .filter(|pair| pair[1].sent + shortest < pair[0].arrived)

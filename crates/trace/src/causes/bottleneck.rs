@@ -5,6 +5,7 @@ use airpath_core::{Instant, Span};
 
 use super::arrivals::{Arrival, Arrivals};
 use super::link_load::{Load, LoadMeter};
+use super::neighbours::{Meanwhile, Neighbours};
 use super::path_estimate::PathEstimate;
 use super::timeline::{Label, Limit, Timeline};
 use super::{Cause, Confidence};
@@ -70,12 +71,62 @@ pub(super) struct Bottleneck {
     suspected: Option<SuspectedGap>,
     /// The end of the last gap that the radio log has in the direction of the data.
     known_gap_end: Instant,
+    /// The other connections of the host.
+    neighbours: Option<Neighbours>,
 }
 
 impl Bottleneck {
     /// Sets whether the sender is the mobile.
     pub(super) fn set_on_radio(&mut self, on_radio: bool) {
         self.on_radio = on_radio;
+    }
+
+    /// Sets the other connections of the host.
+    pub(super) fn set_neighbours(&mut self, neighbours: Neighbours) {
+        self.neighbours = Some(neighbours);
+    }
+
+    /// A packet of this connection came from the far end: the path may have carried others before.
+    pub(super) fn passed(&mut self, now: Instant, timeline: &mut Timeline) {
+        let shift = self.return_delay();
+        if let Some((begin, end)) = self.neighbours.as_mut().and_then(|neighbours| neighbours.passed(now)) {
+            timeline.share(earlier(begin, shift), earlier(end, shift));
+        }
+    }
+
+    /// The time is `now`: no later packet is known.
+    pub(super) fn set_now(&mut self, now: Instant) {
+        if let Some(neighbours) = &mut self.neighbours {
+            neighbours.set_now(now);
+        }
+    }
+
+    /// What the path carried of other connections in a time of the link.
+    pub(super) fn meanwhile(&self, begin: Instant, end: Instant) -> Meanwhile {
+        let Some(neighbours) = &self.neighbours else { return Meanwhile::Nothing };
+        let shift = self.return_delay();
+        match neighbours.meanwhile(begin + shift, end + shift) {
+            Meanwhile::Others(from, to) => Meanwhile::Others(earlier(from, shift), earlier(to, shift)),
+            Meanwhile::Own(from, to) => Meanwhile::Own(earlier(from, shift), earlier(to, shift)),
+            Meanwhile::Nothing => Meanwhile::Nothing,
+        }
+    }
+
+    /// The part of a gap of this connection in which no packet of the host passed either; the rest
+    /// is attributed to sharing. `None` if others passed all the time.
+    pub(super) fn silent_part(
+        &self,
+        (begin, end): (Instant, Instant),
+        timeline: &mut Timeline,
+    ) -> Option<(Instant, Instant)> {
+        let Meanwhile::Others(from, to) = self.meanwhile(begin, end) else { return Some((begin, end)) };
+        let silent = self.is_long(from, to, false).then_some((from, to));
+        let open = |label: Label| !matches!(label, Label::Known(..));
+        let sharing = Label::Known(Cause::Sharing, Confidence::Medium);
+        let (from, to) = silent.unwrap_or((end, end));
+        timeline.relabel(begin, from, sharing, open);
+        timeline.relabel(to, end, sharing, open);
+        silent
     }
 
     /// Sets the arrivals from the capture of the other end.
@@ -128,6 +179,7 @@ impl Bottleneck {
         }
         if let Some((begin, end)) = self.gap(carried, received)
             && self.is_long(begin, end, false)
+            && let Some((begin, end)) = self.silent_part((begin, end), timeline)
         {
             self.suspect_gap(begin, end, timeline);
         }
@@ -299,6 +351,11 @@ impl Bottleneck {
         self.link.run_empty(self.path.link_estimate(), &mut |until, load| timeline.set_load(until, load, window_kind));
         timeline.set_load(Instant::FAR_FUTURE, Load::Free, window_kind);
     }
+}
+
+/// An instant earlier by `by`; the earliest instant where that would be before it.
+fn earlier(time: Instant, by: Span) -> Instant {
+    time - by.min(time.since(Instant::ZERO))
 }
 
 /// When a segment left the link. If its acknowledgement came after `due` by no more than the usual

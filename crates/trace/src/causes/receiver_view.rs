@@ -8,20 +8,18 @@
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::Flags;
 
+use super::neighbours::{Meanwhile, Neighbours};
 use super::path_estimate::PathEstimate;
 use super::stall::{Fate, Stall};
 use super::timeline::{Label, Limit, Timeline};
 use super::{Cause, Confidence, Stamp};
-use airpath_observe::Observation;
+use airpath_observe::{Events, Observation};
 
 /// The link is full in a round if no gap is longer than this multiple of the mean.
 const EVEN_SPACING: u64 = 3;
 
 /// Segments of a round, at least, for a judgement of their spacing.
 const SEGMENTS_PER_ROUND: u64 = 6;
-
-/// The smallest full-sized segment: the MSS that every host accepts (RFC 9293 §3.7.1).
-const FULL_SIZED: u32 = 536;
 
 /// The flight grows as in slow start if a round delivers this multiple of the round before.
 const GROWTH: f64 = 1.25;
@@ -31,6 +29,19 @@ const PATIENCE: Span = Span::from_millis(150);
 
 /// A gap counts only if it is longer than this multiple of the usual interval.
 const GAP_INTERVALS: u64 = 3;
+
+/// A shorter time with a closed window is the receiver's own processing.
+const SHORTEST_CLOSED: Span = Span::from_millis(10);
+
+/// A time in which the receive window allowed no full segment although all data had arrived.
+#[derive(Clone, Copy, Debug)]
+struct Closed {
+    since: Stamp,
+    /// When a segment of this end opened it.
+    opened: Option<Stamp>,
+    /// Probes of the window: the sender has data.
+    probes: u32,
+}
 
 /// What the other end sends, from a capture at the receiver.
 #[derive(Clone, Debug, Default)]
@@ -51,10 +62,17 @@ pub(super) struct ReceiverView {
     /// Segments of the round, and the longest gap between two.
     segments: u64,
     longest: Span,
+    /// Segments of the present super-segment: the path carried them one after the other.
+    joined: u64,
     /// Bytes that had arrived when the round began, and bytes of the round before.
     arrived_before: u64,
     before: u64,
     window: u64,
+    /// The right edge of the window that this end offers.
+    edge: Option<i64>,
+    closed: Option<Closed>,
+    /// The other connections of the host.
+    neighbours: Option<Neighbours>,
     /// Whether slow start is over.
     slow_start_over: bool,
 }
@@ -63,6 +81,11 @@ impl ReceiverView {
     /// Nothing has arrived yet. The rounds have odd numbers; those of the sender's view are even.
     pub(super) fn new() -> Self {
         Self { round: 1, ..Self::default() }
+    }
+
+    /// Sets the other connections of the host.
+    pub(super) fn set_neighbours(&mut self, neighbours: Neighbours) {
+        self.neighbours = Some(neighbours);
     }
 
     /// Sets the round trip of the handshake.
@@ -76,20 +99,82 @@ impl ReceiverView {
         !self.more && !self.hole
     }
 
-    /// The label of the time from now on.
-    pub(super) fn label(&self) -> Label {
-        Label::Limited(if self.hole { Limit::Recovery } else { Limit::OwnWindowUndecided }, self.round)
+    /// The next segments came in one frame.
+    pub(super) const fn set_joined(&mut self, segments: u64) {
+        self.joined = segments;
     }
 
-    /// The receiver advertised a window.
+    /// The label of the time from now on.
+    pub(super) fn label(&self) -> Label {
+        let limit = match () {
+            () if self.hole => Limit::Recovery,
+            () if self.is_closed() => Limit::ReceiveWindow,
+            () => Limit::OwnWindowUndecided,
+        };
+        Label::Limited(limit, self.round)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.is_some_and(|closed| closed.opened.is_none())
+    }
+
+    /// The receiver acknowledged data, and advertised a window.
     pub(super) fn window_advertised(&mut self, observation: &Observation) {
         self.window = observation.window;
+        let Some(acknowledged) = observation.acknowledged else { return };
+        // What the receiver has, the capture may lack.
+        self.highest = self.highest.max(acknowledged);
+        self.hole &= acknowledged < self.highest;
+        self.edge = self.edge.max(Some(acknowledged.saturating_add_unsigned(observation.window)));
+        if self.has_room()
+            && let Some(closed) = &mut self.closed
+        {
+            closed.opened.get_or_insert(Stamp::of(observation));
+        }
+    }
+
+    /// Whether the window allows a full segment after the data that has arrived.
+    fn has_room(&self) -> bool {
+        self.edge.is_none_or(|edge| edge - self.highest >= i64::from(self.segment))
+    }
+
+    /// Data arrived: the time with a closed window is over. Returns whether there was one.
+    fn end_of_closed(&mut self, now: Stamp, timeline: &mut Timeline, stalls: &mut Vec<Stall>) -> bool {
+        let Some(Closed { since, opened, probes }) = self.closed.take() else { return false };
+        let until = opened.unwrap_or(now);
+        if until.time.since(since.time) < SHORTEST_CLOSED {
+            return false;
+        }
+        // The sender answers a window update within a round trip.
+        let answered = now.time.since(until.time) <= self.round_trip + PATIENCE;
+        let confidence = if answered || probes > 0 { Confidence::High } else { Confidence::Medium };
+        let end = if answered { now } else { until };
+        timeline.relabel(since.time, end.time, Label::Known(Cause::ReceiveWindow, confidence), |label| {
+            matches!(label, Label::Limited(..))
+        });
+        if !answered {
+            let idle = Label::Known(Cause::Application, Confidence::Medium);
+            timeline.relabel(end.time, now.time, idle, |label| matches!(label, Label::Limited(..)));
+        }
+        stalls.push(Stall {
+            begin: since.time,
+            end: until.time,
+            first_frame: since.frame,
+            last_frame: until.frame,
+            outstanding: 0,
+            timeouts: probes,
+            fate: Fate::WindowClosed,
+            path_gap: Span::ZERO,
+        });
+        self.next_round(now.time, timeline);
+        true
     }
 
     /// The receiver sends data, a request: so the sender's application had no more data.
     pub(super) fn request_sent(&mut self, now: Instant, timeline: &mut Timeline) {
         if let Some(Stamp { time: last, .. }) = self.last
             && !self.idle()
+            && !self.is_closed()
             && now.since(last) > self.round_trip
         {
             (self.more, self.hole) = (false, false);
@@ -105,28 +190,47 @@ impl ReceiverView {
         if observation.flags.contains(Flags::FIN) {
             self.more = false;
         }
+        // The further segments of a super-segment acknowledge nothing.
+        if observation.acknowledged.is_some()
+            && let Some((begin, end)) = self.neighbours.as_mut().and_then(|each| each.passed(observation.time))
+        {
+            timeline.share(begin, end);
+        }
+        let events = observation.events;
+        if let Some(closed) = &mut self.closed
+            && (events.contains(Events::ZERO_WINDOW_PROBE) || events.contains(Events::KEEP_ALIVE))
+        {
+            closed.probes += 1;
+            return;
+        }
         if observation.length == 0 {
             return;
         }
         let now = observation.time;
         let end = observation.offset + i64::from(observation.length);
         let filled = observation.offset < self.highest;
-        if self.idle() {
+        if self.end_of_closed(Stamp::of(observation), timeline, stalls) || self.idle() {
             self.start(now);
         } else {
             self.gap(observation, filled, timeline, stalls);
         }
         let before = self.last.map_or(self.begin, |last| last.time.max(self.begin));
-        self.longest = self.longest.max(now.since(before));
+        self.longest = self.longest.max(now.since(before) / self.joined.max(1));
         self.segments += 1;
         self.hole =
             if filled { self.hole && observation.retransmission.is_none() } else { observation.offset > self.highest };
-        self.segment = self.segment.max(observation.length);
+        self.segment = observation.full_segment;
         self.highest = self.highest.max(end);
         self.arrived += u64::from(observation.length);
         self.path.progress(now);
         self.last = Some(Stamp::of(observation));
-        self.more = observation.length >= self.segment.max(FULL_SIZED) && !observation.flags.contains(Flags::FIN);
+        self.more = observation.length >= self.segment && !observation.flags.contains(Flags::FIN);
+        // A sub-MSS segment may fill the window.
+        let fills = self.more || self.edge == Some(end);
+        if fills && !self.hole && !self.has_room() && !observation.flags.contains(Flags::FIN) {
+            self.closed = Some(Closed { since: Stamp::of(observation), opened: None, probes: 0 });
+            self.more = true;
+        }
         if now.since(self.begin) >= self.round_trip && self.segments >= SEGMENTS_PER_ROUND {
             self.next_round(now, timeline);
         }
@@ -167,7 +271,9 @@ impl ReceiverView {
         } else {
             Cause::SlowStart
         };
-        timeline.resolve(self.round, |label| match label {
+        timeline.resolve(self.round, |label, shared| match label {
+            Label::Limited(Limit::ReceiveWindow, _) => (Cause::ReceiveWindow, Confidence::Medium),
+            _ if shared => (Cause::Sharing, Confidence::Low),
             _ if full => (Cause::PathRate, Confidence::Medium),
             Label::Limited(Limit::Recovery, _) => (Cause::Recovery, Confidence::Medium),
             _ => (window, Confidence::Low),
@@ -189,9 +295,30 @@ impl ReceiverView {
             return;
         }
         let lost = filled && observation.retransmission.is_some();
-        let (cause, fate) = if lost { (Cause::Timer, Fate::Lost) } else { (Cause::Radio, Fate::Held) };
+        let (cause, mut fate) = if lost { (Cause::Timer, Fate::Lost) } else { (Cause::Radio, Fate::Held) };
         let end = if lost { now - (self.round_trip / 2).min(now.since(last)) } else { now };
-        timeline.relabel(last, end, Label::Known(cause, Confidence::Low), |label| matches!(label, Label::Limited(..)));
+        let is_limited = |label: Label| matches!(label, Label::Limited(..));
+        let others = self.neighbours.as_mut().map(|neighbours| {
+            neighbours.set_now(now);
+            neighbours.meanwhile(last, end)
+        });
+        // Only a time in which no packet of the host passed is the radio's.
+        let (mut from, mut to) = (last, end);
+        if let Some(Meanwhile::Own(begin, until) | Meanwhile::Others(begin, until)) = others.filter(|_| !lost) {
+            let silent = until.since(begin) > (self.round_trip + PATIENCE).max(usual);
+            (from, to) = if silent { (begin, until) } else { (end, end) };
+            if let Some(Meanwhile::Others(..)) = others {
+                fate = if silent { Fate::Held } else { Fate::Behind };
+                let sharing = Label::Known(Cause::Sharing, Confidence::Medium);
+                timeline.relabel(last, from, sharing, is_limited);
+                timeline.relabel(to, end, sharing, is_limited);
+            } else if !silent {
+                // The path carried acknowledgements of this connection: the sender had nothing to
+                // send, or no window for it.
+                return;
+            }
+        }
+        timeline.relabel(from, to, Label::Known(cause, Confidence::Low), is_limited);
         stalls.push(Stall {
             begin: last,
             end: now,
@@ -200,7 +327,7 @@ impl ReceiverView {
             outstanding: 0,
             timeouts: u32::from(lost),
             fate,
-            path_gap: if lost { Span::ZERO } else { now.since(last) },
+            path_gap: if lost { Span::ZERO } else { to.since(from) },
         });
         self.next_round(now, timeline);
     }

@@ -4,12 +4,14 @@
 //! after the end of the round before. It ends when that data is acknowledged.
 
 use airpath_core::{Instant, Span};
+use airpath_wire::tcp::Flags;
 
 use super::bottleneck::{Bottleneck, Carried, CopyCarried};
+use super::neighbours::Meanwhile;
 use super::stall::{Fate, Stall};
 use super::timeline::{Label, Limit, Timeline};
 use super::{Cause, Confidence, Stamp};
-use airpath_observe::{Observation, Trigger};
+use airpath_observe::{Events, Observation, Trigger};
 
 /// Data sent within this time of an acknowledgement was waiting for that acknowledgement.
 const ACK_CLOCKED_WITHIN: Span = Span::from_millis(10);
@@ -21,6 +23,32 @@ const MIN_ACKNOWLEDGED_SEGMENTS: u64 = 3;
 /// After a pause as long as the retransmission time-out a sender restarts with its initial window
 /// (RFC 5681 §4.1). Few time-outs are shorter than this.
 const PAUSE: Span = Span::from_millis(200);
+
+/// A window update is the reason for the data that follows it within this time.
+const AFTER_UPDATE: Span = Span::from_millis(200);
+
+/// An acknowledgement that is later than this is a delayed one (RFC 9293 §3.8.6.3). Linux delays
+/// for 40 ms or more.
+const ACK_DELAY: Span = Span::from_millis(30);
+
+/// A time in which the receive window allowed no full segment, with nothing outstanding.
+#[derive(Clone, Copy, Debug)]
+struct Closed {
+    since: Stamp,
+    /// When the window opened again.
+    opened: Option<Stamp>,
+    /// Probes of the window: the sender has data.
+    probes: u32,
+}
+
+/// A stall after which the path delivered data that was delayed. Retransmissions show which part of
+/// it was lost.
+#[derive(Clone, Copy, Debug)]
+struct HeldStall {
+    stall: Stall,
+    /// The highest offset sent before the stall ended.
+    highest: i64,
+}
 
 /// A round trip of data.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,7 +101,7 @@ impl Timeouts {
         self.last_but_one = Some(self.last);
         (self.last, self.last_frame) = (observation.time, observation.frame);
         self.count += 1;
-        self.resent += u64::from(observation.length);
+        self.resent += numbers(observation);
         self.length = observation.length;
     }
 }
@@ -90,8 +118,8 @@ pub(super) struct SenderView {
     delivered: u64,
     /// The right edge of the receive window: one past the last byte that it allows.
     window_edge: Option<i64>,
-    /// The size of the largest segment.
-    largest_segment: u32,
+    /// The payload of a full-sized segment.
+    full_segment: u32,
     bottleneck: Bottleneck,
     round: Round,
     /// The largest flight since the window was last restarted or reduced.
@@ -101,11 +129,18 @@ pub(super) struct SenderView {
     /// The last new data from the other end: the radio carried packets then.
     received: Stamp,
     last_send: Instant,
+    last_sent_frame: u64,
+    /// Whether the last acknowledgement covered a single segment, and was delayed by the receiver.
+    delayed_acknowledgement: bool,
     /// The first acknowledgement of new data after the last data sent.
     first_ack_after_send: Option<Instant>,
     /// Bytes acknowledged since data was last sent.
     acknowledged_since_send: u64,
     application_limited: bool,
+    /// The present or last time with a closed window.
+    closed: Option<Closed>,
+    /// The last stall, while data from before its end is outstanding.
+    held: Option<HeldStall>,
     /// The recovery point (RFC 6675 §5): the highest offset sent when a loss was detected.
     recovery_point: Option<i64>,
     timeouts: Option<Timeouts>,
@@ -134,7 +169,7 @@ impl SenderView {
                 // Data from before the first time-out still arrives: the time-out was spurious.
                 timeouts.spurious |= arrival.sent < timeouts.first;
             }
-            self.bottleneck.arrived(&arrival, self.largest_segment, self.received.time, window_kind, timeline);
+            self.bottleneck.arrived(&arrival, self.full_segment, self.received.time, window_kind, timeline);
         }
     }
 
@@ -143,28 +178,103 @@ impl SenderView {
         self.highest <= self.acknowledged
     }
 
+    /// The last progress while data is outstanding; else the far future.
+    pub(super) fn progress_with_data_outstanding(&self) -> Instant {
+        match &self.undecided {
+            Some((timeouts, _)) => timeouts.since.time,
+            None if self.idle() => Instant::FAR_FUTURE,
+            None => self.progress.time,
+        }
+    }
+
     /// The label of the time from now on.
     pub(super) fn label(&self) -> Label {
-        let room = self.window_edge.map(|edge| edge - self.highest);
-        let limit = if self.recovery_point.is_some() || self.timeouts.is_some() {
-            Limit::Recovery
+        let recovery = self.recovery_point.is_some() || self.timeouts.is_some();
+        Label::Limited(if recovery { Limit::Recovery } else { self.limit() }, self.round.number)
+    }
+
+    /// What limits the sender apart from a loss.
+    fn limit(&self) -> Limit {
+        if self.is_closed() {
+            Limit::ReceiveWindow
         } else if self.application_limited {
             Limit::Application
-        } else if room.is_some_and(|room| room < i64::from(self.largest_segment)) {
+        } else if !self.has_room() {
             Limit::ReceiveWindow
         } else {
             Limit::OwnWindowUndecided
-        };
-        Label::Limited(limit, self.round.number)
+        }
+    }
+
+    /// Whether the receive window allows a full segment.
+    fn has_room(&self) -> bool {
+        self.window_edge.is_none_or(|edge| edge - self.highest >= i64::from(self.full_segment))
+    }
+
+    /// Whether nothing is outstanding, and the receive window does not allow the sender's data.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.is_some_and(|closed| closed.opened.is_none())
+    }
+
+    /// A probe of the closed window: the sender has data.
+    fn probe(&mut self, observation: &Observation, timeline: &mut Timeline) {
+        let closed = self.closed.get_or_insert(Closed { since: self.progress, opened: None, probes: 0 });
+        closed.probes += 1;
+        let since = closed.since.time;
+        timeline.relabel(since, observation.time, Label::Limited(Limit::ReceiveWindow, self.round.number), is_idle);
+    }
+
+    /// All data is acknowledged, or the window moved: the window closed or opened.
+    fn follow_window(&mut self, now: Stamp, stalls: &mut Vec<Stall>) {
+        let has_room = self.has_room();
+        let closes = !has_room && self.idle() && !self.application_limited;
+        match &mut self.closed {
+            Some(closed) if closed.opened.is_none() && has_room => {
+                closed.opened = Some(now);
+                stalls.push(Stall {
+                    begin: closed.since.time,
+                    end: now.time,
+                    first_frame: closed.since.frame,
+                    last_frame: now.frame,
+                    outstanding: 0,
+                    timeouts: closed.probes,
+                    fate: Fate::WindowClosed,
+                    path_gap: Span::ZERO,
+                });
+            }
+            None if closes => {
+                self.closed = Some(Closed { since: now, opened: None, probes: 0 });
+            }
+            _ => {}
+        }
+    }
+
+    /// Data is sent after a time with a closed window: without a probe, and long after the window
+    /// opened, the application had no data meanwhile.
+    fn after_closed_window(&mut self, now: Instant, timeline: &mut Timeline) {
+        let Some(Closed { since, opened: Some(opened), probes: 0 }) = self.closed.take() else { return };
+        if now.since(opened.time) > AFTER_UPDATE {
+            let label = Label::Known(Cause::Application, Confidence::Medium);
+            timeline.relabel(since.time, opened.time, label, is_limited);
+        }
     }
 
     /// This end sent a segment.
-    pub(super) fn sent(&mut self, observation: &Observation, timeline: &mut Timeline) {
+    pub(super) fn sent(&mut self, observation: &Observation, timeline: &mut Timeline, stalls: &mut Vec<Stall>) {
+        let events = observation.events;
+        let is_byte_beyond = observation.length == 1 && self.window_edge.is_some_and(|edge| observation.offset >= edge);
+        if is_byte_beyond && events.contains(Events::ZERO_WINDOW_PROBE)
+            || self.is_closed() && events.contains(Events::KEEP_ALIVE)
+        {
+            self.probe(observation, timeline);
+            return;
+        }
         if observation.length == 0 {
             return;
         }
         let now = observation.time;
-        let is_sub_mss_after_all_acked = self.round_close_pending && observation.length < self.largest_segment;
+        self.after_closed_window(now, timeline);
+        let is_sub_mss_after_all_acked = self.round_close_pending && observation.length < self.full_segment;
         let held_by_nagle = is_sub_mss_after_all_acked && now.since(self.progress.time) < ACK_CLOCKED_WITHIN;
         let held_since = if self.slow_start_over {
             // After slow start the window is assumed to have had room since the last send.
@@ -177,6 +287,18 @@ impl SenderView {
             // Nagle's algorithm held the segment until all data was acknowledged (RFC 9293 §3.7.4).
             timeline.relabel(since, now, Label::Limited(Limit::Application, self.round.number), is_window);
         }
+        if held_by_nagle && self.delayed_acknowledgement {
+            stalls.push(Stall {
+                begin: self.last_send,
+                end: now,
+                first_frame: self.last_sent_frame,
+                last_frame: observation.frame,
+                outstanding: 0,
+                timeouts: 0,
+                fate: Fate::Nagle,
+                path_gap: Span::ZERO,
+            });
+        }
         self.close_pending_round(timeline);
         let end = observation.offset + i64::from(observation.length);
         let new = end > self.highest;
@@ -184,16 +306,17 @@ impl SenderView {
             if self.idle() {
                 self.start_busy_period(observation);
             }
-            self.largest_segment = self.largest_segment.max(observation.length);
+            self.full_segment = observation.full_segment;
             self.highest = end;
             self.round.flight = self.round.flight.max(self.outstanding());
             self.largest_flight = self.largest_flight.max(self.outstanding());
             self.last_send = now;
+            self.last_sent_frame = observation.frame;
             self.first_ack_after_send = None;
             self.acknowledged_since_send = 0;
             // A sub-MSS segment is the end of the application's data, or fills the receive window.
             self.application_limited =
-                observation.length < self.largest_segment && self.window_edge.is_none_or(|edge| end < edge);
+                observation.length < self.full_segment && self.window_edge.is_none_or(|edge| end < edge);
             self.round.application_limited |= self.application_limited;
         }
         if let Some(again) = observation.retransmission {
@@ -213,6 +336,13 @@ impl SenderView {
         self.window_edge = self.window_edge.max(Some(acknowledged.saturating_add_unsigned(observation.window)));
         self.close_pending_round(timeline);
         if self.idle() {
+            // The receiver accepted a probe, or the capture lacks data of this end.
+            if acknowledged > self.acknowledged {
+                self.acknowledged = acknowledged;
+                self.highest = self.highest.max(acknowledged);
+                self.delivered = self.delivered.max(observation.delivered);
+            }
+            self.follow_window(Stamp::of(observation), stalls);
             return;
         }
         if let Some((timeouts, first_ack)) = self.undecided.take() {
@@ -231,7 +361,10 @@ impl SenderView {
             return;
         }
         if let Some((sample, _)) = observation.echo_round_trip.or(observation.round_trip) {
-            let full_segments = newly_delivered / u64::from(self.largest_segment.max(1));
+            let full_segments = newly_delivered / u64::from(self.full_segment.max(1));
+            let base = self.bottleneck.path.base();
+            self.delayed_acknowledgement =
+                full_segments == 0 && base.is_some_and(|base| sample.saturating_sub(base) >= ACK_DELAY);
             self.bottleneck.path.round_trip(sample, full_segments);
         }
         if let Some(timeouts) = self.timeouts.take() {
@@ -240,13 +373,16 @@ impl SenderView {
                 None => self.undecided = Some((timeouts, observation.clone())),
             }
         } else {
-            let carried =
-                self.bottleneck.carried_by(observation, self.delivered, self.largest_segment, CopyCarried::Last);
+            let carried = self.bottleneck.carried_by(observation, self.delivered, self.full_segment, CopyCarried::Last);
             self.check_lateness(carried, observation, timeline, stalls);
             self.bottleneck.acknowledged(carried, Limit::own_window(self.slow_start_over), timeline);
         }
         self.delivered = self.delivered.max(observation.delivered);
         self.acknowledged = self.acknowledged.max(acknowledged);
+        self.highest = self.highest.max(self.acknowledged);
+        if self.held.as_ref().is_some_and(|held| self.acknowledged >= held.highest) {
+            stalls.extend(self.held.take().map(|held| held.stall));
+        }
         self.bottleneck.path.progress(now);
         self.progress = Stamp::of(observation);
         if self.recovery_point.is_some_and(|point| self.acknowledged >= point) {
@@ -256,6 +392,7 @@ impl SenderView {
         self.detect_application_limit(newly_delivered, timeline);
         if self.idle() {
             self.round_close_pending = true;
+            self.follow_window(Stamp::of(observation), stalls);
         } else if self.acknowledged > self.round.ends_beyond {
             self.next_round(timeline);
         } else {
@@ -286,6 +423,7 @@ impl SenderView {
             let originals_arrived = false;
             self.end_of_timeouts(&timeouts, originals_arrived, &first_ack, timeline, stalls);
         }
+        stalls.extend(self.held.take().map(|held| held.stall));
         if let Some(timeouts) = self.timeouts.take() {
             stalls.push(Stall {
                 begin: timeouts.since.time,
@@ -363,11 +501,11 @@ impl SenderView {
     /// `newly_delivered` bytes were acknowledged.
     fn detect_application_limit(&mut self, newly_delivered: u64, timeline: &mut Timeline) {
         self.acknowledged_since_send += newly_delivered;
-        let room = self.window_edge.is_none_or(|edge| edge - self.highest >= i64::from(self.largest_segment));
+        let room = self.window_edge.is_none_or(|edge| edge - self.highest >= i64::from(self.full_segment));
         // A sender that halves its window sends nothing until half of the flight is acknowledged.
         // Then the acknowledged bytes equal those still outstanding. 3/2 adds a margin.
         let outstanding = self.outstanding();
-        let enough = (MIN_ACKNOWLEDGED_SEGMENTS * u64::from(self.largest_segment)).max(outstanding * 3 / 2);
+        let enough = (MIN_ACKNOWLEDGED_SEGMENTS * u64::from(self.full_segment)).max(outstanding * 3 / 2);
         let sends_nothing = self.acknowledged_since_send >= enough;
         if self.application_limited || self.recovery_point.is_some() || !room || !sends_nothing {
             return;
@@ -382,14 +520,14 @@ impl SenderView {
     /// long as the window grows by about a segment with each acknowledgement (RFC 5681 §3.1).
     fn judge_growth(&mut self) {
         let Round { flight, flight_before, acknowledgements, application_limited, highest_at_start, .. } = self.round;
-        let segment = u64::from(self.largest_segment);
+        let segment = u64::from(self.full_segment);
         if let Some(threshold) = self.threshold {
             // After a loss slow start does not return before the next time-out. Before the first
             // loss each round decides again.
             self.slow_start_over |= flight.max(flight_before) >= threshold;
         } else if !application_limited
             && flight_before > 0
-            && self.highest - highest_at_start >= i64::from(self.largest_segment)
+            && self.highest - highest_at_start >= i64::from(self.full_segment)
         {
             // Slow start adds a segment for each acknowledgement; half of that separates it from
             // congestion avoidance, also with delayed acknowledgements.
@@ -407,19 +545,23 @@ impl SenderView {
         // RFC 5681 §3.1 halves the flight. Most systems halve the window, which is larger than the
         // flight of an application-limited sender.
         let window = if self.application_limited { outstanding.max(self.largest_flight) } else { outstanding };
-        self.threshold = Some((window / 2).max(2 * u64::from(self.largest_segment)));
+        self.threshold = Some((window / 2).max(2 * u64::from(self.full_segment)));
         self.largest_flight = 0;
         self.slow_start_over = !to_one_segment;
     }
 
     fn retransmitted(&mut self, observation: &Observation, trigger: Trigger) {
         let now = observation.time;
+        self.lost_in_stall(observation);
         let is_front = observation.offset <= self.acknowledged;
+        // A tail loss probe may send the last segment again (RFC 8985 §7.3).
+        let is_last = observation.offset + i64::from(observation.length) >= self.highest;
         let by_rto_or_probe = match trigger {
-            // At the front, a round trip after the last progress, only the timer retransmits.
+            // At the front or the end, a round trip after the last progress, only a timer
+            // retransmits.
             // `Unknown`: the timer expired earlier than the observer's estimate of the RTO.
             Trigger::Timeout | Trigger::Unknown => {
-                is_front
+                (is_front || is_last)
                     && now.since(self.progress.time) >= self.bottleneck.path.latest_round_trip.unwrap_or(Span::ZERO)
             }
             // The probe time-out of TLP (RFC 8985 §7.2).
@@ -433,7 +575,7 @@ impl SenderView {
                 self.reduce(self.outstanding(), to_one_segment);
             }
             if let Some(timeouts) = &mut self.timeouts {
-                timeouts.resent += u64::from(observation.length);
+                timeouts.resent += numbers(observation);
             }
             return;
         }
@@ -455,7 +597,7 @@ impl SenderView {
             outstanding: self.outstanding(),
             highest: self.highest,
             delivered: self.delivered,
-            resent: u64::from(observation.length),
+            resent: numbers(observation),
             spurious: false,
             length: observation.length,
         }
@@ -472,29 +614,47 @@ impl SenderView {
         let received = self.received.time;
         let Some((begin, end)) = carried.and_then(|carried| self.bottleneck.gap(carried, received)) else { return };
         let outstanding = self.outstanding();
-        let one_segment_outstanding = outstanding <= u64::from(self.largest_segment);
+        let one_segment_outstanding = outstanding <= u64::from(self.full_segment);
         if !self.bottleneck.is_long(begin, end, one_segment_outstanding) {
             return;
         }
         // With a capture of the other end, `arrivals_until` has marked the gap.
+        let mut silent = Some((begin, end));
         if !self.bottleneck.has_arrivals() {
-            self.bottleneck.suspect_gap(begin, end, timeline);
+            silent = self.bottleneck.silent_part((begin, end), timeline);
+            if let Some((begin, end)) = silent {
+                self.bottleneck.suspect_gap(begin, end, timeline);
+            }
+        } else if let Meanwhile::Others(..) = self.bottleneck.meanwhile(begin, end) {
+            silent = None;
         }
         // No stall: the last progress, or the last data of the other end, is recent.
         let since = self.progress.max(self.received);
         if !self.bottleneck.is_long(since.time, observation.time, one_segment_outstanding) {
             return;
         }
-        stalls.push(Stall {
+        stalls.extend(self.held.take().map(|held| held.stall));
+        let stall = Stall {
             begin: since.time,
             end: observation.time,
             first_frame: since.frame,
             last_frame: observation.frame,
             outstanding,
             timeouts: 0,
-            fate: Fate::Held,
+            fate: if silent.is_some() { Fate::Held } else { Fate::Behind },
             path_gap: end.since(begin),
-        });
+        };
+        self.held = Some(HeldStall { stall, highest: self.highest });
+    }
+
+    /// Data is retransmitted: if it was outstanding in the last stall, the path lost it there.
+    fn lost_in_stall(&mut self, observation: &Observation) {
+        if let Some(HeldStall { stall, highest }) = &mut self.held
+            && observation.offset < *highest
+            && observation.spurious.is_none()
+        {
+            stall.fate = Fate::PartlyLost;
+        }
     }
 
     /// Whether the data outstanding at a time-out was delayed and not lost; `None` where the first
@@ -503,7 +663,7 @@ impl SenderView {
         let now = observation.time;
         let link = self.bottleneck.path.link_estimate();
         let transmission =
-            link.service.saturating_mul(u64::from(timeouts.length)) / u64::from(self.largest_segment.max(1));
+            link.service.saturating_mul(u64::from(timeouts.length)) / u64::from(self.full_segment.max(1));
         // An acknowledgement sooner than a round trip after the retransmission is for the original
         // (Eifel, RFC 3522). A fifth is left for the error of the estimate.
         let soonest = (link.base + transmission) * 4 / 5;
@@ -533,33 +693,47 @@ impl SenderView {
     ) {
         let now = observation.time;
         let copy = if originals_arrived { CopyCarried::Original } else { CopyCarried::Last };
-        let carried = self.bottleneck.carried_by(observation, timeouts.delivered, self.largest_segment, copy);
+        let carried = self.bottleneck.carried_by(observation, timeouts.delivered, self.full_segment, copy);
         // The link was empty from when the last packet left it.
         let link_empty_since = self.bottleneck.busy_until().unwrap_or(timeouts.since.time);
-        let mut attribute =
-            |from, to, cause, confidence| timeline.relabel(from, to, Label::Known(cause, confidence), is_limited);
+        if originals_arrived {
+            // No loss: the time is limited by what limited the sender before.
+            let label = Label::Limited(self.limit(), self.round.number);
+            timeline.relabel(timeouts.first, now, label, |label| matches!(label, Label::Limited(Limit::Recovery, _)));
+        }
+        let attribute = |timeline: &mut Timeline, from, to, cause, confidence| {
+            timeline.relabel(from, to, Label::Known(cause, confidence), is_idle);
+        };
+        let mut held = Fate::Held;
         let path_gap;
         // The end of the radio gap is known. From then on the sender waited for its timer.
         if !originals_arrived && self.radio_gap_end > timeouts.since.time && self.radio_gap_end < timeouts.last {
-            attribute(self.radio_gap_end, timeouts.last, Cause::Timer, Confidence::High);
+            attribute(timeline, self.radio_gap_end, timeouts.last, Cause::Timer, Confidence::High);
             path_gap = self.radio_gap_end.since(link_empty_since);
         } else if originals_arrived {
             let received = self.received.time;
             let gap = carried
                 .and_then(|carried| self.bottleneck.gap(Carried { first: link_empty_since, ..carried }, received));
-            let (gap_begin, gap_end) = gap.unwrap_or((now, now));
-            if !self.bottleneck.has_arrivals() {
-                attribute(gap_begin, gap_end, Cause::Radio, Confidence::Medium);
+            path_gap = gap.map_or(Span::ZERO, |(begin, end)| end.since(begin));
+            if !self.bottleneck.has_arrivals()
+                && let Some(gap) = gap
+            {
+                match self.bottleneck.silent_part(gap, timeline) {
+                    Some((begin, end)) => {
+                        let radio = Label::Known(Cause::Radio, Confidence::Medium);
+                        timeline.relabel(begin, end, radio, is_idle);
+                    }
+                    None => held = Fate::Behind,
+                }
             }
-            path_gap = gap_end.since(gap_begin);
         } else if let Some(before) = timeouts.last_but_one {
             // The last retransmission but one was lost, too: the path came back between the two.
             let back = before + timeouts.last.since(before) / 2;
-            attribute(link_empty_since, back, Cause::Radio, Confidence::Low);
-            attribute(back, timeouts.last, Cause::Timer, Confidence::Low);
+            attribute(timeline, link_empty_since, back, Cause::Radio, Confidence::Low);
+            attribute(timeline, back, timeouts.last, Cause::Timer, Confidence::Low);
             path_gap = back.since(link_empty_since);
         } else {
-            attribute(timeouts.since.time, timeouts.first, Cause::Timer, Confidence::Medium);
+            attribute(timeline, timeouts.since.time, timeouts.first, Cause::Timer, Confidence::Medium);
             path_gap = Span::ZERO;
         }
         self.bottleneck.acknowledged(carried, Limit::own_window(self.slow_start_over), timeline);
@@ -580,7 +754,7 @@ impl SenderView {
             last_frame: observation.frame,
             outstanding: timeouts.outstanding,
             timeouts: timeouts.count,
-            fate: if originals_arrived { Fate::Held } else { Fate::Lost },
+            fate: if originals_arrived { held } else { Fate::Lost },
             path_gap,
         });
     }
@@ -594,6 +768,11 @@ impl SenderView {
     }
 }
 
+/// The sequence numbers of a segment: its data, and its FIN.
+fn numbers(observation: &Observation) -> u64 {
+    u64::from(observation.length) + u64::from(observation.flags.contains(Flags::FIN))
+}
+
 /// Whether the label attributes the time to the sender's own window.
 fn is_window(label: Label) -> bool {
     matches!(label, Label::Limited(Limit::OwnWindowUndecided | Limit::SlowStart | Limit::CongestionWindow, _))
@@ -602,6 +781,11 @@ fn is_window(label: Label) -> bool {
 /// Whether the label may still change: its cause is not final.
 fn is_not_known(label: Label) -> bool {
     !matches!(label, Label::Known(..))
+}
+
+/// Whether the label attributes the time to the sender's limit, or to an application without data.
+fn is_idle(label: Label) -> bool {
+    is_limited(label) || matches!(label, Label::Known(Cause::Application, _))
 }
 
 /// Whether the label attributes the time to the sender's limit, which a gap of the link overrides.

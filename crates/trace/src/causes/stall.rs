@@ -17,7 +17,7 @@ pub struct Stall {
     pub last_frame: u64,
     /// Bytes outstanding.
     pub outstanding: u64,
-    /// Retransmission time-outs in it.
+    /// Retransmission time-outs in it; with a closed window, probes of the window.
     pub timeouts: u32,
     /// The fate of the outstanding data.
     pub fate: Fate,
@@ -30,8 +30,19 @@ pub struct Stall {
 pub enum Fate {
     /// It was delayed, and arrived.
     Held,
+    /// It waited while the path carried other connections of the same host.
+    Behind,
+    /// A part of it was delayed and arrived; the rest was lost, and was retransmitted.
+    PartlyLost,
     /// It was lost, and was retransmitted.
     Lost,
+    /// Nothing was outstanding, and the receive window was closed.
+    WindowClosed,
+    /// Nagle's algorithm held a sub-MSS segment until the delayed acknowledgement of the one before
+    /// (RFC 9293 §3.7.4, §3.8.6.3).
+    Nagle,
+    /// The SYN was lost, and was retransmitted.
+    SynLost,
     /// The connection ended before that was known.
     Unknown,
 }
@@ -48,20 +59,43 @@ impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let length = Rounded(self.length());
         let (first, last) = (self.first_frame, self.last_frame);
-        if self.outstanding == 0 {
-            // From a capture at the receiver, where the sender's outstanding data is not
-            // observable.
-            return match self.fate {
-                Fate::Lost => {
-                    write!(f, "nothing came for {length} (frames {first} to {last}), and then what had been lost")
-                }
-                _ => write!(f, "nothing came for {length} (frames {first} to {last}), though there was more to come"),
-            };
-        }
-        write!(f, "nothing got through for {length} (frames {first} to {last})")?;
-        write!(f, " with {} bytes outstanding: ", self.outstanding)?;
         let times = |count: u32| if count == 1 { "once".to_owned() } else { format!("{count} times") };
+        if self.outstanding > 0 {
+            write!(f, "nothing got through for {length} (frames {first} to {last})")?;
+            write!(f, " with {} bytes outstanding: ", self.outstanding)?;
+        }
         match (self.fate, self.timeouts) {
+            (Fate::WindowClosed, probes) => {
+                write!(f, "the receive window was closed for {length} (frames {first} to {last})")?;
+                if probes > 0 {
+                    write!(f, ", and was probed {}", times(probes))?;
+                }
+                write!(f, ": the receiving application did not read")
+            }
+            (Fate::Nagle, _) => write!(
+                f,
+                "Nagle's algorithm held a small segment for {length} (frames {first} to {last}), until the delayed \
+                 acknowledgement of the one before"
+            ),
+            (Fate::SynLost, again) => write!(
+                f,
+                "the SYN was not answered for {length} (frames {first} to {last}), and was retransmitted {}",
+                times(again)
+            ),
+            // In a capture at the receiver, the outstanding data is not observable.
+            (Fate::Lost, _) if self.outstanding == 0 => {
+                write!(f, "nothing came for {length} (frames {first} to {last}), and then what had been lost")
+            }
+            (Fate::Behind, _) if self.outstanding == 0 => write!(
+                f,
+                "nothing came for {length} (frames {first} to {last}): the path carried other connections of the same \
+                 host"
+            ),
+            _ if self.outstanding == 0 => {
+                write!(f, "nothing came for {length} (frames {first} to {last}), though there was more to come")
+            }
+            (Fate::Behind, _) => write!(f, "the path carried other connections of the same host first"),
+            (Fate::PartlyLost, _) => write!(f, "the path lost a part of them, and delivered the rest late"),
             (Fate::Held, 0) => write!(f, "the path held them back and then delivered them"),
             (Fate::Held, timeouts) => {
                 write!(

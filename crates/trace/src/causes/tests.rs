@@ -1,3 +1,5 @@
+mod exchanges;
+
 use airpath_core::{Direction, Instant, Span};
 use airpath_wire::tcp::Flags;
 use std::sync::Arc;
@@ -44,6 +46,7 @@ impl Script {
             from,
             offset: 0,
             length: 0,
+            full_segment: SEGMENT as u32,
             flags,
             acknowledged: flags.contains(Flags::ACK).then_some(0),
             delivered: 0,

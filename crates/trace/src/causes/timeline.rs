@@ -63,6 +63,8 @@ struct Slice {
     begin: Stamp,
     end: Stamp,
     label: Label,
+    /// Whether the path carried packets of other connections meanwhile.
+    shared: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -76,13 +78,26 @@ impl Timeline {
     /// Adds the time between two frames.
     pub(super) fn push(&mut self, begin: Stamp, end: Stamp, label: Label) {
         match self.pending.back_mut() {
-            Some(last) if last.label == label && last.end.time == begin.time => last.end = end,
-            _ => self.pending.push_back(Slice { begin, end, label }),
+            Some(last) if last.label == label && !last.shared && last.end.time == begin.time => last.end = end,
+            _ => self.pending.push_back(Slice { begin, end, label, shared: false }),
         }
     }
 
     /// Relabels the pending time from `begin` to `end` where `which` accepts the present label.
     pub(super) fn relabel(&mut self, begin: Instant, end: Instant, label: Label, which: impl Fn(Label) -> bool) {
+        self.change(begin, end, |slice| which(slice.label).then_some(Slice { label, ..slice }));
+    }
+
+    /// The path carried packets of other connections from `begin` to `end`.
+    pub(super) fn share(&mut self, begin: Instant, end: Instant) {
+        self.change(begin, end, |slice| {
+            let open = !matches!(slice.label, Label::Known(..));
+            open.then_some(Slice { shared: true, ..slice })
+        });
+    }
+
+    /// Changes the pending time from `begin` to `end`; `changed` leaves what it returns none for.
+    fn change(&mut self, begin: Instant, end: Instant, changed: impl Fn(Slice) -> Option<Slice>) {
         if begin >= end {
             return;
         }
@@ -90,10 +105,10 @@ impl Timeline {
         let mut index = first;
         while index < self.pending.len() && self.pending[index].begin.time < end {
             let slice = self.pending[index];
-            if !which(slice.label) {
+            let Some(other) = changed(slice) else {
                 index += 1;
                 continue;
-            }
+            };
             self.pending.remove(index);
             let from = slice.begin.time.max(begin);
             let to = slice.end.time.min(end);
@@ -106,7 +121,7 @@ impl Timeline {
                         Stamp { time: from, frame: slice.begin.frame }
                     },
                     end: if to == slice.end.time { slice.end } else { Stamp { time: to, frame: slice.end.frame } },
-                    label,
+                    ..other
                 },
                 Slice { begin: Stamp { time: to, frame: slice.begin.frame }, ..slice },
             ];
@@ -117,11 +132,11 @@ impl Timeline {
         }
     }
 
-    /// Decides the slices of a round.
-    pub(super) fn resolve(&mut self, round: u32, decide: impl Fn(Label) -> (Cause, Confidence)) {
+    /// Decides the slices of a round, by their labels and by whether the path was shared.
+    pub(super) fn resolve(&mut self, round: u32, decide: impl Fn(Label, bool) -> (Cause, Confidence)) {
         for slice in &mut self.pending {
             if matches!(slice.label, Label::Limited(_, of) if of == round) {
-                let (cause, confidence) = decide(slice.label);
+                let (cause, confidence) = decide(slice.label, slice.shared);
                 slice.label = Label::Known(cause, confidence);
             }
         }
@@ -140,13 +155,15 @@ impl Timeline {
     /// limit is. `window` stands for the kind of the sender's own window where that has not been
     /// judged.
     pub(super) fn set_load(&mut self, until: Instant, load: Load, window_kind: Limit) {
-        let link = match load {
+        let of_link = |shared: bool| match load {
             Load::Free => None,
+            _ if shared => Some((Cause::Sharing, Confidence::Medium)),
             Load::Full => Some((Cause::PathRate, Confidence::Medium)),
             Load::Queueing => Some((Cause::Queueing, Confidence::Medium)),
         };
         let mut index = 0;
         while let Some(slice) = self.pending.get(index).copied().filter(|slice| slice.begin.time < until) {
+            let link = of_link(slice.shared);
             let (cause, confidence) = match slice.label {
                 Label::Known(..) => {
                     index += 1;
@@ -183,6 +200,7 @@ impl Timeline {
             let Label::SuspectedGap(load) = slice.label else { continue };
             slice.label = match load {
                 _ if radio => Label::Known(Cause::Radio, Confidence::Medium),
+                Some(_) if slice.shared => Label::Known(Cause::Sharing, Confidence::Medium),
                 Some(Load::Queueing) => Label::Known(Cause::Queueing, Confidence::Medium),
                 Some(Load::Full | Load::Free) => Label::Known(Cause::PathRate, Confidence::Medium),
                 // The load is not known yet.
@@ -191,13 +209,13 @@ impl Timeline {
         }
     }
 
-    /// Emits the settled pieces.
-    pub(super) fn settle(&mut self, settled: &mut impl FnMut(&Piece)) {
+    /// Emits the settled pieces that end by `until`.
+    pub(super) fn settle(&mut self, until: Instant, settled: &mut impl FnMut(&Piece)) {
         loop {
             let full = self.pending.len() > PENDING;
             let Some(front) = self.pending.front() else { return };
             let (cause, confidence) = match front.label {
-                Label::Known(cause, confidence) => (cause, confidence),
+                Label::Known(cause, confidence) if full || front.end.time <= until => (cause, confidence),
                 label if full => assumed(label),
                 _ => return,
             };

@@ -1,5 +1,6 @@
 //! The packets of a direction, and its figures.
 
+use airpath_core::Span;
 use airpath_core::range_set::{Range, RangeSet};
 
 use super::arrival_gap::{self, ArrivalGap};
@@ -10,6 +11,9 @@ use super::quantiles::Quantiles;
 use super::transit::{Fate, Transit};
 use super::{Clock, JoinOptions, JoinedConnection};
 use airpath_observe::End;
+
+/// The smallest full-sized payload: the MSS that every host accepts (RFC 9293 §3.7.1).
+const DEFAULT_MSS: u32 = 536;
 
 /// The packets of one end, and their fates.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,9 +42,20 @@ pub struct Direction {
     pub gaps: Vec<ArrivalGap>,
     /// Compression of acknowledgements.
     pub compression: Compression,
+    /// The shortest delay of a full-sized packet of any connection between the same hosts; `None`
+    /// before it is known, or without one.
+    pub shortest_of_hosts: Option<Span>,
 }
 
 impl Direction {
+    /// The shortest delay of the packets with most data, if these are full-sized.
+    pub(super) fn shortest_full(&self) -> Option<Span> {
+        let with_data = self.transits.iter().map(|transit| transit.packet.length);
+        let full = with_data.max().filter(|length| *length >= DEFAULT_MSS)?;
+        let of_full = self.transits.iter().filter(|transit| transit.packet.length == full);
+        of_full.filter_map(Transit::delay).min()
+    }
+
     /// The packet with that frame in the sender's capture.
     pub fn transit(&self, frame: u64) -> Option<&Transit> {
         let at = self.transits.binary_search_by_key(&frame, |transit| transit.packet.frame).ok()?;
@@ -143,6 +158,7 @@ fn summarize(transits: Vec<Transit>, options: &JoinOptions) -> Direction {
         reordered,
         gaps: arrival_gap::gaps(&transits, options.least_gap),
         compression: compression::of(&transits),
+        shortest_of_hosts: None,
         transits,
     }
 }

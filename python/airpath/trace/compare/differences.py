@@ -6,7 +6,7 @@ from airpath.quantities import count, rate, seconds, size
 from airpath.report.tables import Cell, Table
 from airpath.trace.causes import CAUSES, Cause, seconds_of
 from airpath.trace.compare.sentences import Compared, percent, signed
-from airpath.trace.messages import lost
+from airpath.trace.messages import avoidable
 
 Value = Callable[[Compared], float | None]
 
@@ -30,7 +30,7 @@ def _page_seconds(each: Compared) -> float | None:
 _FIGURES: Sequence[tuple[str, Value, Callable[[float], str]]] = (
     ("time", lambda each: each.flows[0]["duration_s"], seconds),
     ("page", _page_seconds, seconds),
-    ("lost", lambda each: lost(each.flows[0]), seconds),
+    ("avoidable", lambda each: avoidable(each.flows[0]), seconds),
     *((cause.words, _of_cause(cause), seconds) for cause in CAUSES),
     ("bytes", _sent("unique_bytes"), size),
     ("throughput", _sent("throughput", 8), rate),

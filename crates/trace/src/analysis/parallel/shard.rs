@@ -1,11 +1,13 @@
 //! A shard of the connections: its queue, its state, and the processing of a batch.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::batch::{Batch, BatchResult};
 use crate::analysis::Options;
 use crate::analysis::collect::{Collector, END_OF_CAPTURE};
 use crate::analysis::reporter::Reporter;
+use crate::shared_path::SharedPaths;
 use airpath_observe::flows::{FlowNumber, Limits, Shard};
 
 /// A shard in the work queue.
@@ -27,9 +29,10 @@ pub struct Worker<'a> {
 }
 
 impl ShardSlot<'_> {
-    pub fn new(options: &Options) -> Self {
+    pub fn new(options: &Options, paths: &Arc<SharedPaths>) -> Self {
         let flows = Shard::new(Limits::default().of_a_shard());
-        let worker = Worker { flows, begun: 0, open: None, collector: Collector::new(options, None) };
+        let worker =
+            Worker { flows, begun: 0, open: None, collector: Collector::new(options, None, Arc::clone(paths)) };
         Self { worker: Some(Box::new(worker)), batches: VecDeque::new() }
     }
 }

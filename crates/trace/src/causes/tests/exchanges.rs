@@ -1,0 +1,285 @@
+//! Causes of scripted exchanges: what captures have that one bulk transfer has not.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use airpath_core::Span;
+use airpath_observe::testing::{play, segment};
+
+use crate::causes::{Account, Cause, Causes, Fate};
+use crate::shared_path::{Recorder, SharedPaths};
+
+fn account(exchange: &str) -> Account {
+    let (_, observations) = play(exchange);
+    let mut causes = Causes::new(None);
+    for observation in &observations {
+        causes.observe(observation, &mut |_| {});
+    }
+    causes.finish(&mut |_| {})
+}
+
+fn millis(account: &Account, cause: Cause) -> u64 {
+    account.of(cause).as_nanos() / 1_000_000
+}
+
+/// The handshake and a request, from a capture at the client; the round trip is 100 ms.
+const AT_CLIENT: &str = "
+    0 > syn mss 1460
+    100 < syn ack 0 mss 1460
+    100 > ack 0
+    100 > data 0..100 ack 0
+";
+
+/// The same from a capture at the server.
+const AT_SERVER: &str = "
+    0 > syn mss 1460
+    0 < syn ack 0 mss 1460
+    100 > ack 0
+    100 > data 0..100 ack 0
+";
+
+/// Data that arrives at the client every 10 ms; the segments that end at `merged` are in one frame
+/// with those before.
+fn steady_arrivals(merged: &[u64]) -> String {
+    let mut exchange = AT_CLIENT.to_owned();
+    let mut begin = 0;
+    for segment in 1..=100 {
+        if merged.contains(&(segment + 1)) {
+            continue;
+        }
+        let (at, end) = (200 + segment * 10, segment * 1460);
+        writeln!(exchange, "{at} < data {begin}..{end} ack 100").unwrap();
+        writeln!(exchange, "{at} > ack {end}").unwrap();
+        begin = end;
+    }
+    exchange
+}
+
+#[test]
+fn a_super_segment_does_not_change_the_causes_at_the_receiver() {
+    let [whole, one, many] = [&[][..], &[20], &[20, 30, 31, 40, 41, 50, 51, 52, 80]].map(|merged| {
+        let account = account(&steady_arrivals(merged));
+        millis(&account, Cause::PathRate)
+    });
+    assert!(whole > 850, "{whole}");
+    assert!(whole.abs_diff(one) <= 30, "{whole} {one}");
+    assert!(whole.abs_diff(many) <= 30, "{whole} {many}");
+}
+
+#[test]
+fn super_segments_do_not_make_the_sender_wait_for_its_application() {
+    // Flights of ten segments, with which the sender fills its congestion window; as single
+    // segments, and as TSO shows them.
+    let flights = |lengths: &[u64]| {
+        let mut exchange = AT_SERVER.to_owned();
+        let (mut begin, mut acknowledged) = (0, 0);
+        for flight in 0..20 {
+            for (at, length) in (110 + flight * 100..).zip(lengths) {
+                if flight > 0 {
+                    acknowledged += length * 1460;
+                    writeln!(exchange, "{at} > ack {acknowledged}").unwrap();
+                }
+                writeln!(exchange, "{at} < data {begin}..{} ack 100", begin + length * 1460).unwrap();
+                begin += length * 1460;
+            }
+        }
+        account(&exchange)
+    };
+    for lengths in [&[1; 10][..], &[3, 1, 4, 2]] {
+        let account = flights(lengths);
+        assert!(millis(&account, Cause::Application) < 50, "{account}");
+        assert!(millis(&account, Cause::CongestionWindow) > 1500, "{account}");
+    }
+}
+
+#[test]
+fn an_exchange_of_small_messages_waits_for_the_applications() {
+    for handshake in [AT_CLIENT, AT_SERVER] {
+        let at_client = handshake == AT_CLIENT;
+        let mut exchange = handshake.to_owned();
+        for message in 1..20_u64 {
+            let (at, answer) = (100 + message * 200, 100 + message * 200 + 100);
+            let (low, high) = ((message - 1) * 50, message * 50);
+            let shift = u64::from(!at_client) * 100;
+            writeln!(exchange, "{} < data {low}..{high} ack {}", at - shift, message * 100).unwrap();
+            writeln!(exchange, "{} > data {}..{} ack {high}", answer - 100, message * 100, message * 100 + 100)
+                .unwrap();
+        }
+        let account = account(&exchange);
+        assert_eq!(millis(&account, Cause::SlowStart), 0, "{account}");
+        assert_eq!(millis(&account, Cause::CongestionWindow), 0, "{account}");
+        assert!(millis(&account, Cause::Application) > 3500, "{account}");
+    }
+}
+
+/// The receiver fills its window of 2,920 bytes, does not read for 4 s, and is probed once.
+fn closed_window(handshake: &str, delay: u64) -> String {
+    let handshake = handshake.replace("100 > ack 0\n", "100 > ack 0 win 2920\n");
+    let handshake = handshake.replace("data 0..100 ack 0", "data 0..100 ack 0 win 2920");
+    format!(
+        "{handshake}
+        {send} < data 0..1460 ack 100
+        {send} < data 1460..2920 ack 100
+        {back} > ack 2920 win 0
+        {probe} < data 2920..2921 ack 100
+        {answer} > ack 2920 win 0
+        {open} > ack 2920 win 2920
+        {last} < data 2920..4380 ack 100
+        {over} > ack 4380 win 2920
+        ",
+        send = 110 + 100 - delay,
+        back = 210 + delay - 100 + 100 - delay + delay,
+        probe = 1210 + 100 - delay,
+        answer = 1310,
+        open = 4310,
+        last = 4410 - delay,
+        over = 4510,
+    )
+}
+
+#[test]
+fn a_closed_window_is_the_receivers_at_both_ends() {
+    for (handshake, delay) in [(AT_CLIENT, 0), (AT_SERVER, 100)] {
+        let account = account(&closed_window(handshake, delay));
+        assert!(millis(&account, Cause::ReceiveWindow) >= 3900, "{account}");
+        assert_eq!(account.of(Cause::Radio), Span::ZERO, "{account}");
+        let stall = account.stalls.first().expect("a stall is reported");
+        assert_eq!((stall.fate, stall.timeouts), (Fate::WindowClosed, 1), "{stall}");
+    }
+}
+
+#[test]
+fn what_the_capture_lacks_is_no_loss() {
+    // A segment is not captured; its receiver acknowledges it with the others.
+    let exchange = format!(
+        "{AT_CLIENT}
+        210 < data 0..1460 ack 100
+        210 > ack 1460
+        220 < data 2920..3500 ack 100
+        220 > ack 3500
+        30000 > data 100..200 ack 3500
+        30100 < data 3500..3600 ack 200
+        "
+    );
+    let account = account(&exchange);
+    assert_eq!(account.of(Cause::Recovery), Span::ZERO, "{account}");
+    assert!(millis(&account, Cause::Application) > 29_000, "{account}");
+}
+
+#[test]
+fn nagle_against_delayed_acknowledgements_has_a_story() {
+    let exchange = format!(
+        "{AT_CLIENT}
+        200 < data 0..50 ack 100
+        200 > data 100..200 ack 50
+        300 < ack 200
+        300 > data 200..300 ack 50
+        440 < ack 300
+        440 > data 300..400 ack 50
+        540 < data 50..150 ack 400
+        "
+    );
+    let stalls = account(&exchange).stalls;
+    let nagle: Vec<_> = stalls.iter().filter(|stall| stall.fate == Fate::Nagle).collect();
+    assert_eq!(nagle.len(), 1, "{stalls:?}");
+    assert_eq!(nagle[0].length(), Span::from_millis(140));
+}
+
+#[test]
+fn a_syn_that_is_lost_has_a_story_and_is_no_round_trip() {
+    let exchange = "
+        0 > syn mss 1460
+        1000 > syn mss 1460
+        3000 > syn mss 1460
+        3100 < syn ack 0 mss 1460
+        3100 > ack 0
+        3100 > data 0..100 ack 0
+        3200 < data 0..100 ack 100
+    ";
+    let account = account(exchange);
+    assert_eq!(millis(&account, Cause::SetUp), 3100);
+    assert_eq!(millis(&account, Cause::Application), 100, "{account}");
+    assert_eq!((account.stalls[0].fate, account.stalls[0].timeouts), (Fate::SynLost, 2));
+}
+
+#[test]
+fn data_that_a_gap_discarded_is_not_reported_as_delivered() {
+    // Ten segments; the path loses all but the first and the last, which arrive after a second.
+    let mut exchange = AT_SERVER.replace("mss 1460", "mss 1460 permitted");
+    for segment in 0..10 {
+        writeln!(exchange, "110 < data {}..{} ack 100", segment * 1460, segment * 1460 + 1460).unwrap();
+    }
+    exchange += "210 > ack 1460\n1210 > ack 2920 sack 13140..14600\n";
+    for segment in 2..9 {
+        writeln!(exchange, "1211 < data {}..{} ack 100", segment * 1460, segment * 1460 + 1460).unwrap();
+    }
+    exchange += "1320 > ack 14600\n";
+    let account = account(&exchange);
+    assert_eq!(account.stalls[0].fate, Fate::PartlyLost, "{}", account.stalls[0]);
+}
+
+#[test]
+fn a_lost_last_segment_with_the_fin_waits_for_the_timer() {
+    let exchange = AT_SERVER.replace("mss 1460", "mss 1460 permitted")
+        + "
+        110 < data 0..1460 ack 100
+        110 < data 1460..2920 ack 100
+        110 < data 2920..3400 fin ack 100
+        210 > ack 1460
+        3210 < data 2920..3400 fin ack 100
+        3310 > ack 1460 sack 2920..3401
+        3310 < data 1460..2920 ack 100
+        3410 > ack 3401
+        ";
+    let account = account(&exchange);
+    assert!(millis(&account, Cause::Timer) >= 2900, "{account}");
+    assert_eq!(account.stalls[0].fate, Fate::Lost);
+}
+
+/// Plays exchanges of one client as connections of one host; the lines of the second have other
+/// ports, and only share the path. Returns the causes of the first.
+fn beside(first: &str, second: &str) -> Account {
+    let paths = Arc::new(SharedPaths::default());
+    let mut recorder = Recorder::new(Arc::clone(&paths));
+    let lines = |exchange: &str| -> Vec<_> {
+        exchange.lines().filter(|line| !line.trim().is_empty()).map(|line| segment(line, 0).0).collect()
+    };
+    let (own, other) = (lines(first), lines(second));
+    let mut all: Vec<_> = own.iter().chain(&other).collect();
+    all.sort_by_key(|segment| segment.time);
+    all.iter().for_each(|segment| recorder.segment(segment));
+    let (connection, observations) = play(first);
+    let host = paths.host(connection.route().source.address).unwrap();
+    let mut causes = Causes::new(None).with_host(host, None);
+    for observation in &observations {
+        causes.observe(observation, &mut |_| {});
+    }
+    causes.finish(&mut |_| {})
+}
+
+#[test]
+fn a_gap_in_which_another_connection_passed_is_no_silence_of_the_radio() {
+    let first = format!(
+        "{AT_CLIENT}
+        210 < data 0..1460 ack 100
+        210 > ack 1460
+        220 < data 1460..2920 ack 100
+        220 > ack 2920
+        2220 < data 2920..4380 ack 100
+        2220 > ack 4380
+        2230 < data 4380..4480 ack 100
+        "
+    );
+    let busy: String = (230..2220).step_by(30).map(|at| format!("{at} < data 0..1460 ack 100\n")).collect();
+    let alone = beside(&first, "");
+    assert!(millis(&alone, Cause::Radio) > 1900, "{alone}");
+    let shared = beside(&first, &busy);
+    assert_eq!(shared.of(Cause::Radio), Span::ZERO, "{shared}");
+    assert!(millis(&shared, Cause::Sharing) > 1900, "{shared}");
+    assert_eq!(shared.stalls[0].fate, Fate::Behind);
+    // An outage of a second in it is the radio's.
+    let interrupted: String =
+        busy.lines().filter(|line| !line.starts_with("1")).map(|line| format!("{line}\n")).collect();
+    let outage = beside(&first, &interrupted);
+    assert!((950..1100).contains(&millis(&outage, Cause::Radio)), "{outage}");
+}

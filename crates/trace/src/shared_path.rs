@@ -1,0 +1,287 @@
+//! The packets of all connections of a host, by time: what the path carried while one connection
+//! waited.
+//!
+//! The connections of a mobile share its path. [`SharedPaths`] records the times of the packets
+//! that each address sends and receives, in intervals of [`INTERVAL`]. The thread that reads a
+//! capture records; the analysis of a connection queries only intervals that are complete at its
+//! own last packet, so that its result does not depend on how far the reader is ahead.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use airpath_capture::decode::Decoded;
+use airpath_core::{Instant, Span};
+use airpath_wire::segment::{Route, Segment};
+use airpath_wire::tcp::Flags;
+
+/// The resolution of times.
+pub const INTERVAL: Span = Span::from_millis(20);
+
+/// Stored intervals with packets, for each address and direction. A reader is at most 65,536
+/// packets ahead.
+const STORED: usize = (1 << 16) + LONGEST_QUERY as usize;
+
+/// The longest time that is searched, in intervals.
+const LONGEST_QUERY: u64 = 1 << 12;
+
+/// Handshakes of a host that are followed at a time.
+const HANDSHAKES: usize = 64;
+
+/// The hosts of a capture.
+#[derive(Debug, Default)]
+pub struct SharedPaths {
+    hosts: Mutex<BTreeMap<IpAddr, Arc<HostLog>>>,
+}
+
+/// Records packets, with the hosts of the last one at hand.
+#[derive(Debug)]
+pub struct Recorder {
+    paths: Arc<SharedPaths>,
+    last: [Option<(IpAddr, Arc<HostLog>)>; 2],
+}
+
+/// The packets of a host.
+#[derive(Debug, Default)]
+pub struct HostLog {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Packets that the host received, and those that it sent.
+    series: [Series; 2],
+    /// The handshakes that the host has begun.
+    handshakes: VecDeque<Handshake>,
+    /// The shortest round trips of handshakes so far, by the other end: each with its time.
+    round_trips: Vec<(IpAddr, Instant, Span)>,
+}
+
+/// A handshake in progress.
+#[derive(Debug)]
+struct Handshake {
+    port: u16,
+    other: IpAddr,
+    syn: Instant,
+    syn_ack: Option<Instant>,
+}
+
+/// Whether packets go to a host, or come from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// To the host.
+    Received,
+    /// From the host.
+    Sent,
+}
+
+/// Number of packets up to and including each interval that has packets.
+#[derive(Debug, Default)]
+struct Series {
+    intervals: VecDeque<(u64, u64)>,
+}
+
+impl SharedPaths {
+    /// The log of a host; `None` before its first packet.
+    pub fn host(&self, address: IpAddr) -> Option<Arc<HostLog>> {
+        self.lock().get(&address).map(Arc::clone)
+    }
+
+    fn host_or_new(&self, address: IpAddr) -> Arc<HostLog> {
+        Arc::clone(self.lock().entry(address).or_default())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, Arc<HostLog>>> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Recorder {
+    /// Records into `paths`.
+    pub const fn new(paths: Arc<SharedPaths>) -> Self {
+        Self { paths, last: [None, None] }
+    }
+
+    /// Records a packet.
+    pub fn packet(&mut self, packet: &Decoded<'_>) {
+        match packet {
+            Decoded::Segment(segment) => self.segment(segment),
+            Decoded::Datagram(datagram) => self.passed(&datagram.route, datagram.time),
+            Decoded::Skipped(_) => {}
+        }
+    }
+
+    /// Records a TCP segment.
+    pub fn segment(&mut self, segment: &Segment<'_>) {
+        self.passed(&segment.route, segment.time);
+        let syn = segment.flags.contains(Flags::SYN);
+        for (slot, passage) in [Passage::Received, Passage::Sent].into_iter().enumerate() {
+            if let Some((_, host)) = &self.last[slot] {
+                let mut state = host.lock();
+                if syn || !state.handshakes.is_empty() {
+                    state.handshake(segment, passage);
+                }
+            }
+        }
+    }
+
+    fn passed(&mut self, route: &Route, time: Instant) {
+        let ends = [(route.destination.address, Passage::Received), (route.source.address, Passage::Sent)];
+        for (slot, (address, passage)) in self.last.iter_mut().zip(ends) {
+            if slot.as_ref().is_none_or(|(known, _)| *known != address) {
+                *slot = Some((address, self.paths.host_or_new(address)));
+            }
+            if let Some((_, host)) = slot {
+                host.lock().series[passage as usize].add(time);
+            }
+        }
+    }
+}
+
+impl HostLog {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Packets that passed from `begin` to `end`, in whole intervals.
+    pub fn packets(&self, passage: Passage, begin: Instant, end: Instant) -> u64 {
+        let state = self.lock();
+        let series = &state.series[passage as usize];
+        series.until(interval(end)).saturating_sub(series.until(interval(begin)))
+    }
+
+    /// The longest time between `begin` and `end` without a packet.
+    pub fn longest_silence(&self, passage: Passage, begin: Instant, end: Instant) -> (Instant, Instant) {
+        let state = self.lock();
+        let (mut longest, mut from) = ((begin, begin), begin);
+        for each in state.series[passage as usize].range(interval(begin), interval(end)) {
+            let at = start(each).clamp(begin, end);
+            if at.since(from) > longest.1.since(longest.0) {
+                longest = (from, at);
+            }
+            from = (start(each) + INTERVAL).clamp(begin, end);
+        }
+        if end.since(from) > longest.1.since(longest.0) { (from, end) } else { longest }
+    }
+
+    /// The shortest round trip of the host's handshakes with `other` until `now`.
+    pub fn round_trip(&self, other: IpAddr, now: Instant) -> Option<Span> {
+        let state = self.lock();
+        state.round_trips.iter().filter(|(end, at, _)| *end == other && *at <= now).map(|(.., sample)| *sample).min()
+    }
+}
+
+impl State {
+    /// Follows the handshakes of the host: the longer half of one is a round trip.
+    fn handshake(&mut self, segment: &Segment<'_>, passage: Passage) {
+        let (own, other) = match passage {
+            Passage::Received => (segment.route.destination, segment.route.source),
+            Passage::Sent => (segment.route.source, segment.route.destination),
+        };
+        let (syn, ack) = (segment.flags.contains(Flags::SYN), segment.flags.contains(Flags::ACK));
+        let known = self.handshakes.iter().position(|each| each.port == own.port && each.other == other.address);
+        let now = segment.time;
+        match (syn, ack, known) {
+            (true, false, None) if passage == Passage::Sent => {
+                if self.handshakes.len() == HANDSHAKES {
+                    self.handshakes.pop_front();
+                }
+                self.handshakes.push_back(Handshake { port: own.port, other: other.address, syn: now, syn_ack: None });
+            }
+            (true, true, Some(at)) if self.handshakes[at].syn_ack.is_none() => {
+                self.handshakes[at].syn_ack = Some(now);
+            }
+            // A SYN or a SYN-ACK that is sent again has no unambiguous answer.
+            (true, _, Some(at)) => drop(self.handshakes.remove(at)),
+            (false, true, Some(at)) if passage == Passage::Sent => {
+                if let Some(Handshake { syn, syn_ack: Some(syn_ack), other, .. }) = self.handshakes.remove(at) {
+                    let halves = [syn_ack.since(syn.min(syn_ack)), now.since(syn_ack.min(now))];
+                    self.add_round_trip(other, now, halves[0].max(halves[1]));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add_round_trip(&mut self, other: IpAddr, now: Instant, sample: Span) {
+        let shortest = self.round_trips.iter().filter(|(end, ..)| *end == other).map(|(.., sample)| *sample).min();
+        if shortest.is_none_or(|shortest| sample < shortest) {
+            self.round_trips.push((other, now, sample));
+        }
+    }
+}
+
+impl Series {
+    fn add(&mut self, time: Instant) {
+        let at = interval(time);
+        match self.intervals.back_mut() {
+            // Times that step back count as standing still.
+            Some((last, count)) if *last >= at => *count += 1,
+            last => {
+                let before = last.map_or(0, |(_, count)| *count);
+                self.intervals.push_back((at, before + 1));
+                if self.intervals.len() > STORED {
+                    self.intervals.pop_front();
+                }
+            }
+        }
+    }
+
+    /// Packets before an interval.
+    fn until(&self, interval: u64) -> u64 {
+        let above = self.intervals.partition_point(|(at, _)| *at < interval);
+        above.checked_sub(1).map_or(0, |last| self.intervals[last].1)
+    }
+
+    /// The intervals with packets from `begin` to before `end`.
+    fn range(&self, begin: u64, end: u64) -> impl Iterator<Item = u64> {
+        let begin = begin.max(end.saturating_sub(LONGEST_QUERY));
+        let [from, to] = [begin, end].map(|each| self.intervals.partition_point(|(at, _)| *at < each));
+        self.intervals.range(from..to.max(from)).map(|(at, _)| *at)
+    }
+}
+
+const fn interval(time: Instant) -> u64 {
+    time.as_nanos() / INTERVAL.as_nanos()
+}
+
+const fn start(interval: u64) -> Instant {
+    Instant::from_nanos(interval.saturating_mul(INTERVAL.as_nanos()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use airpath_observe::testing::segment;
+
+    fn log(lines: &[&str]) -> Arc<HostLog> {
+        let paths = Arc::new(SharedPaths::default());
+        let mut recorder = Recorder::new(Arc::clone(&paths));
+        let segments: Vec<_> = lines.iter().map(|line| segment(line, 1).0).collect();
+        segments.iter().for_each(|segment| recorder.segment(segment));
+        paths.host(segment("0 > ack 0", 1).0.route.source.address).unwrap()
+    }
+
+    fn at(millis: u64) -> Instant {
+        segment(&format!("{millis} > ack 0"), 1).0.time
+    }
+
+    #[test]
+    fn silences_are_between_the_packets_of_a_direction() {
+        let log = log(&["0 > ack 0", "100 < ack 0", "1000 > ack 0", "1200 < ack 0"]);
+        let (from, to) = log.longest_silence(Passage::Received, at(100), at(1300));
+        assert_eq!((from, to), (at(120), at(1200)));
+        assert_eq!(log.packets(Passage::Received, at(0), at(1300)), 2);
+        assert_eq!(log.packets(Passage::Received, at(0), at(1200)), 1);
+    }
+
+    #[test]
+    fn the_shortest_handshake_is_the_round_trip() {
+        let log =
+            log(&["0 > syn", "100 < syn ack 0", "101 > ack 0", "500 > syn at -1", "550 < syn ack 0", "550 > ack 0"]);
+        let server = segment("0 < ack 0", 1).0.route.source.address;
+        assert_eq!(log.round_trip(server, at(50)), None);
+        assert_eq!(log.round_trip(server, at(200)), Some(Span::from_millis(100)));
+        assert_eq!(log.round_trip(server, at(600)), Some(Span::from_millis(50)));
+    }
+}
