@@ -1,5 +1,6 @@
 //! One run of a scenario under the virtual clock.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpath_app::{Phase, Transfer};
@@ -10,7 +11,7 @@ use airpath_result::summary::Ended;
 use airpath_scenario::{Origin, PlannedPath, Scenario, ScenarioError, Users, Work};
 
 use crate::capture::Captures;
-use crate::flow::{DatagramsFlow, Flow, Identity, PingFlow, TransactionsFlow, TransferFlow};
+use crate::flow::{DatagramsFlow, Flow, Identity, PageFlow, PingFlow, TransactionsFlow, TransferFlow};
 use crate::network::{Network, Node};
 
 /// The stop flag is read once in this number of events.
@@ -75,6 +76,7 @@ impl Setup {
                 Work::Transactions { transactions, tcp } => {
                     Flow::Transactions(Box::new(TransactionsFlow::new(identity, *transactions, tcp)))
                 }
+                Work::Page { session, tcp } => Flow::Page(Box::new(PageFlow::new(identity, Arc::clone(session), tcp))),
                 Work::Ping(ping, fixed) => Flow::Ping(Box::new(PingFlow::new(identity, *ping, phase(*fixed)))),
                 Work::Datagrams(datagrams, fixed) => {
                     Flow::Datagrams(Box::new(DatagramsFlow::new(identity, *datagrams, phase(*fixed))))
@@ -102,7 +104,7 @@ impl Setup {
             let identity = flow.identity();
             let first = match flow {
                 Flow::Datagrams(flow) => flow.source(),
-                Flow::Transfer(_) | Flow::Ping(_) | Flow::Transactions(_) => Side::Mobile,
+                Flow::Transfer(_) | Flow::Ping(_) | Flow::Transactions(_) | Flow::Page(_) => Side::Mobile,
             };
             network.events.wake(network.node_of(identity.id, first), Some(identity.start));
         }
