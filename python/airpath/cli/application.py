@@ -10,6 +10,7 @@ from airpath.cli import (
     export,
     link,
     measure,
+    page,
     presets,
     proxy,
     replay,
@@ -35,6 +36,7 @@ Examples:
   airpath measure bulk server.example --bytes "10 MB"
   airpath trace capture.pcapng -o report.html
   airpath presets list
+  airpath page show static-site
   airpath study run hsdpa-sim
 
 \b
@@ -65,6 +67,7 @@ app.add_typer(proxy.app, name="proxy")
 app.command("replay")(replay.replay)
 app.command("trace", cls=trace_compare.WithCompare)(trace.trace)
 app.add_typer(presets.app, name="presets")
+app.add_typer(page.app, name="page")
 app.add_typer(study.app, name="study")
 app.command("report")(report.report)
 app.command("export")(export.export)

@@ -24,7 +24,7 @@ _SERVER = "192.0.2.1"
 _PORTS = (49_152, 16_384)
 """The first port of simulated mobiles, and the number of ports."""
 _PORTS_OF_TRANSACTIONS = 1009
-"""Distance between the first ports of two flows of transactions."""
+"""Distance between the first ports of two flows of transactions or pages."""
 _HEADER = ("offset", "length", "ack", "window", "flags", "retransmission")
 
 
@@ -95,7 +95,7 @@ def _ends(flow: dict[str, Any], mobiles: list[str]) -> tuple[str, str]:
     """Return the ends of a flow; a simulated flow has the addresses of its captures."""
     if flow.get("local") and flow.get("remote"):
         return flow["local"], flow["remote"]
-    number = flow["flow"] * _PORTS_OF_TRANSACTIONS if flow["kind"] == "transactions" else flow["flow"]
+    number = flow["flow"] * _PORTS_OF_TRANSACTIONS if flow["kind"] in ("transactions", "page") else flow["flow"]
     first, count = _PORTS
     mobile = address_of(mobiles.index(flow["mobile"]))
     return f"{mobile}:{first + number % count}", f"{_SERVER}:80"
