@@ -6,6 +6,7 @@ requested. Objects of scripts are found when their script is processed.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -94,7 +95,7 @@ class _Reader:
             raise PageProblemError(f"{self._path}: {field}: it is missing; is this a HAR 1.2 file?")
         value = table[key]
         kinds = (int, float) if kind is float else kind
-        if not isinstance(value, kinds) or (kind is float and isinstance(value, bool)):
+        if not isinstance(value, kinds) or (kind is float and (isinstance(value, bool) or not math.isfinite(value))):
             raise PageProblemError(f"{self._path}: {field}: it is no {_WORDS[kind]}; is this a HAR 1.2 file?")
         return value
 
@@ -107,30 +108,38 @@ class _Reader:
         status = self.get(response, "status", float, f"{at}.response")
         if not url.startswith(("http://", "https://")) or not 200 <= status < 400:
             return None
+        try:
+            urlsplit(url)
+        except ValueError as error:
+            raise PageProblemError(f"{self._path}: {at}.request.url: {str(error).lower()}") from None
         content = self.get(response, "content", dict, f"{at}.response")
         timings = self.get(entry, "timings", dict, at)
         started = self.get(entry, "startedDateTime", str, at)
         try:
             start = datetime.fromisoformat(started).timestamp() * 1e3
-        except ValueError:
+        except (ValueError, OverflowError):
             raise PageProblemError(f"{self._path}: {at}.startedDateTime: `{started}` is no date of ISO 8601") from None
         exchange = _Exchange()
-        exchange.page = entry.get("pageref")
+        exchange.page = str(entry["pageref"]) if entry.get("pageref") is not None else None
         exchange.url = url
         exchange.type = type_of(str(content.get("mimeType") or ""))
         exchange.size = max(0, int(self.get(content, "size", float, f"{at}.response.content")))
         sent = int(self.get(response, "bodySize", float, f"{at}.response"))
-        if sent <= 0 and isinstance(transferred := response.get("_transferSize"), int):
-            sent = transferred - max(0, int(response.get("headersSize") or 0))
+        if sent <= 0 and "_transferSize" in response:
+            # Chromium writes the size of the body with the head only.
+            head = max(0.0, self.get(response, "headersSize", float, f"{at}.response"))
+            sent = int(self.get(response, "_transferSize", float, f"{at}.response") - head)
         exchange.compressed = sent if 0 < sent < exchange.size else None
         exchange.cache = _caching(response)
         initiator = entry.get("_initiator")
         exchange.initiator = _initiator(initiator) if isinstance(initiator, Mapping) else None
-        part = {name: max(0.0, float(timings.get(name) or 0)) for name in ("blocked", "dns", "connect", "send")}
+        # Optional times are absent, null or -1 if they do not apply.
+        given = [name for name in ("blocked", "dns", "connect", "send") if timings.get(name) is not None]
+        before = sum(max(0.0, self.get(timings, name, float, f"{at}.timings")) for name in given)
         exchange.wait = max(0.0, float(self.get(timings, "wait", float, f"{at}.timings")))
         receive = max(0.0, float(self.get(timings, "receive", float, f"{at}.timings")))
         exchange.start = start
-        exchange.first_byte = start + sum(part.values()) + exchange.wait
+        exchange.first_byte = start + before + exchange.wait
         exchange.end = exchange.first_byte + receive
         return exchange
 
@@ -149,7 +158,8 @@ def _initiator(initiator: Mapping[str, Any]) -> str | None:
     stack = initiator.get("stack")
     frames = stack.get("callFrames") if isinstance(stack, Mapping) else None
     if isinstance(frames, list) and frames and isinstance(frames[0], Mapping):
-        return frames[0].get("url")
+        url = frames[0].get("url")
+        return url if isinstance(url, str) else None
     return None
 
 
@@ -164,7 +174,7 @@ def _caching(response: Mapping[str, Any]) -> str:
     if "no-store" in control:
         return "never"
     ages = [part.partition("=")[2] for part in control.split(",") if part.strip().startswith("max-age=")]
-    if ages and ages[0].strip().isdigit() and int(ages[0]) > 0 and "no-cache" not in control:
+    if ages and ages[0].strip().isdecimal() and int(ages[0]) > 0 and "no-cache" not in control:
         return "fresh"
     return "revalidate" if "etag" in headers or "last-modified" in headers else "never"
 
