@@ -86,7 +86,7 @@ fn errors_of_a_flow_name_its_key() {
         ("protocol = \"h2\"\npipeline = { depth = 4 }", "flow.0.pipeline"),
         ("pipeline = { after = 4 }", "flow.0.pipeline"),
         ("resumption = \"ticket\"", "flow.0.resumption"),
-        ("tls = \"1.2\"\nresumption = \"0-rtt\"", "flow.0.resumption"),
+        ("tls = \"TLSv1.2\"\nresumption = \"0-rtt\"", "flow.0.resumption"),
         ("certificates = \"4 kB\"", "flow.0.certificates"),
         ("unsent = \"4 kB\"", "flow.0.unsent"),
         ("dns = true\nproxy = true", "flow.0.dns"),
@@ -101,7 +101,7 @@ fn errors_of_a_flow_name_its_key() {
 
 #[test]
 fn a_resolved_scenario_has_the_page_in_it() {
-    let scenario = flow("page = [\"front-page\", \"static-site\"]\ntls = \"1.3\"").expect("it is valid");
+    let scenario = flow("page = [\"front-page\", \"static-site\"]\ntls = \"TLSv1.3\"").expect("it is valid");
     let text = scenario.to_toml();
     assert!(text.contains("[[flow.page.object]]") && text.contains("views = 2") && text.contains("nagle = \"off\""));
     let again = Scenario::read(&text, "again.toml", Path::new("elsewhere"), &[]).expect("it can be read again");

@@ -64,9 +64,9 @@ fn page_times_are_round_trips() {
     assert_eq!(round_trips("protocol = \"h2\""), [2 + 1]);
     // A name look-up, and handshakes.
     assert_eq!(round_trips("protocol = \"h2\"\ndns = true"), [1 + 2 + 1]);
-    assert_eq!(round_trips("protocol = \"h2\"\ntls = \"1.3\""), [3 + 1]);
-    assert_eq!(round_trips("protocol = \"h2\"\ntls = \"1.2\""), [4 + 1]);
-    assert_eq!(round_trips("protocol = \"h2\"\ntls = \"1.3\"\nproxy = true"), [4 + 1]);
+    assert_eq!(round_trips("protocol = \"h2\"\ntls = \"TLSv1.3\""), [3 + 1]);
+    assert_eq!(round_trips("protocol = \"h2\"\ntls = \"TLSv1.2\""), [4 + 1]);
+    assert_eq!(round_trips("protocol = \"h2\"\ntls = \"TLSv1.3\"\nproxy = true"), [4 + 1]);
 }
 
 #[test]
@@ -76,9 +76,9 @@ fn later_views_use_what_is_known() {
     let idle = format!("{session}keep_alive = \"1 s\"\n");
     assert_eq!(round_trips(&idle), [3, 3]);
     assert_eq!(round_trips(&format!("{idle}dns = true")), [4, 3], "the name is known");
-    assert_eq!(round_trips(&format!("{idle}tls = \"1.2\"\nresumption = \"ticket\"")), [5, 4]);
-    assert_eq!(round_trips(&format!("{idle}tls = \"1.3\"\nresumption = \"ticket\"")), [4, 4]);
-    assert_eq!(round_trips(&format!("{idle}tls = \"1.3\"\nresumption = \"0-rtt\"")), [4, 3]);
+    assert_eq!(round_trips(&format!("{idle}tls = \"TLSv1.2\"\nresumption = \"ticket\"")), [5, 4]);
+    assert_eq!(round_trips(&format!("{idle}tls = \"TLSv1.3\"\nresumption = \"ticket\"")), [4, 4]);
+    assert_eq!(round_trips(&format!("{idle}tls = \"TLSv1.3\"\nresumption = \"0-rtt\"")), [4, 3]);
 }
 
 #[test]

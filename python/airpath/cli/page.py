@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from airpath.cli.messages import Problem, check_outputs, explained, help_without_command, writing
+from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, help_without_command, writing
 
-app = typer.Typer(help="List, show and import web pages.", rich_markup_mode=None, invoke_without_command=True)
+app = typer.Typer(help="List, show, import and load web pages.", rich_markup_mode=None, invoke_without_command=True)
 app.callback()(help_without_command)
 
 
@@ -120,3 +120,99 @@ def import_page(
         # The file is checked as scenarios check it.
         load(out.resolve())
     typer.echo(out)
+
+
+@app.command("load")
+def load_page(
+    page: Annotated[str, typer.Argument(metavar="PAGE", help="A page, or a file.", autocompletion=_complete)],
+    link: Annotated[
+        str, typer.Option("--link", metavar="SCENARIO", help="A preset, or the file of a preset or scenario.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The result folder.")],
+    protocol: Annotated[Literal["http/1.0", "http/1.1"], typer.Option(help="Protocol of the server.")] = "http/1.1",
+    compression: Annotated[bool, typer.Option(help="Let the server compress.")] = True,
+    runs: Annotated[int, typer.Option(min=1, metavar="N", help="Number of loads, each in a new browser.")] = 1,
+    repeat_view: Annotated[bool, typer.Option(help="Load the page again in each browser, with its cache.")] = False,
+    set: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the scenario.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="The seed, in place of the scenario's.")] = None,
+    timeout: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="Limit of one browser.")] = 600,
+    format: Annotated[Literal["text", "json"], typer.Option(help="On standard output: a table, or JSON.")] = "text",
+) -> None:
+    """Load a page in Chromium over an emulated link, from a server inside the link.
+
+    The result folder is that of `airpath link`, with captures, page.har and page.json.
+
+    \b
+    Examples:
+      airpath page load examples/news.page --link umts-dch-384 -o runs/page
+      airpath page load static-site --link gprs-3+1 --protocol http/1.0 --runs 5 -o runs/page
+    """
+    import subprocess
+
+    from airpath.cli.key_value import parse_pairs
+    from airpath.cli.output import print_table
+    from airpath.page.devtools import BrowserError
+    from airpath.page.load import LoadError
+    from airpath.page.load import load as load_in_browser
+    from airpath.quantities import seconds
+
+    overrides = parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
+    with explained():
+        try:
+            loaded = load_in_browser(
+                page,
+                link,
+                out,
+                protocol=protocol,
+                compression=compression,
+                runs=runs,
+                repeat_view=repeat_view,
+                overrides=overrides,
+                seed=seed,
+                timeout=timeout,
+            )
+        except BrowserError as error:
+            raise Problem(str(error)) from None
+        except LoadError as error:
+            typer.echo(error.log, err=True)
+            raise Problem(str(error), exit_code=ExitCode.FAILED) from None
+        except subprocess.CalledProcessError as error:
+            typer.echo((error.stderr or b"").decode(errors="replace").rstrip(), err=True)
+            raise Problem("the link could not be set up", exit_code=ExitCode.FAILED) from None
+    if format == "json":
+        typer.echo(json.dumps(loaded.views, indent=2))
+    else:
+        times = (
+            "page_time_s",
+            "first_byte_s",
+            "first_contentful_paint_s",
+            "largest_contentful_paint_s",
+            "load_event_s",
+        )
+        rows = [
+            (
+                f"{each['run'] + 1}{', repeated' if each['view'] else ''}",
+                *("-" if each[name] is None else seconds(each[name]) for name in times),
+                str(each["requests"]),
+                str(each["connections"]),
+            )
+            for each in loaded.views
+        ]
+        head = (
+            "run",
+            "page time",
+            "first byte",
+            "first paint",
+            "largest paint",
+            "load event",
+            "requests",
+            "connections",
+        )
+        print_table(head, rows)
+    for each in loaded.views:
+        if each["missing"]:
+            typer.echo(f"run {each['run'] + 1}: not requested: {', '.join(each['missing'])}", err=True)
+    if loaded.error is not None:
+        raise Problem(f"later views are missing: {loaded.error}", exit_code=ExitCode.FAILED)

@@ -1,13 +1,10 @@
 """The pages of a repetition as a HAR file (HTTP Archive 1.2), for viewers of waterfalls."""
 
-import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from airpath import __version__
-from airpath.files import replacing
+from airpath.page import har_log
 from airpath.result import Result
 
 _MEDIA_TYPES = {
@@ -60,20 +57,14 @@ def har(result: Result, path: Path, *, repetition: int = 0) -> Path:
         if each["repetition"] == repetition and each["requested_s"] is not None
     ]
     entries.sort(key=lambda entry: entry[0]["start_s"] + entry[1]["found_s"])
-    log = {
-        "version": "1.2",
-        "creator": {"name": "airpath", "version": __version__},
-        "pages": [_page(page) for page in pages],
-        "entries": [_entry(page, each, _VERSIONS.get(protocols[page["flow"]] or "", "")) for page, each in entries],
-    }
-    with replacing(path) as draft:
-        draft.write_text(json.dumps({"log": log}, indent=1), encoding="utf-8")
+    described = [_entry(page, each, _VERSIONS.get(protocols[page["flow"]] or "", "")) for page, each in entries]
+    har_log.write(path, [_page(page) for page in pages], described)
     return path
 
 
 def _page(page: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "startedDateTime": _date(page["start_s"]),
+        "startedDateTime": har_log.date(page["start_s"]),
         "id": _identifier(page),
         "title": page["page"],
         "pageTimings": {"onContentLoad": -1, "onLoad": _milliseconds(page["page_time_s"])},
@@ -92,7 +83,7 @@ def _entry(page: Mapping[str, Any], each: Mapping[str, Any], version: str) -> di
     complete = each["finished_s"] is not None
     return {
         "pageref": _identifier(page),
-        "startedDateTime": _date(page["start_s"] + found),
+        "startedDateTime": har_log.date(page["start_s"] + found),
         "time": blocked + wait + receive,
         "request": {
             "method": "GET",
@@ -136,7 +127,3 @@ def _identifier(page: Mapping[str, Any]) -> str:
 
 def _milliseconds(seconds: float | None) -> float:
     return -1 if seconds is None else round(seconds * 1e3, 3)
-
-
-def _date(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

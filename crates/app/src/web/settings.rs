@@ -119,10 +119,10 @@ pub enum Tls {
     #[serde(rename = "none")]
     None,
     /// TLS 1.2 (RFC 5246).
-    #[serde(rename = "1.2")]
+    #[serde(rename = "TLSv1.2")]
     V12,
     /// TLS 1.3 (RFC 8446).
-    #[serde(rename = "1.3")]
+    #[serde(rename = "TLSv1.3")]
     V13,
 }
 
