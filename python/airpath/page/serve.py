@@ -1,7 +1,7 @@
 """A web server for a page, at the other end of a link: `python -m airpath.page.serve PAGE.json`.
 
-It is the server of Python's library, with a thread for each connection. All hosts of the page are
-at its address and are told apart by the field Host.
+It is the server of Python's library, with a thread for each connection. It has the address of
+all hosts of the page; the field Host distinguishes them.
 """
 
 import argparse

@@ -98,7 +98,7 @@ def _fitting(build: Callable[[float], bytes], compressed: int) -> bytes:
 
 
 class _Filler:
-    """Yields text of which a share is random, the same for each name."""
+    """Yields text with a random share, the same for each name."""
 
     def __init__(self, name: str, entropy: float) -> None:
         self._random = random.Random(name)
