@@ -27,12 +27,12 @@ pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[Str
     let (links, radio) = of_hops(simulation.hops(), simulation.users(), number);
     let sessions = || {
         simulation.flows().iter().filter_map(|flow| match flow {
-            Flow::Page(flow) => Some(flow),
+            Flow::Page(flow) => Some(&**flow),
             _ => None,
         })
     };
-    let pages = |flow: &Box<PageFlow>| PageRow::of(&flow.session, &flow.browser, flow.identity.id.0, number);
-    let objects = |flow: &Box<PageFlow>| ObjectRow::of(&flow.session, &flow.browser, flow.identity.id.0, number);
+    let pages = |flow: &PageFlow| PageRow::of(&flow.session, &flow.browser, flow.identity.id.0, number);
+    let objects = |flow: &PageFlow| ObjectRow::of(&flow.session, &flow.browser, flow.identity.id.0, number);
     let (pages, objects) = (sessions().flat_map(pages).collect(), sessions().flat_map(objects).collect());
     Rows { repetition, flows, links, radio, pages, objects }
 }

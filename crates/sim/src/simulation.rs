@@ -8,7 +8,7 @@ use airpath_capture::headers::HeaderRecorder;
 use airpath_core::{FlowId, Instant, Seed, Sink, Span};
 use airpath_path::{Change, Hop, Path, Side, Topology};
 use airpath_result::summary::Ended;
-use airpath_scenario::{Origin, PlannedPath, Scenario, ScenarioError, Users, Work};
+use airpath_scenario::{Kind, Origin, PlannedPath, Scenario, ScenarioError, Users, Work};
 
 use crate::capture::Captures;
 use crate::flow::{DatagramsFlow, Flow, Identity, PageFlow, PingFlow, TransactionsFlow, TransferFlow};
@@ -58,6 +58,11 @@ impl Setup {
             let message = "simulated payload is counted, so there is no HTTP to read";
             let help = "use `airpath link`, which has the payload of programs, or remove the table";
             return Err(ScenarioError::new(message, Origin::default(), "proxy.http").help(help));
+        }
+        if scenario.access.is_some() && scenario.flows().iter().any(|flow| flow.kind == Kind::Page) {
+            let message = "an access link belongs to one server, and a page has connections to several";
+            let help = "describe the servers' side in [fixed]";
+            return Err(ScenarioError::new(message, Origin::default(), "access").help(help));
         }
         let PlannedPath { topology, changes } = scenario.build_path(seed, Users::All)?;
         let planned = scenario.flows().into_iter().enumerate();
@@ -173,7 +178,7 @@ impl<'a> Simulation<'a> {
     fn serve(&mut self, now: Instant, hop: usize) {
         let Self { network, flows, unfinished, .. } = self;
         network.drain_hop(now, hop, |network, side, packet| {
-            let flow = &mut flows[packet.flow.0 as usize];
+            let flow = &mut flows[network.flow_index(packet.flow)];
             let was_over = flow.is_over();
             let wakeup = flow.receive(now, side, packet, network);
             *unfinished -= usize::from(!was_over && flow.is_over());

@@ -13,7 +13,7 @@ use airpath_sim::flow::{Flow, PageFlow};
 
 /// Half of the round trip of 200 ms in each direction; a document and five small objects, which it
 /// names at its end.
-fn scenario(keys: &str) -> Scenario {
+fn read(keys: &str, sets: &[(String, String)]) -> Scenario {
     let objects =
         (0..5).map(|index| format!("[[flow.page.object]]\nname = \"{index}\"\ntype = \"image\"\nsize = \"1 kB\"\n"));
     let text = format!(
@@ -22,11 +22,11 @@ fn scenario(keys: &str) -> Scenario {
          [[flow.page.object]]\nname = \"index\"\ntype = \"document\"\nsize = \"5 kB\"\n{}",
         objects.collect::<String>()
     );
-    Scenario::read(&text, "page.toml", Path::new(""), &[]).expect("it is valid")
+    Scenario::read(&text, "page.toml", Path::new(""), sets).expect("it is valid")
 }
 
 fn load<T>(keys: &str, figure: impl FnOnce(&PageFlow) -> T) -> T {
-    let scenario = scenario(keys);
+    let scenario = read(keys, &[]);
     let setup = Setup::new(&scenario, Seed::new(1)).expect("it can be built");
     let mut simulation = setup.start(None, None);
     assert_eq!(simulation.run(&AtomicBool::new(false)), Ended::Finished, "{keys}");
@@ -94,4 +94,17 @@ fn pipelining_is_counted_as_in_captures() {
     // Weak pipelining: only on one of two connections, after a response.
     let weak = figures("connections = 2\npipeline = { depth = 8, connections = 1, after = 1 }");
     assert!(weak.pipeline_factor < pipelined.pipeline_factor && weak.pipeline_factor > Some(1.0), "{weak:?}");
+}
+
+/// A transport-level proxy terminates each connection of the page on its own.
+#[test]
+fn a_proxy_relays_parallel_connections() {
+    for protocol in ["http/1.0", "http/1.1"] {
+        let keys = format!("protocol = \"{protocol}\"\nconnections = 5");
+        let scenario = read(&keys, &[("proxy.budget".to_owned(), "10 kB".to_owned())]);
+        let mut simulation = Setup::new(&scenario, Seed::new(1)).expect("it can be built").start(None, None);
+        assert_eq!(simulation.run(&AtomicBool::new(false)), Ended::Finished);
+        let [Flow::Page(flow)] = simulation.flows() else { unreachable!("there is one flow") };
+        assert_eq!((flow.cause(), flow.browser.views()[0].time().is_some()), (None, true), "{protocol}");
+    }
 }

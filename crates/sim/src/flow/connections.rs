@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use airpath_core::{Context, Direction, Instant};
+use airpath_core::{Context, Direction, FlowId, Instant};
 use airpath_path::Side;
 use airpath_tcp::{Config, Connection, Identity as TcpIdentity, Segment};
 
 use super::Identity;
 use super::transfer::{is_done, outgoing};
-use crate::network::Network;
+use crate::network::{Network, Outgoing};
 
 /// The first dynamic port, and the number of dynamic ports (RFC 6335 §6).
 const PORTS: (u16, u32) = (49_152, 16_384);
@@ -21,10 +21,13 @@ pub struct Connections<A> {
     config: Arc<Config>,
     pairs: Vec<Pair<A>>,
     opened: u32,
+    /// Whether several may be open at a time: then each is a flow of its own on the path.
+    parallel: bool,
 }
 
 /// A connection with its two ends.
 pub struct Pair<A> {
+    flow: FlowId,
     port: u16,
     /// The mobile's end.
     pub mobile: Connection,
@@ -35,9 +38,10 @@ pub struct Pair<A> {
 }
 
 impl<A> Connections<A> {
-    /// No connections yet; they are to have these settings.
-    pub const fn new(config: Arc<Config>) -> Self {
-        Self { config, pairs: Vec::new(), opened: 0 }
+    /// No connections yet; they are to have these settings, and may be open at the same time if
+    /// `parallel`.
+    pub const fn new(config: Arc<Config>, parallel: bool) -> Self {
+        Self { config, pairs: Vec::new(), opened: 0, parallel }
     }
 
     /// Number of connections opened so far.
@@ -64,15 +68,17 @@ impl<A> Connections<A> {
     pub fn open(&mut self, now: Instant, identity: &Identity, application: A, network: &mut Network<'_>) {
         let number = identity.id.0.wrapping_mul(PORTS_OF_A_FLOW).wrapping_add(self.opened);
         let port = PORTS.0 + (number % PORTS.1) as u16;
+        let flow = network.flow_of_connection(identity.id, if self.parallel { self.opened } else { 0 });
         self.opened += 1;
         let end = |direction, local_port, remote_port| TcpIdentity {
-            flow: identity.id,
+            flow,
             direction,
             local_port,
             remote_port,
             initial_sequence: 0,
         };
         self.pairs.push(Pair {
+            flow,
             port,
             mobile: Connection::connect(Arc::clone(&self.config), end(Direction::Up, port, 80), now),
             server: Connection::listen(Arc::clone(&self.config), end(Direction::Down, 80, port)),
@@ -109,9 +115,10 @@ impl<A> Connections<A> {
     pub fn transmit(&mut self, now: Instant, side: Side, identity: &Identity, network: &mut Network<'_>) {
         let component = network.component(identity.user, side);
         for pair in &mut self.pairs {
+            let flow = pair.flow;
             let end = pair.end(side);
             while let Some(segment) = end.poll_transmit(now, &mut network.context(component)) {
-                network.send(now, outgoing(identity, identity.user, side, segment));
+                network.send(now, Outgoing { flow, ..outgoing(identity, identity.user, side, segment) });
             }
         }
     }

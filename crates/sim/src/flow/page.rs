@@ -59,7 +59,7 @@ impl PageFlow {
             session,
             tcp: tcp.clone(),
             negotiated: None,
-            connections: Connections::new(Arc::clone(&tcp.config)),
+            connections: Connections::new(Arc::clone(&tcp.config), true),
             reported: 0,
             aborted: None,
             over: false,

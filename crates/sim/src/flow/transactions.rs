@@ -40,7 +40,7 @@ impl TransactionsFlow {
             work,
             tcp: tcp.clone(),
             negotiated: None,
-            connections: Connections::new(Arc::clone(&tcp.config)),
+            connections: Connections::new(Arc::clone(&tcp.config), false),
             aborted: None,
             over: false,
         }
