@@ -126,7 +126,7 @@ def test_a_page_of_a_har_file_can_be_chosen(tmp_path: Path) -> None:
 
 
 def test_a_folder_becomes_a_page(tmp_path: Path) -> None:
-    """References of HTML and CSS are found at their bytes; a file without one is found at the end."""
+    """References of HTML and CSS have bytes; a file without one is found at the end."""
     html = (
         '<!doctype html><p>\u00e4</p>\n<link rel="stylesheet" href="css/main.css">'
         '<img src="a%20b.png" srcset="c.png 2x">'

@@ -29,7 +29,9 @@ def export(
         ),
     ] = None,
 ) -> None:
-    """Write a result as CSV tables, as a trace for ui.perfetto.dev and chrome://tracing, or its web pages as HAR.
+    """Write a result as CSV tables, as a trace, or its web pages as HAR.
+
+    A trace is for ui.perfetto.dev and chrome://tracing.
 
     In the trace, each mobile has its radio log as tracks (mode, cell, scheme, links) and counters
     (C/I, slots), each hop counters of the queued bytes and its losses, each flow its windows.

@@ -146,7 +146,7 @@ def load_page(
 
     \b
     Examples:
-      airpath page load examples/news.page --link umts-dch-384 -o runs/page
+      airpath page load front-page --link umts-dch-384 -o runs/page
       airpath page load static-site --link gprs-3+1 --protocol http/1.0 --runs 5 -o runs/page
     """
     import subprocess

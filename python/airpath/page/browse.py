@@ -1,4 +1,6 @@
-"""Loads a page in Chromium, at the mobile of a link: `python -m airpath.page.browse PAGE.json OUT.json`.
+"""Loads a page in Chromium, at the mobile of a link.
+
+`python -m airpath.page.browse PAGE.json OUT.json` is the command of the link.
 
 The result is written after each run, so that earlier runs stay if a later one fails.
 """

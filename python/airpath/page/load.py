@@ -31,7 +31,7 @@ class Loaded:
     """Views of a page in a browser."""
 
     views: list[dict[str, Any]]
-    """Figures and requests of each view: `run`, `view` (1 is the repeated one), times in seconds."""
+    """Figures of each view: `run`, `view` (1 is the repeated one), times in seconds."""
     linked: Linked
     """The link: packets, radio, flows."""
     error: str | None

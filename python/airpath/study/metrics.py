@@ -187,7 +187,7 @@ def _completed_within(flow: Flow, seconds: float) -> int:
 
 
 def _page_rate(flows: Sequence[Flow], inputs: Inputs) -> float:
-    """Return the bytes of the page over the page time: bytes before compression, as a user has it."""
+    """Return the bytes of the page before compression over the page time."""
     return inputs["page"] * 8 / flows[0]["duration_s"] / 1e3
 
 
