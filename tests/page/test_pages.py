@@ -48,6 +48,8 @@ def test_a_simulated_page_has_views_objects_and_a_har_file(tmp_path: Path, airpa
     for entry in log["entries"]:
         parts = [max(0, part) for part in entry["timings"].values()]
         assert entry["time"] == pytest.approx(sum(parts))
+    opened = result.flows["opened"].item()
+    assert f", {opened} connections" in airpath_command("trace", str(result.path)).out
     again = airpath_command("page", "import", "pages.har", "-o", "again.page")
     assert (again.code, again.out.strip()) == (0, "again.page"), again.err
 
