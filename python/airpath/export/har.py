@@ -85,16 +85,7 @@ def _entry(page: Mapping[str, Any], each: Mapping[str, Any], version: str) -> di
         "pageref": _identifier(page),
         "startedDateTime": har_log.date(page["start_s"] + found),
         "time": blocked + wait + receive,
-        "request": {
-            "method": "GET",
-            "url": f"http://{each['origin']}/{each['name'].lstrip('/')}",
-            "httpVersion": version,
-            "cookies": [],
-            "headers": [],
-            "queryString": [],
-            "headersSize": -1,
-            "bodySize": 0,
-        },
+        "request": har_log.request(f"http://{each['origin']}/{each['name'].lstrip('/')}", version),
         "response": {
             "status": _STATUS[each["source"]] if complete else 0,
             "statusText": "",

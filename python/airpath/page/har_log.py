@@ -14,6 +14,20 @@ def date(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def request(url: str, version: str) -> dict[str, Any]:
+    """Return the request of an entry: GET, with unknown header fields."""
+    return {
+        "method": "GET",
+        "url": url,
+        "httpVersion": version,
+        "cookies": [],
+        "headers": [],
+        "queryString": [],
+        "headersSize": -1,
+        "bodySize": 0,
+    }
+
+
 def write(path: Path, pages: Sequence[dict[str, Any]], entries: Sequence[dict[str, Any]]) -> None:
     """Write a HAR file.
 

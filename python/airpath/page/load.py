@@ -178,16 +178,7 @@ def _entry(request: Mapping[str, Any], identifier: str) -> dict[str, Any]:
         "pageref": identifier,
         "startedDateTime": har_log.date(request["wall"]),
         "time": sum(value for name, value in timings.items() if value > 0 and name != "ssl"),
-        "request": {
-            "method": "GET",
-            "url": request["url"],
-            "httpVersion": response.get("protocol") or "",
-            "cookies": [],
-            "headers": [],
-            "queryString": [],
-            "headersSize": -1,
-            "bodySize": 0,
-        },
+        "request": har_log.request(request["url"], response.get("protocol") or ""),
         "response": {
             "status": response.get("status") or 0,
             "statusText": request["failed"] or "",

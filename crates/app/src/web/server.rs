@@ -168,3 +168,76 @@ fn write(transport: &mut impl Transport, messages: &mut Messages<Downward>, byte
     transport.write(bytes);
     messages.push(bytes, message);
 }
+
+#[cfg(test)]
+mod tests {
+    use airpath_core::{Bytes, Span};
+
+    use super::super::page::{Caching, Entry, ObjectKind, Page, PageFile};
+    use super::super::settings::Settings;
+    use super::*;
+    use crate::transport::StreamEnd;
+
+    fn entry(name: &str, kind: ObjectKind, wait: u64) -> Entry {
+        Entry {
+            name: name.to_owned(),
+            kind,
+            origin: "a".to_owned(),
+            size: Bytes::new(40_000),
+            compressed: None,
+            referrer: None,
+            at: None,
+            wait: Span::from_millis(wait),
+            process: Span::ZERO,
+            cache: Caching::Never,
+            urgency: None,
+            incremental: None,
+        }
+    }
+
+    /// The objects whose parts a server writes for requests in this order, until all are complete.
+    fn parts(protocol: Protocol, requested: &[(ObjectKind, u64)]) -> Vec<u32> {
+        let objects = requested.iter().enumerate();
+        let objects = objects.map(|(index, (kind, wait))| entry(&index.to_string(), *kind, *wait)).collect();
+        let file = PageFile { name: String::new(), title: String::new(), source: String::new(), objects };
+        let settings = Settings { protocol, ..Settings::default() };
+        let page = Page::new(&file).expect("it is valid");
+        let handshake = Handshake::of(&settings, false);
+        let mut server = Server::new(Arc::new(Session::new(settings, vec![page])), handshake);
+        let (mut up, mut down, mut far) = (Messages::default(), Messages::default(), StreamEnd::opened(0));
+        for object in 0..requested.len() as u32 {
+            up.push(100, Upward::Request(Request { view: 0, page: 0, object, conditional: false }));
+            far.receive(100);
+        }
+        let (mut now, mut written) = (Instant::ZERO, Vec::new());
+        loop {
+            server.step(now, &mut up, &mut down, &mut far);
+            if far.unsent() == 0 {
+                let Some(next) = server.next_wakeup(now) else { return written };
+                now = next;
+                continue;
+            }
+            far.take(far.unsent());
+            while let Some(Downward::Part { request, .. }) = down.pop(far.taken()) {
+                written.push(request.object);
+            }
+        }
+    }
+
+    #[test]
+    fn streams_take_turns_by_urgency() {
+        use ObjectKind::{Data, Image, Style};
+        // 40,000 bytes are three frames.
+        assert_eq!(parts(Protocol::Http2, &[(Image, 0), (Image, 0), (Style, 0)]), [2, 2, 2, 0, 1, 0, 1, 0, 1]);
+        // Data is as urgent as images and not incremental: it comes as a whole.
+        assert_eq!(parts(Protocol::Http2, &[(Image, 0), (Data, 0)]), [1, 1, 1, 0, 0, 0]);
+        // What is not ready does not hold up the others.
+        assert_eq!(parts(Protocol::Http2, &[(Style, 10), (Image, 0)]), [1, 1, 1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn pipelined_responses_keep_the_order_of_their_requests() {
+        use ObjectKind::{Image, Style};
+        assert_eq!(parts(Protocol::Http11, &[(Image, 10), (Style, 0)]), [0, 1]);
+    }
+}
