@@ -301,3 +301,15 @@ def preset(name: str) -> str:
     Raises:
         ScenarioError: There is no such preset, or its file cannot be used.
     """
+
+def pages() -> list[str]:
+    """Return the names of the web pages that are part of airpath."""
+
+def page(name: str) -> str:
+    """Return one web page, by name or by the path of its file, as JSON.
+
+    It has the keys of a page file, and `bytes` and `compressed_bytes` of all objects.
+
+    Raises:
+        ScenarioError: There is no such page, or its file cannot be used.
+    """

@@ -10,6 +10,11 @@ DELAY_CLOCK = (
     "request (or its connection, if it opens one) to the last byte of its response."
 )
 """Definition of the delays of pings, datagrams and transactions."""
+PAGE_CLOCK = (
+    "Page time runs from the request of the user until all objects are complete and processed; idle is the part of it "
+    "in which the downlink could have carried more at its highest rate."
+)
+"""Definition of the times of pages."""
 
 
 def seconds(value: float) -> str:

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airpath.tables import EVENT_TABLES, PROXY, SUMMARY_TABLES, flat_rows
+from airpath.tables import EVENT_TABLES, OPTIONAL_TABLES, PROXY, SUMMARY_TABLES, flat_rows
 
 if TYPE_CHECKING:
     import tempfile
@@ -93,6 +93,22 @@ class Result:
         TTIs and PDUs used, PDUs repeated and errored.
         """
         return self._summary_frame("radio")
+
+    @cached_property
+    def pages(self) -> "pl.DataFrame":
+        """One row per view of a web page: page time, first byte, connections, pipelining.
+
+        Times in seconds from the start of the view, but for `start_s`.
+        """
+        return self._summary_frame("pages")
+
+    @cached_property
+    def objects(self) -> "pl.DataFrame":
+        """One row per object of a view: when it was found, requested and received.
+
+        Times in seconds from the start of the view.
+        """
+        return self._summary_frame("objects")
 
     @cached_property
     def repetitions(self) -> "pl.DataFrame":
@@ -207,7 +223,7 @@ class Result:
         import polars as pl
 
         types = {name: getattr(pl, kind) for name, kind in SUMMARY_TABLES[table].items()}
-        rows = flat_rows(table, self.summary[table])
+        rows = flat_rows(table, self.summary.get(table, []))
         if not rows:
             return pl.DataFrame(schema=types)
         return pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None)
@@ -264,7 +280,7 @@ def _read_summary(folder: Path) -> dict[str, Any]:
             f"this version reads schema {SCHEMA}: {next_step}"
         )
     needed = ("airpath", "scenario", "seed", "complete", "stopped", *SUMMARY_TABLES)
-    missing = [name for name in needed if name not in summary]
+    missing = [name for name in needed if name not in summary and name not in OPTIONAL_TABLES]
     if missing:
         raise UnreadableResultError(f"{path}: damaged: it has no '{missing[0]}'; run the scenario beside it again")
     return summary

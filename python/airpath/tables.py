@@ -165,6 +165,8 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
         "response_bytes": "Int64",
         "connect_mean_s": "Float64",
         "transactions_per_s": "Float64",
+        "protocol": "String",
+        "opened": "Int64",
     },
     "links": {
         "repetition": "Int64",
@@ -188,6 +190,43 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
         "repeated_pdus": "Int64",
         "errored_pdus": "Int64",
         "bytes": "Int64",
+    },
+    "pages": {
+        "repetition": "Int64",
+        "flow": "Int64",
+        "view": "Int64",
+        "page": "String",
+        "start_s": "Float64",
+        "page_time_s": "Float64",
+        "first_byte_s": "Float64",
+        "objects": "Int64",
+        "requests": "Int64",
+        "responses": "Int64",
+        "cached": "Int64",
+        "bytes": "Int64",
+        "connections": "Int64",
+        "look_ups": "Int64",
+        "pipeline_factor": "Float64",
+        "pipelining_efficiency": "Float64",
+        "pipelining_efficiency_of_reused": "Float64",
+        "without_response_s": "Float64",
+        "idle_downlink_s": "Float64",
+    },
+    "objects": {
+        "repetition": "Int64",
+        "flow": "Int64",
+        "view": "Int64",
+        "object": "Int64",
+        "name": "String",
+        "type": "String",
+        "origin": "String",
+        "source": "String",
+        "connection": "Int64",
+        "bytes": "Int64",
+        "found_s": "Float64",
+        "requested_s": "Float64",
+        "first_byte_s": "Float64",
+        "finished_s": "Float64",
     },
     "repetitions": {
         "repetition": "Int64",
@@ -213,6 +252,9 @@ MAIN_FIGURES = (
     "transactions_per_s",
 )
 """The figures of flows that comparisons and sweeps show by default, as far as they are present."""
+
+OPTIONAL_TABLES = ("pages", "objects")
+"""Tables that `summary.json` has only if they have rows."""
 
 
 def direction_of(flow: Mapping[str, Any]) -> str:

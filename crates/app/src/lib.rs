@@ -9,6 +9,7 @@
 //! | [`ping`] | echo requests at an interval, and their round trips |
 //! | [`datagrams`], [`arrivals`] | datagrams at a constant rate: delay, loss, gaps, delay periods |
 //! | [`transactions`] | requests and responses, over one connection or one for each |
+//! | [`web`] | web pages: a browser and its servers |
 //!
 //! [`transport`] is the connection as the workloads see it, [`phase`] the offset of periodic
 //! packets, and [`samples`] holds measured delays.
@@ -21,6 +22,7 @@ pub mod ping;
 pub mod samples;
 pub mod transactions;
 pub mod transport;
+pub mod web;
 
 pub use bulk::Transfer;
 pub use datagrams::Datagrams;

@@ -11,6 +11,8 @@ pub trait Transport {
     fn write(&mut self, bytes: u64);
     /// Ends the stream after the written data.
     fn close(&mut self);
+    /// Bytes that were written and not sent.
+    fn unsent(&self) -> u64;
     /// Bytes that arrived in order and are unread.
     fn readable(&self) -> u64;
     /// Reads bytes that arrived.
@@ -30,6 +32,9 @@ impl Transport for Connection {
     }
     fn close(&mut self) {
         self.close();
+    }
+    fn unsent(&self) -> u64 {
+        self.unsent()
     }
     fn readable(&self) -> u64 {
         self.readable()
@@ -114,6 +119,9 @@ impl Transport for StreamEnd {
     }
     fn close(&mut self) {
         self.closed = true;
+    }
+    fn unsent(&self) -> u64 {
+        self.unsent()
     }
     fn readable(&self) -> u64 {
         self.received - self.read

@@ -346,6 +346,8 @@ pub(crate) fn rows(forwarder: &Forwarder<'_>, ended: Ended) -> Rows {
         flows: forwarder.taps().observer.as_ref().map(|observer| observer.rows(0, mobile)).unwrap_or_default(),
         links: Vec::new(),
         radio: Vec::new(),
+        pages: Vec::new(),
+        objects: Vec::new(),
     };
     for (name, hop) in path.hops() {
         for direction in Direction::BOTH {

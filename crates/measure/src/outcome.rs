@@ -197,7 +197,14 @@ impl Outcome {
             events: self.steps.len() as u64,
         };
         let flows = std::mem::take(&mut self.flows);
-        summary.add(Rows { repetition, flows, links: Vec::new(), radio: Vec::new() });
+        summary.add(Rows {
+            repetition,
+            flows,
+            links: Vec::new(),
+            radio: Vec::new(),
+            pages: Vec::new(),
+            objects: Vec::new(),
+        });
         if let Some(why) = &self.stopped {
             summary.unfinished(why);
         }
@@ -270,6 +277,7 @@ fn row(flow: usize, kind: &'static str, name: String) -> FlowRow {
         probes: None,
         stream: None,
         transactions: None,
+        session: None,
         observed: None,
     }
 }

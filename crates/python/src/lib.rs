@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use airpath_scenario::{Preset, Scenario, ScenarioError as CoreScenarioError};
+use airpath_scenario::{Preset, ReadPage, Scenario, ScenarioError as CoreScenarioError};
 use airpath_sim::{Options, RunError};
 use pyo3::exceptions::{PyException, PyOSError};
 use pyo3::prelude::*;
@@ -51,7 +51,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace::trace_figures, module)?)?;
     module.add_function(wrap_pyfunction!(states_without_transfer, module)?)?;
     module.add_function(wrap_pyfunction!(presets, module)?)?;
-    module.add_function(wrap_pyfunction!(preset, module)?)
+    module.add_function(wrap_pyfunction!(preset, module)?)?;
+    module.add_function(wrap_pyfunction!(pages, module)?)?;
+    module.add_function(wrap_pyfunction!(page, module)?)
 }
 
 /// Returns the states of radio connections that carry nothing, as pairs of aspect and name.
@@ -176,6 +178,22 @@ fn presets() -> String {
 fn preset(py: Python<'_>, name: &str) -> PyResult<String> {
     let preset = Preset::load(name, Path::new(""), &Default::default()).map_err(|error| scenario_error(py, &error))?;
     Ok(describe(&preset).to_string())
+}
+
+/// The names of the web pages that are shipped.
+#[pyfunction]
+fn pages() -> Vec<String> {
+    airpath_scenario::page::names()
+}
+
+/// One web page, by name or path, as JSON.
+#[pyfunction]
+fn page(py: Python<'_>, name: &str) -> PyResult<String> {
+    let read = ReadPage::load(name, Path::new(""), &Default::default()).map_err(|error| scenario_error(py, &error))?;
+    let mut page = serde_json::to_value(&read.file).expect("a page is text and numbers");
+    page["bytes"] = read.page.bytes(false).into();
+    page["compressed_bytes"] = read.page.bytes(true).into();
+    Ok(page.to_string())
 }
 
 fn describe(preset: &Preset) -> serde_json::Value {

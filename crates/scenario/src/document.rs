@@ -279,7 +279,8 @@ impl Node {
         ScenarioError::new(message, node.origin.clone(), field)
     }
 
-    fn element(&self, index: usize) -> Option<&Self> {
+    /// The element number `index` of an array.
+    pub fn element(&self, index: usize) -> Option<&Self> {
         match &self.value {
             Value::Array(elements) => elements.get(index),
             _ => None,

@@ -17,6 +17,7 @@
 //! | [`bearer`] | the `[bearer]` table and the objects made from it |
 //! | `capacity` | rate and round trip of a bearer, measured in virtual time |
 //! | [`work`] | the `[[flow]]` tables |
+//! | [`page`] | web pages: those that are shipped, and page files |
 //! | [`change`] | the `[[change]]` tables, and changes that are commanded while a link runs |
 //! | [`archive`] | a scenario with its files, as it is stored in a result folder |
 //! | [`tcp`] | the `[tcp]` tables: a profile and what differs |
@@ -32,6 +33,7 @@ pub mod error;
 pub mod links;
 pub mod live;
 pub mod middlebox;
+pub mod page;
 pub mod planned_path;
 pub mod preset;
 pub mod proxy;
@@ -53,6 +55,7 @@ pub use error::{Origin, ScenarioError};
 pub use links::{BothWays, OneWay};
 pub use live::{LiveConfig, Prefix};
 pub use middlebox::MiddleboxConfig;
+pub use page::ReadPage;
 pub use planned_path::{PlannedPath, Users};
 pub use preset::Preset;
 pub use proxy::{BudgetSource, ProxyConfig};
@@ -253,7 +256,7 @@ impl Scenario {
         let flow_groups = take_list(&mut node, "flow")?
             .into_iter()
             .enumerate()
-            .map(|(index, flow)| FlowGroup::read(flow, &format!("flow.{index}"), &tcp))
+            .map(|(index, flow)| FlowGroup::read(flow, &format!("flow.{index}"), &tcp, folder))
             .collect::<Result<Vec<_>, _>>()?;
         let change_tables = take_list(&mut node, "change")?;
         let changes = change_tables

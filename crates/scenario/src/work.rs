@@ -1,13 +1,18 @@
 //! The flows of a scenario: which workload, between which ends, from when.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use airpath_app::transactions::Connections;
+use airpath_app::web::Session;
 use airpath_app::{Datagrams, Ping, Transactions, Transfer, datagrams};
 use airpath_core::{Bitrate, Bytes, Direction, Span};
+use airpath_tcp::Nagle;
 use serde::{Deserialize, Serialize};
 
 use crate::document::{Node, join};
 use crate::error::{Origin, ScenarioError, did_you_mean};
-use crate::tcp;
+use crate::{page, tcp};
 
 /// A `[[flow]]`: one workload, for one mobile or several, once or several times.
 #[derive(Clone, Debug, Serialize)]
@@ -41,10 +46,12 @@ pub enum Kind {
     Datagrams,
     /// Requests from the mobile and responses from the server over TCP.
     Transactions,
+    /// Web pages in a browser of the mobile.
+    Page,
 }
 
 impl Kind {
-    const NAMES: [&'static str; 5] = ["download", "upload", "ping", "datagrams", "transactions"];
+    const NAMES: [&'static str; 6] = ["download", "upload", "ping", "datagrams", "transactions", "page"];
 
     /// The name under which it is written.
     pub const fn name(self) -> &'static str {
@@ -72,6 +79,13 @@ pub enum Work {
     Transactions {
         /// The request.
         transactions: Transactions,
+        /// Settings of both ends.
+        tcp: Box<tcp::Settings>,
+    },
+    /// Web pages with these TCP settings at both ends.
+    Page {
+        /// Pages and settings of the browser.
+        session: Arc<Session>,
         /// Settings of both ends.
         tcp: Box<tcp::Settings>,
     },
@@ -206,8 +220,9 @@ fn ten_seconds() -> Span {
 }
 
 impl FlowGroup {
-    /// Reads a `[[flow]]` table at the path `at`; `defaults` are the scenario's TCP settings.
-    pub(crate) fn read(mut node: Node, at: &str, defaults: &Node) -> Result<Self, ScenarioError> {
+    /// Reads a `[[flow]]` table at the path `at`; `defaults` are the scenario's TCP settings, and
+    /// paths of files start from `folder`.
+    pub(crate) fn read(mut node: Node, at: &str, defaults: &Node, folder: &Path) -> Result<Self, ScenarioError> {
         let origin = node.origin().clone();
         let kind = node.take("kind").ok_or_else(|| {
             ScenarioError::new("this key is missing", origin.clone(), join(at, "kind"))
@@ -220,6 +235,7 @@ impl FlowGroup {
             "ping" => Kind::Ping,
             "datagrams" => Kind::Datagrams,
             "transactions" => Kind::Transactions,
+            "page" => Kind::Page,
             _ => {
                 return Err(ScenarioError::new(
                     format!("there is no workload `{name}`"),
@@ -237,9 +253,15 @@ impl FlowGroup {
             return Err(ScenarioError::new("there must be at least one", origin, join(at, "count")));
         }
         let tcp = match kind {
-            Kind::Download | Kind::Upload | Kind::Transactions => {
+            Kind::Download | Kind::Upload | Kind::Transactions | Kind::Page => {
                 let own = node.take("tcp");
-                Some(tcp::Settings::read(own, &join(at, "tcp"), defaults)?)
+                let sets_nagle = own.iter().chain([defaults]).any(|tcp| tcp.get("nagle").is_some());
+                let mut settings = tcp::Settings::read(own, &join(at, "tcp"), defaults)?;
+                if kind == Kind::Page && !sets_nagle {
+                    // Browsers and web servers set TCP_NODELAY.
+                    Arc::make_mut(&mut settings.config).nagle = Nagle::Off;
+                }
+                Some(settings)
             }
             Kind::Ping | Kind::Datagrams => None,
         };
@@ -302,6 +324,16 @@ impl FlowGroup {
                 }
                 let transactions = Transactions { request, response, transactions, duration, think, connections };
                 (Work::Transactions { transactions, tcp }, table(&settings))
+            }
+            Kind::Page => {
+                let tcp = Box::new(tcp.clone().expect("pages use TCP"));
+                if tcp.config.whole_segments {
+                    let message = "TCP that rounds up to whole segments blurs where a response ends";
+                    return Err(ScenarioError::new(message, origin, join(at, "tcp.whole_segments"))
+                        .help("set tcp.whole_segments to false"));
+                }
+                let (session, settings) = page::read_flow(node, folder, at)?;
+                (Work::Page { session: Arc::new(session), tcp }, settings)
             }
         };
         Ok(Self { kind, common, settings, tcp, work, mobile_origin })

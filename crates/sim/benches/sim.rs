@@ -25,6 +25,9 @@ fn runs(criterion: &mut Criterion) {
     run(criterion, "hs-dsch.toml", &[], "16 MB over HS-DSCH");
     run(criterion, "hs-dsch-idle.toml", &[], "16 MB over HS-DSCH beside 1000 idle users");
     run(criterion, "cell-50.toml", &[("duration", "10 s")], "cell of 50 users, 10 s");
+    run(criterion, "page-wired.toml", &[], "page of 46 objects over a wire");
+    run(criterion, "page-gprs.toml", &[], "page of 46 objects over GPRS");
+    run(criterion, "page-umts.toml", &[], "page of 46 objects over UMTS");
     run(criterion, "flows.toml", &[("duration", "1 s")], "1 Gbit/s, 1 s");
 }
 

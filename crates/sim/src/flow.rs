@@ -1,6 +1,8 @@
 //! Flows: the two ends of each, and the workload between them.
 
+mod connections;
 mod datagrams;
+mod page;
 mod ping;
 mod transactions;
 mod transfer;
@@ -12,6 +14,7 @@ use crate::network::Network;
 use crate::packet_buffer::Payload;
 
 pub use datagrams::DatagramsFlow;
+pub use page::PageFlow;
 pub use ping::PingFlow;
 pub use transactions::TransactionsFlow;
 pub use transfer::TransferFlow;
@@ -46,6 +49,8 @@ pub enum Flow {
     Datagrams(Box<DatagramsFlow>),
     /// Requests of the mobile and responses of the server.
     Transactions(Box<TransactionsFlow>),
+    /// Web pages.
+    Page(Box<PageFlow>),
 }
 
 impl Flow {
@@ -56,6 +61,7 @@ impl Flow {
             Self::Ping(flow) => &flow.identity,
             Self::Datagrams(flow) => &flow.identity,
             Self::Transactions(flow) => &flow.identity,
+            Self::Page(flow) => &flow.identity,
         }
     }
 
@@ -71,6 +77,13 @@ impl Flow {
             (Self::Transactions(flow), Payload::Segment(segment)) => {
                 flow.receive(now, side, segment, &mut cx);
                 flow.proceed(now, side, network)
+            }
+            (Self::Page(flow), Payload::Segment(segment)) => {
+                flow.receive(now, side, segment, &mut cx);
+                flow.proceed(now, side, network)
+            }
+            (Self::Page(flow), &Payload::Datagram { sequence, .. }) => {
+                flow.receive_datagram(now, side, sequence, network)
             }
             (Self::Ping(flow), &Payload::Echo { sequence, sent, reply }) => {
                 flow.receive(now, sequence, sent, reply, network)
@@ -89,6 +102,7 @@ impl Flow {
             Self::Ping(flow) => flow.wake(now, network),
             Self::Datagrams(flow) => flow.wake(now, network),
             Self::Transactions(flow) => flow.wake(now, side, network),
+            Self::Page(flow) => flow.wake(now, side, network),
         }
     }
 
@@ -99,6 +113,7 @@ impl Flow {
             Self::Ping(flow) => flow.is_over(),
             Self::Datagrams(flow) => flow.is_over(),
             Self::Transactions(flow) => flow.is_over(),
+            Self::Page(flow) => flow.is_over(),
         }
     }
 }

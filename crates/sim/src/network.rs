@@ -23,6 +23,8 @@ pub struct Network<'a> {
     /// Packets that end points have sent.
     pub packets: u64,
     buffer: PacketBuffer,
+    /// Number of flows.
+    flows: u32,
     /// Number of hops. Nodes of the event queue with smaller numbers are hops; the others are end
     /// points.
     hops: u32,
@@ -65,14 +67,30 @@ impl<'a> Network<'a> {
             headers: None,
             packets: 0,
             buffer: PacketBuffer::default(),
+            // A replay has none.
+            flows: flows.max(1) as u32,
             hops: hops as u32,
         }
+    }
+
+    /// The flow number on the path of connection `connection` of `flow`. On the path a flow is one
+    /// connection, so that middleboxes distinguish them: further connections have numbers above
+    /// those of the flows.
+    #[inline]
+    pub const fn flow_of_connection(&self, flow: FlowId, connection: u32) -> FlowId {
+        FlowId(flow.0.wrapping_add(connection.wrapping_mul(self.flows)))
+    }
+
+    /// The index of the flow whose connection has this number on the path.
+    #[inline]
+    pub const fn flow_index(&self, flow: FlowId) -> usize {
+        (if flow.0 < self.flows { flow.0 } else { flow.0 % self.flows }) as usize
     }
 
     /// The node of one end of a flow. Server is 0, Mobile is 1, as in [`Self::decode_node`].
     #[inline]
     pub const fn node_of(&self, flow: FlowId, side: Side) -> u32 {
-        self.hops + 2 * flow.0 + side as u32
+        self.hops + 2 * self.flow_index(flow) as u32 + side as u32
     }
 
     /// The hop or end that a node stands for.

@@ -3,13 +3,14 @@
 use airpath_core::{Direction, Instant, Span, UserId};
 use airpath_path::Hop;
 use airpath_result::summary::{
-    Ended, FlowRow, LinkRow, ProbesRow, RadioRow, Repetition, Rows, StreamRow, TransactionsRow, TransferRow,
+    Ended, FlowRow, LinkRow, ObjectRow, PageRow, ProbesRow, RadioRow, Repetition, Rows, SessionRow, StreamRow,
+    TransactionsRow, TransferRow,
 };
 use airpath_scenario::tcp::Settings;
 use airpath_tcp::Negotiated;
 use serde::Serialize;
 
-use crate::flow::{DatagramsFlow, Flow, PingFlow, TransferFlow};
+use crate::flow::{DatagramsFlow, Flow, PageFlow, PingFlow, TransferFlow};
 use crate::simulation::Simulation;
 
 /// The rows of repetition `number`.
@@ -24,7 +25,16 @@ pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[Str
     };
     let flows = simulation.flows().iter().map(|each| flow(each, number, now, mobiles)).collect();
     let (links, radio) = of_hops(simulation.hops(), simulation.users(), number);
-    Rows { repetition, flows, links, radio }
+    let sessions = || {
+        simulation.flows().iter().filter_map(|flow| match flow {
+            Flow::Page(flow) => Some(&**flow),
+            _ => None,
+        })
+    };
+    let pages = |flow: &PageFlow| PageRow::of(&flow.session, &flow.browser, flow.identity.id.0, number);
+    let objects = |flow: &PageFlow| ObjectRow::of(&flow.session, &flow.browser, flow.identity.id.0, number);
+    let (pages, objects) = (sessions().flat_map(pages).collect(), sessions().flat_map(objects).collect());
+    Rows { repetition, flows, links, radio, pages, objects }
 }
 
 /// The rows of the hops, with their names, in repetition `number` of a run with `users` users.
@@ -62,6 +72,7 @@ fn flow(flow: &Flow, repetition: u64, now: Instant, mobiles: &[String]) -> FlowR
         probes: None,
         stream: None,
         transactions: None,
+        session: None,
         observed: None,
     };
     let over = if flow.is_over() { "finished" } else { "unfinished" };
@@ -97,6 +108,16 @@ fn flow(flow: &Flow, repetition: u64, now: Instant, mobiles: &[String]) -> FlowR
                 tcp(&flow.tcp, flow.negotiated),
             )),
             ..row("transactions", if flow.cause().is_some() { "aborted" } else { over })
+        },
+        Flow::Page(flow) => FlowRow {
+            cause: flow.cause().map(str::to_owned),
+            session: Some(SessionRow::of(
+                &flow.session,
+                &flow.browser,
+                flow.identity.start,
+                tcp(&flow.tcp, flow.negotiated),
+            )),
+            ..row("page", if flow.cause().is_some() { "aborted" } else { over })
         },
     }
 }

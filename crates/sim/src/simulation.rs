@@ -1,5 +1,6 @@
 //! One run of a scenario under the virtual clock.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpath_app::{Phase, Transfer};
@@ -7,10 +8,10 @@ use airpath_capture::headers::HeaderRecorder;
 use airpath_core::{FlowId, Instant, Seed, Sink, Span};
 use airpath_path::{Change, Hop, Path, Side, Topology};
 use airpath_result::summary::Ended;
-use airpath_scenario::{Origin, PlannedPath, Scenario, ScenarioError, Users, Work};
+use airpath_scenario::{Kind, Origin, PlannedPath, Scenario, ScenarioError, Users, Work};
 
 use crate::capture::Captures;
-use crate::flow::{DatagramsFlow, Flow, Identity, PingFlow, TransactionsFlow, TransferFlow};
+use crate::flow::{DatagramsFlow, Flow, Identity, PageFlow, PingFlow, TransactionsFlow, TransferFlow};
 use crate::network::{Network, Node};
 
 /// The stop flag is read once in this number of events.
@@ -58,6 +59,11 @@ impl Setup {
             let help = "use `airpath link`, which has the payload of programs, or remove the table";
             return Err(ScenarioError::new(message, Origin::default(), "proxy.http").help(help));
         }
+        if scenario.access.is_some() && scenario.flows().iter().any(|flow| flow.kind == Kind::Page) {
+            let message = "an access link belongs to one server, and a page has connections to several";
+            let help = "describe the servers' side in [fixed]";
+            return Err(ScenarioError::new(message, Origin::default(), "access").help(help));
+        }
         let PlannedPath { topology, changes } = scenario.build_path(seed, Users::All)?;
         let planned = scenario.flows().into_iter().enumerate();
         let flows = planned.map(|(index, planned)| {
@@ -75,6 +81,7 @@ impl Setup {
                 Work::Transactions { transactions, tcp } => {
                     Flow::Transactions(Box::new(TransactionsFlow::new(identity, *transactions, tcp)))
                 }
+                Work::Page { session, tcp } => Flow::Page(Box::new(PageFlow::new(identity, Arc::clone(session), tcp))),
                 Work::Ping(ping, fixed) => Flow::Ping(Box::new(PingFlow::new(identity, *ping, phase(*fixed)))),
                 Work::Datagrams(datagrams, fixed) => {
                     Flow::Datagrams(Box::new(DatagramsFlow::new(identity, *datagrams, phase(*fixed))))
@@ -102,7 +109,7 @@ impl Setup {
             let identity = flow.identity();
             let first = match flow {
                 Flow::Datagrams(flow) => flow.source(),
-                Flow::Transfer(_) | Flow::Ping(_) | Flow::Transactions(_) => Side::Mobile,
+                Flow::Transfer(_) | Flow::Ping(_) | Flow::Transactions(_) | Flow::Page(_) => Side::Mobile,
             };
             network.events.wake(network.node_of(identity.id, first), Some(identity.start));
         }
@@ -171,7 +178,7 @@ impl<'a> Simulation<'a> {
     fn serve(&mut self, now: Instant, hop: usize) {
         let Self { network, flows, unfinished, .. } = self;
         network.drain_hop(now, hop, |network, side, packet| {
-            let flow = &mut flows[packet.flow.0 as usize];
+            let flow = &mut flows[network.flow_index(packet.flow)];
             let was_over = flow.is_over();
             let wakeup = flow.receive(now, side, packet, network);
             *unfinished -= usize::from(!was_over && flow.is_over());

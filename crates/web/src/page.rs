@@ -88,13 +88,13 @@ fn page(client: IpAddr, connections: &[&Timeline], downlink: Option<&Downlink>) 
         bytes: responses().map(|response| response.size.head + response.size.body).sum(),
         efficiency: efficiency(pipelining.iter().copied(), 1),
         efficiency_of_reused: efficiency(pipelining.iter().copied(), 2),
-        without_response: end.since(begin).saturating_sub(union(&mut busy)),
+        without_response: end.since(begin).saturating_sub(covered_time(&mut busy)),
         idle_downlink: downlink.and_then(|downlink| downlink.idle(end.since(begin))),
     })
 }
 
 /// The length of the union of intervals.
-fn union(intervals: &mut [(Instant, Instant)]) -> Span {
+pub fn covered_time(intervals: &mut [(Instant, Instant)]) -> Span {
     intervals.sort_unstable();
     let (mut covered, mut until) = (Span::ZERO, Instant::ZERO);
     for (begin, end) in intervals.iter().copied() {
@@ -160,7 +160,7 @@ mod tests {
     fn intervals_that_overlap_count_once() {
         let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
         let mut intervals = [(at(5), at(9)), (at(1), at(3)), (at(6), at(7)), (at(9), at(10)), (at(2), at(4))];
-        assert_eq!(union(&mut intervals), Span::from_secs(8));
+        assert_eq!(covered_time(&mut intervals), Span::from_secs(8));
     }
 
     #[test]

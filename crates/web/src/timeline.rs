@@ -96,6 +96,12 @@ impl Pipelining {
         }
         made.sort_unstable();
         received.sort_unstable();
+        Self::count(&made, &received)
+    }
+
+    /// From the sorted points in time of the requests `made` on a connection and of the responses
+    /// `received`; `None` without requests.
+    pub fn count<T: Ord>(made: &[T], received: &[T]) -> Option<Self> {
         let mut outstanding = 0;
         for (at, first) in made.iter().enumerate() {
             let before = received.partition_point(|last| last <= first);

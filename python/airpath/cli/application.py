@@ -11,6 +11,7 @@ from airpath.cli import (
     export,
     link,
     measure,
+    page,
     presets,
     proxy,
     replay,
@@ -37,6 +38,7 @@ Examples:
   airpath measure bulk server.example --bytes "10 MB"
   airpath trace capture.pcapng -o report.html
   airpath presets list
+  airpath page show static-site
   airpath study run hsdpa-sim
   airpath sweep examples/plans/errors.toml --out runs/sweep
   airpath compare runs/before runs/after --fail-if 'duration_s p95 > 5 %'
@@ -69,6 +71,7 @@ app.add_typer(proxy.app, name="proxy")
 app.command("replay")(replay.replay)
 app.command("trace", cls=trace_compare.WithCompare)(trace.trace)
 app.add_typer(presets.app, name="presets")
+app.add_typer(page.app, name="page")
 app.add_typer(study.app, name="study")
 app.command("sweep")(sweep.sweep)
 app.command("compare")(compare.compare)

@@ -11,18 +11,27 @@ from airpath.cli.messages import Problem, check_outputs, explained, writing
 def export(
     result: Annotated[Path, typer.Argument(metavar="DIR", help="A result folder, as `run --out` writes it.")],
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="PATH", help="The folder for the CSV files, or the trace's file.")
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="PATH", help="The folder for the CSV files, or the file of the trace or HAR."
+        ),
     ],
     format: Annotated[
-        Literal["csv", "perfetto"],
-        typer.Option(help="A CSV file for each table, or one repetition as a trace for Perfetto."),
+        Literal["csv", "perfetto", "har"],
+        typer.Option(help="A CSV file for each table, or one repetition as a trace for Perfetto or its pages as HAR."),
     ] = "csv",
     repetition: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="The repetition of the trace, from 0; by default the median one."),
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="The repetition of the trace, from 0, by default the median one; of HAR, by default the first.",
+        ),
     ] = None,
 ) -> None:
-    """Write a result as CSV tables, or as a trace for ui.perfetto.dev and chrome://tracing.
+    """Write a result as CSV tables, as a trace, or its web pages as HAR.
+
+    A trace is for ui.perfetto.dev and chrome://tracing.
 
     In the trace, each mobile has its radio log as tracks (mode, cell, scheme, links) and counters
     (C/I, slots), each hop counters of the queued bytes and its losses, each flow its windows.
@@ -33,17 +42,18 @@ def export(
     Examples:
       airpath export runs/one --format csv -o tables
       airpath export runs/one --format perfetto -o trace.json
+      airpath export runs/one --format har -o pages.har
     """
     from airpath import export as exports
     from airpath import load
 
     if repetition is not None and format == "csv":
         raise Problem(
-            "--repetition needs --format perfetto: CSV files have all repetitions",
+            "--repetition needs --format perfetto or har: CSV files have all repetitions",
             next_step="remove it, or add --format perfetto",
         )
     with explained():
-        check_outputs(*([out] if format == "perfetto" else []), folders=[out] if format == "csv" else [])
+        check_outputs(*([out] if format != "csv" else []), folders=[out] if format == "csv" else [])
         loaded = load(result)
         if repetition is not None and repetition >= loaded.repetitions.height:
             raise Problem(
@@ -51,8 +61,15 @@ def export(
                 next_step="repetitions count from 0",
             )
         with writing(out):
-            files = (
-                exports.csv(loaded, out) if format == "csv" else [exports.perfetto(loaded, out, repetition=repetition)]
-            )
+            match format:
+                case "csv":
+                    files = exports.csv(loaded, out)
+                case "perfetto":
+                    files = [exports.perfetto(loaded, out, repetition=repetition)]
+                case "har":
+                    try:
+                        files = [exports.har(loaded, out, repetition=repetition or 0)]
+                    except exports.NoPagesError as error:
+                        raise Problem(str(error)) from None
     for file in files:
         typer.echo(file)

@@ -62,8 +62,15 @@ def console() -> "Console":
 
 
 def _print_lines(summary: dict[str, Any]) -> None:
-    for name, table in (("flow", "flows"), ("link", "links"), ("radio", "radio"), ("repetition", "repetitions")):
-        for record in summary[table]:
+    for name, table in (
+        ("flow", "flows"),
+        ("link", "links"),
+        ("radio", "radio"),
+        ("page", "pages"),
+        ("object", "objects"),
+        ("repetition", "repetitions"),
+    ):
+        for record in summary.get(table, []):
             print_line(name, record)
     end = {name: summary[name] for name in ("schema", "airpath", "scenario", "seed", "complete", "stopped")}
     print_line("end", end)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from airpath.quantities import DELAY_CLOCK, TRANSFER_CLOCK, count, rate, seconds, size
+from airpath.quantities import DELAY_CLOCK, PAGE_CLOCK, TRANSFER_CLOCK, count, rate, seconds, size
 from airpath.tables import TRANSFERS
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         by_flow.setdefault(flow["flow"], []).append(flow)
     groups = list(by_flow.values())
     transfers = [group for group in groups if group[0]["kind"] in TRANSFERS]
-    delays = [group for group in groups if group[0]["kind"] not in TRANSFERS]
+    delays = [group for group in groups if group[0]["kind"] not in (*TRANSFERS, "page")]
+    sessions = [group for group in groups if group[0]["kind"] == "page"]
     if transfers:
         head = ("flow", "mobile", "outcome", "bytes", "time", "throughput", "retransmitted", "round trip", "time-outs")
         _print_table(console, head, [_transfer_row(group) for group in transfers[:_MOST_ROWS]])
@@ -47,6 +48,39 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         console.print(DELAY_CLOCK, style="dim", soft_wrap=True)
         for line in filter(None, map(_beyond_delay, delays)):
             console.print(line, style="dim", soft_wrap=True)
+    if sessions:
+        views: dict[tuple[int, int], list[Flow]] = {}
+        for view in summary.get("pages", []):
+            views.setdefault((view["flow"], view["view"]), []).append(view)
+        head = ("flow", "mobile", "outcome", "page", "time", "first byte", "requests", "connections", "bytes", "idle")
+        rows = [
+            _page_row(group, number, view)
+            for group in sessions
+            for (flow, number), view in sorted(views.items())
+            if flow == group[0]["flow"]
+        ]
+        _print_table(console, head, rows)
+        for line in (PAGE_CLOCK, *_tcp_details(sessions)):
+            console.print(line, style="dim", soft_wrap=True)
+
+
+def _page_row(group: Sequence[Flow], number: int, views: Sequence[Flow]) -> tuple[str, ...]:
+    def mean(field: str, words: Callable[[float], str]) -> str:
+        return _mean((view.get(field) for view in views), words)
+
+    again = f", view {number + 1}" if number else ""
+    return (
+        group[0]["name"],
+        group[0]["mobile"],
+        _outcomes(group),
+        f"{views[0]['page']}{again}",
+        mean("page_time_s", seconds),
+        mean("first_byte_s", seconds),
+        mean("requests", count),
+        mean("connections", count),
+        mean("bytes", size),
+        mean("idle_downlink_s", seconds),
+    )
 
 
 def _mean(values: Iterable[float | None], words: Callable[[float], str]) -> str:
@@ -134,7 +168,7 @@ def _print_table(console: "Console", head: Sequence[str], rows: Sequence[Sequenc
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in head:
-        table.add_column(name, justify="left" if name in ("flow", "mobile", "outcome") else "right")
+        table.add_column(name, justify="left" if name in ("flow", "mobile", "outcome", "page") else "right")
     for row in rows:
         table.add_row(*row)
     console.print(table)

@@ -1,17 +1,20 @@
-"""Results for other programs: tables as CSV, and a trace for Perfetto.
+"""Results for other programs: tables as CSV, a trace for Perfetto, pages as HAR.
 
     from airpath import export, load
 
     export.csv(load("runs/one"), Path("tables"))
     export.perfetto(load("runs/one"), Path("trace.json"))
+    export.har(load("runs/one"), Path("pages.har"))
 
 | module | contents |
 | --- | --- |
 | `tables` | each table of a result as a CSV file |
 | `perfetto` | one repetition as a trace that ui.perfetto.dev and chrome://tracing open |
+| `har` | the pages of one repetition as a HAR file |
 """
 
+from airpath.export.har import NoPagesError, har
 from airpath.export.perfetto import perfetto
 from airpath.export.tables import csv
 
-__all__ = ["csv", "perfetto"]
+__all__ = ["NoPagesError", "csv", "har", "perfetto"]

@@ -4,9 +4,16 @@ from pathlib import Path
 
 from airpath.files import replacing
 from airpath.result import NotLoggedError, Result
-from airpath.tables import EVENT_TABLES
+from airpath.tables import EVENT_TABLES, OPTIONAL_TABLES
 
-SUMMARIES = {"flows": "flows", "links": "links", "radio-totals": "radio_totals", "repetitions": "repetitions"}
+SUMMARIES = {
+    "flows": "flows",
+    "links": "links",
+    "radio-totals": "radio_totals",
+    "pages": "pages",
+    "objects": "objects",
+    "repetitions": "repetitions",
+}
 """The names of the files that the summary's tables go to, and of the frames."""
 
 
@@ -41,6 +48,8 @@ def csv(result: Result, folder: Path) -> list[Path]:
         written.append(path)
     for name, frame in SUMMARIES.items():
         path = folder / f"{name}.csv"
+        if name in OPTIONAL_TABLES and name not in result.summary:
+            continue
         with replacing(path) as draft:
             getattr(result, frame).write_csv(draft)
         written.append(path)

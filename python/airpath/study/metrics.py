@@ -186,6 +186,16 @@ def _completed_within(flow: Flow, seconds: float) -> int:
     return completed - int(flow["duration_s"] > seconds)
 
 
+def _page_rate(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the bytes of the page before compression over the page time."""
+    return inputs["page"] * 8 / flows[0]["duration_s"] / 1e3
+
+
+def _saved_page_time(flows: Sequence[Flow], _: Inputs) -> float:
+    """Return by how much the last page loads faster than the first."""
+    return 100 * (1 - flows[-1]["duration_s"] / flows[0]["duration_s"])
+
+
 METRICS = {
     metric.name: metric
     for metric in (
@@ -221,6 +231,10 @@ METRICS = {
         Metric("share-of-header-arithmetic", "%", 1, _share_of_header_arithmetic, ("header_limit_bps",)),
         Metric("completed", "%", 1, _completed_share),
         Metric("transaction-rate", "1/s", 3, _transaction_rate, ("seconds",)),
+        Metric("page-time", "s", 2, lambda flows, _: flows[0]["duration_s"]),
+        Metric("page-rate", "kbit/s", 2, _page_rate, ("page",)),
+        Metric("page-connections", "1", 1, lambda flows, _: flows[0]["opened"]),
+        Metric("saved-page-time", "%", 1, _saved_page_time),
     )
 }
 """The metrics by name.

@@ -24,7 +24,7 @@ _SERVER = "192.0.2.1"
 _PORTS = (49_152, 16_384)
 """The first port of simulated mobiles, and the number of ports."""
 _PORTS_OF_TRANSACTIONS = 1009
-"""Distance between the first ports of two flows of transactions."""
+"""Distance between the first ports of two flows of transactions or pages."""
 _HEADER = ("offset", "length", "ack", "window", "flags", "retransmission")
 
 
@@ -88,17 +88,23 @@ def _flows(result: Result, repetition: int) -> tuple[list[int], list[Flow]]:
         flow for flow in result.summary["flows"] if flow["repetition"] == repetition and flow.get("tcp") is not None
     ]
     mobiles = mobiles_of(result)
-    return [flow["flow"] for flow in flows], [(*_ends(flow, mobiles), _negotiated(flow)) for flow in flows]
+    # The connections of a page have numbers above those of the flows.
+    several = [(flow, number) for flow in flows for number in range(flow.get("opened") or 1)]
+    stride = sum(flow["repetition"] == repetition for flow in result.summary["flows"])
+    return (
+        [flow["flow"] + number * stride for flow, number in several],
+        [(*_ends(flow, mobiles, number), _negotiated(flow)) for flow, number in several],
+    )
 
 
-def _ends(flow: dict[str, Any], mobiles: list[str]) -> tuple[str, str]:
+def _ends(flow: dict[str, Any], mobiles: list[str], connection: int) -> tuple[str, str]:
     """Return the ends of a flow; a simulated flow has the addresses of its captures."""
     if flow.get("local") and flow.get("remote"):
         return flow["local"], flow["remote"]
-    number = flow["flow"] * _PORTS_OF_TRANSACTIONS if flow["kind"] == "transactions" else flow["flow"]
+    number = flow["flow"] * _PORTS_OF_TRANSACTIONS if flow["kind"] in ("transactions", "page") else flow["flow"]
     first, count = _PORTS
     mobile = address_of(mobiles.index(flow["mobile"]))
-    return f"{mobile}:{first + number % count}", f"{_SERVER}:80"
+    return f"{mobile}:{first + (number + connection) % count}", f"{_SERVER}:80"
 
 
 def _negotiated(flow: dict[str, Any]) -> tuple[bool, int, int] | None:

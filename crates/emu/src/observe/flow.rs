@@ -175,6 +175,7 @@ impl Flow {
             probes,
             stream,
             transactions: None,
+            session: None,
             observed: Some(ObservedRow {
                 local: self.key.map(|key| key.local()),
                 remote: self.key.map(|key| key.remote()),

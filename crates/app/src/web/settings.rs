@@ -1,0 +1,231 @@
+//! Settings of a browser and its servers, and the session that they serve.
+
+use airpath_core::{Bytes, Span};
+use serde::{Deserialize, Serialize};
+
+use super::page::{Object, Page};
+
+/// Settings of a browser and its servers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// Protocol.
+    pub protocol: Protocol,
+    /// Maximum number of connections to an origin, or in clear text to the proxy. HTTP/2 uses one.
+    pub connections: u32,
+    /// Pipelining, with HTTP/1.1.
+    pub pipeline: Pipeline,
+    /// TLS.
+    pub tls: Tls,
+    /// How TLS connections to a known origin resume its session.
+    pub resumption: Resumption,
+    /// Bytes of a server's certificates.
+    pub certificates: Bytes,
+    /// Whether the browser looks up names, by UDP beyond the path.
+    pub dns: bool,
+    /// Whether the servers are reached through a proxy that the browser has in its settings.
+    pub proxy: bool,
+    /// Whether servers compress.
+    pub compression: bool,
+    /// Bytes of the head of a request.
+    pub request: Bytes,
+    /// Bytes of the head of a response.
+    pub response: Bytes,
+    /// Time after which the browser closes an idle connection.
+    pub keep_alive: Span,
+    /// Unsent bytes up to which an HTTP/2 server writes: it can change the order only of those
+    /// that it has not written.
+    pub unsent: Bytes,
+    /// Number of views of the page, or of the pages in turn.
+    pub views: u32,
+    /// Time from a loaded page to the next view.
+    pub reading: Span,
+    /// Whether later views use a cache.
+    pub cache: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            protocol: Protocol::Http11,
+            // Chromium, Firefox and Safari.
+            connections: 6,
+            pipeline: Pipeline::default(),
+            tls: Tls::None,
+            resumption: Resumption::None,
+            certificates: Bytes::new(3_000),
+            dns: false,
+            proxy: false,
+            compression: true,
+            request: Bytes::new(400),
+            response: Bytes::new(300),
+            keep_alive: Span::from_secs(60),
+            unsent: Bytes::new(16_384),
+            views: 1,
+            reading: Span::from_secs(10),
+            cache: true,
+        }
+    }
+}
+
+/// Versions of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Protocol {
+    /// One request for each connection, which the server closes.
+    #[serde(rename = "http/1.0")]
+    Http10,
+    /// Persistent connections.
+    #[serde(rename = "http/1.1")]
+    Http11,
+    /// Streams on one connection to each origin.
+    #[serde(rename = "h2")]
+    Http2,
+}
+
+impl Protocol {
+    /// The name in scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http10 => "http/1.0",
+            Self::Http11 => "http/1.1",
+            Self::Http2 => "h2",
+        }
+    }
+}
+
+/// Pipelining: requests before the response to an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Pipeline {
+    /// Maximum number of requests without response on a connection; 1 is no pipelining.
+    pub depth: u32,
+    /// Number of connections of an origin on which requests are pipelined; the others have one at
+    /// a time.
+    pub connections: u32,
+    /// Number of responses on a connection before requests are pipelined on it.
+    pub after: u32,
+}
+
+impl Default for Pipeline {
+    fn default() -> Self {
+        Self { depth: 1, connections: u32::MAX, after: 0 }
+    }
+}
+
+/// Versions of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Tls {
+    /// Clear text.
+    #[serde(rename = "none")]
+    None,
+    /// TLS 1.2 (RFC 5246).
+    #[serde(rename = "TLSv1.2")]
+    V12,
+    /// TLS 1.3 (RFC 8446).
+    #[serde(rename = "TLSv1.3")]
+    V13,
+}
+
+/// How TLS resumes the session of an earlier connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Resumption {
+    /// It does not: each handshake is full.
+    #[serde(rename = "none")]
+    None,
+    /// By a ticket.
+    #[serde(rename = "ticket")]
+    Ticket,
+    /// By a ticket, and TLS 1.3 sends requests with the first flight (RFC 8446 §2.3).
+    #[serde(rename = "0-rtt")]
+    ZeroRtt,
+}
+
+/// What a browser does: its settings and the pages.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// The settings.
+    pub settings: Settings,
+    /// The pages, viewed in turn.
+    pub pages: Vec<Page>,
+    /// The hosts of all objects.
+    pub origins: Vec<String>,
+    /// The number of each object's host in `origins`, by page.
+    origin_of: Vec<Vec<u32>>,
+}
+
+impl Session {
+    /// A session in which `pages` are viewed in turn.
+    ///
+    /// # Panics
+    /// Without a page.
+    pub fn new(settings: Settings, pages: Vec<Page>) -> Self {
+        assert!(!pages.is_empty(), "a session has at least one page");
+        let mut origins: Vec<String> = Vec::new();
+        let mut number = |object: &Object| {
+            let known = origins.iter().position(|origin| *origin == object.origin);
+            known.unwrap_or_else(|| {
+                origins.push(object.origin.clone());
+                origins.len() - 1
+            }) as u32
+        };
+        let origin_of = pages.iter().map(|page| page.objects.iter().map(&mut number).collect()).collect();
+        Self { settings, pages, origins, origin_of }
+    }
+
+    /// The page of view number `view`.
+    pub fn page_of(&self, view: u32) -> usize {
+        view as usize % self.pages.len()
+    }
+
+    /// The object of a request.
+    pub fn object(&self, request: Request) -> &Object {
+        &self.pages[request.page as usize].objects[request.object as usize]
+    }
+
+    /// The number of the origin of object `object` of page `page`.
+    pub fn origin_of(&self, page: usize, object: u32) -> u32 {
+        self.origin_of[page][object as usize]
+    }
+}
+
+/// A request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Number of the view.
+    pub view: u32,
+    /// Number of the page.
+    pub page: u32,
+    /// Number of the object in its page.
+    pub object: u32,
+    /// Whether the browser has the object, and requests only changes.
+    pub conditional: bool,
+}
+
+/// A message of the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upward {
+    /// The client's part of a round trip of the handshake, with this number.
+    Handshake(u8),
+    /// A request.
+    Request(Request),
+}
+
+/// A message of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Downward {
+    /// The server's part of a round trip of the handshake, with this number.
+    Handshake(u8),
+    /// A part of a response.
+    Part {
+        /// The request that it answers.
+        request: Request,
+        /// Bytes of the body in it, at its end.
+        body: u64,
+        /// Bytes before them: head and framing.
+        framing: u64,
+        /// Whether it can be read before all of it has arrived.
+        readable: bool,
+        /// Whether the response ends with it.
+        last: bool,
+    },
+}

@@ -1,0 +1,192 @@
+//! Web pages: those that are shipped, and page files.
+
+use std::path::Path;
+
+use airpath_app::web::{Page, PageError, PageFile, Session, Settings};
+use include_dir::{Dir, include_dir};
+
+use crate::Format;
+use crate::document::{Node, join};
+use crate::error::{Origin, ScenarioError, nearest};
+
+static SHIPPED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../pages");
+
+/// A page, checked.
+#[derive(Clone, Debug)]
+pub struct ReadPage {
+    /// As its file has it.
+    pub file: PageFile,
+    /// With its references resolved.
+    pub page: Page,
+}
+
+impl ReadPage {
+    /// The page called `name`: one that is shipped, or a user's own file in `folder`.
+    ///
+    /// # Errors
+    /// If there is none of this name, or the file is not a valid page. The error has the place in
+    /// the file.
+    pub fn load(name: &str, folder: &Path, origin: &Origin) -> Result<Self, ScenarioError> {
+        if let Some(text) = text_of(name) {
+            return Self::parse(text, &format!("page {name}"));
+        }
+        let wrong = |message: String| ScenarioError::new(message, origin.clone(), "");
+        if !name.contains(['/', '\\', '.']) {
+            let names = names();
+            let meant = nearest(name, names.iter().map(String::as_str));
+            let meant = meant.map_or_else(String::new, |name| format!("did you mean `{name}`? "));
+            let help = format!("{meant}shipped are {}; the path of a file works, too", names.join(", "));
+            return Err(wrong(format!("there is no page `{name}`")).help(help));
+        }
+        let path = folder.join(name);
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            wrong(format!("the page file `{}` cannot be read: {error}", path.display()))
+                .help("check the path and its permissions")
+        })?;
+        Self::parse(&text, name)
+    }
+
+    /// Reads a page from the `text` of a file; `file` is what errors call it.
+    ///
+    /// # Errors
+    /// If it is not a valid page.
+    pub fn parse(text: &str, file: &str) -> Result<Self, ScenarioError> {
+        let mut node = Node::parse(text, file)?;
+        Format::check(&mut node, "page", file)?;
+        Self::read(&node, "")
+    }
+
+    /// Reads a page from a table at the path `at`.
+    pub(crate) fn read(node: &Node, at: &str) -> Result<Self, ScenarioError> {
+        let file: PageFile = node.read(at)?;
+        let page = Page::new(&file).map_err(|error| located(error, node, at))?;
+        Ok(Self { file, page })
+    }
+}
+
+/// The names of the pages that are shipped, sorted.
+pub fn names() -> Vec<String> {
+    let name = |path: &Path| Some(path.to_str()?.strip_suffix(".page")?.to_owned());
+    let mut names: Vec<String> = SHIPPED.files().filter_map(|file| name(file.path())).collect();
+    names.sort();
+    names
+}
+
+/// The text of the page called `name`, if it is shipped.
+pub fn text_of(name: &str) -> Option<&'static str> {
+    let file = SHIPPED.get_file(format!("{name}.page"))?;
+    Some(file.contents_utf8().expect("shipped pages are text"))
+}
+
+/// The error with its place in the file.
+fn located(error: PageError, node: &Node, at: &str) -> ScenarioError {
+    let objects = node.get("object");
+    let (origin, field) = match error.object {
+        None => (node.origin_of("object"), join(at, error.key)),
+        Some(object) => {
+            let entry = objects.and_then(|objects| objects.element(object));
+            let origin = entry.map_or(node.origin(), |entry| entry.origin_of(error.key));
+            (origin, join(at, &format!("object.{object}.{}", error.key)))
+        }
+    };
+    ScenarioError::new(error.message, origin.clone(), field).help(error.help)
+}
+
+/// Reads the keys of a flow of kind `page`; returns the session and the keys as they are resolved.
+pub(crate) fn read_flow(mut node: Node, folder: &Path, at: &str) -> Result<(Session, toml::Table), ScenarioError> {
+    let place = join(at, "page");
+    let origin = node.origin().clone();
+    let page = node.take("page").ok_or_else(|| {
+        ScenarioError::new("this key is missing", origin, &place)
+            .help(format!("the path of a page file, or one of {}", names().join(", ")))
+    })?;
+    let origin = page.origin().clone();
+    let pages = match page.clone().into_array() {
+        Some(pages) => pages,
+        None => vec![page],
+    };
+    if pages.is_empty() {
+        return Err(ScenarioError::new("there must be at least one page", origin, place));
+    }
+    let read = |(index, page): (usize, Node)| {
+        let place = join(&place, &index.to_string());
+        if page.is_table() {
+            return ReadPage::read(&page, &place);
+        }
+        let name: String = page.read(&place)?;
+        ReadPage::load(&name, folder, page.origin()).map_err(|mut error| {
+            if error.field.is_none() {
+                error.field = Some(place);
+            }
+            error
+        })
+    };
+    let pages: Vec<ReadPage> = pages.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
+    let mut settings: Settings = node.read(at)?;
+    if node.get("views").is_none() {
+        settings.views = pages.len() as u32;
+    }
+    if let Some((key, message, help)) = contradiction(&settings) {
+        return Err(ScenarioError::new(message, node.origin_of(key).clone(), join(at, key)).help(help));
+    }
+    let mut table = toml::Table::try_from(&settings).expect("settings are a table");
+    let (files, pages): (Vec<PageFile>, Vec<Page>) = pages.into_iter().map(|page| (page.file, page.page)).unzip();
+    let files = files.iter().map(|file| toml::Value::try_from(file).expect("a page is a table")).collect();
+    table.insert("page".to_owned(), toml::Value::Array(files));
+    Ok((Session::new(settings, pages), table))
+}
+
+/// A setting that is out of range, or that has no effect beside the others.
+fn contradiction(settings: &Settings) -> Option<(&'static str, &'static str, &'static str)> {
+    use airpath_app::web::settings::{Protocol, Resumption, Tls};
+    let usual = Settings::default();
+    let http2 = settings.protocol == Protocol::Http2;
+    let clear = settings.tls == Tls::None;
+    let pipelines = settings.pipeline != usual.pipeline;
+    let checks = [
+        (settings.connections == 0, "connections", "there must be at least one", "browsers have 6"),
+        (settings.views == 0, "views", "there must be at least one", "leave the key out for one view of each page"),
+        (settings.pipeline.depth == 0, "pipeline", "the depth must be at least 1", "1 is no pipelining"),
+        (
+            pipelines && settings.protocol != Protocol::Http11,
+            "pipeline",
+            "only HTTP/1.1 pipelines requests",
+            "remove the key, or set protocol to \"http/1.1\"",
+        ),
+        (
+            pipelines && settings.pipeline.depth == 1,
+            "pipeline",
+            "a depth of 1 is no pipelining",
+            "set depth to at least 2, or remove the key",
+        ),
+        (
+            http2 && settings.connections != usual.connections,
+            "connections",
+            "HTTP/2 has one connection to each origin",
+            "remove the key",
+        ),
+        (!http2 && settings.unsent != usual.unsent, "unsent", "only HTTP/2 servers have it", "remove the key"),
+        (
+            clear && settings.resumption != Resumption::None,
+            "resumption",
+            "there is no TLS session to resume",
+            "set tls to \"TLSv1.2\" or \"TLSv1.3\"",
+        ),
+        (
+            settings.resumption == Resumption::ZeroRtt && settings.tls == Tls::V12,
+            "resumption",
+            "TLS 1.2 has no early data",
+            "set tls to \"TLSv1.3\", or resumption to \"ticket\"",
+        ),
+        (clear && settings.certificates != usual.certificates, "certificates", "there is no TLS", "set tls"),
+        (settings.dns && settings.proxy, "dns", "the proxy looks up the names", "remove one of dns and proxy"),
+        (
+            settings.views == 1 && settings.reading != usual.reading,
+            "reading",
+            "there is no view after the first",
+            "set views to at least 2",
+        ),
+    ];
+    let (_, key, message, help) = checks.into_iter().find(|(wrong, ..)| *wrong)?;
+    Some((key, message, help))
+}

@@ -1,0 +1,110 @@
+//! Pages over a path whose only cost is a round trip: page times are round trips, as the
+//! specifications of the protocols give them.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use airpath_app::web::{Figures, View};
+use airpath_core::Seed;
+use airpath_result::summary::Ended;
+use airpath_scenario::Scenario;
+use airpath_sim::Setup;
+use airpath_sim::flow::{Flow, PageFlow};
+
+/// Half of the round trip of 200 ms in each direction; a document and five small objects, which it
+/// names at its end.
+fn read(keys: &str, sets: &[(String, String)]) -> Scenario {
+    let objects =
+        (0..5).map(|index| format!("[[flow.page.object]]\nname = \"{index}\"\ntype = \"image\"\nsize = \"1 kB\"\n"));
+    let text = format!(
+        "format = 1\n[bearer]\npreset = \"wired\"\n[fixed]\ndelay = \"100 ms\"\n[tcp]\nprofile = \"linux-6\"\n\
+         [[flow]]\nkind = \"page\"\n{keys}\n[flow.page]\nname = \"p\"\n\
+         [[flow.page.object]]\nname = \"index\"\ntype = \"document\"\nsize = \"5 kB\"\n{}",
+        objects.collect::<String>()
+    );
+    Scenario::read(&text, "page.toml", Path::new(""), sets).expect("it is valid")
+}
+
+fn load<T>(keys: &str, figure: impl FnOnce(&PageFlow) -> T) -> T {
+    let scenario = read(keys, &[]);
+    let setup = Setup::new(&scenario, Seed::new(1)).expect("it can be built");
+    let mut simulation = setup.start(None, None);
+    assert_eq!(simulation.run(&AtomicBool::new(false)), Ended::Finished, "{keys}");
+    assert_eq!(simulation.packets_inside(), 0, "{keys}: nothing is left behind");
+    let [Flow::Page(flow)] = simulation.flows() else { unreachable!("there is one flow") };
+    assert!(flow.cause().is_none());
+    figure(flow)
+}
+
+/// Page times of all views in round trips, rounded; transmission times are far below one.
+fn round_trips(keys: &str) -> Vec<u64> {
+    let times = |view: &View| {
+        let round_trips = view.time().expect("it is loaded").as_secs_f64() / 0.2;
+        assert!((round_trips - round_trips.round()).abs() < 0.05, "{keys}: {round_trips}");
+        round_trips.round() as u64
+    };
+    load(keys, |flow| flow.browser.views().iter().map(times).collect())
+}
+
+fn figures(keys: &str) -> Figures {
+    load(keys, |flow| Figures::of(&flow.browser.views()[0]))
+}
+
+#[test]
+fn page_times_are_round_trips() {
+    // A connection and an exchange each: the document, then five objects over two or five.
+    assert_eq!(round_trips("protocol = \"http/1.0\"\nconnections = 2"), [2 + 3 * 2]);
+    assert_eq!(round_trips("protocol = \"http/1.0\"\nconnections = 5"), [2 + 2]);
+    // One connection for all; with a second one three exchanges follow the document.
+    assert_eq!(round_trips("connections = 1"), [2 + 5]);
+    assert_eq!(round_trips("connections = 2"), [2 + 3]);
+    // All requests at once.
+    assert_eq!(round_trips("connections = 1\npipeline = { depth = 8 }"), [2 + 1]);
+    assert_eq!(round_trips("connections = 1\npipeline = { depth = 2 }"), [2 + 3]);
+    assert_eq!(round_trips("protocol = \"h2\""), [2 + 1]);
+    // A name look-up, and handshakes.
+    assert_eq!(round_trips("protocol = \"h2\"\ndns = true"), [1 + 2 + 1]);
+    assert_eq!(round_trips("protocol = \"h2\"\ntls = \"TLSv1.3\""), [3 + 1]);
+    assert_eq!(round_trips("protocol = \"h2\"\ntls = \"TLSv1.2\""), [4 + 1]);
+    assert_eq!(round_trips("protocol = \"h2\"\ntls = \"TLSv1.3\"\nproxy = true"), [4 + 1]);
+}
+
+#[test]
+fn later_views_use_what_is_known() {
+    let session = "views = 2\nreading = \"5 s\"\nprotocol = \"h2\"\n";
+    assert_eq!(round_trips(session), [3, 2], "the connection is still open");
+    let idle = format!("{session}keep_alive = \"1 s\"\n");
+    assert_eq!(round_trips(&idle), [3, 3]);
+    assert_eq!(round_trips(&format!("{idle}dns = true")), [4, 3], "the name is known");
+    assert_eq!(round_trips(&format!("{idle}tls = \"TLSv1.2\"\nresumption = \"ticket\"")), [5, 4]);
+    assert_eq!(round_trips(&format!("{idle}tls = \"TLSv1.3\"\nresumption = \"ticket\"")), [4, 4]);
+    assert_eq!(round_trips(&format!("{idle}tls = \"TLSv1.3\"\nresumption = \"0-rtt\"")), [4, 3]);
+}
+
+#[test]
+fn pipelining_is_counted_as_in_captures() {
+    let serial = figures("connections = 1");
+    assert_eq!((serial.connections, serial.requests, serial.pipeline_factor), (1, 6, Some(1.0)));
+    // β of the document is 1, of the objects 1 to 5: Φ = 16 / 6, of at most 21 / 6.
+    let pipelined = figures("connections = 1\npipeline = { depth = 8 }");
+    assert_eq!(pipelined.pipeline_factor, Some(16.0 / 6.0));
+    assert!((pipelined.efficiency.expect("there are requests") - 16.0 / 21.0).abs() < 1e-12);
+    let separate = figures("protocol = \"http/1.0\"");
+    assert_eq!((separate.connections, separate.requests, separate.bytes), (6, 6, 10_000));
+    // Weak pipelining: only on one of two connections, after a response.
+    let weak = figures("connections = 2\npipeline = { depth = 8, connections = 1, after = 1 }");
+    assert!(weak.pipeline_factor < pipelined.pipeline_factor && weak.pipeline_factor > Some(1.0), "{weak:?}");
+}
+
+/// A transport-level proxy terminates each connection of the page on its own.
+#[test]
+fn a_proxy_relays_parallel_connections() {
+    for protocol in ["http/1.0", "http/1.1"] {
+        let keys = format!("protocol = \"{protocol}\"\nconnections = 5");
+        let scenario = read(&keys, &[("proxy.budget".to_owned(), "10 kB".to_owned())]);
+        let mut simulation = Setup::new(&scenario, Seed::new(1)).expect("it can be built").start(None, None);
+        assert_eq!(simulation.run(&AtomicBool::new(false)), Ended::Finished);
+        let [Flow::Page(flow)] = simulation.flows() else { unreachable!("there is one flow") };
+        assert_eq!((flow.cause(), flow.browser.views()[0].time().is_some()), (None, true), "{protocol}");
+    }
+}

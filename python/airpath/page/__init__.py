@@ -1,0 +1,19 @@
+"""Web pages as data: the pages of airpath, page files, and pages from HAR files and folders.
+
+    from airpath import page
+
+    page.load("front-page")["object"]
+    page.from_har(Path("site.har")).write(Path("site.page"))
+
+| module | contents |
+| --- | --- |
+| `files` | pages of airpath and page files |
+| `har` | a page from a HAR file of a browser |
+| `folder` | a page from the folder of a saved site |
+"""
+
+from airpath.page.files import PageFile, PageProblemError, load, names
+from airpath.page.folder import from_folder
+from airpath.page.har import from_har
+
+__all__ = ["PageFile", "PageProblemError", "from_folder", "from_har", "load", "names"]

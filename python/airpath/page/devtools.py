@@ -1,0 +1,145 @@
+"""Chromium by the DevTools protocol, over the pipe that `--remote-debugging-pipe` opens.
+
+https://chromedevtools.github.io/devtools-protocol/
+"""
+
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+_OPTIONS = (
+    *("--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-extensions"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps"),
+    *(
+        "--disable-features=OptimizationHints,MediaRouter,HttpsUpgrades,HttpsFirstBalancedModeAutoEnable",
+        "--no-proxy-server",
+        "--remote-debugging-pipe",
+    ),
+)
+"""No window, no traffic of its own."""
+
+
+class BrowserError(Exception):
+    """The browser is missing, or ended, or does not answer."""
+
+
+def executable() -> str:
+    """Return the path of Chromium.
+
+    Raises:
+        BrowserError: There is none.
+    """
+    for name in _NAMES:
+        if path := shutil.which(name):
+            return path
+    raise BrowserError(f"no Chromium: none of {', '.join(_NAMES)} is in PATH; install Debian's package `chromium`")
+
+
+class Chromium:
+    """A running Chromium with a profile of its own, ended and removed with the context."""
+
+    def __init__(self, options: Sequence[str], deadline: float) -> None:
+        """Start the browser.
+
+        Args:
+            options: Further options of its command line.
+            deadline: The time of `time.monotonic` at which calls fail.
+        """
+        self._deadline = deadline
+        self._profile = tempfile.TemporaryDirectory(prefix="airpath-browser-", ignore_cleanup_errors=True)
+        # Its descriptors 3 and 4 are the pipe.
+        command_read, self._commands = os.pipe()
+        self._replies, reply_write = os.pipe()
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (command_read, reply_write)]
+
+        def connect() -> None:
+            os.dup2(ends[0], 3)
+            os.dup2(ends[1], 4)
+
+        sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+        self._log = Path(self._profile.name, "log")
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [executable(), *_OPTIONS, *sandbox, f"--user-data-dir={self._profile.name}", *options, "about:blank"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=connect,  # noqa: PLW1509 - no threads run here
+                pass_fds=(3, 4),
+                start_new_session=True,
+            )
+        for end in (command_read, reply_write, *ends):
+            os.close(end)
+        self._buffer = b""
+        self._number = 0
+        self.events: deque[dict[str, Any]] = deque()
+        """Events that no call has taken."""
+
+    def __enter__(self) -> "Chromium":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        os.close(self._commands)
+        os.close(self._replies)
+        self._profile.cleanup()
+
+    def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
+        """Call a method and return its result.
+
+        Raises:
+            BrowserError: The browser refuses, ends, or does not answer in time.
+        """
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
+        if session is not None:
+            message["sessionId"] = session
+        try:
+            os.write(self._commands, json.dumps(message).encode() + b"\0")
+        except BrokenPipeError:
+            raise self._ended() from None
+        while True:
+            reply = self._receive(self._deadline)
+            if reply is None:
+                raise BrowserError(f"the browser did not answer {method} in time")
+            if reply.get("id") != self._number:
+                self.events.append(reply)
+            elif "error" in reply:
+                raise BrowserError(f"the browser refused {method}: {reply['error'].get('message')}")
+            else:
+                return reply["result"]
+
+    def next_event(self, until: float) -> dict[str, Any] | None:
+        """Return the next event; `None` if none comes until a time of `time.monotonic`."""
+        if self.events:
+            return self.events.popleft()
+        return self._receive(min(until, self._deadline))
+
+    def _receive(self, until: float) -> dict[str, Any] | None:
+        while b"\0" not in self._buffer:
+            left = until - time.monotonic()
+            if left <= 0 or not select.select([self._replies], [], [], left)[0]:
+                return None
+            part = os.read(self._replies, 1 << 20)
+            if not part:
+                raise self._ended()
+            self._buffer += part
+        message, _, self._buffer = self._buffer.partition(b"\0")
+        return json.loads(message)
+
+    def _ended(self) -> BrowserError:
+        lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return BrowserError(f"the browser ended early{f': {lines[-1]}' if lines else ''}")

@@ -1,0 +1,191 @@
+"""Contents for the objects of a page: HTML, CSS, scripts and images with its sizes and references.
+
+Sizes and the bytes of references are those of the page, unless the references need more bytes than
+an object has. Filler is random to such a degree that gzip comes close to the compressed size.
+"""
+
+import gzip
+import json
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from airpath.page.quantities import bytes_of, seconds_of
+
+_PIXEL = bytes.fromhex("47494638396101000100800000000000ffffff21f90401000000002c00000000010001000002024401003b")
+"""A GIF of one pixel. Browsers ignore bytes after its end."""
+_MEDIA_TYPES = {
+    "document": "text/html",
+    "style": "text/css",
+    "script": "text/javascript",
+    "font": "font/woff2",
+    "image": "image/gif",
+    "media": "video/mp4",
+    "data": "application/octet-stream",
+}
+_HEAD = b'<!doctype html><meta charset=utf-8><link rel=icon href="data:,"><title>page</title><p>page</p>'
+"""The start of each document. Its icon is empty: browsers request /favicon.ico otherwise."""
+_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """An object as a server sends it."""
+
+    media_type: str
+    body: bytes
+    encoding: str | None
+    wait: float
+    """Seconds from the request to the response."""
+    cache: str
+
+
+def url_of(described: Mapping[str, Any]) -> str:
+    """Return the URL of an object."""
+    return f"http://{described['origin']}/{quote(described['name'].lstrip('/'))}"
+
+
+def contents(page: Mapping[str, Any], *, compression: bool) -> dict[tuple[str, str], Content]:
+    """Return the contents of a page's objects by host and path."""
+    first = page["object"][0]["name"]
+    referred: dict[str, list[Mapping[str, Any]]] = {}
+    for each in page["object"][1:]:
+        referred.setdefault(each.get("referrer", first), []).append(each)
+    found = {}
+    for each in page["object"]:
+        path = f"/{quote(each['name'].lstrip('/'))}"
+        found[each["origin"], path] = _content(each, referred.get(each["name"], []), compression=compression)
+    return found
+
+
+def _content(described: Mapping[str, Any], children: list[Mapping[str, Any]], *, compression: bool) -> Content:
+    kind, size = described["type"], bytes_of(described["size"])
+    compressed = described.get("compressed") if compression else None
+
+    def build(entropy: float) -> bytes:
+        filler = _Filler(described["name"], entropy)
+        match kind:
+            case "document":
+                return _document(children, size, filler)
+            case "script":
+                return _script(children, size, seconds_of(described["process"]), filler)
+            case "style":
+                return _style(children, size, filler)
+            case _:
+                start = _PIXEL if kind == "image" and size >= len(_PIXEL) else b""
+                return start + filler(size - len(start))
+
+    body, encoding = build(1.0), None
+    if compressed is not None:
+        body, encoding = _fitting(build, bytes_of(compressed)), "gzip"
+    wait = seconds_of(described["wait"])
+    return Content(_MEDIA_TYPES[kind], body, encoding, wait, described["cache"])
+
+
+def _fitting(build: Callable[[float], bytes], compressed: int) -> bytes:
+    """Return the gzipped body whose size is closest to the wanted one."""
+    low, high = 0.0, 1.0
+    best = b""
+    for _ in range(12):
+        middle = (low + high) / 2
+        packed = gzip.compress(build(middle), 6, mtime=0)
+        if not best or abs(len(packed) - compressed) < abs(len(best) - compressed):
+            best = packed
+        low, high = (middle, high) if len(packed) < compressed else (low, middle)
+    return best
+
+
+class _Filler:
+    """Yields text with a random share, the same for each name."""
+
+    def __init__(self, name: str, entropy: float) -> None:
+        self._random = random.Random(name)
+        self._entropy = entropy
+
+    def __call__(self, length: int) -> bytes:
+        count = max(0, round(length * self._entropy))
+        text = "".join(self._random.choices(_LETTERS, k=count))
+        return (text + "x" * (max(0, length) - count)).encode()
+
+
+def _document(children: list[Mapping[str, Any]], size: int, filler: _Filler) -> bytes:
+    ordered = sorted(children, key=lambda each: bytes_of(each["at"]) if "at" in each else size)
+    body = bytearray(_HEAD)
+    tail = b"".join(_tag(each) for each in ordered if "at" not in each)
+    for each in ordered:
+        if "at" in each:
+            _pad(body, bytes_of(each["at"]), filler, b"<!--", b"-->")
+            body += _tag(each)
+    _pad(body, size - len(tail), filler, b"<!--", b"-->")
+    return bytes(body + tail)
+
+
+def _pad(body: bytearray, until: int, filler: _Filler, begin: bytes, end: bytes) -> None:
+    """Add a comment so that the body has a length, if there is room for one."""
+    room = until - len(body) - len(begin) - len(end)
+    if room >= 0:
+        body += begin + filler(room) + end
+
+
+def _tag(described: Mapping[str, Any]) -> bytes:
+    """Return the HTML by which a document refers to an object without blocking its parser."""
+    url = url_of(described)
+    match described["type"]:
+        case "image":
+            tag = f'<img src="{url}" width=9 height=9>'
+        case "style":
+            tag = f'<link rel=stylesheet href="{url}">'
+        case "script":
+            tag = f'<script async src="{url}"></script>'
+        case "document":
+            tag = f'<iframe src="{url}"></iframe>'
+        case _:
+            tag = f"<script>{_fetch(url)}</script>"
+    return tag.encode()
+
+
+def _fetch(url: str) -> str:
+    """Return JavaScript that reads all of an object: a body that nothing reads stays incomplete."""
+    return f"fetch({json.dumps(url)}).then(response=>response.arrayBuffer());"
+
+
+def _script(children: list[Mapping[str, Any]], size: int, process: float, filler: _Filler) -> bytes:
+    lines = []
+    if process:
+        lines.append(f"for(let t=performance.now();performance.now()-t<{process * 1e3:g};);")
+    for each in children:
+        url = json.dumps(url_of(each))
+        match each["type"]:
+            case "image":
+                # In the document, so that the image is not collected as garbage.
+                lines.append(f"document.body.appendChild(new Image(9,9)).src={url};")
+            case "script":
+                lines.append(f"document.head.appendChild(document.createElement('script')).src={url};")
+            case "document":
+                lines.append(f"document.body.appendChild(document.createElement('iframe')).src={url};")
+            case "style":
+                lines.append(
+                    f"Object.assign(document.head.appendChild(document.createElement('link')),"
+                    f"{{rel:'stylesheet',href:{url}}});"
+                )
+            case _:
+                lines.append(_fetch(url_of(each)))
+    body = bytearray("".join(lines).encode())
+    _pad(body, size, filler, b"/*", b"*/")
+    return bytes(body)
+
+
+def _style(children: list[Mapping[str, Any]], size: int, filler: _Filler) -> bytes:
+    fonts = [each for each in children if each["type"] == "font"]
+    images = [each for each in children if each["type"] != "font"]
+    rules = [f'@font-face{{font-family:f{at};src:url("{url_of(each)}")}}' for at, each in enumerate(fonts)]
+    if fonts:
+        rules.append(f"p{{font-family:{','.join(f'f{at}' for at in range(len(fonts)))}}}")
+    if images:
+        urls = " ".join(f'url("{url_of(each)}")' for each in images)
+        rules.append(f"body::after{{content:{urls}}}")
+    body = bytearray("".join(rules).encode())
+    _pad(body, size, filler, b"/*", b"*/")
+    return bytes(body)

@@ -1,0 +1,154 @@
+"""Page files from HAR files and folders, and errors of both."""
+
+import contextlib
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airpath.page import PageProblemError, from_folder, from_har
+
+
+def entry(url: str, start: str, wait: float, **keys: Any) -> dict[str, Any]:
+    """Return an entry of a HAR file, as Chromium writes it."""
+    content = {"size": keys.get("size", 1_000), "mimeType": keys.get("mime", "image/png")}
+    headers = [{"name": "Cache-Control", "value": keys["control"]}] if "control" in keys else []
+    return {
+        "pageref": "page_1",
+        "startedDateTime": f"2026-11-23T05:00:{start}Z",
+        "request": {"method": "GET", "url": url},
+        "response": {"status": 200, "headers": headers, "content": content, "bodySize": keys.get("sent", -1)},
+        "timings": {
+            "blocked": -1,
+            "dns": -1,
+            "connect": -1,
+            "send": 0,
+            "wait": wait,
+            "receive": keys.get("receive", 0),
+        },
+        **({"_initiator": {"type": "parser", "url": keys["initiator"]}} if "initiator" in keys else {}),
+    }
+
+
+SITE = "https://www.example.org/"
+ENTRIES = [
+    entry(SITE, "00.000", 100, size=10_000, sent=3_000, mime="text/html; charset=utf-8", receive=400),
+    # Requested when half of the document had arrived.
+    entry(f"{SITE}app.js", "00.300", 150, mime="text/javascript", initiator=SITE, control="max-age=600"),
+    entry("https://cdn.example.org/a.png", "00.600", 80, initiator=f"{SITE}app.js", control="no-store"),
+    entry("data:image/png;base64,AAAA", "00.700", 0),
+]
+
+
+def write(folder: Path, document: Any) -> Path:
+    """Write a HAR file."""
+    path = folder / "site.har"
+    path.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
+    return path
+
+
+def test_a_har_file_becomes_a_page(tmp_path: Path) -> None:
+    """Sizes, types and hosts are copied; references and times of servers are inferred."""
+    page = from_har(write(tmp_path, {"log": {"pages": [{"id": "page_1"}], "entries": ENTRIES}}))
+    document, script, image = page.objects
+    assert (document["name"], document["type"], document["size"], document["compressed"]) == (
+        "/",
+        "document",
+        "10000 B",
+        "3000 B",
+    )
+    assert (script["referrer"], script["at"], script["cache"], script["wait"]) == ("/", "5000 B", "fresh", "50.0 ms")
+    assert (image["origin"], image["referrer"], image["cache"]) == ("cdn.example.org", "/app.js", "never")
+    assert "at" not in image, "a script names it when it runs"
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ("{", "site.har:1: this is not JSON"),
+        ("[]", "site.har: log: it is missing"),
+        ({"log": {"entries": {}}}, "site.har: log.entries: it is no array"),
+        ({"log": {"entries": [7]}}, "site.har: log.entries.0.request: it is missing"),
+        ({"log": {"entries": []}}, "no HTTP response"),
+        ({"log": {"entries": [ENTRIES[3]]}}, "no HTTP response"),
+        (
+            {"log": {"entries": [{**ENTRIES[0], "timings": {"wait": "soon"}}]}},
+            "log.entries.0.timings.wait: it is no number",
+        ),
+        ({"log": {"entries": [{**ENTRIES[0], "startedDateTime": "noon"}]}}, "`noon` is no date"),
+        ("[" * 100_000, "this is not JSON"),
+    ],
+)
+def test_errors_of_a_har_file_name_the_field(tmp_path: Path, document: Any, message: str) -> None:
+    """Each error has the file, the field and the reason."""
+    with pytest.raises(PageProblemError, match=r"site\.har") as error:
+        from_har(write(tmp_path, document))
+    assert message in str(error.value)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+)
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the paths of all values in a document."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [at, *(place for key, inner in items for place in places(inner, (*at, key)))]
+
+
+@given(data=st.data())
+def test_any_value_anywhere_in_a_har_file_is_a_page_or_an_error(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Values of other types never cause another exception."""
+    document = json.loads(json.dumps({"log": {"pages": [{"id": "page_1"}], "entries": ENTRIES}}))
+    *path, last = data.draw(st.sampled_from(places(document)[1:]))
+    table = document
+    for key in path:
+        table = table[key]
+    table[last] = data.draw(JSON)
+    with contextlib.suppress(PageProblemError):
+        from_har(write(tmp_path_factory.mktemp("har"), document))
+
+
+def test_a_page_of_a_har_file_can_be_chosen(tmp_path: Path) -> None:
+    """An unknown page is an error with the known ones."""
+    path = write(tmp_path, {"log": {"pages": [{"id": "page_1"}], "entries": ENTRIES}})
+    assert len(from_har(path, "page_1").objects) == 3
+    with pytest.raises(PageProblemError, match="no page `page_2`; known are page_1"):
+        from_har(path, "page_2")
+
+
+def test_a_folder_becomes_a_page(tmp_path: Path) -> None:
+    """References of HTML and CSS have bytes; a file without one is found at the end."""
+    html = (
+        '<!doctype html><p>\u00e4</p>\n<link rel="stylesheet" href="css/main.css">'
+        '<img src="a%20b.png" srcset="c.png 2x">'
+    )
+    files = {
+        "index.html": html.encode() + b" " * 2_000,
+        "css/main.css": b"p { background: url('../d.png') } @import 'e.css';",
+        "a b.png": b"\x89PNG" * 10,
+        "c.png": b"",
+        "d.png": b"x" * 7,
+        "css/e.css": b"",
+        "late.json": b"{}",
+    }
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    objects = {each["name"]: each for each in from_folder(tmp_path).objects}
+    assert set(objects) == set(files)
+    assert objects["css/main.css"]["at"] == f"{html.encode().index(b'<link')} B"
+    assert objects["a b.png"]["at"] == f"{html.encode().index(b'<img')} B" == objects["c.png"]["at"]
+    assert objects["d.png"]["referrer"] == "css/main.css" == objects["css/e.css"]["referrer"]
+    assert "at" not in objects["d.png"] and "at" not in objects["late.json"]
+    assert objects["index.html"]["compressed"] == f"{len(gzip.compress(files['index.html'], 6, mtime=0))} B"
+    with pytest.raises(PageProblemError, match=r"start\.html: there is no such file"):
+        from_folder(tmp_path, "start.html")
