@@ -3,8 +3,10 @@
 import csv
 import io
 import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +40,21 @@ def test_repetitions_are_one_row_with_mean_and_deviation(airpath_command: Comman
     done = airpath_command("run", scenario(), "--repeat", "4")
     assert "4 repetitions (mean ± standard deviation)" in done.out
     assert sum(line.startswith("download") for line in done.out.splitlines()) == 1
+
+
+def test_a_proxy_by_name_and_by_file(airpath_command: Command, scenario: WriteScenario) -> None:
+    def proxy(*options: str) -> dict[str, Any]:
+        summary = airpath_command("run", scenario(), *options, "--out", "kept").code
+        assert summary == 0
+        return tomllib.loads((airpath_command.folder / "kept" / "scenario.toml").read_text())["proxy"]
+
+    assert proxy("--proxy")["budget"] == "adaptive"
+    assert proxy("--proxy", "--seed", "2") == proxy("--proxy", "adaptive") == proxy("--proxy=adaptive")
+    assert proxy("--proxy", "gprs-clamp")["profile"] == "linux-2.4"
+    assert proxy("--proxy", "gprs-clamp", "--set", "proxy.budget=12 kB")["budget"] == "12 kB"
+    router = airpath_command.folder / "router.toml"
+    router.write_text('format = 1\nmobiles = ["10.0.0.0/8"]\n[proxy]\nscheduler = "fifo"\n')
+    assert proxy("--proxy", "router.toml")["scheduler"] == "fifo"
 
 
 def test_json_is_the_summary(airpath_command: Command, scenario: WriteScenario) -> None:

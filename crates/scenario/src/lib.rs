@@ -239,7 +239,7 @@ impl Scenario {
         let fixed = BothWays::read(node.take("fixed").unwrap_or_else(empty), "fixed", folder)?;
         let access = node.take("access").map(|node| BothWays::read(node, "access", folder)).transpose()?;
         let middlebox = node.take("middlebox").map(MiddleboxConfig::read).transpose()?;
-        let proxy = node.take("proxy").map(proxy::read).transpose()?;
+        let proxy = node.take("proxy").map(|table| proxy::read(proxy::resolve(table, folder)?)).transpose()?;
         let bearer = node.take("bearer").ok_or_else(|| missing(&node, "bearer", "preset = \"umts-dch-384\""))?;
         let (mut bearer, bearer_table) = BearerConfig::read(bearer, folder, models)?;
         let groups = read_mobiles(&mut node, &bearer_table, folder)?;

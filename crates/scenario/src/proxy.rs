@@ -1,10 +1,13 @@
 //! The `[proxy]` table: the transport-level proxy at the border of fixed network and radio access.
 
+use std::path::Path;
+
 use airpath_core::Bytes;
 pub use airpath_proxy::{BudgetSource, Config as ProxyConfig};
 
 use crate::document::Node;
 use crate::error::{Origin, ScenarioError};
+use crate::preset::{self, Kind, Preset};
 
 /// A buffer for less than two full segments would stall on delayed acknowledgements.
 const LEAST_BUFFER: Bytes = Bytes::new(3000);
@@ -20,6 +23,37 @@ pub(crate) struct ProxyTable {
     pub budget_of_bearer: Option<Origin>,
 }
 
+/// Lays a `[proxy]` table over the one that its `preset` names: a shipped preset, or a file with a
+/// `[proxy]` table, such as a scenario or the configuration of a router. Relative paths start from
+/// `folder`.
+pub(crate) fn resolve(mut node: Node, folder: &Path) -> Result<Node, ScenarioError> {
+    const FIELD: &str = "proxy.preset";
+    let Some(key) = node.take("preset") else { return Ok(node) };
+    let name: String = key.read(FIELD)?;
+    let at_key = |mut error: ScenarioError| {
+        error.field.get_or_insert_with(|| FIELD.to_owned());
+        error
+    };
+    let mut base = if preset::is_path(&name) {
+        let text = preset::read_file(Kind::Proxy, &name, folder, key.origin()).map_err(at_key)?;
+        let table = Node::parse(&text, &name)?.take("proxy").ok_or_else(|| {
+            ScenarioError::new("this table is missing", Origin::File(name), "proxy")
+                .help("add `[proxy]`; its keys are those of a scenario")
+        })?;
+        if let Some(path) = table.get("preset").and_then(Node::as_str).filter(|name| preset::is_path(name)) {
+            let message = format!("`{path}` is another file");
+            let error = ScenarioError::new(message, table.origin_of("preset").clone(), FIELD);
+            return Err(error.help("a file that is used as a preset can name a shipped preset only"));
+        }
+        resolve(table, folder)?
+    } else {
+        Preset::load_kind(Kind::Proxy, &name, folder, key.origin()).map_err(at_key)?.content
+    };
+    base.overlay(node);
+    Ok(base)
+}
+
+/// Reads a `[proxy]` table that [`resolve`] has returned.
 pub(crate) fn read(mut node: Node) -> Result<ProxyTable, ScenarioError> {
     let measured = node.get("budget").and_then(Node::as_str) == Some(OF_BEARER);
     let budget_of_bearer = measured.then(|| node.origin_of("budget").clone());
