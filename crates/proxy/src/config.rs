@@ -43,6 +43,9 @@ pub struct Config {
     /// A connection without a segment for this time is aborted.
     #[serde(default = "idle_timeout")]
     pub idle_timeout: Span,
+    /// One queue for all packets to a mobile; without the table they leave at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<crate::fair_queue::Config>,
     /// The application level; none without the table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<crate::http::Config>,
@@ -160,6 +163,7 @@ impl Config {
             connections: connections(),
             open_timeout: open_timeout(),
             idle_timeout: idle_timeout(),
+            queue: None,
             http: None,
         }
     }

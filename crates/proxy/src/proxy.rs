@@ -32,6 +32,8 @@ pub struct Proxy {
     mobiles: BTreeMap<UserId, Mobile>,
     timers: BTreeSet<(Instant, Timer)>,
     left: Departures,
+    /// Packets that were created and have not left nor entered a queue.
+    created: Departures,
     ports: Ports,
     /// The counters of connections that have ended.
     statistics: Statistics,
@@ -63,6 +65,8 @@ enum Timer {
     Connection(u32),
     /// The next segment of a paced burst may leave.
     Burst(UserId),
+    /// The next packet of a mobile's queue may leave.
+    Queue(UserId),
 }
 
 impl Proxy {
@@ -80,6 +84,7 @@ impl Proxy {
             mobiles: BTreeMap::new(),
             timers: BTreeSet::new(),
             left: Departures::new(),
+            created: Departures::new(),
             ports: Ports::default(),
             statistics: Statistics::default(),
             ended: Vec::new(),
@@ -114,7 +119,7 @@ impl Proxy {
             half_open: mobile.half_open,
             budget: mobile.budget.get(),
             unacknowledged: mobile.unacknowledged,
-            queued: 0,
+            queued: mobile.queue.bytes(),
         };
         let mut states: Vec<MobileState> = self.mobiles.iter().map(state).collect();
         for relay in self.relays.iter().flatten().map(|entry| &entry.relay) {
@@ -153,6 +158,7 @@ impl Proxy {
                     }
                 }
                 Timer::Burst(user) => self.serve(time, user, cx),
+                Timer::Queue(user) => self.send_queued(time, user, cx),
             }
         }
     }
@@ -307,8 +313,43 @@ impl Proxy {
 
     /// Sends the segments that are due at both ends of a connection.
     fn transmit(&mut self, now: Instant, number: u32, cx: &mut MiddleboxContext<'_>) {
-        if let Some(entry) = &mut self.relays[number as usize] {
+        let Some(entry) = &mut self.relays[number as usize] else { return };
+        if self.config.queue.is_none() {
             entry.relay.transmit(now, &mut self.left, cx);
+            return;
+        }
+        entry.relay.transmit(now, &mut self.created, cx);
+        let is_unmanaged = !self.config.splits_only();
+        while let Some((direction, created)) = self.created.pop() {
+            self.send(now, direction, created.packet, is_unmanaged, cx);
+        }
+    }
+
+    /// A packet leaves at once, or waits for its turn if it goes to a mobile with a queue.
+    fn send(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        packet: Packet,
+        is_unmanaged: bool,
+        cx: &mut MiddleboxContext<'_>,
+    ) {
+        let Some(queue) = self.config.queue.as_ref().filter(|_| direction == Direction::Down) else {
+            self.left.push(now, direction, packet);
+            return;
+        };
+        let config = &self.config;
+        let mobile = self.mobiles.entry(packet.user).or_insert_with(|| Mobile::new(config));
+        mobile.queue.enter(now, packet, is_unmanaged, queue, cx);
+        self.send_queued(now, packet.user, cx);
+    }
+
+    /// Sends what a mobile's queue may send.
+    fn send_queued(&mut self, now: Instant, user: UserId, cx: &mut MiddleboxContext<'_>) {
+        let Some(mobile) = self.mobiles.get_mut(&user) else { return };
+        let rate = self.config.queue.as_ref().map(|queue| queue.rate);
+        if let Some(next) = mobile.queue.send(now, rate, &mut self.left, cx) {
+            self.timers.insert((next, Timer::Queue(user)));
         }
     }
 
@@ -336,9 +377,9 @@ impl Proxy {
                 self.statistics.bypass(Bypass::OtherPort, length.into());
             }
             self.open_servers(now, number, cx);
+            self.transmit(now, number, cx);
             let Some(entry) = &mut self.relays[number as usize] else { return };
             let Some(mobile) = self.mobiles.get_mut(&user) else { return };
-            entry.relay.transmit(now, &mut self.left, cx);
             mobile.scheduler.sent(number, length, entry.relay.next_segment().is_some());
             self.update(now, number);
         }
@@ -421,7 +462,7 @@ impl Middlebox for Proxy {
                 if !self.numbers.contains_key(&packet.flow) {
                     cx.end_flow(packet.flow);
                 }
-                self.left.push(now, direction, packet);
+                self.send(now, direction, packet, false, cx);
                 return;
             }
         };

@@ -55,6 +55,6 @@ pub struct MobileState {
     pub budget: u64,
     /// Bytes that are unacknowledged.
     pub unacknowledged: u64,
-    /// Bytes that wait in the proxy.
+    /// Bytes that wait in the proxy, those of packets in the queue included.
     pub queued: u64,
 }

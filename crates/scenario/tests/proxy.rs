@@ -19,6 +19,13 @@ profile = "linux-2.4"
 open_timeout = "10 s"
 idle_timeout = "1 s"
 
+[proxy.queue]
+rate = "100 kbit/s"
+target = "20 ms"
+interval = "500 ms"
+ecn = false
+packets = 100
+
 [proxy.http]
 ports = [80, 8080]
 pipelining = 8
@@ -107,10 +114,14 @@ fn errors_name_the_line_and_the_key() {
         ("linux-2.4", "ns2-newreno", "s.toml:9: proxy.profile:", "without a handshake"),
         ("\"10 s\"", "\"0 s\"", "s.toml:10: proxy.open_timeout:", "zero time"),
         ("\"1 s\"", "\"0 s\"", "s.toml:11: proxy.idle_timeout:", "aborted"),
-        ("[80, 8080]", "[]", "s.toml:14: proxy.http.ports:", "such as [80]"),
-        ("8080", "80800", "s.toml:14: proxy.http.ports", "expected u16"),
-        ("= 8\n", "= 0\n", "s.toml:15: proxy.http.pipelining:", "nonzero"),
-        ("pipelining", "pipeline", "s.toml:15: proxy.http.pipeline:", "did you mean `pipelining`?"),
+        ("\"100 kbit/s\"", "\"0 bit/s\"", "s.toml:14: proxy.queue.rate:", "above zero"),
+        ("\"100 kbit/s\"", "\"bear\"", "s.toml:14: proxy.queue.rate:", "bear"),
+        ("\"500 ms\"", "\"0 s\"", "s.toml:16: proxy.queue.interval:", "RFC 8289"),
+        ("packets = 100", "packets = 0", "s.toml:18: proxy.queue.packets:", "1000"),
+        ("[80, 8080]", "[]", "s.toml:21: proxy.http.ports:", "such as [80]"),
+        ("8080", "80800", "s.toml:21: proxy.http.ports", "expected u16"),
+        ("= 8\n", "= 0\n", "s.toml:22: proxy.http.pipelining:", "nonzero"),
+        ("pipelining", "pipeline", "s.toml:22: proxy.http.pipeline:", "did you mean `pipelining`?"),
         ("scheduler", "sheduler", "s.toml:7: proxy.sheduler:", "did you mean `scheduler`?"),
     ];
     assert_errors(GOOD, &cases);

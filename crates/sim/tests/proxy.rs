@@ -68,6 +68,41 @@ fn short_transfers_pass_a_bulk_download() {
     assert!(with.smoothed <= 2.0 * with.least, "{with:?}");
 }
 
+/// One queue for all packets to the mobile: a bulk flow of datagrams above the link's rate delays
+/// neither echo requests nor a download by TCP, which gets its share.
+#[test]
+fn a_fair_queue_protects_flows_from_datagrams() {
+    let tables = |proxy: &str, datagrams: &str| {
+        format!(
+            "format = 1\nseed = 1\nduration = \"60 s\"\n{proxy}\n{LINK}\
+             [[flow]]\nkind = \"ping\"\ninterval = \"200 ms\"\nrequests = 200\nstart = \"5 s\"\n\
+             [[flow]]\nkind = \"download\"\nbytes = \"500 kB\"\nstart = \"5 s\"\n{datagrams}"
+        )
+    };
+    let flood = "[[flow]]\nkind = \"datagrams\"\ndirection = \"down\"\nrate = \"800 kbit/s\"\nsize = 1200\n\
+        duration = \"50 s\"\n";
+    let run = |proxy: &str, datagrams: &str| {
+        let text = tables(proxy, datagrams);
+        let scenario = Scenario::read(&text, "test", Path::new("."), &[]).unwrap_or_else(|error| panic!("{error}"));
+        let mut simulation = Setup::new(&scenario, Seed::new(1)).expect("it can be built").start(None, None);
+        simulation.run(&AtomicBool::new(false));
+        let [Flow::Ping(ping), Flow::Transfer(transfer), ..] = simulation.flows() else { panic!("in this order") };
+        let mean = ping.pinger.round_trips().mean_s().expect("some returned");
+        let download = transfer.milestones.finished.map(|at| at.since(transfer.identity.start).as_secs_f64());
+        (ping.pinger.round_trips().count(), mean, download)
+    };
+    let queue = "[proxy]\nbudget = \"20 kB\"\nqueue.rate = \"bearer\"";
+    let alone = run(queue, "");
+    let without = run("[proxy]\nbudget = \"20 kB\"", flood);
+    let with = run(queue, flood);
+    println!("alone {alone:?}, flood without a queue {without:?}, with one {with:?}");
+    assert!(without.1 > 3.0 && without.2.is_none_or(|time| time > 50.0), "{without:?}");
+    assert!(with.0 == 200 && with.1 < 0.45, "300 ms and some packets of 24 ms: {with:?}");
+    // 500 kB at half of 380 kbit/s take 21 s.
+    assert!(with.2.is_some_and(|time| time < 26.0), "{with:?}");
+    assert!(alone.2.is_some_and(|time| time < 13.0), "{alone:?}");
+}
+
 /// The clamp sweep of the study: 600 kB over GPRS with three slots. 4 kB is too little for the
 /// link, 10 kB fills it, and more adds nothing but delay.
 #[test]

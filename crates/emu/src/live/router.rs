@@ -109,6 +109,7 @@ impl Router {
         self.listed.clone_from(&config.mobiles);
         self.ipv6_mobile = config.ipv6_mobile;
         self.most_mobiles = config.most_mobiles.into();
+        self.connections.separates_others = config.proxy.queue.is_some();
     }
 
     /// The address or prefix of each mobile that was seen, by user.
@@ -287,6 +288,22 @@ mod tests {
         let virtio = VirtioHeader { flags: VirtioHeader::CHECKSUM_VERIFIED, ..VirtioHeader::default() };
         let frame = Frame::inspect(&virtio, &bytes).unwrap();
         assert_eq!(router.classify(&virtio, &frame, &bytes), Verdict::Enter(Direction::Up, UserId(0)));
+    }
+
+    #[test]
+    fn packets_without_a_connection_are_separated_for_a_fair_queue() {
+        let flows = |lines: &str| {
+            let mut router = router(lines);
+            [MOBILE, [10, 1, 0, 2], MOBILE].map(|mobile| {
+                let bytes = packet(mobile, SERVER, 0x10);
+                let frame = Frame::inspect(&VirtioHeader::default(), &bytes).unwrap();
+                router.flow(Direction::Up, &frame, &bytes)
+            })
+        };
+        let [first, second, again] = flows("[proxy.queue]\nrate = \"1 Mbit/s\"");
+        assert!(first == again && first != second && first.0 >= 1 << 31);
+        let [first, second, _] = flows("");
+        assert_eq!(first, second);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use airpath_wire::tcp::{Flags, Options, TcpHeader};
 use crate::offload::Frame;
 
 /// Identifies a flow, equal for both directions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key {
     mobile: IpAddr,
     server: IpAddr,
@@ -21,7 +21,7 @@ pub(super) struct Key {
 }
 
 /// Distinguishes the flows between two addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Ends {
     /// Ports of TCP or UDP.
     Ports { mobile: u16, server: u16 },
