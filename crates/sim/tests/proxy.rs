@@ -148,3 +148,20 @@ fn the_adaptive_budget_and_that_of_the_bearer_fill_it() {
         assert!(bearer.smoothed <= adaptive.smoothed, "{preset}: bearer {bearer:?}, adaptive {adaptive:?}");
     }
 }
+
+/// The adaptive budget follows handovers: EGPRS at a good C/I, then two minutes at a bad one with
+/// other coding schemes, then a good one again, with an interruption each time.
+#[test]
+fn the_adaptive_budget_follows_handovers_between_coding_schemes() {
+    let tables = "[bearer]\npreset = \"egprs-4+1\"\nconditions.ci = \"25 dB\"\n\
+        [[change]]\nat = \"30 s\"\nhandover = \"300 ms\"\n[[change]]\nat = \"30 s\"\nci = \"7 dB\"\n\
+        [[change]]\nat = \"150 s\"\nhandover = \"300 ms\"\n[[change]]\nat = \"150 s\"\nci = \"25 dB\"\n\
+        [[flow]]\nkind = \"download\"\nbytes = \"4 MB\"\n";
+    let time = |budget: &str| run(&format!("[proxy]\nbudget = \"{budget}\"\n{tables}"), "proxy").times[0];
+    let constant = ["16 kB", "24 kB", "32 kB", "48 kB"].map(time);
+    let best = constant.into_iter().fold(f64::INFINITY, f64::min);
+    let adaptive = time("adaptive");
+    println!("handovers: adaptive {adaptive:.2}, constant {constant:.2?}");
+    assert!(adaptive <= 1.05 * best, "adaptive {adaptive}, constant {constant:?}");
+    assert!(best > 150.0, "both handovers are in it: {constant:?}");
+}

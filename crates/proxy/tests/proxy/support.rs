@@ -37,6 +37,8 @@ pub struct Line {
     pub loss: f64,
     /// Upper bound of an extra delay of every fourth packet, which reorders.
     pub jitter: Span,
+    /// Probability that a packet that arrives does so twice.
+    pub duplication: f64,
     pub stream: RandomStream,
     count: u64,
     free_at: Instant,
@@ -52,6 +54,7 @@ impl Line {
             lose_every: 0,
             loss: 0.0,
             jitter: Span::ZERO,
+            duplication: 0.0,
             stream: Seed::new(1).stream("line"),
             count: 0,
             free_at: Instant::ZERO,
@@ -80,8 +83,17 @@ impl Line {
             return None;
         }
         let late = !self.jitter.is_zero() && self.stream.below(4) == 0;
-        let extra = if late { Span::from_nanos(self.stream.below(self.jitter.as_nanos())) } else { Span::ZERO };
-        Some(at + self.delay + extra)
+        Some(at + self.delay + if late { self.extra() } else { Span::ZERO })
+    }
+
+    /// When a packet that arrives at `at` arrives once more, if it is duplicated.
+    fn send_again(&mut self, at: Instant) -> Option<Instant> {
+        let is_duplicated = self.duplication > 0.0 && self.stream.uniform() < self.duplication;
+        is_duplicated.then(|| at + self.extra())
+    }
+
+    fn extra(&mut self) -> Span {
+        Span::from_nanos(self.stream.below(self.jitter.as_nanos().max(1)))
     }
 }
 
@@ -115,6 +127,8 @@ pub struct Talk {
     pub server: Script,
     /// Whether the server refuses the connection.
     pub refused: bool,
+    /// Whether the other side opens the connection, too, at the same time.
+    pub simultaneous: bool,
 }
 
 impl Talk {
@@ -126,6 +140,7 @@ impl Talk {
             mobile: Script { closes_last: true, ..Script::sends(100, 0) },
             server: Script::sends(bytes, 100),
             refused: false,
+            simultaneous: false,
         }
     }
 }
@@ -143,6 +158,8 @@ pub struct End {
     spoken: Vec<u8>,
     script: Script,
     written: bool,
+    /// Whether it has closed its stream, after everything that it sends.
+    pub closed: bool,
     /// What has arrived, by offset.
     pub received: Vec<u8>,
     /// When all of the other end's bytes had arrived.
@@ -391,9 +408,12 @@ impl<'a> Network<'a> {
             };
             match line.send(self.now, departure.packet.size) {
                 Some(at) => {
-                    self.transit.push((direction, departure.packet));
-                    let index = self.transit.len() - 1;
-                    self.schedule(at, Happening::Arrives(index));
+                    let again = line.send_again(at);
+                    if let Some(again) = again {
+                        let copy = self.copy(departure.packet);
+                        self.transmit(again, direction, copy, Happening::Arrives);
+                    }
+                    self.transmit(at, direction, departure.packet, Happening::Arrives);
                 }
                 None => drop(self.store.take(departure.packet.slot)),
             }
@@ -402,6 +422,20 @@ impl<'a> Network<'a> {
         for counters in counters.flatten() {
             assert!(counters.is_conserved(), "packets are not conserved: {counters:?}");
         }
+    }
+
+    /// A packet is on a line until `at`.
+    fn transmit(&mut self, at: Instant, direction: Direction, packet: Packet, then: fn(usize) -> Happening) {
+        self.transit.push((direction, packet));
+        self.schedule(at, then(self.transit.len() - 1));
+    }
+
+    /// A duplicate of a packet.
+    fn copy(&mut self, packet: Packet) -> Packet {
+        let (segment, payload) = self.store.get(packet.slot).clone();
+        let slot = self.store.insert(segment, payload);
+        self.packets += 1;
+        Packet { id: self.packets - 1, slot, ..packet }
     }
 
     /// The application of an end acts, and the end sends.
@@ -450,6 +484,7 @@ impl<'a> Network<'a> {
                 connection.write(sends);
             }
             if end.written && (!closes_last || connection.peer_closed()) {
+                end.closed = true;
                 connection.close();
             }
         }
@@ -484,12 +519,15 @@ impl<'a> Network<'a> {
             Direction::Up => &mut self.radio[1],
         };
         let Some(at) = line.send(self.now, size) else { return };
+        let again = line.send_again(at);
         let slot = self.store.insert(segment, payload);
         let packet = Packet { id: self.packets, size, flow: FlowId(flow), user: UserId(0), ecn: segment.ecn, slot };
         self.packets += 1;
-        self.transit.push((direction, packet));
-        let index = self.transit.len() - 1;
-        self.schedule(at, Happening::Enters(index));
+        self.transmit(at, direction, packet, Happening::Enters);
+        if let Some(again) = again {
+            let copy = self.copy(packet);
+            self.transmit(again, direction, copy, Happening::Enters);
+        }
     }
 
     /// How long a conversation took until the mobile had all bytes of the server.
@@ -507,10 +545,17 @@ impl<'a> Network<'a> {
     }
 
     /// Whether each end has received what the other has sent, byte for byte, as far as it has
-    /// received it in order.
+    /// received it in order. An end that sees the end of a stream has all of it: a truncated
+    /// transfer never ends clean.
     pub fn check_bytes(&self) {
         for (flow, ends) in self.ends.iter().enumerate() {
             for (end, sender) in ends.iter().zip([Side::Mobile, Side::Server]) {
+                let has_ended = end.connection.peer_closed() || end.connection.outcome() == Some(Outcome::Closed);
+                if has_ended && end.speaker.is_none() {
+                    let other = &ends[sender as usize];
+                    assert!(other.closed, "flow {flow}: {sender:?} has not closed, but the other end saw its end");
+                    assert_eq!(end.connection.received(), other.script.sends, "flow {flow}: cut short by {sender:?}");
+                }
                 let in_order = end.connection.received() as usize;
                 let wrong = (0..in_order).find(|at| end.received[*at] != pattern(flow as u32, sender, *at as u64));
                 assert_eq!(wrong, None, "byte of flow {flow} that {sender:?} has sent, of {in_order}");
@@ -531,7 +576,7 @@ fn ends(flow: u32, talk: &Talk) -> [End; 2] {
     [(Side::Server, talk.server, 80, 50_000), (Side::Mobile, talk.mobile, 50_000, 80)].map(
         |(side, script, local, remote)| {
             let identity = identity(side, local, remote);
-            let connection = if side == talk.client {
+            let connection = if side == talk.client || talk.simultaneous {
                 Connection::connect(&config, identity, talk.start)
             } else {
                 Connection::listen(&config, identity)
@@ -542,6 +587,7 @@ fn ends(flow: u32, talk: &Talk) -> [End; 2] {
                 spoken: Vec::new(),
                 script,
                 written: false,
+                closed: false,
                 received: Vec::new(),
                 complete: None,
             }
