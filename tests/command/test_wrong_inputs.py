@@ -100,7 +100,6 @@ INPUTS = [
     wrong("no-preset", "presets show gsmm", "no preset `gsmm`", "did you mean `gsm", "airpath presets list"),
     wrong("proxy-typo", "run small.toml --proxy i-tpc", "--set proxy.preset=i-tpc", "did you mean `i-tcp`?", "http"),
     wrong("proxy-file", "run small.toml --proxy ./none.toml", "none.toml` cannot be read", "check the path"),
-    wrong("proxy-before", "link --proxy gprs -- true", "Missing argument 'PRESET|SCENARIO.toml'", code=2),
     wrong("proxy-of-bearer", "run small.toml --set bearer.preset=i-tcp", '`proxy.preset = "i-tcp"`'),
     wrong("run-common-name", "run small.toml --set bearer.preset=gprs", code=0, out=("download",)),
     wrong("run-preset", "run hs-dsch-384", "'hs-dsch-384' is a preset", "airpath link hs-dsch-384", "[bearer]"),

@@ -7,6 +7,7 @@ use airpath_core::{Direction, FlowId, Instant, Packet, RandomStream, UserId};
 use airpath_link::Departure;
 use airpath_path::{Departures, Middlebox, MiddleboxContext, Side};
 use airpath_tcp::{Connection, Identity, Segment};
+use airpath_wire::icmp::IcmpErrorKind;
 use airpath_wire::tcp::Flags;
 
 use crate::budget::BudgetWindow;
@@ -191,6 +192,42 @@ impl Proxy {
             return Err(PassCause::HalfOpen);
         }
         Ok(self.open(now, side, packet, segment))
+    }
+
+    /// Handles an ICMP error about a segment of the proxy. Returns whether it absorbed the packet: a
+    /// path MTU concerns the proxy alone, but that an end is unreachable the client learns, too.
+    fn handle_icmp_error(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        packet: Packet,
+        cx: &mut MiddleboxContext<'_>,
+    ) -> bool {
+        let Some((flow, error)) = cx.icmp_error(packet.slot) else { return false };
+        let Some(number) = self.numbers.get(&flow).copied() else { return false };
+        let Some(entry) = &mut self.relays[number as usize] else { return false };
+        let Some(end) = entry.relay.end_mut(flow, Side::at_start_of(direction)) else { return false };
+        match error.kind {
+            IcmpErrorKind::TooBig { mtu } => {
+                let most = mtu.saturating_sub(error.ip_header);
+                if !end.handle_packet_too_big(now, error.sequence, most) {
+                    return false;
+                }
+                self.totals.path_mtus += 1;
+                cx.absorb(now, direction, packet);
+                self.proceed(now, number, cx);
+                self.end_flows(cx);
+                true
+            }
+            IcmpErrorKind::Unreachable => {
+                if end.handle_unreachable(now, error.sequence, cx.context()) {
+                    self.totals.unreachable += 1;
+                    self.proceed(now, number, cx);
+                    self.end_flows(cx);
+                }
+                false
+            }
+        }
     }
 
     /// Begins to relay the connection that a SYN from `client` opens.
@@ -456,6 +493,7 @@ impl Middlebox for Proxy {
         });
         let (segment, number) = match relayed {
             Ok(relayed) => relayed,
+            Err(PassCause::NotTcp) if self.handle_icmp_error(now, direction, packet, cx) => return,
             Err(cause) => {
                 self.totals.passed[cause as usize] += 1;
                 // A SYN that opens nothing needs no number.

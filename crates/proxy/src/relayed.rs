@@ -89,6 +89,14 @@ impl Relayed {
         }
     }
 
+    /// The end of `flow` towards `side`.
+    pub fn end_mut(&mut self, flow: FlowId, side: Side) -> Option<&mut Connection> {
+        match self {
+            Self::Transport(relay) => Some(&mut relay.ends[side as usize]),
+            Self::Application(relay) => relay.end_mut(flow, side),
+        }
+    }
+
     /// The connection at transport level; nothing was read yet at the other.
     pub fn into_transport(self) -> Self {
         match self {

@@ -38,6 +38,10 @@ pub struct Totals {
     /// Payload bytes that arrived on relayed connections, retransmissions included, in the order of
     /// [`Direction::BOTH`](airpath_core::Direction::BOTH).
     pub relayed_bytes: [u64; 2],
+    /// Path MTUs that were learned from ICMP errors about segments of the proxy.
+    pub path_mtus: u64,
+    /// Connections that ended while they were opened, by ICMP errors about SYNs of the proxy.
+    pub unreachable: u64,
     /// Packets that passed unchanged, in the order of [`PassCause::ALL`].
     pub passed: [u64; PassCause::ALL.len()],
 }

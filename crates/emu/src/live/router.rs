@@ -7,7 +7,7 @@ use airpath_core::{Direction, FlowId, UserId};
 use airpath_scenario::{LiveConfig, Prefix};
 use airpath_wire::checksum::Sum;
 use airpath_wire::ip::Protocol;
-use airpath_wire::segment::Route;
+use airpath_wire::segment::{Endpoint, Route};
 
 use crate::observe::{ConnectionNumbers, addresses};
 use crate::offload::{Frame, VirtioHeader};
@@ -166,6 +166,11 @@ impl Router {
     /// The connection of a packet that enters.
     pub fn flow(&mut self, direction: Direction, frame: &Frame, bytes: &[u8]) -> FlowId {
         self.connections.flow(direction, frame, bytes)
+    }
+
+    /// The connection of a segment of this direction.
+    pub fn flow_of_segment(&self, direction: Direction, source: Endpoint, destination: Endpoint) -> Option<FlowId> {
+        self.connections.flow_of_segment(direction, source, destination)
     }
 
     /// Source and destination of packets of `direction` of a connection.

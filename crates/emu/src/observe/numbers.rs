@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use airpath_core::{Direction, FlowId};
 use airpath_wire::ip::Protocol;
-use airpath_wire::segment::Route;
+use airpath_wire::segment::{Endpoint, Route};
 use airpath_wire::tcp::Flags;
 
 use super::headers::{Key, transport};
@@ -75,6 +75,11 @@ impl ConnectionNumbers {
         let flow = FlowId(self.first + index);
         self.flows.insert(key, flow);
         flow
+    }
+
+    /// The connection of a segment of this direction.
+    pub fn flow_of_segment(&self, direction: Direction, source: Endpoint, destination: Endpoint) -> Option<FlowId> {
+        self.flows.get(&Key::of_segment(direction, source, destination)).copied()
     }
 
     /// Source and destination of packets of `direction` of a connection.

@@ -7,7 +7,8 @@
 //! Payload is real: each end compares what it receives with what the other end has sent.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::net::Ipv4Addr;
 
 use airpath_core::{
     Bitrate, Bytes, ComponentId, Context, Direction, Dropped, FlowId, Instant, Memory, Packet, RandomStream, Seed,
@@ -19,6 +20,8 @@ use airpath_path::{
     Contents, Hop, Middlebox, NewSegment, PacketStore, Path, Payload, PolledPath, Route, Side, Topology,
 };
 use airpath_tcp::{Connection, Identity, Outcome, Profile, Segment, State};
+use airpath_wire::icmp::{IcmpError, IcmpErrorKind};
+use airpath_wire::segment::Endpoint;
 
 /// Bytes of an IPv4 header.
 const IP_HEADER: u32 = 20;
@@ -37,6 +40,9 @@ pub struct Line {
     pub loss: f64,
     /// Upper bound of an extra delay of every fourth packet, which reorders.
     pub jitter: Span,
+    /// What the router before it reports of packets that it does not send: those that are too big,
+    /// or all.
+    pub reports: Option<IcmpErrorKind>,
     /// Probability that a packet that arrives does so twice.
     pub duplication: f64,
     pub stream: RandomStream,
@@ -54,11 +60,18 @@ impl Line {
             lose_every: 0,
             loss: 0.0,
             jitter: Span::ZERO,
+            reports: None,
             duplication: 0.0,
             stream: Seed::new(1).stream("line"),
             count: 0,
             free_at: Instant::ZERO,
         }
+    }
+
+    /// What the router before it reports of a packet of `size` bytes.
+    fn error(&self, size: u32) -> Option<IcmpErrorKind> {
+        let fits = |kind: &IcmpErrorKind| matches!(kind, IcmpErrorKind::TooBig { mtu } if size <= *mtu);
+        self.reports.filter(|kind| !fits(kind))
     }
 
     /// When a packet of `size` bytes arrives; `None` if it is lost.
@@ -178,6 +191,8 @@ struct ByteStore {
     flows: u32,
     slots: Vec<Option<(Segment, Vec<u8>)>>,
     free: Vec<u32>,
+    /// Packets that are ICMP errors.
+    errors: BTreeMap<u32, (FlowId, IcmpError)>,
 }
 
 impl ByteStore {
@@ -197,6 +212,7 @@ impl ByteStore {
     }
 
     fn take(&mut self, slot: Slot) -> (Segment, Vec<u8>) {
+        self.errors.remove(&slot.0);
         self.free.push(slot.0);
         self.slots[slot.0 as usize].take().expect("the slot is in use")
     }
@@ -227,7 +243,10 @@ impl PacketStore for ByteStore {
         None
     }
     fn tcp_segment(&self, slot: Slot) -> Option<Segment> {
-        Some(self.get(slot).0)
+        (!self.errors.contains_key(&slot.0)).then(|| self.get(slot).0)
+    }
+    fn icmp_error(&self, slot: Slot) -> Option<(FlowId, IcmpError)> {
+        self.errors.get(&slot.0).copied()
     }
     fn tcp_payload(&self, slot: Slot) -> Payload<'_> {
         Payload::Bytes([&self.get(slot).1, &[]])
@@ -268,8 +287,10 @@ pub struct Network<'a> {
     /// What left the path: direction, time, size.
     pub departures: Vec<(Direction, Instant, u32)>,
     /// Between servers and path, and between path and mobiles; by direction.
-    wired: [Line; 2],
+    pub wired: [Line; 2],
     radio: [Line; 2],
+    /// ICMP errors that have reached an end.
+    pub errors: u32,
     /// The servers of flows that the middlebox begins.
     pub servers: Option<Box<dyn Fn() -> Speaker>>,
     queue: BinaryHeap<Reverse<(Instant, u64, Happening)>>,
@@ -303,6 +324,7 @@ impl<'a> Network<'a> {
             ends: talks.iter().enumerate().map(|(flow, talk)| ends(flow as u32, talk)).collect(),
             path: PolledPath::new(Path::new(topology, log.map(|log| log as &mut dyn Sink)), Vec::new()),
             store: ByteStore { flows: talks.len() as u32, ..ByteStore::default() },
+            errors: 0,
             servers: None,
             now: Instant::ZERO,
             arrivals: Vec::new(),
@@ -364,13 +386,18 @@ impl<'a> Network<'a> {
             }
             Happening::Enters(index) => {
                 let (direction, packet) = self.transit[index];
-                let segment = Some(self.store.get(packet.slot).0);
+                let segment = self.store.tcp_segment(packet.slot);
                 self.arrivals.push(Arrival { at: now, direction, packet, segment });
                 self.path.push(now, direction, packet, &mut self.store);
             }
             Happening::Arrives(index) => {
                 let (direction, packet) = self.transit[index];
+                let is_error = self.store.errors.contains_key(&packet.slot.0);
                 let (segment, payload) = self.store.take(packet.slot);
+                if is_error {
+                    self.errors += 1;
+                    return;
+                }
                 let (flow, side) = (packet.flow.0 as usize, Side::at_end_of(direction));
                 while flow >= self.ends.len()
                     && let Some(speaker) = self.servers.as_ref().map(|servers| servers())
@@ -406,6 +433,12 @@ impl<'a> Network<'a> {
                 Direction::Down => &mut self.radio[0],
                 Direction::Up => &mut self.wired[1],
             };
+            if let Some(kind) = line.error(departure.packet.size) {
+                let at = self.now + line.delay;
+                let error = self.error(kind, departure.packet);
+                self.transmit(at, direction.opposite(), error, Happening::Enters);
+                continue;
+            }
             match line.send(self.now, departure.packet.size) {
                 Some(at) => {
                     let again = line.send_again(at);
@@ -428,6 +461,17 @@ impl<'a> Network<'a> {
     fn transmit(&mut self, at: Instant, direction: Direction, packet: Packet, then: fn(usize) -> Happening) {
         self.transit.push((direction, packet));
         self.schedule(at, then(self.transit.len() - 1));
+    }
+
+    /// An ICMP error that takes the place of the segment that it is about.
+    fn error(&mut self, kind: IcmpErrorKind, packet: Packet) -> Packet {
+        let header = self.store.get(packet.slot).0.header;
+        let end = |port| Endpoint { address: Ipv4Addr::LOCALHOST.into(), port };
+        let (source, destination) = (end(header.source_port), end(header.destination_port));
+        let error = IcmpError { kind, source, destination, sequence: header.sequence, ip_header: IP_HEADER };
+        self.store.errors.insert(packet.slot.0, (packet.flow, error));
+        self.packets += 1;
+        Packet { id: self.packets - 1, size: 56, flow: FlowId(u32::MAX), ..packet }
     }
 
     /// A duplicate of a packet.
