@@ -434,8 +434,8 @@ impl PacketStore for ObservedPackets {
     fn tcp_payload(&self, slot: Slot) -> Payload<'_> {
         let BufferedPacket { super_segment, segment, .. } = self.packets.packet(slot);
         let SuperSegment { frame, bytes, .. } = self.packets.super_segment(super_segment);
-        match tcp_packet::parse(frame, bytes, segment) {
-            Some((_, payload)) => Payload::Bytes([&bytes[payload], &[]]),
+        match tcp_packet::payload(frame, bytes, segment) {
+            Some(payload) => Payload::Bytes([&bytes[payload], &[]]),
             None => Payload::Counted,
         }
     }

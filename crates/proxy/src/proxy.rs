@@ -329,23 +329,16 @@ impl Proxy {
         }
     }
 
-    /// Counts a connection that has become an upload or has ceased to be one, and divides the
-    /// upload budget of its mobile again.
+    /// Counts a connection that has become an upload or has ceased to be one, and gives it its share
+    /// of the upload budget of its mobile, which others may have changed since its last segment.
     fn share_upload_budget(&mut self, number: u32) {
         let Some(budget) = self.config.upload_budget else { return };
         let Some(entry) = &mut self.relays[number as usize] else { return };
         let is_upload = entry.relay.is_upload();
-        if is_upload == entry.is_upload {
-            return;
-        }
+        let Some(mobile) = self.mobiles.get_mut(&entry.relay.user()) else { return };
+        mobile.uploads = mobile.uploads + u64::from(is_upload) - u64::from(entry.is_upload);
         entry.is_upload = is_upload;
-        let user = entry.relay.user();
-        let Some(mobile) = self.mobiles.get_mut(&user) else { return };
-        mobile.uploads = if is_upload { mobile.uploads + 1 } else { mobile.uploads - 1 };
-        let window = mobile.upload_window(budget.get());
-        for entry in self.relays.iter_mut().flatten().filter(|entry| entry.relay.user() == user) {
-            entry.relay.bound_upload(window);
-        }
+        entry.relay.bound_upload(mobile.upload_window(budget.get()));
     }
 
     /// Sends the segments that are due at both ends of a connection.
