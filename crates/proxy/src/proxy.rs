@@ -11,7 +11,7 @@ use airpath_wire::icmp::IcmpErrorKind;
 use airpath_wire::tcp::Flags;
 
 use crate::budget::BudgetWindow;
-use crate::config::{Accept, Config};
+use crate::config::{Accept, Config, Ends};
 use crate::http::{Bypass, HttpRelay, NewServer, Statistics};
 use crate::mobile::{Admission, Mobile};
 use crate::ports::Ports;
@@ -23,8 +23,8 @@ use crate::statistics::{MobileState, PassCause, Totals};
 #[derive(Debug)]
 pub struct Proxy {
     config: Config,
-    server_end: Arc<airpath_tcp::Config>,
-    mobile_end: Arc<airpath_tcp::Config>,
+    /// The settings of TCP ends without ECN and with it.
+    ends: [Ends; 2],
     initial_sequences: RandomStream,
     /// The connections, by number. Numbers are reused.
     relays: Vec<Option<Entry>>,
@@ -75,8 +75,7 @@ impl Proxy {
     /// it answers a SYN.
     pub fn new(config: Config, initial_sequences: RandomStream) -> Self {
         Self {
-            server_end: config.server_end(),
-            mobile_end: config.mobile_end(),
+            ends: [config.ends(false), config.ends(true)],
             config,
             initial_sequences,
             relays: Vec::new(),
@@ -134,8 +133,7 @@ impl Proxy {
     /// Changes the settings. Buffers, scheduler and the acceptance of connections change for new
     /// connections and mobiles only, the others at once.
     pub fn reconfigure(&mut self, config: Config) {
-        self.server_end = config.server_end();
-        self.mobile_end = config.mobile_end();
+        self.ends = [config.ends(false), config.ends(true)];
         self.mobiles.values_mut().for_each(|mobile| mobile.reconfigure(&config));
         self.config = config;
     }
@@ -256,15 +254,18 @@ impl Proxy {
             remote_port: server_port,
             initial_sequence: syn.header.sequence,
         };
+        // The proxy offers ECN to the server if the client has offered it (RFC 3168 §6.1.1).
+        let uses_ecn = syn.header.flags.contains(Flags::ECE) && syn.header.flags.contains(Flags::CWR);
+        let ends = &self.ends[usize::from(uses_ecn)];
         let (client_end, server_end) = match client {
-            Side::Mobile => (&self.mobile_end, &self.server_end),
-            Side::Server => (&self.server_end, &self.mobile_end),
+            Side::Mobile => (&ends.mobile, &ends.server),
+            Side::Server => (&ends.server, &ends.mobile),
         };
         let mut listening = Connection::listen(Arc::clone(client_end), towards_client);
         let mut connecting = Connection::connect(Arc::clone(server_end), towards_server, now);
         let towards_mobile = if client == Side::Mobile { &mut listening } else { &mut connecting };
         if !config.splits_only() {
-            towards_mobile.set_congestion_control(Box::new(BudgetWindow(mobile.budget.clone())));
+            towards_mobile.set_congestion_control(Box::new(BudgetWindow::new(mobile.budget.clone())));
         }
         let defers = config.accept == Accept::Deferred;
         let relay = Relay::new((flow, user), client, *syn, (listening, connecting), defers, now);
@@ -321,7 +322,7 @@ impl Proxy {
                 self.numbers.insert(flow, number);
                 NewServer { flow, port, initial_sequence: self.initial_sequences.bits() as u32 }
             });
-            relay.open_server(now, wanted, new, &self.server_end);
+            relay.open_server(now, wanted, new, &self.ends[0].server);
             any = true;
         }
         if any {
@@ -498,6 +499,7 @@ impl Middlebox for Proxy {
             }
         };
         self.totals.relayed_bytes[direction as usize] += u64::from(segment.length);
+        self.totals.urgent += u64::from(segment.header.flags.contains(Flags::URG));
         if let Some(entry) = &mut self.relays[number as usize] {
             entry.relay.receive(now, (packet.flow, side), &segment, packet.slot, cx);
             if entry.relay.application().is_some_and(|relay| relay.is_counted()) {

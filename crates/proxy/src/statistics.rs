@@ -38,6 +38,9 @@ pub struct Totals {
     /// Payload bytes that arrived on relayed connections, retransmissions included, in the order of
     /// [`Direction::BOTH`](airpath_core::Direction::BOTH).
     pub relayed_bytes: [u64; 2],
+    /// Segments of relayed connections with urgent data. These pass in-line, and the urgent pointer
+    /// is not set (RFC 6093).
+    pub urgent: u64,
     /// Path MTUs that were learned from ICMP errors about segments of the proxy.
     pub path_mtus: u64,
     /// Connections that ended while they were opened, by ICMP errors about SYNs of the proxy.

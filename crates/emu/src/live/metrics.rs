@@ -170,6 +170,12 @@ pub fn text(state: &State) -> String {
     metric("packets_total", "counter", "Packets that entered the proxy.", &by_direction(state.offered_packets));
     let help = "Acknowledgements of the proxy that were not sent: a later one left at once with them.";
     metric("merged_acknowledgements_total", "counter", help, &single(state.merged_acknowledgements));
+    metric(
+        "urgent_segments_total",
+        "counter",
+        "Segments with urgent data, which passed in-line.",
+        &single(totals.urgent),
+    );
     metric("path_mtus_total", "counter", "Path MTUs learned from ICMP errors.", &single(totals.path_mtus));
     metric("unreachable_total", "counter", "Connections ended by ICMP errors.", &single(totals.unreachable));
     let passed = by_cause(&PassCause::ALL.map(PassCause::name), &totals.passed).into_iter();

@@ -76,6 +76,7 @@ impl State {
             "connections": self.connections,
             "opened": self.totals.opened,
             "payload_bytes": { "down": self.totals.relayed_bytes[0], "up": self.totals.relayed_bytes[1] },
+            "urgent_segments": self.totals.urgent,
             "path_mtus": self.totals.path_mtus,
             "unreachable": self.totals.unreachable,
             "merged_acknowledgements": self.merged_acknowledgements,

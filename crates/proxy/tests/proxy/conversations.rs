@@ -46,8 +46,8 @@ fn script() -> impl Strategy<Value = Script> {
 
 fn talk() -> impl Strategy<Value = Talk> {
     let opening = prop_oneof![8 => Just((false, false)), 1 => Just((true, false)), 1 => Just((false, true))];
-    (0_u64..3000, any::<bool>(), script(), script(), opening).prop_map(
-        |(start, from_mobile, mobile, server, (refused, simultaneous))| {
+    (0_u64..3000, any::<[bool; 2]>(), script(), script(), opening).prop_map(
+        |(start, [from_mobile, ecn], mobile, server, (refused, simultaneous))| {
             let client = if from_mobile { Side::Mobile } else { Side::Server };
             let (mut mobile, mut server) = (mobile, server);
             // The client speaks first, and one end closes by itself: otherwise both may wait.
@@ -55,7 +55,7 @@ fn talk() -> impl Strategy<Value = Talk> {
             first.after = 0;
             first.sends = first.sends.max(1);
             first.closes_last = false;
-            Talk { start: at(start), client, mobile, server, refused, simultaneous }
+            Talk { start: at(start), client, mobile, server, refused, ecn, simultaneous }
         },
     )
 }
@@ -139,6 +139,26 @@ fn a_refused_connection_is_refused_to_the_client_that_waited() {
     };
     assert_eq!(refused(Accept::Deferred), Some(Outcome::Refused));
     assert_eq!(refused(Accept::Early), Some(Outcome::Reset), "it was open already");
+}
+
+/// Both connections use ECN if the client offers it, and a mark reduces the window of the proxy.
+#[test]
+fn ecn_is_negotiated_and_marks_count() {
+    let run = |ecn, mark_every| {
+        let mut radio = lines(50);
+        radio[0].mark_every = mark_every;
+        let talk = Talk { ecn, ..Talk::download(at(0), 300_000) };
+        let config = Config::new(Bytes::new(40_000));
+        let mut network = Network::new(Some(Box::new(proxy(config))), vec![talk], lines(10), radio, None);
+        network.run(at(100_000));
+        network.check_bytes();
+        let ends = &network.ends[0];
+        assert_eq!(ends.each_ref().map(|end| end.connection.negotiated().ecn), [ecn; 2]);
+        (network.download_time(0), ends[Side::Mobile as usize].connection.statistics().marked_segments)
+    };
+    let (unmarked, marked, without) = (run(true, 0), run(true, 40), run(false, 40));
+    assert!(unmarked.1 == 0 && without == (unmarked.0, 0), "{unmarked:?}, {without:?}");
+    assert!(marked.1 > 2 && marked.0 > 1.3 * unmarked.0, "{unmarked:?}, {marked:?}");
 }
 
 #[test]

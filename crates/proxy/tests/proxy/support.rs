@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::net::Ipv4Addr;
 
 use airpath_core::{
-    Bitrate, Bytes, ComponentId, Context, Direction, Dropped, FlowId, Instant, Memory, Packet, RandomStream, Seed,
+    Bitrate, Bytes, ComponentId, Context, Direction, Dropped, Ecn, FlowId, Instant, Memory, Packet, RandomStream, Seed,
     SegmentInfo, SegmentLookup, Sink, Slot, Span, UserId,
 };
 use airpath_path::route::Plan;
@@ -40,6 +40,8 @@ pub struct Line {
     pub loss: f64,
     /// Upper bound of an extra delay of every fourth packet, which reorders.
     pub jitter: Span,
+    /// Each ECN-capable packet with a number that is a multiple of this is marked; none if zero.
+    pub mark_every: u64,
     /// What the router before it reports of packets that it does not send: those that are too big,
     /// or all.
     pub reports: Option<IcmpErrorKind>,
@@ -60,6 +62,7 @@ impl Line {
             lose_every: 0,
             loss: 0.0,
             jitter: Span::ZERO,
+            mark_every: 0,
             reports: None,
             duplication: 0.0,
             stream: Seed::new(1).stream("line"),
@@ -140,6 +143,8 @@ pub struct Talk {
     pub server: Script,
     /// Whether the server refuses the connection.
     pub refused: bool,
+    /// Whether both ends offer ECN.
+    pub ecn: bool,
     /// Whether the other side opens the connection, too, at the same time.
     pub simultaneous: bool,
 }
@@ -153,6 +158,7 @@ impl Talk {
             mobile: Script { closes_last: true, ..Script::sends(100, 0) },
             server: Script::sends(bytes, 100),
             refused: false,
+            ecn: false,
             simultaneous: false,
         }
     }
@@ -219,6 +225,13 @@ impl ByteStore {
 
     fn get(&self, slot: Slot) -> &(Segment, Vec<u8>) {
         self.slots[slot.0 as usize].as_ref().expect("the slot is in use")
+    }
+
+    fn mark(&mut self, slot: Slot) {
+        let segment = &mut self.slots[slot.0 as usize].as_mut().expect("the slot is in use").0;
+        if segment.ecn.is_capable() {
+            segment.ecn = Ecn::Ce;
+        }
     }
 
     fn len(&self) -> usize {
@@ -442,6 +455,9 @@ impl<'a> Network<'a> {
             match line.send(self.now, departure.packet.size) {
                 Some(at) => {
                     let again = line.send_again(at);
+                    if line.mark_every > 0 && line.count.is_multiple_of(line.mark_every) {
+                        self.store.mark(departure.packet.slot);
+                    }
                     if let Some(again) = again {
                         let copy = self.copy(departure.packet);
                         self.transmit(again, direction, copy, Happening::Arrives);
@@ -609,7 +625,7 @@ impl<'a> Network<'a> {
 }
 
 fn ends(flow: u32, talk: &Talk) -> [End; 2] {
-    let config = Profile::Linux6.config();
+    let config = airpath_tcp::Config { ecn: talk.ecn, ..Profile::Linux6.config() };
     let identity = |side: Side, local_port, remote_port| Identity {
         flow: FlowId(flow),
         direction: side.sends(),
