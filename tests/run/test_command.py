@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -56,6 +57,20 @@ def test_a_proxy_by_name_and_by_file(airpath_command: Command, scenario: WriteSc
     router = airpath_command.folder / "router.toml"
     router.write_text('format = 1\nmobiles = ["10.0.0.0/8"]\n[proxy]\nscheduler = "fifo"\n')
     assert proxy("--proxy", "router.toml")["scheduler"] == "fifo"
+
+
+def test_round_trips_on_both_sides_of_a_proxy(airpath_command: Command, scenario: WriteScenario) -> None:
+    def columns(*options: str) -> dict[str, str]:
+        lines = airpath_command("run", scenario(), *options).out.splitlines()
+        head, row = lines[1], next(line for line in lines if line.startswith("download"))
+        return dict(zip(re.split(r"\s{2,}", head.strip()), re.split(r"\s{2,}", row.strip()), strict=True))
+
+    assert "round trip" in columns()
+    split = columns("--proxy", "--set", "fixed.delay=10 ms")
+    to_server, to_mobile = split["RTT to server"], split["RTT to mobile"]
+    assert float(to_server.split()[0]) < 60
+    assert to_server.endswith("ms")
+    assert to_mobile != to_server
 
 
 def test_json_is_the_summary(airpath_command: Command, scenario: WriteScenario) -> None:

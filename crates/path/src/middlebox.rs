@@ -150,7 +150,8 @@ impl<'a> MiddleboxContext<'a> {
         Some(Segment { ecn: packet.ecn, ..segment })
     }
 
-    /// The ICMP error at `slot` about a TCP segment of a flow; `None` if the packet is anything else.
+    /// The ICMP error at `slot` about a TCP segment of a flow; `None` if the packet is anything
+    /// else.
     pub fn icmp_error(&self, slot: Slot) -> Option<(FlowId, IcmpError)> {
         self.store.icmp_error(slot)
     }

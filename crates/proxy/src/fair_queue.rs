@@ -118,8 +118,8 @@ impl FairQueue {
         }
     }
 
-    /// Sends what may leave up to `now`, at this rate, if there is one. Returns when the next packet
-    /// may leave, if one waits.
+    /// Sends what may leave up to `now`, at this rate, if there is one. Returns when the next
+    /// packet may leave, if one waits.
     pub fn send(
         &mut self,
         now: Instant,

@@ -41,6 +41,8 @@ pub struct Proxy {
     /// Flows that have ended since the last call into the middlebox.
     ended: Vec<FlowId>,
     totals: Totals,
+    /// Mean round trips of connections that have ended, if they are recorded.
+    round_trips: Option<BTreeMap<FlowId, [Option<f64>; 2]>>,
 }
 
 /// A connection, and its state in the tables of the proxy.
@@ -89,7 +91,25 @@ impl Proxy {
             statistics: Statistics::default(),
             ended: Vec::new(),
             totals: Totals::default(),
+            round_trips: None,
         }
+    }
+
+    /// Records the round trips of each connection from now on, also after its end: for runs with a
+    /// limited number of flows.
+    pub fn record_round_trips(&mut self) {
+        self.round_trips.get_or_insert_default();
+    }
+
+    /// Mean round trip between the proxy and the end of a flow at `side`, in seconds, as the proxy
+    /// measured it; `None` if it did not.
+    pub fn round_trip_s(&self, flow: FlowId, side: Side) -> Option<f64> {
+        let open = self.numbers.get(&flow).and_then(|number| self.relays[*number as usize].as_ref());
+        let round_trips = match open {
+            Some(entry) => entry.relay.round_trips(),
+            None => *self.round_trips.as_ref()?.get(&flow)?,
+        };
+        round_trips[side as usize]
     }
 
     /// Number of connections that are relayed.
@@ -192,8 +212,8 @@ impl Proxy {
         Ok(self.open(now, side, packet, segment))
     }
 
-    /// Handles an ICMP error about a segment of the proxy. Returns whether it absorbed the packet: a
-    /// path MTU concerns the proxy alone, but that an end is unreachable the client learns, too.
+    /// Handles an ICMP error about a segment of the proxy. Returns whether it absorbed the packet:
+    /// a path MTU concerns the proxy alone, but that an end is unreachable the client learns, too.
     fn handle_icmp_error(
         &mut self,
         now: Instant,
@@ -330,8 +350,9 @@ impl Proxy {
         }
     }
 
-    /// Counts a connection that has become an upload or has ceased to be one, and gives it its share
-    /// of the upload budget of its mobile, which others may have changed since its last segment.
+    /// Counts a connection that has become an upload or has ceased to be one, and gives it its
+    /// share of the upload budget of its mobile. Others may have changed that since its last
+    /// segment.
     fn share_upload_budget(&mut self, number: u32) {
         let Some(budget) = self.config.upload_budget else { return };
         let Some(entry) = &mut self.relays[number as usize] else { return };
@@ -454,6 +475,9 @@ impl Proxy {
     fn remove(&mut self, number: u32) {
         let Some(mut entry) = self.relays[number as usize].take() else { return };
         let (flow, user) = entry.relay.identity();
+        if let Some(recorded) = &mut self.round_trips {
+            recorded.insert(flow, entry.relay.round_trips());
+        }
         if let Some(mobile) = self.mobiles.get_mut(&user) {
             mobile.connections -= 1;
             mobile.half_open -= u32::from(entry.is_half_open);

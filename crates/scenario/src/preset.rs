@@ -1,5 +1,5 @@
-//! Presets: named parameters of a bearer, of the environment in which it is, or of a proxy, each with
-//! where it comes from.
+//! Presets: named parameters of a bearer, of the environment in which it is, or of a proxy, each
+//! with where it comes from.
 //!
 //! A preset is a TOML file: `format`, `name`, `title`, the `[bearer]` table that a scenario could
 //! write itself, and a `[source]` table that names the origin of every key of it. An environment

@@ -25,7 +25,7 @@ class WithProxyOption(TyperCommand):
     """A command with `--proxy`, whose value is optional."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Give `--proxy` its default where the next argument is another option, or there is none."""
+        """Give `--proxy` its default where the next argument is an option, or there is none."""
         own = args.index("--") if "--" in args else len(args)
         for index in range(own):
             following = args[index + 1 : index + 2]

@@ -11,9 +11,9 @@ use crate::state::{Outcome, State};
 
 impl Connection {
     /// A segment that begins with `sequence` was too large for a link, which carries `most` bytes
-    /// of TCP header and payload (RFC 1191 §6.4, RFC 8201 §5.4). Segments become smaller, and larger
-    /// ones in flight are sent again, without a reduction of the window (`tcp_simple_retransmit` of
-    /// Linux). Returns whether the error is about a segment in flight.
+    /// of TCP header and payload (RFC 1191 §6.4, RFC 8201 §5.4). Segments become smaller, and
+    /// larger ones in flight are sent again, without a reduction of the window
+    /// (`tcp_simple_retransmit` of Linux). Returns whether the error is about a segment in flight.
     pub fn handle_packet_too_big(&mut self, now: Instant, sequence: u32, most: u32) -> bool {
         self.now = now;
         if !self.opening.is_over() || !self.is_in_flight(sequence) {

@@ -58,8 +58,8 @@ impl Scoreboard {
         self.restart_search();
     }
 
-    /// Marks segments with more than `size` payload bytes that have not arrived as lost, and divides
-    /// them into such of this size. Returns whether there are any.
+    /// Marks segments with more than `size` payload bytes that have not arrived as lost, and
+    /// divides them into such of this size. Returns whether there are any.
     pub fn split(&mut self, size: u32) -> bool {
         let payload = |segment: &Sent| segment.length - u32::from(segment.has_fin());
         let is_large = |segment: &Sent| !segment.is_sacked() && payload(segment) > size;
