@@ -66,6 +66,7 @@ pub(crate) fn read(mut node: Node) -> Result<ProxyTable, ScenarioError> {
         node.take("budget");
     }
     if rate_of_bearer.is_some() {
+        // Until it is measured.
         node.set("queue.rate", "\"1 bit/s\"")?;
     }
     let wrong = |key: &str, message: &str, help: &str| {
