@@ -1,4 +1,4 @@
-"""Bearer presets: a bearer's parameters, each with its source."""
+"""Presets of bearers, environments and proxies: parameters, each with its source."""
 
 import json
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ class Parameter:
     """One parameter of a preset."""
 
     key: str
-    """Its dotted path below `[bearer]`, as a scenario or `--set bearer.KEY=…` names it."""
+    """Its dotted path below `[bearer]`, `[conditions]` or `[proxy]`."""
     value: str
     """Its value as TOML, with its unit."""
     source: str | None
@@ -21,7 +21,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A bearer, ready to be named in a scenario: `bearer.preset = "hs-dsch-384"`."""
+    """Parameters that a scenario can name: `bearer.preset = "hs-dsch-384"`."""
 
     name: str
     title: str

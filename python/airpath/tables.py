@@ -137,6 +137,7 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
         "rtt_mean_s": "Float64",
         "rtt_max_s": "Float64",
         "rtt_samples": "Int64",
+        "proxy_rtt_mean_s": "Float64",
         "sent": "Int64",
         "received": "Int64",
         "lost": "Int64",

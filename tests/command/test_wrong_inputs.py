@@ -98,6 +98,9 @@ INPUTS = [
     # Errors that mislead or do not help.
     *NAMES,
     wrong("no-preset", "presets show gsmm", "no preset `gsmm`", "did you mean `gsm", "airpath presets list"),
+    wrong("proxy-typo", "run small.toml --proxy i-tpc", "--set proxy.preset=i-tpc", "did you mean `i-tcp`?", "http"),
+    wrong("proxy-file", "run small.toml --proxy ./none.toml", "none.toml` cannot be read", "check the path"),
+    wrong("proxy-of-bearer", "run small.toml --set bearer.preset=i-tcp", '`proxy.preset = "i-tcp"`'),
     wrong("run-common-name", "run small.toml --set bearer.preset=gprs", code=0, out=("download",)),
     wrong("run-preset", "run hs-dsch-384", "'hs-dsch-384' is a preset", "airpath link hs-dsch-384", "[bearer]"),
     wrong("run-gprs", "run gprs", "'gprs' is a preset", "airpath link gprs-4+1", 'preset = "gprs-4+1"'),

@@ -142,15 +142,18 @@ def test_snoop_repairs_losses_of_real_packets(airpath_command: Command, tmp_path
     assert row["offered_packets"] + row["created_packets"] == inside, "packets are conserved"
 
 
-@pytest.mark.parametrize(("accept", "host"), [("early", "server"), ("deferred", "server6")])
-def test_a_proxy(airpath_command: Command, tmp_path: Path, accept: str, host: str) -> None:
+@pytest.mark.parametrize(
+    ("setting", "host"),
+    [("accept=early", "server"), ("accept=deferred", "server6"), ("queue.rate=300 kbit/s", "server")],
+)
+def test_a_proxy(airpath_command: Command, tmp_path: Path, setting: str, host: str) -> None:
     payload = random.Random(1).randbytes(80_000)
     (tmp_path / "file").write_bytes(payload)
     serve = f"exec {sys.executable} -m http.server 8000 --bind :: --directory {tmp_path}"
     url, got = f"http://{host}:8000/file", str(tmp_path / "got")
     fetch = f"import urllib.request as u; open({got!r}, 'wb').write(u.urlopen({url!r}).read())"
     live = tmp_path / "live"
-    arguments = ("link", "umts-dch-384", "--proxy", "--set", f"proxy.accept={accept}", "--set", "bearer.bler=0.1")
+    arguments = ("link", "umts-dch-384", "--proxy", "--set", f"proxy.{setting}", "--set", "bearer.bler=0.1")
     command = ("--out", live, "--serve", serve, "--", sys.executable, "-c", fetch)
     subprocess.run(airpath_command.line(*arguments, *command), check=True, timeout=60)
     assert (tmp_path / "got").read_bytes() == payload, "the payload passes byte for byte"

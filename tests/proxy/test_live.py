@@ -1,18 +1,35 @@
 """A live proxy on a router, between a mobile and a server with kernel ends."""
 
 import json
+import os
 import pwd
 import shlex
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from support.link import until
-from support.proxy import MOBILE, SERVER, SERVER6, Network, airpath
+from support.link import ENDS, until
+from support.proxy import MOBILE, OTHER, SERVER, SERVER6, Network, airpath, namespace_of
 
+_FAR = (
+    "server: sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1",
+    "server: ip link add far0 mtu 1300 type veth peer name eth0 netns {far}",
+    "server: ip address add 198.51.100.1/24 dev far0",
+    "server: ip -6 address add 2001:db8:1::1/64 dev far0 nodad",
+    "server: ip link set far0 up",
+    "far: ip link set lo up",
+    "far: ip link set eth0 mtu 1500 up",
+    "far: ip address add 198.51.100.2/24 dev eth0",
+    "far: ip -6 address add 2001:db8:1::2/64 dev eth0 nodad",
+    "far: ip route add default via 198.51.100.1",
+    "far: ip -6 route add default via 2001:db8:1::1",
+    "router: ip route add 198.51.100.0/24 via 192.0.2.2",
+    "router: ip -6 route add 2001:db8:1::/64 via 2001:db8::2",
+)
 CONTENT = bytes(range(256)) * 4000
 
 
@@ -55,6 +72,26 @@ def test_both_versions_pass_and_nothing_is_left(network: Network, need, tmp_path
             proxy.terminate()
             assert proxy.wait(timeout=20) == 0
     assert network.state() == before
+
+
+def test_the_proxy_learns_a_path_mtu(network: Network, tmp_path: Path) -> None:
+    # Behind the server is a link of 1,300 bytes, and the host at its end has the usual MTU.
+    with subprocess.Popen(["unshare", "--net", "sleep", "600"]) as far:
+        try:
+            until(lambda: namespace_of(far.pid) not in (None, namespace_of(os.getpid())), "there is a namespace")
+            network.keepers["far"] = far.pid
+            for line in _FAR:
+                host, _, words = line.partition(": ")
+                network.run(host, *words.format(far=far.pid).split())
+            with network.started("far", sys.executable, ENDS / "sink.py"):
+                until(lambda: ":9 " in network.run("far", "ss", "-ltn").out, "the sink listens")
+                with network.proxy():
+                    for count, address in enumerate(("198.51.100.2", "2001:db8:1::2"), 1):
+                        sent = network.run("mobile", sys.executable, ENDS / "send.py", address, 500_000, timeout=20)
+                        assert sent.out == "500000\n"
+                        assert network.proxy_state()["path_mtus"] >= count
+        finally:
+            far.kill()
 
 
 def test_after_sigkill_new_connections_pass(network: Network, need, tmp_path: Path) -> None:

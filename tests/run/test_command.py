@@ -3,8 +3,11 @@
 import csv
 import io
 import json
+import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +41,36 @@ def test_repetitions_are_one_row_with_mean_and_deviation(airpath_command: Comman
     done = airpath_command("run", scenario(), "--repeat", "4")
     assert "4 repetitions (mean ± standard deviation)" in done.out
     assert sum(line.startswith("download") for line in done.out.splitlines()) == 1
+
+
+def test_a_proxy_by_name_and_by_file(airpath_command: Command, scenario: WriteScenario) -> None:
+    def proxy(*options: str) -> dict[str, Any]:
+        summary = airpath_command("run", scenario(), *options, "--out", "kept").code
+        assert summary == 0
+        return tomllib.loads((airpath_command.folder / "kept" / "scenario.toml").read_text())["proxy"]
+
+    assert proxy("--proxy")["budget"] == "adaptive"
+    assert proxy("--proxy", "--seed", "2") == proxy("--proxy", "adaptive") == proxy("--proxy=adaptive")
+    assert proxy("--proxy", "gprs-clamp")["profile"] == "linux-2.4"
+    assert proxy("--proxy", "gprs-clamp", "--set", "proxy.budget=12 kB")["budget"] == "12 kB"
+    assert proxy("--proxy", "fq-codel")["queue"]["packets"] == 1000
+    router = airpath_command.folder / "router.toml"
+    router.write_text('format = 1\nmobiles = ["10.0.0.0/8"]\n[proxy]\nscheduler = "fifo"\n')
+    assert proxy("--proxy", "router.toml")["scheduler"] == "fifo"
+
+
+def test_round_trips_on_both_sides_of_a_proxy(airpath_command: Command, scenario: WriteScenario) -> None:
+    def columns(*options: str) -> dict[str, str]:
+        lines = airpath_command("run", scenario(), *options).out.splitlines()
+        head, row = lines[1], next(line for line in lines if line.startswith("download"))
+        return dict(zip(re.split(r"\s{2,}", head.strip()), re.split(r"\s{2,}", row.strip()), strict=True))
+
+    assert "round trip" in columns()
+    split = columns("--proxy", "--set", "fixed.delay=10 ms")
+    to_server, to_mobile = split["RTT to server"], split["RTT to mobile"]
+    assert float(to_server.split()[0]) < 60
+    assert to_server.endswith("ms")
+    assert to_mobile != to_server
 
 
 def test_json_is_the_summary(airpath_command: Command, scenario: WriteScenario) -> None:

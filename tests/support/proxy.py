@@ -128,9 +128,9 @@ def network(folder: Path) -> Iterator[Network]:
     try:
         for host in ("router", "mobile", "server"):
             processes[host] = subprocess.Popen(["unshare", "--net", "sleep", "600"])
-        home = _namespace(os.getpid())
+        home = namespace_of(os.getpid())
         for process in processes.values():
-            until(lambda process=process: _namespace(process.pid) not in (None, home), "there is a namespace")
+            until(lambda process=process: namespace_of(process.pid) not in (None, home), "there is a namespace")
         made = Network(folder, {host: process.pid for host, process in processes.items()})
         numbers = {host: str(process.pid) for host, process in processes.items()}
         for line in _ROUTER:
@@ -147,7 +147,8 @@ def network(folder: Path) -> Iterator[Network]:
             process.wait()
 
 
-def _namespace(process: int) -> str | None:
+def namespace_of(process: int) -> str | None:
+    """Return the network namespace of a process, if it has one."""
     try:
         return str(Path(f"/proc/{process}/ns/net").readlink())
     except OSError:

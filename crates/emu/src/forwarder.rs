@@ -7,12 +7,13 @@ use airpath_core::{Direction, Dropped, Ecn, FlowId, Instant, Packet, SegmentInfo
 use airpath_link::{BearerCommand, CommandError, Departure};
 use airpath_path::{Contents, Hop, NewSegment, PacketStore, Path, Payload, PolledPath};
 use airpath_tcp::Segment;
+use airpath_wire::icmp::IcmpError;
 
 use crate::clock::Clock;
 use crate::join;
 use crate::lateness::Lateness;
 use crate::live::router::{Router, Verdict};
-use crate::observe::{MOST_FLOWS, Passage};
+use crate::observe::{MOST_FLOWS, Passage, icmp_error};
 use crate::offload::{EntryDropCause, Frame, MAX_HEADER, VirtioHeader};
 use crate::packet_buffer::{BufferedPacket, PacketBuffer, SuperSegment};
 use crate::port::{MAX_READ, Port, Sent};
@@ -433,10 +434,22 @@ impl PacketStore for ObservedPackets {
     fn tcp_payload(&self, slot: Slot) -> Payload<'_> {
         let BufferedPacket { super_segment, segment, .. } = self.packets.packet(slot);
         let SuperSegment { frame, bytes, .. } = self.packets.super_segment(super_segment);
-        match tcp_packet::parse(frame, bytes, segment) {
-            Some((_, payload)) => Payload::Bytes([&bytes[payload], &[]]),
+        match tcp_packet::payload(frame, bytes, segment) {
+            Some(payload) => Payload::Bytes([&bytes[payload], &[]]),
             None => Payload::Counted,
         }
+    }
+
+    fn icmp_error(&self, slot: Slot) -> Option<(FlowId, IcmpError)> {
+        let BufferedPacket { super_segment, direction, .. } = self.packets.packet(slot);
+        let SuperSegment { frame, bytes, .. } = self.packets.super_segment(super_segment);
+        let error = icmp_error(frame, bytes)?;
+        // It comes from where the segment went.
+        let (direction, IcmpError { source, destination, .. }) = (direction.opposite(), error);
+        let observed = self.taps.observer.as_ref();
+        let observed = observed.and_then(|observer| observer.flow_of_segment(direction, source, destination));
+        let flow = observed.or_else(|| self.router.as_ref()?.flow_of_segment(direction, source, destination))?;
+        Some((flow, error))
     }
 
     fn create_segment(&mut self, now: Instant, direction: Direction, new: NewSegment<'_>) -> Option<(Slot, u32)> {

@@ -19,11 +19,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use airpath_core::{AppEvent, Direction, Ecn, FlowId, Instant, SegmentInfo};
 use airpath_observe::Connection;
 use airpath_result::summary::FlowRow;
-use airpath_wire::segment::{Route, Segment};
+use airpath_wire::segment::{Endpoint, Route, Segment};
 
 use crate::offload::Frame;
 use flow::Flow;
 pub(crate) use headers::addresses;
+pub(crate) use headers::icmp_error;
 use headers::{Key, Sight, segment};
 pub use numbers::ConnectionNumbers;
 
@@ -107,6 +108,11 @@ impl Observer {
     /// Source and destination of packets of `direction` of a flow; `None` if it is not TCP.
     pub fn route(&self, flow: FlowId, direction: Direction) -> Option<Route> {
         self.flows.get(flow.0 as usize)?.key()?.route(direction)
+    }
+
+    /// The flow of a TCP segment of this direction.
+    pub fn flow_of_segment(&self, direction: Direction, source: Endpoint, destination: Endpoint) -> Option<FlowId> {
+        self.current.get(&Key::of_segment(direction, source, destination)).copied()
     }
 
     /// Begins a TCP flow of a middlebox with the ends of `flow`, but with `port` at the mobile;

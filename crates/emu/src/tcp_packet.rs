@@ -17,22 +17,43 @@ use crate::offload::Frame;
 /// Hops that a created packet may pass.
 const TIME_TO_LIVE: u8 = 64;
 
-/// The TCP header of segment `index` of a super-segment, and where its payload lies in `packet`;
-/// `None` if it is not TCP or its header is cut short. Malformed options are left out, as by the
-/// flow observer.
-pub fn parse(frame: &Frame, packet: &[u8], index: u32) -> Option<(TcpHeader, Range<usize>)> {
+/// Where a TCP segment lies in its super-segment.
+struct Place<'a> {
+    /// The bytes of the header.
+    header: &'a [u8],
+    /// Payload bytes of the super-segment before it.
+    before: u32,
+    payload: Range<usize>,
+}
+
+fn place<'a>(frame: &Frame, packet: &'a [u8], index: u32) -> Option<Place<'a>> {
     if frame.protocol() != Protocol::TCP || frame.is_fragment() {
         return None;
     }
     let start = frame.transport()?;
     let transport = packet.get(start..frame.bytes() as usize)?;
-    let fixed: &[u8; TcpHeader::MIN_LENGTH] = transport.first_chunk()?;
-    let header_bytes = usize::from(fixed[12] >> 4) * 4;
-    let (mut options, _) = Options::parse_leading(transport.get(TcpHeader::MIN_LENGTH..header_bytes)?);
+    let header_bytes = usize::from(transport.get(12)? >> 4) * 4;
+    let header = transport.get(..header_bytes).filter(|header| header.len() >= TcpHeader::MIN_LENGTH)?;
     let (before, length) = match frame.segments() {
         1 => (0, (transport.len() - header_bytes) as u32),
         _ => frame.payload_of(index),
     };
+    let first = start + header_bytes + before as usize;
+    Some(Place { header, before, payload: first..first + length as usize })
+}
+
+/// Where the payload of segment `index` of a super-segment lies in `packet`, as by [`parse`].
+pub fn payload(frame: &Frame, packet: &[u8], index: u32) -> Option<Range<usize>> {
+    place(frame, packet, index).map(|place| place.payload)
+}
+
+/// The TCP header of segment `index` of a super-segment, and where its payload lies in `packet`;
+/// `None` if it is not TCP or its header is cut short. Malformed options are left out, as by the
+/// flow observer.
+pub fn parse(frame: &Frame, packet: &[u8], index: u32) -> Option<(TcpHeader, Range<usize>)> {
+    let Place { header, before, payload } = place(frame, packet, index)?;
+    let (fixed, options) = header.split_first_chunk::<{ TcpHeader::MIN_LENGTH }>()?;
+    let (mut options, _) = Options::parse_leading(options);
     let short = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
     let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
     if options.wire_length() > Options::MAX_LENGTH {
@@ -49,8 +70,7 @@ pub fn parse(frame: &Frame, packet: &[u8], index: u32) -> Option<(TcpHeader, Ran
         window: short(14),
         options,
     };
-    let first = start + header_bytes + before as usize;
-    Some((header, first..first + length as usize))
+    Some((header, payload))
 }
 
 /// Writes the IP packet of a segment between the end points of `route` into `packet`, which it

@@ -19,6 +19,7 @@ use airpath_core::{
 };
 use airpath_link::{BearerCommand, CommandError, Departure};
 use airpath_tcp::Segment;
+use airpath_wire::icmp::IcmpError;
 use airpath_wire::tcp::Flags;
 
 use crate::store::{Contents, NewSegment, PacketStore, Payload};
@@ -147,6 +148,12 @@ impl<'a> MiddleboxContext<'a> {
         let segment = self.store.tcp_segment(packet.slot)?;
         // A queue may have marked the packet as CE (RFC 3168 §5).
         Some(Segment { ecn: packet.ecn, ..segment })
+    }
+
+    /// The ICMP error at `slot` about a TCP segment of a flow; `None` if the packet is anything
+    /// else.
+    pub fn icmp_error(&self, slot: Slot) -> Option<(FlowId, IcmpError)> {
+        self.store.icmp_error(slot)
     }
 
     /// The payload of the TCP segment at `slot`.

@@ -8,6 +8,7 @@
 
 use airpath_core::{Direction, Dropped, FlowId, Instant, Packet, SegmentLookup, Slot};
 use airpath_tcp::Segment;
+use airpath_wire::icmp::IcmpError;
 
 /// Contents of a packet that a middlebox creates.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +65,13 @@ pub trait PacketStore: SegmentLookup {
     fn tcp_payload(&self, slot: Slot) -> Payload<'_> {
         let _ = slot;
         Payload::Counted
+    }
+
+    /// The ICMP error at `slot` about a TCP segment of a flow, with a valid checksum; `None` if the
+    /// packet is anything else.
+    fn icmp_error(&self, slot: Slot) -> Option<(FlowId, IcmpError)> {
+        let _ = slot;
+        None
     }
 
     /// Stores a TCP segment that a middlebox creates at `now`. Returns its slot and the size of its

@@ -2,13 +2,14 @@
 //!
 //! No slow start, and the window is kept on loss: losses on a radio link are not congestion, and
 //! the bearer's queue is never full, because the budget bounds it (Chakravorty and Pratt, GPRS,
-//! TL-E). Timeouts retransmit as usual.
+//! TL-E). Timeouts retransmit as usual. An ECN mark is congestion: the window of its connection is
+//! halved and grows back to the budget (RFC 3168 §6.1.2).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use airpath_core::{Instant, Span};
-use airpath_tcp::{Acknowledged, Congested, CongestionControl};
+use airpath_tcp::{Acknowledged, Congested, CongestionControl, Signal};
 
 /// The bytes that may be unacknowledged towards a mobile, shared by its connections.
 #[derive(Clone, Debug)]
@@ -45,9 +46,23 @@ impl Budget {
 }
 
 /// A congestion window that is the mobile's budget. The proxy writes into a connection only what
-/// the budget permits, so the window limits nothing but retransmissions after a timeout.
+/// the budget permits, so the window limits nothing but retransmissions after a timeout, and the
+/// connection after an ECN mark.
 #[derive(Debug)]
-pub struct BudgetWindow(pub Budget);
+pub struct BudgetWindow {
+    budget: Budget,
+    /// The window since a mark, while it is less than the budget.
+    marked: Option<u64>,
+}
+
+/// Payload bytes of a full segment.
+const SEGMENT: u64 = 1460;
+
+impl BudgetWindow {
+    pub const fn new(budget: Budget) -> Self {
+        Self { budget, marked: None }
+    }
+}
 
 impl CongestionControl for BudgetWindow {
     fn name(&self) -> &'static str {
@@ -55,14 +70,23 @@ impl CongestionControl for BudgetWindow {
     }
     fn on_ack(&mut self, ack: &Acknowledged) {
         if let Some(sample) = ack.round_trip {
-            self.0.0.round_trip.fetch_min(sample.as_nanos(), Ordering::Relaxed);
+            self.budget.0.round_trip.fetch_min(sample.as_nanos(), Ordering::Relaxed);
+        }
+        if let Some(window) = self.marked {
+            // Congestion avoidance (RFC 5681 §3.1).
+            let window = window + (ack.bytes * SEGMENT).div_ceil(window);
+            self.marked = (window < self.budget.get()).then_some(window);
         }
     }
-    fn on_congestion(&mut self, _: &Congested) {}
+    fn on_congestion(&mut self, congested: &Congested) {
+        if congested.signal == Signal::Mark {
+            self.marked = Some((congested.flight_size / 2).max(2 * SEGMENT));
+        }
+    }
     fn undo(&mut self, _: Instant) {}
     fn on_idle(&mut self, _: Instant, _: u64) {}
     fn congestion_window(&self) -> u64 {
-        self.0.get()
+        self.marked.map_or(self.budget.get(), |window| window.min(self.budget.get()))
     }
     fn slow_start_threshold(&self) -> Option<u64> {
         None

@@ -43,6 +43,9 @@ pub struct Config {
     /// A connection without a segment for this time is aborted.
     #[serde(default = "idle_timeout")]
     pub idle_timeout: Span,
+    /// One queue for all packets to a mobile; without the table they leave at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<crate::fair_queue::Config>,
     /// The application level; none without the table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<crate::http::Config>,
@@ -120,6 +123,15 @@ pub enum Discipline {
     ShortestRemaining,
 }
 
+/// The settings of the TCP ends of a connection.
+#[derive(Debug)]
+pub struct Ends {
+    /// Towards the server.
+    pub server: Arc<airpath_tcp::Config>,
+    /// Towards the mobile.
+    pub mobile: Arc<airpath_tcp::Config>,
+}
+
 const fn buffer() -> Bytes {
     Bytes::new(256_000)
 }
@@ -160,6 +172,7 @@ impl Config {
             connections: connections(),
             open_timeout: open_timeout(),
             idle_timeout: idle_timeout(),
+            queue: None,
             http: None,
         }
     }
@@ -169,25 +182,30 @@ impl Config {
         self.budget == BudgetSource::None
     }
 
+    /// The settings of the ends of a connection whose client uses ECN or does not.
+    pub(crate) fn ends(&self, ecn: bool) -> Ends {
+        Ends { server: self.server_end(ecn), mobile: self.mobile_end(ecn) }
+    }
+
     /// The settings of the ends towards the servers: those of the profile. The buffer is constant,
     /// and small writes are not delayed: the sender has decided on the segments.
-    pub(crate) fn server_end(&self) -> Arc<airpath_tcp::Config> {
+    fn server_end(&self, ecn: bool) -> Arc<airpath_tcp::Config> {
         let mut config = self.profile.config();
+        config.ecn = ecn;
         config.nagle = Nagle::Off;
         config.receive_buffer = ReceiveBuffer { initial: self.buffer, maximum: self.buffer, ..config.receive_buffer };
         Arc::new(config)
     }
 
     /// The settings of the ends towards the mobiles. The window is the mobile's budget
-    /// ([`BudgetWindow`](crate::budget::BudgetWindow)) and is kept on loss and on ECN marks, so no
-    /// ECN is negotiated. Without a budget they are those towards the servers.
-    pub(crate) fn mobile_end(&self) -> Arc<airpath_tcp::Config> {
+    /// ([`BudgetWindow`](crate::budget::BudgetWindow)). Without a budget they are those towards the
+    /// servers.
+    fn mobile_end(&self, ecn: bool) -> Arc<airpath_tcp::Config> {
         if self.budget == BudgetSource::None {
-            return self.server_end();
+            return self.server_end(ecn);
         }
-        let mut config = airpath_tcp::Config::clone(&self.server_end());
+        let mut config = airpath_tcp::Config::clone(&self.server_end(ecn));
         config.recovery.proportional_reduction = false;
-        config.ecn = false;
         Arc::new(config)
     }
 }

@@ -22,6 +22,7 @@
 //! | `relayed` | a connection at one of the two levels |
 //! | `http` | the application level |
 //! | `ports` | ports of the connections that the proxy opens by itself |
+//! | `fair_queue` | one queue for all packets to a mobile |
 //! | `scheduler` | which connection of a mobile sends next |
 //! | `statistics` | counters, and the state of the mobiles |
 //! | `config` | the keys of the scenario table `[proxy]` |
@@ -43,11 +44,13 @@
 //! # What is not relayed
 //!
 //! What is not TCP passes unchanged, and so do segments of connections whose SYN the proxy has not
-//! received. They are the packets offered that are not absorbed in the counters of the hop.
+//! received. They are the packets offered that are not absorbed in the counters of the hop. With
+//! [`Config::queue`] they wait in one queue with the proxy's own segments.
 
 mod adaptive;
 mod budget;
 mod config;
+mod fair_queue;
 mod http;
 mod mobile;
 mod ports;
@@ -59,6 +62,7 @@ mod statistics;
 mod stream_buffer;
 
 pub use config::{Accept, BudgetSource, Config, Discipline};
+pub use fair_queue::Config as QueueConfig;
 pub use http::{Bypass, Config as HttpConfig, End, Session, Statistics};
 pub use proxy::Proxy;
 pub use statistics::{MobileState, PassCause, Totals};

@@ -6,6 +6,7 @@ use airpath_core::{Instant, Span};
 use crate::adaptive::Adaptive;
 use crate::budget::Budget;
 use crate::config::{BudgetSource, Config};
+use crate::fair_queue::FairQueue;
 use crate::scheduler::Scheduler;
 
 /// Two segments.
@@ -30,6 +31,8 @@ pub struct Mobile {
     pub half_open: u32,
     /// The connections that are uploads.
     pub uploads: u64,
+    /// Packets that wait for their turn, with [`Config::queue`].
+    pub queue: FairQueue,
     /// The estimator of the budget, if it is not constant.
     adaptive: Option<Adaptive>,
     burst: Option<Burst>,
@@ -72,6 +75,7 @@ impl Mobile {
             connections: 0,
             half_open: 0,
             uploads: 0,
+            queue: FairQueue::new(),
             burst: None,
         }
     }

@@ -7,10 +7,11 @@ use airpath_core::{Direction, FlowId, Instant, Packet, RandomStream, UserId};
 use airpath_link::Departure;
 use airpath_path::{Departures, Middlebox, MiddleboxContext, Side};
 use airpath_tcp::{Connection, Identity, Segment};
+use airpath_wire::icmp::IcmpErrorKind;
 use airpath_wire::tcp::Flags;
 
 use crate::budget::BudgetWindow;
-use crate::config::{Accept, Config};
+use crate::config::{Accept, Config, Ends};
 use crate::http::{Bypass, HttpRelay, NewServer, Statistics};
 use crate::mobile::{Admission, Mobile};
 use crate::ports::Ports;
@@ -22,8 +23,8 @@ use crate::statistics::{MobileState, PassCause, Totals};
 #[derive(Debug)]
 pub struct Proxy {
     config: Config,
-    server_end: Arc<airpath_tcp::Config>,
-    mobile_end: Arc<airpath_tcp::Config>,
+    /// The settings of TCP ends without ECN and with it.
+    ends: [Ends; 2],
     initial_sequences: RandomStream,
     /// The connections, by number. Numbers are reused.
     relays: Vec<Option<Entry>>,
@@ -32,12 +33,16 @@ pub struct Proxy {
     mobiles: BTreeMap<UserId, Mobile>,
     timers: BTreeSet<(Instant, Timer)>,
     left: Departures,
+    /// Packets that were created and have not left nor entered a queue.
+    created: Departures,
     ports: Ports,
     /// The counters of connections that have ended.
     statistics: Statistics,
     /// Flows that have ended since the last call into the middlebox.
     ended: Vec<FlowId>,
     totals: Totals,
+    /// Mean round trips of connections that have ended, if they are recorded.
+    round_trips: Option<BTreeMap<FlowId, [Option<f64>; 2]>>,
 }
 
 /// A connection, and its state in the tables of the proxy.
@@ -63,6 +68,8 @@ enum Timer {
     Connection(u32),
     /// The next segment of a paced burst may leave.
     Burst(UserId),
+    /// The next packet of a mobile's queue may leave.
+    Queue(UserId),
 }
 
 impl Proxy {
@@ -70,8 +77,7 @@ impl Proxy {
     /// it answers a SYN.
     pub fn new(config: Config, initial_sequences: RandomStream) -> Self {
         Self {
-            server_end: config.server_end(),
-            mobile_end: config.mobile_end(),
+            ends: [config.ends(false), config.ends(true)],
             config,
             initial_sequences,
             relays: Vec::new(),
@@ -80,11 +86,30 @@ impl Proxy {
             mobiles: BTreeMap::new(),
             timers: BTreeSet::new(),
             left: Departures::new(),
+            created: Departures::new(),
             ports: Ports::default(),
             statistics: Statistics::default(),
             ended: Vec::new(),
             totals: Totals::default(),
+            round_trips: None,
         }
+    }
+
+    /// Records the round trips of each connection from now on, also after its end: for runs with a
+    /// limited number of flows.
+    pub fn record_round_trips(&mut self) {
+        self.round_trips.get_or_insert_default();
+    }
+
+    /// Mean round trip between the proxy and the end of a flow at `side`, in seconds, as the proxy
+    /// measured it; `None` if it did not.
+    pub fn round_trip_s(&self, flow: FlowId, side: Side) -> Option<f64> {
+        let open = self.numbers.get(&flow).and_then(|number| self.relays[*number as usize].as_ref());
+        let round_trips = match open {
+            Some(entry) => entry.relay.round_trips(),
+            None => *self.round_trips.as_ref()?.get(&flow)?,
+        };
+        round_trips[side as usize]
     }
 
     /// Number of connections that are relayed.
@@ -114,7 +139,7 @@ impl Proxy {
             half_open: mobile.half_open,
             budget: mobile.budget.get(),
             unacknowledged: mobile.unacknowledged,
-            queued: 0,
+            queued: mobile.queue.bytes(),
         };
         let mut states: Vec<MobileState> = self.mobiles.iter().map(state).collect();
         for relay in self.relays.iter().flatten().map(|entry| &entry.relay) {
@@ -128,8 +153,7 @@ impl Proxy {
     /// Changes the settings. Buffers, scheduler and the acceptance of connections change for new
     /// connections and mobiles only, the others at once.
     pub fn reconfigure(&mut self, config: Config) {
-        self.server_end = config.server_end();
-        self.mobile_end = config.mobile_end();
+        self.ends = [config.ends(false), config.ends(true)];
         self.mobiles.values_mut().for_each(|mobile| mobile.reconfigure(&config));
         self.config = config;
     }
@@ -153,6 +177,7 @@ impl Proxy {
                     }
                 }
                 Timer::Burst(user) => self.serve(time, user, cx),
+                Timer::Queue(user) => self.send_queued(time, user, cx),
             }
         }
     }
@@ -187,6 +212,42 @@ impl Proxy {
         Ok(self.open(now, side, packet, segment))
     }
 
+    /// Handles an ICMP error about a segment of the proxy. Returns whether it absorbed the packet:
+    /// a path MTU concerns the proxy alone, but that an end is unreachable the client learns, too.
+    fn handle_icmp_error(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        packet: Packet,
+        cx: &mut MiddleboxContext<'_>,
+    ) -> bool {
+        let Some((flow, error)) = cx.icmp_error(packet.slot) else { return false };
+        let Some(number) = self.numbers.get(&flow).copied() else { return false };
+        let Some(entry) = &mut self.relays[number as usize] else { return false };
+        let Some(end) = entry.relay.end_mut(flow, Side::at_start_of(direction)) else { return false };
+        match error.kind {
+            IcmpErrorKind::TooBig { mtu } => {
+                let most = mtu.saturating_sub(error.ip_header);
+                if !end.handle_packet_too_big(now, error.sequence, most) {
+                    return false;
+                }
+                self.totals.path_mtus += 1;
+                cx.absorb(now, direction, packet);
+                self.proceed(now, number, cx);
+                self.end_flows(cx);
+                true
+            }
+            IcmpErrorKind::Unreachable => {
+                if end.handle_unreachable(now, error.sequence, cx.context()) {
+                    self.totals.unreachable += 1;
+                    self.proceed(now, number, cx);
+                    self.end_flows(cx);
+                }
+                false
+            }
+        }
+    }
+
     /// Begins to relay the connection that a SYN from `client` opens.
     fn open(&mut self, now: Instant, client: Side, packet: &Packet, syn: &Segment) -> u32 {
         let Packet { flow, user, .. } = *packet;
@@ -213,15 +274,18 @@ impl Proxy {
             remote_port: server_port,
             initial_sequence: syn.header.sequence,
         };
+        // The proxy offers ECN to the server if the client has offered it (RFC 3168 §6.1.1).
+        let uses_ecn = syn.header.flags.contains(Flags::ECE) && syn.header.flags.contains(Flags::CWR);
+        let ends = &self.ends[usize::from(uses_ecn)];
         let (client_end, server_end) = match client {
-            Side::Mobile => (&self.mobile_end, &self.server_end),
-            Side::Server => (&self.server_end, &self.mobile_end),
+            Side::Mobile => (&ends.mobile, &ends.server),
+            Side::Server => (&ends.server, &ends.mobile),
         };
         let mut listening = Connection::listen(Arc::clone(client_end), towards_client);
         let mut connecting = Connection::connect(Arc::clone(server_end), towards_server, now);
         let towards_mobile = if client == Side::Mobile { &mut listening } else { &mut connecting };
         if !config.splits_only() {
-            towards_mobile.set_congestion_control(Box::new(BudgetWindow(mobile.budget.clone())));
+            towards_mobile.set_congestion_control(Box::new(BudgetWindow::new(mobile.budget.clone())));
         }
         let defers = config.accept == Accept::Deferred;
         let relay = Relay::new((flow, user), client, *syn, (listening, connecting), defers, now);
@@ -278,7 +342,7 @@ impl Proxy {
                 self.numbers.insert(flow, number);
                 NewServer { flow, port, initial_sequence: self.initial_sequences.bits() as u32 }
             });
-            relay.open_server(now, wanted, new, &self.server_end);
+            relay.open_server(now, wanted, new, &self.ends[0].server);
             any = true;
         }
         if any {
@@ -286,29 +350,58 @@ impl Proxy {
         }
     }
 
-    /// Counts a connection that has become an upload or has ceased to be one, and divides the
-    /// upload budget of its mobile again.
+    /// Counts a connection that has become an upload or has ceased to be one, and gives it its
+    /// share of the upload budget of its mobile. Others may have changed that since its last
+    /// segment.
     fn share_upload_budget(&mut self, number: u32) {
         let Some(budget) = self.config.upload_budget else { return };
         let Some(entry) = &mut self.relays[number as usize] else { return };
         let is_upload = entry.relay.is_upload();
-        if is_upload == entry.is_upload {
-            return;
-        }
+        let Some(mobile) = self.mobiles.get_mut(&entry.relay.user()) else { return };
+        mobile.uploads = mobile.uploads + u64::from(is_upload) - u64::from(entry.is_upload);
         entry.is_upload = is_upload;
-        let user = entry.relay.user();
-        let Some(mobile) = self.mobiles.get_mut(&user) else { return };
-        mobile.uploads = if is_upload { mobile.uploads + 1 } else { mobile.uploads - 1 };
-        let window = mobile.upload_window(budget.get());
-        for entry in self.relays.iter_mut().flatten().filter(|entry| entry.relay.user() == user) {
-            entry.relay.bound_upload(window);
-        }
+        entry.relay.bound_upload(mobile.upload_window(budget.get()));
     }
 
     /// Sends the segments that are due at both ends of a connection.
     fn transmit(&mut self, now: Instant, number: u32, cx: &mut MiddleboxContext<'_>) {
-        if let Some(entry) = &mut self.relays[number as usize] {
+        let Some(entry) = &mut self.relays[number as usize] else { return };
+        if self.config.queue.is_none() {
             entry.relay.transmit(now, &mut self.left, cx);
+            return;
+        }
+        entry.relay.transmit(now, &mut self.created, cx);
+        let is_unmanaged = !self.config.splits_only();
+        while let Some((direction, created)) = self.created.pop() {
+            self.send(now, direction, created.packet, is_unmanaged, cx);
+        }
+    }
+
+    /// A packet leaves at once, or waits for its turn if it goes to a mobile with a queue.
+    fn send(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        packet: Packet,
+        is_unmanaged: bool,
+        cx: &mut MiddleboxContext<'_>,
+    ) {
+        let Some(queue) = self.config.queue.as_ref().filter(|_| direction == Direction::Down) else {
+            self.left.push(now, direction, packet);
+            return;
+        };
+        let config = &self.config;
+        let mobile = self.mobiles.entry(packet.user).or_insert_with(|| Mobile::new(config));
+        mobile.queue.enter(now, packet, is_unmanaged, queue, cx);
+        self.send_queued(now, packet.user, cx);
+    }
+
+    /// Sends what a mobile's queue may send.
+    fn send_queued(&mut self, now: Instant, user: UserId, cx: &mut MiddleboxContext<'_>) {
+        let Some(mobile) = self.mobiles.get_mut(&user) else { return };
+        let rate = self.config.queue.as_ref().map(|queue| queue.rate);
+        if let Some(next) = mobile.queue.send(now, rate, &mut self.left, cx) {
+            self.timers.insert((next, Timer::Queue(user)));
         }
     }
 
@@ -336,9 +429,9 @@ impl Proxy {
                 self.statistics.bypass(Bypass::OtherPort, length.into());
             }
             self.open_servers(now, number, cx);
+            self.transmit(now, number, cx);
             let Some(entry) = &mut self.relays[number as usize] else { return };
             let Some(mobile) = self.mobiles.get_mut(&user) else { return };
-            entry.relay.transmit(now, &mut self.left, cx);
             mobile.scheduler.sent(number, length, entry.relay.next_segment().is_some());
             self.update(now, number);
         }
@@ -382,6 +475,9 @@ impl Proxy {
     fn remove(&mut self, number: u32) {
         let Some(mut entry) = self.relays[number as usize].take() else { return };
         let (flow, user) = entry.relay.identity();
+        if let Some(recorded) = &mut self.round_trips {
+            recorded.insert(flow, entry.relay.round_trips());
+        }
         if let Some(mobile) = self.mobiles.get_mut(&user) {
             mobile.connections -= 1;
             mobile.half_open -= u32::from(entry.is_half_open);
@@ -415,17 +511,19 @@ impl Middlebox for Proxy {
         });
         let (segment, number) = match relayed {
             Ok(relayed) => relayed,
+            Err(PassCause::NotTcp) if self.handle_icmp_error(now, direction, packet, cx) => return,
             Err(cause) => {
                 self.totals.passed[cause as usize] += 1;
                 // A SYN that opens nothing needs no number.
                 if !self.numbers.contains_key(&packet.flow) {
                     cx.end_flow(packet.flow);
                 }
-                self.left.push(now, direction, packet);
+                self.send(now, direction, packet, false, cx);
                 return;
             }
         };
         self.totals.relayed_bytes[direction as usize] += u64::from(segment.length);
+        self.totals.urgent += u64::from(segment.header.flags.contains(Flags::URG));
         if let Some(entry) = &mut self.relays[number as usize] {
             entry.relay.receive(now, (packet.flow, side), &segment, packet.slot, cx);
             if entry.relay.application().is_some_and(|relay| relay.is_counted()) {

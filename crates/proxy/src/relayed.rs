@@ -89,6 +89,23 @@ impl Relayed {
         }
     }
 
+    /// The end of `flow` towards `side`.
+    pub fn end_mut(&mut self, flow: FlowId, side: Side) -> Option<&mut Connection> {
+        match self {
+            Self::Transport(relay) => Some(&mut relay.ends[side as usize]),
+            Self::Application(relay) => relay.end_mut(flow, side),
+        }
+    }
+
+    /// Mean round trips to the server and to the mobile, in seconds and in the order of [`Side`];
+    /// not measured at the application level.
+    pub fn round_trips(&self) -> [Option<f64>; 2] {
+        match self {
+            Self::Transport(relay) => relay.ends.each_ref().map(|end| end.statistics().rtt_mean_s()),
+            Self::Application(_) => [None; 2],
+        }
+    }
+
     /// The connection at transport level; nothing was read yet at the other.
     pub fn into_transport(self) -> Self {
         match self {

@@ -14,8 +14,9 @@ const INITIAL_QUANTUM: i64 = 10 * QUANTUM;
 /// The backlogged connections of a mobile, by their numbers, in an order of service.
 #[derive(Debug)]
 pub enum Scheduler {
-    /// Deficit round robin (Shreedhar and Varghese 1995) with new connections first (RFC 8290 §4).
-    DeficitRoundRobin { new: VecDeque<Turn>, old: VecDeque<Turn> },
+    /// Deficit round robin (Shreedhar and Varghese 1995) with new connections first (RFC 8290 §4),
+    /// which may send this number of bytes in their first turn.
+    DeficitRoundRobin { new: VecDeque<Turn>, old: VecDeque<Turn>, first_turn: i64 },
     /// The connection at the front is next.
     RoundRobin(VecDeque<u32>),
     /// The data at the front is next: a connection, and bytes.
@@ -36,21 +37,30 @@ pub struct Turn {
 impl Scheduler {
     pub const fn new(discipline: Discipline) -> Self {
         match discipline {
-            Discipline::DeficitRoundRobin => Self::DeficitRoundRobin { new: VecDeque::new(), old: VecDeque::new() },
+            Discipline::DeficitRoundRobin => Self::deficit_round_robin(INITIAL_QUANTUM),
             Discipline::RoundRobin => Self::RoundRobin(VecDeque::new()),
             Discipline::Fifo => Self::Fifo(VecDeque::new()),
             Discipline::ShortestRemaining => Self::ShortestRemaining(Vec::new()),
         }
     }
 
+    /// The order of service of flows in FQ-CoDel (RFC 8290 §4.2).
+    pub const fn fair_queue() -> Self {
+        Self::deficit_round_robin(QUANTUM)
+    }
+
+    const fn deficit_round_robin(first_turn: i64) -> Self {
+        Self::DeficitRoundRobin { new: VecDeque::new(), old: VecDeque::new(), first_turn }
+    }
+
     /// `connection` has `backlog` bytes to send and can send them.
     pub fn add(&mut self, connection: u32, backlog: u64) {
         match self {
-            Self::DeficitRoundRobin { new, old } => {
+            Self::DeficitRoundRobin { new, old, first_turn } => {
                 let known = new.iter_mut().chain(old).find(|turn| turn.connection == connection);
                 match known {
                     Some(turn) => turn.backlogged = true,
-                    None => new.push_back(Turn { connection, deficit: INITIAL_QUANTUM, backlogged: true }),
+                    None => new.push_back(Turn { connection, deficit: *first_turn, backlogged: true }),
                 }
             }
             Self::RoundRobin(queue) => {
@@ -74,7 +84,7 @@ impl Scheduler {
     /// The connection that sends next; `None` if none is backlogged.
     pub fn next(&mut self) -> Option<u32> {
         match self {
-            Self::DeficitRoundRobin { new, old } => next_turn(new, old),
+            Self::DeficitRoundRobin { new, old, .. } => next_turn(new, old),
             Self::RoundRobin(queue) => queue.front().copied(),
             Self::Fifo(queue) => queue.front().map(|(connection, _)| *connection),
             Self::ShortestRemaining(all) => all.iter().min().map(|(_, connection)| *connection),
@@ -85,7 +95,7 @@ impl Scheduler {
     /// is not.
     pub fn sent(&mut self, connection: u32, bytes: u32, backlogged: bool) {
         match self {
-            Self::DeficitRoundRobin { new, old } => {
+            Self::DeficitRoundRobin { new, old, .. } => {
                 let list = if new.is_empty() { old } else { new };
                 if let Some(turn) = list.front_mut() {
                     turn.deficit -= i64::from(bytes);
@@ -119,7 +129,7 @@ impl Scheduler {
     /// `connection` has ended.
     pub fn remove(&mut self, connection: u32) {
         match self {
-            Self::DeficitRoundRobin { new, old } => {
+            Self::DeficitRoundRobin { new, old, .. } => {
                 new.retain(|turn| turn.connection != connection);
                 old.retain(|turn| turn.connection != connection);
             }

@@ -38,6 +38,13 @@ pub struct Totals {
     /// Payload bytes that arrived on relayed connections, retransmissions included, in the order of
     /// [`Direction::BOTH`](airpath_core::Direction::BOTH).
     pub relayed_bytes: [u64; 2],
+    /// Segments of relayed connections with urgent data. These pass in-line, and the urgent pointer
+    /// is not set (RFC 6093).
+    pub urgent: u64,
+    /// Path MTUs that were learned from ICMP errors about segments of the proxy.
+    pub path_mtus: u64,
+    /// Connections that ended while they were opened, by ICMP errors about SYNs of the proxy.
+    pub unreachable: u64,
     /// Packets that passed unchanged, in the order of [`PassCause::ALL`].
     pub passed: [u64; PassCause::ALL.len()],
 }
@@ -55,6 +62,6 @@ pub struct MobileState {
     pub budget: u64,
     /// Bytes that are unacknowledged.
     pub unacknowledged: u64,
-    /// Bytes that wait in the proxy.
+    /// Bytes that wait in the proxy, those of packets in the queue included.
     pub queued: u64,
 }

@@ -179,6 +179,10 @@ pub struct TransferRow {
     pub rtt_max_s: Option<f64>,
     /// Number of measurements.
     pub rtt_samples: Option<u64>,
+    /// With a proxy: the mean round trip between it and the receiver, as the proxy measured it. The
+    /// other round trips are those between the sender and the proxy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxy_rtt_mean_s: Option<f64>,
 }
 
 /// The columns of pings, datagrams and transactions in a flow's row.
@@ -594,6 +598,7 @@ impl TransferRow {
             rtt_mean_s: None,
             rtt_max_s: None,
             rtt_samples: None,
+            proxy_rtt_mean_s: None,
         }
     }
 }

@@ -1,6 +1,9 @@
-//! The window that keeps a bearer busy, measured on bearers of its own in virtual time.
+//! The rate of a bearer, and the window that keeps it busy, measured on bearers of their own in
+//! virtual time.
 
-use airpath_core::{Bytes, ComponentId, Context, Direction, Dropped, Ecn, FlowId, Instant, Packet, Slot, Span, UserId};
+use airpath_core::{
+    Bitrate, Bytes, ComponentId, Context, Direction, Dropped, Ecn, FlowId, Instant, Packet, Slot, Span, UserId,
+};
 use airpath_link::{Admission, Bearer};
 
 /// The size of a full packet.
@@ -43,6 +46,13 @@ pub fn budget<E>(mut make: impl FnMut() -> Result<Box<dyn Bearer>, E>) -> Result
         }
     }
     Ok(Some(Bytes::new((MARGIN * (enough * u64::from(FULL)) as f64) as u64)))
+}
+
+/// 95 % of the greatest rate to the first mobile. `make` builds the bearer. `None` if it carries
+/// nothing.
+pub fn rate<E>(make: impl FnOnce() -> Result<Box<dyn Bearer>, E>) -> Result<Option<Bitrate>, E> {
+    let bits_per_second = (BUSY * 8.0 * Trial::new(make()?, MOST_WINDOW).rate()) as u64;
+    Ok((bits_per_second > 0).then(|| Bitrate::from_bps(bits_per_second)))
 }
 
 /// A transfer with a constant window to the first mobile, over a bearer of its own.

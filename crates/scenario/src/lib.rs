@@ -242,7 +242,7 @@ impl Scenario {
         let fixed = BothWays::read(node.take("fixed").unwrap_or_else(empty), "fixed", folder)?;
         let access = node.take("access").map(|node| BothWays::read(node, "access", folder)).transpose()?;
         let middlebox = node.take("middlebox").map(MiddleboxConfig::read).transpose()?;
-        let proxy = node.take("proxy").map(proxy::read).transpose()?;
+        let proxy = node.take("proxy").map(|table| proxy::read(proxy::resolve(table, folder)?)).transpose()?;
         let bearer = node.take("bearer").ok_or_else(|| missing(&node, "bearer", "preset = \"umts-dch-384\""))?;
         let (mut bearer, bearer_table) = BearerConfig::read(bearer, folder, models)?;
         let groups = read_mobiles(&mut node, &bearer_table, folder)?;
@@ -285,9 +285,9 @@ impl Scenario {
             return Err(node.unknown_key("", key, &known));
         }
         let rest: Rest = rest.read("")?;
-        let (proxy, budget_of_bearer) = match proxy {
-            Some(table) => (Some(table.config), table.budget_of_bearer),
-            None => (None, None),
+        let (proxy, of_bearer) = match proxy {
+            Some(table) => (Some(table.config), [table.budget_of_bearer, table.rate_of_bearer]),
+            None => (None, [None, None]),
         };
         let mut scenario = Self {
             format,
@@ -306,9 +306,7 @@ impl Scenario {
         };
         scenario.check(file, &bearer_table)?;
         scenario.check_changes(&change_tables)?;
-        if let Some(origin) = budget_of_bearer {
-            scenario.take_budget_of_bearer(origin)?;
-        }
+        scenario.measure_bearer(of_bearer)?;
         Ok(scenario)
     }
 
@@ -424,18 +422,32 @@ impl Scenario {
         self.bearer.build(&self.mobiles(), seed)
     }
 
-    /// Gives the proxy the budget that keeps the bearer of the first mobile busy.
-    fn take_budget_of_bearer(&mut self, origin: Origin) -> Result<(), ScenarioError> {
-        let budget = capacity::budget(|| -> Result<Box<dyn Bearer>, ScenarioError> {
+    /// Gives the proxy what is measured on the bearer of the first mobile: the budget that keeps it
+    /// busy, and the rate of the queue. Each has an origin if it is wanted.
+    fn measure_bearer(&mut self, [budget, rate]: [Option<Origin>; 2]) -> Result<(), ScenarioError> {
+        let make = || -> Result<Box<dyn Bearer>, ScenarioError> {
             let mut cells = self.build_cells(Seed::new(self.seed))?;
             Ok(cells.bearers.swap_remove(cells.of_user[0]).1)
-        })?;
-        let budget = budget.ok_or_else(|| {
-            ScenarioError::new("the bearer carried nothing to the first mobile", origin, "proxy.budget")
-                .help("write the budget in bytes, or `adaptive`")
-        })?;
-        if let Some(proxy) = &mut self.proxy {
+        };
+        let nothing = |origin, field: &str, help: &str| {
+            ScenarioError::new("the bearer carried nothing to the first mobile", origin, field).help(help)
+        };
+        let measured = |origin| {
+            let help = "write the budget in bytes, or `adaptive`";
+            capacity::budget(make)?.ok_or_else(|| nothing(origin, "proxy.budget", help))
+        };
+        let budget = budget.map(measured).transpose()?;
+        let measured = |origin| {
+            capacity::rate(make)?
+                .ok_or_else(|| nothing(origin, "proxy.queue.rate", "write the rate, as in \"50 kbit/s\""))
+        };
+        let rate = rate.map(measured).transpose()?;
+        let Some(proxy) = &mut self.proxy else { return Ok(()) };
+        if let Some(budget) = budget {
             proxy.budget = BudgetSource::Fixed(budget);
+        }
+        if let (Some(queue), Some(rate)) = (&mut proxy.queue, rate) {
+            queue.rate = rate;
         }
         Ok(())
     }

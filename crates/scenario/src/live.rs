@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -131,10 +132,15 @@ impl LiveConfig {
         let mut node = Node::parse(text, file)?;
         let format = Format::check(&mut node, "configuration", file)?;
         let table = node.take("proxy").unwrap_or_else(|| Node::table(Origin::File(file.to_owned())));
-        let ProxyTable { config: proxy, budget_of_bearer } = proxy::read(table.clone())?;
-        if let Some(origin) = budget_of_bearer {
-            let error = ScenarioError::new("a router has no bearer to measure", origin, "proxy.budget");
-            return Err(error.help("write the budget in bytes, or `adaptive`"));
+        let table = proxy::resolve(table, Path::new(file).parent().unwrap_or(Path::new("")))?;
+        let ProxyTable { config: proxy, budget_of_bearer, rate_of_bearer } = proxy::read(table.clone())?;
+        for (measured, key, help) in [
+            (budget_of_bearer, "proxy.budget", "write the budget in bytes, or `adaptive`"),
+            (rate_of_bearer, "proxy.queue.rate", "write the rate, as in \"50 kbit/s\""),
+        ] {
+            if let Some(origin) = measured {
+                return Err(ScenarioError::new("a router has no bearer to measure", origin, key).help(help));
+            }
         }
         if proxy.http.is_some() {
             let message = "a proxy on a router works at transport level only";
@@ -341,6 +347,8 @@ mod tests {
             ("priority = 32766", "proxy.toml:3: priority: priority 32766 is not between"),
             ("device = \"a/b\"", "proxy.toml:3: device: `a/b` is not a name for an interface"),
             ("metrics = \"192.0.2.1:80\"", "proxy.toml:3: metrics: this is not a loopback address"),
+            ("[proxy]\npreset = \"i-tpc\"", "proxy.toml:4: proxy.preset: there is no proxy preset `i-tpc`; did you"),
+            ("[proxy]\npreset = \"http\"", "proxy preset http:8: proxy.http: a proxy on a router works at transport"),
             ("[proxy]\nbudjet = \"1 kB\"", "proxy.toml:4: proxy.budjet: unknown key; did you mean `budget`?"),
             ("[proxy]\nbuffer = \"1 kB\"", "proxy.toml:4: proxy.buffer: this must be at least 3 kB"),
         ] {

@@ -43,7 +43,11 @@ impl Scenario {
         let mut plan = Plan::default();
         if let Some(config) = self.proxy.clone() {
             plan.middleboxes.push(hops.len());
-            let proxy = Proxy::new(config, seed.stream("proxy/initial-sequences"));
+            let mut proxy = Proxy::new(config, seed.stream("proxy/initial-sequences"));
+            if users == Users::All {
+                // A simulation reports them by flow.
+                proxy.record_round_trips();
+            }
             hops.push(("proxy".to_owned(), Hop::middlebox(Box::new(proxy))));
         }
         if let Some(middlebox) = &self.middlebox {

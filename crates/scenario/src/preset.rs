@@ -1,9 +1,9 @@
-//! Presets: named parameters of a bearer, or of the environment in which it is, each with where it
-//! comes from.
+//! Presets: named parameters of a bearer, of the environment in which it is, or of a proxy, each
+//! with where it comes from.
 //!
 //! A preset is a TOML file: `format`, `name`, `title`, the `[bearer]` table that a scenario could
 //! write itself, and a `[source]` table that names the origin of every key of it. An environment
-//! has `[conditions]` in place of `[bearer]`.
+//! has `[conditions]` in place of `[bearer]`, a proxy `[proxy]`.
 
 use std::path::Path;
 
@@ -32,17 +32,20 @@ pub enum Kind {
     Bearer,
     /// Radio conditions.
     Environment,
+    /// The settings of a proxy.
+    Proxy,
 }
 
 impl Kind {
-    /// Both, as they are listed.
-    pub const ALL: [Self; 2] = [Self::Bearer, Self::Environment];
+    /// All, as they are listed.
+    pub const ALL: [Self; 3] = [Self::Bearer, Self::Environment, Self::Proxy];
 
     /// What it is called.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bearer => "bearer",
             Self::Environment => "environment",
+            Self::Proxy => "proxy",
         }
     }
 
@@ -51,6 +54,7 @@ impl Kind {
         match self {
             Self::Bearer => "bearer",
             Self::Environment => "conditions",
+            Self::Proxy => "proxy",
         }
     }
 
@@ -59,6 +63,7 @@ impl Kind {
         match self {
             Self::Bearer => "preset",
             Self::Environment => "environment",
+            Self::Proxy => "proxy preset",
         }
     }
 
@@ -73,6 +78,7 @@ impl Kind {
         match self {
             Self::Bearer => "",
             Self::Environment => "environments/",
+            Self::Proxy => "proxy/",
         }
     }
 }
@@ -97,7 +103,7 @@ pub struct Preset {
 /// One parameter of a preset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// Dotted path below `bearer`, or below `conditions`.
+    /// Dotted path below `bearer`, `conditions` or `proxy`.
     pub key: String,
     /// Its value, as TOML.
     pub value: String,
@@ -115,18 +121,16 @@ struct Head {
 }
 
 impl Preset {
-    /// The preset called `name`, of a bearer or of an environment: one that is shipped, or a user's
-    /// own file.
+    /// The preset called `name`, of any kind: one that is shipped, or a user's own file.
     pub fn load(name: &str, folder: &Path, origin: &Origin) -> Result<Self, ScenarioError> {
         let shipped = Kind::ALL.into_iter().find(|kind| kind.shipped(name).is_some());
         if let Some(kind) = shipped {
             return Self::load_kind(kind, name, folder, origin);
         }
-        match Self::load_kind(Kind::Environment, name, folder, origin) {
-            // Errors refer to a bearer, the most common kind.
-            Err(_) => Self::load_kind(Kind::Bearer, name, folder, origin),
-            environment => environment,
-        }
+        let others = [Kind::Environment, Kind::Proxy].into_iter();
+        let found = others.filter_map(|kind| Self::load_kind(kind, name, folder, origin).ok()).next();
+        // Errors refer to a bearer, the most common kind.
+        found.map_or_else(|| Self::load_kind(Kind::Bearer, name, folder, origin), Ok)
     }
 
     /// The preset called `name` of this kind.
@@ -137,8 +141,7 @@ impl Preset {
             return Self::parse(kind, text, &format!("{} {name}", kind.word()));
         }
         let wrong = |message: String| ScenarioError::new(message, origin.clone(), "");
-        let is_path = name.contains(['/', '\\']) || name.ends_with(".toml");
-        if !is_path {
+        if !is_path(name) {
             let names = Self::names(kind);
             let common = COMMON_NAMES.iter().filter(|_| kind == Kind::Bearer).map(|(common, _)| *common);
             let known = names.iter().map(String::as_str).chain(common);
@@ -148,15 +151,16 @@ impl Preset {
                 Kind::Bearer if Kind::Environment.shipped(name).is_some() => {
                     error.help(format!("that is an environment: write `bearer.conditions.environment = \"{name}\"`"))
                 }
+                Kind::Bearer if Kind::Proxy.shipped(name).is_some() => {
+                    error.help(format!("that is a proxy: write `proxy.preset = \"{name}\"`"))
+                }
+                Kind::Proxy => {
+                    error.help(format!("{meant}known here: {}; the path of a file works, too", names.join(", ")))
+                }
                 _ => error.help(format!("{meant}`airpath presets list` shows all; the path of a file works, too")),
             });
         }
-        let path = folder.join(name);
-        let text = std::fs::read_to_string(&path).map_err(|error| {
-            wrong(format!("the {} file `{}` cannot be read: {error}", kind.word(), path.display()))
-                .help("check the path and its permissions")
-        })?;
-        Self::parse(kind, &text, name)
+        Self::parse(kind, &read_file(kind, name, folder, origin)?, name)
     }
 
     /// The names of all of a kind that are shipped, sorted.
@@ -164,7 +168,7 @@ impl Preset {
         let folder = kind.folder();
         let files = match kind {
             Kind::Bearer => SHIPPED.files(),
-            Kind::Environment => SHIPPED.get_dir("environments").expect("the environments are shipped").files(),
+            _ => SHIPPED.get_dir(folder.trim_end_matches('/')).expect("every kind is shipped").files(),
         };
         let name = |path: &Path| Some(path.to_str()?.strip_prefix(folder)?.strip_suffix(".toml")?.to_owned());
         let mut names: Vec<String> = files.filter_map(|file| name(file.path())).collect();
@@ -206,6 +210,20 @@ impl Preset {
     }
 }
 
+/// Whether `name` is the path of a file.
+pub(crate) fn is_path(name: &str) -> bool {
+    name.contains(['/', '\\']) || name.ends_with(".toml")
+}
+
+/// The text of a user's own file of this kind; `origin` is where its path was written.
+pub(crate) fn read_file(kind: Kind, name: &str, folder: &Path, origin: &Origin) -> Result<String, ScenarioError> {
+    let path = folder.join(name);
+    std::fs::read_to_string(&path).map_err(|error| {
+        let message = format!("the {} file `{}` cannot be read: {error}", kind.word(), path.display());
+        ScenarioError::new(message, origin.clone(), "").help("check the path and its permissions")
+    })
+}
+
 /// Calls `each` with every leaf below `value` and its dotted path; arrays are leaves.
 fn flatten(value: &toml::Value, at: &str, each: &mut impl FnMut(&str, &toml::Value)) {
     match value {
@@ -243,6 +261,8 @@ mod tests {
             let found = Preset::load(common, Path::new(""), &Origin::Default).expect("a common name");
             assert_eq!(found.name, preset);
         }
+        let error = Preset::load_kind(Kind::Bearer, "i-tcp", Path::new(""), &Origin::Default).expect_err("a proxy");
+        assert!(error.to_string().contains("proxy.preset"), "{error}");
         let error = Preset::load("./none.toml", Path::new("nowhere"), &Origin::Default).expect_err("no such file");
         assert!(error.to_string().contains("cannot be read"), "{error}");
     }

@@ -1,15 +1,18 @@
 //! The `[proxy]` table: the transport-level proxy at the border of fixed network and radio access.
 
+use std::path::Path;
+
 use airpath_core::Bytes;
-pub use airpath_proxy::{BudgetSource, Config as ProxyConfig};
+pub use airpath_proxy::{BudgetSource, Config as ProxyConfig, Proxy, QueueConfig};
 
 use crate::document::Node;
 use crate::error::{Origin, ScenarioError};
+use crate::preset::{self, Kind, Preset};
 
 /// A buffer for less than two full segments would stall on delayed acknowledgements.
 const LEAST_BUFFER: Bytes = Bytes::new(3000);
 
-/// The budget that is measured on the bearer of the scenario.
+/// A budget or a rate that is measured on the bearer of the scenario.
 const OF_BEARER: &str = "bearer";
 
 /// A `[proxy]` table.
@@ -18,13 +21,53 @@ pub(crate) struct ProxyTable {
     pub config: ProxyConfig,
     /// The origin of a budget that is measured on the bearer.
     pub budget_of_bearer: Option<Origin>,
+    /// The origin of a rate of the queue that is measured on the bearer.
+    pub rate_of_bearer: Option<Origin>,
 }
 
+/// Lays a `[proxy]` table over the one that its `preset` names: a shipped preset, or a file with a
+/// `[proxy]` table, such as a scenario or the configuration of a router. Relative paths start from
+/// `folder`.
+pub(crate) fn resolve(mut node: Node, folder: &Path) -> Result<Node, ScenarioError> {
+    const FIELD: &str = "proxy.preset";
+    let Some(key) = node.take("preset") else { return Ok(node) };
+    let name: String = key.read(FIELD)?;
+    let at_key = |mut error: ScenarioError| {
+        error.field.get_or_insert_with(|| FIELD.to_owned());
+        error
+    };
+    let mut base = if preset::is_path(&name) {
+        let text = preset::read_file(Kind::Proxy, &name, folder, key.origin()).map_err(at_key)?;
+        let table = Node::parse(&text, &name)?.take("proxy").ok_or_else(|| {
+            ScenarioError::new("this table is missing", Origin::File(name), "proxy")
+                .help("add `[proxy]`; its keys are those of a scenario")
+        })?;
+        if let Some(path) = table.get("preset").and_then(Node::as_str).filter(|name| preset::is_path(name)) {
+            let message = format!("`{path}` is another file");
+            let error = ScenarioError::new(message, table.origin_of("preset").clone(), FIELD);
+            return Err(error.help("a file that is used as a preset can name a shipped preset only"));
+        }
+        resolve(table, folder)?
+    } else {
+        Preset::load_kind(Kind::Proxy, &name, folder, key.origin()).map_err(at_key)?.content
+    };
+    base.overlay(node);
+    Ok(base)
+}
+
+/// Reads a `[proxy]` table that [`resolve`] has returned.
 pub(crate) fn read(mut node: Node) -> Result<ProxyTable, ScenarioError> {
-    let measured = node.get("budget").and_then(Node::as_str) == Some(OF_BEARER);
-    let budget_of_bearer = measured.then(|| node.origin_of("budget").clone());
-    if measured {
+    let measured = |path: &str| {
+        let value = path.split('.').try_fold(&node, |node, key| node.get(key));
+        (value.and_then(Node::as_str) == Some(OF_BEARER)).then(|| node.origin_of(path).clone())
+    };
+    let (budget_of_bearer, rate_of_bearer) = (measured("budget"), measured("queue.rate"));
+    if budget_of_bearer.is_some() {
         node.take("budget");
+    }
+    if rate_of_bearer.is_some() {
+        // Until it is measured.
+        node.set("queue.rate", "\"1 bit/s\"")?;
     }
     let wrong = |key: &str, message: &str, help: &str| {
         Err(ScenarioError::new(message, node.origin_of(key).clone(), format!("proxy.{key}")).help(help))
@@ -55,11 +98,25 @@ pub(crate) fn read(mut node: Node) -> Result<ProxyTable, ScenarioError> {
     if config.idle_timeout.is_zero() {
         return wrong("idle_timeout", "every connection would be aborted", "the default is \"7440 s\"");
     }
+    if let Some(queue) = &config.queue {
+        for (key, time) in [("queue.target", queue.target), ("queue.interval", queue.interval)] {
+            if time.is_zero() {
+                return wrong(
+                    key,
+                    "this must be above zero",
+                    "RFC 8289 recommends 5 ms for `target`, 100 ms for `interval`",
+                );
+            }
+        }
+        if queue.packets == 0 {
+            return wrong("queue.packets", "a queue of no packets drops everything", "the default is 1000");
+        }
+    }
     if let Some(http) = &config.http
         && (http.ports.is_empty() || http.ports.contains(&0))
     {
         let help = "list the ports of the servers, such as [80]; without HTTP, remove the table `proxy.http`";
         return wrong("http.ports", "these are not ports of servers", help);
     }
-    Ok(ProxyTable { config, budget_of_bearer })
+    Ok(ProxyTable { config, budget_of_bearer, rate_of_bearer })
 }

@@ -4,7 +4,7 @@ mod support;
 
 use airpath_core::{Bytes, Seed};
 use airpath_proxy::BudgetSource;
-use airpath_scenario::{ProxyConfig, Users};
+use airpath_scenario::{ProxyConfig, Scenario, Users};
 use support::{assert_errors, read};
 
 const GOOD: &str = r#"format = 1
@@ -18,6 +18,13 @@ buffer = "64 kB"
 profile = "linux-2.4"
 open_timeout = "10 s"
 idle_timeout = "1 s"
+
+[proxy.queue]
+rate = "100 kbit/s"
+target = "20 ms"
+interval = "500 ms"
+ecn = false
+packets = 100
 
 [proxy.http]
 ports = [80, 8080]
@@ -58,8 +65,44 @@ fn every_key_has_a_default() {
 }
 
 #[test]
+fn a_preset_is_below_the_keys_of_the_table() {
+    let text = |table| format!("format = 1\n[bearer]\npreset = \"umts-dch-384\"\n[proxy]\n{table}\n");
+    let proxy = |table| read(&text(table)).expect("a valid scenario").proxy.expect("there is one");
+    assert_eq!(proxy("preset = \"adaptive\""), proxy(""));
+    assert_eq!(proxy("preset = \"i-tcp\"").budget, BudgetSource::None);
+    let changed = proxy("preset = \"gprs-clamp\"\nbudget = \"12 kB\"");
+    assert_eq!(changed.budget, BudgetSource::Fixed(Bytes::new(12_000)));
+    assert_eq!(changed.profile.name(), "linux-2.4");
+    let http = proxy("preset = \"http\"\nhttp.pipelining = 3").http.expect("there is a table");
+    assert_eq!((http.pipelining.get(), http.compression), (3, true));
+
+    let folder = std::env::temp_dir().join(format!("airpath-proxy-preset-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let with_file = |content: &str| {
+        std::fs::write(folder.join("mine.toml"), content).unwrap();
+        Scenario::read(&text("preset = \"./mine.toml\"\nbuffer = \"64 kB\""), "s.toml", &folder, &[])
+    };
+    // A file with more than the table, such as the configuration of a router.
+    let own = with_file("mobiles = [\"10.0.0.0/8\"]\n[proxy]\npreset = \"i-tcp\"\nscheduler = \"fifo\"").unwrap();
+    let own = own.proxy.expect("there is one");
+    assert_eq!((own.budget, own.buffer), (BudgetSource::None, Bytes::new(64_000)));
+    for (content, expected) in [
+        ("format = 1", "./mine.toml: proxy: this table is missing; add `[proxy]`"),
+        ("[proxy]\npreset = \"b.toml\"", "./mine.toml:2: proxy.preset: `b.toml` is another file"),
+        ("[proxy]\nbudjet = 1", "./mine.toml:2: proxy.budjet: unknown key; did you mean `budget`?"),
+    ] {
+        let error = with_file(content).expect_err("it is wrong").to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn errors_name_the_line_and_the_key() {
     let cases = [
+        ("budget = \"10 kB\"", "preset = \"i-tpc\"", "s.toml:4: proxy.preset:", "did you mean `i-tcp`?"),
+        ("budget = \"10 kB\"", "preset = \"a/b.toml\"", "s.toml:4: proxy.preset:", "cannot be read"),
+        ("budget = \"10 kB\"", "preset = 3", "s.toml:4: proxy.preset:", "invalid type"),
         ("\"10 kB\"", "\"adaptiv\"", "s.toml:4: proxy.budget:", "`adaptive`"),
         ("\"10 kB\"", "\"10 KB\"", "s.toml:4: proxy.budget:", "did you mean `kB`?"),
         ("\"10 kB\"", "\"0 B\"", "s.toml:4: proxy.budget:", "no data"),
@@ -71,10 +114,14 @@ fn errors_name_the_line_and_the_key() {
         ("linux-2.4", "ns2-newreno", "s.toml:9: proxy.profile:", "without a handshake"),
         ("\"10 s\"", "\"0 s\"", "s.toml:10: proxy.open_timeout:", "zero time"),
         ("\"1 s\"", "\"0 s\"", "s.toml:11: proxy.idle_timeout:", "aborted"),
-        ("[80, 8080]", "[]", "s.toml:14: proxy.http.ports:", "such as [80]"),
-        ("8080", "80800", "s.toml:14: proxy.http.ports", "expected u16"),
-        ("= 8\n", "= 0\n", "s.toml:15: proxy.http.pipelining:", "nonzero"),
-        ("pipelining", "pipeline", "s.toml:15: proxy.http.pipeline:", "did you mean `pipelining`?"),
+        ("\"100 kbit/s\"", "\"0 bit/s\"", "s.toml:14: proxy.queue.rate:", "above zero"),
+        ("\"100 kbit/s\"", "\"bear\"", "s.toml:14: proxy.queue.rate:", "bear"),
+        ("\"500 ms\"", "\"0 s\"", "s.toml:16: proxy.queue.interval:", "RFC 8289"),
+        ("packets = 100", "packets = 0", "s.toml:18: proxy.queue.packets:", "1000"),
+        ("[80, 8080]", "[]", "s.toml:21: proxy.http.ports:", "such as [80]"),
+        ("8080", "80800", "s.toml:21: proxy.http.ports", "expected u16"),
+        ("= 8\n", "= 0\n", "s.toml:22: proxy.http.pipelining:", "nonzero"),
+        ("pipelining", "pipeline", "s.toml:22: proxy.http.pipeline:", "did you mean `pipelining`?"),
         ("scheduler", "sheduler", "s.toml:7: proxy.sheduler:", "did you mean `scheduler`?"),
     ];
     assert_errors(GOOD, &cases);

@@ -1,11 +1,12 @@
 //! The rows of the summary, from the state of a simulation.
 
 use airpath_core::{Direction, Instant, Span, UserId};
-use airpath_path::Hop;
+use airpath_path::{Hop, Side};
 use airpath_result::summary::{
     Ended, FlowRow, LinkRow, ObjectRow, PageRow, ProbesRow, RadioRow, Repetition, Rows, SessionRow, StreamRow,
     TransactionsRow, TransferRow,
 };
+use airpath_scenario::proxy::Proxy;
 use airpath_scenario::tcp::Settings;
 use airpath_tcp::Negotiated;
 use serde::Serialize;
@@ -23,7 +24,11 @@ pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[Str
         packets: simulation.packets(),
         events: simulation.events(),
     };
-    let flows = simulation.flows().iter().map(|each| flow(each, number, now, mobiles)).collect();
+    let proxy = simulation.hops().find_map(|(_, hop)| match hop {
+        Hop::Middlebox(middlebox) => middlebox.downcast_ref::<Proxy>(),
+        Hop::Bearer(_) => None,
+    });
+    let flows = simulation.flows().iter().map(|each| flow(each, proxy, number, now, mobiles)).collect();
     let (links, radio) = of_hops(simulation.hops(), simulation.users(), number);
     let sessions = || {
         simulation.flows().iter().filter_map(|flow| match flow {
@@ -57,7 +62,7 @@ pub fn of_hops<'a>(
     (links, radio)
 }
 
-fn flow(flow: &Flow, repetition: u64, now: Instant, mobiles: &[String]) -> FlowRow {
+fn flow(flow: &Flow, proxy: Option<&Proxy>, repetition: u64, now: Instant, mobiles: &[String]) -> FlowRow {
     let identity = flow.identity();
     let row = |kind, outcome| FlowRow {
         repetition,
@@ -79,7 +84,7 @@ fn flow(flow: &Flow, repetition: u64, now: Instant, mobiles: &[String]) -> FlowR
     match flow {
         Flow::Transfer(flow) => FlowRow {
             cause: flow.cause(),
-            transfer: Some(transfer(flow, now)),
+            transfer: Some(transfer(flow, proxy, now)),
             ..row(
                 match flow.transfer.direction {
                     Direction::Down => "download",
@@ -135,7 +140,7 @@ fn tcp(settings: &Settings, negotiated: Option<Negotiated>) -> serde_json::Value
     serde_json::to_value(Tcp { settings, negotiated }).expect("settings are numbers and text")
 }
 
-fn transfer(flow: &TransferFlow, now: Instant) -> TransferRow {
+fn transfer(flow: &TransferFlow, proxy: Option<&Proxy>, now: Instant) -> TransferRow {
     let sent = flow.sender().statistics();
     let negotiated = flow.milestones.connected.map(|_| flow.sender().negotiated());
     TransferRow {
@@ -152,6 +157,8 @@ fn transfer(flow: &TransferFlow, now: Instant) -> TransferRow {
         rtt_mean_s: sent.rtt_mean_s(),
         rtt_max_s: sent.rtt_max.map(Span::as_secs_f64),
         rtt_samples: Some(sent.rtt_samples),
+        proxy_rtt_mean_s: proxy
+            .and_then(|proxy| proxy.round_trip_s(flow.identity.id, Side::at_end_of(flow.transfer.direction))),
         ..TransferRow::of(&flow.transfer, &flow.milestones, flow.identity.start, now, tcp(&flow.tcp, negotiated))
     }
 }

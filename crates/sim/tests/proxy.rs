@@ -68,6 +68,41 @@ fn short_transfers_pass_a_bulk_download() {
     assert!(with.smoothed <= 2.0 * with.least, "{with:?}");
 }
 
+/// One queue for all packets to the mobile: a bulk flow of datagrams above the link's rate delays
+/// neither echo requests nor a download by TCP, which gets its share.
+#[test]
+fn a_fair_queue_protects_flows_from_datagrams() {
+    let tables = |proxy: &str, datagrams: &str| {
+        format!(
+            "format = 1\nseed = 1\nduration = \"60 s\"\n{proxy}\n{LINK}\
+             [[flow]]\nkind = \"ping\"\ninterval = \"200 ms\"\nrequests = 200\nstart = \"5 s\"\n\
+             [[flow]]\nkind = \"download\"\nbytes = \"500 kB\"\nstart = \"5 s\"\n{datagrams}"
+        )
+    };
+    let flood = "[[flow]]\nkind = \"datagrams\"\ndirection = \"down\"\nrate = \"800 kbit/s\"\nsize = 1200\n\
+        duration = \"50 s\"\n";
+    let run = |proxy: &str, datagrams: &str| {
+        let text = tables(proxy, datagrams);
+        let scenario = Scenario::read(&text, "test", Path::new("."), &[]).unwrap_or_else(|error| panic!("{error}"));
+        let mut simulation = Setup::new(&scenario, Seed::new(1)).expect("it can be built").start(None, None);
+        simulation.run(&AtomicBool::new(false));
+        let [Flow::Ping(ping), Flow::Transfer(transfer), ..] = simulation.flows() else { panic!("in this order") };
+        let mean = ping.pinger.round_trips().mean_s().expect("some returned");
+        let download = transfer.milestones.finished.map(|at| at.since(transfer.identity.start).as_secs_f64());
+        (ping.pinger.round_trips().count(), mean, download)
+    };
+    let queue = "[proxy]\nbudget = \"20 kB\"\nqueue.rate = \"bearer\"";
+    let alone = run(queue, "");
+    let without = run("[proxy]\nbudget = \"20 kB\"", flood);
+    let with = run(queue, flood);
+    println!("alone {alone:?}, flood without a queue {without:?}, with one {with:?}");
+    assert!(without.1 > 3.0 && without.2.is_none_or(|time| time > 50.0), "{without:?}");
+    assert!(with.0 == 200 && with.1 < 0.45, "300 ms and some packets of 24 ms: {with:?}");
+    // 500 kB at half of 380 kbit/s take 21 s.
+    assert!(with.2.is_some_and(|time| time < 26.0), "{with:?}");
+    assert!(alone.2.is_some_and(|time| time < 13.0), "{alone:?}");
+}
+
 /// The clamp sweep of the study: 600 kB over GPRS with three slots. 4 kB is too little for the
 /// link, 10 kB fills it, and more adds nothing but delay.
 #[test]
@@ -112,4 +147,21 @@ fn the_adaptive_budget_and_that_of_the_bearer_fill_it() {
         assert!(bearer.times[0] <= 1.1 * best, "{preset}: bearer {bearer:?}, constant {constant:?}");
         assert!(bearer.smoothed <= adaptive.smoothed, "{preset}: bearer {bearer:?}, adaptive {adaptive:?}");
     }
+}
+
+/// The adaptive budget follows handovers: EGPRS at a good C/I, then two minutes at a bad one with
+/// other coding schemes, then a good one again, with an interruption each time.
+#[test]
+fn the_adaptive_budget_follows_handovers_between_coding_schemes() {
+    let tables = "[bearer]\npreset = \"egprs-4+1\"\nconditions.ci = \"25 dB\"\n\
+        [[change]]\nat = \"30 s\"\nhandover = \"300 ms\"\n[[change]]\nat = \"30 s\"\nci = \"7 dB\"\n\
+        [[change]]\nat = \"150 s\"\nhandover = \"300 ms\"\n[[change]]\nat = \"150 s\"\nci = \"25 dB\"\n\
+        [[flow]]\nkind = \"download\"\nbytes = \"4 MB\"\n";
+    let time = |budget: &str| run(&format!("[proxy]\nbudget = \"{budget}\"\n{tables}"), "proxy").times[0];
+    let constant = ["16 kB", "24 kB", "32 kB", "48 kB"].map(time);
+    let best = constant.into_iter().fold(f64::INFINITY, f64::min);
+    let adaptive = time("adaptive");
+    println!("handovers: adaptive {adaptive:.2}, constant {constant:.2?}");
+    assert!(adaptive <= 1.05 * best, "adaptive {adaptive}, constant {constant:?}");
+    assert!(best > 150.0, "both handovers are in it: {constant:?}");
 }

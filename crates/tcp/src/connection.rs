@@ -1,6 +1,7 @@
 //! One end of a connection: the state machine of RFC 9293 around a sending and a receiving half.
 
 mod close;
+mod icmp;
 mod input;
 mod opening;
 mod output;

@@ -7,7 +7,7 @@
 //!
 //! | module | what | source |
 //! | --- | --- | --- |
-//! | `connection` | state machine: opening, closing, input, output, timers | RFC 9293, RFC 5961, RFC 7323 |
+//! | `connection` | state machine: opening, closing, input, output, timers, ICMP errors | RFC 9293, RFC 5961, RFC 7323, RFC 5927 |
 //!    | `sender` | outstanding data, its limits, what to send next | RFC 9293, RFC 5681, RFC 6675 |
 //!    | `scoreboard` | outstanding segments, and which are lost | RFC 2018, RFC 6675 |
 //!    | `rack` | loss detection by time | RFC 8985 |

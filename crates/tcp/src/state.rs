@@ -47,6 +47,8 @@ pub enum Outcome {
     Reset,
     /// The peer refused to open the connection.
     Refused,
+    /// An ICMP error reported that the peer cannot be reached, before the connection was open.
+    Unreachable,
     /// The application aborted the connection.
     Aborted,
     /// The peer did not answer.
@@ -66,6 +68,7 @@ impl fmt::Display for Outcome {
             Self::Closed => f.write_str("closed"),
             Self::Reset => f.write_str("reset by the peer"),
             Self::Refused => f.write_str("refused by the peer"),
+            Self::Unreachable => f.write_str("the peer is unreachable"),
             Self::Aborted => f.write_str("aborted by the application"),
             Self::TimedOut(cause) => cause.fmt(f),
         }

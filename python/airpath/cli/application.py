@@ -23,6 +23,7 @@ from airpath.cli import (
     trace_compare,
 )
 from airpath.cli.messages import help_without_command
+from airpath.cli.proxy_option import WithProxyOption
 
 _HELP = """Internet protocols on a cellular path, and where the time goes.
 
@@ -62,8 +63,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command("run")(run.run)
-app.command("link")(link.link)
+app.command("run", cls=WithProxyOption)(run.run)
+app.command("link", cls=WithProxyOption)(link.link)
 app.command("ctl")(ctl.ctl)
 app.command("doctor")(doctor.doctor)
 app.add_typer(measure.app, name="measure")

@@ -14,6 +14,7 @@ import typer
 
 from airpath.cli.messages import COMMAND_LINE, Problem, check_outputs, explained, note, replacing_result
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Seed
+from airpath.cli.proxy_option import Proxy, proxy_override
 from airpath.files import printable, read_text
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
@@ -29,10 +30,7 @@ def link(
     command: Annotated[list[str], typer.Argument(metavar="-- CMD...", help="The command, at the mobile.")],
     set: Overrides = None,
     seed: Seed = None,
-    proxy: Annotated[
-        bool,
-        typer.Option("--proxy", help="Put a transport-level proxy before the bearer; its keys: --set proxy.KEY=VALUE."),
-    ] = False,
+    proxy: Proxy = None,
     serve: Annotated[
         str | None,
         typer.Option(
@@ -87,7 +85,7 @@ def link(
       airpath link hs-dsch-384 --serve 'python3 -m http.server 8000' -- curl -O http://server:8000/file
       airpath link umts-dch-384 -- curl -o /dev/null http://example.org/
       airpath link umts-dch-64 --out runs/one --capture --serve 'iperf3 -s' -- iperf3 -c server
-      airpath link gprs-3+1 --proxy --serve 'python3 -m http.server 8000' -- curl -O http://server:8000/file
+      airpath link gprs-3+1 --proxy http --serve 'python3 -m http.server 8000' -- curl -O http://server:8000/file
       airpath link wired -- airpath link umts-dch-64 -- ping -c 3 192.0.2.1
 
     \b
@@ -128,7 +126,7 @@ def _run(
     command: list[str],
     *,
     sets: list[str],
-    proxy: bool,
+    proxy: str | None,
     out: Path | None,
     capture: bool,
     precise: bool | None,
@@ -144,7 +142,7 @@ def _run(
 
     if capture and out is None:
         raise Problem("--capture needs a result folder", next_step="add --out DIR")
-    overrides = override_texts(parse_pairs("--set", sets, example="bearer.downlink.bler=0.1"))
+    overrides = override_texts(proxy_override(proxy) | parse_pairs("--set", sets, example="bearer.downlink.bler=0.1"))
     parameters = parse_pairs("--sysctl", sysctls, example="net.ipv4.tcp_congestion_control=reno")
     for key in parameters:
         if not key.startswith("net."):
@@ -155,8 +153,6 @@ def _run(
         check_outputs(record.with_name(f"{record.name}.down"), record.with_name(f"{record.name}.up"))
     with explained(), _advised(parameters), replacing_result(out):
         text, name = _scenario(scenario)
-        if proxy and not _has_proxy(text):
-            overrides = [("proxy", "{}"), *overrides]
         needed = _native.files(
             text, name, overrides
         )  # before an earlier result is removed: a wrong scenario must not cost it
@@ -182,16 +178,6 @@ def _run(
             **options,
         )
     return json.loads(result)
-
-
-def _has_proxy(text: str) -> bool:
-    """Whether a scenario has its own proxy; the core reports invalid TOML."""
-    import tomllib
-
-    try:
-        return "proxy" in tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return True
 
 
 @contextmanager

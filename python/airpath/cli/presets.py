@@ -1,4 +1,4 @@
-"""`airpath presets`: the bearer presets, and the sources of their parameters."""
+"""`airpath presets`: the presets, and the sources of their parameters."""
 
 import json
 from typing import Annotated, Literal
@@ -7,7 +7,11 @@ import typer
 
 from airpath.cli.messages import explained, help_without_command
 
-app = typer.Typer(help="List and show bearer presets.", rich_markup_mode=None, invoke_without_command=True)
+app = typer.Typer(
+    help="List and show presets of bearers, environments and proxies.",
+    rich_markup_mode=None,
+    invoke_without_command=True,
+)
 app.callback()(help_without_command)
 
 

@@ -10,6 +10,7 @@ import typer
 from airpath.cli.key_value import parse_pairs
 from airpath.cli.messages import Problem, explained, replacing_result
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Seed
+from airpath.cli.proxy_option import Proxy, proxy_override
 
 Format = Literal["text", "json", "jsonl", "csv"]
 
@@ -18,6 +19,7 @@ def run(
     scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario file.")],
     set: Overrides = None,
     seed: Seed = None,
+    proxy: Proxy = None,
     repeat: Annotated[int, typer.Option(min=1, metavar="N", help="Repetitions, in parallel on the cores.")] = 1,
     out: Out = None,
     capture: Capture = False,
@@ -42,6 +44,7 @@ def run(
       airpath run examples/hs-dsch.toml
       airpath run examples/hs-dsch.toml --set bearer.downlink.bler=0.1 --repeat 30
       airpath run examples/hs-dsch.toml --out runs/one --capture
+      airpath run examples/short-transfers.toml --proxy
       airpath run examples/shared-cell.toml --format csv > flows.csv
 
     \b
@@ -59,7 +62,7 @@ def run(
 
     if capture and out is None:
         raise Problem("--capture needs a result folder", next_step="add --out DIR")
-    overrides = parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
+    overrides = proxy_override(proxy) | parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
     with explained():
         _check_file(scenario)
         resolved = resolve(scenario, set=overrides)

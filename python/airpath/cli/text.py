@@ -36,8 +36,11 @@ def render(summary: dict[str, Any], console: "Console") -> None:
     delays = [group for group in groups if group[0]["kind"] not in (*TRANSFERS, "page")]
     sessions = [group for group in groups if group[0]["kind"] == "page"]
     if transfers:
-        head = ("flow", "mobile", "outcome", "bytes", "time", "throughput", "retransmitted", "round trip", "time-outs")
-        _print_table(console, head, [_transfer_row(group) for group in transfers[:_MOST_ROWS]])
+        is_split = any(flow.get("proxy_rtt_mean_s") is not None for group in transfers for flow in group)
+        # With a proxy, there is one on each side of it.
+        round_trips = ("RTT to server", "RTT to mobile") if is_split else ("round trip",)
+        head = ("flow", "mobile", "outcome", "bytes", "time", "throughput", "retransmitted", *round_trips, "time-outs")
+        _print_table(console, head, [_transfer_row(group, is_split=is_split) for group in transfers[:_MOST_ROWS]])
         _print_rest(console, transfers, "duration_s", "time")
         for line in (TRANSFER_CLOCK, *_tcp_details(transfers)):
             console.print(line, style="dim", soft_wrap=True)
@@ -103,10 +106,14 @@ def _outcomes(group: Sequence[Flow]) -> str:
     return ", ".join(f"{outcomes.count(each)} {each}" for each in sorted(set(outcomes)))
 
 
-def _transfer_row(group: Sequence[Flow]) -> tuple[str, ...]:
+def _transfer_row(group: Sequence[Flow], *, is_split: bool) -> tuple[str, ...]:
     def mean(field: str, words: Callable[[float], str]) -> str:
         return _mean((flow.get(field) for flow in group), words)
 
+    # The sender measures one side of the proxy, and the proxy the other.
+    round_trips = [mean("rtt_mean_s", seconds), mean("proxy_rtt_mean_s", seconds)][: 1 + is_split]
+    if group[0]["kind"] == "upload":
+        round_trips.reverse()
     return (
         group[0]["name"],
         group[0]["mobile"],
@@ -115,7 +122,7 @@ def _transfer_row(group: Sequence[Flow]) -> tuple[str, ...]:
         mean("duration_s", seconds),
         mean("throughput_bps", rate),
         mean("retransmitted_packets", count),
-        mean("rtt_mean_s", seconds),
+        *round_trips,
         mean("timeouts", count),
     )
 

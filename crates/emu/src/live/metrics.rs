@@ -170,6 +170,14 @@ pub fn text(state: &State) -> String {
     metric("packets_total", "counter", "Packets that entered the proxy.", &by_direction(state.offered_packets));
     let help = "Acknowledgements of the proxy that were not sent: a later one left at once with them.";
     metric("merged_acknowledgements_total", "counter", help, &single(state.merged_acknowledgements));
+    metric(
+        "urgent_segments_total",
+        "counter",
+        "Segments with urgent data, which passed in-line.",
+        &single(totals.urgent),
+    );
+    metric("path_mtus_total", "counter", "Path MTUs learned from ICMP errors.", &single(totals.path_mtus));
+    metric("unreachable_total", "counter", "Connections ended by ICMP errors.", &single(totals.unreachable));
     let passed = by_cause(&PassCause::ALL.map(PassCause::name), &totals.passed).into_iter();
     let bypassed = by_cause(&BypassCause::ALL.map(BypassCause::name), &state.bypassed);
     let passed: Vec<Sample> = passed.chain(bypassed).collect();
@@ -205,7 +213,7 @@ mod tests {
             MobileState { user: UserId(0), connections: 2, half_open: 1, budget: 3, unacknowledged: 4, queued: 5 };
         State {
             connections: 2,
-            totals: Totals { opened: 7, relayed_bytes: [8, 9], passed: [1, 0, 0, 0] },
+            totals: Totals { opened: 7, relayed_bytes: [8, 9], passed: [1, 0, 0, 0], ..Totals::default() },
             mobiles: vec![("10.1.0.1/32".parse().unwrap(), mobile)],
             offered_packets: [10, 11],
             bypassed: [0; 2],

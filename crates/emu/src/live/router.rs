@@ -7,7 +7,7 @@ use airpath_core::{Direction, FlowId, UserId};
 use airpath_scenario::{LiveConfig, Prefix};
 use airpath_wire::checksum::Sum;
 use airpath_wire::ip::Protocol;
-use airpath_wire::segment::Route;
+use airpath_wire::segment::{Endpoint, Route};
 
 use crate::observe::{ConnectionNumbers, addresses};
 use crate::offload::{Frame, VirtioHeader};
@@ -109,6 +109,7 @@ impl Router {
         self.listed.clone_from(&config.mobiles);
         self.ipv6_mobile = config.ipv6_mobile;
         self.most_mobiles = config.most_mobiles.into();
+        self.connections.separates_others = config.proxy.queue.is_some();
     }
 
     /// The address or prefix of each mobile that was seen, by user.
@@ -165,6 +166,11 @@ impl Router {
     /// The connection of a packet that enters.
     pub fn flow(&mut self, direction: Direction, frame: &Frame, bytes: &[u8]) -> FlowId {
         self.connections.flow(direction, frame, bytes)
+    }
+
+    /// The connection of a segment of this direction.
+    pub fn flow_of_segment(&self, direction: Direction, source: Endpoint, destination: Endpoint) -> Option<FlowId> {
+        self.connections.flow_of_segment(direction, source, destination)
     }
 
     /// Source and destination of packets of `direction` of a connection.
@@ -287,6 +293,22 @@ mod tests {
         let virtio = VirtioHeader { flags: VirtioHeader::CHECKSUM_VERIFIED, ..VirtioHeader::default() };
         let frame = Frame::inspect(&virtio, &bytes).unwrap();
         assert_eq!(router.classify(&virtio, &frame, &bytes), Verdict::Enter(Direction::Up, UserId(0)));
+    }
+
+    #[test]
+    fn packets_without_a_connection_are_separated_for_a_fair_queue() {
+        let flows = |lines: &str| {
+            let mut router = router(lines);
+            [MOBILE, [10, 1, 0, 2], MOBILE].map(|mobile| {
+                let bytes = packet(mobile, SERVER, 0x10);
+                let frame = Frame::inspect(&VirtioHeader::default(), &bytes).unwrap();
+                router.flow(Direction::Up, &frame, &bytes)
+            })
+        };
+        let [first, second, again] = flows("[proxy.queue]\nrate = \"1 Mbit/s\"");
+        assert!(first == again && first != second && first.0 >= 1 << 31);
+        let [first, second, _] = flows("");
+        assert_eq!(first, second);
     }
 
     #[test]

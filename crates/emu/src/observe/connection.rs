@@ -166,6 +166,7 @@ impl Connection {
             rtt_mean_s: sent.round_trip.mean(),
             rtt_max_s: sent.round_trip.maximum().map(Span::as_secs_f64),
             rtt_samples: Some(sent.round_trip.count),
+            proxy_rtt_mean_s: None,
         }
     }
 

@@ -4,7 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use airpath_core::{Direction, Ecn, Instant};
-use airpath_wire::icmp::{EchoTypes, IcmpEcho};
+use airpath_wire::checksum::Sum;
+use airpath_wire::icmp::{EchoTypes, IcmpEcho, IcmpError};
 use airpath_wire::ip::Protocol;
 use airpath_wire::segment::{Endpoint, Route, Segment, Tunnel};
 use airpath_wire::tcp::{Flags, Options, TcpHeader};
@@ -12,7 +13,7 @@ use airpath_wire::tcp::{Flags, Options, TcpHeader};
 use crate::offload::Frame;
 
 /// Identifies a flow, equal for both directions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key {
     mobile: IpAddr,
     server: IpAddr,
@@ -21,7 +22,7 @@ pub(super) struct Key {
 }
 
 /// Distinguishes the flows between two addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Ends {
     /// Ports of TCP or UDP.
     Ports { mobile: u16, server: u16 },
@@ -37,6 +38,13 @@ impl Key {
         let (source, destination) = addresses(frame, bytes);
         let (mobile, server) = oriented(direction, source, destination);
         Self { mobile, server, protocol: frame.protocol().0, ends: Ends::of(direction, frame, bytes) }
+    }
+
+    /// The key of a TCP segment of this direction.
+    pub fn of_segment(direction: Direction, source: Endpoint, destination: Endpoint) -> Self {
+        let (mobile, server) = oriented(direction, source, destination);
+        let ends = Ends::Ports { mobile: mobile.port, server: server.port };
+        Self { mobile: mobile.address, server: server.address, protocol: Protocol::TCP.0, ends }
     }
 
     /// The mobile's and the server's endpoint of a TCP connection.
@@ -136,6 +144,22 @@ impl Ends {
 pub(super) fn echo(frame: &Frame, bytes: &[u8]) -> Option<IcmpEcho> {
     let types = if frame.is_ipv6() { EchoTypes::V6 } else { EchoTypes::V4 };
     IcmpEcho::parse(types, transport(frame, bytes)?).ok().map(|(echo, _)| echo)
+}
+
+/// The error about a TCP segment that a packet is, if it is one and its checksum holds.
+pub(crate) fn icmp_error(frame: &Frame, bytes: &[u8]) -> Option<IcmpError> {
+    if !matches!(frame.protocol(), Protocol::ICMP | Protocol::ICMPV6) || frame.is_fragment() {
+        return None;
+    }
+    let message = transport(frame, bytes)?;
+    let length = message.len() as u32;
+    let (pseudo_header, error) = match addresses(frame, bytes) {
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            (Sum::pseudo_v6(source, destination, Protocol::ICMPV6, length), IcmpError::parse_v6(message))
+        }
+        _ => (Sum::default(), IcmpError::parse_v4(message)),
+    };
+    error.filter(|_| pseudo_header.and(message).holds())
 }
 
 /// Where and when a packet is observed.

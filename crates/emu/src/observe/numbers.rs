@@ -2,10 +2,11 @@
 //! connection, so there may be any number of connections in the course of time.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use airpath_core::{Direction, FlowId};
 use airpath_wire::ip::Protocol;
-use airpath_wire::segment::Route;
+use airpath_wire::segment::{Endpoint, Route};
 use airpath_wire::tcp::Flags;
 
 use super::headers::{Key, transport};
@@ -25,6 +26,16 @@ pub struct ConnectionNumbers {
     keys: Vec<Option<Key>>,
     free: Vec<u32>,
     flows: BTreeMap<Key, FlowId>,
+    /// Whether packets without a known connection are separated by flow.
+    pub separates_others: bool,
+}
+
+/// The flow of packets without a known connection, above the numbers of connections. Flows with the
+/// same hash are one (RFC 8290 §4.1.1).
+fn hashed(key: &Key) -> FlowId {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    FlowId(1 << 31 | (hasher.finish() >> 33) as u32)
 }
 
 impl ConnectionNumbers {
@@ -35,17 +46,21 @@ impl ConnectionNumbers {
 
     /// The connection of a packet. A SYN without ACK begins one.
     pub fn flow(&mut self, direction: Direction, frame: &Frame, bytes: &[u8]) -> FlowId {
-        if frame.protocol() != Protocol::TCP {
+        let is_tcp = frame.protocol() == Protocol::TCP;
+        if !is_tcp && !self.separates_others {
             return NO_CONNECTION;
         }
         let key = Key::of(direction, frame, bytes);
+        if !is_tcp {
+            return hashed(&key);
+        }
         if let Some(flow) = self.flows.get(&key) {
             return *flow;
         }
         let flags = transport(frame, bytes).and_then(|header| header.get(FLAGS)).map(|flags| Flags(*flags));
         let opens = flags.is_some_and(|flags| flags.contains(Flags::SYN) && !flags.contains(Flags::ACK));
         if !opens || key.tcp_ends().is_none() {
-            return NO_CONNECTION;
+            return if self.separates_others { hashed(&key) } else { NO_CONNECTION };
         }
         let index = match self.free.pop() {
             Some(index) => {
@@ -60,6 +75,11 @@ impl ConnectionNumbers {
         let flow = FlowId(self.first + index);
         self.flows.insert(key, flow);
         flow
+    }
+
+    /// The connection of a segment of this direction.
+    pub fn flow_of_segment(&self, direction: Direction, source: Endpoint, destination: Endpoint) -> Option<FlowId> {
+        self.flows.get(&Key::of_segment(direction, source, destination)).copied()
     }
 
     /// Source and destination of packets of `direction` of a connection.

@@ -85,6 +85,18 @@ impl CoDel {
         self.queue.push_back(Entry { entered: now, packet });
     }
 
+    /// Bytes that wait.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Removes the packet at the head, without a step of the control loop.
+    pub fn drop_head(&mut self) -> Option<Packet> {
+        let packet = self.queue.pop_front()?.packet;
+        self.bytes -= u64::from(packet.size);
+        Some(packet)
+    }
+
     /// Entry time of the packet at the head.
     pub fn head_entered(&self) -> Option<Instant> {
         self.queue.front().map(|entry| entry.entered)

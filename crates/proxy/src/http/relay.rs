@@ -132,6 +132,15 @@ impl HttpRelay {
         }
     }
 
+    /// The end of `flow` towards `side`.
+    pub fn end_mut(&mut self, flow: FlowId, side: Side) -> Option<&mut Connection> {
+        let channel = match side {
+            Side::Mobile => Some(&mut self.mobile),
+            Side::Server => self.servers.iter_mut().flatten().find(|channel| channel.flow == flow),
+        };
+        channel.map(|channel| &mut channel.connection)
+    }
+
     pub fn handle_timeout(&mut self, now: Instant, config: &Config, cx: &mut MiddleboxContext<'_>) {
         for channel in self.channels() {
             channel.connection.handle_timeout(now, cx.context());

@@ -2,10 +2,10 @@
 //! keeps the contracts of a middlebox.
 
 use crate::support::{Line, Network, Script, Talk};
-use airpath_core::{Bytes, Direction, Instant, Seed, Span};
+use airpath_core::{Bitrate, Bytes, Direction, Instant, Seed, Span};
 use airpath_path::testing::contracts;
 use airpath_path::{Hop, Side};
-use airpath_proxy::{Accept, Config, Discipline, PassCause, Proxy};
+use airpath_proxy::{Accept, BudgetSource, Config, Discipline, PassCause, Proxy, QueueConfig};
 use airpath_tcp::Outcome;
 use proptest::prelude::*;
 
@@ -21,12 +21,12 @@ pub fn lines(delay: u64) -> [Line; 2] {
     [Line::new(Span::from_millis(delay)), Line::new(Span::from_millis(delay))]
 }
 
-/// A line that loses and reorders.
+/// A line that loses, reorders and, as often as it loses, duplicates.
 pub fn unreliable(loss: f64, jitter: u64, seed: u64, name: &str) -> Line {
     let mut line = Line::new(Span::from_millis(40));
     line.rate = Some(airpath_core::Bitrate::from_bps(2_000_000));
     line.queue = 64_000;
-    line.loss = loss;
+    (line.loss, line.duplication) = (loss, loss);
     line.jitter = Span::from_millis(jitter);
     line.stream = Seed::new(seed).stream(name);
     line
@@ -45,8 +45,9 @@ fn script() -> impl Strategy<Value = Script> {
 }
 
 fn talk() -> impl Strategy<Value = Talk> {
-    (0_u64..3000, any::<bool>(), script(), script(), proptest::bool::weighted(0.1)).prop_map(
-        |(start, from_mobile, mobile, server, refused)| {
+    let opening = prop_oneof![8 => Just((false, false)), 1 => Just((true, false)), 1 => Just((false, true))];
+    (0_u64..3000, any::<[bool; 2]>(), script(), script(), opening).prop_map(
+        |(start, [from_mobile, ecn], mobile, server, (refused, simultaneous))| {
             let client = if from_mobile { Side::Mobile } else { Side::Server };
             let (mut mobile, mut server) = (mobile, server);
             // The client speaks first, and one end closes by itself: otherwise both may wait.
@@ -54,7 +55,7 @@ fn talk() -> impl Strategy<Value = Talk> {
             first.after = 0;
             first.sends = first.sends.max(1);
             first.closes_last = false;
-            Talk { start: at(start), client, mobile, server, refused }
+            Talk { start: at(start), client, mobile, server, refused, ecn, simultaneous }
         },
     )
 }
@@ -66,28 +67,38 @@ fn config() -> impl Strategy<Value = Config> {
         Just(Discipline::Fifo),
         Just(Discipline::ShortestRemaining)
     ];
-    (1_000_u64..40_000, discipline, any::<bool>(), 4_000_u64..100_000).prop_map(
-        |(budget, scheduler, defers, buffer)| Config {
+    let budget = prop_oneof![
+        4 => (1_000_u64..40_000).prop_map(|bytes| BudgetSource::Fixed(Bytes::new(bytes))),
+        1 => Just(BudgetSource::Adaptive),
+        1 => Just(BudgetSource::None),
+    ];
+    let queue = proptest::option::weighted(0.3, 200_000_u64..4_000_000);
+    (budget, discipline, any::<bool>(), 4_000_u64..100_000, queue).prop_map(
+        |(budget, scheduler, defers, buffer, queue)| Config {
+            budget,
             scheduler,
             accept: if defers { Accept::Deferred } else { Accept::Early },
             buffer: Bytes::new(buffer),
-            ..Config::new(Bytes::new(budget))
+            queue: queue.map(|rate| QueueConfig::new(Bitrate::from_bps(rate))),
+            ..Config::new(Bytes::ZERO)
         },
     )
 }
 
 proptest! {
+    /// One to four conversations at a time, half-closed, reset, opened and closed by both ends at
+    /// once; losses, duplicates and reordering on both sides. `PROPTEST_CASES` sets their number.
     #[test]
     fn conversations_arrive_byte_for_byte(
         talks in proptest::collection::vec(talk(), 1..5),
         config in config(),
-        loss in prop_oneof![Just(0.0), 0.0..0.1],
+        losses in [prop_oneof![Just(0.0), 0.0..0.1], prop_oneof![Just(0.0), 0.0..0.1]],
         jitter in 0_u64..60,
         seed in any::<u64>(),
     ) {
-        let line = |name| unreliable(loss, jitter, seed, name);
-        let wired = [line("wired/down"), line("wired/up")];
-        let radio = [line("radio/down"), line("radio/up")];
+        let line = |side: usize, name| unreliable(losses[side], jitter, seed, name);
+        let wired = [line(0, "wired/down"), line(0, "wired/up")];
+        let radio = [line(1, "radio/down"), line(1, "radio/up")];
         let mut network = Network::new(Some(Box::new(proxy(config.clone()))), talks.clone(), wired, radio, None);
         let end = at(1_000_000);
         network.run(end);
@@ -103,7 +114,7 @@ proptest! {
                     prop_assert_eq!(received, sent, "flow {} at {:?}: {:?}", flow, side, outcomes);
                 }
                 prop_assert_eq!(outcomes, [Some(Outcome::Closed); 2], "flow {}", flow);
-            } else if loss == 0.0 {
+            } else if losses == [0.0; 2] {
                 // A reset that is lost is not repeated.
                 prop_assert!(outcomes[talk.client as usize].is_some(), "the client waits: {:?}", outcomes);
             }
@@ -128,6 +139,26 @@ fn a_refused_connection_is_refused_to_the_client_that_waited() {
     };
     assert_eq!(refused(Accept::Deferred), Some(Outcome::Refused));
     assert_eq!(refused(Accept::Early), Some(Outcome::Reset), "it was open already");
+}
+
+/// Both connections use ECN if the client offers it, and a mark reduces the window of the proxy.
+#[test]
+fn ecn_is_negotiated_and_marks_count() {
+    let run = |ecn, mark_every| {
+        let mut radio = lines(50);
+        radio[0].mark_every = mark_every;
+        let talk = Talk { ecn, ..Talk::download(at(0), 300_000) };
+        let config = Config::new(Bytes::new(40_000));
+        let mut network = Network::new(Some(Box::new(proxy(config))), vec![talk], lines(10), radio, None);
+        network.run(at(100_000));
+        network.check_bytes();
+        let ends = &network.ends[0];
+        assert_eq!(ends.each_ref().map(|end| end.connection.negotiated().ecn), [ecn; 2]);
+        (network.download_time(0), ends[Side::Mobile as usize].connection.statistics().marked_segments)
+    };
+    let (unmarked, marked, without) = (run(true, 0), run(true, 40), run(false, 40));
+    assert!(unmarked.1 == 0 && without == (unmarked.0, 0), "{unmarked:?}, {without:?}");
+    assert!(marked.1 > 2 && marked.0 > 1.3 * unmarked.0, "{unmarked:?}, {marked:?}");
 }
 
 #[test]

@@ -2,5 +2,6 @@
 
 mod conversations;
 mod http;
+mod icmp;
 mod link;
 mod support;

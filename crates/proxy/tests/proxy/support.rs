@@ -7,10 +7,11 @@
 //! Payload is real: each end compares what it receives with what the other end has sent.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::net::Ipv4Addr;
 
 use airpath_core::{
-    Bitrate, Bytes, ComponentId, Context, Direction, Dropped, FlowId, Instant, Memory, Packet, RandomStream, Seed,
+    Bitrate, Bytes, ComponentId, Context, Direction, Dropped, Ecn, FlowId, Instant, Memory, Packet, RandomStream, Seed,
     SegmentInfo, SegmentLookup, Sink, Slot, Span, UserId,
 };
 use airpath_path::route::Plan;
@@ -19,6 +20,8 @@ use airpath_path::{
     Contents, Hop, Middlebox, NewSegment, PacketStore, Path, Payload, PolledPath, Route, Side, Topology,
 };
 use airpath_tcp::{Connection, Identity, Outcome, Profile, Segment, State};
+use airpath_wire::icmp::{IcmpError, IcmpErrorKind};
+use airpath_wire::segment::Endpoint;
 
 /// Bytes of an IPv4 header.
 const IP_HEADER: u32 = 20;
@@ -37,6 +40,13 @@ pub struct Line {
     pub loss: f64,
     /// Upper bound of an extra delay of every fourth packet, which reorders.
     pub jitter: Span,
+    /// Each ECN-capable packet with a number that is a multiple of this is marked; none if zero.
+    pub mark_every: u64,
+    /// What the router before it reports of packets that it does not send: those that are too big,
+    /// or all.
+    pub reports: Option<IcmpErrorKind>,
+    /// Probability that a packet that arrives does so twice.
+    pub duplication: f64,
     pub stream: RandomStream,
     count: u64,
     free_at: Instant,
@@ -52,10 +62,19 @@ impl Line {
             lose_every: 0,
             loss: 0.0,
             jitter: Span::ZERO,
+            mark_every: 0,
+            reports: None,
+            duplication: 0.0,
             stream: Seed::new(1).stream("line"),
             count: 0,
             free_at: Instant::ZERO,
         }
+    }
+
+    /// What the router before it reports of a packet of `size` bytes.
+    fn error(&self, size: u32) -> Option<IcmpErrorKind> {
+        let fits = |kind: &IcmpErrorKind| matches!(kind, IcmpErrorKind::TooBig { mtu } if size <= *mtu);
+        self.reports.filter(|kind| !fits(kind))
     }
 
     /// When a packet of `size` bytes arrives; `None` if it is lost.
@@ -80,8 +99,17 @@ impl Line {
             return None;
         }
         let late = !self.jitter.is_zero() && self.stream.below(4) == 0;
-        let extra = if late { Span::from_nanos(self.stream.below(self.jitter.as_nanos())) } else { Span::ZERO };
-        Some(at + self.delay + extra)
+        Some(at + self.delay + if late { self.extra() } else { Span::ZERO })
+    }
+
+    /// When a packet that arrives at `at` arrives once more, if it is duplicated.
+    fn send_again(&mut self, at: Instant) -> Option<Instant> {
+        let is_duplicated = self.duplication > 0.0 && self.stream.uniform() < self.duplication;
+        is_duplicated.then(|| at + self.extra())
+    }
+
+    fn extra(&mut self) -> Span {
+        Span::from_nanos(self.stream.below(self.jitter.as_nanos().max(1)))
     }
 }
 
@@ -115,6 +143,10 @@ pub struct Talk {
     pub server: Script,
     /// Whether the server refuses the connection.
     pub refused: bool,
+    /// Whether both ends offer ECN.
+    pub ecn: bool,
+    /// Whether the other side opens the connection, too, at the same time.
+    pub simultaneous: bool,
 }
 
 impl Talk {
@@ -126,6 +158,8 @@ impl Talk {
             mobile: Script { closes_last: true, ..Script::sends(100, 0) },
             server: Script::sends(bytes, 100),
             refused: false,
+            ecn: false,
+            simultaneous: false,
         }
     }
 }
@@ -143,6 +177,8 @@ pub struct End {
     spoken: Vec<u8>,
     script: Script,
     written: bool,
+    /// Whether it has closed its stream, after everything that it sends.
+    pub closed: bool,
     /// What has arrived, by offset.
     pub received: Vec<u8>,
     /// When all of the other end's bytes had arrived.
@@ -161,6 +197,8 @@ struct ByteStore {
     flows: u32,
     slots: Vec<Option<(Segment, Vec<u8>)>>,
     free: Vec<u32>,
+    /// Packets that are ICMP errors.
+    errors: BTreeMap<u32, (FlowId, IcmpError)>,
 }
 
 impl ByteStore {
@@ -180,12 +218,20 @@ impl ByteStore {
     }
 
     fn take(&mut self, slot: Slot) -> (Segment, Vec<u8>) {
+        self.errors.remove(&slot.0);
         self.free.push(slot.0);
         self.slots[slot.0 as usize].take().expect("the slot is in use")
     }
 
     fn get(&self, slot: Slot) -> &(Segment, Vec<u8>) {
         self.slots[slot.0 as usize].as_ref().expect("the slot is in use")
+    }
+
+    fn mark(&mut self, slot: Slot) {
+        let segment = &mut self.slots[slot.0 as usize].as_mut().expect("the slot is in use").0;
+        if segment.ecn.is_capable() {
+            segment.ecn = Ecn::Ce;
+        }
     }
 
     fn len(&self) -> usize {
@@ -210,7 +256,10 @@ impl PacketStore for ByteStore {
         None
     }
     fn tcp_segment(&self, slot: Slot) -> Option<Segment> {
-        Some(self.get(slot).0)
+        (!self.errors.contains_key(&slot.0)).then(|| self.get(slot).0)
+    }
+    fn icmp_error(&self, slot: Slot) -> Option<(FlowId, IcmpError)> {
+        self.errors.get(&slot.0).copied()
     }
     fn tcp_payload(&self, slot: Slot) -> Payload<'_> {
         Payload::Bytes([&self.get(slot).1, &[]])
@@ -251,8 +300,10 @@ pub struct Network<'a> {
     /// What left the path: direction, time, size.
     pub departures: Vec<(Direction, Instant, u32)>,
     /// Between servers and path, and between path and mobiles; by direction.
-    wired: [Line; 2],
+    pub wired: [Line; 2],
     radio: [Line; 2],
+    /// ICMP errors that have reached an end.
+    pub errors: u32,
     /// The servers of flows that the middlebox begins.
     pub servers: Option<Box<dyn Fn() -> Speaker>>,
     queue: BinaryHeap<Reverse<(Instant, u64, Happening)>>,
@@ -286,6 +337,7 @@ impl<'a> Network<'a> {
             ends: talks.iter().enumerate().map(|(flow, talk)| ends(flow as u32, talk)).collect(),
             path: PolledPath::new(Path::new(topology, log.map(|log| log as &mut dyn Sink)), Vec::new()),
             store: ByteStore { flows: talks.len() as u32, ..ByteStore::default() },
+            errors: 0,
             servers: None,
             now: Instant::ZERO,
             arrivals: Vec::new(),
@@ -347,13 +399,18 @@ impl<'a> Network<'a> {
             }
             Happening::Enters(index) => {
                 let (direction, packet) = self.transit[index];
-                let segment = Some(self.store.get(packet.slot).0);
+                let segment = self.store.tcp_segment(packet.slot);
                 self.arrivals.push(Arrival { at: now, direction, packet, segment });
                 self.path.push(now, direction, packet, &mut self.store);
             }
             Happening::Arrives(index) => {
                 let (direction, packet) = self.transit[index];
+                let is_error = self.store.errors.contains_key(&packet.slot.0);
                 let (segment, payload) = self.store.take(packet.slot);
+                if is_error {
+                    self.errors += 1;
+                    return;
+                }
                 let (flow, side) = (packet.flow.0 as usize, Side::at_end_of(direction));
                 while flow >= self.ends.len()
                     && let Some(speaker) = self.servers.as_ref().map(|servers| servers())
@@ -389,11 +446,23 @@ impl<'a> Network<'a> {
                 Direction::Down => &mut self.radio[0],
                 Direction::Up => &mut self.wired[1],
             };
+            if let Some(kind) = line.error(departure.packet.size) {
+                let at = self.now + line.delay;
+                let error = self.error(kind, departure.packet);
+                self.transmit(at, direction.opposite(), error, Happening::Enters);
+                continue;
+            }
             match line.send(self.now, departure.packet.size) {
                 Some(at) => {
-                    self.transit.push((direction, departure.packet));
-                    let index = self.transit.len() - 1;
-                    self.schedule(at, Happening::Arrives(index));
+                    let again = line.send_again(at);
+                    if line.mark_every > 0 && line.count.is_multiple_of(line.mark_every) {
+                        self.store.mark(departure.packet.slot);
+                    }
+                    if let Some(again) = again {
+                        let copy = self.copy(departure.packet);
+                        self.transmit(again, direction, copy, Happening::Arrives);
+                    }
+                    self.transmit(at, direction, departure.packet, Happening::Arrives);
                 }
                 None => drop(self.store.take(departure.packet.slot)),
             }
@@ -402,6 +471,31 @@ impl<'a> Network<'a> {
         for counters in counters.flatten() {
             assert!(counters.is_conserved(), "packets are not conserved: {counters:?}");
         }
+    }
+
+    /// A packet is on a line until `at`.
+    fn transmit(&mut self, at: Instant, direction: Direction, packet: Packet, then: fn(usize) -> Happening) {
+        self.transit.push((direction, packet));
+        self.schedule(at, then(self.transit.len() - 1));
+    }
+
+    /// An ICMP error that takes the place of the segment that it is about.
+    fn error(&mut self, kind: IcmpErrorKind, packet: Packet) -> Packet {
+        let header = self.store.get(packet.slot).0.header;
+        let end = |port| Endpoint { address: Ipv4Addr::LOCALHOST.into(), port };
+        let (source, destination) = (end(header.source_port), end(header.destination_port));
+        let error = IcmpError { kind, source, destination, sequence: header.sequence, ip_header: IP_HEADER };
+        self.store.errors.insert(packet.slot.0, (packet.flow, error));
+        self.packets += 1;
+        Packet { id: self.packets - 1, size: 56, flow: FlowId(u32::MAX), ..packet }
+    }
+
+    /// A duplicate of a packet.
+    fn copy(&mut self, packet: Packet) -> Packet {
+        let (segment, payload) = self.store.get(packet.slot).clone();
+        let slot = self.store.insert(segment, payload);
+        self.packets += 1;
+        Packet { id: self.packets - 1, slot, ..packet }
     }
 
     /// The application of an end acts, and the end sends.
@@ -450,6 +544,7 @@ impl<'a> Network<'a> {
                 connection.write(sends);
             }
             if end.written && (!closes_last || connection.peer_closed()) {
+                end.closed = true;
                 connection.close();
             }
         }
@@ -484,12 +579,15 @@ impl<'a> Network<'a> {
             Direction::Up => &mut self.radio[1],
         };
         let Some(at) = line.send(self.now, size) else { return };
+        let again = line.send_again(at);
         let slot = self.store.insert(segment, payload);
         let packet = Packet { id: self.packets, size, flow: FlowId(flow), user: UserId(0), ecn: segment.ecn, slot };
         self.packets += 1;
-        self.transit.push((direction, packet));
-        let index = self.transit.len() - 1;
-        self.schedule(at, Happening::Enters(index));
+        self.transmit(at, direction, packet, Happening::Enters);
+        if let Some(again) = again {
+            let copy = self.copy(packet);
+            self.transmit(again, direction, copy, Happening::Enters);
+        }
     }
 
     /// How long a conversation took until the mobile had all bytes of the server.
@@ -507,10 +605,17 @@ impl<'a> Network<'a> {
     }
 
     /// Whether each end has received what the other has sent, byte for byte, as far as it has
-    /// received it in order.
+    /// received it in order. An end that sees the end of a stream has all of it: a truncated
+    /// transfer never ends clean.
     pub fn check_bytes(&self) {
         for (flow, ends) in self.ends.iter().enumerate() {
             for (end, sender) in ends.iter().zip([Side::Mobile, Side::Server]) {
+                let has_ended = end.connection.peer_closed() || end.connection.outcome() == Some(Outcome::Closed);
+                if has_ended && end.speaker.is_none() {
+                    let other = &ends[sender as usize];
+                    assert!(other.closed, "flow {flow}: {sender:?} has not closed, but the other end saw its end");
+                    assert_eq!(end.connection.received(), other.script.sends, "flow {flow}: cut short by {sender:?}");
+                }
                 let in_order = end.connection.received() as usize;
                 let wrong = (0..in_order).find(|at| end.received[*at] != pattern(flow as u32, sender, *at as u64));
                 assert_eq!(wrong, None, "byte of flow {flow} that {sender:?} has sent, of {in_order}");
@@ -520,7 +625,7 @@ impl<'a> Network<'a> {
 }
 
 fn ends(flow: u32, talk: &Talk) -> [End; 2] {
-    let config = Profile::Linux6.config();
+    let config = airpath_tcp::Config { ecn: talk.ecn, ..Profile::Linux6.config() };
     let identity = |side: Side, local_port, remote_port| Identity {
         flow: FlowId(flow),
         direction: side.sends(),
@@ -531,7 +636,7 @@ fn ends(flow: u32, talk: &Talk) -> [End; 2] {
     [(Side::Server, talk.server, 80, 50_000), (Side::Mobile, talk.mobile, 50_000, 80)].map(
         |(side, script, local, remote)| {
             let identity = identity(side, local, remote);
-            let connection = if side == talk.client {
+            let connection = if side == talk.client || talk.simultaneous {
                 Connection::connect(&config, identity, talk.start)
             } else {
                 Connection::listen(&config, identity)
@@ -542,6 +647,7 @@ fn ends(flow: u32, talk: &Talk) -> [End; 2] {
                 spoken: Vec::new(),
                 script,
                 written: false,
+                closed: false,
                 received: Vec::new(),
                 complete: None,
             }

@@ -2,7 +2,7 @@
 
 use airpath_core::Instant;
 
-use super::{Newest, Scoreboard, Sent};
+use super::{Newest, Range, Scoreboard, Sent};
 use crate::sequence::Sequence;
 
 impl Scoreboard {
@@ -56,6 +56,46 @@ impl Scoreboard {
         self.pipe = 0;
         self.repeating.clear();
         self.restart_search();
+    }
+
+    /// Marks segments with more than `size` payload bytes that have not arrived as lost, and
+    /// divides them into such of this size. Returns whether there are any.
+    pub fn split(&mut self, size: u32) -> bool {
+        let payload = |segment: &Sent| segment.length - u32::from(segment.has_fin());
+        let is_large = |segment: &Sent| !segment.is_sacked() && payload(segment) > size;
+        if !self.segments.iter().any(is_large) {
+            return false;
+        }
+        for segment in std::mem::take(&mut self.segments) {
+            if !is_large(&segment) {
+                self.segments.push_back(segment);
+                continue;
+            }
+            self.pipe -= segment.in_network();
+            self.waiting -= u32::from(segment.needs_repair());
+            let state = (segment.state & !(Sent::REPEATING | Sent::FIN)) | Sent::LOST;
+            let mut start = segment.start;
+            while start < segment.end() {
+                let left = (segment.end() - start) as u32;
+                // A FIN belongs to the last payload.
+                let is_last = left - u32::from(segment.has_fin()) <= size;
+                let length = if is_last { left } else { size };
+                let fin = if is_last { segment.state & Sent::FIN } else { 0 };
+                let range = Range::new(start, start + u64::from(length));
+                let state = if self.sacked.containing(range).is_some() {
+                    // It has arrived, though its segment has not as a whole.
+                    self.sacked_bytes += u64::from(length);
+                    (state & !Sent::LOST) | Sent::SACKED
+                } else {
+                    self.waiting += 1;
+                    state
+                };
+                self.segments.push_back(Sent { start, length, state: state | fin, ..segment });
+                start += u64::from(length);
+            }
+        }
+        self.restart_search();
+        true
     }
 
     /// Clears all loss marks: the segments were delayed.

@@ -24,6 +24,8 @@ enum Step {
     LoseFirst,
     LoseNothing,
     Forget,
+    /// The path carries at most this many bytes of payload.
+    Split(u32),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -38,6 +40,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::LoseFirst),
         1 => Just(Step::LoseNothing),
         1 => Just(Step::Forget),
+        1 => (1..SIZE).prop_map(Step::Split),
     ]
 }
 
@@ -101,6 +104,12 @@ impl Model {
             Step::LoseFirst => self.board.lose_first(),
             Step::LoseNothing => self.board.lose_nothing(),
             Step::Forget => self.board.forget_sacked(),
+            Step::Split(size) => {
+                let large = |segment: &Sent| !segment.is_sacked() && segment.length > size;
+                let any = self.board.segments.iter().any(large);
+                assert_eq!(self.board.split(size), any);
+                assert!(!self.board.segments.iter().any(large), "{:?}", self.board);
+            }
         }
         self.board.verify(self.acknowledged);
     }
@@ -190,6 +199,16 @@ fn an_acknowledgement_within_a_segment() {
     board.acknowledge(501, &mut delivery);
     assert_eq!((delivery.bytes, board.pipe(), delivery.last_acknowledged), (500, 1500, None));
     board.verify(501);
+}
+
+#[test]
+fn a_fin_stays_with_the_last_payload() {
+    let mut board = Scoreboard::default();
+    board.send(Instant::ZERO, 1, 2001, true);
+    assert!(board.split(1000) && board.needs_repair() && board.pipe() == 0);
+    let pieces: Vec<_> = board.segments.iter().map(|segment| (segment.length, segment.has_fin())).collect();
+    assert_eq!(pieces, [(1000, false), (1001, true)]);
+    assert!(!board.split(1000), "a FIN is no payload");
 }
 
 #[test]

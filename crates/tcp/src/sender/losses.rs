@@ -179,6 +179,28 @@ impl Sender {
         self.restart_timer(now, shared);
     }
 
+    /// Full segments have `size` bytes from now on, because larger ones do not fit the path. Larger
+    /// ones in flight are lost, but not by congestion, so the window stays.
+    pub fn reduce_segment_size(&mut self, size: u32, shared: &mut Shared<'_>) {
+        self.segment_size = size;
+        if !self.scoreboard.split(size) {
+            return;
+        }
+        if let Some(rack) = &mut self.rack {
+            rack.restart_search();
+        }
+        if self.phase == Phase::Open {
+            self.phase = Phase::Loss;
+            self.recover = self.next;
+            self.episode = None;
+        }
+        self.frto = ForwardRto::Off;
+        self.probe = TailProbe::Idle;
+        self.timed = None;
+        self.urgent = true;
+        shared.timers.stop(Timer::TailProbe);
+    }
+
     /// The reordering timer expired. Returns whether a recovery begins.
     pub fn on_reordering_timeout(&mut self, now: Instant, shared: &mut Shared<'_>) -> bool {
         let begins = self.find_losses(now, shared) && self.phase == Phase::Open;
