@@ -4,6 +4,8 @@
 //! each call. Building an event costs nothing when no [`Sink`](crate::Sink) wants its class: the
 //! closure given to [`Context::emit`](crate::Context::emit) is then not run.
 
+use serde::{Deserialize, Serialize};
+
 use crate::packet::{Direction, FlowId, Packet, UserId};
 use crate::time::Span;
 use crate::units::Bytes;
@@ -83,7 +85,7 @@ impl PacketStep {
 
 /// The TCP header of a packet, in stream offsets: the first data byte is 0 either way; the SYN lies
 /// at -1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentInfo {
     /// Stream offset of the first payload byte.
     pub offset: i64,
