@@ -2,6 +2,7 @@
 //! burst.
 
 use airpath_core::{Instant, Span};
+use serde::{Deserialize, Serialize};
 
 use crate::adaptive::Adaptive;
 use crate::budget::Budget;
@@ -16,7 +17,7 @@ const LEAST_UPLOAD_WINDOW: u64 = 2 * 1460;
 const PACING_SLACK: Span = Span::from_millis(1);
 
 /// A mobile.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Mobile {
     /// The bytes that may be unacknowledged.
     pub budget: Budget,
@@ -37,7 +38,7 @@ pub struct Mobile {
 
 /// A burst after a time with nothing outstanding. Without acknowledgements that clock it, the
 /// budget is spread over one round trip.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Burst {
     /// When the next segment may leave.
     release: Instant,

@@ -1,5 +1,7 @@
 //! The proxy as a middlebox: its connections, their timers, and the packets that leave.
 
+mod saved;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -63,6 +65,8 @@ enum Timer {
     Connection(u32),
     /// The next segment of a paced burst may leave.
     Burst(UserId),
+    /// A connection is aborted.
+    Abort(u32),
 }
 
 impl Proxy {
@@ -153,6 +157,12 @@ impl Proxy {
                     }
                 }
                 Timer::Burst(user) => self.serve(time, user, cx),
+                Timer::Abort(number) => {
+                    if let Some(Entry { relay: Relayed::Transport(relay), .. }) = &mut self.relays[number as usize] {
+                        relay.abort(time, cx);
+                        self.proceed(time, number, cx);
+                    }
+                }
             }
         }
     }

@@ -44,7 +44,7 @@ fn script() -> impl Strategy<Value = Script> {
     )
 }
 
-fn talk() -> impl Strategy<Value = Talk> {
+pub fn talk() -> impl Strategy<Value = Talk> {
     (0_u64..3000, any::<bool>(), script(), script(), proptest::bool::weighted(0.1)).prop_map(
         |(start, from_mobile, mobile, server, refused)| {
             let client = if from_mobile { Side::Mobile } else { Side::Server };
@@ -59,7 +59,7 @@ fn talk() -> impl Strategy<Value = Talk> {
     )
 }
 
-fn config() -> impl Strategy<Value = Config> {
+pub fn config() -> impl Strategy<Value = Config> {
     let discipline = prop_oneof![
         Just(Discipline::DeficitRoundRobin),
         Just(Discipline::RoundRobin),

@@ -4,3 +4,4 @@ mod conversations;
 mod http;
 mod link;
 mod support;
+mod takeover;
