@@ -7,6 +7,8 @@ use airpath_core::{Direction, Dropped, Ecn, FlowId, Instant, Packet, SegmentInfo
 use airpath_link::{BearerCommand, CommandError, Departure};
 use airpath_path::{Contents, Hop, NewSegment, PacketStore, Path, Payload, PolledPath};
 use airpath_tcp::Segment;
+use airpath_wire::segment::Route;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 use crate::join;
@@ -59,7 +61,7 @@ struct ObservedPackets {
 }
 
 /// Packets dropped before the entry of the path or after its exit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DropCounters {
     /// At the entry, by cause, in the order of [`EntryDropCause::ALL`].
     pub at_entry: [u64; EntryDropCause::ALL.len()],
@@ -182,6 +184,11 @@ impl<'a> Forwarder<'a> {
     /// The hop with this index at `now`, to change its settings.
     pub fn hop_mut(&mut self, now: Instant, index: usize) -> Option<&mut Hop> {
         self.path.hop_mut(now, index, &mut self.observed)
+    }
+
+    /// Source and destination of packets of `direction` of a connection.
+    pub fn route(&self, flow: FlowId, direction: Direction) -> Option<Route> {
+        self.observed.route(flow, direction)
     }
 
     /// Packets that have entered.
@@ -350,6 +357,12 @@ impl<'a> Forwarder<'a> {
 }
 
 impl ObservedPackets {
+    /// Source and destination of packets of `direction` of a connection.
+    fn route(&self, flow: FlowId, direction: Direction) -> Option<Route> {
+        let observed = self.taps.observer.as_ref().and_then(|observer| observer.route(flow, direction));
+        observed.or_else(|| self.router.as_ref()?.route(flow, direction))
+    }
+
     /// The packets of a super-segment enter the path.
     fn enter(
         &mut self,
@@ -440,8 +453,7 @@ impl PacketStore for ObservedPackets {
     }
 
     fn create_segment(&mut self, now: Instant, direction: Direction, new: NewSegment<'_>) -> Option<(Slot, u32)> {
-        let observed = self.taps.observer.as_ref().and_then(|observer| observer.route(new.flow, direction));
-        let route = observed.or_else(|| self.router.as_ref()?.route(new.flow, direction))?;
+        let route = self.route(new.flow, direction)?;
         tcp_packet::write(&route, new.segment, new.payload, &mut self.created)?;
         let frame = Frame::inspect(&VirtioHeader::default(), &self.created).ok()?;
         let super_segment = self.packets.insert(frame, &self.created);

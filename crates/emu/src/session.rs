@@ -9,6 +9,7 @@ mod signals;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use airpath_core::{Direction, Instant, Span};
@@ -98,11 +99,22 @@ pub trait Operator {
     /// Whether it handles the signals of a terminal, too.
     fn takes_terminal_signals(&self) -> bool;
 
-    /// Carries out a request at the control socket.
+    /// Carries out a request at the control socket, of the client at the other end of `stream`.
+    /// Returns the response; `None` if it has responded by itself.
     ///
     /// # Errors
     /// If it is not valid; then nothing has changed.
-    fn handle_request(&mut self, request: Request, forwarder: &mut Forwarder<'_>) -> Result<Value, String>;
+    fn handle_request(
+        &mut self,
+        request: Request,
+        stream: &UnixStream,
+        forwarder: &mut Forwarder<'_>,
+    ) -> Result<Option<Value>, String>;
+
+    /// Whether another process has taken over: the session ends.
+    fn is_taken_over(&self) -> bool {
+        false
+    }
 }
 
 /// A running link or live proxy.
@@ -238,7 +250,13 @@ impl<'a, O: Operator> Session<'a, O> {
                         }
                     }
                 }
-                _ => self.control.serve(|request| self.operator.handle_request(request, &mut self.forwarder)),
+                _ => {
+                    let Self { control, operator, forwarder, .. } = self;
+                    control.serve(|request, stream| operator.handle_request(request, stream, forwarder));
+                    if self.operator.is_taken_over() {
+                        return Ok(false);
+                    }
+                }
             }
         }
         Ok(true)

@@ -45,13 +45,25 @@ impl MetricsServer {
     /// # Errors
     /// If the address is in use, or not of this host.
     pub fn open(address: Option<SocketAddr>) -> io::Result<Self> {
+        Self::of(address.map(TcpListener::bind).transpose()?)
+    }
+
+    /// Accepts clients at `listener`.
+    ///
+    /// # Errors
+    /// If the host cannot report clients.
+    pub fn of(listener: Option<TcpListener>) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        let listener = address.map(TcpListener::bind).transpose()?;
         if let Some(listener) = &listener {
             listener.set_nonblocking(true)?;
             epoll.add(listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))?;
         }
         Ok(Self { epoll, listener, clients: BTreeMap::new(), next: LISTENER + 1 })
+    }
+
+    /// The socket at which clients are accepted.
+    pub const fn listener(&self) -> Option<&TcpListener> {
+        self.listener.as_ref()
     }
 
     /// Handles what clients have sent. `state` returns the figures.

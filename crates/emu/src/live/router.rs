@@ -8,6 +8,7 @@ use airpath_scenario::{LiveConfig, Prefix};
 use airpath_wire::checksum::Sum;
 use airpath_wire::ip::Protocol;
 use airpath_wire::segment::Route;
+use serde::{Deserialize, Serialize};
 
 use crate::observe::{ConnectionNumbers, addresses};
 use crate::offload::{Frame, VirtioHeader};
@@ -26,6 +27,14 @@ pub struct Router {
     pub bypassed: [u64; BypassCause::ALL.len()],
     /// Packets that were dropped, in the order of [`RefusalCause::ALL`].
     pub refused: [u64; RefusalCause::ALL.len()],
+}
+
+/// What another process continues: the numbers of the mobiles, and the counters.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SavedRouter {
+    mobiles: Vec<Prefix>,
+    bypassed: [u64; BypassCause::ALL.len()],
+    refused: [u64; RefusalCause::ALL.len()],
 }
 
 /// What happens to a packet.
@@ -102,6 +111,24 @@ impl Router {
         };
         router.reconfigure(config);
         router
+    }
+
+    /// What another process continues.
+    pub fn save(&self) -> SavedRouter {
+        SavedRouter { mobiles: self.mobiles.clone(), bypassed: self.bypassed, refused: self.refused }
+    }
+
+    /// Continues from what another process has saved. Connections are numbered again.
+    pub fn restore(config: &LiveConfig, first_connection: u32, saved: SavedRouter) -> Self {
+        let SavedRouter { mobiles, bypassed, refused } = saved;
+        let users = mobiles.iter().zip(0..).map(|(mobile, user)| (mobile.address, UserId(user))).collect();
+        Self { users, mobiles, bypassed, refused, ..Self::new(config, first_connection) }
+    }
+
+    /// The number of a connection that another process has begun; `route` is that of the mobile's
+    /// packets.
+    pub fn adopt(&mut self, route: &Route) -> FlowId {
+        self.connections.adopt(route)
     }
 
     /// Takes over changed settings. Mobiles that are no longer listed keep their number.

@@ -39,6 +39,13 @@ impl Key {
         Self { mobile, server, protocol: frame.protocol().0, ends: Ends::of(direction, frame, bytes) }
     }
 
+    /// The key of a TCP connection by the route of the mobile's packets.
+    pub const fn of_tcp(route: &Route) -> Self {
+        let Route { source, destination, .. } = route;
+        let ends = Ends::Ports { mobile: source.port, server: destination.port };
+        Self { mobile: source.address, server: destination.address, protocol: Protocol::TCP.0, ends }
+    }
+
     /// The mobile's and the server's endpoint of a TCP connection.
     pub const fn tcp_ends(&self) -> Option<(Endpoint, Endpoint)> {
         match self.ends {

@@ -47,6 +47,16 @@ impl ConnectionNumbers {
         if !opens || key.tcp_ends().is_none() {
             return NO_CONNECTION;
         }
+        self.begin(key)
+    }
+
+    /// The number of a connection that another process has begun; `route` is that of the mobile's
+    /// packets.
+    pub fn adopt(&mut self, route: &Route) -> FlowId {
+        self.begin(Key::of_tcp(route))
+    }
+
+    fn begin(&mut self, key: Key) -> FlowId {
         let index = match self.free.pop() {
             Some(index) => {
                 self.keys[index as usize] = Some(key);
