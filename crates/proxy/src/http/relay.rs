@@ -307,7 +307,7 @@ impl HttpRelay {
         }
     }
 
-    fn abort(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
+    pub fn abort(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
         for channel in self.channels() {
             channel.connection.abort(now, cx.context());
         }

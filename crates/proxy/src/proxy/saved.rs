@@ -49,6 +49,7 @@ struct SavedRelay<C, S> {
     opened: Instant,
     active: Instant,
     unacknowledged: u64,
+    queued: u64,
     delivered: u64,
     is_upload: bool,
     is_half_open: bool,
@@ -167,7 +168,7 @@ impl Proxy {
 
 impl<'a> SavedRelay<&'a Connection, &'a [Stream; 2]> {
     fn of(entry: &'a Entry, settings: &mut SettingsTable) -> Self {
-        let Entry { relay, wakeup: _, unacknowledged, delivered, is_upload, is_half_open } = entry;
+        let Entry { relay, wakeup: _, unacknowledged, queued, delivered, is_upload, is_half_open } = entry;
         let (flow, user) = relay.identity();
         let (ends, streams, client, held_syn, [opened, active]) = match relay {
             Relayed::Transport(relay) => {
@@ -190,6 +191,7 @@ impl<'a> SavedRelay<&'a Connection, &'a [Stream; 2]> {
             opened,
             active,
             unacknowledged: *unacknowledged,
+            queued: *queued,
             delivered: *delivered,
             is_upload: *is_upload,
             is_half_open: *is_half_open,
@@ -205,6 +207,7 @@ impl SavedRelay<Connection, [Stream; 2]> {
             relay: Relayed::Transport(Relay { flow, user, ends, streams, client, held_syn, opened, active }),
             wakeup: None,
             unacknowledged: self.unacknowledged,
+            queued: self.queued,
             delivered: self.delivered,
             is_upload: self.is_upload,
             is_half_open: self.is_half_open,
