@@ -157,7 +157,7 @@ def serve(listen: str | None, started: Callable[[list[str]], None]) -> None:
     """
 
 def proxy_run(file: str, *, out: str | None, log: bool, capture: bool, take_over: bool) -> str:
-    """Run a live proxy until a signal ends it or another process takes over; return its outcome as JSON.
+    """Run a live proxy until a signal or another process ends it; return its outcome as JSON.
 
     This process must have one thread only, and has no privileges afterwards.
 

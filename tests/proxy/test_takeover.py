@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from support.link import until
+from support.needs import require
 from support.proxy import SERVER, Network, airpath
 
 # Both ends send without end, at a low rate. When the client's input ends, it half-closes its
@@ -137,6 +138,7 @@ def test_every_byte_arrives(network: Network, times: int) -> None:
 
 
 def test_the_keeper_belongs_to_the_new_process(network: Network) -> None:
+    require("root")
     before = network.state()
     with network.proxy(lines='user = "daemon"') as process, _successor(network) as successor:
         _check_taken_over(process)
@@ -161,12 +163,12 @@ print(line.decode().strip(), len(descriptors))
 def test_the_old_process_continues_if_the_new_one_dies(network: Network) -> None:
     with network.proxy() as process:
         with _transfer(network, 4):
-            ask = [sys.executable, "-c", INTRUDER, process.pid]
-            refused = network.run("router", *ask, "0.0.0 another").out
+            words = [sys.executable, "-c", INTRUDER, process.pid]
+            refused = network.run("router", *words, "0.0.0 another").out
             build = refused.split("it is build ")[1].split(",")[0]
             assert "cannot hand its state over to build 0.0.0 another" in refused
             for _ in range(3):
-                got = network.run("router", *ask, build).out
+                got = network.run("router", *words, build).out
                 assert "state_bytes" in got
                 assert got.endswith(" 3\n")
             assert network.proxy_state()["connections"] == 4

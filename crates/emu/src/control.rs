@@ -84,7 +84,7 @@ impl AsFd for ControlSocket {
 }
 
 fn answer(
-    mut stream: &UnixStream,
+    stream: &UnixStream,
     carry_out: &mut impl FnMut(Request, &UnixStream) -> Result<Option<Value>, String>,
 ) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -96,7 +96,12 @@ fn answer(
         Ok(None) => return Ok(()),
         Err(error) => json!({ "error": error }),
     };
-    writeln!(stream, "{answer}")
+    send(stream, &answer)
+}
+
+/// Sends a line of JSON with one call. Many small ones fill the buffer of the socket.
+pub fn send(mut stream: &UnixStream, message: &Value) -> io::Result<()> {
+    stream.write_all(format!("{message}\n").as_bytes())
 }
 
 /// A request of a client.
@@ -108,7 +113,7 @@ pub enum Request {
     Change(String),
     /// Read the configuration again.
     Reload,
-    /// Hand over to the process that asks.
+    /// Hand over to the process at the other end.
     TakeOver(Offer),
 }
 

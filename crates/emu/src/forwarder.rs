@@ -13,16 +13,20 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Clock;
 use crate::join;
 use crate::lateness::Lateness;
+use crate::live;
 use crate::live::router::{Router, Verdict};
 use crate::observe::{MOST_FLOWS, Passage};
 use crate::offload::{EntryDropCause, Frame, MAX_HEADER, VirtioHeader};
 use crate::packet_buffer::{BufferedPacket, PacketBuffer, SuperSegment};
 use crate::port::{MAX_READ, Port, Sent};
-use crate::taps::{Taps, View};
+use crate::taps::{Captures, Taps, View};
 use crate::tcp_packet;
 
 /// Largest number of consecutive reads at one end before due packets are delivered.
 const READS_IN_A_ROW: usize = 64;
+
+/// What a run writes while it goes on.
+const OUTPUTS: [&str; 2] = ["event log", "captures"];
 
 /// Forwards packets between two ports.
 pub struct Forwarder<'a> {
@@ -45,6 +49,8 @@ pub struct Forwarder<'a> {
     runs: [Run; 2],
     /// Acknowledgements that were not sent because a later one left at once with them.
     pub merged_acknowledgements: u64,
+    /// The next packet when an output failed, in the order of [`OUTPUTS`].
+    failed_outputs: [Option<u64>; 2],
     /// Identifier of the next packet. It equals the number of packets that have entered.
     next_id: u64,
 }
@@ -159,6 +165,7 @@ impl<'a> Forwarder<'a> {
             read_buffer: Box::new([0; MAX_READ]),
             runs: Default::default(),
             merged_acknowledgements: 0,
+            failed_outputs: [None; 2],
             next_id: 0,
         }
     }
@@ -179,6 +186,24 @@ impl<'a> Forwarder<'a> {
     /// The mobiles of a router, to change its settings.
     pub const fn router_mut(&mut self) -> Option<&mut Router> {
         self.observed.router.as_mut()
+    }
+
+    /// Checks whether the event log and the captures can still be written. Returns the name of one
+    /// that has failed since the last call.
+    pub fn check_outputs(&mut self) -> Option<&'static str> {
+        let has_failed =
+            [self.path.path().has_failed(), self.taps().captures.as_ref().is_some_and(Captures::has_failed)];
+        let outputs = OUTPUTS.into_iter().zip(has_failed).zip(&mut self.failed_outputs);
+        let mut failed = outputs.filter(|((_, has_failed), since)| *has_failed && since.is_none());
+        let ((name, _), since) = failed.next()?;
+        *since = Some(self.next_id);
+        Some(name)
+    }
+
+    /// Packets that entered since an output has failed and are missing there, by its name.
+    pub fn unwritten_packets(&self) -> BTreeMap<&'static str, u64> {
+        let counted = |(name, since): (_, Option<u64>)| since.map(|since| (name, self.next_id - since));
+        OUTPUTS.into_iter().zip(self.failed_outputs).filter_map(counted).collect()
     }
 
     /// The hop with this index at `now`, to change its settings.
@@ -237,7 +262,8 @@ impl<'a> Forwarder<'a> {
         for reads in 0..READS_IN_A_ROW {
             let Some(received) = port.receive(&mut self.read_buffer[..])? else { return Ok(reads > 0) };
             let now = self.clock.now();
-            let bytes = &self.read_buffer[received.packet];
+            let packet = received.packet;
+            let bytes = &self.read_buffer[packet.clone()];
             let virtio = VirtioHeader::from_bytes(&received.virtio);
             let frame = match Frame::inspect(&virtio, bytes) {
                 Ok(frame) => frame,
@@ -246,8 +272,12 @@ impl<'a> Forwarder<'a> {
                     continue;
                 }
             };
+            if self.observed.router.as_ref().is_some_and(|router| router.searches(now)) {
+                live::find_idle_mobiles(self, now);
+            }
+            let bytes = &self.read_buffer[packet];
             let verdict = match &mut self.observed.router {
-                Some(router) => router.classify(&virtio, &frame, bytes),
+                Some(router) => router.classify(now, &virtio, &frame, bytes),
                 None => Verdict::Enter(direction, UserId(0)),
             };
             match verdict {

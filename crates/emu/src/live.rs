@@ -26,7 +26,7 @@ use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-use airpath_core::{RandomStream, Seed, Sink, Span};
+use airpath_core::{Instant, RandomStream, Seed, Sink, Span};
 use airpath_path::middlebox::MiddleboxHop;
 use airpath_path::{Hop, Path as HopPath, PolledPath, Route, Topology};
 use airpath_proxy::Proxy;
@@ -144,14 +144,20 @@ pub fn run(config: LiveConfig, options: &Options) -> Result<Outcome, LinkError> 
     }
     let mut session = Session::new(forwarder, operator, control, signals, Waiting::Sleeping, None)?;
     eprintln!("airpath: the proxy runs as process {}", std::process::id());
-    let ended = session.run();
-    let Session { forwarder, operator, .. } = session;
+    let mut ended = session.run();
+    let Session { mut forwarder, operator, .. } = session;
     let RouterOperator { keeper, config, is_taken_over, .. } = operator;
     if is_taken_over {
         keeper.release();
     } else {
+        let now = forwarder.clock.now();
+        if let Some(proxy) = proxy_mut(&mut forwarder, now) {
+            proxy.abort_connections(now);
+        }
+        let reset = forwarder.deliver();
         // From here on packets go past the proxy.
         drop(keeper);
+        ended = ended.and(reset.map(drop).map_err(LinkError::host("connections cannot be reset")));
     }
 
     let seen = forwarder.router().map_or(0, |router| router.mobiles().len());
@@ -316,6 +322,22 @@ fn mobile_names(config: &LiveConfig) -> impl Iterator<Item = String> {
 /// Names of all components, by their number, as [`Topology::component_names`] returns them.
 fn component_names(config: &LiveConfig) -> Vec<String> {
     [NAME, "server"].map(str::to_owned).into_iter().chain(mobile_names(config)).collect()
+}
+
+/// The proxy on the path of a router, brought to the present time.
+fn proxy_mut<'a>(forwarder: &'a mut Forwarder<'_>, now: Instant) -> Option<&'a mut Proxy> {
+    let Hop::Middlebox(hop) = forwarder.hop_mut(now, 0)? else { return None };
+    hop.downcast_mut()
+}
+
+/// Finds mobiles without connections, whose numbers others may have.
+pub(crate) fn find_idle_mobiles(forwarder: &mut Forwarder<'_>, now: Instant) {
+    let mut idle = forwarder.router().map(|router| router.silent_mobiles(now)).unwrap_or_default();
+    match proxy_mut(forwarder, now) {
+        Some(proxy) => idle.retain(|user| proxy.forget(*user)),
+        None => idle.clear(),
+    }
+    forwarder.router_mut().into_iter().for_each(|router| router.set_idle(now, std::mem::take(&mut idle)));
 }
 
 /// Reads the configuration in `file`.

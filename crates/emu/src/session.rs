@@ -96,6 +96,11 @@ pub trait Operator {
     /// Handles a signal. Returns whether the session continues.
     fn handle_signal(&mut self, signal: Signal, forwarder: &mut Forwarder<'_>) -> bool;
 
+    /// Is called before each wait.
+    fn check(&mut self, forwarder: &mut Forwarder<'_>) {
+        let _ = forwarder;
+    }
+
     /// Whether it handles the signals of a terminal, too.
     fn takes_terminal_signals(&self) -> bool;
 
@@ -212,6 +217,7 @@ impl<'a, O: Operator> Session<'a, O> {
     /// packets wait, the server first; `None` when the session has ended.
     fn wait(&mut self, patience: Option<Span>) -> io::Result<Option<[bool; 2]>> {
         let mut patience = patience;
+        self.operator.check(&mut self.forwarder);
         if let Some(status) = &mut self.status {
             let until = status.show(self.forwarder.clock.now(), &self.forwarder);
             patience = Some(patience.map_or(until, |patience| patience.min(until)));

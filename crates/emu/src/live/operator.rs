@@ -6,8 +6,6 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use airpath_core::Span;
-use airpath_path::Hop;
-use airpath_proxy::Proxy;
 use airpath_scenario::LiveConfig;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -73,9 +71,7 @@ impl RouterOperator {
         self.keeper.install(&RulePlan::of(&new))?;
         forwarder.router_mut().into_iter().for_each(|router| router.reconfigure(&new));
         let now = forwarder.clock.now();
-        if let Some(Hop::Middlebox(hop)) = forwarder.hop_mut(now, 0)
-            && let Some(running) = hop.downcast_mut::<Proxy>()
-        {
+        if let Some(running) = super::proxy_mut(forwarder, now) {
             running.reconfigure(new.proxy.clone());
         }
         self.config = new;
@@ -86,6 +82,12 @@ impl RouterOperator {
 impl Operator for RouterOperator {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.metrics.as_fd()
+    }
+
+    fn check(&mut self, forwarder: &mut Forwarder<'_>) {
+        if let Some(output) = forwarder.check_outputs() {
+            eprintln!("airpath: the {output} cannot be written any more; the proxy continues without it");
+        }
     }
 
     fn handle_event(&mut self, forwarder: &mut Forwarder<'_>) -> bool {

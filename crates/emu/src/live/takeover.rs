@@ -17,7 +17,7 @@
 //!
 //! Times of the state count from the start of the first process: its clock is handed over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IoSlice, Read, Seek, SeekFrom, Write};
 use std::net::TcpListener;
@@ -55,8 +55,11 @@ pub const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("AIRPATH_ST
 /// How long the two processes wait for each other.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A message is a short line.
-const LONGEST_MESSAGE: u64 = 4096;
+/// Requests to each running proxy for its interface.
+const TRIES: usize = 3;
+
+/// A message is a line. A status has one for each mobile.
+const LONGEST_MESSAGE: u64 = 16 << 20;
 
 /// What a new process offers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,7 +73,7 @@ impl Offer {
     /// The configuration of the new process.
     ///
     /// # Errors
-    /// If the new process is of another build.
+    /// If the new process runs another build.
     pub fn accept(&self) -> Result<LiveConfig, String> {
         if self.build != BUILD {
             return Err(format!(
@@ -104,7 +107,7 @@ struct State {
 /// # Errors
 /// If the other one does not take over. This process then continues.
 pub fn hand_over(
-    mut stream: &UnixStream,
+    stream: &UnixStream,
     forwarder: &mut Forwarder<'_>,
     started: Span,
     (keeper, listener): (&Keeper, Option<&TcpListener>),
@@ -132,7 +135,7 @@ pub fn hand_over(
     if answer.get("ready").is_none() {
         return Err(format!("the new process does not take over: it answers {answer}"));
     }
-    writeln!(stream, "{}", json!({ "released": {} })).map_err(failed)?;
+    control::send(stream, &json!({ "released": {} })).map_err(failed)?;
     Ok(getsockopt(&stream, PeerCredentials).map_or(0, |peer| peer.pid()))
 }
 
@@ -171,11 +174,11 @@ pub struct TakenOver {
 /// # Errors
 /// If there is none, or it does not hand over and continues.
 pub fn request(config: &LiveConfig) -> Result<(Host, TakenOver), LinkError> {
-    let (process, mut stream) = find(&config.device)?;
+    let (process, stream) = find(&config.device)?;
     let refused = |reason: String| LinkError::TakeOver { process, reason };
     let failed = |error: io::Error| refused(error.to_string());
     let offer = Offer { build: BUILD.to_owned(), configuration: config.to_toml() };
-    writeln!(stream, "{}", json!({ "take_over": offer })).map_err(failed)?;
+    control::send(&stream, &json!({ "take_over": offer })).map_err(failed)?;
     let (line, descriptors) = sys::receive_descriptors(&stream).map_err(failed)?;
     let answer: Value = serde_json::from_slice(&line).map_err(|error| refused(error.to_string()))?;
     if let Some(error) = answer["error"].as_str() {
@@ -212,7 +215,7 @@ impl TakenOver {
     ) -> Result<(Router, MiddleboxHop), LinkError> {
         let State { clock, router, routes, counters, proxy, .. } = &self.state;
         let now = clock.now();
-        let mut router = Router::restore(config, first_connection, router.clone());
+        let mut router = Router::restore(config, first_connection, router.clone(), now);
         let mut adopt = |route| {
             let observed = taps.observer.as_mut().and_then(|observer| observer.adopt(now, route));
             observed.unwrap_or_else(|| router.adopt(route))
@@ -230,11 +233,11 @@ impl TakenOver {
     /// # Errors
     /// If it has not ended; then this process must not forward packets.
     pub fn confirm(self, forwarder: &mut Forwarder<'_>) -> Result<(), LinkError> {
-        let Self { mut stream, process, state } = self;
+        let Self { stream, process, state } = self;
         forwarder.dropped = state.dropped;
         forwarder.merged_acknowledgements = state.merged_acknowledgements;
         let failed = |reason: String| LinkError::TakeOver { process, reason };
-        let answer = writeln!(stream, "{}", json!({ "ready": {} })).and_then(|()| read_message(&stream));
+        let answer = control::send(&stream, &json!({ "ready": {} })).and_then(|()| read_message(&stream));
         match answer.map_err(|error| failed(error.to_string()))? {
             answer if answer.get("released").is_some() => Ok(()),
             answer => Err(failed(format!("it answers {answer}"))),
@@ -260,9 +263,12 @@ fn find(device: &str) -> Result<(i32, UnixStream), LinkError> {
     let listed = std::fs::read_to_string("/proc/net/unix").map_err(LinkError::host("no proxy can be found"))?;
     let name = format!("@{}", control::NAME);
     let processes = listed.lines().filter_map(|line| line.rsplit_once(&name)?.1.parse().ok());
-    for process in processes.filter(|process| *process != std::process::id().cast_signed()) {
-        let Ok(mut stream) = connect(process) else { continue };
-        let status = writeln!(stream, "{}", json!({ "status": {} })).and_then(|()| read_message(&stream));
+    let own = std::process::id().cast_signed();
+    let others: BTreeSet<i32> = processes.filter(|process| *process != own).collect();
+    // A proxy closes the connection of a client whose request is late.
+    for process in std::iter::repeat_n(others, TRIES).flatten() {
+        let Ok(stream) = connect(process) else { continue };
+        let status = control::send(&stream, &json!({ "status": {} })).and_then(|()| read_message(&stream));
         if status.is_ok_and(|status| status["proxy"]["device"] == device)
             && let Ok(stream) = connect(process)
         {
