@@ -234,7 +234,8 @@ def test_the_proxy_becomes_an_ordinary_user(network: Network, need, tmp_path: Pa
 @pytest.mark.parametrize(
     ("lines", "code", "expected"),
     [
-        ("mtus = 5", 2, "proxy.toml:3, mtus\n  next: did you mean `mtu`?"),
+        ("mtus = 5", 2, "did you mean `mtu`?"),
+        ("mtus = 5", 2, "proxy.toml:3, mtus"),
         ('interfaces = ["a b"]', 2, "proxy.toml:3, interfaces"),
         ('device = "mob0"', 1, "there is an interface `mob0` already"),
         ('metrics = "127.0.0.1:9136"', 1, "127.0.0.1:9136 cannot be used: Address already in use"),
@@ -284,30 +285,32 @@ def test_a_host_that_is_no_router_is_found(network: Network) -> None:
     assert network.state() == before
 
 
+ENDLESS_SERVER = """
+import socket, time
+connection, _ = socket.create_server(("::", 8003), family=socket.AF_INET6, dualstack_ipv6=True).accept()
+connection.recv(1000)
+connection.sendall(b"HTTP/1.0 200 OK\\r\\n\\r\\n")
+try:
+    while True:
+        connection.sendall(bytes(1000))
+        time.sleep(0.01)
+except ConnectionResetError:
+    print("reset")
+"""
+
+
 def test_connections_are_reset_when_the_proxy_ends(network: Network, need) -> None:
     curl = need("curl")
-    with network.started("server", sys.executable, "-c", SLOW_SERVER):
-        _wait_for(network, 8001)
-        words = [
-            curl,
-            "-sS",
-            "-m",
-            "20",
-            "--limit-rate",
-            "200k",
-            "-o",
-            network.folder / "got",
-            f"http://{SERVER}:8001/",
-        ]
+    with network.started("server", sys.executable, "-c", ENDLESS_SERVER) as server:
+        _wait_for(network, 8003)
+        words = [curl, "-sS", "-m", "60", "-o", network.folder / "got", f"http://{SERVER}:8003/"]
         with network.proxy() as proxy, network.started("mobile", *words) as client:
-            until(lambda: (network.proxy_state()["payload_bytes"]["down"]) > 100_000, "the transfer runs")
+            until(lambda: network.proxy_state()["payload_bytes"]["down"] > 10_000, "the transfer runs")
             proxy.terminate()
             assert proxy.wait(timeout=20) == 0
-            started = time.monotonic()
-            assert client.wait(timeout=20) == 56, "the connection was reset"
-            assert time.monotonic() - started < 2
-        connections = network.run("server", "ss", "-tn", "state", "established", "sport", "=", ":8001").out
-        assert MOBILE not in connections
+            assert client.wait(timeout=10) == 56, "the connection was reset"
+            assert server.wait(timeout=10) == 0
+            assert server.communicate()[0] == "reset\n"
 
 
 def test_a_full_disk_ends_the_log_and_not_the_proxy(network: Network, need, tmp_path: Path, small_disk: Path) -> None:
