@@ -160,7 +160,8 @@ pub(crate) fn print_quantity(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&
     f.pad(&format!("{whole}.{decimals} {name}"))
 }
 
-/// Serialises as the printed text, and deserialises by `FromStr`. In binary formats it is the number.
+/// Serialises as the printed text, and deserialises by `FromStr`. In binary formats it is the
+/// number.
 macro_rules! serde_as_text {
     ($type:ident, $expecting:literal) => {
         impl serde::Serialize for $type {

@@ -29,7 +29,9 @@ class _Log:
     missing: str
     """Why there is nothing to draw."""
     names: dict[str, str]
-    """The aspects in the order of their tracks, with their titles."""
+    """The aspects in the order of their tracks, with titles that fit into the margin."""
+    unit: float = 1
+    """Numbers are drawn in this unit."""
 
 
 _RADIO = _Log(
@@ -51,11 +53,12 @@ _RADIO = _Log(
 )
 _PROXY = _Log(
     "Proxy",
-    f"What the proxy keeps for each mobile, {_TIME}: the bytes that may be unacknowledged towards it, those that are, "
-    "and those that wait.",
+    f"What the proxy keeps for each mobile, {_TIME}, in kB: what may be unacknowledged towards it (budget), what is "
+    "(used), and what waits (queue).",
     "proxy",
     "no proxy reported the state of a mobile",
-    {"budget": "budget (kB)", "outstanding": "outstanding (kB)", "queue": "queue (kB)"},
+    {"budget": "budget", "outstanding": "used", "queue": "queue"},
+    unit=1e3,
 )
 _QUIET = {"idle", "none", "disconnected", "no-coverage"}
 """States in which nothing is carried; drawn grey."""
@@ -201,8 +204,7 @@ def _tracks_of(rows: pl.DataFrame, log: _Log) -> list[_Track]:
             name = title if direction is None else f"{title} {direction}"
             steps = aspect in _LINE
             if steps:
-                unit = 1e3 if title.endswith("(kB)") else 1
-                kept = own.select("t", number=pl.col("number") / unit).drop_nulls()
+                kept = own.select("t", number=pl.col("number") / log.unit).drop_nulls()
             else:
                 value = pl.coalesce("name", pl.col("number").cast(pl.Int64).cast(pl.String))
                 kept = own.select("t", name=value).filter(pl.col("name").ne_missing(pl.col("name").shift()))
