@@ -169,6 +169,7 @@ mod custom {
 
     use super::{CongestionControl, Fixed};
 
+    #[expect(clippy::borrowed_box, reason = "serde passes the field as it is")]
     pub fn serialize<S: Serializer>(_: &Box<dyn CongestionControl>, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_unit()
     }
