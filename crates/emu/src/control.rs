@@ -27,12 +27,11 @@ use airpath_result::summary::LinkRow;
 use airpath_scenario::{Scenario, ScenarioError};
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::LinkError;
 use crate::forwarder::Forwarder;
-use crate::live::takeover::Offer;
 
 /// Name of a link's socket, to which the process number is appended.
 pub const NAME: &str = "airpath-link-";
@@ -115,6 +114,15 @@ pub enum Request {
     Reload,
     /// Hand over to the process at the other end.
     TakeOver(Offer),
+}
+
+/// What a process offers that wants to take over from a live proxy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// The version and a hash of the sources.
+    pub build: String,
+    /// Its configuration as TOML, with every default.
+    pub configuration: String,
 }
 
 impl Request {

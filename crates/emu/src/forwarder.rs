@@ -6,6 +6,7 @@ use std::io;
 use airpath_core::{Direction, Dropped, Ecn, FlowId, Instant, Packet, SegmentInfo, SegmentLookup, Slot, Span, UserId};
 use airpath_link::{BearerCommand, CommandError, Departure};
 use airpath_path::{Contents, Hop, NewSegment, PacketStore, Path, Payload, PolledPath};
+use airpath_proxy::Proxy;
 use airpath_tcp::Segment;
 use airpath_wire::segment::Route;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Clock;
 use crate::join;
 use crate::lateness::Lateness;
-use crate::live;
 use crate::live::router::{Router, Verdict};
 use crate::observe::{MOST_FLOWS, Passage};
 use crate::offload::{EntryDropCause, Frame, MAX_HEADER, VirtioHeader};
@@ -188,6 +188,24 @@ impl<'a> Forwarder<'a> {
         self.observed.router.as_mut()
     }
 
+    /// The proxy that is the first hop, brought to `now`.
+    pub fn proxy_mut(&mut self, now: Instant) -> Option<&mut Proxy> {
+        let Hop::Middlebox(hop) = self.hop_mut(now, 0)? else { return None };
+        hop.downcast_mut()
+    }
+
+    /// Finds mobiles without connections, whose numbers others may have.
+    fn find_idle_mobiles(&mut self, now: Instant) {
+        let mut idle = self.router().map(|router| router.silent_mobiles(now)).unwrap_or_default();
+        match self.proxy_mut(now) {
+            Some(proxy) => idle.retain(|user| proxy.forget(*user)),
+            None => idle.clear(),
+        }
+        if let Some(router) = &mut self.observed.router {
+            router.set_idle(now, idle);
+        }
+    }
+
     /// Checks whether the event log and the captures can still be written. Returns the name of one
     /// that has failed since the last call.
     pub fn check_outputs(&mut self) -> Option<&'static str> {
@@ -273,7 +291,7 @@ impl<'a> Forwarder<'a> {
                 }
             };
             if self.observed.router.as_ref().is_some_and(|router| router.searches(now)) {
-                live::find_idle_mobiles(self, now);
+                self.find_idle_mobiles(now);
             }
             let bytes = &self.read_buffer[packet];
             let verdict = match &mut self.observed.router {

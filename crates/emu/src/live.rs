@@ -26,7 +26,7 @@ use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-use airpath_core::{Instant, RandomStream, Seed, Sink, Span};
+use airpath_core::{RandomStream, Seed, Sink, Span};
 use airpath_path::middlebox::MiddleboxHop;
 use airpath_path::{Hop, Path as HopPath, PolledPath, Route, Topology};
 use airpath_proxy::Proxy;
@@ -151,7 +151,7 @@ pub fn run(config: LiveConfig, options: &Options) -> Result<Outcome, LinkError> 
         keeper.release();
     } else {
         let now = forwarder.clock.now();
-        if let Some(proxy) = proxy_mut(&mut forwarder, now) {
+        if let Some(proxy) = forwarder.proxy_mut(now) {
             proxy.abort_connections(now);
         }
         let reset = forwarder.deliver();
@@ -322,22 +322,6 @@ fn mobile_names(config: &LiveConfig) -> impl Iterator<Item = String> {
 /// Names of all components, by their number, as [`Topology::component_names`] returns them.
 fn component_names(config: &LiveConfig) -> Vec<String> {
     [NAME, "server"].map(str::to_owned).into_iter().chain(mobile_names(config)).collect()
-}
-
-/// The proxy on the path of a router, brought to the present time.
-fn proxy_mut<'a>(forwarder: &'a mut Forwarder<'_>, now: Instant) -> Option<&'a mut Proxy> {
-    let Hop::Middlebox(hop) = forwarder.hop_mut(now, 0)? else { return None };
-    hop.downcast_mut()
-}
-
-/// Finds mobiles without connections, whose numbers others may have.
-pub(crate) fn find_idle_mobiles(forwarder: &mut Forwarder<'_>, now: Instant) {
-    let mut idle = forwarder.router().map(|router| router.silent_mobiles(now)).unwrap_or_default();
-    match proxy_mut(forwarder, now) {
-        Some(proxy) => idle.retain(|user| proxy.forget(*user)),
-        None => idle.clear(),
-    }
-    forwarder.router_mut().into_iter().for_each(|router| router.set_idle(now, std::mem::take(&mut idle)));
 }
 
 /// Reads the configuration in `file`.

@@ -14,8 +14,8 @@ use super::keeper::Keeper;
 use super::metrics::MetricsServer;
 use super::rules::RulePlan;
 use super::state::State;
-use super::takeover::{self, Offer};
-use crate::control::{self, Request};
+use super::takeover;
+use crate::control::{self, Offer, Request};
 use crate::forwarder::Forwarder;
 use crate::session::Operator;
 
@@ -55,7 +55,7 @@ impl RouterOperator {
 
     /// Hands over to the process at the other end of `stream`.
     fn hand_over(&mut self, offer: &Offer, stream: &UnixStream, forwarder: &mut Forwarder<'_>) -> Result<(), String> {
-        self.check_change(&offer.accept()?)?;
+        self.check_change(&takeover::accept(offer)?)?;
         let process = takeover::hand_over(stream, forwarder, self.started, (&self.keeper, self.metrics.listener()))?;
         eprintln!("airpath: process {process} has taken over");
         self.is_taken_over = true;
@@ -71,7 +71,7 @@ impl RouterOperator {
         self.keeper.install(&RulePlan::of(&new))?;
         forwarder.router_mut().into_iter().for_each(|router| router.reconfigure(&new));
         let now = forwarder.clock.now();
-        if let Some(running) = super::proxy_mut(forwarder, now) {
+        if let Some(running) = forwarder.proxy_mut(now) {
             running.reconfigure(new.proxy.clone());
         }
         self.config = new;

@@ -43,7 +43,7 @@ use super::keeper::Keeper;
 use super::metrics::MetricsServer;
 use super::router::{Router, SavedRouter};
 use crate::clock::Clock;
-use crate::control;
+use crate::control::{self, Offer};
 use crate::forwarder::{DropCounters, Forwarder};
 use crate::port::Port;
 use crate::taps::Taps;
@@ -61,28 +61,18 @@ const TRIES: usize = 3;
 /// A message is a line. A status has one for each mobile.
 const LONGEST_MESSAGE: u64 = 16 << 20;
 
-/// What a new process offers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offer {
-    build: String,
-    /// As TOML, with every default.
-    configuration: String,
-}
-
-impl Offer {
-    /// The configuration of the new process.
-    ///
-    /// # Errors
-    /// If the new process runs another build.
-    pub fn accept(&self) -> Result<LiveConfig, String> {
-        if self.build != BUILD {
-            return Err(format!(
-                "it is build {BUILD}, and cannot hand its state over to build {}; stop it and start the new one",
-                self.build
-            ));
-        }
-        LiveConfig::read(&self.configuration, "the new configuration").map_err(|error| error.to_string())
+/// The configuration of a new process.
+///
+/// # Errors
+/// If the new process runs another build.
+pub fn accept(offer: &Offer) -> Result<LiveConfig, String> {
+    if offer.build != BUILD {
+        return Err(format!(
+            "it is build {BUILD}, and cannot hand its state over to build {}; stop it and start the new one",
+            offer.build
+        ));
     }
+    LiveConfig::read(&offer.configuration, "the new configuration").map_err(|error| error.to_string())
 }
 
 /// What is handed over beside descriptors.
