@@ -91,10 +91,10 @@ def host(link: LinkCommand, need: Callable[..., str]) -> SmallHost:
 @pytest.fixture
 def network(tmp_path: Path, need: Callable[..., str]) -> Iterator[proxy.Network]:
     """A mobile, a router and a server, each in its own namespace."""
-    require("root")
+    require("network-namespace")
     require("tun")
     need("ip", "iproute2")
-    with proxy.network(tmp_path) as made:
+    with proxy.network(tmp_path, in_user_namespace=os.geteuid() != 0) as made:
         yield made
 
 

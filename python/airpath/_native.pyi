@@ -173,8 +173,8 @@ def serve(listen: str | None, started: Callable[[list[str]], None]) -> None:
         MeasureError: The address cannot be listened on.
     """
 
-def proxy_run(file: str, *, out: str | None, log: bool, capture: bool) -> str:
-    """Run a live proxy until a signal ends it; return its outcome as JSON.
+def proxy_run(file: str, *, out: str | None, log: bool, capture: bool, take_over: bool) -> str:
+    """Run a live proxy until a signal or another process ends it; return its outcome as JSON.
 
     This process must have one thread only, and has no privileges afterwards.
 

@@ -12,6 +12,8 @@ from typing import Any
 
 _PREFIX = "airpath-link-"
 _TIMEOUT_S = 5.0
+_TRIES = 5
+"""A link waits for a request for 20 ms only, which is short on a busy host."""
 
 
 class NoLinkError(LookupError):
@@ -63,13 +65,16 @@ def send(process: int, request: dict[str, Any]) -> dict[str, Any]:
         NoLinkError: It has just ended.
         ValueError: It rejects the request; the message has the reason.
     """
+    line = b""
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
-            link.settimeout(_TIMEOUT_S)
-            link.connect(f"\0{_PREFIX}{process}")
-            link.sendall(json.dumps(request).encode() + b"\n")
-            with link.makefile("rb") as answers:
-                line = answers.readline()
+        for attempt in range(_TRIES):
+            try:
+                line = _exchange(process, json.dumps(request).encode() + b"\n")
+                break
+            except (BrokenPipeError, ConnectionResetError):
+                # The link has closed the connection without reading: the request came too late.
+                if attempt + 1 == _TRIES:
+                    raise
     except TimeoutError:
         raise NotReadyError(f"the link of process {process} is not ready yet: it waits for its server") from None
     except OSError as error:
@@ -80,6 +85,15 @@ def send(process: int, request: dict[str, Any]) -> dict[str, Any]:
     if "error" in answer:
         raise ValueError(answer["error"])
     return answer
+
+
+def _exchange(process: int, request: bytes) -> bytes:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
+        link.settimeout(_TIMEOUT_S)
+        link.connect(f"\0{_PREFIX}{process}")
+        link.sendall(request)
+        with link.makefile("rb") as answers:
+            return answers.readline()
 
 
 def _listed(known: list[int]) -> str:

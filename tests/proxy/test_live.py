@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from airpath import load
 from support.link import ENDS, until
+from support.needs import require
 from support.proxy import MOBILE, OTHER, SERVER, SERVER6, Network, airpath, namespace_of
+from support.proxy import network as make_network
 
 _FAR = (
     "server: sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1",
@@ -92,6 +95,22 @@ def test_the_proxy_learns_a_path_mtu(network: Network, tmp_path: Path) -> None:
                         assert network.proxy_state()["path_mtus"] >= count
         finally:
             far.kill()
+
+
+def test_an_ordinary_user_runs_it_in_namespaces(need, tmp_path: Path) -> None:
+    require("user-namespace")
+    require("tun")
+    need("curl")
+    with make_network(tmp_path, in_user_namespace=True) as network:
+        before = network.state()
+        with network.started("server", *_web(network, tmp_path)):
+            _wait_for(network, 8000)
+            with network.proxy() as proxy:
+                assert _fetch(network, f"http://{SERVER}:8000/content") == CONTENT
+                assert network.proxy_state()["opened"] == 1
+                proxy.terminate()
+                assert proxy.wait(timeout=20) == 0
+        assert network.state() == before
 
 
 def test_after_sigkill_new_connections_pass(network: Network, need, tmp_path: Path) -> None:
@@ -175,6 +194,7 @@ def test_a_configuration_is_read_again(network: Network, need, tmp_path: Path) -
         refused = network.ctl("reload", code=2)
         assert "proxy.toml:4: proxy.budjet: unknown key; did you mean `budget`?" in refused.err
         assert "the old configuration stays in use" in refused.err
+        assert "from 10.1.0.2 lookup" in network.rules()
         network.configure("mtu = 1400")
         assert "start it again" in network.ctl("reload", code=2).err
         assert "from 10.1.0.2 lookup" in network.rules()
@@ -197,15 +217,20 @@ def test_the_result_is_read_as_every_other(network: Network, need, tmp_path: Pat
     summary = json.loads((out / "summary.json").read_text())
     assert summary["complete"]
     assert [flow["kind"] for flow in summary["flows"]].count("tcp") == 2
+    states = load(out).states
+    assert set(states["aspect"]) == {"budget", "outstanding", "queue"}
+    assert set(states["user"]) == {0, 1}
     report = tmp_path / "report.html"
     network.run("router", airpath(), "report", out, "-o", report, timeout=120)
     assert "airpath proxy run" in report.read_text()
+    assert "What the proxy keeps for each mobile" in report.read_text()
     for side in ("server", "mobile"):
         traced = network.run("router", airpath(), "trace", out / "captures" / f"0000-{side}.pcapng", timeout=120).out
         assert SERVER in traced
 
 
 def test_the_proxy_becomes_an_ordinary_user(network: Network, need, tmp_path: Path) -> None:
+    require("root")
     need("curl")
     with network.started("server", *_web(network, tmp_path)), network.proxy(lines='user = "daemon"') as proxy:
         _wait_for(network, 8000)
@@ -219,6 +244,8 @@ def test_the_proxy_becomes_an_ordinary_user(network: Network, need, tmp_path: Pa
     ("lines", "code", "expected"),
     [
         ("mtus = 5", 2, "did you mean `mtu`?"),
+        ("mtus = 5", 2, "proxy.toml:3, mtus"),
+        ('interfaces = ["a b"]', 2, "proxy.toml:3, interfaces"),
         ('device = "mob0"', 1, "there is an interface `mob0` already"),
         ('metrics = "127.0.0.1:9136"', 1, "127.0.0.1:9136 cannot be used: Address already in use"),
         ("priority = 2000", 1, "another rule has priority 2000"),
@@ -241,8 +268,19 @@ def test_what_cannot_run_changes_nothing(network: Network, lines: str, code: int
             assert network.state() == before
 
 
+def test_overlapping_lists_of_mobiles_change_nothing(network: Network) -> None:
+    before = network.state()
+    config = network.configure(mobiles=["10.1.0.0/16", "10.1.2.0/24"])
+    failed = network.run("router", airpath(), "proxy", "run", config, code=2)
+    assert "10.1.0.0/16 and 10.1.2.0/24 overlap" in failed.err
+    assert "proxy.toml:2, mobiles" in failed.err
+    assert "list each address once" in failed.err
+    assert network.state() == before
+
+
 def test_a_host_that_is_no_router_is_found(network: Network) -> None:
     config = network.configure()
+    before = network.state()
     assert "missing" not in network.run("router", airpath(), "proxy", "check", config).out
     network.run("router", "sysctl", "-qw", "net.ipv4.ip_forward=0")
     checked = network.run("router", airpath(), "proxy", "check", config, code=1).out
@@ -253,3 +291,67 @@ def test_a_host_that_is_no_router_is_found(network: Network) -> None:
         ["setpriv", "--inh-caps=-all", "--bounding-set=-all", str(airpath()), "proxy", "run", str(config)]
     )
     assert "CAP_NET_ADMIN" in network.run("router", "sh", "-c", dropped, code=1).err
+    assert network.state() == before
+
+
+ENDLESS_SERVER = """
+import socket, time
+connection, _ = socket.create_server(("::", 8003), family=socket.AF_INET6, dualstack_ipv6=True).accept()
+connection.recv(1000)
+connection.sendall(b"HTTP/1.0 200 OK\\r\\n\\r\\n")
+try:
+    while True:
+        connection.sendall(bytes(1000))
+        time.sleep(0.01)
+except ConnectionResetError:
+    print("reset")
+"""
+
+
+def test_connections_are_reset_when_the_proxy_ends(network: Network, need) -> None:
+    curl = need("curl")
+    with network.started("server", sys.executable, "-c", ENDLESS_SERVER) as server:
+        _wait_for(network, 8003)
+        words = [curl, "-sS", "-m", "60", "-o", network.folder / "got", f"http://{SERVER}:8003/"]
+        with network.proxy() as proxy, network.started("mobile", *words) as client:
+            until(lambda: network.proxy_state()["payload_bytes"]["down"] > 10_000, "the transfer runs")
+            proxy.terminate()
+            assert proxy.wait(timeout=20) == 0
+            assert client.wait(timeout=10) == 56, "the connection was reset"
+            assert server.wait(timeout=10) == 0
+            assert server.communicate()[0] == "reset\n"
+
+
+def test_a_full_disk_ends_the_log_and_not_the_proxy(network: Network, need, tmp_path: Path, small_disk: Path) -> None:
+    need("curl")
+    out = small_disk / "result"
+    with network.started("server", *_web(network, tmp_path)):
+        _wait_for(network, 8000)
+        with network.proxy("--out", out, "--capture") as proxy:
+            for _ in range(3):
+                assert _fetch(network, f"http://{SERVER}:8000/content") == CONTENT
+            unwritten = network.proxy_state()["unwritten_packets"]
+            assert unwritten["captures"] > 100
+            assert _fetch(network, f"http://{SERVER}:8000/content") == CONTENT
+            assert network.proxy_state()["unwritten_packets"]["captures"] > unwritten["captures"]
+            proxy.terminate()
+            assert proxy.wait(timeout=30) == 3
+            error = proxy.communicate()[1]
+        assert "the captures cannot be written any more; the proxy continues without it" in error
+        assert "No space left on device" in error
+    # What was written is readable.
+    for side in ("server", "mobile"):
+        traced = network.run("router", airpath(), "trace", out / "captures" / f"0000-{side}.pcapng", timeout=120)
+        assert SERVER in traced.out
+    assert not json.loads((out / "summary.json").read_text())["complete"]
+
+
+def test_a_result_folder_that_cannot_be_written_changes_nothing(network: Network, small_disk: Path) -> None:
+    before = network.state()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    command = [airpath(), "proxy", "run", network.configure(), "--out", small_disk / "result"]
+    failed = network.run("router", *command, code=None)
+    assert failed.code in (1, 2, 3)
+    assert "Read-only file system" in failed.err
+    assert str(small_disk) in failed.err
+    assert network.state() == before

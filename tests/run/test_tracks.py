@@ -74,3 +74,16 @@ def test_several_runs_have_tracks_under_each_other(drive: airpath.Result) -> Non
 def test_without_states_there_is_nothing_to_draw() -> None:
     with pytest.raises(plot.NothingToDrawError, match="no bearer reported a state"):
         plot.tracks(airpath.run(DOWNLOAD))
+
+
+def test_what_a_proxy_keeps_has_tracks() -> None:
+    result = airpath.run(DOWNLOAD, set={"proxy.budget": "20 kB"})
+    figure: Any = plot.proxy_tracks(result)
+    lines = {line.name: line for line in figure.data}
+    assert list(lines) == ["budget down", "used down", "queue down"]
+    assert set(lines["budget down"].y) == {20}
+    assert max(lines["used down"].y) <= 20
+    # Everything was delivered.
+    assert (lines["used down"].y[-1], lines["queue down"].y[-1]) == (0, 0)
+    with pytest.raises(plot.NothingToDrawError, match="no proxy"):
+        plot.proxy_tracks(airpath.run(DOWNLOAD))

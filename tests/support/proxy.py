@@ -45,10 +45,13 @@ class Network:
 
     folder: Path
     keepers: dict[str, int] = field(default_factory=dict)
+    in_user_namespace: bool = False
+    """Whether the namespaces belong to a user namespace, in which this user is root."""
 
     def words(self, host: str, *words: object) -> list[str]:
         """Return the command line that runs a command on a host."""
-        return ["nsenter", "--net", "--target", str(self.keepers[host]), *map(str, words)]
+        user = _ENTER_USER if self.in_user_namespace else []
+        return ["nsenter", *user, "--net", "--target", str(self.keepers[host]), *map(str, words)]
 
     def run(self, host: str, *words: object, code: int | None = 0, timeout: float = 60, text: bool = True) -> Finished:
         """Run a command on a host to its end."""
@@ -104,8 +107,9 @@ class Network:
 
     def state(self) -> str:
         """Return what a proxy may change of the router."""
-        commands = (["ip", "rule"], ["ip", "-6", "rule"], ["ip", "route", "show", "table", "all"], ["ip", "link"])
-        return "".join(self.run("router", *command).out for command in commands)
+        commands = [f"{version} {what}" for version in ("-4", "-6") for what in ("rule", "route show table all")]
+        states = [self.run("router", "ip", "-j", *command.split()).out for command in [*commands, "address"]]
+        return "\n".join(states)
 
     def ctl(self, *words: object, code: int = 0) -> Finished:
         """Run `airpath ctl` on the router."""
@@ -121,17 +125,27 @@ def airpath() -> Path:
     return Path(sys.executable).with_name("airpath")
 
 
+_ENTER_USER = ["--user", "--preserve-credentials"]
+
+
 @contextmanager
-def network(folder: Path) -> Iterator[Network]:
-    """Make the three namespaces; they end with the block."""
-    processes = {}
+def network(folder: Path, *, in_user_namespace: bool = False) -> Iterator[Network]:
+    """Make the three namespaces; they end with the block.
+
+    In a user namespace, an ordinary user is root of all three.
+    """
+    processes: dict[str, subprocess.Popen[bytes]] = {}
+    home = namespace_of(os.getpid())
     try:
         for host in ("router", "mobile", "server"):
-            processes[host] = subprocess.Popen(["unshare", "--net", "sleep", "600"])
-        home = namespace_of(os.getpid())
-        for process in processes.values():
+            command = ["unshare", "--net", "sleep", "600"]
+            if in_user_namespace and processes:
+                command = ["nsenter", *_ENTER_USER, "--target", str(processes["router"].pid), *command]
+            elif in_user_namespace:
+                command = ["unshare", "--user", "--map-root-user", "--net", "sleep", "600"]
+            processes[host] = process = subprocess.Popen(command)
             until(lambda process=process: namespace_of(process.pid) not in (None, home), "there is a namespace")
-        made = Network(folder, {host: process.pid for host, process in processes.items()})
+        made = Network(folder, {host: process.pid for host, process in processes.items()}, in_user_namespace)
         numbers = {host: str(process.pid) for host, process in processes.items()}
         for line in _ROUTER:
             made.run("router", *line.format(**numbers).split())

@@ -1,12 +1,14 @@
 //! Packet counters of links, bearers and middleboxes, with the conservation law.
 
+use serde::{Deserialize, Serialize};
+
 use crate::event::{DropCause, RadioEvent};
 use crate::packet::Packet;
 
 /// Packets and bytes through one direction of a link, bearer or middlebox. At any time
 /// `offered + created = delivered + dropped + absorbed + queued`, in packets and in bytes: see
 /// [`PacketCounters::is_conserved`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(C)] // Fields that every packet changes are adjacent.
 pub struct PacketCounters {
     /// Pushed.
@@ -111,7 +113,7 @@ impl std::ops::AddAssign for PacketCounters {
 }
 
 /// A number of packets and their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     /// Number of packets.
     pub packets: u64,

@@ -4,6 +4,8 @@
 //! each call. Building an event costs nothing when no [`Sink`](crate::Sink) wants its class: the
 //! closure given to [`Context::emit`](crate::Context::emit) is then not run.
 
+use serde::{Deserialize, Serialize};
+
 use crate::packet::{Direction, FlowId, Packet, UserId};
 use crate::time::Span;
 use crate::units::Bytes;
@@ -83,7 +85,7 @@ impl PacketStep {
 
 /// The TCP header of a packet, in stream offsets: the first data byte is 0 either way; the SYN lies
 /// at -1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentInfo {
     /// Stream offset of the first payload byte.
     pub offset: i64,
@@ -397,7 +399,7 @@ pub struct StateEvent {
     pub value: StateValue,
 }
 
-/// What of a radio connection has a state. Each is a track of the radio log.
+/// What of a mobile has a state: of its radio connection, or of its proxy. Each is a track.
 /// [`state`](crate::state) has the names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Aspect {
@@ -417,11 +419,17 @@ pub enum Aspect {
     Rrc,
     /// The acknowledged link of data link control (RLP, RLC): a [`LinkState`](crate::LinkState).
     Link,
+    /// Bytes that may be unacknowledged towards the mobile behind a proxy: a number.
+    Budget,
+    /// Bytes that are unacknowledged there: a number.
+    Outstanding,
+    /// Bytes that wait there: a number.
+    Queue,
 }
 
 impl Aspect {
     /// All aspects, in the order of their declaration.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Mode,
         Self::Cell,
         Self::CarrierToInterference,
@@ -430,6 +438,9 @@ impl Aspect {
         Self::Tbf,
         Self::Rrc,
         Self::Link,
+        Self::Budget,
+        Self::Outstanding,
+        Self::Queue,
     ];
 
     /// The name under which it is logged.
@@ -443,6 +454,9 @@ impl Aspect {
             Self::Tbf => "tbf",
             Self::Rrc => "rrc",
             Self::Link => "link",
+            Self::Budget => "budget",
+            Self::Outstanding => "outstanding",
+            Self::Queue => "queue",
         }
     }
 }

@@ -24,11 +24,11 @@ pub struct Packet {
 }
 
 /// A flow, counted from zero in the order of the scenario.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FlowId(pub u32);
 
 /// A mobile, counted from zero in the order of the scenario.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct UserId(pub u16);
 
 /// Index into the packet buffer of the simulator or the emulator; opaque to everything else.
@@ -68,7 +68,7 @@ impl Direction {
 }
 
 /// The ECN field of the IP header (RFC 3168 §5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ecn {
     /// The transport does not understand ECN.
     #[default]

@@ -160,11 +160,15 @@ pub(crate) fn print_quantity(f: &mut fmt::Formatter<'_>, value: u64, units: &[(&
     f.pad(&format!("{whole}.{decimals} {name}"))
 }
 
-/// Serialises as the printed text, and deserialises by `FromStr`.
+/// Serialises as the printed text, and deserialises by `FromStr`. In binary formats it is the
+/// number.
 macro_rules! serde_as_text {
-    ($type:ty, $expecting:literal) => {
+    ($type:ident, $expecting:literal) => {
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                if !serializer.is_human_readable() {
+                    return self.0.serialize(serializer);
+                }
                 serializer.collect_str(self)
             }
         }
@@ -180,6 +184,9 @@ macro_rules! serde_as_text {
                     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
                         text.parse().map_err(E::custom)
                     }
+                }
+                if !deserializer.is_human_readable() {
+                    return serde::Deserialize::deserialize(deserializer).map(Self);
                 }
                 deserializer.deserialize_str(Text)
             }

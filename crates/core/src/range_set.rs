@@ -3,8 +3,10 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 /// Numbers from `start` up to but not including `end`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range<T> {
     /// The first.
     pub start: T,
@@ -37,7 +39,7 @@ impl<T: Copy + Ord> Range<T> {
 /// A set of numbers: ranges in order, none empty, none touching another.
 ///
 /// Work at either end takes constant time, elsewhere a range is found by bisection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RangeSet<T> {
     ranges: VecDeque<Range<T>>,
 }

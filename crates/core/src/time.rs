@@ -5,12 +5,14 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::quantity::{UnitError, parse_quantity, print_quantity, serde_as_text};
 
 /// A point in time: nanoseconds since the origin of the run, in virtual and in real time.
 ///
 /// 64 bits cover 584 years. Arithmetic that exceeds that range panics, in every build.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Instant(u64);
 
 impl Instant {

@@ -3,11 +3,13 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use airpath_core::{Instant, Span};
+use serde::{Deserialize, Serialize};
 
 use crate::sys;
 
 /// The time since the link began.
-#[derive(Clone, Copy, Debug)]
+/// Serialised, it continues in another process of this host.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Clock {
     origin: u64,
 }

@@ -8,8 +8,8 @@
 //! | --- | --- |
 //! | `{"status": {}}` | `{"time_s": …, "links": […], "transit_s": {…}, "late_p99_s": …}`: transit time of the last packet in each direction, and how late packets left |
 //! | `{"change": {…}}`, with the keys of a scenario's `[[change]]` but for `at` | `{"time_s": …}`: when it took effect |
-//!
 //! | `{"reload": {}}`, to a live proxy | `{"time_s": …}`: when its configuration was read again |
+//! | `{"take_over": {…}}`, to a live proxy | its state ([`crate::live::takeover`]) |
 //!
 //! The status of a live proxy contains more ([`crate::live`]).
 //!
@@ -27,6 +27,7 @@ use airpath_result::summary::LinkRow;
 use airpath_scenario::{Scenario, ScenarioError};
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::LinkError;
@@ -62,8 +63,9 @@ impl ControlSocket {
         Ok(Self { listener, owner: nix::unistd::geteuid().as_raw() })
     }
 
-    /// Answers all waiting clients. `carry_out` returns the response to a request.
-    pub fn serve(&self, mut carry_out: impl FnMut(Request) -> Result<Value, String>) {
+    /// Answers all waiting clients. `carry_out` returns the response to a request; `None` if it has
+    /// answered by itself.
+    pub fn serve(&self, mut carry_out: impl FnMut(Request, &UnixStream) -> Result<Option<Value>, String>) {
         while let Ok((stream, _)) = self.listener.accept() {
             let owner = |user| user == 0 || user == self.owner;
             if getsockopt(&stream, PeerCredentials).is_ok_and(|peer| owner(peer.uid())) {
@@ -80,16 +82,25 @@ impl AsFd for ControlSocket {
     }
 }
 
-fn answer(mut stream: &UnixStream, carry_out: &mut impl FnMut(Request) -> Result<Value, String>) -> io::Result<()> {
+fn answer(
+    stream: &UnixStream,
+    carry_out: &mut impl FnMut(Request, &UnixStream) -> Result<Option<Value>, String>,
+) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
     BufReader::new(stream.take(LONGEST_REQUEST)).read_line(&mut line)?;
-    let answer = match Request::parse(&line).and_then(carry_out) {
-        Ok(answer) => answer,
+    let answer = match Request::parse(&line).and_then(|request| carry_out(request, stream)) {
+        Ok(Some(answer)) => answer,
+        Ok(None) => return Ok(()),
         Err(error) => json!({ "error": error }),
     };
-    writeln!(stream, "{answer}")
+    send(stream, &answer)
+}
+
+/// Sends a line of JSON with one call. Many small ones fill the buffer of the socket.
+pub fn send(mut stream: &UnixStream, message: &Value) -> io::Result<()> {
+    stream.write_all(format!("{message}\n").as_bytes())
 }
 
 /// A request of a client.
@@ -101,17 +112,32 @@ pub enum Request {
     Change(String),
     /// Read the configuration again.
     Reload,
+    /// Hand over to the process at the other end.
+    TakeOver(Offer),
+}
+
+/// What a process offers that wants to take over from a live proxy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// The version and a hash of the sources.
+    pub build: String,
+    /// Its configuration as TOML, with every default.
+    pub configuration: String,
 }
 
 impl Request {
     fn parse(line: &str) -> Result<Self, String> {
         let request: Value = serde_json::from_str(line).map_err(|error| format!("this is not JSON: {error}"))?;
         let Value::Object(request) = request else { return Err("a request must be a JSON object".to_owned()) };
-        match ["status", "change", "reload"].map(|key| request.get(key)) {
-            [Some(_), None, None] => Ok(Self::Status),
-            [None, Some(change), None] => Ok(Self::Change(change.to_string())),
-            [None, None, Some(_)] => Ok(Self::Reload),
-            _ => Err("a request must have one of `status`, `change` and `reload`".to_owned()),
+        match ["status", "change", "reload", "take_over"].map(|key| request.get(key)) {
+            [Some(_), None, None, None] => Ok(Self::Status),
+            [None, Some(change), None, None] => Ok(Self::Change(change.to_string())),
+            [None, None, Some(_), None] => Ok(Self::Reload),
+            [None, None, None, Some(offer)] => {
+                let offer = Offer::deserialize(offer).map_err(|error| format!("take_over: {error}"))?;
+                Ok(Self::TakeOver(offer))
+            }
+            _ => Err("a request must have one of `status`, `change`, `reload` and `take_over`".to_owned()),
         }
     }
 }

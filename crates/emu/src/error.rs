@@ -68,6 +68,17 @@ pub enum LinkError {
         /// Why not.
         source: io::Error,
     },
+    /// A running proxy does not hand over.
+    #[error("process {process} does not hand over: {reason}; it continues as before")]
+    TakeOver {
+        /// The process.
+        process: i32,
+        /// Why not.
+        reason: String,
+    },
+    /// There is no proxy to take over from.
+    #[error("no proxy of this user runs on the interface `{0}`; start without --take-over")]
+    NoProxy(String),
     /// Routing rules cannot be installed.
     #[error("the routing rules cannot be installed: {0}")]
     Rules(String),

@@ -6,8 +6,11 @@ use std::io;
 use airpath_core::{Direction, Dropped, Ecn, FlowId, Instant, Packet, SegmentInfo, SegmentLookup, Slot, Span, UserId};
 use airpath_link::{BearerCommand, CommandError, Departure};
 use airpath_path::{Contents, Hop, NewSegment, PacketStore, Path, Payload, PolledPath};
+use airpath_proxy::Proxy;
 use airpath_tcp::Segment;
 use airpath_wire::icmp::IcmpError;
+use airpath_wire::segment::Route;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 use crate::join;
@@ -17,11 +20,14 @@ use crate::observe::{MOST_FLOWS, Passage, icmp_error};
 use crate::offload::{EntryDropCause, Frame, MAX_HEADER, VirtioHeader};
 use crate::packet_buffer::{BufferedPacket, PacketBuffer, SuperSegment};
 use crate::port::{MAX_READ, Port, Sent};
-use crate::taps::{Taps, View};
+use crate::taps::{Captures, Taps, View};
 use crate::tcp_packet;
 
 /// Largest number of consecutive reads at one end before due packets are delivered.
 const READS_IN_A_ROW: usize = 64;
+
+/// What a run writes while it goes on.
+const OUTPUTS: [&str; 2] = ["event log", "captures"];
 
 /// Forwards packets between two ports.
 pub struct Forwarder<'a> {
@@ -44,6 +50,8 @@ pub struct Forwarder<'a> {
     runs: [Run; 2],
     /// Acknowledgements that were not sent because a later one left at once with them.
     pub merged_acknowledgements: u64,
+    /// The next packet when an output failed, in the order of [`OUTPUTS`].
+    failed_outputs: [Option<u64>; 2],
     /// Identifier of the next packet. It equals the number of packets that have entered.
     next_id: u64,
 }
@@ -60,7 +68,7 @@ struct ObservedPackets {
 }
 
 /// Packets dropped before the entry of the path or after its exit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DropCounters {
     /// At the entry, by cause, in the order of [`EntryDropCause::ALL`].
     pub at_entry: [u64; EntryDropCause::ALL.len()],
@@ -158,6 +166,7 @@ impl<'a> Forwarder<'a> {
             read_buffer: Box::new([0; MAX_READ]),
             runs: Default::default(),
             merged_acknowledgements: 0,
+            failed_outputs: [None; 2],
             next_id: 0,
         }
     }
@@ -180,9 +189,50 @@ impl<'a> Forwarder<'a> {
         self.observed.router.as_mut()
     }
 
+    /// The proxy that is the first hop, brought to `now`.
+    pub fn proxy_mut(&mut self, now: Instant) -> Option<&mut Proxy> {
+        let Hop::Middlebox(hop) = self.hop_mut(now, 0)? else { return None };
+        hop.downcast_mut()
+    }
+
+    /// Finds mobiles without connections, whose numbers others may have.
+    fn find_idle_mobiles(&mut self, now: Instant) {
+        let mut idle = self.router().map(|router| router.silent_mobiles(now)).unwrap_or_default();
+        match self.proxy_mut(now) {
+            Some(proxy) => idle.retain(|user| proxy.forget(*user)),
+            None => idle.clear(),
+        }
+        if let Some(router) = &mut self.observed.router {
+            router.set_idle(now, idle);
+        }
+    }
+
+    /// Checks whether the event log and the captures can still be written. Returns the name of one
+    /// that has failed since the last call.
+    pub fn check_outputs(&mut self) -> Option<&'static str> {
+        let has_failed =
+            [self.path.path().has_failed(), self.taps().captures.as_ref().is_some_and(Captures::has_failed)];
+        let outputs = OUTPUTS.into_iter().zip(has_failed).zip(&mut self.failed_outputs);
+        let mut failed = outputs.filter(|((_, has_failed), since)| *has_failed && since.is_none());
+        let ((name, _), since) = failed.next()?;
+        *since = Some(self.next_id);
+        Some(name)
+    }
+
+    /// Packets that entered since an output has failed and are missing there, by its name.
+    pub fn unwritten_packets(&self) -> BTreeMap<&'static str, u64> {
+        let counted = |(name, since): (_, Option<u64>)| since.map(|since| (name, self.next_id - since));
+        OUTPUTS.into_iter().zip(self.failed_outputs).filter_map(counted).collect()
+    }
+
     /// The hop with this index at `now`, to change its settings.
     pub fn hop_mut(&mut self, now: Instant, index: usize) -> Option<&mut Hop> {
         self.path.hop_mut(now, index, &mut self.observed)
+    }
+
+    /// Source and destination of packets of `direction` of a connection.
+    pub fn route(&self, flow: FlowId, direction: Direction) -> Option<Route> {
+        self.observed.route(flow, direction)
     }
 
     /// Packets that have entered.
@@ -231,7 +281,8 @@ impl<'a> Forwarder<'a> {
         for reads in 0..READS_IN_A_ROW {
             let Some(received) = port.receive(&mut self.read_buffer[..])? else { return Ok(reads > 0) };
             let now = self.clock.now();
-            let bytes = &self.read_buffer[received.packet];
+            let packet = received.packet;
+            let bytes = &self.read_buffer[packet.clone()];
             let virtio = VirtioHeader::from_bytes(&received.virtio);
             let frame = match Frame::inspect(&virtio, bytes) {
                 Ok(frame) => frame,
@@ -240,8 +291,12 @@ impl<'a> Forwarder<'a> {
                     continue;
                 }
             };
+            if self.observed.router.as_ref().is_some_and(|router| router.searches(now)) {
+                self.find_idle_mobiles(now);
+            }
+            let bytes = &self.read_buffer[packet];
             let verdict = match &mut self.observed.router {
-                Some(router) => router.classify(&virtio, &frame, bytes),
+                Some(router) => router.classify(now, &virtio, &frame, bytes),
                 None => Verdict::Enter(direction, UserId(0)),
             };
             match verdict {
@@ -351,6 +406,12 @@ impl<'a> Forwarder<'a> {
 }
 
 impl ObservedPackets {
+    /// Source and destination of packets of `direction` of a connection.
+    fn route(&self, flow: FlowId, direction: Direction) -> Option<Route> {
+        let observed = self.taps.observer.as_ref().and_then(|observer| observer.route(flow, direction));
+        observed.or_else(|| self.router.as_ref()?.route(flow, direction))
+    }
+
     /// The packets of a super-segment enter the path.
     fn enter(
         &mut self,
@@ -453,8 +514,7 @@ impl PacketStore for ObservedPackets {
     }
 
     fn create_segment(&mut self, now: Instant, direction: Direction, new: NewSegment<'_>) -> Option<(Slot, u32)> {
-        let observed = self.taps.observer.as_ref().and_then(|observer| observer.route(new.flow, direction));
-        let route = observed.or_else(|| self.router.as_ref()?.route(new.flow, direction))?;
+        let route = self.route(new.flow, direction)?;
         tcp_packet::write(&route, new.segment, new.payload, &mut self.created)?;
         let frame = Frame::inspect(&VirtioHeader::default(), &self.created).ok()?;
         let super_segment = self.packets.insert(frame, &self.created);

@@ -10,6 +10,7 @@
 //! | [`router`] | which packets belong to a mobile, and in which direction they go |
 //! | [`rules`], [`keeper`] | routing rules, and the process that removes them |
 //! | [`operator`] | signals, requests, changes of the configuration |
+//! | [`takeover`] | a new process continues the connections of a running one |
 //! | [`state`], [`metrics`] | the state, and its form for Prometheus |
 
 pub mod keeper;
@@ -18,13 +19,15 @@ pub mod operator;
 pub mod router;
 pub mod rules;
 pub mod state;
+pub mod takeover;
 
 use std::fs::File;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-use airpath_core::{Seed, Sink};
+use airpath_core::{RandomStream, Seed, Sink, Span};
+use airpath_path::middlebox::MiddleboxHop;
 use airpath_path::{Hop, Path as HopPath, PolledPath, Route, Topology};
 use airpath_proxy::Proxy;
 use airpath_result::Summary;
@@ -63,6 +66,8 @@ pub struct Options {
     pub log: bool,
     /// Whether to capture packets on both sides of the proxy.
     pub capture: bool,
+    /// Whether to take over from the proxy that runs on the interface of the configuration.
+    pub take_over: bool,
 }
 
 /// How a live proxy ended.
@@ -79,7 +84,8 @@ pub struct Outcome {
 /// all packets of an interface without address.
 const DUMMY: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
 
-/// Runs a live proxy until SIGINT or SIGTERM. The process has no privileges afterwards.
+/// Runs a live proxy until SIGINT or SIGTERM, or until another process takes over. The process has
+/// no privileges afterwards.
 ///
 /// # Errors
 /// If the host does not permit it, or the result cannot be written. Nothing of the host has changed
@@ -88,29 +94,25 @@ const DUMMY: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
 /// # Panics
 /// If the process has more than one thread.
 pub fn run(config: LiveConfig, options: &Options) -> Result<Outcome, LinkError> {
-    require(&config)?;
     let plan = RulePlan::of(&config);
-    // Started first: a copy of the descriptor of the interface would keep that alive.
-    let keeper = Keeper::start()?;
-    let port = open_interface(&config, &plan)?;
-    let metrics = MetricsServer::open(config.metrics).map_err(|source| LinkError::Address {
-        address: config.metrics.map_or_else(String::new, |address| address.to_string()),
-        source,
-    })?;
+    let acquired = if options.take_over { None } else { Some(Host::set_up(&config, &plan)?) };
     drop_privileges(config.user.as_deref())?;
     let control = ControlSocket::open()?;
 
     let signals = Signals::take()?;
-    let topology = topology(&config)?;
-    let components = topology.component_names();
+    let components = component_names(&config);
     let folder = link::create_folder_of(options.out.as_deref(), NAME, &config.to_toml(), &[], (0, &components))?;
     let mut log = match &folder {
         Some(folder) if options.log => Some(folder.event_log(0, &components, Log::default().classes())?),
         _ => None,
     };
-    let (started, clock) = (time_of_day(), Clock::start());
-    let path = HopPath::new(topology, log.as_mut().map(|log| log as &mut dyn Sink));
-    let taps = link::open_taps(&Wanted {
+    let (host, taken) = match acquired {
+        Some(host) => (host, None),
+        // From here on the other process waits for this one.
+        None => takeover::request(&config).map(|(host, taken)| (host, Some(taken)))?,
+    };
+    let Host { port, keeper, metrics, started, clock } = host;
+    let mut taps = link::open_taps(&Wanted {
         folder: folder.as_ref(),
         started,
         capture: options.capture,
@@ -118,17 +120,45 @@ pub fn run(config: LiveConfig, options: &Options) -> Result<Outcome, LinkError> 
         observe: folder.is_some(),
         headers: false,
     })?;
-    let router = Router::new(&config, MOST_FLOWS as u32 + 1);
-    let forwarder = Forwarder::of_router(PolledPath::new(path, Vec::new()), clock, taps, &port, router);
-    let mut operator = RouterOperator { file: options.file.clone(), config, keeper, metrics };
-    operator.keeper.install(&plan).map_err(LinkError::Rules)?;
+    let (router, proxy) = match &taken {
+        Some(taken) => taken.restore(&config, initial_sequences()?, (FIRST_CONNECTION, &mut taps))?,
+        None => {
+            let proxy = Proxy::new(config.proxy.clone(), initial_sequences()?);
+            (Router::new(&config, FIRST_CONNECTION), MiddleboxHop::new(Box::new(proxy)))
+        }
+    };
+    let path = HopPath::new(topology(&config, proxy), log.as_mut().map(|log| log as &mut dyn Sink));
+    let mut forwarder = Forwarder::of_router(PolledPath::new(path, Vec::new()), clock, taps, &port, router);
+    let file = options.file.clone();
+    let mut operator = RouterOperator { file, config, keeper, metrics, started, is_taken_over: false };
+    let predecessor = taken.as_ref().map(|taken| taken.process);
+    match taken {
+        Some(taken) => {
+            taken.confirm(&mut forwarder)?;
+            operator.keeper.adopt();
+            if let Err(error) = operator.keeper.install(&plan) {
+                eprintln!("airpath: the routing rules stay as they were: {error}");
+            }
+        }
+        None => operator.keeper.install(&plan).map_err(LinkError::Rules)?,
+    }
     let mut session = Session::new(forwarder, operator, control, signals, Waiting::Sleeping, None)?;
     eprintln!("airpath: the proxy runs as process {}", std::process::id());
-    let ended = session.run();
-    let Session { forwarder, operator, .. } = session;
-    // From here on packets go past the proxy.
-    let RouterOperator { keeper, config, .. } = operator;
-    drop(keeper);
+    let mut ended = session.run();
+    let Session { mut forwarder, operator, .. } = session;
+    let RouterOperator { keeper, config, is_taken_over, .. } = operator;
+    if is_taken_over {
+        keeper.release();
+    } else {
+        let now = forwarder.clock.now();
+        if let Some(proxy) = forwarder.proxy_mut(now) {
+            proxy.abort_connections(now);
+        }
+        let reset = forwarder.deliver();
+        // From here on packets go past the proxy.
+        drop(keeper);
+        ended = ended.and(reset.map(drop).map_err(LinkError::host("connections cannot be reset")));
+    }
 
     let seen = forwarder.router().map_or(0, |router| router.mobiles().len());
     let used = &components[..components.len() - usize::from(config.most_mobiles) + seen];
@@ -138,6 +168,7 @@ pub fn run(config: LiveConfig, options: &Options) -> Result<Outcome, LinkError> 
     let lateness = forwarder.lateness.row(LATENESS, 0);
     summary.emulation = Some(json!({
         "process": std::process::id(),
+        "predecessor": predecessor,
         "started_s": started.as_secs_f64(),
         "configuration": options.file,
         "device": "tun",
@@ -160,11 +191,44 @@ pub fn run(config: LiveConfig, options: &Options) -> Result<Outcome, LinkError> 
     Ok(Outcome { summary, lateness })
 }
 
+/// What a proxy uses of its host.
+#[derive(Debug)]
+pub struct Host {
+    /// The TUN interface.
+    pub port: Port,
+    /// Installs the routing rules.
+    pub keeper: Keeper,
+    /// Serves metrics.
+    pub metrics: MetricsServer,
+    /// The clock.
+    pub clock: Clock,
+    /// Time of day when the clock was zero.
+    pub started: Span,
+}
+
+impl Host {
+    /// Creates all of it. Packets go to the interface only when the keeper installs the rules.
+    fn set_up(config: &LiveConfig, plan: &RulePlan) -> Result<Self, LinkError> {
+        require(config)?;
+        // Started first: a copy of the descriptor of the interface would keep that alive.
+        let keeper = Keeper::start()?;
+        let port = open_interface(config, plan)?;
+        let metrics = MetricsServer::open(config.metrics).map_err(|source| LinkError::Address {
+            address: config.metrics.map_or_else(String::new, |address| address.to_string()),
+            source,
+        })?;
+        Ok(Self { port, keeper, metrics, clock: Clock::start(), started: time_of_day() })
+    }
+}
+
+/// Connections that the observer does not number have numbers from here on.
+const FIRST_CONNECTION: u32 = MOST_FLOWS as u32 + 1;
+
 /// Name of the run and of its only hop.
 const NAME: &str = "proxy";
 
 /// A proxy has no schedule to keep: packets leave as soon as possible.
-const LATENESS: airpath_core::Span = airpath_core::Span::from_millis(2);
+const LATENESS: Span = Span::from_millis(2);
 
 /// Checks what cannot be changed here.
 fn require(config: &LiveConfig) -> Result<(), LinkError> {
@@ -230,22 +294,34 @@ fn drop_privileges(user: Option<&str>) -> Result<(), LinkError> {
     sys::drop_capabilities(&[]).map_err(LinkError::host("the capabilities cannot be dropped"))
 }
 
-/// The path of all mobiles: the proxy.
-fn topology(config: &LiveConfig) -> Result<Topology, LinkError> {
+/// Initial sequence numbers, which must not be predictable (RFC 6528).
+fn initial_sequences() -> Result<RandomStream, LinkError> {
     let random = || {
         let mut bytes = [[0; 8]; 2];
         let mut source = File::open("/dev/urandom")?;
         bytes.iter_mut().try_for_each(|each| source.read_exact(each))?;
         Ok(bytes.map(u64::from_ne_bytes))
     };
-    // Initial sequence numbers must not be predictable (RFC 6528).
     let [seed, repetition] = random().map_err(LinkError::host("the host has no random numbers"))?;
-    let proxy = Proxy::new(config.proxy.clone(), Seed { seed, repetition }.stream("proxy/initial-sequences"));
-    Ok(Topology {
-        hops: vec![(NAME.to_owned(), Hop::middlebox(Box::new(proxy)))],
+    Ok(Seed { seed, repetition }.stream("proxy/initial-sequences"))
+}
+
+/// The path of all mobiles: the proxy.
+fn topology(config: &LiveConfig, proxy: MiddleboxHop) -> Topology {
+    Topology {
+        hops: vec![(NAME.to_owned(), Hop::Middlebox(Box::new(proxy)))],
         route: Route::through_one_hop(),
-        mobiles: (0..config.most_mobiles).map(|number| format!("mobile-{number}")).collect(),
-    })
+        mobiles: mobile_names(config).collect(),
+    }
+}
+
+fn mobile_names(config: &LiveConfig) -> impl Iterator<Item = String> {
+    (0..config.most_mobiles).map(|number| format!("mobile-{number}"))
+}
+
+/// Names of all components, by their number, as [`Topology::component_names`] returns them.
+fn component_names(config: &LiveConfig) -> Vec<String> {
+    [NAME, "server"].map(str::to_owned).into_iter().chain(mobile_names(config)).collect()
 }
 
 /// Reads the configuration in `file`.

@@ -128,6 +128,14 @@ impl Observer {
         Some(flow)
     }
 
+    /// Begins the flow of a connection that another process has relayed; `route` is that of the
+    /// mobile's packets. `None` if there are too many flows.
+    pub fn adopt(&mut self, now: Instant, route: &Route) -> Option<FlowId> {
+        (self.flows.len() < MOST_FLOWS).then(|| {
+            self.begin(now, Direction::Up, Key::of_segment(Direction::Up, route.source, route.destination), false)
+        })
+    }
+
     /// The connection of a flow in a capture at the end where packets of `direction` enter; `None`
     /// if it is not TCP, or no packet of it passed there.
     pub fn connection(&self, flow: FlowId, direction: Direction) -> Option<&Connection> {

@@ -62,6 +62,11 @@ impl Port {
         Ok((Self { descriptor, frame: Frame::Bare }, name))
     }
 
+    /// The port of a TUN interface that another process has created with offload.
+    pub const fn of_tun(descriptor: OwnedFd) -> Self {
+        Self { descriptor, frame: Frame::Bare }
+    }
+
     /// The port at the near end, with interface number `index`, of a virtual Ethernet pair whose
     /// far end is the interface of the programs. The hardware addresses are those of the near and
     /// of the far end.

@@ -9,6 +9,7 @@ mod signals;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use airpath_core::{Direction, Instant, Span};
@@ -95,14 +96,30 @@ pub trait Operator {
     /// Handles a signal. Returns whether the session continues.
     fn handle_signal(&mut self, signal: Signal, forwarder: &mut Forwarder<'_>) -> bool;
 
+    /// Is called before each wait.
+    fn check(&mut self, forwarder: &mut Forwarder<'_>) {
+        let _ = forwarder;
+    }
+
     /// Whether it handles the signals of a terminal, too.
     fn takes_terminal_signals(&self) -> bool;
 
-    /// Carries out a request at the control socket.
+    /// Carries out a request at the control socket, of the client at the other end of `stream`.
+    /// Returns the response; `None` if it has responded by itself.
     ///
     /// # Errors
     /// If it is not valid; then nothing has changed.
-    fn handle_request(&mut self, request: Request, forwarder: &mut Forwarder<'_>) -> Result<Value, String>;
+    fn handle_request(
+        &mut self,
+        request: Request,
+        stream: &UnixStream,
+        forwarder: &mut Forwarder<'_>,
+    ) -> Result<Option<Value>, String>;
+
+    /// Whether another process has taken over: the session ends.
+    fn is_taken_over(&self) -> bool {
+        false
+    }
 }
 
 /// A running link or live proxy.
@@ -200,6 +217,7 @@ impl<'a, O: Operator> Session<'a, O> {
     /// packets wait, the server first; `None` when the session has ended.
     fn wait(&mut self, patience: Option<Span>) -> io::Result<Option<[bool; 2]>> {
         let mut patience = patience;
+        self.operator.check(&mut self.forwarder);
         if let Some(status) = &mut self.status {
             let until = status.show(self.forwarder.clock.now(), &self.forwarder);
             patience = Some(patience.map_or(until, |patience| patience.min(until)));
@@ -238,7 +256,13 @@ impl<'a, O: Operator> Session<'a, O> {
                         }
                     }
                 }
-                _ => self.control.serve(|request| self.operator.handle_request(request, &mut self.forwarder)),
+                _ => {
+                    let Self { control, operator, forwarder, .. } = self;
+                    control.serve(|request, stream| operator.handle_request(request, stream, forwarder));
+                    if self.operator.is_taken_over() {
+                        return Ok(false);
+                    }
+                }
             }
         }
         Ok(true)

@@ -2,10 +2,12 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_short};
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
 
 use nix::sys::signal::Signal;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nix::unistd::Pid;
 
 /// Length of the header that carries offload information in front of each packet
@@ -99,6 +101,24 @@ pub fn packet_socket(index: u32) -> io::Result<OwnedFd> {
     // SAFETY: the address is valid for the length that is given.
     check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) })?;
     Ok(socket)
+}
+
+/// Receives a message of at most 4 KiB with the descriptors that come with it.
+pub fn receive_descriptors(stream: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    let mut bytes = vec![0; 4096];
+    let mut space = nix::cmsg_space!([RawFd; 4]);
+    let mut parts = [IoSliceMut::new(&mut bytes)];
+    let received = recvmsg::<()>(stream.as_raw_fd(), &mut parts, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC)?;
+    let mut descriptors = Vec::new();
+    for message in received.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(numbers) = message {
+            // SAFETY: the kernel has just opened these descriptors, and they have no other owner.
+            descriptors.extend(numbers.into_iter().map(|number| unsafe { OwnedFd::from_raw_fd(number) }));
+        }
+    }
+    let length = received.bytes;
+    bytes.truncate(length);
+    Ok((bytes, descriptors))
 }
 
 fn set_option(socket: &OwnedFd, level: c_int, option: c_int, value: c_int) -> io::Result<()> {

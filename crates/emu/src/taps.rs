@@ -149,6 +149,11 @@ impl Captures {
         self.failure = writer.packet(*interface, captured).err();
     }
 
+    /// Whether writing has failed, for instance because the disk is full.
+    pub const fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
     /// Ends both files.
     ///
     /// # Errors

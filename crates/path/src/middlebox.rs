@@ -266,6 +266,11 @@ impl MiddleboxHop {
         middlebox.downcast_mut()
     }
 
+    /// Continues the counters of another process, by direction.
+    pub const fn restore_counters(&mut self, counters: [PacketCounters; 2]) {
+        self.account.counters = counters;
+    }
+
     pub(crate) fn push<'c>(
         &'c mut self,
         now: Instant,

@@ -1,9 +1,10 @@
 //! The order of the hops, as data: for each hop and direction, where a packet goes next.
 
 use airpath_core::{Direction, FlowId, Packet, UserId};
+use serde::{Deserialize, Serialize};
 
 /// One of the two ends of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Side {
     /// In the fixed network.
     Server,

@@ -11,6 +11,7 @@
 //! rounds: a handover to a slower link or a longer path is followed.
 
 use airpath_core::{Instant, Span};
+use serde::{Deserialize, Serialize};
 
 /// The initial window of RFC 6928: ten segments.
 const INITIAL: u64 = 14_600;
@@ -34,7 +35,7 @@ const GRANULARITY: Span = Span::from_millis(1);
 const FULL: u32 = 3;
 
 /// The estimator of one mobile.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Adaptive {
     /// Rate in bytes per second and least round trip of the last rounds; the newest at
     /// `rounds % WINDOW`.
@@ -48,7 +49,7 @@ pub struct Adaptive {
     stalled: u32,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Sample {
     rate: u64,
     /// Most bytes by which the acknowledgements were ahead of the rate.
@@ -56,7 +57,7 @@ struct Sample {
     round_trip: Option<Span>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Round {
     start: Instant,
     /// Bytes delivered at the start.

@@ -10,10 +10,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use airpath_core::{Instant, Span};
 use airpath_tcp::{Acknowledged, Congested, CongestionControl, Signal};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The bytes that may be unacknowledged towards a mobile, shared by its connections.
 #[derive(Clone, Debug)]
 pub struct Budget(Arc<Shared>);
+
+impl Serialize for Budget {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Shared { bytes, round_trip } = &*self.0;
+        [bytes, round_trip].map(|each| each.load(Ordering::Relaxed)).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Budget {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let [bytes, round_trip] = <[u64; 2]>::deserialize(deserializer)?.map(AtomicU64::new);
+        Ok(Self(Arc::new(Shared { bytes, round_trip })))
+    }
+}
 
 #[derive(Debug)]
 struct Shared {

@@ -79,6 +79,12 @@ pub struct FairQueue {
     free_at: Instant,
 }
 
+impl Default for FairQueue {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl FairQueue {
     pub const fn new() -> Self {
         Self { flows: BTreeMap::new(), turns: Scheduler::fair_queue(), packets: 0, free_at: Instant::ZERO }
@@ -116,6 +122,18 @@ impl FairQueue {
                 self.turns.remove(flow);
             }
         }
+    }
+
+    /// Takes out a packet, whether or not it may leave.
+    pub fn release(&mut self) -> Option<Packet> {
+        let (flow, codel) = self.flows.iter_mut().next()?;
+        let (flow, packet) = (*flow, codel.drop_head());
+        if codel.bytes() == 0 {
+            self.flows.remove(&flow);
+            self.turns.remove(flow);
+        }
+        self.packets -= u32::from(packet.is_some());
+        packet
     }
 
     /// Sends what may leave up to `now`, at this rate, if there is one. Returns when the next

@@ -16,6 +16,7 @@
 //! | `proxy` | the middlebox: connections, timers, packets that leave |
 //! | `relay` | a relayed connection: two ends, and what passes between them |
 //! | `stream_buffer` | payload from its arrival until its acknowledgement |
+//! | `proxy/saved` | the serialised state, for a take-over by another process |
 //! | `mobile` | the budget of a mobile, and the pace of a first burst |
 //! | `adaptive` | a budget that follows the link |
 //! | `budget` | the budget as a congestion window |

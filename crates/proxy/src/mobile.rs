@@ -1,7 +1,8 @@
 //! A mobile: the budget that its connections share, their order of service, and the pace of a first
 //! burst.
 
-use airpath_core::{Instant, Span};
+use airpath_core::{Aspect, Context, Direction, Instant, Span, StateEvent, StateValue, UserId};
+use serde::{Deserialize, Serialize};
 
 use crate::adaptive::Adaptive;
 use crate::budget::Budget;
@@ -16,8 +17,11 @@ const LEAST_UPLOAD_WINDOW: u64 = 2 * 1460;
 /// (`tcp_tso_autosize`). On a path with a shorter round trip there is no burst to spread.
 const PACING_SLACK: Span = Span::from_millis(1);
 
+/// Changes are reported at most this often: a packet changes most values.
+const REPORT_INTERVAL: Span = Span::from_millis(20);
+
 /// A mobile.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Mobile {
     /// The bytes that may be unacknowledged.
     pub budget: Budget,
@@ -25,6 +29,11 @@ pub struct Mobile {
     pub scheduler: Scheduler,
     /// Bytes that are unacknowledged, over all connections.
     pub unacknowledged: u64,
+    /// Bytes that wait, over all connections.
+    pub queued: u64,
+    /// What was reported last.
+    #[serde(skip)]
+    reported: [Report; 3],
     /// The connections.
     pub connections: u32,
     /// The connections that are open on one side only.
@@ -32,6 +41,7 @@ pub struct Mobile {
     /// The connections that are uploads.
     pub uploads: u64,
     /// Packets that wait for their turn, with [`Config::queue`].
+    #[serde(skip)]
     pub queue: FairQueue,
     /// The estimator of the budget, if it is not constant.
     adaptive: Option<Adaptive>,
@@ -40,13 +50,29 @@ pub struct Mobile {
 
 /// A burst after a time with nothing outstanding. Without acknowledgements that clock it, the
 /// budget is spread over one round trip.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Burst {
     /// When the next segment may leave.
     release: Instant,
     /// When acknowledgements clock the sender.
     end: Instant,
     round_trip: Span,
+}
+
+/// A value that was reported, and when.
+#[derive(Clone, Copy, Debug, Default)]
+struct Report(Option<(Instant, u64)>);
+
+impl Report {
+    /// Whether `value` is to be reported now. Zero and the first value always are.
+    fn is_due(&mut self, now: Instant, value: u64) -> bool {
+        let is_due =
+            self.0.is_none_or(|(last, old)| value != old && (value == 0 || now.since(last) >= REPORT_INTERVAL));
+        if is_due {
+            self.0 = Some((now, value));
+        }
+        is_due
+    }
 }
 
 /// Whether a segment may leave.
@@ -72,6 +98,8 @@ impl Mobile {
             adaptive,
             scheduler: Scheduler::new(config.scheduler),
             unacknowledged: 0,
+            queued: 0,
+            reported: Default::default(),
             connections: 0,
             half_open: 0,
             uploads: 0,
@@ -126,6 +154,23 @@ impl Mobile {
         let round_trip = self.budget.take_round_trip();
         if let Some(budget) = adaptive.on_delivered(now, bytes, self.unacknowledged, round_trip) {
             self.budget.set(budget);
+        }
+    }
+
+    /// Reports the budget, and what is outstanding and waits.
+    pub fn report(&mut self, now: Instant, user: UserId, cx: &mut Context<'_>) {
+        // Without a budget there is no bound.
+        let budget = Some(self.budget.get()).filter(|budget| *budget != u64::MAX);
+        let values = [
+            (Aspect::Budget, budget),
+            (Aspect::Outstanding, Some(self.unacknowledged)),
+            (Aspect::Queue, Some(self.queued)),
+        ];
+        for ((aspect, value), reported) in values.into_iter().zip(&mut self.reported) {
+            if let Some(value) = value.filter(|value| reported.is_due(now, *value)) {
+                let (direction, value) = (Some(Direction::Down), StateValue::Number(value as f64));
+                cx.state(now, || StateEvent { user, direction, aspect, value });
+            }
         }
     }
 

@@ -1,9 +1,11 @@
 //! The proxy as a middlebox: its connections, their timers, and the packets that leave.
 
+mod saved;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use airpath_core::{Direction, FlowId, Instant, Packet, RandomStream, UserId};
+use airpath_core::{Classes, Direction, FlowId, Instant, Packet, RandomStream, UserId};
 use airpath_link::Departure;
 use airpath_path::{Departures, Middlebox, MiddleboxContext, Side};
 use airpath_tcp::{Connection, Identity, Segment};
@@ -53,6 +55,8 @@ struct Entry {
     wakeup: Option<Instant>,
     /// Its part of [`Mobile::unacknowledged`].
     unacknowledged: u64,
+    /// Its part of [`Mobile::queued`].
+    queued: u64,
     /// Bytes that the mobile has received, as far as it has acknowledged them in any way.
     delivered: u64,
     /// Whether it counts in [`Mobile::uploads`].
@@ -70,6 +74,8 @@ enum Timer {
     Burst(UserId),
     /// The next packet of a mobile's queue may leave.
     Queue(UserId),
+    /// A connection is aborted.
+    Abort(u32),
 }
 
 impl Proxy {
@@ -139,15 +145,34 @@ impl Proxy {
             half_open: mobile.half_open,
             budget: mobile.budget.get(),
             unacknowledged: mobile.unacknowledged,
-            queued: mobile.queue.bytes(),
+            queued: mobile.queue.bytes() + mobile.queued,
         };
-        let mut states: Vec<MobileState> = self.mobiles.iter().map(state).collect();
-        for relay in self.relays.iter().flatten().map(|entry| &entry.relay) {
-            if let Ok(index) = states.binary_search_by_key(&relay.user(), |state| state.user) {
-                states[index].queued += relay.backlog();
+        self.mobiles.iter().map(state).collect()
+    }
+
+    /// Removes a mobile that has no connections, so that its number can be that of another one.
+    /// Returns whether it had none.
+    pub fn forget(&mut self, user: UserId) -> bool {
+        let is_idle = self.mobiles.get(&user).is_none_or(|mobile| mobile.connections == 0);
+        if is_idle {
+            self.mobiles.remove(&user);
+        }
+        is_idle
+    }
+
+    /// Lets all packets that wait in queues leave at `now`.
+    pub fn release_queues(&mut self, now: Instant) {
+        for mobile in self.mobiles.values_mut() {
+            while let Some(packet) = mobile.queue.release() {
+                self.left.push(now, Direction::Down, packet);
             }
         }
-        states
+    }
+
+    /// Ends all connections with resets, from `now` on.
+    pub fn abort_connections(&mut self, now: Instant) {
+        let used = self.relays.iter().zip(0..).filter(|(entry, _)| entry.is_some());
+        self.timers.extend(used.map(|(_, number)| (now, Timer::Abort(number))));
     }
 
     /// Changes the settings. Buffers, scheduler and the acceptance of connections change for new
@@ -178,6 +203,12 @@ impl Proxy {
                 }
                 Timer::Burst(user) => self.serve(time, user, cx),
                 Timer::Queue(user) => self.send_queued(time, user, cx),
+                Timer::Abort(number) => {
+                    if let Some(entry) = &mut self.relays[number as usize] {
+                        entry.relay.abort(time, cx);
+                        self.proceed(time, number, cx);
+                    }
+                }
             }
         }
     }
@@ -297,8 +328,15 @@ impl Proxy {
         if let Some(budget) = config.upload_budget {
             relay.bound_upload(mobile.upload_window(budget.get()));
         }
-        let entry =
-            Some(Entry { relay, wakeup: None, unacknowledged: 0, delivered: 0, is_upload: false, is_half_open: true });
+        let entry = Some(Entry {
+            relay,
+            wakeup: None,
+            unacknowledged: 0,
+            queued: 0,
+            delivered: 0,
+            is_upload: false,
+            is_half_open: true,
+        });
         let number = match self.free.pop() {
             Some(number) => {
                 self.relays[number as usize] = entry;
@@ -321,7 +359,7 @@ impl Proxy {
         self.open_servers(now, number, cx);
         self.share_upload_budget(number);
         self.transmit(now, number, cx);
-        self.update(now, number);
+        self.update(now, number, cx);
         self.serve(now, user, cx);
     }
 
@@ -433,24 +471,30 @@ impl Proxy {
             let Some(entry) = &mut self.relays[number as usize] else { return };
             let Some(mobile) = self.mobiles.get_mut(&user) else { return };
             mobile.scheduler.sent(number, length, entry.relay.next_segment().is_some());
-            self.update(now, number);
+            self.update(now, number, cx);
         }
     }
 
     /// Updates the tables after a change of a connection.
-    fn update(&mut self, now: Instant, number: u32) {
+    fn update(&mut self, now: Instant, number: u32, cx: &mut MiddleboxContext<'_>) {
         let Some(entry) = &mut self.relays[number as usize] else { return };
         let relay = &entry.relay;
         let Some(mobile) = self.mobiles.get_mut(&relay.user()) else { return };
         let unacknowledged = if relay.mobile().outcome().is_none() { relay.mobile().unacknowledged() } else { 0 };
         mobile.unacknowledged = mobile.unacknowledged + unacknowledged - entry.unacknowledged;
         entry.unacknowledged = unacknowledged;
+        let queued = relay.backlog();
+        mobile.queued = mobile.queued + queued - entry.queued;
+        entry.queued = queued;
         let delivered = relay.mobile().statistics().unique_bytes.saturating_sub(unacknowledged);
         if delivered > entry.delivered {
             mobile.on_delivered(now, delivered - std::mem::replace(&mut entry.delivered, delivered));
         }
         if relay.next_segment().is_some() {
             mobile.scheduler.add(number, relay.backlog());
+        }
+        if cx.context().wants(Classes::STATE) {
+            mobile.report(now, relay.user(), cx.context());
         }
         let wakeup = relay.next_wakeup(&self.config);
         if wakeup != entry.wakeup {
@@ -483,6 +527,7 @@ impl Proxy {
             mobile.half_open -= u32::from(entry.is_half_open);
             mobile.uploads -= u64::from(entry.is_upload);
             mobile.unacknowledged -= entry.unacknowledged;
+            mobile.queued -= entry.queued;
             mobile.scheduler.remove(number);
         }
         if let Some(wakeup) = entry.wakeup {

@@ -5,6 +5,7 @@ use airpath_core::{Direction, FlowId, Instant, Slot, UserId};
 use airpath_path::{Departures, MiddleboxContext, NewSegment, Payload, Side};
 use airpath_tcp::{Connection, Outcome, Segment, State};
 use airpath_wire::tcp::Flags;
+use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::stream_buffer::StreamBuffer;
@@ -33,11 +34,11 @@ pub struct Relay {
 }
 
 /// The SYN of a client that waits for the answer of the server.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct HeldSyn(Option<Segment>);
 
 /// One direction of a relayed connection.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Stream {
     buffer: StreamBuffer,
     /// Bytes written into the end towards the receiver.
@@ -213,7 +214,8 @@ impl Relay {
         }
     }
 
-    fn abort(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
+    /// Ends both connections with a reset.
+    pub fn abort(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
         for end in &mut self.ends {
             end.abort(now, cx.context());
         }

@@ -163,6 +163,11 @@ impl Relayed {
         }
     }
 
+    /// Ends all its connections with resets.
+    pub fn abort(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
+        each!(self, relay => relay.abort(now, cx));
+    }
+
     /// Sends the segments that are due at all ends.
     pub fn transmit(&mut self, now: Instant, left: &mut Departures, cx: &mut MiddleboxContext<'_>) {
         each!(self, relay => relay.transmit(now, left, cx));

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::Discipline;
 
 /// Bytes that a connection may send in each turn of deficit round robin: about one segment.
@@ -12,7 +14,7 @@ const QUANTUM: i64 = 1514;
 const INITIAL_QUANTUM: i64 = 10 * QUANTUM;
 
 /// The backlogged connections of a mobile, by their numbers, in an order of service.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Scheduler {
     /// Deficit round robin (Shreedhar and Varghese 1995) with new connections first (RFC 8290 §4),
     /// which may send this number of bytes in their first turn.
@@ -26,7 +28,7 @@ pub enum Scheduler {
 }
 
 /// A connection in deficit round robin.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Turn {
     connection: u32,
     /// Bytes that it may send in this turn.

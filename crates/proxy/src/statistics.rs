@@ -1,6 +1,7 @@
 //! Counters of a proxy, and the state of its mobiles.
 
 use airpath_core::UserId;
+use serde::{Deserialize, Serialize};
 
 /// Why a packet passes unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl PassCause {
 }
 
 /// What a proxy has done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// Connections that were opened.
     pub opened: u64,

@@ -4,14 +4,32 @@
 use std::collections::VecDeque;
 
 use airpath_path::Payload;
+use serde::{Deserialize, Serialize};
 
 /// Payload by stream offset. Where payload is counted only, it stores nothing.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct StreamBuffer {
     /// Offset of the first stored byte.
     start: u64,
     /// What has not arrived yet between others is zero.
+    #[serde(with = "in_one_piece")]
     bytes: VecDeque<u8>,
+}
+
+/// Bytes as a whole, not as a sequence of numbers.
+mod in_one_piece {
+    use std::collections::VecDeque;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(bytes: &VecDeque<u8>, serializer: S) -> Result<S::Ok, S::Error> {
+        let (first, second) = bytes.as_slices();
+        serializer.serialize_bytes(&[first, second].concat())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VecDeque<u8>, D::Error> {
+        Ok(<&[u8]>::deserialize(deserializer)?.to_vec().into())
+    }
 }
 
 impl StreamBuffer {

@@ -10,9 +10,16 @@ use crate::link::python_error;
 
 /// Runs a live proxy until it is ended by a signal, and returns its outcome as JSON.
 #[pyfunction]
-#[pyo3(signature = (file, *, out, log, capture))]
-pub fn proxy_run(py: Python<'_>, file: PathBuf, out: Option<PathBuf>, log: bool, capture: bool) -> PyResult<String> {
-    let options = Options { file, out, log, capture };
+#[pyo3(signature = (file, *, out, log, capture, take_over))]
+pub fn proxy_run(
+    py: Python<'_>,
+    file: PathBuf,
+    out: Option<PathBuf>,
+    log: bool,
+    capture: bool,
+    take_over: bool,
+) -> PyResult<String> {
+    let options = Options { file, out, log, capture, take_over };
     let ran = py.detach(|| live::read(&options.file).and_then(|config| live::run(config, &options)));
     let outcome = ran.map_err(|error| python_error(py, error))?;
     Ok(json!({ "summary": outcome.summary, "lateness": outcome.lateness }).to_string())

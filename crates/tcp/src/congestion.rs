@@ -15,6 +15,7 @@ mod wtcp;
 use std::fmt;
 
 use airpath_core::{Bitrate, Instant, Span};
+use serde::{Deserialize, Serialize};
 
 use crate::config::{Algorithm, Config};
 
@@ -156,14 +157,32 @@ pub trait CongestionControl: fmt::Debug + Send {
 
 /// The controllers of this crate, dispatched statically, and a caller's own, dispatched
 /// dynamically.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Controller {
     NewReno(NewReno),
     Cubic(Box<Cubic>),
     Westwood(Westwood),
     Wtcp(Wtcp),
     Fixed(Fixed),
+    #[serde(with = "custom")]
     Custom(Box<dyn CongestionControl>),
+}
+
+/// A caller's own controller is not serialised: the caller installs it again.
+mod custom {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::{CongestionControl, Fixed};
+
+    #[expect(clippy::borrowed_box, reason = "serde passes the field as it is")]
+    pub fn serialize<S: Serializer>(_: &Box<dyn CongestionControl>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_unit()
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<dyn CongestionControl>, D::Error> {
+        <()>::deserialize(deserializer)?;
+        Ok(Box::new(Fixed::new(1, 1)))
+    }
 }
 
 impl Controller {

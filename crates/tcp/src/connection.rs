@@ -7,14 +7,15 @@ mod opening;
 mod output;
 mod timeout;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use airpath_core::{Context, Direction, Ecn, FlowId, Instant, SegmentInfo, Span, TcpEvent, TcpTrigger};
 use airpath_wire::tcp::TcpHeader;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::congestion::{CongestionControl, Controller};
+use crate::profile::Profile;
 use crate::receiver::{AcceptedPayload, Receiver};
 use crate::segment::Segment;
 use crate::sender::{Sender, Shared};
@@ -26,7 +27,7 @@ use crate::timers::Timers;
 use opening::Opening;
 
 /// Identity of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The flow, for the log.
     pub flow: FlowId,
@@ -47,8 +48,13 @@ pub struct Identity {
 /// either, and after [`write`](Self::write), [`read`](Self::read), [`close`](Self::close) or
 /// [`abort`](Self::abort), it sends every segment that [`poll_transmit`](Self::poll_transmit)
 /// returns. Streams are counted, not carried: a segment has stream offsets instead of payload.
-#[derive(Debug)]
+///
+/// The serialised form has the whole state, to continue the connection in another process. It lacks
+/// what connections share: the settings and a congestion control of the caller, which
+/// [`Self::restore`] and [`Self::set_congestion_control`] set again.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Connection {
+    #[serde(skip, default = "unrestored")]
     config: Arc<Config>,
     id: Identity,
     state: State,
@@ -72,14 +78,14 @@ pub struct Connection {
 }
 
 /// A reset (RFC 9293 §3.5.2).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Reset {
     sequence: u32,
     acknowledgment: Option<u32>,
 }
 
 /// Options that both ends agreed on, with their state.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Options {
     timestamps: bool,
     /// The timestamp to echo (TS.Recent, RFC 7323 §4.3).
@@ -157,6 +163,13 @@ impl Connection {
             connection.open_without_handshake();
         }
         connection
+    }
+
+    /// Completes a deserialised connection: `config` has the settings of the original, and `flow`
+    /// is its number from now on.
+    pub fn restore(&mut self, config: Arc<Config>, flow: FlowId) {
+        self.config = config;
+        self.id.flow = flow;
     }
 
     /// Time of the next call of [`handle_timeout`](Self::handle_timeout).
@@ -283,7 +296,7 @@ impl Connection {
     }
 
     /// The settings of this end.
-    pub fn config(&self) -> &Config {
+    pub const fn config(&self) -> &Arc<Config> {
         &self.config
     }
 
@@ -341,6 +354,12 @@ impl Connection {
     pub fn verify(&self) {
         self.sender.scoreboard.verify(self.sender.acknowledged);
     }
+}
+
+/// The settings of a deserialised connection until [`Connection::restore`].
+fn unrestored() -> Arc<Config> {
+    static CONFIG: LazyLock<Arc<Config>> = LazyLock::new(|| Arc::new(Profile::Linux6.config()));
+    Arc::clone(&CONFIG)
 }
 
 /// A segment with only its ports set.

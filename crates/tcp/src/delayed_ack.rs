@@ -1,11 +1,12 @@
 //! When to acknowledge (RFC 9293 §3.8.6.3, RFC 5681 §4.2).
 
 use airpath_core::{Instant, Span};
+use serde::{Deserialize, Serialize};
 
 use crate::config::DelayedAck;
 
 /// State of delayed acknowledgement.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct AckSchedule {
     /// An acknowledgement is due now.
     due: bool,

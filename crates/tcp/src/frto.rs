@@ -3,8 +3,10 @@
 //! `sender/losses.rs` starts it at a timeout, `sender/acknowledge.rs` passes each acknowledgement
 //! to it, and `sender/transmit.rs` sends new data instead of retransmissions in step 2b.
 
+use serde::{Deserialize, Serialize};
+
 /// State of the algorithm, from a timeout to its verdict.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ForwardRto {
     /// Not active.
     #[default]

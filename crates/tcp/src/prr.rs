@@ -1,8 +1,10 @@
 //! Proportional rate reduction (RFC 6937): during a fast recovery, or after an ECN echo, the window
 //! shrinks in proportion to the delivered data, so that sending never pauses.
 
+use serde::{Deserialize, Serialize};
+
 /// State of one recovery.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ProportionalReduction {
     /// The window at the end (`ssthresh`).
     threshold: u64,

@@ -2,6 +2,7 @@
 //! arrived.
 
 use airpath_core::{Instant, Span};
+use serde::{Deserialize, Serialize};
 
 use crate::rtt::RoundTrip;
 use crate::scoreboard::{Delivery, Newest, Scoreboard};
@@ -12,7 +13,7 @@ use crate::timers::after;
 const PERSISTENCE: u32 = 16;
 
 /// The state of RFC 8985 §5.3.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Rack {
     /// The most recently sent segment that has arrived.
     newest: Newest,

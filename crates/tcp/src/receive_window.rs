@@ -3,12 +3,13 @@
 //! follows the bytes read in a round trip, and the window follows the arrivals.
 
 use airpath_core::{Instant, Span};
+use serde::{Deserialize, Serialize};
 
 use crate::config::ReceiveBuffer;
 use crate::sequence::{FIRST_BYTE, Sequence};
 
 /// The receive window.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ReceiveWindow {
     /// Bytes that may wait to be read.
     capacity: u64,
@@ -26,7 +27,7 @@ pub struct ReceiveWindow {
 }
 
 /// One round trip of reading by the application.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Round {
     start: Instant,
     /// Position of the reader at the start.

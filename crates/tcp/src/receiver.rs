@@ -3,6 +3,7 @@
 use airpath_core::range_set::{Range, RangeSet};
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::SackBlocks;
+use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::delayed_ack::{AckSchedule, Schedule};
@@ -10,7 +11,7 @@ use crate::receive_window::ReceiveWindow;
 use crate::sequence::{FIRST_BYTE, Sequence, to_wire};
 
 /// The receiving half of a connection.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Receiver {
     /// The peer's initial sequence number.
     pub initial: u32,

@@ -1,12 +1,13 @@
 //! Round trips and the retransmission timeout (RFC 6298).
 
 use airpath_core::{Instant, Span};
+use serde::{Deserialize, Serialize};
 
 use crate::config::{Floor, RetransmissionTimeout};
 use crate::timers::after;
 
 /// The estimator of one direction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RoundTrip {
     smoothed: Option<Span>,
     variation: Span,
@@ -108,7 +109,7 @@ impl RoundTrip {
 }
 
 /// Minimum over a sliding window of time, stored as the minima of its two halves.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Minimum {
     half: u64,
     previous: u64,

@@ -14,11 +14,12 @@ use std::collections::VecDeque;
 
 use airpath_core::range_set::{Range, RangeSet};
 use airpath_core::{Instant, Span};
+use serde::{Deserialize, Serialize};
 
 use crate::sequence::Sequence;
 
 /// A segment that was sent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Sent {
     pub start: Sequence,
     /// Time of the last transmission.
@@ -119,7 +120,7 @@ pub struct Delivery {
 }
 
 /// The most recently sent of the delivered segments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Newest {
     pub at: Instant,
     pub end: Sequence,
@@ -159,7 +160,7 @@ impl Delivery {
 }
 
 /// The outstanding segments and their state.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Scoreboard {
     segments: VecDeque<Sent>,
     sacked: RangeSet<Sequence>,

@@ -2,9 +2,10 @@
 
 use airpath_core::{Ecn, SegmentInfo};
 use airpath_wire::tcp::TcpHeader;
+use serde::{Deserialize, Serialize};
 
 /// A TCP segment without its payload, which [`Segment::info`] refers to by stream offsets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
     /// The header.
     pub header: TcpHeader,

@@ -5,6 +5,7 @@ mod losses;
 mod transmit;
 
 use airpath_core::{Instant, Span};
+use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::congestion::{CongestionControl, Controller};
@@ -30,7 +31,7 @@ pub struct Shared<'a> {
 }
 
 /// Phase of loss repair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// No losses detected.
     Open,
@@ -41,7 +42,7 @@ pub enum Phase {
 }
 
 /// The sending half of a connection.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Sender {
     /// The oldest unacknowledged sequence number.
     pub acknowledged: Sequence,
@@ -125,7 +126,7 @@ pub struct Sender {
 }
 
 /// Tail loss probes (RFC 8985 §7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum TailProbe {
     Idle,
     /// A probe is due.
@@ -138,7 +139,7 @@ enum TailProbe {
 }
 
 /// ECN state of the sender (RFC 3168 §6.1.2).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct EcnState {
     /// Whether both ends use ECN.
     pub enabled: bool,

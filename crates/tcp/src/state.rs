@@ -3,9 +3,10 @@
 use std::fmt;
 
 use airpath_core::Span;
+use serde::{Deserialize, Serialize};
 
 /// The states of RFC 9293 §3.3.2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
     /// No connection.
     Closed,
@@ -39,7 +40,7 @@ impl State {
 }
 
 /// How a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// Both streams were delivered and closed.
     Closed,
@@ -76,7 +77,7 @@ impl fmt::Display for Outcome {
 }
 
 /// What the peer did not answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TimedOut {
     /// The SYN.
     Opening {

@@ -1,9 +1,10 @@
 //! Counters of a connection.
 
 use airpath_core::Span;
+use serde::{Deserialize, Serialize};
 
 /// Counters of one end. "Data" is payload that this end sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statistics {
     /// Segments sent, of any kind.
     pub segments: u64,

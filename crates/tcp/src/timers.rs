@@ -1,6 +1,7 @@
 //! The timers of a connection. Setting one is a single store; no search.
 
 use airpath_core::{Instant, Span};
+use serde::{Deserialize, Serialize};
 
 /// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub enum Timer {
 }
 
 /// All timers; a stopped one is set to the far future.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Timers {
     at: [Instant; 7],
 }

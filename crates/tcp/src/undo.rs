@@ -2,11 +2,12 @@
 //! and by DSACK (RFC 3708). F-RTO has its own file.
 
 use airpath_core::Instant;
+use serde::{Deserialize, Serialize};
 
 use crate::sequence::Sequence;
 
 /// State of an episode of congestion, until it ends or is undone.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Episode {
     /// Everything below was acknowledged at the start.
     pub begin: Sequence,

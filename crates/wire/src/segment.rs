@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use airpath_core::{Ecn, Instant};
+use serde::{Deserialize, Serialize};
 
 use crate::tcp::{Flags, Options};
 
@@ -67,7 +68,7 @@ pub struct Datagram<'a> {
 }
 
 /// Source and destination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Route {
     /// Source endpoint.
     pub source: Endpoint,
@@ -85,7 +86,7 @@ impl Route {
 }
 
 /// An address and a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Endpoint {
     /// The address.
     pub address: IpAddr,
@@ -94,7 +95,7 @@ pub struct Endpoint {
 }
 
 /// Encapsulation of an IP packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Tunnel {
     /// Nothing.
     #[default]

@@ -3,6 +3,7 @@
 mod options;
 
 use core::ops::{BitOr, BitOrAssign};
+use serde::{Deserialize, Serialize};
 
 use crate::checksum::Sum;
 use crate::error::{ParseError, after, leading};
@@ -12,7 +13,7 @@ pub use options::{Options, SackBlocks, Timestamps};
 const NAME: &str = "TCP";
 
 /// A TCP header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpHeader {
     /// Port of the sender.
     pub source_port: u16,
@@ -34,7 +35,7 @@ pub struct TcpHeader {
 }
 
 /// The control bits of a TCP header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flags(pub u8);
 
 impl Flags {

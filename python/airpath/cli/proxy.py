@@ -20,24 +20,36 @@ Configuration = Annotated[Path, typer.Argument(metavar="CONFIG", help="The confi
 
 
 @app.command("run")
-def run(configuration: Configuration, out: Out = None, capture: Capture = False, no_log: NoLog = False) -> None:
+def run(
+    configuration: Configuration,
+    out: Out = None,
+    capture: Capture = False,
+    no_log: NoLog = False,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Continue the connections of the proxy that runs, which ends.")
+    ] = False,
+) -> None:
     """Run a proxy for the mobiles that CONFIG lists, until SIGINT or SIGTERM.
 
     It needs root or CAP_NET_ADMIN for the set-up, and drops them afterwards. When it ends, also by
     SIGKILL, the router forwards packets past it. SIGHUP, and `airpath ctl reload`, read CONFIG
     again.
 
+    With --take-over it continues the connections of the proxy that runs on the same interface,
+    which ends. It needs the same build, and the user of that proxy or root.
+
     \b
     Examples:
       airpath proxy check /etc/airpath/proxy.toml
       airpath proxy run /etc/airpath/proxy.toml
       airpath proxy run proxy.toml --out runs/evening --capture
+      airpath proxy run proxy.toml --take-over       # in place of the one that runs
       airpath ctl                                    # its state
       airpath ctl reload
 
     \b
     Exit codes:
-      0    ended by SIGINT or SIGTERM
+      0    ended by SIGINT or SIGTERM, or taken over
       1    the proxy cannot be set up on this host, or failed
       2    bad usage, or a configuration that cannot be used
       3    the result could not be written in full; the written part is kept
@@ -53,7 +65,11 @@ def run(configuration: Configuration, out: Out = None, capture: Capture = False,
             clear_result_folder(out)
         try:
             _native.proxy_run(
-                str(configuration), out=None if out is None else str(out), log=not no_log, capture=capture
+                str(configuration),
+                out=None if out is None else str(out),
+                log=not no_log,
+                capture=capture,
+                take_over=take_over,
             )
         except LinkError as error:
             next_step = f"`airpath proxy check {configuration}` shows what it needs"

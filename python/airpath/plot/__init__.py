@@ -16,6 +16,7 @@ Each takes one result or several, and overlays several.
 | `queue` | queued bytes in front of links and bearers |
 | `throughput` | received rate, by direction or flow |
 | `tracks` | the radio log: mode, cell, C/I, scheme, slots and link states of each mobile |
+| `proxy_tracks` | budget, outstanding bytes and queue of each mobile at a proxy |
 | `radio` | air time by user, share of repeated PDUs, C/I level |
 | `losses` | lost packets by place and cause |
 | `hops` | where the time goes: the delay of each hop |
@@ -34,7 +35,7 @@ from airpath.plot.selection import NothingToDrawError
 from airpath.plot.template import TEMPLATE, Caption, caption_of
 from airpath.plot.throughput import throughput
 from airpath.plot.time_sequence import time_sequence
-from airpath.plot.tracks import tracks
+from airpath.plot.tracks import proxy_tracks, tracks
 from airpath.plot.window import window
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "hops",
     "losses",
     "mark_changes",
+    "proxy_tracks",
     "queue",
     "radio",
     "round_trip",

@@ -1,4 +1,4 @@
-"""The radio log: the state of each mobile's radio connection over time, as tracks."""
+"""The state of each mobile over time, as tracks: its radio connection, and its proxy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,21 +15,51 @@ from airpath.plot.values import largest, smallest
 from airpath.quantities import seconds
 from airpath.result import Result
 
-_READ = (
-    "The state of the radio connection, on the time axis of the run. A band is a state, with its name where it fits; "
-    "a line is a number. Grey: nothing is carried."
+_TIME = "on the time axis of the run"
+
+
+@dataclass(frozen=True)
+class _Log:
+    """The aspects that one figure draws."""
+
+    title: str
+    read: str
+    """How to read it."""
+    subject: str
+    missing: str
+    """Why there is nothing to draw."""
+    names: dict[str, str]
+    """The aspects in the order of their tracks, with titles that fit into the margin."""
+    unit: float = 1
+    """Numbers are drawn in this unit."""
+
+
+_RADIO = _Log(
+    "Radio log",
+    f"The state of the radio connection, {_TIME}. A band is a state, with its name where it fits; "
+    "a line is a number. Grey: nothing is carried.",
+    "radio connection",
+    "no bearer reported a state of a radio connection",
+    {
+        "mode": "mode",
+        "cell": "cell",
+        "carrier-to-interference": "C/I (dB)",
+        "scheme": "scheme",
+        "slots": "slots",
+        "tbf": "TBF",
+        "rrc": "RRC",
+        "link": "link",
+    },
 )
-_NAMES = {
-    "mode": "mode",
-    "cell": "cell",
-    "carrier-to-interference": "C/I (dB)",
-    "scheme": "scheme",
-    "slots": "slots",
-    "tbf": "TBF",
-    "rrc": "RRC",
-    "link": "link",
-}
-"""The aspects in the order of their tracks, with their titles."""
+_PROXY = _Log(
+    "Proxy",
+    f"What the proxy keeps for each mobile, {_TIME}, in kB: what may be unacknowledged towards it (budget), what is "
+    "(used), and what waits (queue).",
+    "proxy",
+    "no proxy reported the state of a mobile",
+    {"budget": "budget", "outstanding": "used", "queue": "queue"},
+    unit=1e3,
+)
 _QUIET = {"idle", "none", "disconnected", "no-coverage"}
 """States in which nothing is carried; drawn grey."""
 _USUAL = {"transfer", "connected", "cell-dch"}
@@ -40,7 +70,7 @@ _BINS = 500
 _LETTERS = 130
 """Approximate number of letters across the width of a figure."""
 _BAND = 17
-_LINE = {"carrier-to-interference": 52, "slots": 26}
+_LINE = {"carrier-to-interference": 52, "slots": 26, "budget": 40, "outstanding": 40, "queue": 40}
 _GAP = 7
 _HEAD = 20
 
@@ -89,6 +119,20 @@ def tracks(results: Result | Sequence[Result], *, repetition: int | None = None)
     return tracks_of(drawn(results, repetition))
 
 
+def proxy_tracks(results: Result | Sequence[Result], *, repetition: int | None = None) -> go.Figure:
+    """Draw what a proxy keeps for each mobile: budget, outstanding bytes and queue.
+
+    Args:
+        results: One result, or several, whose tracks are drawn below each other.
+        repetition: The repetition; by default the median one.
+
+    Raises:
+        NotLoggedError: A run did not log the states of its mobiles.
+        NothingToDrawError: There is no proxy with a mobile.
+    """
+    return _figure(drawn(results, repetition), _PROXY)
+
+
 def tracks_of(runs: Sequence[Drawn]) -> go.Figure:
     """Draw the radio log of selected runs.
 
@@ -96,7 +140,11 @@ def tracks_of(runs: Sequence[Drawn]) -> go.Figure:
         NotLoggedError: A run did not log its radio.
         NothingToDrawError: No bearer reported a state.
     """
-    groups, notes = _groups(runs)
+    return _figure(runs, _RADIO)
+
+
+def _figure(runs: Sequence[Drawn], log: _Log) -> go.Figure:
+    groups, notes = _groups(runs, log)
     span = max(run.span for run in runs)
     total = sum(_HEAD + sum(track.height + _GAP for track in group.tracks) for group in groups)
     figure = blank(total + 66, span=span, top=22)
@@ -124,14 +172,15 @@ def tracks_of(runs: Sequence[Drawn]) -> go.Figure:
     figure.update_layout({"showlegend": False, "barmode": "overlay", "bargap": 0})
     figure.update_layout({"xaxis": {"anchor": f"y{last}", "range": [0, span]}})
     words = "; ".join(f"{group.title}: {_words(group)}" for group in groups)
-    return captioned(figure, Caption("Radio log", _READ, f"State of the radio connections. {words}.", notes))
+    return captioned(figure, Caption(log.title, log.read, f"State by {log.subject}. {words}.", notes))
 
 
-def _groups(runs: Sequence[Drawn]) -> tuple[list[_Group], list[str]]:
+def _groups(runs: Sequence[Drawn], log: _Log) -> tuple[list[_Group], list[str]]:
     groups: list[_Group] = []
     notes: list[str] = []
     for run in runs:
-        rows = run.events("states").select("t", "component", "user", "direction", "aspect", "name", "number").collect()
+        rows = run.events("states").filter(pl.col("aspect").is_in(list(log.names)))
+        rows = rows.select("t", "component", "user", "direction", "aspect", "name", "number").collect()
         users = rows.group_by("component", "user").len().sort("len", descending=True)
         most = max(_MOST_USERS // len(runs), 1)
         if users.height > most:
@@ -139,15 +188,15 @@ def _groups(runs: Sequence[Drawn]) -> tuple[list[_Group], list[str]]:
         for component, user, _ in users.head(most).sort("component", "user").rows():
             own = rows.filter(component=component, user=user).sort("t", maintain_order=True)
             name = run.user(user) if len(runs) == 1 else f"{run.label} · {run.user(user)}"
-            groups.append(_Group(name, _tracks_of(own), run.span))
+            groups.append(_Group(name, _tracks_of(own, log), run.span))
     if not groups:
-        raise NothingToDrawError("no bearer reported a state of a radio connection")
+        raise NothingToDrawError(log.missing)
     return groups, notes
 
 
-def _tracks_of(rows: pl.DataFrame) -> list[_Track]:
+def _tracks_of(rows: pl.DataFrame, log: _Log) -> list[_Track]:
     found = []
-    for aspect, title in _NAMES.items():
+    for aspect, title in log.names.items():
         of_aspect = rows.filter(aspect=aspect)
         directions = of_aspect["direction"].unique().sort().to_list()
         for direction in directions:
@@ -155,7 +204,7 @@ def _tracks_of(rows: pl.DataFrame) -> list[_Track]:
             name = title if direction is None else f"{title} {direction}"
             steps = aspect in _LINE
             if steps:
-                kept = own.select("t", "number").drop_nulls()
+                kept = own.select("t", number=pl.col("number") / log.unit).drop_nulls()
             else:
                 value = pl.coalesce("name", pl.col("number").cast(pl.Int64).cast(pl.String))
                 kept = own.select("t", name=value).filter(pl.col("name").ne_missing(pl.col("name").shift()))

@@ -52,6 +52,7 @@ def over_time(runs: Sequence[Drawn]) -> list[Figure | Missing]:
         ("Throughput", lambda: plot.throughput(results)),
         ("Radio log", lambda: plot.tracks(results)),
         ("Radio", lambda: plot.radio(results)),
+        ("Proxy", lambda: plot.proxy_tracks(results)),
         ("Lost packets", lambda: plot.losses(results)),
     ]
     if len(runs) == 1:

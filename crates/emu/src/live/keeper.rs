@@ -5,6 +5,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use nix::sys::signal::SigSet;
@@ -20,7 +21,10 @@ use crate::{LinkError, sys};
 #[derive(Debug)]
 pub struct Keeper {
     stream: UnixStream,
-    process: Pid,
+    /// The keeper, if it is a child of this process.
+    process: Option<Pid>,
+    /// Whether the rules are removed when this ends.
+    is_owned: bool,
 }
 
 /// A plan is shorter: 1,000 prefixes of 50 bytes.
@@ -38,14 +42,29 @@ impl Keeper {
         let failed = LinkError::host;
         let mut netlink = Netlink::open().map_err(failed("routing rules cannot be changed"))?;
         let (ours, theirs) = UnixStream::pair().map_err(failed("no pair of sockets can be made"))?;
-        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&ours);
+        let descriptor = ours.as_raw_fd();
         let process = sys::fork(false, || {
             // Open here, it would keep the connection open after the proxy has ended.
             let _ = close(descriptor);
             run(theirs, &mut netlink)
         })
         .map_err(failed("the keeper of the routing rules cannot be started"))?;
-        Ok(Self { stream: ours, process })
+        Ok(Self { stream: ours, process: Some(process), is_owned: true })
+    }
+
+    /// The keeper of another process, by its [`AsFd`], to which it belongs until [`Self::adopt`].
+    pub fn of_descriptor(descriptor: OwnedFd) -> Self {
+        Self { stream: descriptor.into(), process: None, is_owned: false }
+    }
+
+    /// From now on it belongs to this process.
+    pub const fn adopt(&mut self) {
+        self.is_owned = true;
+    }
+
+    /// Leaves the rules to another process, which has a copy of the descriptor.
+    pub fn release(mut self) {
+        self.is_owned = false;
     }
 
     /// Installs the rules of `plan` in place of earlier ones.
@@ -61,11 +80,22 @@ impl Keeper {
     }
 }
 
+impl AsFd for Keeper {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
 impl Drop for Keeper {
     /// Waits until the keeper has removed the rules.
     fn drop(&mut self) {
-        let _ = self.stream.shutdown(Shutdown::Both);
-        let _ = waitpid(self.process, None);
+        if !self.is_owned {
+            return;
+        }
+        let _ = self.stream.shutdown(Shutdown::Write);
+        // The keeper closes its end when it has finished.
+        let _ = self.stream.read_to_end(&mut Vec::new());
+        let _ = self.process.map(|process| waitpid(process, None));
     }
 }
 

@@ -45,13 +45,25 @@ impl MetricsServer {
     /// # Errors
     /// If the address is in use, or not of this host.
     pub fn open(address: Option<SocketAddr>) -> io::Result<Self> {
+        Self::of(address.map(TcpListener::bind).transpose()?)
+    }
+
+    /// Accepts clients at `listener`.
+    ///
+    /// # Errors
+    /// If the host cannot report clients.
+    pub fn of(listener: Option<TcpListener>) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        let listener = address.map(TcpListener::bind).transpose()?;
         if let Some(listener) = &listener {
             listener.set_nonblocking(true)?;
             epoll.add(listener, EpollEvent::new(EpollFlags::EPOLLIN, LISTENER))?;
         }
         Ok(Self { epoll, listener, clients: BTreeMap::new(), next: LISTENER + 1 })
+    }
+
+    /// The socket at which clients are accepted.
+    pub const fn listener(&self) -> Option<&TcpListener> {
+        self.listener.as_ref()
     }
 
     /// Handles what clients have sent. `state` returns the figures.
@@ -186,6 +198,9 @@ pub fn text(state: &State) -> String {
     let (causes, counts): (Vec<&str>, Vec<u64>) = state.dropped.iter().map(|(cause, count)| (*cause, *count)).unzip();
     let dropped: Vec<Sample> = refused.chain(by_cause(&causes, &counts)).collect();
     metric("dropped_packets_total", "counter", "Packets that were dropped.", &dropped);
+    let help = "Packets that are missing in an output of the run that could not be written any more.";
+    let unwritten = state.unwritten.iter().map(|(output, count)| (format!("{{output=\"{output}\"}}"), *count));
+    metric("unwritten_packets_total", "counter", help, &unwritten.collect::<Vec<_>>());
     let mut gauge = |name: &str, help: &str, value: &dyn Fn(&airpath_proxy::MobileState) -> u64| {
         let label = |(address, mobile)| (format!("{{mobile=\"{address}\"}}"), value(mobile));
         let samples: Vec<Sample> = mobiles.iter().map(|(address, mobile)| label((address, mobile))).collect();
@@ -219,6 +234,7 @@ mod tests {
             bypassed: [0; 2],
             refused: [6, 0, 0],
             merged_acknowledgements: 0,
+            unwritten: [("captures", 13)].into(),
             dropped: [("martian", 12)].into(),
         }
     }
@@ -232,6 +248,7 @@ mod tests {
             "airpath_passed_packets_total{cause=\"not-tcp\"} 1",
             "airpath_dropped_packets_total{cause=\"not-listed\"} 6",
             "airpath_dropped_packets_total{cause=\"martian\"} 12",
+            "airpath_unwritten_packets_total{output=\"captures\"} 13",
             "airpath_mobile_queued_bytes{mobile=\"10.1.0.1/32\"} 5",
         ] {
             assert!(text.lines().any(|line| line == expected), "{expected} in\n{text}");

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-use airpath_path::Hop;
-use airpath_proxy::Proxy;
+use airpath_core::Span;
 use airpath_scenario::LiveConfig;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -14,7 +14,8 @@ use super::keeper::Keeper;
 use super::metrics::MetricsServer;
 use super::rules::RulePlan;
 use super::state::State;
-use crate::control::{self, Request};
+use super::takeover;
+use crate::control::{self, Offer, Request};
 use crate::forwarder::Forwarder;
 use crate::session::Operator;
 
@@ -29,31 +30,48 @@ pub struct RouterOperator {
     pub keeper: Keeper,
     /// Serves metrics.
     pub metrics: MetricsServer,
+    /// Time of day when the clock was zero.
+    pub started: Span,
+    /// Whether another process has taken over.
+    pub is_taken_over: bool,
 }
 
 /// The keys that can be changed while the proxy runs.
 const CHANGEABLE: &str = "`mobiles`, `interfaces` and `[proxy]`";
 
 impl RouterOperator {
+    /// Checks whether the configuration can change to `new` while the proxy runs.
+    fn check_change(&self, new: &LiveConfig) -> Result<(), String> {
+        let mut kept = self.config.clone();
+        (kept.mobiles, kept.interfaces, kept.proxy) = (new.mobiles.clone(), new.interfaces.clone(), new.proxy.clone());
+        if kept != *new {
+            return Err(format!("only {CHANGEABLE} can change while the proxy runs"));
+        }
+        if new.proxy.splits_only() != self.config.proxy.splits_only() {
+            return Err("`proxy.budget` cannot change from or to `none`".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Hands over to the process at the other end of `stream`.
+    fn hand_over(&mut self, offer: &Offer, stream: &UnixStream, forwarder: &mut Forwarder<'_>) -> Result<(), String> {
+        self.check_change(&takeover::accept(offer)?)?;
+        let process = takeover::hand_over(stream, forwarder, self.started, (&self.keeper, self.metrics.listener()))?;
+        eprintln!("airpath: process {process} has taken over");
+        self.is_taken_over = true;
+        Ok(())
+    }
+
     /// Reads the configuration again and takes it over. After an error the old one is in use.
     fn reload(&mut self, forwarder: &mut Forwarder<'_>) -> Result<(), String> {
         let name = self.file.display();
         let text = fs::read_to_string(&self.file).map_err(|error| format!("{name}: {error}"))?;
         let new = LiveConfig::read(&text, &name.to_string()).map_err(|error| error.to_string())?;
-        let mut kept = self.config.clone();
-        (kept.mobiles, kept.interfaces, kept.proxy) = (new.mobiles.clone(), new.interfaces.clone(), new.proxy.clone());
-        if kept != new {
-            return Err(format!("{name}: only {CHANGEABLE} can change while the proxy runs; start it again"));
-        }
-        if new.proxy.splits_only() != self.config.proxy.splits_only() {
-            return Err(format!("{name}: `proxy.budget` cannot change from or to `none`; start it again"));
-        }
+        self.check_change(&new).map_err(|error| format!("{name}: {error}; start it again"))?;
         self.keeper.install(&RulePlan::of(&new))?;
         forwarder.router_mut().into_iter().for_each(|router| router.reconfigure(&new));
         let now = forwarder.clock.now();
-        if let Some(Hop::Middlebox(hop)) = forwarder.hop_mut(now, 0)
-            && let Some(running) = hop.downcast_mut::<Proxy>()
-        {
+        if let Some(running) = forwarder.proxy_mut(now) {
             running.reconfigure(new.proxy.clone());
         }
         self.config = new;
@@ -64,6 +82,12 @@ impl RouterOperator {
 impl Operator for RouterOperator {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.metrics.as_fd()
+    }
+
+    fn check(&mut self, forwarder: &mut Forwarder<'_>) {
+        if let Some(output) = forwarder.check_outputs() {
+            eprintln!("airpath: the {output} cannot be written any more; the proxy continues without it");
+        }
     }
 
     fn handle_event(&mut self, forwarder: &mut Forwarder<'_>) -> bool {
@@ -87,20 +111,31 @@ impl Operator for RouterOperator {
         true
     }
 
-    fn handle_request(&mut self, request: Request, forwarder: &mut Forwarder<'_>) -> Result<Value, String> {
+    fn is_taken_over(&self) -> bool {
+        self.is_taken_over
+    }
+
+    fn handle_request(
+        &mut self,
+        request: Request,
+        stream: &UnixStream,
+        forwarder: &mut Forwarder<'_>,
+    ) -> Result<Option<Value>, String> {
         match request {
             Request::Status => {
                 let mut status = control::status(forwarder);
                 status["proxy"] = State::of(forwarder).map_or(Value::Null, |state| state.to_json());
-                Ok(status)
+                status["proxy"]["device"] = self.config.device.as_str().into();
+                Ok(Some(status))
             }
             Request::Change(_) => {
                 Err("a live proxy has no conditions to change; edit its configuration and send `reload`".to_owned())
             }
             Request::Reload => {
                 self.reload(forwarder).map_err(|error| format!("{error}; the old configuration stays in use"))?;
-                Ok(json!({ "time_s": forwarder.clock.now().as_secs_f64() }))
+                Ok(Some(json!({ "time_s": forwarder.clock.now().as_secs_f64() })))
             }
+            Request::TakeOver(offer) => self.hand_over(&offer, stream, forwarder).map(|()| None),
         }
     }
 }

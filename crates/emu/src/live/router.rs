@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use airpath_core::{Direction, FlowId, UserId};
+use airpath_core::{Direction, FlowId, Instant, Span, UserId};
 use airpath_scenario::{LiveConfig, Prefix};
 use airpath_wire::checksum::Sum;
 use airpath_wire::ip::Protocol;
 use airpath_wire::segment::{Endpoint, Route};
+use serde::{Deserialize, Serialize};
 
 use crate::observe::{ConnectionNumbers, addresses};
 use crate::offload::{Frame, VirtioHeader};
@@ -21,11 +22,25 @@ pub struct Router {
     users: BTreeMap<IpAddr, UserId>,
     /// The address or prefix of each user.
     mobiles: Vec<Prefix>,
+    /// When the last packet of each user came.
+    active: Vec<Instant>,
+    /// Users whose numbers another mobile may have.
+    idle: Vec<UserId>,
+    /// Whether a mobile had no number since the last search for idle ones, and when that was.
+    search: (bool, Instant),
     connections: ConnectionNumbers,
     /// Packets that passed without entering the path, in the order of [`BypassCause::ALL`].
     pub bypassed: [u64; BypassCause::ALL.len()],
     /// Packets that were dropped, in the order of [`RefusalCause::ALL`].
     pub refused: [u64; RefusalCause::ALL.len()],
+}
+
+/// What another process continues: the numbers of the mobiles, and the counters.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SavedRouter {
+    mobiles: Vec<Prefix>,
+    bypassed: [u64; BypassCause::ALL.len()],
+    refused: [u64; RefusalCause::ALL.len()],
 }
 
 /// What happens to a packet.
@@ -86,6 +101,12 @@ impl RefusalCause {
     }
 }
 
+/// A mobile without a packet for this time, and without connections, may lose its number.
+const IDLE: Span = Span::from_secs(60);
+
+/// Idle mobiles are searched for at most this often: there may be many.
+const SEARCH_INTERVAL: Span = Span::from_secs(1);
+
 impl Router {
     /// A router that has not seen a mobile. Its connections are numbered from `first_connection`
     /// on.
@@ -96,12 +117,34 @@ impl Router {
             most_mobiles: 0,
             users: BTreeMap::new(),
             mobiles: Vec::new(),
+            active: Vec::new(),
+            idle: Vec::new(),
+            search: (false, Instant::ZERO),
             connections: ConnectionNumbers::new(first_connection),
             bypassed: Default::default(),
             refused: Default::default(),
         };
         router.reconfigure(config);
         router
+    }
+
+    /// What another process continues.
+    pub fn save(&self) -> SavedRouter {
+        SavedRouter { mobiles: self.mobiles.clone(), bypassed: self.bypassed, refused: self.refused }
+    }
+
+    /// Continues from what another process has saved. Connections are numbered again.
+    pub fn restore(config: &LiveConfig, first_connection: u32, saved: SavedRouter, now: Instant) -> Self {
+        let SavedRouter { mobiles, bypassed, refused } = saved;
+        let users = mobiles.iter().zip(0..).map(|(mobile, user)| (mobile.address, UserId(user))).collect();
+        let active = vec![now; mobiles.len()];
+        Self { users, mobiles, active, bypassed, refused, ..Self::new(config, first_connection) }
+    }
+
+    /// The number of a connection that another process has begun; `route` is that of the mobile's
+    /// packets.
+    pub fn adopt(&mut self, route: &Route) -> FlowId {
+        self.connections.adopt(route)
     }
 
     /// Takes over changed settings. Mobiles that are no longer listed keep their number.
@@ -118,8 +161,8 @@ impl Router {
     }
 
     /// Decides about a packet, and counts it if it does not enter.
-    pub fn classify(&mut self, virtio: &VirtioHeader, frame: &Frame, bytes: &[u8]) -> Verdict {
-        let verdict = self.verdict(virtio, frame, bytes);
+    pub fn classify(&mut self, now: Instant, virtio: &VirtioHeader, frame: &Frame, bytes: &[u8]) -> Verdict {
+        let verdict = self.verdict(now, virtio, frame, bytes);
         match verdict {
             Verdict::Enter(..) => {}
             Verdict::Bypass(cause) => self.bypassed[cause as usize] += u64::from(frame.segments()),
@@ -128,7 +171,7 @@ impl Router {
         verdict
     }
 
-    fn verdict(&mut self, virtio: &VirtioHeader, frame: &Frame, bytes: &[u8]) -> Verdict {
+    fn verdict(&mut self, now: Instant, virtio: &VirtioHeader, frame: &Frame, bytes: &[u8]) -> Verdict {
         let (source, destination) = addresses(frame, bytes);
         let is_listed = |address| self.listed.iter().any(|prefix| prefix.contains(address));
         let (direction, mobile, other) = match (is_listed(source), is_listed(destination)) {
@@ -143,24 +186,64 @@ impl Router {
         if !checksum_holds(virtio, frame, bytes) {
             return Verdict::Refuse(RefusalCause::Checksum);
         }
-        match self.user(mobile) {
-            Some(user) => Verdict::Enter(direction, user),
-            None => Verdict::Bypass(BypassCause::MobileLimit),
+        match self.user(now, mobile) {
+            Some(user) => {
+                self.active[usize::from(user.0)] = now;
+                Verdict::Enter(direction, user)
+            }
+            None => {
+                self.search.0 = true;
+                Verdict::Bypass(BypassCause::MobileLimit)
+            }
         }
     }
 
-    fn user(&mut self, address: IpAddr) -> Option<UserId> {
+    fn user(&mut self, now: Instant, address: IpAddr) -> Option<UserId> {
         let mobile = Prefix::around(address, if address.is_ipv6() { self.ipv6_mobile } else { 32 });
         if let Some(user) = self.users.get(&mobile.address) {
             return Some(*user);
         }
-        if self.mobiles.len() >= self.most_mobiles {
-            return None;
-        }
-        let user = UserId(self.mobiles.len() as u16);
-        self.mobiles.push(mobile);
+        let user = if self.mobiles.len() < self.most_mobiles {
+            self.mobiles.push(mobile);
+            self.active.push(Instant::ZERO);
+            UserId(self.mobiles.len() as u16 - 1)
+        } else {
+            let user = self.take_idle(now)?;
+            let former = std::mem::replace(&mut self.mobiles[usize::from(user.0)], mobile);
+            self.users.remove(&former.address);
+            user
+        };
         self.users.insert(mobile.address, user);
         Some(user)
+    }
+
+    /// Whether a mobile had no number, and idle ones are to be searched for again.
+    pub fn searches(&self, now: Instant) -> bool {
+        let (wanted, last) = self.search;
+        wanted && now >= last + SEARCH_INTERVAL
+    }
+
+    /// The mobiles without a packet for some time.
+    pub fn silent_mobiles(&self, now: Instant) -> Vec<UserId> {
+        let silent = self.active.iter().zip(0..).filter(|(last, _)| now.since(**last) >= IDLE);
+        silent.map(|(_, user)| UserId(user)).collect()
+    }
+
+    /// Others may have the numbers of these mobiles, which have no connections, unless a packet of
+    /// them comes.
+    pub fn set_idle(&mut self, now: Instant, idle: Vec<UserId>) {
+        self.search = (false, now);
+        self.idle = idle;
+    }
+
+    /// Takes a number that another mobile may have.
+    fn take_idle(&mut self, now: Instant) -> Option<UserId> {
+        loop {
+            let user = self.idle.pop()?;
+            if now.since(self.active[usize::from(user.0)]) >= IDLE {
+                return Some(user);
+            }
+        }
     }
 
     /// The connection of a packet that enters.
@@ -258,7 +341,7 @@ mod tests {
     fn verdict(router: &mut Router, bytes: &[u8]) -> Verdict {
         let virtio = VirtioHeader::default();
         let frame = Frame::inspect(&virtio, bytes).expect("a valid packet");
-        router.classify(&virtio, &frame, bytes)
+        router.classify(Instant::ZERO, &virtio, &frame, bytes)
     }
 
     const MOBILE: [u8; 4] = [10, 1, 0, 1];
@@ -285,6 +368,31 @@ mod tests {
     }
 
     #[test]
+    fn the_number_of_an_idle_mobile_is_used_again() {
+        let mut router = router("most_mobiles = 2");
+        let mut verdict = |seconds, mobile: u8, idle: &[u16]| {
+            let (now, virtio) = (Instant::ZERO + Span::from_secs(seconds), VirtioHeader::default());
+            let bytes = packet([10, 1, 0, mobile], SERVER, 2);
+            let frame = Frame::inspect(&virtio, &bytes).unwrap();
+            if router.searches(now) {
+                let mut silent = router.silent_mobiles(now);
+                silent.retain(|user| idle.contains(&user.0));
+                router.set_idle(now, silent);
+            }
+            router.classify(now, &virtio, &frame, &bytes)
+        };
+        let enters = |user| Verdict::Enter(Direction::Up, UserId(user));
+        let no_number = Verdict::Bypass(BypassCause::MobileLimit);
+        assert_eq!([verdict(1, 1, &[]), verdict(1, 2, &[])], [enters(0), enters(1)]);
+        assert_eq!([verdict(30, 2, &[]), verdict(40, 3, &[0, 1])], [enters(1), no_number]);
+        assert_eq!(verdict(50, 3, &[0, 1]), no_number, "none is idle for a minute");
+        assert_eq!(verdict(70, 3, &[]), no_number, "mobile 0 has connections");
+        assert_eq!(verdict(72, 3, &[0, 1]), enters(0), "mobile 1 has sent");
+        assert_eq!(verdict(73, 1, &[0, 1]), no_number);
+        assert_eq!(verdict(91, 1, &[0, 1]), enters(1), "and is another one now");
+    }
+
+    #[test]
     fn a_packet_with_a_wrong_checksum_is_dropped() {
         let mut router = router("");
         let mut bytes = packet(MOBILE, SERVER, 2);
@@ -292,7 +400,7 @@ mod tests {
         assert_eq!(verdict(&mut router, &bytes), Verdict::Refuse(RefusalCause::Checksum));
         let virtio = VirtioHeader { flags: VirtioHeader::CHECKSUM_VERIFIED, ..VirtioHeader::default() };
         let frame = Frame::inspect(&virtio, &bytes).unwrap();
-        assert_eq!(router.classify(&virtio, &frame, &bytes), Verdict::Enter(Direction::Up, UserId(0)));
+        assert_eq!(router.classify(Instant::ZERO, &virtio, &frame, &bytes), Verdict::Enter(Direction::Up, UserId(0)));
     }
 
     #[test]

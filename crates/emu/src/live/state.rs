@@ -28,6 +28,8 @@ pub struct State {
     pub refused: [u64; RefusalCause::ALL.len()],
     /// Acknowledgements that were not sent, because a later one left at once with them.
     pub merged_acknowledgements: u64,
+    /// Packets that are missing in outputs that could not be written any more, by output.
+    pub unwritten: BTreeMap<&'static str, u64>,
     /// Other drops before the entry or after the exit, by cause.
     pub dropped: BTreeMap<&'static str, u64>,
 }
@@ -49,6 +51,7 @@ impl State {
             bypassed: router.bypassed,
             refused: router.refused,
             merged_acknowledgements: forwarder.merged_acknowledgements,
+            unwritten: forwarder.unwritten_packets(),
             dropped: forwarder.dropped.by_cause(),
         })
     }
@@ -80,6 +83,7 @@ impl State {
             "path_mtus": self.totals.path_mtus,
             "unreachable": self.totals.unreachable,
             "merged_acknowledgements": self.merged_acknowledgements,
+            "unwritten_packets": self.unwritten,
             "passed": passed,
             "dropped": dropped,
             "mobiles": self.mobiles.iter().map(mobile).collect::<Vec<_>>(),

@@ -62,6 +62,16 @@ impl ConnectionNumbers {
         if !opens || key.tcp_ends().is_none() {
             return if self.separates_others { hashed(&key) } else { NO_CONNECTION };
         }
+        self.begin(key)
+    }
+
+    /// The number of a connection that another process has begun; `route` is that of the mobile's
+    /// packets.
+    pub fn adopt(&mut self, route: &Route) -> FlowId {
+        self.begin(Key::of_segment(Direction::Up, route.source, route.destination))
+    }
+
+    fn begin(&mut self, key: Key) -> FlowId {
         let index = match self.free.pop() {
             Some(index) => {
                 self.keys[index as usize] = Some(key);

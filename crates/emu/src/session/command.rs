@@ -1,6 +1,7 @@
 //! The operator of a link: the programs at its ends.
 
 use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixStream;
 
 use airpath_scenario::Scenario;
 use nix::sys::signal::Signal;
@@ -50,11 +51,17 @@ impl Operator for Command<'_> {
         false
     }
 
-    fn handle_request(&mut self, request: Request, forwarder: &mut Forwarder<'_>) -> Result<Value, String> {
+    fn handle_request(
+        &mut self,
+        request: Request,
+        _: &UnixStream,
+        forwarder: &mut Forwarder<'_>,
+    ) -> Result<Option<Value>, String> {
         match request {
-            Request::Status => Ok(control::status(forwarder)),
-            Request::Change(change) => control::change(forwarder, self.scenario, &change),
+            Request::Status => Ok(Some(control::status(forwarder))),
+            Request::Change(change) => control::change(forwarder, self.scenario, &change).map(Some),
             Request::Reload => Err("a link has no configuration to reload; change it by `change`".to_owned()),
+            Request::TakeOver(_) => Err("only a live proxy can be taken over".to_owned()),
         }
     }
 }

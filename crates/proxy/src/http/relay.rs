@@ -81,6 +81,12 @@ impl HttpRelay {
         &self.mobile.connection
     }
 
+    /// The end of server connection 0, and that of the mobile.
+    pub fn first_ends(&self) -> [&Connection; 2] {
+        let server = self.servers[0].as_ref().expect("server connection 0 is never released");
+        [&server.connection, self.mobile()]
+    }
+
     pub const fn statistics(&self) -> &Statistics {
         &self.session.statistics
     }
@@ -310,7 +316,7 @@ impl HttpRelay {
         }
     }
 
-    fn abort(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
+    pub fn abort(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
         for channel in self.channels() {
             channel.connection.abort(now, cx.context());
         }

@@ -1,5 +1,7 @@
 //! Which bytes the proxy could help at this level, and which not.
 
+use serde::{Deserialize, Serialize};
+
 /// Why bytes towards a mobile were relayed without being interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Bypass {
@@ -46,7 +48,7 @@ impl Bypass {
 }
 
 /// Counters of the application level. Bytes are those of the streams towards the mobiles.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statistics {
     /// Requests that were parsed.
     pub requests: u64,

@@ -44,7 +44,7 @@ fn script() -> impl Strategy<Value = Script> {
     )
 }
 
-fn talk() -> impl Strategy<Value = Talk> {
+pub fn talk() -> impl Strategy<Value = Talk> {
     let opening = prop_oneof![8 => Just((false, false)), 1 => Just((true, false)), 1 => Just((false, true))];
     (0_u64..3000, any::<[bool; 2]>(), script(), script(), opening).prop_map(
         |(start, [from_mobile, ecn], mobile, server, (refused, simultaneous))| {
@@ -60,7 +60,7 @@ fn talk() -> impl Strategy<Value = Talk> {
     )
 }
 
-fn config() -> impl Strategy<Value = Config> {
+pub fn config() -> impl Strategy<Value = Config> {
     let discipline = prop_oneof![
         Just(Discipline::DeficitRoundRobin),
         Just(Discipline::RoundRobin),

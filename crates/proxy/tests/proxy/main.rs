@@ -5,3 +5,4 @@ mod http;
 mod icmp;
 mod link;
 mod support;
+mod takeover;

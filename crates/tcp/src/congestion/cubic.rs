@@ -5,6 +5,7 @@
 //! seconds.
 
 use airpath_core::{Instant, Span};
+use serde::{Deserialize, Serialize};
 
 use super::hystart::HyStart;
 use super::hystart_plus_plus::HyStartPlusPlus;
@@ -19,7 +20,7 @@ const BETA: f64 = 0.7;
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
 /// CUBIC.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cubic {
     segment_size: u32,
     counting: Counting,
@@ -46,7 +47,7 @@ pub struct Cubic {
 }
 
 /// Detector of an early end of slow start.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum SlowStartExit {
     None,
     Rfc9406(HyStartPlusPlus),
@@ -64,14 +65,14 @@ impl SlowStartExit {
 }
 
 /// What an undo restores, in segments.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Windows {
     window: f64,
     threshold: f64,
 }
 
 /// An uninterrupted period of congestion avoidance.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Epoch {
     start: Instant,
     /// The plateau of the curve.
@@ -87,7 +88,7 @@ struct Epoch {
 }
 
 /// A growth rate, valid until the next computation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Pace {
     computed: Instant,
     /// The window at that computation, in whole segments.

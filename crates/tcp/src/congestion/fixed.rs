@@ -1,11 +1,12 @@
 //! A constant window.
 
 use airpath_core::Instant;
+use serde::{Deserialize, Serialize};
 
 use super::{Acknowledged, Congested, CongestionControl};
 
 /// A window of a fixed number of segments, independent of losses.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Fixed {
     window: u64,
 }

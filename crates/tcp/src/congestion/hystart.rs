@@ -8,6 +8,7 @@
 //! `LOW_WINDOW`, and it restarts after a timeout.
 
 use airpath_core::{Instant, Span};
+use serde::{Deserialize, Serialize};
 
 use super::Acknowledged;
 
@@ -24,7 +25,7 @@ const DELAY_DIVISOR: u64 = 8;
 const ACK_DELTA: Span = Span::from_millis(2);
 
 /// Detector of the end of slow start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HyStart {
     /// Whether segments are paced.
     paced: bool,

@@ -3,6 +3,7 @@
 //! It is used in the initial slow start only (RFC 9406 §4.2). Linux has [`super::hystart`] instead.
 
 use airpath_core::Span;
+use serde::{Deserialize, Serialize};
 
 use super::Acknowledged;
 
@@ -15,7 +16,7 @@ const GROWTH_DIVISOR: u64 = 4;
 const CONSERVATIVE_ROUNDS: u32 = 5;
 
 /// State of one slow start.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct HyStartPlusPlus {
     phase: Phase,
     /// The round ends when everything below is acknowledged.
@@ -25,7 +26,7 @@ pub struct HyStartPlusPlus {
     last: Span,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Phase {
     Standard,
     Conservative { baseline: Span, rounds: u32 },

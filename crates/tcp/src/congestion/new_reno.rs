@@ -1,6 +1,7 @@
 //! NewReno's window: slow start and congestion avoidance (RFC 5681).
 
 use airpath_core::Instant;
+use serde::{Deserialize, Serialize};
 
 use super::{Acknowledged, Congested, CongestionControl, Signal};
 use crate::config::{Config, Counting, Halving};
@@ -9,7 +10,7 @@ use crate::config::{Config, Counting, Halving};
 const FRACTION: u32 = 12;
 
 /// NewReno.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NewReno {
     segment_size: u64,
     counting: Counting,
@@ -24,7 +25,7 @@ pub struct NewReno {
 }
 
 /// The window before the last episode of congestion.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Before {
     window: u64,
     threshold: u64,

@@ -14,6 +14,7 @@
 //! by a loss, and within a fast recovery it already is the new one.
 
 use airpath_core::{Instant, Span};
+use serde::{Deserialize, Serialize};
 
 use super::{Acknowledged, Congested, CongestionControl, Delivered, NewReno, Signal};
 use crate::config::Config;
@@ -22,7 +23,7 @@ use crate::config::Config;
 const SHORTEST_SAMPLE: Span = Span::from_millis(50);
 
 /// Westwood+.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Westwood {
     reno: NewReno,
     bandwidth: Bandwidth,
@@ -34,7 +35,7 @@ pub struct Westwood {
 }
 
 /// The estimate of the bandwidth.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Bandwidth {
     segment_size: u64,
     /// Start of the current sample, and the bytes delivered since.

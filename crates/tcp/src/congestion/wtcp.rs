@@ -17,6 +17,7 @@
 //! It needs `pacing` and timestamps.
 
 use airpath_core::{Bitrate, Instant, Span};
+use serde::{Deserialize, Serialize};
 
 use super::{Acknowledged, Congested, CongestionControl, Delivered, Signal};
 use crate::config::Config;
@@ -35,7 +36,7 @@ const SECOND: u128 = 1_000_000_000;
 const WINDOW: u64 = 1 << 30;
 
 /// WTCP.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Wtcp {
     segment_size: u64,
     initial_window: u64,
@@ -49,7 +50,7 @@ pub struct Wtcp {
 }
 
 /// The start of the current interval.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Interval {
     /// When its first segment was sent.
     sent: Instant,

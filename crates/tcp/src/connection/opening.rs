@@ -2,6 +2,7 @@
 
 use airpath_core::{Context, Instant, TcpTrigger};
 use airpath_wire::tcp::{Flags, TcpHeader, Timestamps};
+use serde::{Deserialize, Serialize};
 
 use super::Connection;
 use crate::config::Config;
@@ -12,7 +13,7 @@ use crate::state::{Outcome, State, TimedOut};
 use crate::timers::Timer;
 
 /// State of the handshake.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Opening {
     step: Step,
     /// SYNs sent.
@@ -27,7 +28,7 @@ pub(super) struct Opening {
     ecn: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Step {
     /// No SYN is due.
     Idle,

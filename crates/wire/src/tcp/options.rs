@@ -1,5 +1,7 @@
 //! The options of a TCP header and their layout.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::ParseError;
 
 // Kinds, as IANA's registry has them.
@@ -12,7 +14,7 @@ const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 
 /// TCP options.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// Maximum segment size (RFC 9293 §3.7.1), on a SYN.
     pub maximum_segment_size: Option<u16>,
@@ -28,7 +30,7 @@ pub struct Options {
 }
 
 /// The timestamps option.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timestamps {
     /// TSval: the sender's clock.
     pub value: u32,
@@ -37,7 +39,7 @@ pub struct Timestamps {
 }
 
 /// Up to four blocks of a selective acknowledgement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SackBlocks {
     blocks: [(u32, u32); 4],
     count: u8,
