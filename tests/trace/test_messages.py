@@ -25,7 +25,16 @@ def test_the_connections_that_share_the_path_are_named() -> None:
     every = [waiting, beside, before, other]
     assert messages.behind(waiting, every) == "It shared the path with connection 2 of 192.0.2.1."
     assert messages.behind(beside, every) == "", "without time of this cause nothing is named"
-    assert "other than TCP" in messages.behind(waiting, [waiting])
+    assert messages.behind(waiting, [waiting]) == ""
+
+
+def test_delays_between_two_captures_are_in_seconds() -> None:
+    delays = {"delay_min": 50_000_000, "delay_max": 2_000_000_000, "delay_p50": 100_000_000}
+    row = {"from": "server", "lost": 3, "data_packets": 1000} | delays
+    (sentence,) = messages.in_transit([row])
+    assert "3 of 1,000 packets" in sentence
+    assert "50 ms to 2 s, median 100 ms" in sentence
+    assert messages.in_transit([row | {"delay_min": None}]) == []
 
 
 def test_the_end_of_a_connection() -> None:

@@ -69,7 +69,8 @@ def in_transit(rows: Iterable[Row]) -> list[str]:
     """
     return [
         f"From the {row['from']}: {row['lost']:,} of {row['data_packets']:,} packets with data lost in transit, "
-        f"one-way delay {seconds(row['delay_min'])} to {seconds(row['delay_max'])}, median {seconds(row['delay_p50'])}."
+        f"one-way delay {seconds(row['delay_min'] / 1e9)} to {seconds(row['delay_max'] / 1e9)}, "
+        f"median {seconds(row['delay_p50'] / 1e9)}."
         for row in rows
         if row["delay_min"] is not None
     ]
@@ -94,7 +95,8 @@ def behind(flow: Row, connections: Iterable[Row]) -> str:
         and begin < other["start"] + other["duration_s"] * 1e9
     ]
     if not others:
-        return "It shared the path with traffic of the same mobile other than TCP."
+        # Datagrams, or connections that are not selected.
+        return ""
     named = ", ".join(others[:_NAMED]) + (f" and {len(others) - _NAMED} more" if len(others) > _NAMED else "")
     return f"It shared the path with connection{'s' * (len(others) > 1)} {named} of {flow['client_address']}."
 
