@@ -1,7 +1,7 @@
 //! TCP packets as a middlebox reads and creates them.
 
 use std::net::IpAddr;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use airpath_path::Payload;
 use airpath_tcp::Segment;
@@ -12,15 +12,25 @@ use airpath_wire::ipv6::Ipv6Header;
 use airpath_wire::segment::Route;
 use airpath_wire::tcp::{Flags, Options, SackBlocks, TcpHeader};
 
-use crate::offload::Frame;
+use crate::offload::{Frame, VirtioHeader};
 
 /// Hops that a created packet may pass.
 const TIME_TO_LIVE: u8 = 64;
 
-/// The TCP header of segment `index` of a super-segment, and where its payload lies in `packet`;
-/// `None` if it is not TCP or its header is cut short. Malformed options are left out, as by the
-/// flow observer.
-pub fn parse(frame: &Frame, packet: &[u8], index: u32) -> Option<(TcpHeader, Range<usize>)> {
+/// Bytes of an IPv6 header without extensions, and of the longest TCP header.
+pub const MOST_HEADER: usize = Ipv6Header::LENGTH + 60;
+
+/// Payload that fits into the largest IP packet.
+pub const MOST_PAYLOAD: u32 = 65_535 - MOST_HEADER as u32;
+
+/// Offset of the checksum in a TCP header (RFC 9293 §3.1).
+const CHECKSUM: usize = 16;
+
+/// The TCP header of the segments `run` of a super-segment, as that of one segment, and where its
+/// payload lies in `packet`; `None` if it is not TCP or its header is cut short. Malformed options
+/// are left out, as by the flow observer.
+pub fn parse(frame: &Frame, packet: &[u8], run: RangeInclusive<u32>) -> Option<(TcpHeader, Range<usize>)> {
+    let (first, last) = run.into_inner();
     if frame.protocol() != Protocol::TCP || frame.is_fragment() {
         return None;
     }
@@ -31,7 +41,7 @@ pub fn parse(frame: &Frame, packet: &[u8], index: u32) -> Option<(TcpHeader, Ran
     let (mut options, _) = Options::parse_leading(transport.get(TcpHeader::MIN_LENGTH..header_bytes)?);
     let (before, length) = match frame.segments() {
         1 => (0, (transport.len() - header_bytes) as u32),
-        _ => frame.payload_of(index),
+        _ => frame.payload_of(first, last),
     };
     let short = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
     let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
@@ -44,13 +54,13 @@ pub fn parse(frame: &Frame, packet: &[u8], index: u32) -> Option<(TcpHeader, Ran
         destination_port: short(2),
         sequence: word(4).wrapping_add(before),
         acknowledgment: word(8),
-        flags: Flags(frame.flags_of(fixed[13], index, index)),
+        flags: Flags(frame.flags_of(fixed[13], first, last)),
         loss_notification: fixed[12] & TcpHeader::LOSS_NOTIFICATION != 0,
         window: short(14),
         options,
     };
-    let first = start + header_bytes + before as usize;
-    Some((header, first..first + length as usize))
+    let payload = start + header_bytes + before as usize;
+    Some((header, payload..payload + length as usize))
 }
 
 /// Writes the IP packet of a segment between the end points of `route` into `packet`, which it
@@ -59,6 +69,46 @@ pub fn parse(frame: &Frame, packet: &[u8], index: u32) -> Option<(TcpHeader, Ran
 /// Returns `None` if the payload is not there, the addresses have different versions, or the packet
 /// would be too large.
 pub fn write(route: &Route, segment: &Segment, payload: Payload<'_>, packet: &mut Vec<u8>) -> Option<()> {
+    let (tcp, data, pseudo_header) = write_parts(route, segment, payload, packet)?;
+    let (headers, payload) = packet.split_at_mut(data);
+    segment.header.emit(&mut headers[tcp..], pseudo_header.and(payload));
+    Some(())
+}
+
+/// As [`write()`], but the kernel completes the checksum, and divides the packet if there is more
+/// payload than `segment_size`. Returns the offload header.
+pub fn write_offloaded(
+    route: &Route,
+    segment: &Segment,
+    segment_size: u32,
+    payload: Payload<'_>,
+    packet: &mut Vec<u8>,
+) -> Option<VirtioHeader> {
+    let (tcp, data, pseudo_header) = write_parts(route, segment, payload, packet)?;
+    segment.header.emit(&mut packet[tcp..data], pseudo_header);
+    packet[tcp + CHECKSUM..][..2].copy_from_slice(&(!pseudo_header.checksum()).to_be_bytes());
+    let mut virtio = VirtioHeader {
+        flags: VirtioHeader::NEEDS_CHECKSUM,
+        checksum_start: tcp as u16,
+        checksum_offset: CHECKSUM as u16,
+        ..VirtioHeader::default()
+    };
+    if segment.length > segment_size {
+        let is_ipv4 = route.source.address.is_ipv4();
+        virtio.gso_type = if is_ipv4 { VirtioHeader::TCP_OVER_IPV4 } else { VirtioHeader::TCP_OVER_IPV6 };
+        virtio.segment_size = u16::try_from(segment_size).ok()?;
+    }
+    Some(virtio)
+}
+
+/// Writes all but the TCP header. Returns where that begins and ends, and the sum of the pseudo
+/// header.
+fn write_parts(
+    route: &Route,
+    segment: &Segment,
+    payload: Payload<'_>,
+    packet: &mut Vec<u8>,
+) -> Option<(usize, usize, Sum)> {
     let parts: [&[u8]; 2] = match payload {
         Payload::Bytes(parts) => parts,
         Payload::Counted => Default::default(),
@@ -110,9 +160,7 @@ pub fn write(route: &Route, segment: &Segment, payload: Payload<'_>, packet: &mu
     packet.resize(tcp + segment.header.wire_length(), 0);
     let data = packet.len();
     parts.iter().for_each(|part| packet.extend_from_slice(part));
-    let (headers, payload) = packet.split_at_mut(data);
-    segment.header.emit(&mut headers[tcp..], pseudo_header.and(payload));
-    Some(())
+    Some((tcp, data, pseudo_header))
 }
 
 #[cfg(test)]
@@ -141,7 +189,7 @@ mod tests {
             write(&route, &segment, Payload::Bytes([b"abc", b"de"]), &mut packet).expect("it can be written");
             let frame = Frame::inspect(&VirtioHeader::default(), &packet).expect("a valid packet");
             assert_eq!((frame.ecn(), frame.bytes()), (Ecn::Ect0, segment.wire_size(size)));
-            let (parsed, payload) = parse(&frame, &packet, 0).expect("it is TCP");
+            let (parsed, payload) = parse(&frame, &packet, 0..=0).expect("it is TCP");
             assert_eq!((parsed, &packet[payload]), (header, &b"abcde"[..]));
             let transport = &packet[size as usize..];
             let length = transport.len() as u32;

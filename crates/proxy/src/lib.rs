@@ -57,6 +57,7 @@ mod relayed;
 mod scheduler;
 mod statistics;
 mod stream_buffer;
+mod transmit;
 
 pub use config::{Accept, BudgetSource, Config, Discipline};
 pub use http::{Bypass, Config as HttpConfig, End, Session, Statistics};

@@ -322,7 +322,12 @@ impl Proxy {
                 mobile.scheduler.sent(number, 0, false);
                 continue;
             };
-            match mobile.admit(now, length, entry.relay.mobile().smoothed_round_trip()) {
+            let end = entry.relay.mobile();
+            let length = match cx.most_payload() {
+                Some(most) => mobile.super_segment(length, end, entry.relay.backlog().min(most.into())),
+                None => length,
+            };
+            match mobile.admit(now, length, end.smoothed_round_trip()) {
                 Admission::Now => {}
                 Admission::At(time) => {
                     self.timers.insert((time, Timer::Burst(user)));
@@ -416,7 +421,7 @@ impl Middlebox for Proxy {
         let (segment, number) = match relayed {
             Ok(relayed) => relayed,
             Err(cause) => {
-                self.totals.passed[cause as usize] += 1;
+                self.totals.passed[cause as usize] += u64::from(cx.packets(&packet));
                 // A SYN that opens nothing needs no number.
                 if !self.numbers.contains_key(&packet.flow) {
                     cx.end_flow(packet.flow);
