@@ -324,7 +324,7 @@ impl Proxy {
             };
             let end = entry.relay.mobile();
             let length = match cx.most_payload() {
-                Some(most) => mobile.super_segment(length, end, entry.relay.backlog().min(most.into())),
+                Some(most) => mobile.super_segment(length, end, entry.relay.backlog(), most),
                 None => length,
             };
             match mobile.admit(now, length, end.smoothed_round_trip()) {
