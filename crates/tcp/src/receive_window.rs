@@ -125,8 +125,8 @@ impl ReceiveWindow {
         });
     }
 
-    /// Segments of `bytes` bytes in all arrived in order: the window grows towards the buffer's size
-    /// by two segments for each, so that it does not limit a sender in slow start
+    /// Segments of `bytes` bytes in all arrived in order: the window grows towards the buffer's
+    /// size by two segments for each, so that it does not limit a sender in slow start
     /// (`tcp_grow_window` in Linux). Returns whether it has grown.
     #[inline]
     pub fn on_arrival(&mut self, bytes: u32) -> bool {

@@ -19,7 +19,8 @@ pub struct State {
     pub totals: Totals,
     /// The state of each mobile.
     pub mobiles: Vec<(Prefix, MobileState)>,
-    /// Packets that entered the proxy, in the order of [`Direction::BOTH`](airpath_core::Direction::BOTH).
+    /// Packets that entered the proxy, in the order of
+    /// [`Direction::BOTH`](airpath_core::Direction::BOTH).
     pub offered_packets: [u64; 2],
     /// In the order of [`BypassCause::ALL`].
     pub bypassed: [u64; BypassCause::ALL.len()],
