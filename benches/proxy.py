@@ -1,10 +1,11 @@
 """Compares the live proxy with kernel forwarding, HAProxy, nginx and PEPsal between namespaces.
 
-    python benches/proxy.py [--peers FOLDER] [--seconds 5] [--idle 5000] [--only WORD]
+    python benches/proxy.py [--rounds 3] [--peers FOLDER] [--seconds 5] [--idle 5000] [--only WORD]
     python benches/proxy.py --open 100000
 
 A mobile, a router and a server are network namespaces, connected by virtual Ethernet. Each
-contender runs on the router, one after the other: throughput of downloads by iperf3 with one and
+contender runs on the router, one after the other, in each round; the table has the medians of the
+rounds. Measured are: throughput of downloads by iperf3 with one and
 four connections, new connections in a second (connect, one byte each way, close; 64 at a time), and
 memory for each idle connection: the growth of the process and of the kernel's slab. HAProxy and
 PEPsal get the connections by TPROXY (nftables), transparently for both ends as airpath does. nginx
@@ -22,11 +23,12 @@ Needs root. All processes compete for the same cores: compare the contenders of 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -38,6 +40,10 @@ ROOT = Path(__file__).resolve().parent.parent
 MOBILE, ROUTER, SERVER = "10.1.0.2", "10.1.0.1", "192.0.2.2"
 PROXY_PORT = 5000
 PEPSAL_IDLE = 3000
+ATTEMPTS = 5
+
+# The figures of a contender in a round; none where it failed.
+Figures = list[float | None]
 
 TPROXY = f"""
 table inet bench {{
@@ -88,6 +94,7 @@ def main() -> None:
     """Run all contenders and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", type=Path, default=ROOT / "target" / "peers")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--idle", type=int, default=5000)
     parser.add_argument("--open", type=int, metavar="NUMBER")
@@ -113,22 +120,35 @@ def main() -> None:
         "nginx": nginx,
         "PEPsal": pepsal,
     }
-    print("| contender | Mbit/s, 1 connection | 4 connections | connections/s | KiB for each idle connection |")
-    print("| --- | ---: | ---: | ---: | ---: |", flush=True)
-    for name, start in contenders.items():
-        if arguments.only.lower() not in name.lower():
-            continue
-        with tempfile.TemporaryDirectory() as folder, network() as (mobile, router, server):
-            try:
-                with start(router, Path(folder), arguments.peers) as process:
-                    address = ROUTER if start is nginx else SERVER
-                    if start is pepsal:
-                        arguments.idle = min(arguments.idle, PEPSAL_IDLE)
-                    figures = measure(mobile, server, process, address, arguments)
-            except FileNotFoundError as error:
-                print(f"{name}: skipped: {error}", file=sys.stderr)
+    rounds: dict[str, list[Figures]] = {}
+    for _ in range(arguments.rounds):
+        for name, start in contenders.items():
+            if arguments.only.lower() not in name.lower():
                 continue
-        print(f"| {name} | " + " | ".join(figures) + " |", flush=True)
+            with tempfile.TemporaryDirectory() as folder, network() as (mobile, router, server):
+                try:
+                    with start(router, Path(folder), arguments.peers) as process:
+                        address = ROUTER if start is nginx else SERVER
+                        idle = min(arguments.idle, PEPSAL_IDLE) if start is pepsal else arguments.idle
+                        figures = measure(mobile, server, process, address, arguments.seconds, idle)
+                except FileNotFoundError as error:
+                    print(f"{name}: skipped: {error}", file=sys.stderr)
+                    continue
+            rounds.setdefault(name, []).append(figures)
+    print("| contender | Mbit/s, 1 connection | 4 connections | connections/s | KiB for each idle connection |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    for name, all_figures in rounds.items():
+        columns = zip(*all_figures, strict=True)
+        texts = [_median(column, digits) for column, digits in zip(columns, (0, 0, 0, 1), strict=True)]
+        print(f"| {name} | " + " | ".join(texts) + " |", flush=True)
+
+
+def _median(figures: Sequence[float | None], digits: int) -> str:
+    present = [figure for figure in figures if figure is not None]
+    missing = len(figures) - len(present)
+    if missing:
+        return f"failed in {missing} of {len(figures)} rounds"
+    return f"{statistics.median(present):.{digits}f}"
 
 
 @contextmanager
@@ -233,27 +253,32 @@ def _running(router: Namespace, command: list[str], peers: Path | None = None) -
 
 
 def measure(
-    mobile: Namespace, server: Namespace, process: int | None, address: str, arguments: argparse.Namespace
-) -> list[str]:
-    """Return the figures of a contender, as text."""
-    seconds, idle = arguments.seconds, arguments.idle
+    mobile: Namespace, server: Namespace, process: int | None, address: str, seconds: float, idle: int
+) -> Figures:
+    """Return the figures of a contender in the order of the table."""
     this = [*_this(address), "--seconds", str(seconds), "--idle", str(idle)]
-    figures = []
+    figures: Figures = []
     with _background(server, ["iperf3", "-s"]), _background(server, [*this, "serve"]):
         time.sleep(1)
         for connections in (1, 4):
             command = ["iperf3", "-c", address, "-R", "-P", str(connections), "-t", str(seconds), "-J"]
-            done = subprocess.run([*mobile.enter(), *command], capture_output=True, text=True, check=False)
-            report = json.loads(done.stdout)
+            report = {}
+            for _ in range(ATTEMPTS):
+                done = subprocess.run([*mobile.enter(), *command], capture_output=True, text=True, check=False)
+                report = json.loads(done.stdout)
+                if "busy" not in report.get("error", ""):
+                    break
+                # Through a proxy, the server may learn late that the last test is over.
+                time.sleep(1)
             received = report.get("end", {}).get("sum_received", {}).get("bits_per_second")
-            figures.append(f"{received / 1e6:.0f}" if received else "failed")
+            figures.append(received / 1e6 if received else None)
         done = subprocess.run([*mobile.enter(), *this, "rate"], capture_output=True, text=True, check=True)
-        figures.append(done.stdout.strip())
+        figures.append(float(done.stdout))
         before = memory(process)
         with _background(mobile, [*this, "hold"]) as client:
             count = _number(client)
             time.sleep(1)
-            figures.append(f"{(memory(process) - before) / count:.1f}" if count == idle else f"failed at {count}")
+            figures.append((memory(process) - before) / count if count == idle else None)
     return figures
 
 

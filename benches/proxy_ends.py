@@ -1,7 +1,7 @@
 """The ends of benches/proxy.py: its server, and the clients that measure.
 
 Each is a process in the namespace of the mobile or the server. The limit of open files of a host is
-below 100,000, so many connections need several processes, each with a port of its own.
+below 100,000. Several processes, each with a port of its own, hold that number of connections.
 """
 
 import resource
@@ -23,7 +23,7 @@ def raise_file_limit() -> None:
 
 
 def serve(idle_port: int) -> None:
-    """Answer each byte. Connections of the first port are closed then, those of the other are kept."""
+    """Answer each byte. Connections of the first port then end, those of the other are kept."""
     poll, listeners, connections = select.epoll(), {}, {}
     for port in (ECHO_PORT, idle_port) if idle_port == IDLE_PORT else (idle_port,):
         listener = socket.create_server(("", port), backlog=4096)
