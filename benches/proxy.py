@@ -5,12 +5,13 @@
 
 A mobile, a router and a server are network namespaces, connected by virtual Ethernet. Each
 contender runs on the router, one after the other, in each round; the table has the medians of the
-rounds. Measured are: throughput of downloads by iperf3 with one and
-four connections, new connections in a second (connect, one byte each way, close; 64 at a time), and
-memory for each idle connection: the growth of the process and of the kernel's slab. HAProxy and
-PEPsal get the connections by TPROXY (nftables), transparently for both ends as airpath does. nginx
-cannot: the mobile connects to the router there. PEPsal needs six descriptors for a connection, and
-ends where it gets none, so it has at most `PEPSAL_IDLE` idle connections.
+rounds. Measured are: throughput of downloads by iperf3 with one and four connections, with four the
+processor time of the contender's processes for each GB, new connections in a second (connect, one
+byte each way, close; 64 at a time), and memory for each idle connection: the growth of the process
+and of the kernel's slab. HAProxy and PEPsal get the connections by TPROXY (nftables), transparently
+for both ends as airpath does. nginx cannot: the mobile connects to the router there. PEPsal needs
+six descriptors for a connection, and ends where it gets none, so it has at most `PEPSAL_IDLE` idle
+connections.
 
 With `--open`, airpath alone holds this number of connections, and each then carries a byte both
 ways.
@@ -32,7 +33,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from namespaces import Namespace, descendants
+from namespaces import Namespace, descendants, processor_time
 from proxy_ends import ECHO_PORT, IDLE_PORT, PER_PROCESS, hold, raise_file_limit, rate, serve
 from proxy_peers import find, provide
 
@@ -135,11 +136,14 @@ def main() -> None:
                     print(f"{name}: skipped: {error}", file=sys.stderr)
                     continue
             rounds.setdefault(name, []).append(figures)
-    print("| contender | Mbit/s, 1 connection | 4 connections | connections/s | KiB for each idle connection |")
-    print("| --- | ---: | ---: | ---: | ---: |")
+    print(
+        "| contender | Mbit/s, 1 connection | 4 connections | processor s for each GB "
+        "| connections/s | KiB for each idle connection |"
+    )
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name, all_figures in rounds.items():
         columns = zip(*all_figures, strict=True)
-        texts = [_median(column, digits) for column, digits in zip(columns, (0, 0, 0, 1), strict=True)]
+        texts = [_median(column, digits) for column, digits in zip(columns, (0, 0, 2, 0, 1), strict=True)]
         print(f"| {name} | " + " | ".join(texts) + " |", flush=True)
 
 
@@ -263,6 +267,7 @@ def measure(
         for connections in (1, 4):
             command = ["iperf3", "-c", address, "-R", "-P", str(connections), "-t", str(seconds), "-J"]
             report = {}
+            before = _processor_seconds(process)
             for _ in range(ATTEMPTS):
                 done = subprocess.run([*mobile.enter(), *command], capture_output=True, text=True, check=False)
                 report = json.loads(done.stdout)
@@ -272,6 +277,9 @@ def measure(
                 time.sleep(1)
             received = report.get("end", {}).get("sum_received", {}).get("bits_per_second")
             figures.append(received / 1e6 if received else None)
+        seconds_used = _processor_seconds(process) - before
+        gigabytes = report.get("end", {}).get("sum_received", {}).get("bytes", 0) / 1e9
+        figures.append(seconds_used / gigabytes if gigabytes else None)
         done = subprocess.run([*mobile.enter(), *this, "rate"], capture_output=True, text=True, check=True)
         figures.append(float(done.stdout))
         before = memory(process)
@@ -280,6 +288,10 @@ def measure(
             time.sleep(1)
             figures.append((memory(process) - before) / count if count == idle else None)
     return figures
+
+
+def _processor_seconds(process: int | None) -> float:
+    return sum(processor_time(process, ()).values()) / 1e9 if process else 0.0
 
 
 def _open(arguments: argparse.Namespace) -> None:
