@@ -172,7 +172,49 @@ mod tests {
     use airpath_wire::tcp::Timestamps;
 
     use super::*;
-    use crate::offload::VirtioHeader;
+    use crate::offload::{MAX_HEADER, VirtioHeader, complete_checksum};
+
+    #[test]
+    fn an_offloaded_segment_is_divided_into_those_that_it_stands_for() {
+        let options = Options { timestamps: Some(Timestamps { value: 7, echo: 8 }), ..Options::default() };
+        let header = TcpHeader { source_port: 80, destination_port: 50_000, options, ..TcpHeader::default() };
+        let last = Flags::ACK | Flags::PSH;
+        let segment = |sequence, length, flags| {
+            let header = TcpHeader { sequence, flags, ..header };
+            Segment { header, length, ecn: Ecn::NotEct, info: SegmentInfo::default() }
+        };
+        let payload: Vec<u8> = (0..2500_u32).map(|at| (at % 251) as u8).collect();
+        let v4 = [Ipv4Addr::new(10, 0, 0, 1).into(), Ipv4Addr::new(10, 0, 0, 2).into()];
+        let v6 = [Ipv6Addr::new(0xFC00, 0, 0, 0, 0, 0, 0, 1).into(), Ipv6Addr::new(0xFC00, 0, 0, 0, 0, 0, 0, 2).into()];
+        for [source, destination] in [v4, v6] {
+            let [source, destination] = [source, destination].map(|address: IpAddr| Endpoint { address, port: 0 });
+            let route = Route { source, destination, tunnel: Tunnel::None };
+            let parts = Payload::Bytes(payload.split_at(1100).into());
+            let mut packet = Vec::new();
+            let whole = segment(5, 2500, last);
+            let virtio = write_offloaded(&route, &whole, 1000, parts, &mut packet).expect("it can be written");
+            let frame = Frame::inspect(&virtio, &packet).expect("a valid packet");
+            assert_eq!(frame.segments(), 3);
+            let parsed = parse(&frame, &packet, 0..=2).expect("it is TCP");
+            assert_eq!((parsed.0, &packet[parsed.1]), (whole.header, &payload[..]));
+            for (index, length, flags) in [(0, 1000, Flags::ACK), (1, 1000, Flags::ACK), (2, 500, last)] {
+                let start = index * 1000;
+                let part = Payload::Bytes([&payload[start as usize..(start + length) as usize], &[]]);
+                let mut alone = Vec::new();
+                write(&route, &segment(5 + start, length, flags), part, &mut alone).expect("it can be written");
+                let mut buffer = [0; MAX_HEADER];
+                let written = frame.write_segments(&packet, index..=index, Ecn::NotEct, &mut buffer);
+                let mut divided = [written.bytes, &packet[written.payload]].concat();
+                complete_checksum(&written.header, &mut divided);
+                if source.address.is_ipv4() {
+                    // The packets have increasing identifications.
+                    divided[4..6].copy_from_slice(&alone[4..6]);
+                    divided[10..12].copy_from_slice(&alone[10..12]);
+                }
+                assert_eq!(divided, alone, "segment {index}");
+            }
+        }
+    }
 
     #[test]
     fn what_is_written_is_parsed_and_has_valid_checksums() {
