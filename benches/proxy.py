@@ -1,20 +1,22 @@
-"""Compares the live proxy with kernel forwarding, HAProxy and nginx between namespaces.
+"""Compares the live proxy with kernel forwarding, HAProxy, nginx and PEPsal between namespaces.
 
-    python benches/proxy.py [--peers FOLDER] [--seconds 5] [--idle 5000] [--only WORD]
+    python benches/proxy.py [--rounds 3] [--peers FOLDER] [--seconds 5] [--idle 5000] [--only WORD]
+    python benches/proxy.py --open 100000
 
 A mobile, a router and a server are network namespaces, connected by virtual Ethernet. Each
-contender runs on the router, one after the other: throughput of downloads by iperf3 with one and
-four connections, new connections in a second (connect, one byte each way, close; 64 at a time), and
-memory for each idle connection: the growth of the process and of the kernel's slab. HAProxy gets
-the connections by TPROXY (nftables), transparently for both ends as airpath does. nginx cannot: the
-mobile connects to the router there.
+contender runs on the router, one after the other, in each round; the table has the medians of the
+rounds. Measured are: throughput of downloads by iperf3 with one and four connections, with four the
+processor time of the contender's processes for each GB, new connections in a second (connect, one
+byte each way, close; 64 at a time), and memory for each idle connection: the growth of the process
+and of the kernel's slab. HAProxy and PEPsal get the connections by TPROXY (nftables), transparently
+for both ends as airpath does. nginx cannot: the mobile connects to the router there. PEPsal needs
+six descriptors for a connection, and ends where it gets none, so it has at most `PEPSAL_IDLE` idle
+connections.
 
-Peers come from Debian's packages; `--peers` (default `target/peers`) is searched first. To extract
-them there without installing:
+With `--open`, airpath alone holds this number of connections, and each then carries a byte both
+ways.
 
-    apt-get download haproxy liblua5.3-0 libopentracing1 libopentracing-c-wrapper0
-    apt-get download libnginx-mod-stream
-    for package in *.deb; do dpkg -x $package target/peers; done
+The contenders are put into `--peers` (default `target/peers`) by benches/proxy_peers.py.
 
 Needs root. All processes compete for the same cores: compare the contenders of one run only.
 """
@@ -22,24 +24,27 @@ Needs root. All processes compete for the same cores: compare the contenders of 
 import argparse
 import json
 import os
-import resource
-import select
-import shutil
-import socket
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from namespaces import Namespace
+from namespaces import Namespace, descendants, processor_time
+from proxy_ends import ECHO_PORT, IDLE_PORT, PER_PROCESS, hold, raise_file_limit, rate, serve
+from proxy_peers import find, provide
 
 ROOT = Path(__file__).resolve().parent.parent
 MOBILE, ROUTER, SERVER = "10.1.0.2", "10.1.0.1", "192.0.2.2"
-ECHO_PORT, IDLE_PORT, PROXY_PORT = 7000, 7001, 5000
-AT_A_TIME = 64
+PROXY_PORT = 5000
+PEPSAL_IDLE = 3000
+ATTEMPTS = 5
+
+# The figures of a contender in a round; none where it failed.
+Figures = list[float | None]
 
 TPROXY = f"""
 table inet bench {{
@@ -90,33 +95,64 @@ def main() -> None:
     """Run all contenders and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", type=Path, default=ROOT / "target" / "peers")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--idle", type=int, default=5000)
+    parser.add_argument("--open", type=int, metavar="NUMBER")
     parser.add_argument("--only", default="")
     parser.add_argument("--address", default=SERVER, help=argparse.SUPPRESS)
+    parser.add_argument("--port", type=int, default=IDLE_PORT, help=argparse.SUPPRESS)
     parser.add_argument("part", nargs="?", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    _raise_file_limit()
+    raise_file_limit()
     if arguments.part is not None:
         _part(arguments)
         return
     if os.geteuid() != 0:
         sys.exit("this benchmark needs root, for network namespaces and TPROXY")
-    contenders = {"kernel forwarding": forwarding, "airpath": airpath, "HAProxy": haproxy, "nginx": nginx}
-    print("| contender | Mbit/s, 1 connection | 4 connections | connections/s | KiB for each idle connection |")
-    print("| --- | ---: | ---: | ---: | ---: |", flush=True)
-    for name, start in contenders.items():
-        if arguments.only.lower() not in name.lower():
-            continue
-        with tempfile.TemporaryDirectory() as folder, network() as (mobile, router, server):
-            try:
-                with start(router, Path(folder), arguments.peers) as process:
-                    address = ROUTER if start is nginx else SERVER
-                    figures = measure(mobile, server, process, address, arguments)
-            except FileNotFoundError as error:
-                print(f"{name}: skipped: {error}", file=sys.stderr)
+    if arguments.open:
+        _open(arguments)
+        return
+    provide(arguments.peers)
+    contenders = {
+        "kernel forwarding": forwarding,
+        "airpath": airpath,
+        "HAProxy": haproxy,
+        "nginx": nginx,
+        "PEPsal": pepsal,
+    }
+    rounds: dict[str, list[Figures]] = {}
+    for _ in range(arguments.rounds):
+        for name, start in contenders.items():
+            if arguments.only.lower() not in name.lower():
                 continue
-        print(f"| {name} | " + " | ".join(figures) + " |", flush=True)
+            with tempfile.TemporaryDirectory() as folder, network() as (mobile, router, server):
+                try:
+                    with start(router, Path(folder), arguments.peers) as process:
+                        address = ROUTER if start is nginx else SERVER
+                        idle = min(arguments.idle, PEPSAL_IDLE) if start is pepsal else arguments.idle
+                        figures = measure(mobile, server, process, address, arguments.seconds, idle)
+                except FileNotFoundError as error:
+                    print(f"{name}: skipped: {error}", file=sys.stderr)
+                    continue
+            rounds.setdefault(name, []).append(figures)
+    print(
+        "| contender | Mbit/s, 1 connection | 4 connections | processor s for each GB "
+        "| connections/s | KiB for each idle connection |"
+    )
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for name, all_figures in rounds.items():
+        columns = zip(*all_figures, strict=True)
+        texts = [_median(column, digits) for column, digits in zip(columns, (0, 0, 2, 0, 1), strict=True)]
+        print(f"| {name} | " + " | ".join(texts) + " |", flush=True)
+
+
+def _median(figures: Sequence[float | None], digits: int) -> str:
+    present = [figure for figure in figures if figure is not None]
+    missing = len(figures) - len(present)
+    if missing:
+        return f"failed in {missing} of {len(figures)} rounds"
+    return f"{statistics.median(present):.{digits}f}"
 
 
 @contextmanager
@@ -173,23 +209,25 @@ def haproxy(router: Namespace, folder: Path, peers: Path) -> Iterator[int]:
 @contextmanager
 def nginx(router: Namespace, folder: Path, peers: Path) -> Iterator[int]:
     """The stream module of nginx, with two workers."""
-    modules = [*peers.glob("**/ngx_stream_module.so"), Path("/usr/lib/nginx/modules/ngx_stream_module.so")]
-    module = next((each for each in modules if each.exists()), None)
-    if module is None:
-        raise FileNotFoundError("no ngx_stream_module.so (Debian's package libnginx-mod-stream)")
     config = folder / "nginx.conf"
-    config.write_text(NGINX.format(module=module.resolve(), folder=folder))
+    config.write_text(NGINX.format(module=_find("ngx_stream_module.so", peers), folder=folder))
     with _running(router, [_find("nginx", peers), "-c", str(config)], peers) as process:
         yield process
 
 
+@contextmanager
+def pepsal(router: Namespace, folder: Path, peers: Path) -> Iterator[int]:
+    """PEPsal with its defaults."""
+    command = [_find("pepsal", peers), "-p", str(PROXY_PORT), "-c", "9800"]
+    with _tproxy(router, folder), _running(router, command) as process:
+        yield process
+
+
 def _find(program: str, peers: Path) -> str:
-    found = [str(each) for each in peers.glob(f"**/sbin/{program}")] + [
-        shutil.which(program, path="/usr/sbin:/usr/bin")
-    ]
-    if found[0] is None:
-        raise FileNotFoundError(f"{program} is not installed (Debian's package {program})")
-    return str(Path(found[0]).resolve())
+    found = find(program, peers)
+    if found is None:
+        raise FileNotFoundError(f"{program} is neither in {peers} nor installed")
+    return str(found)
 
 
 @contextmanager
@@ -218,41 +256,90 @@ def _running(router: Namespace, command: list[str], peers: Path | None = None) -
         process.wait()
 
 
-def _raise_file_limit() -> None:
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
 def measure(
-    mobile: Namespace, server: Namespace, process: int | None, address: str, arguments: argparse.Namespace
-) -> list[str]:
-    """Return the figures of a contender, as text."""
-    seconds, idle = arguments.seconds, arguments.idle
-    this = [sys.executable, __file__, "--seconds", str(seconds), "--idle", str(idle), "--address", address]
-    figures = []
+    mobile: Namespace, server: Namespace, process: int | None, address: str, seconds: float, idle: int
+) -> Figures:
+    """Return the figures of a contender in the order of the table."""
+    this = [*_this(address), "--seconds", str(seconds), "--idle", str(idle)]
+    figures: Figures = []
     with _background(server, ["iperf3", "-s"]), _background(server, [*this, "serve"]):
         time.sleep(1)
         for connections in (1, 4):
             command = ["iperf3", "-c", address, "-R", "-P", str(connections), "-t", str(seconds), "-J"]
-            done = subprocess.run([*mobile.enter(), *command], capture_output=True, text=True, check=False)
-            report = json.loads(done.stdout)
+            report = {}
+            before = _processor_seconds(process)
+            for _ in range(ATTEMPTS):
+                done = subprocess.run([*mobile.enter(), *command], capture_output=True, text=True, check=False)
+                report = json.loads(done.stdout)
+                if "busy" not in report.get("error", ""):
+                    break
+                # Through a proxy, the server may learn late that the last test is over.
+                time.sleep(1)
             received = report.get("end", {}).get("sum_received", {}).get("bits_per_second")
-            figures.append(f"{received / 1e6:.0f}" if received else "failed")
+            figures.append(received / 1e6 if received else None)
+        seconds_used = _processor_seconds(process) - before
+        gigabytes = report.get("end", {}).get("sum_received", {}).get("bytes", 0) / 1e9
+        figures.append(seconds_used / gigabytes if gigabytes else None)
         done = subprocess.run([*mobile.enter(), *this, "rate"], capture_output=True, text=True, check=True)
-        figures.append(done.stdout.strip())
+        figures.append(float(done.stdout))
         before = memory(process)
-        with _background(mobile, [*this, "idle"]) as client:
-            assert client.stdout is not None
-            count = int(client.stdout.readline())
+        with _background(mobile, [*this, "hold"]) as client:
+            count = _number(client)
             time.sleep(1)
-            figures.append(f"{(memory(process) - before) / count:.1f}" if count == idle else f"failed at {count}")
+            figures.append((memory(process) - before) / count if count == idle else None)
     return figures
+
+
+def _processor_seconds(process: int | None) -> float:
+    return sum(processor_time(process, ()).values()) / 1e9 if process else 0.0
+
+
+def _open(arguments: argparse.Namespace) -> None:
+    """Print how many connections of `arguments.open` the live proxy holds, and their memory."""
+    shares = [min(PER_PROCESS, arguments.open - done) for done in range(0, arguments.open, PER_PROCESS)]
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        mobile, router, server = stack.enter_context(network())
+        process = stack.enter_context(airpath(router, folder, arguments.peers))
+        parts = [[*_this(SERVER), "--port", str(IDLE_PORT + index)] for index in range(len(shares))]
+        for part in parts:
+            stack.enter_context(_background(server, [*part, "serve"]))
+        time.sleep(1)
+        before, start = memory(process, slab=False), time.monotonic()
+        clients = [
+            stack.enter_context(_background(mobile, [*part, "--idle", str(share), "hold"]))
+            for part, share in zip(parts, shares, strict=True)
+        ]
+        opened, seconds = sum(_number(client) for client in clients), time.monotonic() - start
+        kib = (memory(process, slab=False) - before) / max(opened, 1)
+        for client in clients:
+            assert client.stdin is not None
+            client.stdin.write("use\n")
+            client.stdin.flush()
+        answered = sum(_number(client) for client in clients)
+    print(f"{opened} connections opened in {seconds:.0f} s, {kib:.1f} KiB of the process for each")
+    print(f"{answered} of them carried a byte both ways while all were open")
+
+
+def _this(address: str) -> list[str]:
+    """Return the words that run this program as an end."""
+    return [sys.executable, __file__, "--address", address]
+
+
+def _number(end: "subprocess.Popen[str]") -> int:
+    """Return the next number that an end reports."""
+    assert end.stdout is not None
+    return int(end.stdout.readline() or 0)
 
 
 @contextmanager
 def _background(namespace: Namespace, command: list[str]) -> Iterator["subprocess.Popen[str]"]:
     process = subprocess.Popen(
-        [*namespace.enter(), *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [*namespace.enter(), *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
     try:
         yield process
@@ -261,94 +348,25 @@ def _background(namespace: Namespace, command: list[str]) -> Iterator["subproces
         process.communicate()
 
 
-def memory(process: int | None) -> int:
+def memory(process: int | None, slab: bool = True) -> int:
     """Return KiB: the resident memory of a process and its children, and the kernel's slab."""
-    from namespaces import descendants
-
     kib = 0
     for each in descendants(process) if process else ():
         status = Path(f"/proc/{each}/status").read_text()
         kib += sum(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
-    slab = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("Slab:"))
-    return kib + int(slab.split()[1])
+    kernel = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("Slab:"))
+    return kib + (int(kernel.split()[1]) if slab else 0)
 
 
 def _part(arguments: argparse.Namespace) -> None:
-    """Run an end point: `serve`, `rate` or `idle`."""
+    """Run an end point: `serve`, `rate` or `hold`."""
     match arguments.part:
         case "serve":
-            _serve()
+            serve(arguments.port)
         case "rate":
-            print(round(_rate(arguments.address, arguments.seconds)))
+            print(round(rate(arguments.address, arguments.seconds)))
         case _:
-            sockets = []
-            for _ in range(arguments.idle):
-                each = socket.create_connection((arguments.address, IDLE_PORT), timeout=5)
-                sockets.append(each)
-            # Each connection has been open to its end.
-            print(len(sockets), flush=True)
-            time.sleep(600)
-
-
-def _serve() -> None:
-    """Answer a byte and close; keep the connections of the other port."""
-    poll, listeners, kept = select.epoll(), {}, {}
-    for port in (ECHO_PORT, IDLE_PORT):
-        listener = socket.create_server(("", port), backlog=4096)
-        listener.setblocking(False)
-        listeners[listener.fileno()] = (listener, port)
-        poll.register(listener, select.EPOLLIN)
-    while True:
-        for descriptor, _ in poll.poll():
-            if descriptor in listeners:
-                listener, port = listeners[descriptor]
-                try:
-                    connection, _ = listener.accept()
-                except BlockingIOError:
-                    continue
-                kept[connection.fileno()] = connection
-                if port == ECHO_PORT:
-                    poll.register(connection, select.EPOLLIN)
-            else:
-                connection = kept.pop(descriptor)
-                poll.unregister(connection)
-                with suppress(OSError):
-                    connection.send(connection.recv(1))
-                connection.close()
-
-
-def _rate(address: str, seconds: float) -> float:
-    """Return finished connections per second."""
-    poll, sockets, finished = select.epoll(), {}, 0
-
-    def begin() -> None:
-        each = socket.socket()
-        each.setblocking(False)
-        each.connect_ex((address, ECHO_PORT))
-        sockets[each.fileno()] = [each, False]
-        poll.register(each, select.EPOLLOUT)
-
-    for _ in range(AT_A_TIME):
-        begin()
-    start = time.monotonic()
-    while (now := time.monotonic()) < start + seconds:
-        for descriptor, _ in poll.poll(0.1):
-            entry = sockets[descriptor]
-            each, sent = entry
-            try:
-                if not sent:
-                    each.send(b"x")
-                    entry[1] = True
-                    poll.modify(each, select.EPOLLIN)
-                    continue
-                finished += each.recv(1) == b"x"
-            except OSError:
-                pass
-            poll.unregister(each)
-            del sockets[descriptor]
-            each.close()
-            begin()
-    return finished / (now - start)
+            hold(arguments.address, arguments.port, arguments.idle)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,8 @@ pub struct Forwarder<'a> {
     failed_outputs: [Option<u64>; 2],
     /// Identifier of the next packet. It equals the number of packets that have entered.
     next_id: u64,
+    /// Packets that have entered, in the order of [`Direction::BOTH`].
+    pub entered: [u64; 2],
 }
 
 /// The packets on the path, and the taps that observe them.
@@ -61,8 +63,6 @@ pub struct Forwarder<'a> {
 struct ObservedPackets {
     packets: PacketBuffer,
     taps: Taps,
-    /// The last packet that a middlebox created, to reuse its memory.
-    created: Vec<u8>,
     /// The mobiles, if both ports are one interface of a router.
     router: Option<Router>,
 }
@@ -92,6 +92,8 @@ struct Run {
     first: Option<SegmentKey>,
     /// Its packets, from the first segment on.
     slots: Vec<Slot>,
+    /// Number of their segments.
+    segments: u32,
     /// Bytes of the super-segment that is to be joined; zero if the packets belong to one already.
     joined_bytes: usize,
     /// The super-segment, to reuse its memory.
@@ -112,9 +114,9 @@ struct SegmentKey {
 impl Run {
     /// Whether `next` is the segment that follows this run, so that they can leave together.
     fn continues(&self, next: SegmentKey) -> bool {
-        let length = self.slots.len() as u32;
+        let segments = self.segments;
         self.joined_bytes == 0
-            && self.first.is_some_and(|first| SegmentKey { segment: first.segment + length, ..first } == next)
+            && self.first.is_some_and(|first| SegmentKey { segment: first.segment + segments, ..first } == next)
     }
 
     /// Takes an acknowledgement out of the run that `next` makes superfluous, and returns its slot.
@@ -128,6 +130,7 @@ impl Run {
         join::supersedes(later, earlier).then(|| {
             self.first = None;
             self.slots.clear();
+            self.segments = 0;
             slot
         })
     }
@@ -160,7 +163,7 @@ impl<'a> Forwarder<'a> {
             dropped: DropCounters::default(),
             delivered_until: Instant::ZERO,
             path,
-            observed: ObservedPackets { packets: PacketBuffer::default(), taps, created: Vec::new(), router: None },
+            observed: ObservedPackets { packets: PacketBuffer::default(), taps, router: None },
             server,
             mobile,
             read_buffer: Box::new([0; MAX_READ]),
@@ -168,6 +171,7 @@ impl<'a> Forwarder<'a> {
             merged_acknowledgements: 0,
             failed_outputs: [None; 2],
             next_id: 0,
+            entered: [0; 2],
         }
     }
 
@@ -301,6 +305,7 @@ impl<'a> Forwarder<'a> {
             };
             match verdict {
                 Verdict::Enter(direction, user) => {
+                    self.entered[direction as usize] += u64::from(frame.segments());
                     self.observed.enter(now, (direction, user), frame, bytes, &mut self.path, &mut self.next_id);
                 }
                 Verdict::Bypass(_) => {
@@ -329,7 +334,7 @@ impl<'a> Forwarder<'a> {
             now = self.clock.now();
             self.lateness.record(now.since(due));
             let buffered = self.observed.packets.packet(packet.slot);
-            let BufferedPacket { super_segment, segment, entered, number, .. } = buffered;
+            let BufferedPacket { super_segment, segment, segments, entered, number, .. } = buffered;
             self.transit[direction as usize] = due.since(entered);
             let next = SegmentKey { direction, super_segment, segment, ecn: packet.ecn };
             // What passes unchanged is not joined or merged.
@@ -347,7 +352,9 @@ impl<'a> Forwarder<'a> {
                 self.send_run(direction)?;
                 self.runs[direction as usize].first = Some(next);
             }
-            self.runs[direction as usize].slots.push(packet.slot);
+            let run = &mut self.runs[direction as usize];
+            run.slots.push(packet.slot);
+            run.segments += segments;
             let ObservedPackets { packets, taps, .. } = &mut self.observed;
             let super_segment = packets.super_segment(super_segment);
             let view = View { frame: &super_segment.frame, bytes: &super_segment.bytes, segment };
@@ -367,7 +374,7 @@ impl<'a> Forwarder<'a> {
         let Some(SegmentKey { super_segment, segment: first, ecn, .. }) = run.first.take() else {
             return Ok(());
         };
-        let count = run.slots.len() as u32;
+        let count = std::mem::take(&mut run.segments);
         let packets = &self.observed.packets;
         let super_segment = packets.super_segment(super_segment);
         let (mut frame, mut bytes) = (super_segment.frame, &super_segment.bytes);
@@ -412,6 +419,11 @@ impl ObservedPackets {
         observed.or_else(|| self.router.as_ref()?.route(flow, direction))
     }
 
+    /// Whether packets may be super-segments: only the proxy of a router reads them.
+    const fn carries_super_segments(&self) -> bool {
+        self.router.is_some() && self.taps.is_empty()
+    }
+
     /// The packets of a super-segment enter the path.
     fn enter(
         &mut self,
@@ -422,21 +434,17 @@ impl ObservedPackets {
         path: &mut PolledPath<'_>,
         next_id: &mut u64,
     ) {
-        let super_segment = self.packets.insert(frame, bytes);
+        // A super-segment passes a live proxy as one packet, if no observer needs its segments.
+        let segments = if self.carries_super_segments() { frame.segments() } else { 1 };
+        let packets = frame.segments() / segments;
+        let super_segment = self.packets.insert_copy(frame, bytes, packets);
         let mut connection = None;
-        for segment in 0..frame.segments() {
-            let (number, header) = (None, None);
-            let slot =
-                self.packets.add(BufferedPacket { super_segment, segment, direction, entered: now, number, header });
-            let mut packet = Packet {
-                id: *next_id,
-                size: frame.segment_bytes(segment),
-                flow: FlowId(0),
-                user,
-                ecn: frame.ecn(),
-                slot,
-            };
-            *next_id += 1;
+        for segment in 0..packets {
+            let packet = BufferedPacket::entering(super_segment, segment, segments, direction, now);
+            let slot = self.packets.add(packet);
+            let size = if packets == 1 { frame.bytes() } else { frame.segment_bytes(segment) };
+            let mut packet = Packet { id: *next_id, size, flow: FlowId(0), user, ecn: frame.ecn(), slot };
+            *next_id += u64::from(segments);
             let sighting = self.taps.enters(now, direction, &mut packet, View { frame: &frame, bytes, segment });
             // The observer numbers the flows as far as it can.
             if let Some(router) = &mut self.router
@@ -472,10 +480,8 @@ impl PacketStore for ObservedPackets {
             Contents::CopyOf(slot) => Some(self.packets.copy(slot)),
             Contents::Bytes(bytes) => {
                 let frame = Frame::inspect(&VirtioHeader::default(), bytes).ok()?;
-                let super_segment = self.packets.insert(frame, bytes);
-                let (entered, segment, number, header) = (now, 0, None, None);
-                let packet = BufferedPacket { super_segment, segment, direction, entered, number, header };
-                Some(self.packets.add(packet))
+                let super_segment = self.packets.insert_copy(frame, bytes, 1);
+                Some(self.packets.add(BufferedPacket::entering(super_segment, 0, 1, direction, now)))
             }
             // `Contents` is non-exhaustive: the emulator has no form for further kinds.
             _ => None,
@@ -483,19 +489,27 @@ impl PacketStore for ObservedPackets {
     }
 
     fn tcp_segment(&self, slot: Slot) -> Option<Segment> {
-        let BufferedPacket { super_segment, segment, header, .. } = self.packets.packet(slot);
+        let packet = self.packets.packet(slot);
         // Only packets that the observer assigned to a connection have this header; a router
         // identifies connections by itself.
-        let info = header.or_else(|| self.router.as_ref().map(|_| SegmentInfo::default()))?;
-        let SuperSegment { frame, bytes, .. } = self.packets.super_segment(super_segment);
-        let (header, payload) = tcp_packet::parse(frame, bytes, segment)?;
+        let info = packet.header.or_else(|| self.router.as_ref().map(|_| SegmentInfo::default()))?;
+        let SuperSegment { frame, bytes, .. } = self.packets.super_segment(packet.super_segment);
+        let (header, payload) = tcp_packet::parse(frame, bytes, &packet.run())?;
         Some(Segment { header, length: payload.len() as u32, ecn: frame.ecn(), info })
     }
 
+    fn packets(&self, slot: Slot) -> u32 {
+        self.packets.packet(slot).segments
+    }
+
+    fn most_payload(&self) -> Option<u32> {
+        self.carries_super_segments().then_some(tcp_packet::MOST_PAYLOAD)
+    }
+
     fn tcp_payload(&self, slot: Slot) -> Payload<'_> {
-        let BufferedPacket { super_segment, segment, .. } = self.packets.packet(slot);
-        let SuperSegment { frame, bytes, .. } = self.packets.super_segment(super_segment);
-        match tcp_packet::payload(frame, bytes, segment) {
+        let packet = self.packets.packet(slot);
+        let SuperSegment { frame, bytes, .. } = self.packets.super_segment(packet.super_segment);
+        match tcp_packet::payload(frame, bytes, &packet.run()) {
             Some(payload) => Payload::Bytes([&bytes[payload], &[]]),
             None => Payload::Counted,
         }
@@ -515,11 +529,19 @@ impl PacketStore for ObservedPackets {
 
     fn create_segment(&mut self, now: Instant, direction: Direction, new: NewSegment<'_>) -> Option<(Slot, u32)> {
         let route = self.route(new.flow, direction)?;
-        tcp_packet::write(&route, new.segment, new.payload, &mut self.created)?;
-        let frame = Frame::inspect(&VirtioHeader::default(), &self.created).ok()?;
-        let super_segment = self.packets.insert(frame, &self.created);
-        let header = Some(new.segment.info);
-        let packet = BufferedPacket { super_segment, segment: 0, direction, entered: now, number: None, header };
+        let mut memory = self.packets.memory(tcp_packet::MOST_HEADER + new.segment.length as usize);
+        let virtio = match self.router {
+            // The kernel completes the checksum, so the payload is not read.
+            Some(_) => tcp_packet::write_offloaded(&route, new.segment, new.segment_size, new.payload, &mut memory),
+            None => tcp_packet::write(&route, new.segment, new.payload, &mut memory).map(|()| VirtioHeader::default()),
+        };
+        let Some(frame) = virtio.and_then(|virtio| Frame::inspect(&virtio, &memory).ok()) else {
+            self.packets.free_memory(memory);
+            return None;
+        };
+        let super_segment = self.packets.insert(frame, memory, 1);
+        let packet = BufferedPacket::entering(super_segment, 0, frame.segments(), direction, now);
+        let packet = BufferedPacket { header: Some(new.segment.info), ..packet };
         Some((self.packets.add(packet), frame.bytes()))
     }
 

@@ -188,7 +188,7 @@ mod tests {
             let mut buffer = PacketBuffer::default();
             let indices = packets.each_ref().map(|bytes| {
                 let frame = Frame::inspect(&VirtioHeader::default(), bytes).unwrap();
-                buffer.insert(frame, bytes)
+                buffer.insert_copy(frame, bytes, 1)
             });
             let [first, second, third] = indices.map(|index| buffer.super_segment(index));
             assert!(continues(first, first, second, packets[0].len()));
@@ -224,7 +224,7 @@ mod tests {
         let mut buffer = PacketBuffer::default();
         let mut insert = |bytes: Vec<u8>| {
             let frame = Frame::inspect(&VirtioHeader::default(), &bytes).unwrap();
-            buffer.insert(frame, &bytes)
+            buffer.insert_copy(frame, &bytes, 1)
         };
         let first = insert(acknowledgement(100, Flags::ACK, 0));
         let cases = [
@@ -252,7 +252,8 @@ mod tests {
             packet(V6, 1000, 1000, Flags::ACK, 7),
         ];
         let mut buffer = PacketBuffer::default();
-        let mut insert = |bytes: &[u8]| buffer.insert(Frame::inspect(&VirtioHeader::default(), bytes).unwrap(), bytes);
+        let mut insert =
+            |bytes: &[u8]| buffer.insert_copy(Frame::inspect(&VirtioHeader::default(), bytes).unwrap(), bytes, 1);
         let (first, others) = (insert(&first), others.map(|other| insert(&other)));
         let first = buffer.super_segment(first);
         for (number, other) in others.into_iter().enumerate() {

@@ -159,10 +159,10 @@ impl Frame {
         self.network.is_fragment
     }
 
-    /// Payload bytes of a super-segment that come before segment `index`, and how many this one
-    /// has.
-    pub(crate) fn payload_of(&self, index: u32) -> (u32, u32) {
-        (index * self.segment_payload, self.payload(index, index).len() as u32)
+    /// Payload bytes of a super-segment that come before segment `first`, and how many it and the
+    /// others up to `last` have.
+    pub(crate) fn payload_of(&self, first: u32, last: u32) -> (u32, u32) {
+        (first * self.segment_payload, self.payload(first, last).len() as u32)
     }
 
     /// Bytes of segments `first..=last` as one IP packet.

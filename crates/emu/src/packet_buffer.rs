@@ -2,6 +2,9 @@
 //!
 //! One read may return a TCP segment of up to 64 KiB, a super-segment, which the hops carry as
 //! packets of the link's size. Its bytes stay together; each packet has the number of its segment.
+//! Where no hop and no observer needs single packets, one packet stands for all of its segments.
+
+use std::ops::RangeInclusive;
 
 use airpath_core::{Direction, Instant, SegmentInfo, SegmentLookup, Slot};
 
@@ -13,8 +16,10 @@ use crate::offload::Frame;
 pub struct BufferedPacket {
     /// Index of its super-segment.
     pub super_segment: u32,
-    /// Number of the segment in it.
+    /// Number of the first of its segments in it.
     pub segment: u32,
+    /// Number of its segments.
+    pub segments: u32,
     /// Its direction.
     pub direction: Direction,
     /// When it entered.
@@ -26,6 +31,22 @@ pub struct BufferedPacket {
 }
 
 impl BufferedPacket {
+    /// The packet of `segments` segments, from `segment` on, of a super-segment, not observed.
+    pub const fn entering(
+        super_segment: u32,
+        segment: u32,
+        segments: u32,
+        direction: Direction,
+        entered: Instant,
+    ) -> Self {
+        Self { super_segment, segment, segments, direction, entered, number: None, header: None }
+    }
+
+    /// Numbers of its segments.
+    pub const fn run(&self) -> RangeInclusive<u32> {
+        self.segment..=self.segment + self.segments - 1
+    }
+
     /// Whether a middlebox created it as a TCP segment.
     pub const fn is_created_segment(&self) -> bool {
         // The observer numbers those that entered, and without it they have no header.
@@ -51,27 +72,54 @@ pub struct PacketBuffer {
     free_packets: Vec<Slot>,
     super_segments: Vec<SuperSegment>,
     free_super_segments: Vec<u32>,
+    /// Memory for packets, and for larger super-segments.
+    free_small: Vec<Vec<u8>>,
+    free_large: Vec<Vec<u8>>,
 }
 
-/// Capacity in bytes up to which the memory of a super-segment is kept for reuse.
+/// Capacity in bytes up to which the memory of a super-segment is always kept for reuse.
 const SMALL: usize = 2048;
+/// Number of larger ones that are kept: as many as one round of reading needs.
+const MOST_LARGE: usize = 64;
 
 impl PacketBuffer {
-    /// Stores a super-segment. The caller adds one packet for each of its segments.
-    pub fn insert(&mut self, frame: Frame, bytes: &[u8]) -> u32 {
-        let packets = frame.segments();
+    /// Empty memory for a super-segment of about this many bytes.
+    pub fn memory(&mut self, bytes: usize) -> Vec<u8> {
+        let free = if bytes > SMALL { &mut self.free_large } else { &mut self.free_small };
+        let mut memory = free.pop().unwrap_or_default();
+        memory.reserve(bytes);
+        memory
+    }
+
+    /// Stores a copy of a super-segment. The caller adds this number of packets of it.
+    pub fn insert_copy(&mut self, frame: Frame, bytes: &[u8], packets: u32) -> u32 {
+        let mut memory = self.memory(bytes.len());
+        memory.extend_from_slice(bytes);
+        self.insert(frame, memory, packets)
+    }
+
+    /// Stores a super-segment. The caller adds this number of packets of it.
+    pub fn insert(&mut self, frame: Frame, bytes: Vec<u8>, packets: u32) -> u32 {
+        let new = SuperSegment { frame, bytes, packets };
         match self.free_super_segments.pop() {
             Some(index) => {
-                let kept = &mut self.super_segments[index as usize];
-                kept.bytes.clear();
-                kept.bytes.extend_from_slice(bytes);
-                (kept.frame, kept.packets) = (frame, packets);
+                self.super_segments[index as usize] = new;
                 index
             }
             None => {
-                self.super_segments.push(SuperSegment { frame, bytes: bytes.to_vec(), packets });
+                self.super_segments.push(new);
                 self.super_segments.len() as u32 - 1
             }
+        }
+    }
+
+    /// Takes back memory that [`Self::memory`] has given out.
+    pub fn free_memory(&mut self, mut memory: Vec<u8>) {
+        memory.clear();
+        if memory.capacity() <= SMALL {
+            self.free_small.push(memory);
+        } else if self.free_large.len() < MOST_LARGE {
+            self.free_large.push(memory);
         }
     }
 
@@ -123,10 +171,9 @@ impl PacketBuffer {
         let kept = &mut self.super_segments[index as usize];
         kept.packets -= 1;
         if kept.packets == 0 {
-            if kept.bytes.capacity() > SMALL {
-                kept.bytes = Vec::new();
-            }
+            let memory = std::mem::take(&mut kept.bytes);
             self.free_super_segments.push(index);
+            self.free_memory(memory);
         }
     }
 

@@ -40,6 +40,12 @@ pub struct View<'a> {
 }
 
 impl Taps {
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        let Self { observer, captures, headers, recorder } = self;
+        observer.is_none() && captures.is_none() && headers.is_none() && recorder.is_none()
+    }
+
     /// A packet enters the link. Sets its flow, if flows are observed.
     #[inline]
     pub fn enters(
@@ -56,7 +62,7 @@ impl Taps {
         let sighting = self.observer.as_mut()?.enters(now, direction, frame, bytes, segment);
         packet.flow = sighting.flow;
         if let (Some(headers), true) = (&mut self.headers, sighting.segment.is_some())
-            && let Some((header, payload)) = tcp_packet::parse(frame, bytes, segment)
+            && let Some((header, payload)) = tcp_packet::parse(frame, bytes, &(segment..=segment))
         {
             headers.add(now, direction, frame.ecn(), &header, payload.len() as u32);
         }

@@ -155,13 +155,13 @@ impl Soak {
         };
         self.books.accepted += 1;
         let Self { path, buffer, observer, dropped, books } = self;
-        let super_segment = buffer.insert(frame, bytes);
+        let super_segment = buffer.insert_copy(frame, bytes, frame.segments());
         for segment in 0..frame.segments() {
             let size = frame.segment_bytes(segment);
             let sighting = observer.enters(now, Direction::Up, &frame, bytes, segment);
-            let direction = Direction::Up;
-            let (number, header) = (Some(sighting.number), sighting.segment);
-            let slot = buffer.add(BufferedPacket { super_segment, segment, direction, entered: now, number, header });
+            let packet = BufferedPacket::entering(super_segment, segment, 1, Direction::Up, now);
+            let slot = buffer.add(packet);
+            buffer.set_sighting(slot, sighting);
             let id = books.offered[0];
             let packet = Packet { id, size, flow: sighting.flow, user: UserId(0), ecn: frame.ecn(), slot };
             count(&mut books.offered, size);

@@ -107,7 +107,12 @@ impl Eln {
         }
         let header = TcpHeader { loss_notification: true, ..segment.header };
         let segment = Segment { header, ..segment };
-        let new = NewSegment { flow: packet.flow, segment: &segment, payload: Payload::Counted };
+        let new = NewSegment {
+            flow: packet.flow,
+            segment: &segment,
+            segment_size: segment.length,
+            payload: Payload::Counted,
+        };
         cx.create_segment(now, Direction::Up, packet.user, new)
     }
 }

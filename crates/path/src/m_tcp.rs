@@ -112,7 +112,8 @@ impl MTcp {
                 flow.forwarded = acknowledged;
                 (Direction::Up, acknowledging(&last, acknowledged, Some(0)))
             };
-            let new = NewSegment { flow: id, segment: &segment, payload: Payload::Counted };
+            let new =
+                NewSegment { flow: id, segment: &segment, segment_size: segment.length, payload: Payload::Counted };
             if let Some(packet) = cx.create_segment(time, direction, flow.user, new) {
                 self.left.push(time, direction, packet);
             }
@@ -167,7 +168,12 @@ impl MTcp {
         } else {
             flow.forwarded = visible;
             let segment = acknowledging(&segment, visible, None);
-            let new = NewSegment { flow: packet.flow, segment: &segment, payload: Payload::Counted };
+            let new = NewSegment {
+                flow: packet.flow,
+                segment: &segment,
+                segment_size: segment.length,
+                payload: Payload::Counted,
+            };
             cx.create_segment(now, Direction::Up, packet.user, new)
         };
         self.set_timer(packet.flow, outstanding.then(|| now + freeze_after));

@@ -156,6 +156,17 @@ impl<'a> MiddleboxContext<'a> {
         self.store.icmp_error(slot)
     }
 
+    /// Number of packets on the wire for which `packet` stands.
+    pub fn packets(&self, packet: &Packet) -> u32 {
+        self.store.packets(packet.slot)
+    }
+
+    /// Most payload bytes of a created segment that stands for several; `None` where each segment
+    /// is a packet.
+    pub fn most_payload(&self) -> Option<u32> {
+        self.store.most_payload()
+    }
+
     /// The payload of the TCP segment at `slot`.
     pub fn tcp_payload(&self, slot: Slot) -> Payload<'_> {
         self.store.tcp_payload(slot)

@@ -35,8 +35,10 @@ pub enum Payload<'a> {
 pub struct NewSegment<'a> {
     /// Its connection.
     pub flow: FlowId,
-    /// Its header.
+    /// Its header. A segment that is longer than `segment_size` stands for consecutive ones.
     pub segment: &'a Segment,
+    /// Payload bytes of a full segment.
+    pub segment_size: u32,
     /// Its payload.
     pub payload: Payload<'a>,
 }
@@ -58,6 +60,19 @@ pub trait PacketStore: SegmentLookup {
     /// store does not have its header.
     fn tcp_segment(&self, slot: Slot) -> Option<Segment> {
         let _ = slot;
+        None
+    }
+
+    /// Number of packets on the wire for which the one at `slot` stands: a super-segment of the
+    /// kernel may cross the network as one packet.
+    fn packets(&self, slot: Slot) -> u32 {
+        let _ = slot;
+        1
+    }
+
+    /// Most payload bytes of a created segment that stands for several; `None` where each segment
+    /// is a packet.
+    fn most_payload(&self) -> Option<u32> {
         None
     }
 

@@ -91,7 +91,7 @@ impl SenderClock {
             Payload::Bytes(parts) => Some(parts.concat()),
         };
         let payload = bytes.as_deref().map_or(Payload::Counted, |bytes| Payload::Bytes([bytes, &[]]));
-        let new = NewSegment { flow: packet.flow, segment: &segment, payload };
+        let new = NewSegment { flow: packet.flow, segment: &segment, segment_size: segment.length, payload };
         cx.create_segment(now, Direction::Down, packet.user, new)
     }
 }

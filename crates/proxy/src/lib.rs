@@ -61,6 +61,7 @@ mod relayed;
 mod scheduler;
 mod statistics;
 mod stream_buffer;
+mod transmit;
 
 pub use config::{Accept, BudgetSource, Config, Discipline};
 pub use fair_queue::Config as QueueConfig;

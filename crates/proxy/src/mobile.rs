@@ -2,6 +2,7 @@
 //! burst.
 
 use airpath_core::{Aspect, Context, Direction, Instant, Span, StateEvent, StateValue, UserId};
+use airpath_tcp::Connection;
 use serde::{Deserialize, Serialize};
 
 use crate::adaptive::Adaptive;
@@ -146,6 +147,23 @@ impl Mobile {
             Some(burst) if now + PACING_SLACK < burst.release => Admission::At(burst.release),
             _ => Admission::Now,
         }
+    }
+
+    /// Payload bytes that may leave over the connection `end` as one super-segment of at most
+    /// `most` bytes, while `backlog` bytes wait for it; at least the next segment of `length`
+    /// bytes.
+    ///
+    /// What the budget lets through in [`PACING_SLACK`] leaves together, as in Linux
+    /// (`tcp_tso_autosize`). So on a slow path each segment leaves by itself.
+    pub fn super_segment(&self, length: u32, end: &Connection, backlog: u64, most: u32) -> u32 {
+        let Some(round_trip) = end.smoothed_round_trip() else { return length };
+        let rate = u128::from(self.budget.get()) * u128::from(PACING_SLACK.as_nanos());
+        let paced = u64::try_from(rate / u128::from(round_trip.as_nanos().max(1))).unwrap_or(u64::MAX);
+        let room = self.budget.get().saturating_sub(self.unacknowledged);
+        let fitting = paced.min(room).min(end.usable_window()).min(most.into());
+        // A partial segment may only end what waits.
+        let whole = fitting - fitting % u64::from(end.segment_size());
+        length.max((if backlog <= fitting { backlog } else { whole }) as u32)
     }
 
     /// `bytes` more were delivered; [`Self::unacknowledged`] has been updated.

@@ -453,7 +453,12 @@ impl Proxy {
                 mobile.scheduler.sent(number, 0, false);
                 continue;
             };
-            match mobile.admit(now, length, entry.relay.mobile().smoothed_round_trip()) {
+            let end = entry.relay.mobile();
+            let length = match cx.most_payload() {
+                Some(most) => mobile.super_segment(length, end, entry.relay.backlog(), most),
+                None => length,
+            };
+            match mobile.admit(now, length, end.smoothed_round_trip()) {
                 Admission::Now => {}
                 Admission::At(time) => {
                     self.timers.insert((time, Timer::Burst(user)));
@@ -558,7 +563,7 @@ impl Middlebox for Proxy {
             Ok(relayed) => relayed,
             Err(PassCause::NotTcp) if self.handle_icmp_error(now, direction, packet, cx) => return,
             Err(cause) => {
-                self.totals.passed[cause as usize] += 1;
+                self.totals.passed[cause as usize] += u64::from(cx.packets(&packet));
                 // A SYN that opens nothing needs no number.
                 if !self.numbers.contains_key(&packet.flow) {
                     cx.end_flow(packet.flow);

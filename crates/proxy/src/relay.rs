@@ -2,13 +2,14 @@
 //! between them.
 
 use airpath_core::{Direction, FlowId, Instant, Slot, UserId};
-use airpath_path::{Departures, MiddleboxContext, NewSegment, Payload, Side};
+use airpath_path::{Departures, MiddleboxContext, Side};
 use airpath_tcp::{Connection, Outcome, Segment, State};
 use airpath_wire::tcp::Flags;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::stream_buffer::StreamBuffer;
+use crate::transmit::transmit;
 
 /// A connection on which a mobile has sent more bytes is an upload: an initial window of ten
 /// segments (RFC 6928). Less is a request.
@@ -199,18 +200,8 @@ impl Relay {
     pub fn transmit(&mut self, now: Instant, left: &mut Departures, cx: &mut MiddleboxContext<'_>) {
         for side in [Side::Server, Side::Mobile] {
             let direction = side.opposite().sends();
-            while let Some(segment) = self.ends[side as usize].poll_transmit(now, cx.context()) {
-                let payload = match segment.length {
-                    0 => Payload::Counted,
-                    length => {
-                        self.streams[direction as usize].buffer.range(segment.info.offset.cast_unsigned(), length)
-                    }
-                };
-                let new = NewSegment { flow: self.flow, segment: &segment, payload };
-                if let Some(packet) = cx.create_segment(now, direction, self.user, new) {
-                    left.push(now, direction, packet);
-                }
-            }
+            let (end, stream) = (&mut self.ends[side as usize], &self.streams[direction as usize].buffer);
+            transmit(now, end, stream, (self.flow, self.user, direction), left, cx);
         }
     }
 

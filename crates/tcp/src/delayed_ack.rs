@@ -82,20 +82,27 @@ impl AckSchedule {
         }
     }
 
-    /// A segment arrived in order, full-sized or not. `timeout` is the retransmission timeout of
-    /// this end.
+    /// Consecutive segments arrived in order at once, full-sized or not. `timeout` is the
+    /// retransmission timeout of this end.
     #[inline]
-    pub fn on_arrival(&mut self, now: Instant, full: bool, timeout: Span, config: &DelayedAck) -> Schedule {
+    pub fn on_arrival(
+        &mut self,
+        now: Instant,
+        segments: u32,
+        full: bool,
+        timeout: Span,
+        config: &DelayedAck,
+    ) -> Schedule {
         let adaptive = config.minimum < config.timeout;
         if adaptive {
             self.adapt(now, timeout, config);
         }
         if full || !config.full_sized {
-            self.segments += 1;
+            self.segments += segments;
         }
         let quick = self.quick > 0 && !self.interactive;
         if quick {
-            self.quick -= 1;
+            self.quick = self.quick.saturating_sub(segments);
         }
         if quick || self.segments >= config.every {
             self.due = true;
@@ -141,10 +148,21 @@ mod tests {
     fn every_second_segment() {
         let mut acks = AckSchedule::new(&CONFIG);
         for _ in 0..3 {
-            assert_eq!(acks.on_arrival(Instant::ZERO, true, MILLIS(1000), &CONFIG), Schedule::After(MILLIS_200));
-            assert_eq!(acks.on_arrival(Instant::ZERO, true, MILLIS(1000), &CONFIG), Schedule::Now);
+            assert_eq!(acks.on_arrival(Instant::ZERO, 1, true, MILLIS(1000), &CONFIG), Schedule::After(MILLIS_200));
+            assert_eq!(acks.on_arrival(Instant::ZERO, 1, true, MILLIS(1000), &CONFIG), Schedule::Now);
             acks.on_sent();
         }
+    }
+
+    #[test]
+    fn merged_segments_count_one_by_one() {
+        let mut acks = AckSchedule::new(&CONFIG);
+        assert_eq!(acks.on_arrival(Instant::ZERO, 2, true, MILLIS(1000), &CONFIG), Schedule::Now);
+        let mut acks = AckSchedule::new(&DelayedAck { quick: 3, ..CONFIG });
+        assert_eq!(acks.on_arrival(Instant::ZERO, 45, true, MILLIS(1000), &CONFIG), Schedule::Now);
+        acks.on_sent();
+        let wait = acks.on_arrival(Instant::ZERO, 1, true, MILLIS(1000), &CONFIG);
+        assert_eq!(wait, Schedule::After(MILLIS_200), "no quick acknowledgement is left");
     }
 
     #[test]
@@ -152,7 +170,7 @@ mod tests {
         let config = DelayedAck { full_sized: true, ..CONFIG };
         let mut acks = AckSchedule::new(&config);
         for _ in 0..9 {
-            assert_ne!(acks.on_arrival(Instant::ZERO, false, MILLIS(1000), &config), Schedule::Now);
+            assert_ne!(acks.on_arrival(Instant::ZERO, 1, false, MILLIS(1000), &config), Schedule::Now);
         }
     }
 
@@ -161,10 +179,10 @@ mod tests {
         let mut acks = AckSchedule::new(&CONFIG);
         for _ in 0..3 {
             acks.on_growth();
-            assert_eq!(acks.on_arrival(Instant::ZERO, true, MILLIS(1000), &CONFIG), Schedule::Now);
+            assert_eq!(acks.on_arrival(Instant::ZERO, 1, true, MILLIS(1000), &CONFIG), Schedule::Now);
             acks.on_sent();
         }
-        assert_eq!(acks.on_arrival(Instant::ZERO, true, MILLIS(1000), &CONFIG), Schedule::After(MILLIS_200));
+        assert_eq!(acks.on_arrival(Instant::ZERO, 1, true, MILLIS(1000), &CONFIG), Schedule::After(MILLIS_200));
     }
 
     #[test]
@@ -174,7 +192,7 @@ mod tests {
         let mut now = Instant::ZERO;
         let mut arrive = |gap| {
             now += MILLIS(gap);
-            let schedule = acks.on_arrival(now, true, MILLIS(300), &config);
+            let schedule = acks.on_arrival(now, 1, true, MILLIS(300), &config);
             if schedule == Schedule::Now {
                 acks.on_sent();
             }
@@ -195,7 +213,7 @@ mod tests {
             let mut now = Instant::ZERO + MILLIS(10);
             let mut delay = |gap: &u64| {
                 now += MILLIS(*gap);
-                match acks.on_arrival(now, true, MILLIS(300), &config) {
+                match acks.on_arrival(now, 1, true, MILLIS(300), &config) {
                     Schedule::After(delay) => delay,
                     Schedule::Now => panic!("an acknowledgement is due"),
                 }
@@ -217,7 +235,7 @@ mod tests {
         let mut now = Instant::ZERO;
         let mut arrive = |gap| {
             now += MILLIS(gap);
-            acks.on_arrival(now, true, MILLIS(300), &config)
+            acks.on_arrival(now, 1, true, MILLIS(300), &config)
         };
         assert_eq!([arrive(0), arrive(39), arrive(50)], [40, 45, 45].map(|delay| Schedule::After(MILLIS(delay))));
     }
@@ -228,14 +246,14 @@ mod tests {
         let start = Instant::ZERO + MILLIS(100);
         let second = |answered_after: Option<u64>| {
             let mut acks = AckSchedule::new(&config);
-            assert_eq!(acks.on_arrival(start, true, MILLIS(300), &config), Schedule::Now);
+            assert_eq!(acks.on_arrival(start, 1, true, MILLIS(300), &config), Schedule::Now);
             acks.on_sent();
             if let Some(after) = answered_after {
                 acks.on_data_sent(start + MILLIS(after));
             }
             acks
         };
-        let arrive = |acks: &mut AckSchedule| acks.on_arrival(start + MILLIS(60), true, MILLIS(300), &config);
+        let arrive = |acks: &mut AckSchedule| acks.on_arrival(start + MILLIS(60), 1, true, MILLIS(300), &config);
         assert_eq!(arrive(&mut second(None)), Schedule::Now);
         assert_eq!(arrive(&mut second(Some(39))), Schedule::After(MILLIS(40)));
         assert_eq!(arrive(&mut second(Some(40))), Schedule::Now, "that was no answer");

@@ -126,14 +126,14 @@ impl ReceiveWindow {
         });
     }
 
-    /// A segment arrived in order: the window grows towards the buffer's size by two segments for
-    /// each, so that it does not limit a sender in slow start (`tcp_grow_window` in Linux). Returns
-    /// whether it has grown.
+    /// Segments of `bytes` bytes in all arrived in order: the window grows towards the buffer's
+    /// size by two segments for each, so that it does not limit a sender in slow start
+    /// (`tcp_grow_window` in Linux). Returns whether it has grown.
     #[inline]
-    pub fn on_arrival(&mut self, segment_size: u32) -> bool {
+    pub fn on_arrival(&mut self, bytes: u32) -> bool {
         let grows = self.threshold < self.capacity;
         if grows {
-            self.threshold = (self.threshold + 2 * u64::from(segment_size)).min(self.capacity);
+            self.threshold = (self.threshold + 2 * u64::from(bytes)).min(self.capacity);
         }
         grows
     }

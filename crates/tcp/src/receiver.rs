@@ -147,7 +147,11 @@ impl Receiver {
             self.report_duplicate(Range::new(start, end), config);
             return Arrival::Duplicate;
         }
-        self.full_size = self.full_size.max(length - u32::from(fin));
+        let payload = length - u32::from(fin);
+        let segment_size = u32::from(config.maximum_segment_size);
+        // Only receive offload returns more than the MSS: consecutive segments as one.
+        let segments = payload.div_ceil(segment_size).max(1);
+        self.full_size = self.full_size.max(payload.min(segment_size));
         if fin && self.fin.is_none() {
             self.fin = Some(end - 1);
         }
@@ -164,7 +168,7 @@ impl Receiver {
             return self.on_gap(part, config);
         }
         let filled = self.advance(part.end);
-        let grows = self.window.on_arrival(u32::from(config.maximum_segment_size));
+        let grows = self.window.on_arrival(segments * segment_size);
         if filled || self.is_complete() || part.start > start {
             self.acks.demand();
             return Arrival::Now;
@@ -172,7 +176,8 @@ impl Receiver {
         if grows && config.delayed_ack.quick_growth {
             self.acks.on_growth();
         }
-        match self.acks.on_arrival(now, length >= self.full_size, timeout, &config.delayed_ack) {
+        let full = length >= self.full_size;
+        match self.acks.on_arrival(now, segments, full, timeout, &config.delayed_ack) {
             Schedule::Now => Arrival::Now,
             Schedule::After(wait) => Arrival::After(wait),
         }

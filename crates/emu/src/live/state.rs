@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use airpath_core::Direction;
 use airpath_path::Hop;
 use airpath_proxy::{MobileState, PassCause, Proxy, Totals};
 use airpath_scenario::Prefix;
@@ -20,7 +19,8 @@ pub struct State {
     pub totals: Totals,
     /// The state of each mobile.
     pub mobiles: Vec<(Prefix, MobileState)>,
-    /// Packets that entered the proxy, in the order of [`Direction::BOTH`].
+    /// Packets that entered the proxy, in the order of
+    /// [`Direction::BOTH`](airpath_core::Direction::BOTH).
     pub offered_packets: [u64; 2],
     /// In the order of [`BypassCause::ALL`].
     pub bypassed: [u64; BypassCause::ALL.len()],
@@ -47,7 +47,7 @@ impl State {
             connections: proxy.connections(),
             totals: *proxy.totals(),
             mobiles: mobiles.filter_map(addressed).collect(),
-            offered_packets: Direction::BOTH.map(|direction| hop.counters(direction).offered.packets),
+            offered_packets: forwarder.entered,
             bypassed: router.bypassed,
             refused: router.refused,
             merged_acknowledgements: forwarder.merged_acknowledgements,

@@ -182,7 +182,7 @@ pub(super) fn segment(frame: &Frame, bytes: &[u8], index: u32, route: Route, sig
     let short = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
     let (before, length) = match frame.segments() {
         1 => (0, (transport.len() - header_bytes) as u32),
-        _ => frame.payload_of(index),
+        _ => frame.payload_of(index, index),
     };
     let (options, malformed) = match Options::parse_usual(options) {
         Some(options) => (options, None),

@@ -1,10 +1,11 @@
 //! A TCP end of the proxy with the payload of both its streams.
 
 use airpath_core::{FlowId, Instant, Slot, UserId};
-use airpath_path::{Departures, MiddleboxContext, NewSegment, Payload, Side};
+use airpath_path::{Departures, MiddleboxContext, Payload, Side};
 use airpath_tcp::{Connection, Segment};
 
 use crate::stream_buffer::StreamBuffer;
+use crate::transmit::transmit;
 
 /// A TCP end with its payload.
 #[derive(Debug)]
@@ -84,15 +85,6 @@ impl Channel {
     /// Sends the segments that are due.
     pub fn transmit(&mut self, now: Instant, user: UserId, left: &mut Departures, cx: &mut MiddleboxContext<'_>) {
         let direction = self.peer.opposite().sends();
-        while let Some(segment) = self.connection.poll_transmit(now, cx.context()) {
-            let payload = match segment.length {
-                0 => Payload::Counted,
-                length => self.written.range(segment.info.offset.cast_unsigned(), length),
-            };
-            let new = NewSegment { flow: self.flow, segment: &segment, payload };
-            if let Some(packet) = cx.create_segment(now, direction, user, new) {
-                left.push(now, direction, packet);
-            }
-        }
+        transmit(now, &mut self.connection, &self.written, (self.flow, user, direction), left, cx);
     }
 }

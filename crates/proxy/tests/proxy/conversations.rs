@@ -127,6 +127,58 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn super_segments_arrive_byte_for_byte(
+        talks in proptest::collection::vec(talk(), 1..5),
+        budget in 3_000_u64..1_000_000,
+        loss in prop_oneof![Just(0.0), 0.0..0.1],
+        seed in any::<u64>(),
+    ) {
+        let line = |name| {
+            let mut line = Line::new(Span::from_micros(300));
+            (line.loss, line.jitter) = (loss, Span::from_micros(300));
+            line.stream = Seed::new(seed).stream(name);
+            line
+        };
+        let wired = [line("wired/down"), line("wired/up")];
+        let radio = [line("radio/down"), line("radio/up")];
+        let proxy = proxy(Config::new(Bytes::new(budget)));
+        let mut network = Network::new(Some(Box::new(proxy)), talks.clone(), wired, radio, None).offloads();
+        network.run(at(1_000_000));
+        network.check_bytes();
+        for (flow, talk) in talks.iter().enumerate() {
+            if !talk.refused && talk.mobile.aborts_at.is_none() && talk.server.aborts_at.is_none() {
+                for (side, sent) in [(Side::Mobile, talk.server.sends), (Side::Server, talk.mobile.sends)] {
+                    let received = network.ends[flow][side as usize].connection.received();
+                    prop_assert_eq!(received, sent, "flow {} at {:?}", flow, side);
+                }
+                prop_assert_eq!(network.outcomes(flow), [Some(Outcome::Closed); 2], "flow {}", flow);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fast_path_carries_super_segments_within_the_budget() {
+    let budget = 100_000;
+    for (delay, divides) in [(Span::from_micros(100), true), (Span::from_millis(100), false)] {
+        let both = || [Line::new(delay), Line::new(delay)];
+        let proxy = proxy(Config { buffer: Bytes::new(1_000_000), ..Config::new(Bytes::new(budget)) });
+        let talks = vec![Talk::download(at(0), 2_000_000)];
+        let mut network = Network::new(Some(Box::new(proxy)), talks, both(), both(), None).offloads();
+        for tenth in 0..600_000 {
+            network.run(Instant::ZERO + Span::from_micros(100 * tenth));
+            let Some((_, Hop::Middlebox(hop))) = network.path.path().hops().nth(1) else { panic!("there is a proxy") };
+            let states = hop.downcast_ref::<Proxy>().expect("the middlebox is a proxy").mobile_states();
+            assert!(states.iter().all(|state| state.unacknowledged <= budget), "{states:?}");
+        }
+        network.check_bytes();
+        assert_eq!(network.ends[0][Side::Mobile as usize].connection.received(), 2_000_000);
+        assert_eq!(network.divided > 0, divides, "on a slow path each segment leaves by itself");
+    }
+}
+
 #[test]
 fn a_refused_connection_is_refused_to_the_client_that_waited() {
     let refused = |accept| {

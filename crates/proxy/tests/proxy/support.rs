@@ -22,6 +22,7 @@ use airpath_path::{
 use airpath_tcp::{Connection, Identity, Outcome, Profile, Segment, State};
 use airpath_wire::icmp::{IcmpError, IcmpErrorKind};
 use airpath_wire::segment::Endpoint;
+use airpath_wire::tcp::Flags;
 
 /// Bytes of an IPv4 header.
 const IP_HEADER: u32 = 20;
@@ -199,6 +200,10 @@ struct ByteStore {
     free: Vec<u32>,
     /// Packets that are ICMP errors.
     errors: BTreeMap<u32, (FlowId, IcmpError)>,
+    /// Whether a packet may stand for consecutive segments of a connection.
+    offloads: bool,
+    /// Payload bytes of the full segments of each created packet, by slot.
+    segment_sizes: BTreeMap<u32, u32>,
 }
 
 impl ByteStore {
@@ -220,6 +225,7 @@ impl ByteStore {
     fn take(&mut self, slot: Slot) -> (Segment, Vec<u8>) {
         self.errors.remove(&slot.0);
         self.free.push(slot.0);
+        self.segment_sizes.remove(&slot.0);
         self.slots[slot.0 as usize].take().expect("the slot is in use")
     }
 
@@ -264,17 +270,62 @@ impl PacketStore for ByteStore {
     fn tcp_payload(&self, slot: Slot) -> Payload<'_> {
         Payload::Bytes([&self.get(slot).1, &[]])
     }
+    fn most_payload(&self) -> Option<u32> {
+        self.offloads.then_some(65_435)
+    }
     fn create_segment(&mut self, _: Instant, _: Direction, new: NewSegment<'_>) -> Option<(Slot, u32)> {
         let payload = match new.payload {
             Payload::Bytes(parts) => parts.concat(),
             Payload::Counted => Vec::new(),
         };
-        Some((self.insert(*new.segment, payload), new.segment.wire_size(IP_HEADER)))
+        let slot = self.insert(*new.segment, payload);
+        self.segment_sizes.insert(slot.0, new.segment_size);
+        Some((slot, new.segment.wire_size(IP_HEADER)))
     }
     fn open_flow(&mut self, _: Instant, _: FlowId, _: u16) -> Option<FlowId> {
         self.flows += 1;
         Some(FlowId(self.flows - 1))
     }
+}
+
+/// The segments for which one stands, with at most `segment_size` bytes of payload each.
+fn split(segment: &Segment, payload: &[u8], segment_size: u32) -> Vec<(Segment, Vec<u8>)> {
+    let mut parts = Vec::new();
+    for (index, part) in payload.chunks(segment_size as usize).enumerate() {
+        let mut each = *segment;
+        let before = index as u32 * segment_size;
+        each.length = part.len() as u32;
+        each.info.length = each.length;
+        each.info.offset += i64::from(before);
+        each.header.sequence = segment.header.sequence.wrapping_add(before);
+        if before + each.length < segment.length {
+            each.header.flags.0 &= !(Flags::FIN.0 | Flags::PSH.0);
+        }
+        parts.push((each, part.to_vec()));
+    }
+    parts
+}
+
+/// Merges consecutive full segments, as receive offload does.
+fn merge(segments: Vec<Segment>) -> Vec<Segment> {
+    let mut merged: Vec<Segment> = Vec::new();
+    for segment in segments {
+        match merged.last_mut() {
+            Some(last)
+                if last.length > 0
+                    && segment.length > 0
+                    && last.header.flags == Flags::ACK
+                    && last.length + segment.length < 65_000
+                    && segment.header.sequence == last.header.sequence.wrapping_add(last.length) =>
+            {
+                last.length += segment.length;
+                last.info.length = last.length;
+                last.header.flags |= segment.header.flags;
+            }
+            _ => merged.push(segment),
+        }
+    }
+    merged
 }
 
 /// What happens next.
@@ -310,9 +361,16 @@ pub struct Network<'a> {
     transit: Vec<(Direction, Packet)>,
     order: u64,
     packets: u64,
+    /// Packets that stood for several segments when they left the path.
+    pub divided: u64,
 }
 
 impl<'a> Network<'a> {
+    /// A packet may stand for consecutive segments of a connection.
+    pub fn offloads(self) -> Self {
+        Self { store: ByteStore { offloads: true, ..self.store }, ..self }
+    }
+
     /// All conversations belong to one mobile. `wired` and `radio` are down and up.
     pub fn new(
         middlebox: Option<Box<dyn Middlebox>>,
@@ -348,6 +406,7 @@ impl<'a> Network<'a> {
             transit: Vec::new(),
             order: 0,
             packets: 0,
+            divided: 0,
             talks,
         };
         for (index, talk) in network.talks.clone().iter().enumerate() {
@@ -442,34 +501,52 @@ impl<'a> Network<'a> {
     fn drain_path(&mut self) {
         while let Some((direction, departure)) = self.path.pop(self.now, &mut self.store) {
             self.departures.push((direction, departure.due, departure.packet.size));
-            let line = match direction {
-                Direction::Down => &mut self.radio[0],
-                Direction::Up => &mut self.wired[1],
-            };
-            if let Some(kind) = line.error(departure.packet.size) {
-                let at = self.now + line.delay;
-                let error = self.error(kind, departure.packet);
-                self.transmit(at, direction.opposite(), error, Happening::Enters);
+            let packet = departure.packet;
+            let (segment, payload) = self.store.get(packet.slot);
+            let size = self.store.segment_sizes.get(&packet.slot.0).copied().unwrap_or(u32::MAX);
+            if segment.length <= size {
+                self.leave(direction, packet);
                 continue;
             }
-            match line.send(self.now, departure.packet.size) {
-                Some(at) => {
-                    let again = line.send_again(at);
-                    if line.mark_every > 0 && line.count.is_multiple_of(line.mark_every) {
-                        self.store.mark(departure.packet.slot);
-                    }
-                    if let Some(again) = again {
-                        let copy = self.copy(departure.packet);
-                        self.transmit(again, direction, copy, Happening::Arrives);
-                    }
-                    self.transmit(at, direction, departure.packet, Happening::Arrives);
-                }
-                None => drop(self.store.take(departure.packet.slot)),
+            let parts = split(segment, payload, size);
+            self.divided += 1;
+            self.store.take(packet.slot);
+            for (segment, payload) in parts {
+                let slot = self.store.insert(segment, payload);
+                self.leave(direction, Packet { size: segment.wire_size(IP_HEADER), slot, ..packet });
             }
         }
         let counters = self.path.path().hops().map(|(_, hop)| Direction::BOTH.map(|direction| hop.counters(direction)));
         for counters in counters.flatten() {
             assert!(counters.is_conserved(), "packets are not conserved: {counters:?}");
+        }
+    }
+
+    /// A packet enters the line behind the path.
+    fn leave(&mut self, direction: Direction, packet: Packet) {
+        let line = match direction {
+            Direction::Down => &mut self.radio[0],
+            Direction::Up => &mut self.wired[1],
+        };
+        if let Some(kind) = line.error(packet.size) {
+            let at = self.now + line.delay;
+            let error = self.error(kind, packet);
+            self.transmit(at, direction.opposite(), error, Happening::Enters);
+            return;
+        }
+        match line.send(self.now, packet.size) {
+            Some(at) => {
+                let again = line.send_again(at);
+                if line.mark_every > 0 && line.count.is_multiple_of(line.mark_every) {
+                    self.store.mark(packet.slot);
+                }
+                if let Some(again) = again {
+                    let copy = self.copy(packet);
+                    self.transmit(again, direction, copy, Happening::Arrives);
+                }
+                self.transmit(at, direction, packet, Happening::Arrives);
+            }
+            None => drop(self.store.take(packet.slot)),
         }
     }
 
@@ -560,6 +637,7 @@ impl<'a> Network<'a> {
         if let Some(at) = wakeup.filter(|_| end.connection.state() != State::TimeWait) {
             self.schedule(at.max(now), Happening::Timer(flow, side as u8));
         }
+        let segments = if self.store.offloads { merge(segments) } else { segments };
         for segment in segments {
             self.send(flow as u32, side, segment);
         }
