@@ -451,7 +451,8 @@ impl PacketStore for ObservedPackets {
     }
 
     fn open_flow(&mut self, now: Instant, flow: FlowId, port: u16) -> Option<FlowId> {
-        self.taps.observer.as_mut()?.begin_on_path(now, flow, port)
+        let observed = self.taps.observer.as_mut().and_then(|observer| observer.begin_on_path(now, flow, port));
+        observed.or_else(|| self.router.as_mut()?.open_flow(flow, port))
     }
 
     fn end_flow(&mut self, flow: FlowId) {

@@ -271,6 +271,7 @@ impl Proxy {
         for (flow, port) in relay.take_closed() {
             self.numbers.remove(&flow);
             self.ports.free(user, port);
+            self.ended.push(flow);
         }
         let mut any = false;
         while let Some(wanted) = relay.wanted_server() {

@@ -131,15 +131,10 @@ impl LiveConfig {
         let mut node = Node::parse(text, file)?;
         let format = Format::check(&mut node, "configuration", file)?;
         let table = node.take("proxy").unwrap_or_else(|| Node::table(Origin::File(file.to_owned())));
-        let ProxyTable { config: proxy, budget_of_bearer } = proxy::read(table.clone())?;
+        let ProxyTable { config: proxy, budget_of_bearer } = proxy::read(table)?;
         if let Some(origin) = budget_of_bearer {
             let error = ScenarioError::new("a router has no bearer to measure", origin, "proxy.budget");
             return Err(error.help("write the budget in bytes, or `adaptive`"));
-        }
-        if proxy.http.is_some() {
-            let message = "a proxy on a router works at transport level only";
-            let error = ScenarioError::new(message, table.origin_of("http").clone(), "proxy.http");
-            return Err(error.help("remove the table"));
         }
         if let Some(key) = node.keys().find(|key| !KEYS.contains(key)) {
             return Err(node.unknown_key("", key, &KEYS));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use airpath_core::Direction;
-use airpath_path::Hop;
+use airpath_path::{Hop, Middlebox as _};
 use airpath_proxy::{MobileState, PassCause, Proxy, Totals};
 use airpath_scenario::Prefix;
 use serde_json::{Value, json};
@@ -20,6 +20,8 @@ pub struct State {
     pub totals: Totals,
     /// The state of each mobile.
     pub mobiles: Vec<(Prefix, MobileState)>,
+    /// Counters of the application level by name, if there is one.
+    pub http: Vec<(&'static str, u64)>,
     /// Packets that entered the proxy, in the order of [`Direction::BOTH`].
     pub offered_packets: [u64; 2],
     /// In the order of [`BypassCause::ALL`].
@@ -45,6 +47,7 @@ impl State {
             connections: proxy.connections(),
             totals: *proxy.totals(),
             mobiles: mobiles.filter_map(addressed).collect(),
+            http: proxy.statistics(),
             offered_packets: Direction::BOTH.map(|direction| hop.counters(direction).offered.packets),
             bypassed: router.bypassed,
             refused: router.refused,
@@ -77,6 +80,7 @@ impl State {
             "opened": self.totals.opened,
             "payload_bytes": { "down": self.totals.relayed_bytes[0], "up": self.totals.relayed_bytes[1] },
             "merged_acknowledgements": self.merged_acknowledgements,
+            "http": self.http.iter().copied().collect::<BTreeMap<_, _>>(),
             "passed": passed,
             "dropped": dropped,
             "mobiles": self.mobiles.iter().map(mobile).collect::<Vec<_>>(),
