@@ -72,6 +72,59 @@ def test_curl_decompresses_what_the_proxy_has_compressed(link: LinkCommand, need
     assert counted["compressed_bytes"] < counted["uncompressed_bytes"] * 2 / 3
 
 
+def test_clients_share_what_is_stored(link: LinkCommand, need: Need) -> None:
+    out = link.folder / "out"
+    curl = f"{need('curl')} --silent --show-error --fail"
+    fresh, stale, private = (f"server/7/20000/{control}" for control in ("max-age=60", "max-age=1", "private"))
+    lines = [f"{curl} -o {link.folder}/{name}-{turn} {url}" for turn in range(3) for name, url in (("f", fresh),)]
+    lines += [f"{curl} -o {link.folder}/s-0 {stale}", "sleep 2", f"{curl} -o {link.folder}/s-1 {stale}"]
+    lines += [f"{curl} -o {link.folder}/p-{turn} {private}" for turn in range(2)]
+    lines += [f"{curl} -H 'If-None-Match: \"7\"' -w '%{{http_code}}' {fresh}"]
+    done = link(
+        "sh",
+        "-ec",
+        "\n".join(lines),
+        link=link.wire(),
+        serve=shlex.join(python(PIPELINED, "serve", 200)),
+        options=f"--proxy --set proxy.http.cache=1MB --out {out}",
+    )
+    assert done.out == "304"
+    whole = (link.folder / "f-0").read_bytes()
+    assert len(whole) == 20_000
+    for name in ("f-1", "f-2", "s-0", "s-1", "p-0", "p-1"):
+        assert (link.folder / name).read_bytes() == whole, name
+    counted = counters(out)
+    # Fresh twice and for the 304; stale and confirmed once; private objects never.
+    assert counted["cache_hits"] == 3
+    assert counted["cache_validations"] == 1
+    assert counted["cache_stored"] == 2
+    assert counted["cached_bytes"] == 3 * 20_000
+
+
+def test_a_server_connection_outlives_its_client(link: LinkCommand, need: Need) -> None:
+    out = link.folder / "out"
+    curl = f"{need('curl')} --silent --show-error --fail"
+    url = "server/7/20000"
+    lines = [f"{curl} -o {link.folder}/got-{turn} {url}" for turn in range(3)]
+    # What cannot be repeated has a connection of its own, and so has what is not HTTP.
+    lines += [f"{curl} -o {link.folder}/got-3 -X POST {url} || true", f"{curl} -o {link.folder}/got-4 {url}"]
+    link(
+        "sh",
+        "-ec",
+        "\n".join(lines),
+        link=link.wire(),
+        serve=shlex.join(python(PIPELINED, "serve", 0)),
+        options=f"--proxy --set proxy.http.server_pool=2 --out {out}",
+    )
+    whole = (link.folder / "got-0").read_bytes()
+    assert len(whole) == 20_000
+    assert all((link.folder / f"got-{turn}").read_bytes() == whole for turn in (1, 2, 4))
+    # The third of the server's answers is 501 with `Connection: close`.
+    assert counters(out)["reused_servers"] == 4
+    flows = summary(out)["flows"]
+    assert len(flows) == 5 + 2
+
+
 def test_a_truncated_object_does_not_look_complete(link: LinkCommand, need: Need) -> None:
     for option in ("pipelining=8", "compression=true"):
         curl = [need("curl"), "--silent", "--compressed", "--http1.1", "--write-out", "%{size_download}", "server/cut"]

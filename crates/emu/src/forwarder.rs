@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 
 use airpath_core::{Direction, Dropped, Ecn, FlowId, Instant, Packet, SegmentInfo, SegmentLookup, Slot, Span, UserId};
 use airpath_link::{BearerCommand, CommandError, Departure};
 use airpath_path::{Contents, Hop, NewSegment, PacketStore, Path, Payload, PolledPath};
+use airpath_proxy::Proxy;
 use airpath_tcp::Segment;
+use airpath_wire::segment::{Endpoint, Route};
 
 use crate::clock::Clock;
 use crate::join;
@@ -182,6 +185,17 @@ impl<'a> Forwarder<'a> {
     /// The hop with this index at `now`, to change its settings.
     pub fn hop_mut(&mut self, now: Instant, index: usize) -> Option<&mut Hop> {
         self.path.hop_mut(now, index, &mut self.observed)
+    }
+
+    /// The time of day when the clock was zero, for the hops that need it.
+    pub fn set_time_of_day(&mut self, start: Span) {
+        for index in 0..self.path().hops().count() {
+            if let Some(Hop::Middlebox(hop)) = self.hop_mut(Instant::ZERO, index)
+                && let Some(proxy) = hop.downcast_mut::<Proxy>()
+            {
+                proxy.set_time_of_day(start);
+            }
+        }
     }
 
     /// Packets that have entered.
@@ -388,6 +402,14 @@ impl ObservedPackets {
     }
 }
 
+impl ObservedPackets {
+    /// Source and destination of packets of `direction` of a TCP flow.
+    fn route(&self, flow: FlowId, direction: Direction) -> Option<Route> {
+        let observed = self.taps.observer.as_ref().and_then(|observer| observer.route(flow, direction));
+        observed.or_else(|| self.router.as_ref()?.route(flow, direction))
+    }
+}
+
 impl SegmentLookup for ObservedPackets {
     fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
         self.packets.segment(slot)
@@ -440,14 +462,18 @@ impl PacketStore for ObservedPackets {
     }
 
     fn create_segment(&mut self, now: Instant, direction: Direction, new: NewSegment<'_>) -> Option<(Slot, u32)> {
-        let observed = self.taps.observer.as_ref().and_then(|observer| observer.route(new.flow, direction));
-        let route = observed.or_else(|| self.router.as_ref()?.route(new.flow, direction))?;
+        let route = self.route(new.flow, direction)?;
         tcp_packet::write(&route, new.segment, new.payload, &mut self.created)?;
         let frame = Frame::inspect(&VirtioHeader::default(), &self.created).ok()?;
         let super_segment = self.packets.insert(frame, &self.created);
         let header = Some(new.segment.info);
         let packet = BufferedPacket { super_segment, segment: 0, direction, entered: now, number: None, header };
         Some((self.packets.add(packet), frame.bytes()))
+    }
+
+    fn server_address(&self, flow: FlowId) -> Option<SocketAddr> {
+        let Endpoint { address, port } = self.route(flow, Direction::Up)?.destination;
+        Some(SocketAddr::new(address, port))
     }
 
     fn open_flow(&mut self, now: Instant, flow: FlowId, port: u16) -> Option<FlowId> {

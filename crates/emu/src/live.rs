@@ -119,7 +119,8 @@ pub fn run(config: LiveConfig, options: &Options) -> Result<Outcome, LinkError> 
         headers: false,
     })?;
     let router = Router::new(&config, MOST_FLOWS as u32 + 1);
-    let forwarder = Forwarder::of_router(PolledPath::new(path, Vec::new()), clock, taps, &port, router);
+    let mut forwarder = Forwarder::of_router(PolledPath::new(path, Vec::new()), clock, taps, &port, router);
+    forwarder.set_time_of_day(started);
     let mut operator = RouterOperator { file: options.file.clone(), config, keeper, metrics };
     operator.keeper.install(&plan).map_err(LinkError::Rules)?;
     let mut session = Session::new(forwarder, operator, control, signals, Waiting::Sleeping, None)?;

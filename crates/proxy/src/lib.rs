@@ -59,6 +59,6 @@ mod statistics;
 mod stream_buffer;
 
 pub use config::{Accept, BudgetSource, Config, Discipline};
-pub use http::{Bypass, Config as HttpConfig, End, Session, Statistics};
+pub use http::{Bypass, Config as HttpConfig, End, Session, SharedCache, Statistics};
 pub use proxy::Proxy;
 pub use statistics::{MobileState, PassCause, Totals};

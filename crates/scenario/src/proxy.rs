@@ -9,6 +9,9 @@ use crate::error::{Origin, ScenarioError};
 /// A buffer for less than two full segments would stall on delayed acknowledgements.
 const LEAST_BUFFER: Bytes = Bytes::new(3000);
 
+/// An object has at most an eighth of the cache: less would store nearly nothing.
+const LEAST_CACHE: Bytes = Bytes::new(100_000);
+
 /// The budget that is measured on the bearer of the scenario.
 const OF_BEARER: &str = "bearer";
 
@@ -60,6 +63,9 @@ pub(crate) fn read(mut node: Node) -> Result<ProxyTable, ScenarioError> {
     {
         let help = "list the ports of the servers, such as [80]; without HTTP, remove the table `proxy.http`";
         return wrong("http.ports", "these are not ports of servers", help);
+    }
+    if config.http.as_ref().and_then(|http| http.cache).is_some_and(|bytes| bytes < LEAST_CACHE) {
+        return wrong("http.cache", "this must be at least 100 kB", "remove it for no cache");
     }
     Ok(ProxyTable { config, budget_of_bearer })
 }

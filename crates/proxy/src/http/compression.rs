@@ -7,7 +7,7 @@
 
 use std::io::Write;
 
-use crate::http::message::has_token;
+use crate::http::fields::{has_token, is, lines};
 
 /// Shorter content is not worth it: the head grows by about 70 bytes.
 const LEAST_LENGTH: u64 = 256;
@@ -115,26 +115,6 @@ impl Coding {
         rewritten.extend_from_slice(coding.as_bytes());
         Some(rewritten)
     }
-}
-
-/// The name and the value of a header field.
-type Field<'a> = (&'a [u8], &'a [u8]);
-
-/// The first line of a head, and its fields. Heads were parsed before: each line ends with CR and
-/// LF, and none is folded.
-fn lines(head: &[u8]) -> Option<(&[u8], impl Iterator<Item = Field<'_>>)> {
-    let text = head.trim_ascii_start().strip_suffix(b"\r\n\r\n")?;
-    let mut lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    let start = lines.next()?;
-    let fields = lines.filter_map(|line| {
-        let colon = line.iter().position(|byte| *byte == b':')?;
-        Some((&line[..colon], line[colon + 1..].trim_ascii()))
-    });
-    Some((start, fields))
-}
-
-fn is(name: &[u8], known: &str) -> bool {
-    name.eq_ignore_ascii_case(known.as_bytes())
 }
 
 /// Whether content of this type becomes shorter. Events are to arrive one by one.

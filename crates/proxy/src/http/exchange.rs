@@ -1,11 +1,17 @@
 //! A request and its response, whose content may pass through an encoder.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::http::body::{Body, Framing, Malformed};
+use crate::http::cache::Arriving;
 use crate::http::compression::{Coding, Encoder};
 use crate::http::message::Method;
+use crate::http::reuse::Reuse;
 use crate::http::statistics::{Bypass, Statistics};
+
+/// Bytes of stored content that are appended at a time.
+const PART: usize = 16 << 10;
 
 /// How the stream to the client ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +45,12 @@ pub struct Exchange {
     /// How the stream to the client ends after it.
     pub end: Option<End>,
     pub bypass: Option<Bypass>,
+    /// What the cache does for it.
+    pub reuse: Reuse,
+    /// The response, while it arrives and will be stored.
+    pub arriving: Option<Arriving>,
+    /// Stored content that is the response, and how much of it was appended.
+    source: Option<(Arc<[u8]>, usize)>,
 }
 
 impl Exchange {
@@ -57,6 +69,9 @@ impl Exchange {
             is_complete: false,
             end: None,
             bypass: None,
+            reuse: Reuse::None,
+            arriving: None,
+            source: None,
         }
     }
 
@@ -89,8 +104,13 @@ impl Exchange {
         bytes: &[u8],
         statistics: &mut Statistics,
     ) -> Result<usize, Malformed> {
-        let encoder = &mut self.encoder;
-        let count = body.advance(bytes, |data| encoder.iter_mut().for_each(|encoder| encoder.write(data)))?;
+        let Self { encoder, arriving, .. } = self;
+        let count = body.advance(bytes, |data| {
+            encoder.iter_mut().for_each(|encoder| encoder.write(data));
+            if arriving.as_mut().is_some_and(|arriving| !arriving.append(data)) {
+                *arriving = None;
+            }
+        })?;
         match encoder {
             Some(encoder) => {
                 statistics.uncompressed_bytes += count as u64;
@@ -107,6 +127,41 @@ impl Exchange {
         Ok(count)
     }
 
+    /// A stored response with this head is the response.
+    pub fn serve(&mut self, head: &[u8], content: &Arc<[u8]>) {
+        self.server = None;
+        self.append_head(head);
+        self.source = Some((Arc::clone(content), 0));
+    }
+
+    /// A response without content that the proxy has made.
+    pub fn answer(&mut self, head: &[u8]) {
+        self.append_head(head);
+        self.is_complete = true;
+    }
+
+    /// Whether the response comes from the cache.
+    pub const fn is_served(&self) -> bool {
+        self.source.is_some()
+    }
+
+    /// Appends stored content while fewer than `most` bytes wait for the client.
+    pub fn feed(&mut self, most: usize, statistics: &mut Statistics) {
+        let Some((content, mut at)) = self.source.take() else { return };
+        while at < content.len() && self.response.len() < most {
+            let part = &content[at..(at + PART).min(content.len())];
+            let mut body = Body::new(Framing::Length(part.len() as u64));
+            at += self.append_content(&mut body, part, statistics).unwrap_or(part.len());
+            statistics.cached_bytes += part.len() as u64;
+        }
+        if at < content.len() {
+            self.source = Some((content, at));
+        } else {
+            self.finish_content(statistics);
+            self.is_complete = true;
+        }
+    }
+
     /// The content of the response is complete.
     pub fn finish_content(&mut self, statistics: &mut Statistics) {
         if let Some(encoder) = self.encoder.take() {
@@ -114,10 +169,15 @@ impl Exchange {
             statistics.compressed_bytes += last.len() as u64;
             self.response.extend(last);
         }
+        if let Some(arriving) = self.arriving.take() {
+            arriving.store();
+            statistics.cache_stored += 1;
+        }
     }
 
     /// The rest of the response is missing; `unread` bytes of it were not read.
     pub fn cut_content(&mut self, unread: &[u8]) {
+        self.arriving = None;
         match self.encoder.take() {
             // Without its last chunk the client sees that something is missing.
             Some(mut encoder) => {

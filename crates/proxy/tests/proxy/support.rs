@@ -8,6 +8,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::net::SocketAddr;
 
 use airpath_core::{
     Bitrate, Bytes, ComponentId, Context, Direction, Dropped, FlowId, Instant, Memory, Packet, RandomStream, Seed,
@@ -221,6 +222,9 @@ impl PacketStore for ByteStore {
             Payload::Counted => Vec::new(),
         };
         Some((self.insert(*new.segment, payload), new.segment.wire_size(IP_HEADER)))
+    }
+    fn server_address(&self, _: FlowId) -> Option<SocketAddr> {
+        Some(SocketAddr::from(([192, 0, 2, 1], 80)))
     }
     fn open_flow(&mut self, _: Instant, _: FlowId, _: u16) -> Option<FlowId> {
         self.flows += 1;
