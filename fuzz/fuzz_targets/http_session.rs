@@ -15,7 +15,13 @@ fuzz_target!(|input: &[u8]| {
     let [settings, input @ ..] = input else { return };
     let pipelining = 1 + settings % SERVERS as u8;
     let pipelining = pipelining.try_into().expect("at least one");
-    let config = HttpConfig { pipelining, compression: settings & 64 != 0, ..HttpConfig::default() };
+    let config = HttpConfig {
+        pipelining,
+        compression: settings & 64 != 0,
+        server_pool: settings & 8,
+        image_quality: (settings & 4).try_into().ok(),
+        ..HttpConfig::default()
+    };
     let cache = SharedCache::new(Bytes::new(20_000).get());
     let begin = || {
         let session = Session::new(&config, 4000);
@@ -54,7 +60,11 @@ fuzz_target!(|input: &[u8]| {
             }
         }
         while let Some(wanted) = session.wanted_server() {
-            session.set_server(wanted, length % 3 > 0);
+            if length % 4 == 0 && session.may_reuse(wanted) {
+                session.reuse_server(wanted);
+            } else {
+                session.set_server(wanted, length % 3 > 0);
+            }
         }
         for server in 0..usize::from(pipelining.get()) {
             session.take_request_bytes(server, 1000, |bytes| sent.extend_from_slice(bytes));

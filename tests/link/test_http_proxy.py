@@ -1,7 +1,10 @@
 """The application level of the proxy with real programs: pipelining, compression, truncation."""
 
 import shlex
+import struct
+import sys
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -123,6 +126,54 @@ def test_a_server_connection_outlives_its_client(link: LinkCommand, need: Need) 
     assert counters(out)["reused_servers"] == 4
     flows = summary(out)["flows"]
     assert len(flows) == 5 + 2
+
+
+def png(width: int, height: int, level: int) -> bytes:
+    """Return a PNG of a gradient in three colours, without filters."""
+    rows = (bytes([0]) + bytes(v % 256 for x in range(width) for v in (x, y, x + y)) for y in range(height))
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    content = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"".join(rows), level)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + content
+
+
+def test_images_become_smaller(link: LinkCommand, need: Need) -> None:
+    out, files = link.folder / "out", link.folder / "files"
+    files.mkdir()
+    (files / "a.png").write_bytes(png(100, 100, 0))
+    (files / "bomb.png").write_bytes(png(3000, 1500, 9))
+    curl = f"{need('curl')} --silent --show-error --fail -w '%{{http_code}} %{{content_type}} %{{size_download}} '"
+    lines = [
+        f"{curl} -o {link.folder}/png server/a.png",
+        f"{curl} -o {link.folder}/webp -H 'Accept: image/webp' server/a.png",
+        f"{curl} -o {link.folder}/same -H 'Cache-Control: no-transform' server/a.png",
+        f"{curl} -o {link.folder}/bomb server/bomb.png",
+    ]
+    serve = [sys.executable, "-m", "http.server", "-p", "HTTP/1.1", "-d", str(files), "80"]
+    done = link(
+        "sh",
+        "-ec",
+        "\n".join(lines),
+        link=link.wire(),
+        serve=shlex.join(serve),
+        options=f"--proxy --set proxy.http.image_quality=50 --out {out}",
+    )
+    answers = done.out.split()
+    assert answers[0:9:3] == ["203", "203", "200"]
+    assert answers[1:9:3] == ["image/png", "image/webp", "image/png"]
+    original = (files / "a.png").read_bytes()
+    assert (link.folder / "same").read_bytes() == original
+    assert (link.folder / "bomb").read_bytes() == (files / "bomb.png").read_bytes(), "it has too many pixels"
+    small, webp = (link.folder / "png").read_bytes(), (link.folder / "webp").read_bytes()
+    assert small.startswith(b"\x89PNG") and small[16:24] == original[16:24]
+    assert webp.startswith(b"RIFF") and webp[8:16] == b"WEBPVP8L"
+    counted = counters(out)
+    assert counted["recoded_images"] == 2
+    assert counted["original_image_bytes"] == 2 * len(original)
+    assert counted["recoded_image_bytes"] == len(small) + len(webp) < len(original)
 
 
 def test_a_truncated_object_does_not_look_complete(link: LinkCommand, need: Need) -> None:

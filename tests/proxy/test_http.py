@@ -26,13 +26,12 @@ def test_pipelined_requests_are_fetched_at_the_same_time(network: Network, log: 
     with network.started("server", sys.executable, "-I", PIPELINED, "serve", 100):
         until(lambda: ":80 " in network.run("server", "ss", "-ltn").out, "the server listens")
         with network.proxy(*options, lines=lines):
-            for _ in range(2):
-                seconds, size = _fetch(network, SERVER, 16, 3000, 8)
-                assert seconds < 16 * 0.1 / 2
+            fetched = [_fetch(network, SERVER, 16, 3000, 8) for _ in range(2)]
+            assert max(seconds for seconds, _ in fetched) < 16 * 0.1 / 2
             state = network.proxy_state()
             assert state["http"]["requests"] == 32
             assert state["http"]["parallel_requests"] >= 16
-            assert state["http"]["response_bytes"] == 2 * size
+            assert state["http"]["response_bytes"] == sum(size for _, size in fetched)
             assert "HTTP: 32 requests" in network.ctl().out
             # HTTP is switched on and off by the configuration.
             network.configure("[proxy]")

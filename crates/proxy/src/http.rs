@@ -14,6 +14,8 @@
 //! | `freshness` | which responses may be stored, and for how long they are fresh |
 //! | `reuse` | what the cache does for a request |
 //! | `fields` | fields of heads |
+//! | `recode` | smaller images |
+//! | `transform` | what may be changed, and the head of what was |
 //! | `channel` | a TCP end with its payload |
 //! | `statistics` | which bytes could be helped |
 //! | `config` | the keys of the scenario table `[proxy.http]` |
@@ -28,11 +30,13 @@ mod fields;
 mod freshness;
 mod message;
 mod pool;
+mod recode;
 mod relay;
 mod reuse;
 mod server;
 mod session;
 mod statistics;
+mod transform;
 
 pub use cache::SharedCache;
 pub use config::Config;

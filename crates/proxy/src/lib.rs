@@ -30,12 +30,14 @@
 //!
 //! With [`Config::http`], connections of mobiles to the ports of HTTP are read as HTTP/1.x (AL-E of
 //! the same study, transparent: the mobile addresses the server). Pipelined requests are fetched
-//! at the same time, each over a server connection of its own, and responses may be compressed. A
-//! message that is malformed or could be read in two ways is not interpreted: from there on, its
-//! connection passes byte for byte. So does TLS. [`Statistics`] counts these bytes by reason.
+//! at the same time, each over a server connection of its own. Responses may be compressed, images
+//! recoded, and what may be stored is kept in a cache that all mobiles share. A message that is
+//! malformed or could be read in two ways is not interpreted: from there on, its connection passes
+//! byte for byte. So does TLS. [`Statistics`] counts these bytes by reason.
 //!
-//! The first server connection of a client has the client's own port. Others have the mobile's
-//! address and a port from 61000 on, and the packet store begins their flows
+//! The first server connection of a client has the client's own port, unless server connections
+//! are kept for other client connections ([`HttpConfig::server_pool`]). Others have the mobile's address and a port
+//! from 61000 on, and the packet store begins their flows
 //! ([`airpath_path::PacketStore::open_flow`]). A store without addresses refuses, and then all
 //! requests use the first connection. Where payload is only counted, as in the simulator, the
 //! connection is relayed at transport level.

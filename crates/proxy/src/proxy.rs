@@ -141,7 +141,7 @@ impl Proxy {
         self.config = config;
     }
 
-    /// The time of day when the clock was zero, since 1 January 1970, UTC: for the age of responses.
+    /// The time of day when the clock was zero, since 1 January 1970, UTC, for ages of responses.
     pub fn set_time_of_day(&mut self, start: Span) {
         self.cache.set_epoch(start.as_nanos() / 1_000_000_000);
     }

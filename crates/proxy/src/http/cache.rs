@@ -101,9 +101,9 @@ impl Stored {
         digits.and_then(|digits| digits.parse().ok()).unwrap_or(200)
     }
 
-    /// Whether the response may be used for a request without asking the server.
-    pub fn satisfies(&self, asked: &Directives, now: Instant) -> bool {
-        self.freshness.satisfies(asked, self.resident(now))
+    /// Whether the response may be used for a request without a validation.
+    pub fn satisfies(&self, requested: &Directives, now: Instant) -> bool {
+        self.freshness.satisfies(requested, self.resident(now))
     }
 
     /// Seconds since it arrived.
@@ -276,9 +276,9 @@ impl SharedCache {
         (key, request): (&Key, &[u8]),
         stored: &Arc<Stored>,
         response: &[u8],
-        (asked, now): (Instant, Instant),
+        (requested, now): (Instant, Instant),
     ) -> Arc<Stored> {
-        let times = self.times(asked, now);
+        let times = self.times(requested, now);
         let Some(new) = stored.freshened(request, response, (now, times)) else {
             self.lock().remove_if(key, |other| other.is_selected_by(request));
             return Arc::clone(stored);
@@ -288,10 +288,10 @@ impl SharedCache {
         new
     }
 
-    fn times(&self, asked: Instant, now: Instant) -> Times {
+    fn times(&self, requested: Instant, now: Instant) -> Times {
         let seconds = |nanoseconds: u64| nanoseconds / 1_000_000_000;
         let arrival = self.lock().epoch.map(|epoch| epoch + seconds(now.as_nanos()));
-        Times { delay: seconds(now.since(asked).as_nanos()), arrival }
+        Times { delay: seconds(now.since(requested).as_nanos()), arrival }
     }
 
     /// Begins to store a response of `length` bytes, if that is known; `None` if it must not be
@@ -301,13 +301,13 @@ impl SharedCache {
         key: Key,
         (request, response): (&[u8], &[u8]),
         (status, length): (u16, Option<u64>),
-        (asked, now): (Instant, Instant),
+        (requested, now): (Instant, Instant),
     ) -> Option<Arriving> {
         let most = self.lock().capacity / MOST_PART;
         if length.is_some_and(|length| length > most) || !response.starts_with(b"HTTP/1.1 ") {
             return None;
         }
-        let freshness = Freshness::of(request, response, status, self.times(asked, now))?;
+        let freshness = Freshness::of(request, response, status, self.times(requested, now))?;
         let varies = list(response, "vary").unwrap_or_default();
         let names = varies.split(|byte| *byte == b',').map(|name| name.trim_ascii().to_ascii_lowercase());
         let names = names.filter(|name| !name.is_empty());
@@ -450,11 +450,11 @@ mod tests {
         assert!(!stored.satisfies(&Directives::default(), at(60)));
         let validates = b"GET / HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"v\"\r\n\r\n";
         assert_eq!(stored.validation(&request).as_deref(), Some(&validates[..]));
-        let asks = |field: &str| stored.is_not_modified(format!("GET / HTTP/1.1\r\n{field}\r\n\r\n").as_bytes());
-        assert_eq!(asks("X: y"), None);
-        assert_eq!(asks("If-None-Match: \"x\", W/\"v\""), Some(true));
-        assert_eq!(asks("If-None-Match: \"x\""), Some(false));
-        assert_eq!(asks("If-None-Match: *"), Some(true));
+        let answer = |field: &str| stored.is_not_modified(format!("GET / HTTP/1.1\r\n{field}\r\n\r\n").as_bytes());
+        assert_eq!(answer("X: y"), None);
+        assert_eq!(answer("If-None-Match: \"x\", W/\"v\""), Some(true));
+        assert_eq!(answer("If-None-Match: \"x\""), Some(false));
+        assert_eq!(answer("If-None-Match: *"), Some(true));
     }
 
     #[test]

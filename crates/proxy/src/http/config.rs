@@ -19,6 +19,9 @@ pub struct Config {
     /// Whether responses are compressed for clients that accept it.
     #[serde(default)]
     pub compression: bool,
+    /// Quality of recoded JPEG images, 1 to 100; without the key no image is recoded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_quality: Option<NonZeroU8>,
     /// Server connections that stay open for the next connection of a mobile, for each server.
     #[serde(default)]
     pub server_pool: u8,
@@ -38,6 +41,6 @@ const fn one() -> NonZeroU8 {
 impl Default for Config {
     /// No capability is switched on.
     fn default() -> Self {
-        Self { ports: ports(), pipelining: one(), compression: false, server_pool: 0, cache: None }
+        Self { ports: ports(), pipelining: one(), compression: false, image_quality: None, server_pool: 0, cache: None }
     }
 }

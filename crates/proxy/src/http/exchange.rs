@@ -7,6 +7,7 @@ use crate::http::body::{Body, Framing, Malformed};
 use crate::http::cache::Arriving;
 use crate::http::compression::{Coding, Encoder};
 use crate::http::message::Method;
+use crate::http::recode::{Recoder, Recoding};
 use crate::http::reuse::Reuse;
 use crate::http::statistics::{Bypass, Statistics};
 
@@ -40,6 +41,9 @@ pub struct Exchange {
     /// The coding that the client accepts, and the encoder of the response.
     pub coding: Option<Coding>,
     pub encoder: Option<Encoder>,
+    /// How an image is recoded, and the one that arrives.
+    pub recoding: Option<Recoding>,
+    recoder: Option<Recoder>,
     pub has_response: bool,
     pub is_complete: bool,
     /// How the stream to the client ends after it.
@@ -65,6 +69,8 @@ impl Exchange {
             response: VecDeque::new(),
             coding: None,
             encoder: None,
+            recoding: None,
+            recoder: None,
             has_response: false,
             is_complete: false,
             end: None,
@@ -85,6 +91,10 @@ impl Exchange {
     pub fn append_head(&mut self, origin: &[u8]) {
         self.has_response = true;
         self.head = Vec::new();
+        self.recoder = self.recoding.and_then(|recoding| recoding.begin(origin));
+        if self.recoder.is_some() {
+            return;
+        }
         match self.coding.and_then(|coding| coding.rewrite(origin).zip(Encoder::new(coding))) {
             Some((rewritten, encoder)) => {
                 self.response.extend(rewritten);
@@ -104,9 +114,10 @@ impl Exchange {
         bytes: &[u8],
         statistics: &mut Statistics,
     ) -> Result<usize, Malformed> {
-        let Self { encoder, arriving, .. } = self;
+        let Self { encoder, arriving, recoder, .. } = self;
         let count = body.advance(bytes, |data| {
             encoder.iter_mut().for_each(|encoder| encoder.write(data));
+            recoder.iter_mut().for_each(|recoder| recoder.write(data));
             if arriving.as_mut().is_some_and(|arriving| !arriving.append(data)) {
                 *arriving = None;
             }
@@ -122,6 +133,8 @@ impl Exchange {
                 statistics.compressed_bytes += chunk.len() as u64;
                 self.response.extend(chunk);
             }
+            // An image is sent when it is complete.
+            None if self.recoder.is_some() => {}
             None => self.response.extend(&bytes[..count]),
         }
         Ok(count)
@@ -169,6 +182,18 @@ impl Exchange {
             statistics.compressed_bytes += last.len() as u64;
             self.response.extend(last);
         }
+        if let Some(recoder) = self.recoder.take() {
+            let original = recoder.length();
+            match recoder.finish() {
+                Ok((response, length)) => {
+                    statistics.recoded_images += 1;
+                    statistics.original_image_bytes += original as u64;
+                    statistics.recoded_image_bytes += length as u64;
+                    self.response.extend(response);
+                }
+                Err(origin) => self.response.extend(origin),
+            }
+        }
         if let Some(arriving) = self.arriving.take() {
             arriving.store();
             statistics.cache_stored += 1;
@@ -178,6 +203,7 @@ impl Exchange {
     /// The rest of the response is missing; `unread` bytes of it were not read.
     pub fn cut_content(&mut self, unread: &[u8]) {
         self.arriving = None;
+        self.response.extend(self.recoder.take().map(Recoder::into_origin).unwrap_or_default());
         match self.encoder.take() {
             // Without its last chunk the client sees that something is missing.
             Some(mut encoder) => {

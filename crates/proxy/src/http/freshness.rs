@@ -105,9 +105,9 @@ impl Freshness {
     /// The freshness of a response to a `GET` with these heads; `None` if a shared cache must not
     /// store it.
     pub fn of(request: &[u8], response: &[u8], status: u16, times: Times) -> Option<Self> {
-        let (asked, allowed) = (Directives::of(request), Directives::of(response));
+        let (requested, allowed) = (Directives::of(request), Directives::of(response));
         let has = |name: &str| values(response, name).next().is_some();
-        let is_forbidden = asked.no_store || allowed.no_store || allowed.private || is_private(request);
+        let is_forbidden = requested.no_store || allowed.no_store || allowed.private || is_private(request);
         // The status codes of RFC 9110 §15.1 that this cache understands.
         let by_default = matches!(status, 200 | 203 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501);
         let is_explicit = allowed.max_age.is_some() || allowed.s_maxage.is_some() || has("expires");
@@ -140,13 +140,13 @@ impl Freshness {
 
     /// Whether the response satisfies a request with these directives, `resident` seconds after its
     /// arrival.
-    pub fn satisfies(&self, asked: &Directives, resident: u64) -> bool {
+    pub fn satisfies(&self, requested: &Directives, resident: u64) -> bool {
         let age = self.age(resident);
         !self.no_cache
-            && !asked.no_cache
+            && !requested.no_cache
             && self.lifetime > age
-            && asked.max_age.is_none_or(|most| age <= most)
-            && asked.min_fresh.is_none_or(|least| self.lifetime - age >= least)
+            && requested.max_age.is_none_or(|most| age <= most)
+            && requested.min_fresh.is_none_or(|least| self.lifetime - age >= least)
     }
 
     /// The age of the response, `resident` seconds after its arrival.
@@ -229,14 +229,14 @@ mod tests {
         let times = Times { delay: 2, arrival: Some(ARRIVAL + 30) };
         let found = Freshness::of(request, response.as_bytes(), 200, times).expect("it can be stored");
         assert_eq!(found.initial_age, 30);
-        let asked = |field: &str| Directives::of(format!("GET / HTTP/1.1\r\n{field}\r\n\r\n").as_bytes());
-        assert!(found.satisfies(&asked("X: y"), 29));
-        assert!(!found.satisfies(&asked("X: y"), 30));
+        let requested = |field: &str| Directives::of(format!("GET / HTTP/1.1\r\n{field}\r\n\r\n").as_bytes());
+        assert!(found.satisfies(&requested("X: y"), 29));
+        assert!(!found.satisfies(&requested("X: y"), 30));
         for field in
             ["Cache-Control: no-cache", "Pragma: no-cache", "Cache-Control: max-age=29", "Cache-Control: min-fresh=31"]
         {
-            assert!(!found.satisfies(&asked(field), 0), "{field}");
+            assert!(!found.satisfies(&requested(field), 0), "{field}");
         }
-        assert!(found.satisfies(&asked("Cache-Control: max-age=30, min-fresh=30"), 0));
+        assert!(found.satisfies(&requested("Cache-Control: max-age=30, min-fresh=30"), 0));
     }
 }

@@ -155,8 +155,9 @@ impl Fields {
     }
 }
 
-/// Whether a head has credentials, or asks for them, that hold for the whole connection: those of a
-/// scheme that is not known to hold for single requests. NTLM and Negotiate do so (RFC 4559 §6).
+/// Whether a head has credentials, or a challenge for such, that hold for the whole connection:
+/// those of a scheme that is not known to hold for single requests. Those of NTLM and Negotiate
+/// hold for the connection (RFC 4559 §6).
 pub fn binds_connection(head: &[u8]) -> bool {
     const OF_REQUESTS: [&[u8]; 3] = [b"basic", b"bearer", b"digest"];
     let scheme = |value: &[u8]| value.split(|byte| *byte == b' ').next().unwrap_or_default().to_ascii_lowercase();

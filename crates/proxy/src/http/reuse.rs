@@ -1,4 +1,4 @@
-//! What the cache does for a request: it answers, asks for a validation, stores, or forgets.
+//! What the cache does for a request: it answers, validates, stores, or forgets.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -33,8 +33,8 @@ pub enum Reuse {
         key: Key,
         /// The head that the client has sent.
         request: Vec<u8>,
-        asked: Instant,
-        /// A stored response for whose validation the server is asked.
+        requested: Instant,
+        /// A stored response that the server is to validate.
         stale: Option<Arc<Stored>>,
     },
     /// A success changes the resource.
@@ -49,20 +49,20 @@ impl CacheOfServer {
             exchange.reuse = Reuse::Forgets(key);
             return;
         }
-        let asked = Directives::of(&exchange.head);
+        let requested = Directives::of(&exchange.head);
         let is_usual = exchange.head.starts_with(b"GET ") && !exchange.is_barrier && !is_partial(&exchange.head);
-        if !is_usual || asked.no_store || is_private(&exchange.head) {
+        if !is_usual || requested.no_store || is_private(&exchange.head) {
             return;
         }
         let stored = self.cache.find(&key, &exchange.head);
-        if let Some(stored) = stored.as_ref().filter(|stored| stored.satisfies(&asked, now)) {
+        if let Some(stored) = stored.as_ref().filter(|stored| stored.satisfies(&requested, now)) {
             statistics.cache_hits += 1;
             return match stored.is_not_modified(&exchange.head) {
                 Some(true) => exchange.answer(&stored.not_modified(now)),
                 _ => exchange.serve(&stored.head(now), &stored.content),
             };
         }
-        if asked.only_if_cached {
+        if requested.only_if_cached {
             return exchange.answer(NOT_CACHED);
         }
         let request = exchange.head.clone();
@@ -70,7 +70,7 @@ impl CacheOfServer {
             exchange.head = stored.validation(&request)?;
             Some(stored)
         });
-        exchange.reuse = Reuse::Stores { key, request, asked: now, stale };
+        exchange.reuse = Reuse::Stores { key, request, requested: now, stale };
     }
 
     /// The final head of the response has arrived. Returns whether it is a validation, and the
@@ -83,20 +83,20 @@ impl CacheOfServer {
         statistics: &mut Statistics,
     ) -> bool {
         match std::mem::take(&mut exchange.reuse) {
-            Reuse::Stores { key, request, asked, stale: Some(stored) } if head.status == 304 => {
+            Reuse::Stores { key, request, requested, stale: Some(stored) } if head.status == 304 => {
                 statistics.cache_validations += 1;
-                let new = self.cache.freshen((&key, &request), &stored, bytes, (asked, now));
+                let new = self.cache.freshen((&key, &request), &stored, bytes, (requested, now));
                 exchange.serve(&new.head(now), &new.content);
                 return true;
             }
-            Reuse::Stores { key, request, asked, .. } => {
+            Reuse::Stores { key, request, requested, .. } => {
                 let length = match head.framing {
                     Framing::Length(bytes) => Some(bytes),
                     Framing::Chunked => None,
                     // It may have been cut off.
                     Framing::UntilClose => return false,
                 };
-                exchange.arriving = self.cache.begin(key, (&request, bytes), (head.status, length), (asked, now));
+                exchange.arriving = self.cache.begin(key, (&request, bytes), (head.status, length), (requested, now));
             }
             Reuse::Forgets(key) if matches!(head.status, 200..=399) => self.cache.invalidate(&key),
             Reuse::Forgets(_) | Reuse::None => {}

@@ -15,6 +15,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::num::NonZeroU8;
 
 use airpath_core::Instant;
 
@@ -24,6 +25,7 @@ use crate::http::compression::Coding;
 use crate::http::config::Config;
 use crate::http::exchange::{End, Exchange};
 use crate::http::message::{RequestHead, ResponseHead, binds_connection};
+use crate::http::recode::Recoding;
 use crate::http::reuse::CacheOfServer;
 use crate::http::server::{Server, ServerState, take};
 use crate::http::statistics::{Bypass, Statistics};
@@ -52,6 +54,7 @@ pub struct Session {
     buffer: usize,
     most_head: usize,
     compresses: bool,
+    image_quality: Option<NonZeroU8>,
     cache: Option<CacheOfServer>,
     /// The server of the tunnel.
     tunnel: Option<usize>,
@@ -84,6 +87,7 @@ impl Session {
             // A head that is not complete must not close the window for the rest of it.
             most_head: (buffer / 2).min(MOST_HEAD),
             compresses: config.compression,
+            image_quality: config.image_quality,
             cache: None,
             tunnel: None,
             has_begun: false,
@@ -153,6 +157,8 @@ impl Session {
                 if self.compresses {
                     exchange.coding = Coding::of_request(&exchange.head);
                 }
+                exchange.recoding =
+                    self.image_quality.and_then(|quality| Recoding::of_request(&exchange.head, quality));
                 if let Some(cache) = &self.cache {
                     cache.look_up(now, &mut exchange, &mut self.statistics);
                 }

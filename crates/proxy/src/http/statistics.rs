@@ -64,6 +64,12 @@ pub struct Statistics {
     pub uncompressed_bytes: u64,
     /// The same after compression.
     pub compressed_bytes: u64,
+    /// Images that became smaller.
+    pub recoded_images: u64,
+    /// Their bytes as they came.
+    pub original_image_bytes: u64,
+    /// Their bytes as they were sent.
+    pub recoded_image_bytes: u64,
     /// Requests that were answered from the cache.
     pub cache_hits: u64,
     /// Stored responses that a server has confirmed.
@@ -89,6 +95,9 @@ impl Statistics {
         self.response_bytes += other.response_bytes;
         self.uncompressed_bytes += other.uncompressed_bytes;
         self.compressed_bytes += other.compressed_bytes;
+        self.recoded_images += other.recoded_images;
+        self.original_image_bytes += other.original_image_bytes;
+        self.recoded_image_bytes += other.recoded_image_bytes;
         self.cache_hits += other.cache_hits;
         self.cache_validations += other.cache_validations;
         self.cache_stored += other.cache_stored;
@@ -110,6 +119,9 @@ impl Statistics {
             ("response_bytes", self.response_bytes),
             ("uncompressed_bytes", self.uncompressed_bytes),
             ("compressed_bytes", self.compressed_bytes),
+            ("recoded_images", self.recoded_images),
+            ("original_image_bytes", self.original_image_bytes),
+            ("recoded_image_bytes", self.recoded_image_bytes),
             ("cache_hits", self.cache_hits),
             ("cache_validations", self.cache_validations),
             ("cache_stored", self.cache_stored),

@@ -514,6 +514,19 @@ fn a_stored_response_is_compressed_for_clients_that_accept_it() {
     assert_eq!(second.statistics.cache_hits, 2);
 }
 
+#[test]
+fn an_image_that_is_cut_off_or_cannot_be_recoded_passes_as_it_came() {
+    let config = Config { image_quality: NonZeroU8::new(50), ..Config::default() };
+    let image = message("HTTP/1.1 200 OK\r\nContent-Type: image/jpeg", 1, &[b'x'; 5000]);
+    let mut session = Session::new(&config, 2000);
+    session.read_client(at(0), &[GET, GET].concat());
+    assert_eq!(answered(&mut session, at(0), &image), image);
+    assert_eq!(session.statistics.recoded_images, 0);
+    assert_eq!(answered(&mut session, at(0), &image[..3000]), b"", "it is held back");
+    session.server_ended(0, true, b"");
+    assert_eq!((ready(&mut session), session.end()), (image[..3000].to_vec(), Some(End::Close)));
+}
+
 /// A session whose server connection 0 was open before, and which has read `bytes`.
 fn reusing(bytes: &[u8]) -> Session {
     let mut session = Session::new(&Config { server_pool: 1, ..Config::default() }, 2000);
@@ -564,14 +577,14 @@ fn what_cannot_be_repeated_uses_a_kept_connection_only_after_an_answer() {
 #[test]
 fn a_connection_with_credentials_of_its_own_is_not_kept() {
     let response = message("HTTP/1.1 200 OK", 1, b"content");
-    let asks = |scheme: &str| message(&format!("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: {scheme}"), 1, b"");
+    let challenge = |scheme: &str| message(&format!("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: {scheme}"), 1, b"");
     for (field, response, is_kept) in [
         ("X: y", response.clone(), true),
         ("Authorization: Basic YQ==", response.clone(), true),
         ("Authorization: NTLM YQ==", response.clone(), false),
         ("authorization: negotiate YQ==", response.clone(), false),
-        ("X: y", asks("Basic realm=\"a\""), true),
-        ("X: y", asks("NTLM"), false),
+        ("X: y", challenge("Basic realm=\"a\""), true),
+        ("X: y", challenge("NTLM"), false),
         ("X: y", message("HTTP/1.1 200 OK\r\nConnection: close", 1, b""), false),
         ("X: y", message("HTTP/1.1 200 OK", 3, b""), false),
     ] {
