@@ -36,8 +36,8 @@
 //! byte for byte. So does TLS. [`Statistics`] counts these bytes by reason.
 //!
 //! The first server connection of a client has the client's own port, unless server connections
-//! are kept for other client connections ([`HttpConfig::server_pool`]). Others have the mobile's address and a port
-//! from 61000 on, and the packet store begins their flows
+//! are kept for other client connections ([`HttpConfig::server_pool`]). Others have the mobile's
+//! address and a port from 61000 on, and the packet store begins their flows
 //! ([`airpath_path::PacketStore::open_flow`]). A store without addresses refuses, and then all
 //! requests use the first connection. Where payload is only counted, as in the simulator, the
 //! connection is relayed at transport level.

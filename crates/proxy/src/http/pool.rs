@@ -52,8 +52,18 @@ impl Pool {
 
     /// Takes a connection that can be used, with its wake-up.
     pub fn take(&mut self, owner: (UserId, SocketAddr)) -> Option<(Channel, Option<Instant>)> {
-        let flow = self.by_server.get_mut(&owner)?.pop()?;
+        let flow = *self.by_server.get(&owner)?.last()?;
+        self.forget(owner, flow);
         self.idle.remove(&flow).map(|idle| (idle.channel, idle.wakeup))
+    }
+
+    /// A connection is not to be used any more.
+    fn forget(&mut self, owner: (UserId, SocketAddr), flow: FlowId) {
+        let Some(others) = self.by_server.get_mut(&owner) else { return };
+        others.retain(|other| *other != flow);
+        if others.is_empty() {
+            self.by_server.remove(&owner);
+        }
     }
 
     /// Whether a flow is one of its connections.
@@ -91,27 +101,25 @@ impl Pool {
         if channel.is_writable() && (end <= now || unread > 0 || channel.connection.peer_closed()) {
             channel.close();
         }
-        if !channel.is_writable()
-            && let Some(others) = self.by_server.get_mut(owner)
-        {
-            others.retain(|other| *other != flow);
-            if others.is_empty() {
-                self.by_server.remove(owner);
-            }
-        }
+        let (is_closing, user, owner) = (!channel.is_writable(), owner.0, *owner);
         // A server that does not end its side is not waited for longer.
         if end + MOST_IDLE <= now {
             channel.connection.abort(now, cx.context());
         }
-        channel.transmit(now, owner.0, left, cx);
+        channel.transmit(now, user, left, cx);
         let old = *wakeup;
         if channel.connection.outcome().is_some() {
-            let ended = Some((owner.0, channel.port));
+            let ended = Some((user, channel.port));
             self.idle.remove(&flow);
+            self.forget(owner, flow);
             return Step { wakeups: (old, None), ended };
         }
-        let limit = if channel.is_writable() { end } else { end + MOST_IDLE };
+        let limit = if is_closing { end + MOST_IDLE } else { end };
         *wakeup = channel.connection.next_wakeup().into_iter().chain([limit]).min();
-        Step { wakeups: (old, *wakeup), ended: None }
+        let step = Step { wakeups: (old, *wakeup), ended: None };
+        if is_closing {
+            self.forget(owner, flow);
+        }
+        step
     }
 }
