@@ -184,6 +184,24 @@ fn append_fields<'a>(head: &mut Vec<u8>, fields: impl Iterator<Item = (&'a [u8],
     }
 }
 
+/// What the cache does for a request.
+#[derive(Debug, Default)]
+pub enum Reuse {
+    #[default]
+    None,
+    /// It stores the response.
+    Stores {
+        key: Key,
+        /// The head that the client has sent.
+        request: Vec<u8>,
+        requested: Instant,
+        /// A stored response that the server is to validate.
+        stale: Option<Arc<Stored>>,
+    },
+    /// A success changes the resource.
+    Forgets(Key),
+}
+
 /// The cache, as all sessions share it.
 #[derive(Clone, Debug)]
 pub struct SharedCache(Arc<Mutex<Cache>>);

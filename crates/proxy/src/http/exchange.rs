@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::http::body::{Body, Framing, Malformed};
-use crate::http::cache::Arriving;
+use crate::http::cache::{Arriving, Reuse};
 use crate::http::compression::{Coding, Encoder};
 use crate::http::message::Method;
 use crate::http::recode::{Recoder, Recoding};
-use crate::http::reuse::Reuse;
 use crate::http::statistics::{Bypass, Statistics};
 
 /// Bytes of stored content that are appended at a time.

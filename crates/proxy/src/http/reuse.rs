@@ -1,12 +1,11 @@
 //! What the cache does for a request: it answers, validates, stores, or forgets.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use airpath_core::Instant;
 
 use crate::http::body::Framing;
-use crate::http::cache::{Key, SharedCache, Stored};
+use crate::http::cache::{Key, Reuse, SharedCache};
 use crate::http::exchange::Exchange;
 use crate::http::fields::{is, lines};
 use crate::http::freshness::{Directives, is_private};
@@ -21,24 +20,6 @@ const NOT_CACHED: &[u8] = b"HTTP/1.1 504 Gateway Timeout\r\nVia: 1.1 airpath\r\n
 pub struct CacheOfServer {
     pub cache: SharedCache,
     pub server: Option<SocketAddr>,
-}
-
-/// What the cache does for a request.
-#[derive(Debug, Default)]
-pub enum Reuse {
-    #[default]
-    None,
-    /// It stores the response.
-    Stores {
-        key: Key,
-        /// The head that the client has sent.
-        request: Vec<u8>,
-        requested: Instant,
-        /// A stored response that the server is to validate.
-        stale: Option<Arc<Stored>>,
-    },
-    /// A success changes the resource.
-    Forgets(Key),
 }
 
 impl CacheOfServer {
