@@ -4,7 +4,8 @@
 
 #![no_main]
 
-use airpath_proxy::{HttpConfig, Session};
+use airpath_core::{Bytes, Instant, Span};
+use airpath_proxy::{HttpConfig, Session, SharedCache};
 use libfuzzer_sys::fuzz_target;
 
 /// Most server connections.
@@ -14,32 +15,56 @@ fuzz_target!(|input: &[u8]| {
     let [settings, input @ ..] = input else { return };
     let pipelining = 1 + settings % SERVERS as u8;
     let pipelining = pipelining.try_into().expect("at least one");
-    let config = HttpConfig { pipelining, compression: settings & 64 != 0, ..HttpConfig::default() };
-    let mut session = Session::new(&config, 4000);
+    let config = HttpConfig {
+        pipelining,
+        compression: settings & 64 != 0,
+        server_pool: settings & 8,
+        image_quality: (settings & 4).try_into().ok(),
+        ..HttpConfig::default()
+    };
+    let cache = SharedCache::new(Bytes::new(20_000).get());
+    let begin = || {
+        let session = Session::new(&config, 4000);
+        if settings & 32 != 0 { session.with_cache(cache.clone(), None) } else { session }
+    };
+    let (mut session, mut now) = (begin(), Instant::ZERO);
     let mut client = Vec::new();
     let mut servers: [Vec<u8>; SERVERS] = Default::default();
+    let mut counted = 0;
     let (mut sent, mut received) = (Vec::new(), Vec::new());
     let mut rest = input;
     while let [kind, length, content @ ..] = rest {
         let (bytes, left) = content.split_at(content.len().min(usize::from(*length)));
         rest = left;
+        now = now + Span::from_millis(u64::from(*length) * 50);
         let server = usize::from(kind >> 4) % usize::from(pipelining.get());
         match kind % 8 {
             0..=2 => {
                 client.extend_from_slice(bytes);
-                let used = session.read_client(&client);
+                let used = session.read_client(now, &client);
                 client.drain(..used);
             }
             3..=5 => {
                 servers[server].extend_from_slice(bytes);
-                let used = session.read_server(server, &servers[server]);
+                let used = session.read_server(now, server, &servers[server]);
                 servers[server].drain(..used);
             }
             6 => session.server_ended(server, *length > 100, &servers[server]),
-            _ => session.client_ended(client.len()),
+            _ if settings & 16 == 0 => session.client_ended(client.len()),
+            // Another client, which may find what is stored.
+            _ => {
+                counted += total(&session);
+                session = begin();
+                client.clear();
+                servers = Default::default();
+            }
         }
         while let Some(wanted) = session.wanted_server() {
-            session.set_server(wanted, length % 3 > 0);
+            if length % 4 == 0 && session.may_reuse(wanted) {
+                session.reuse_server(wanted);
+            } else {
+                session.set_server(wanted, length % 3 > 0);
+            }
         }
         for server in 0..usize::from(pipelining.get()) {
             session.take_request_bytes(server, 1000, |bytes| sent.extend_from_slice(bytes));
@@ -52,6 +77,10 @@ fuzz_target!(|input: &[u8]| {
             session.use_one_server();
         }
     }
-    let counted = session.statistics.response_bytes + session.statistics.bypassed_bytes.iter().sum::<u64>();
-    assert_eq!(counted, received.len() as u64);
+    assert_eq!(counted + total(&session), received.len() as u64);
 });
+
+/// Bytes for the client that were counted.
+fn total(session: &Session) -> u64 {
+    session.statistics.response_bytes + session.statistics.bypassed_bytes.iter().sum::<u64>()
+}

@@ -22,7 +22,7 @@ def content(number: int, size: int) -> bytes:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers `GET /NUMBER/SIZE`."""
+    """Answers `GET /NUMBER/SIZE`, and with `/CONTROL` after it, sets `Cache-Control`."""
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1
@@ -32,8 +32,17 @@ class Handler(BaseHTTPRequestHandler):
         """Answer after the delay."""
         time.sleep(float(sys.argv[2]) / 1e3)
         is_cut = self.path == "/cut"
-        body = content(0, 5000) if is_cut else content(*map(int, self.path.split("/")[1:]))
-        self.send_response(200)
+        number, size, *control = ["0", "5000"] if is_cut else self.path.split("/")[1:]
+        body = content(int(number), int(size))
+        tag = f'"{number}"'
+        has_it = bool(control) and self.headers["If-None-Match"] == tag
+        self.send_response(304 if has_it else 200)
+        if control:
+            self.send_header("Cache-Control", control[0])
+            self.send_header("ETag", tag)
+        if has_it:
+            self.end_headers()
+            return
         self.send_header("Content-Type", "text/plain")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -1,7 +1,10 @@
 """The application level of the proxy with real programs: pipelining, compression, truncation."""
 
 import shlex
+import struct
+import sys
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -70,6 +73,107 @@ def test_curl_decompresses_what_the_proxy_has_compressed(link: LinkCommand, need
     counted = counters(out)
     assert counted["uncompressed_bytes"] == len(CODINGS) * 50_000
     assert counted["compressed_bytes"] < counted["uncompressed_bytes"] * 2 / 3
+
+
+def test_clients_share_what_is_stored(link: LinkCommand, need: Need) -> None:
+    out = link.folder / "out"
+    curl = f"{need('curl')} --silent --show-error --fail"
+    fresh, stale, private = (f"server/7/20000/{control}" for control in ("max-age=60", "max-age=1", "private"))
+    lines = [f"{curl} -o {link.folder}/{name}-{turn} {url}" for turn in range(3) for name, url in (("f", fresh),)]
+    lines += [f"{curl} -o {link.folder}/s-0 {stale}", "sleep 2", f"{curl} -o {link.folder}/s-1 {stale}"]
+    lines += [f"{curl} -o {link.folder}/p-{turn} {private}" for turn in range(2)]
+    lines += [f"{curl} -H 'If-None-Match: \"7\"' -w '%{{http_code}}' {fresh}"]
+    done = link(
+        "sh",
+        "-ec",
+        "\n".join(lines),
+        link=link.wire(),
+        serve=shlex.join(python(PIPELINED, "serve", 200)),
+        options=f"--proxy --set proxy.http.cache=1MB --out {out}",
+    )
+    assert done.out == "304"
+    whole = (link.folder / "f-0").read_bytes()
+    assert len(whole) == 20_000
+    for name in ("f-1", "f-2", "s-0", "s-1", "p-0", "p-1"):
+        assert (link.folder / name).read_bytes() == whole, name
+    counted = counters(out)
+    # Fresh twice and for the 304; stale and confirmed once; private objects never.
+    assert counted["cache_hits"] == 3
+    assert counted["cache_validations"] == 1
+    assert counted["cache_stored"] == 2
+    assert counted["cached_bytes"] == 3 * 20_000
+
+
+def test_a_server_connection_outlives_its_client(link: LinkCommand, need: Need) -> None:
+    out = link.folder / "out"
+    curl = f"{need('curl')} --silent --show-error --fail"
+    url = "server/7/20000"
+    lines = [f"{curl} -o {link.folder}/got-{turn} {url}" for turn in range(3)]
+    # What cannot be repeated has a connection of its own, and so has what is not HTTP.
+    lines += [f"{curl} -o {link.folder}/got-3 -X POST {url} || true", f"{curl} -o {link.folder}/got-4 {url}"]
+    link(
+        "sh",
+        "-ec",
+        "\n".join(lines),
+        link=link.wire(),
+        serve=shlex.join(python(PIPELINED, "serve", 0)),
+        options=f"--proxy --set proxy.http.server_pool=2 --out {out}",
+    )
+    whole = (link.folder / "got-0").read_bytes()
+    assert len(whole) == 20_000
+    assert all((link.folder / f"got-{turn}").read_bytes() == whole for turn in (1, 2, 4))
+    # The third of the server's answers is 501 with `Connection: close`.
+    assert counters(out)["reused_servers"] == 4
+    flows = summary(out)["flows"]
+    assert len(flows) == 5 + 2
+
+
+def png(width: int, height: int, level: int) -> bytes:
+    """Return a PNG of a gradient in three colours, without filters."""
+    rows = (bytes([0]) + bytes(v % 256 for x in range(width) for v in (x, y, x + y)) for y in range(height))
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    content = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"".join(rows), level)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + content
+
+
+def test_images_become_smaller(link: LinkCommand, need: Need) -> None:
+    out, files = link.folder / "out", link.folder / "files"
+    files.mkdir()
+    (files / "a.png").write_bytes(png(100, 100, 0))
+    (files / "bomb.png").write_bytes(png(3000, 1500, 9))
+    curl = f"{need('curl')} --silent --show-error --fail -w '%{{http_code}} %{{content_type}} %{{size_download}} '"
+    lines = [
+        f"{curl} -o {link.folder}/png server/a.png",
+        f"{curl} -o {link.folder}/webp -H 'Accept: image/webp' server/a.png",
+        f"{curl} -o {link.folder}/same -H 'Cache-Control: no-transform' server/a.png",
+        f"{curl} -o {link.folder}/bomb server/bomb.png",
+    ]
+    serve = [sys.executable, "-m", "http.server", "-p", "HTTP/1.1", "-d", str(files), "80"]
+    done = link(
+        "sh",
+        "-ec",
+        "\n".join(lines),
+        link=link.wire(),
+        serve=shlex.join(serve),
+        options=f"--proxy --set proxy.http.image_quality=50 --out {out}",
+    )
+    answers = done.out.split()
+    assert answers[0:9:3] == ["203", "203", "200"]
+    assert answers[1:9:3] == ["image/png", "image/webp", "image/png"]
+    original = (files / "a.png").read_bytes()
+    assert (link.folder / "same").read_bytes() == original
+    assert (link.folder / "bomb").read_bytes() == (files / "bomb.png").read_bytes(), "it has too many pixels"
+    small, webp = (link.folder / "png").read_bytes(), (link.folder / "webp").read_bytes()
+    assert small.startswith(b"\x89PNG") and small[16:24] == original[16:24]
+    assert webp.startswith(b"RIFF") and webp[8:16] == b"WEBPVP8L"
+    counted = counters(out)
+    assert counted["recoded_images"] == 2
+    assert counted["original_image_bytes"] == 2 * len(original)
+    assert counted["recoded_image_bytes"] == len(small) + len(webp) < len(original)
 
 
 def test_a_truncated_object_does_not_look_complete(link: LinkCommand, need: Need) -> None:

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 
 use airpath_core::{Direction, Dropped, Ecn, FlowId, Instant, Packet, SegmentInfo, SegmentLookup, Slot, Span, UserId};
 use airpath_link::{BearerCommand, CommandError, Departure};
@@ -9,7 +10,7 @@ use airpath_path::{Contents, Hop, NewSegment, PacketStore, Path, Payload, Polled
 use airpath_proxy::Proxy;
 use airpath_tcp::Segment;
 use airpath_wire::icmp::IcmpError;
-use airpath_wire::segment::Route;
+use airpath_wire::segment::{Endpoint, Route};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
@@ -237,6 +238,17 @@ impl<'a> Forwarder<'a> {
     /// Source and destination of packets of `direction` of a connection.
     pub fn route(&self, flow: FlowId, direction: Direction) -> Option<Route> {
         self.observed.route(flow, direction)
+    }
+
+    /// The time of day when the clock was zero, for the hops that need it.
+    pub fn set_time_of_day(&mut self, start: Span) {
+        for index in 0..self.path().hops().count() {
+            if let Some(Hop::Middlebox(hop)) = self.hop_mut(Instant::ZERO, index)
+                && let Some(proxy) = hop.downcast_mut::<Proxy>()
+            {
+                proxy.set_time_of_day(start);
+            }
+        }
     }
 
     /// Packets that have entered.
@@ -545,8 +557,14 @@ impl PacketStore for ObservedPackets {
         Some((self.packets.add(packet), frame.bytes()))
     }
 
+    fn server_address(&self, flow: FlowId) -> Option<SocketAddr> {
+        let Endpoint { address, port } = self.route(flow, Direction::Up)?.destination;
+        Some(SocketAddr::new(address, port))
+    }
+
     fn open_flow(&mut self, now: Instant, flow: FlowId, port: u16) -> Option<FlowId> {
-        self.taps.observer.as_mut()?.begin_on_path(now, flow, port)
+        let observed = self.taps.observer.as_mut().and_then(|observer| observer.begin_on_path(now, flow, port));
+        observed.or_else(|| self.router.as_mut()?.open_flow(flow, port))
     }
 
     fn end_flow(&mut self, flow: FlowId) {

@@ -152,7 +152,8 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
         headers: options.log && scenario.proxy.is_some(),
     })?;
     let path = PolledPath::new(path, planned.changes);
-    let forwarder = Forwarder::new(path, clock, taps, &testbed.server_port, &testbed.mobile_port);
+    let mut forwarder = Forwarder::new(path, clock, taps, &testbed.server_port, &testbed.mobile_port);
+    forwarder.set_time_of_day(started);
     let command = Command { scenario, supervisor, exit: None };
     let mut session = Session::new(forwarder, command, control, signals, options.waiting, status)?;
     let realtime_priority = options.waiting.raise_priority();

@@ -129,6 +129,7 @@ pub fn run(config: LiveConfig, options: &Options) -> Result<Outcome, LinkError> 
     };
     let path = HopPath::new(topology(&config, proxy), log.as_mut().map(|log| log as &mut dyn Sink));
     let mut forwarder = Forwarder::of_router(PolledPath::new(path, Vec::new()), clock, taps, &port, router);
+    forwarder.set_time_of_day(started);
     let file = options.file.clone();
     let mut operator = RouterOperator { file, config, keeper, metrics, started, is_taken_over: false };
     let predecessor = taken.as_ref().map(|taken| taken.process);

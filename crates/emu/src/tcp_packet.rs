@@ -215,7 +215,7 @@ mod tests {
             let virtio = write_offloaded(&route, &whole, 1000, parts, &mut packet).expect("it can be written");
             let frame = Frame::inspect(&virtio, &packet).expect("a valid packet");
             assert_eq!(frame.segments(), 3);
-            let parsed = parse(&frame, &packet, 0..=2).expect("it is TCP");
+            let parsed = parse(&frame, &packet, &(0..=2)).expect("it is TCP");
             assert_eq!((parsed.0, &packet[parsed.1]), (whole.header, &payload[..]));
             for (index, length, flags) in [(0, 1000, Flags::ACK), (1, 1000, Flags::ACK), (2, 500, last)] {
                 let start = index * 1000;
@@ -251,7 +251,7 @@ mod tests {
             write(&route, &segment, Payload::Bytes([b"abc", b"de"]), &mut packet).expect("it can be written");
             let frame = Frame::inspect(&VirtioHeader::default(), &packet).expect("a valid packet");
             assert_eq!((frame.ecn(), frame.bytes()), (Ecn::Ect0, segment.wire_size(size)));
-            let (parsed, payload) = parse(&frame, &packet, 0..=0).expect("it is TCP");
+            let (parsed, payload) = parse(&frame, &packet, &(0..=0)).expect("it is TCP");
             assert_eq!((parsed, &packet[payload]), (header, &b"abcde"[..]));
             let transport = &packet[size as usize..];
             let length = transport.len() as u32;

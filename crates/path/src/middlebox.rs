@@ -12,6 +12,7 @@
 //! [`MiddleboxContext`] and returns departures, and has no counters of its own.
 
 use std::any::Any;
+use std::net::SocketAddr;
 
 use airpath_core::{
     ComponentId, Context, Direction, DropCause, Ecn, FlowId, Instant, Packet, PacketCounters, PacketStep, SegmentInfo,
@@ -219,6 +220,11 @@ impl<'a> MiddleboxContext<'a> {
     /// packets have no addresses, or the mobile has used the port with this server.
     pub fn open_flow(&mut self, now: Instant, flow: FlowId, port: u16) -> Option<FlowId> {
         self.store.open_flow(now, flow, port)
+    }
+
+    /// The address and port of the server of a TCP flow. `None` where packets have no addresses.
+    pub fn server_address(&self, flow: FlowId) -> Option<SocketAddr> {
+        self.store.server_address(flow)
     }
 
     /// Counts and reports a packet that was created, and gives it its identifier.

@@ -6,6 +6,8 @@
 //! payload on in the form in which it came. So it makes the same decisions under both clocks, and
 //! also when a log of headers is replayed in the simulator.
 
+use std::net::SocketAddr;
+
 use airpath_core::{Direction, Dropped, FlowId, Instant, Packet, SegmentLookup, Slot};
 use airpath_tcp::Segment;
 use airpath_wire::icmp::IcmpError;
@@ -101,6 +103,12 @@ pub trait PacketStore: SegmentLookup {
     /// or the mobile has used the port with this server.
     fn open_flow(&mut self, now: Instant, flow: FlowId, port: u16) -> Option<FlowId> {
         let _ = (now, flow, port);
+        None
+    }
+
+    /// The address and port of the server of a TCP flow; `None` where this store has no addresses.
+    fn server_address(&self, flow: FlowId) -> Option<SocketAddr> {
+        let _ = flow;
         None
     }
 

@@ -6,26 +6,42 @@
 //! | `session` | which server connection fetches each request, and in which order responses leave |
 //! | `exchange` | a request and its response |
 //! | `server` | a server connection as the session uses it |
+//! | `pool` | server connections that no client uses |
 //! | `message` | heads of requests and responses |
 //! | `body` | content, and where it ends |
 //! | `compression` | compression of responses |
+//! | `cache` | responses that all mobiles share |
+//! | `freshness` | which responses may be stored, and for how long they are fresh |
+//! | `reuse` | what the cache does for a request |
+//! | `fields` | fields of heads |
+//! | `recode` | smaller images |
+//! | `transform` | what may be changed, and the head of what was |
 //! | `channel` | a TCP end with its payload |
 //! | `statistics` | which bytes could be helped |
 //! | `config` | the keys of the scenario table `[proxy.http]` |
 
 mod body;
+mod cache;
 mod channel;
 mod compression;
 mod config;
 mod exchange;
+mod fields;
+mod freshness;
 mod message;
+mod pool;
+mod recode;
 mod relay;
+mod reuse;
 mod server;
 mod session;
 mod statistics;
+mod transform;
 
+pub use cache::SharedCache;
 pub use config::Config;
 pub use exchange::End;
+pub use pool::Pool;
 pub use relay::{HttpRelay, NewServer};
 pub use session::Session;
 pub use statistics::{Bypass, Statistics};

@@ -32,11 +32,13 @@
 //!
 //! With [`Config::http`], connections of mobiles to the ports of HTTP are read as HTTP/1.x (AL-E of
 //! the same study, transparent: the mobile addresses the server). Pipelined requests are fetched
-//! at the same time, each over a server connection of its own, and responses may be compressed. A
-//! message that is malformed or could be read in two ways is not interpreted: from there on, its
-//! connection passes byte for byte. So does TLS. [`Statistics`] counts these bytes by reason.
+//! at the same time, each over a server connection of its own. Responses may be compressed, images
+//! recoded, and what may be stored is kept in a cache that all mobiles share. A message that is
+//! malformed or could be read in two ways is not interpreted: from there on, its connection passes
+//! byte for byte. So does TLS. [`Statistics`] counts these bytes by reason.
 //!
-//! The first server connection of a client has the client's own port. Others have the mobile's
+//! The first server connection of a client has the client's own port, unless server connections
+//! are kept for other client connections ([`HttpConfig::server_pool`]). Others have the mobile's
 //! address and a port from 61000 on, and the packet store begins their flows
 //! ([`airpath_path::PacketStore::open_flow`]). A store without addresses refuses, and then all
 //! requests use the first connection. Where payload is only counted, as in the simulator, the
@@ -65,6 +67,6 @@ mod transmit;
 
 pub use config::{Accept, BudgetSource, Config, Discipline};
 pub use fair_queue::Config as QueueConfig;
-pub use http::{Bypass, Config as HttpConfig, End, Session, Statistics};
+pub use http::{Bypass, Config as HttpConfig, End, Session, SharedCache, Statistics};
 pub use proxy::Proxy;
 pub use statistics::{MobileState, PassCause, Totals};

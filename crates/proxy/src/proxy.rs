@@ -5,7 +5,7 @@ mod saved;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use airpath_core::{Classes, Direction, FlowId, Instant, Packet, RandomStream, UserId};
+use airpath_core::{Classes, Direction, FlowId, Instant, Packet, RandomStream, Span, UserId};
 use airpath_link::Departure;
 use airpath_path::{Departures, Middlebox, MiddleboxContext, Side};
 use airpath_tcp::{Connection, Identity, Segment};
@@ -14,7 +14,7 @@ use airpath_wire::tcp::Flags;
 
 use crate::budget::BudgetWindow;
 use crate::config::{Accept, Config, Ends};
-use crate::http::{Bypass, HttpRelay, NewServer, Statistics};
+use crate::http::{Bypass, HttpRelay, NewServer, Pool, SharedCache, Statistics};
 use crate::mobile::{Admission, Mobile};
 use crate::ports::Ports;
 use crate::relay::Relay;
@@ -38,6 +38,8 @@ pub struct Proxy {
     /// Packets that were created and have not left nor entered a queue.
     created: Departures,
     ports: Ports,
+    cache: SharedCache,
+    pool: Pool,
     /// The counters of connections that have ended.
     statistics: Statistics,
     /// Flows that have ended since the last call into the middlebox.
@@ -76,6 +78,8 @@ enum Timer {
     Queue(UserId),
     /// A connection is aborted.
     Abort(u32),
+    /// A timer of an unused server connection expires.
+    Idle(FlowId),
 }
 
 impl Proxy {
@@ -84,7 +88,6 @@ impl Proxy {
     pub fn new(config: Config, initial_sequences: RandomStream) -> Self {
         Self {
             ends: [config.ends(false), config.ends(true)],
-            config,
             initial_sequences,
             relays: Vec::new(),
             free: Vec::new(),
@@ -94,10 +97,13 @@ impl Proxy {
             left: Departures::new(),
             created: Departures::new(),
             ports: Ports::default(),
+            pool: Pool::default(),
+            cache: SharedCache::new(cache_capacity(&config)),
             statistics: Statistics::default(),
             ended: Vec::new(),
             totals: Totals::default(),
             round_trips: None,
+            config,
         }
     }
 
@@ -180,7 +186,13 @@ impl Proxy {
     pub fn reconfigure(&mut self, config: Config) {
         self.ends = [config.ends(false), config.ends(true)];
         self.mobiles.values_mut().for_each(|mobile| mobile.reconfigure(&config));
+        self.cache.set_capacity(cache_capacity(&config));
         self.config = config;
+    }
+
+    /// The time of day when the clock was zero, since 1 January 1970, UTC, for ages of responses.
+    pub fn set_time_of_day(&mut self, start: Span) {
+        self.cache.set_epoch(start.as_nanos() / 1_000_000_000);
     }
 
     fn end_flows(&mut self, cx: &mut MiddleboxContext<'_>) {
@@ -209,6 +221,7 @@ impl Proxy {
                         self.proceed(time, number, cx);
                     }
                 }
+                Timer::Idle(flow) => self.proceed_idle(time, flow, cx),
             }
         }
     }
@@ -220,6 +233,7 @@ impl Proxy {
         side: Side,
         packet: &Packet,
         segment: &Segment,
+        cx: &MiddleboxContext<'_>,
     ) -> Result<u32, PassCause> {
         let flags = segment.header.flags;
         let opens = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK) && !flags.contains(Flags::RST);
@@ -240,7 +254,7 @@ impl Proxy {
         if self.mobiles.get(&packet.user).is_some_and(|mobile| mobile.half_open >= self.config.half_open) {
             return Err(PassCause::HalfOpen);
         }
-        Ok(self.open(now, side, packet, segment))
+        Ok(self.open(now, side, packet, segment, cx))
     }
 
     /// Handles an ICMP error about a segment of the proxy. Returns whether it absorbed the packet:
@@ -280,7 +294,7 @@ impl Proxy {
     }
 
     /// Begins to relay the connection that a SYN from `client` opens.
-    fn open(&mut self, now: Instant, client: Side, packet: &Packet, syn: &Segment) -> u32 {
+    fn open(&mut self, now: Instant, client: Side, packet: &Packet, syn: &Segment, cx: &MiddleboxContext<'_>) -> u32 {
         let Packet { flow, user, .. } = *packet;
         let config = &self.config;
         let mobile = self.mobiles.entry(user).or_insert_with(|| Mobile::new(config));
@@ -322,7 +336,10 @@ impl Proxy {
         let relay = Relay::new((flow, user), client, *syn, (listening, connecting), defers, now);
         let http = config.http.as_ref().filter(|http| client == Side::Mobile && http.ports.contains(&server_port));
         let mut relay = match http {
-            Some(http) => Relayed::Application(Box::new(HttpRelay::new(relay, server_port, config, http))),
+            Some(http) => {
+                let server = cx.server_address(flow);
+                Relayed::Application(Box::new(HttpRelay::new(relay, server, server_port, (config, http), &self.cache)))
+            }
             None => Relayed::Transport(relay),
         };
         if let Some(budget) = config.upload_budget {
@@ -373,18 +390,51 @@ impl Proxy {
         for (flow, port) in relay.take_closed() {
             self.numbers.remove(&flow);
             self.ports.free(user, port);
+            self.ended.push(flow);
         }
         let mut any = false;
         while let Some(wanted) = relay.wanted_server() {
+            any = true;
+            let kept = relay.reusable(wanted).and_then(|server| self.pool.take((user, server)));
+            if let Some((channel, wakeup)) = kept {
+                self.numbers.insert(channel.flow, number);
+                if let Some(wakeup) = wakeup {
+                    self.timers.remove(&(wakeup, Timer::Idle(channel.flow)));
+                }
+                relay.reuse_server(wanted, channel);
+                continue;
+            }
             let new = self.ports.open(user, |port| cx.open_flow(now, flow, port)).map(|(flow, port)| {
                 self.numbers.insert(flow, number);
                 NewServer { flow, port, initial_sequence: self.initial_sequences.bits() as u32 }
             });
             relay.open_server(now, wanted, new, &self.ends[0].server);
-            any = true;
         }
         if any {
             relay.exchange(now, cx);
+        }
+        let server = relay.server();
+        let released = relay.take_released();
+        let most = self.config.http.as_ref().map_or(0, |http| http.server_pool.into());
+        for (channel, server) in released.into_iter().zip(server.into_iter().cycle()) {
+            let flow = channel.flow;
+            self.numbers.remove(&flow);
+            self.pool.put(now, channel, (user, server), most);
+            self.proceed_idle(now, flow, cx);
+        }
+    }
+
+    /// Continues an unused server connection.
+    fn proceed_idle(&mut self, now: Instant, flow: FlowId, cx: &mut MiddleboxContext<'_>) {
+        let step = self.pool.proceed(now, flow, &mut self.left, cx);
+        let (old, new) = step.wakeups;
+        if let Some(old) = old {
+            self.timers.remove(&(old, Timer::Idle(flow)));
+        }
+        self.timers.extend(new.map(|new| (new, Timer::Idle(flow))));
+        if let Some((user, port)) = step.ended {
+            port.into_iter().for_each(|port| self.ports.free(user, port));
+            self.ended.push(flow);
         }
     }
 
@@ -551,12 +601,27 @@ impl Proxy {
     }
 }
 
+/// Bytes of the cache; 0 without one.
+fn cache_capacity(config: &Config) -> u64 {
+    config.http.as_ref().and_then(|http| http.cache).map_or(0, airpath_core::Bytes::get)
+}
+
 impl Middlebox for Proxy {
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut MiddleboxContext<'_>) {
         self.advance(now, cx);
         let side = Side::at_start_of(direction);
+        if self.pool.has(packet.flow)
+            && side == Side::Server
+            && let Some(segment) = cx.tcp_segment(&packet)
+        {
+            self.totals.relayed_bytes[direction as usize] += u64::from(segment.length);
+            self.pool.receive(now, packet.flow, (&segment, packet.slot), cx);
+            cx.absorb(now, direction, packet);
+            self.proceed_idle(now, packet.flow, cx);
+            return self.end_flows(cx);
+        }
         let relayed = cx.tcp_segment(&packet).ok_or(PassCause::NotTcp).and_then(|segment| {
-            let number = self.connection_of(now, side, &packet, &segment)?;
+            let number = self.connection_of(now, side, &packet, &segment, cx)?;
             Ok((segment, number))
         });
         let (segment, number) = match relayed {

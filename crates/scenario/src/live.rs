@@ -133,7 +133,7 @@ impl LiveConfig {
         let format = Format::check(&mut node, "configuration", file)?;
         let table = node.take("proxy").unwrap_or_else(|| Node::table(Origin::File(file.to_owned())));
         let table = proxy::resolve(table, Path::new(file).parent().unwrap_or(Path::new("")))?;
-        let ProxyTable { config: proxy, budget_of_bearer, rate_of_bearer } = proxy::read(table.clone())?;
+        let ProxyTable { config: proxy, budget_of_bearer, rate_of_bearer } = proxy::read(table)?;
         for (measured, key, help) in [
             (budget_of_bearer, "proxy.budget", "write the budget in bytes, or `adaptive`"),
             (rate_of_bearer, "proxy.queue.rate", "write the rate, as in \"50 kbit/s\""),
@@ -141,11 +141,6 @@ impl LiveConfig {
             if let Some(origin) = measured {
                 return Err(ScenarioError::new("a router has no bearer to measure", origin, key).help(help));
             }
-        }
-        if proxy.http.is_some() {
-            let message = "a proxy on a router works at transport level only";
-            let error = ScenarioError::new(message, table.origin_of("http").clone(), "proxy.http");
-            return Err(error.help("remove the table"));
         }
         if let Some(key) = node.keys().find(|key| !KEYS.contains(key)) {
             return Err(node.unknown_key("", key, &KEYS));

@@ -12,6 +12,9 @@ use crate::preset::{self, Kind, Preset};
 /// A buffer for less than two full segments would stall on delayed acknowledgements.
 const LEAST_BUFFER: Bytes = Bytes::new(3000);
 
+/// An object has at most an eighth of the cache: less would store nearly nothing.
+const LEAST_CACHE: Bytes = Bytes::new(100_000);
+
 /// A budget or a rate that is measured on the bearer of the scenario.
 const OF_BEARER: &str = "bearer";
 
@@ -117,6 +120,12 @@ pub(crate) fn read(mut node: Node) -> Result<ProxyTable, ScenarioError> {
     {
         let help = "list the ports of the servers, such as [80]; without HTTP, remove the table `proxy.http`";
         return wrong("http.ports", "these are not ports of servers", help);
+    }
+    if config.http.as_ref().and_then(|http| http.image_quality).is_some_and(|quality| quality.get() > 100) {
+        return wrong("http.image_quality", "a quality is 1 to 100", "40 to 60 is usual on slow links");
+    }
+    if config.http.as_ref().and_then(|http| http.cache).is_some_and(|bytes| bytes < LEAST_CACHE) {
+        return wrong("http.cache", "this must be at least 100 kB", "remove it for no cache");
     }
     Ok(ProxyTable { config, budget_of_bearer, rate_of_bearer })
 }

@@ -121,6 +121,8 @@ fn errors_name_the_line_and_the_key() {
         ("[80, 8080]", "[]", "s.toml:21: proxy.http.ports:", "such as [80]"),
         ("8080", "80800", "s.toml:21: proxy.http.ports", "expected u16"),
         ("= 8\n", "= 0\n", "s.toml:22: proxy.http.pipelining:", "nonzero"),
+        ("pipelining = 8", "image_quality = 101", "s.toml:22: proxy.http.image_quality:", "1 to 100"),
+        ("pipelining = 8", "cache = \"9 kB\"", "s.toml:22: proxy.http.cache:", "remove it"),
         ("pipelining", "pipeline", "s.toml:22: proxy.http.pipeline:", "did you mean `pipelining`?"),
         ("scheduler", "sheduler", "s.toml:7: proxy.sheduler:", "did you mean `scheduler`?"),
     ];

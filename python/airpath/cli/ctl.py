@@ -90,6 +90,12 @@ def _print_proxy(proxy: dict[str, Any]) -> None:
 
     typer.echo(f"{proxy['connections']} connections of {proxy['opened']} opened")
     typer.echo(f"packets passed unchanged: {by_cause(proxy['passed'])}; dropped: {by_cause(proxy['dropped'])}")
+    if http := proxy["http"]:
+        helped = http["response_bytes"]
+        bypassed = sum(count for name, count in http.items() if name.startswith("bypassed_bytes_"))
+        typer.echo(
+            f"HTTP: {http['requests']} requests; {helped} B of {helped + bypassed} B to the mobiles were interpreted"
+        )
     for mobile in proxy["mobiles"]:
         typer.echo(
             f"{mobile['mobile']:>20}  {mobile['connections']} connections, {mobile['half_open']} half-open, "

@@ -201,6 +201,9 @@ pub fn text(state: &State) -> String {
     let help = "Packets that are missing in an output of the run that could not be written any more.";
     let unwritten = state.unwritten.iter().map(|(output, count)| (format!("{{output=\"{output}\"}}"), *count));
     metric("unwritten_packets_total", "counter", help, &unwritten.collect::<Vec<_>>());
+    let help = "What the application level counts: messages, and bytes towards the mobiles.";
+    let http: Vec<Sample> = state.http.iter().map(|(name, value)| (format!("{{what=\"{name}\"}}"), *value)).collect();
+    metric("http_total", "counter", help, &http);
     let mut gauge = |name: &str, help: &str, value: &dyn Fn(&airpath_proxy::MobileState) -> u64| {
         let label = |(address, mobile)| (format!("{{mobile=\"{address}\"}}"), value(mobile));
         let samples: Vec<Sample> = mobiles.iter().map(|(address, mobile)| label((address, mobile))).collect();
@@ -230,6 +233,7 @@ mod tests {
             connections: 2,
             totals: Totals { opened: 7, relayed_bytes: [8, 9], passed: [1, 0, 0, 0], ..Totals::default() },
             mobiles: vec![("10.1.0.1/32".parse().unwrap(), mobile)],
+            http: vec![("requests", 13)],
             offered_packets: [10, 11],
             bypassed: [0; 2],
             refused: [6, 0, 0],
@@ -249,6 +253,7 @@ mod tests {
             "airpath_dropped_packets_total{cause=\"not-listed\"} 6",
             "airpath_dropped_packets_total{cause=\"martian\"} 12",
             "airpath_unwritten_packets_total{output=\"captures\"} 13",
+            "airpath_http_total{what=\"requests\"} 13",
             "airpath_mobile_queued_bytes{mobile=\"10.1.0.1/32\"} 5",
         ] {
             assert!(text.lines().any(|line| line == expected), "{expected} in\n{text}");

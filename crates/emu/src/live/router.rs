@@ -261,6 +261,11 @@ impl Router {
         self.connections.route(flow, direction)
     }
 
+    /// Begins a connection of the proxy with the ends of `flow`, but with `port` at the mobile.
+    pub fn open_flow(&mut self, flow: FlowId, port: u16) -> Option<FlowId> {
+        self.connections.begin_with_port(flow, port)
+    }
+
     /// A connection has ended.
     pub fn end_flow(&mut self, flow: FlowId) {
         self.connections.end(flow);
@@ -440,5 +445,23 @@ mod tests {
         };
         assert_eq!(flow(&packet(MOBILE, SERVER, 0x10)), unknown);
         assert_eq!(flow(&packet([10, 1, 0, 9], SERVER, 2)), first);
+    }
+
+    #[test]
+    fn the_proxy_opens_connections_with_ports_that_the_mobile_does_not_use() {
+        let mut router = router("");
+        let flow = |router: &mut Router, direction, bytes: &[u8]| {
+            let frame = Frame::inspect(&VirtioHeader::default(), bytes).unwrap();
+            router.flow(direction, &frame, bytes)
+        };
+        let first = flow(&mut router, Direction::Up, &packet(MOBILE, SERVER, 2));
+        assert_eq!(router.open_flow(first, 80), None, "the mobile uses it");
+        let opened = router.open_flow(first, 61_000).expect("the port is free");
+        assert_eq!(router.open_flow(first, 61_000), None);
+        let mut answer = packet(SERVER, MOBILE, 0x12);
+        answer[20..24].copy_from_slice(&[200, 1, 0xEE, 0x48]);
+        assert_eq!(flow(&mut router, Direction::Down, &answer), opened);
+        router.end_flow(opened);
+        assert!(router.open_flow(first, 61_000).is_some());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use airpath_path::Hop;
+use airpath_path::{Hop, Middlebox as _};
 use airpath_proxy::{MobileState, PassCause, Proxy, Totals};
 use airpath_scenario::Prefix;
 use serde_json::{Value, json};
@@ -19,6 +19,8 @@ pub struct State {
     pub totals: Totals,
     /// The state of each mobile.
     pub mobiles: Vec<(Prefix, MobileState)>,
+    /// Counters of the application level by name, if there is one.
+    pub http: Vec<(&'static str, u64)>,
     /// Packets that entered the proxy, in the order of
     /// [`Direction::BOTH`](airpath_core::Direction::BOTH).
     pub offered_packets: [u64; 2],
@@ -47,6 +49,7 @@ impl State {
             connections: proxy.connections(),
             totals: *proxy.totals(),
             mobiles: mobiles.filter_map(addressed).collect(),
+            http: proxy.statistics(),
             offered_packets: forwarder.entered,
             bypassed: router.bypassed,
             refused: router.refused,
@@ -84,6 +87,7 @@ impl State {
             "unreachable": self.totals.unreachable,
             "merged_acknowledgements": self.merged_acknowledgements,
             "unwritten_packets": self.unwritten,
+            "http": self.http.iter().copied().collect::<BTreeMap<_, _>>(),
             "passed": passed,
             "dropped": dropped,
             "mobiles": self.mobiles.iter().map(mobile).collect::<Vec<_>>(),

@@ -2,7 +2,7 @@
 
 use airpath_core::{FlowId, Instant, Slot, UserId};
 use airpath_path::{Departures, MiddleboxContext, Payload, Side};
-use airpath_tcp::{Connection, Segment};
+use airpath_tcp::{Connection, Segment, State};
 
 use crate::stream_buffer::StreamBuffer;
 use crate::transmit::transmit;
@@ -64,6 +64,12 @@ impl Channel {
     /// Whether the stream towards the peer has not ended.
     pub fn is_writable(&self) -> bool {
         !self.is_closing && self.connection.outcome().is_none()
+    }
+
+    /// Whether the connection is open, and nothing is under way on it.
+    pub fn is_quiet(&mut self) -> bool {
+        let is_open = self.connection.state() == State::Established && self.connection.outcome().is_none();
+        self.port.is_some() && is_open && self.is_writable() && self.stored() == 0 && self.unread().is_empty()
     }
 
     /// Bytes that were written and are not acknowledged.

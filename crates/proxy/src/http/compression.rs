@@ -1,13 +1,12 @@
 //! Compression of responses (RFC 9110 §8.4, §12.5.3), for clients that accept it.
 //!
-//! A response is compressed only if nothing forbids it and nothing in it would become wrong:
-//! neither side has sent `no-transform` (RFC 9111 §5.2), it is a complete 200 of HTTP/1.1, its type
-//! is text-like, it has no content coding, no digest and no trailers. A strong entity tag becomes
-//! weak, because the bytes differ from those of the origin (RFC 9110 §8.8.1).
+//! A response is compressed only if nothing forbids it ([`transform`](crate::http::transform)), it is
+//! a complete 200 of HTTP/1.1, and its type is text-like.
 
 use std::io::Write;
 
-use crate::http::message::has_token;
+use crate::http::fields::{is, lines, values};
+use crate::http::transform::{client_permits, permits, transformed};
 
 /// Shorter content is not worth it: the head grows by about 70 bytes.
 const LEAST_LENGTH: u64 = 256;
@@ -48,14 +47,10 @@ impl Coding {
     /// be changed.
     pub fn of_request(head: &[u8]) -> Option<Self> {
         let mut weights = [0.0_f32; Self::ALL.len()];
-        let (start, fields) = lines(head)?;
-        if !start.starts_with(b"GET ") || !start.ends_with(b" HTTP/1.1") {
+        if !client_permits(head) {
             return None;
         }
-        for (name, value) in fields {
-            if is(name, "range") || is(name, "cache-control") && has_token(value, "no-transform") {
-                return None;
-            }
+        for (name, value) in lines(head)?.1 {
             if is(name, "accept-encoding") {
                 for item in std::str::from_utf8(value).ok()?.split(',') {
                     let (coding, parameters) = item.split_once(';').unwrap_or((item, ""));
@@ -76,65 +71,22 @@ impl Coding {
     /// The head of the compressed response for that of the origin; `None` if the response is not to
     /// be compressed.
     pub fn rewrite(self, head: &[u8]) -> Option<Vec<u8>> {
-        let (start, fields) = lines(head)?;
+        let (start, _) = lines(head)?;
         if !start.starts_with(b"HTTP/1.1 200") {
             return None;
         }
-        let mut rewritten = [start, b"\r\n"].concat();
-        let (mut is_text, mut varies) = (false, false);
-        for (name, value) in fields {
-            let one_of = |names: &[&str]| names.iter().any(|each| is(name, each));
-            let digests = ["content-md5", "digest", "content-digest", "repr-digest"];
-            let forbidden = one_of(&["content-encoding", "content-range", "trailer"]) || one_of(&digests);
-            if forbidden || is(name, "cache-control") && has_token(value, "no-transform") {
-                return None;
-            }
-            if is(name, "content-length") {
-                let length: u64 = std::str::from_utf8(value).ok()?.parse().ok()?;
-                if length < LEAST_LENGTH {
-                    return None;
-                }
-                continue;
-            }
-            // Ranges would be those of the origin's bytes.
-            if one_of(&["transfer-encoding", "accept-ranges"]) {
-                continue;
-            }
-            is_text |= is(name, "content-type") && is_compressible(value);
-            varies |= is(name, "vary") && (has_token(value, "accept-encoding") || has_token(value, "*"));
-            let weak: &[u8] = if is(name, "etag") && !value.starts_with(b"W/") { b"W/" } else { b"" };
-            rewritten.extend_from_slice(&[name, b": ", weak, value, b"\r\n"].concat());
-        }
-        if !is_text {
+        let length = values(head, "content-length").next();
+        let length = length.and_then(|value| std::str::from_utf8(value).ok()?.parse::<u64>().ok());
+        let is_text = values(head, "content-type").any(is_compressible);
+        if !is_text || !permits(head) || length.is_some_and(|length| length < LEAST_LENGTH) {
             return None;
         }
-        if !varies {
-            rewritten.extend_from_slice(b"Vary: Accept-Encoding\r\n");
-        }
+        let dropped = ["content-length", "transfer-encoding"];
+        let mut rewritten = transformed(head, start, &dropped, Some("Accept-Encoding"))?;
         let coding = format!("Content-Encoding: {}\r\nTransfer-Encoding: chunked\r\n\r\n", self.name());
         rewritten.extend_from_slice(coding.as_bytes());
         Some(rewritten)
     }
-}
-
-/// The name and the value of a header field.
-type Field<'a> = (&'a [u8], &'a [u8]);
-
-/// The first line of a head, and its fields. Heads were parsed before: each line ends with CR and
-/// LF, and none is folded.
-fn lines(head: &[u8]) -> Option<(&[u8], impl Iterator<Item = Field<'_>>)> {
-    let text = head.trim_ascii_start().strip_suffix(b"\r\n\r\n")?;
-    let mut lines = text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    let start = lines.next()?;
-    let fields = lines.filter_map(|line| {
-        let colon = line.iter().position(|byte| *byte == b':')?;
-        Some((&line[..colon], line[colon + 1..].trim_ascii()))
-    });
-    Some((start, fields))
-}
-
-fn is(name: &[u8], known: &str) -> bool {
-    name.eq_ignore_ascii_case(known.as_bytes())
 }
 
 /// Whether content of this type becomes shorter. Events are to arrive one by one.

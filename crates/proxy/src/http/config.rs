@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU8;
 
+use airpath_core::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// The settings of the application level.
@@ -18,6 +19,15 @@ pub struct Config {
     /// Whether responses are compressed for clients that accept it.
     #[serde(default)]
     pub compression: bool,
+    /// Quality of recoded JPEG images, 1 to 100; without the key no image is recoded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_quality: Option<NonZeroU8>,
+    /// Server connections that stay open for the next connection of a mobile, for each server.
+    #[serde(default)]
+    pub server_pool: u8,
+    /// Bytes of the cache that all mobiles share; none without the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Bytes>,
 }
 
 fn ports() -> Vec<u16> {
@@ -31,6 +41,6 @@ const fn one() -> NonZeroU8 {
 impl Default for Config {
     /// No capability is switched on.
     fn default() -> Self {
-        Self { ports: ports(), pipelining: one(), compression: false }
+        Self { ports: ports(), pipelining: one(), compression: false, image_quality: None, server_pool: 0, cache: None }
     }
 }

@@ -1,11 +1,17 @@
 //! A request and its response, whose content may pass through an encoder.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::http::body::{Body, Framing, Malformed};
+use crate::http::cache::{Arriving, Reuse};
 use crate::http::compression::{Coding, Encoder};
 use crate::http::message::Method;
+use crate::http::recode::{Recoder, Recoding};
 use crate::http::statistics::{Bypass, Statistics};
+
+/// Bytes of stored content that are appended at a time.
+const PART: usize = 16 << 10;
 
 /// How the stream to the client ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +40,20 @@ pub struct Exchange {
     /// The coding that the client accepts, and the encoder of the response.
     pub coding: Option<Coding>,
     pub encoder: Option<Encoder>,
+    /// How an image is recoded, and the one that arrives.
+    pub recoding: Option<Recoding>,
+    recoder: Option<Recoder>,
     pub has_response: bool,
     pub is_complete: bool,
     /// How the stream to the client ends after it.
     pub end: Option<End>,
     pub bypass: Option<Bypass>,
+    /// What the cache does for it.
+    pub reuse: Reuse,
+    /// The response, while it arrives and will be stored.
+    pub arriving: Option<Arriving>,
+    /// Stored content that is the response, and how much of it was appended.
+    source: Option<(Arc<[u8]>, usize)>,
 }
 
 impl Exchange {
@@ -53,10 +68,15 @@ impl Exchange {
             response: VecDeque::new(),
             coding: None,
             encoder: None,
+            recoding: None,
+            recoder: None,
             has_response: false,
             is_complete: false,
             end: None,
             bypass: None,
+            reuse: Reuse::None,
+            arriving: None,
+            source: None,
         }
     }
 
@@ -70,6 +90,10 @@ impl Exchange {
     pub fn append_head(&mut self, origin: &[u8]) {
         self.has_response = true;
         self.head = Vec::new();
+        self.recoder = self.recoding.and_then(|recoding| recoding.begin(origin));
+        if self.recoder.is_some() {
+            return;
+        }
         match self.coding.and_then(|coding| coding.rewrite(origin).zip(Encoder::new(coding))) {
             Some((rewritten, encoder)) => {
                 self.response.extend(rewritten);
@@ -89,8 +113,14 @@ impl Exchange {
         bytes: &[u8],
         statistics: &mut Statistics,
     ) -> Result<usize, Malformed> {
-        let encoder = &mut self.encoder;
-        let count = body.advance(bytes, |data| encoder.iter_mut().for_each(|encoder| encoder.write(data)))?;
+        let Self { encoder, arriving, recoder, .. } = self;
+        let count = body.advance(bytes, |data| {
+            encoder.iter_mut().for_each(|encoder| encoder.write(data));
+            recoder.iter_mut().for_each(|recoder| recoder.write(data));
+            if arriving.as_mut().is_some_and(|arriving| !arriving.append(data)) {
+                *arriving = None;
+            }
+        })?;
         match encoder {
             Some(encoder) => {
                 statistics.uncompressed_bytes += count as u64;
@@ -102,9 +132,46 @@ impl Exchange {
                 statistics.compressed_bytes += chunk.len() as u64;
                 self.response.extend(chunk);
             }
+            // An image is sent when it is complete.
+            None if self.recoder.is_some() => {}
             None => self.response.extend(&bytes[..count]),
         }
         Ok(count)
+    }
+
+    /// A stored response with this head is the response.
+    pub fn serve(&mut self, head: &[u8], content: &Arc<[u8]>) {
+        self.server = None;
+        self.append_head(head);
+        self.source = Some((Arc::clone(content), 0));
+    }
+
+    /// A response without content that the proxy has made.
+    pub fn answer(&mut self, head: &[u8]) {
+        self.append_head(head);
+        self.is_complete = true;
+    }
+
+    /// Whether the response comes from the cache.
+    pub const fn is_served(&self) -> bool {
+        self.source.is_some()
+    }
+
+    /// Appends stored content while fewer than `most` bytes wait for the client.
+    pub fn feed(&mut self, most: usize, statistics: &mut Statistics) {
+        let Some((content, mut at)) = self.source.take() else { return };
+        while at < content.len() && self.response.len() < most {
+            let part = &content[at..(at + PART).min(content.len())];
+            let mut body = Body::new(Framing::Length(part.len() as u64));
+            at += self.append_content(&mut body, part, statistics).unwrap_or(part.len());
+            statistics.cached_bytes += part.len() as u64;
+        }
+        if at < content.len() {
+            self.source = Some((content, at));
+        } else {
+            self.finish_content(statistics);
+            self.is_complete = true;
+        }
     }
 
     /// The content of the response is complete.
@@ -114,10 +181,28 @@ impl Exchange {
             statistics.compressed_bytes += last.len() as u64;
             self.response.extend(last);
         }
+        if let Some(recoder) = self.recoder.take() {
+            let original = recoder.length();
+            match recoder.finish() {
+                Ok((response, length)) => {
+                    statistics.recoded_images += 1;
+                    statistics.original_image_bytes += original as u64;
+                    statistics.recoded_image_bytes += length as u64;
+                    self.response.extend(response);
+                }
+                Err(origin) => self.response.extend(origin),
+            }
+        }
+        if let Some(arriving) = self.arriving.take() {
+            arriving.store();
+            statistics.cache_stored += 1;
+        }
     }
 
     /// The rest of the response is missing; `unread` bytes of it were not read.
     pub fn cut_content(&mut self, unread: &[u8]) {
+        self.arriving = None;
+        self.response.extend(self.recoder.take().map(Recoder::into_origin).unwrap_or_default());
         match self.encoder.take() {
             // Without its last chunk the client sees that something is missing.
             Some(mut encoder) => {

@@ -7,6 +7,7 @@
 use httparse::{EMPTY_HEADER, Error, Header, Status};
 
 use crate::http::body::{Framing, Malformed};
+use crate::http::fields::{has_token, values};
 
 /// Most header fields of a message.
 const MOST_FIELDS: usize = 128;
@@ -154,9 +155,15 @@ impl Fields {
     }
 }
 
-/// Whether a list contains a token, in any case.
-pub fn has_token(list: &[u8], token: &str) -> bool {
-    list.split(|byte| *byte == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
+/// Whether a head has credentials, or a challenge for such, that hold for the whole connection:
+/// those of a scheme that is not known to hold for single requests. Those of NTLM and Negotiate
+/// hold for the connection (RFC 4559 §6).
+pub fn binds_connection(head: &[u8]) -> bool {
+    const OF_REQUESTS: [&[u8]; 3] = [b"basic", b"bearer", b"digest"];
+    let scheme = |value: &[u8]| value.split(|byte| *byte == b' ').next().unwrap_or_default().to_ascii_lowercase();
+    let names = ["authorization", "proxy-authorization", "www-authenticate", "proxy-authenticate"];
+    let mut schemes = names.iter().flat_map(|name| values(head, name)).map(scheme);
+    schemes.any(|scheme| !OF_REQUESTS.contains(&&scheme[..]))
 }
 
 fn length(value: &[u8]) -> Option<Framing> {

@@ -1,6 +1,7 @@
 //! A client connection of the application level: its TCP end, those towards its server, and the
 //! session between them.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use airpath_core::{FlowId, Instant, Slot, Span, UserId};
@@ -8,6 +9,7 @@ use airpath_path::{Departures, MiddleboxContext, Side};
 use airpath_tcp::{Connection, Identity, Segment};
 
 use crate::config::Config;
+use crate::http::cache::SharedCache;
 use crate::http::channel::Channel;
 use crate::http::exchange::End;
 use crate::http::session::Session;
@@ -39,6 +41,14 @@ pub struct HttpRelay {
     stalled: Option<Instant>,
     /// Bytes that may wait for each server.
     buffer: u64,
+    /// The address of the server.
+    server: Option<SocketAddr>,
+    /// Whether server connections may be kept for another client connection.
+    keeps: bool,
+    /// With a pool, the server connection with the client's port, if no other can be had.
+    spare: Option<Channel>,
+    /// Server connections that are open and are not used any more.
+    released: Vec<Channel>,
     /// Flows of server connections that have ended, with their ports.
     closed: Vec<(FlowId, u16)>,
     /// Whether payload is only counted.
@@ -56,16 +66,31 @@ pub struct NewServer {
 
 impl HttpRelay {
     /// The application level for a connection that was opened for transport, before any payload.
-    pub fn new(relay: Relay, port: u16, config: &Config, http: &super::Config) -> Self {
+    pub fn new(
+        relay: Relay,
+        address: Option<SocketAddr>,
+        port: u16,
+        (config, http): (&Config, &super::Config),
+        cache: &SharedCache,
+    ) -> Self {
         let Relay { flow, user, ends: [server, mobile], held_syn, opened, active, .. } = relay;
         let buffer = config.buffer.get();
+        let session = Session::new(http, usize::try_from(buffer).unwrap_or(usize::MAX));
+        let session = if http.cache.is_some() { session.with_cache(cache.clone(), address) } else { session };
+        let server = Some(Channel::new(flow, None, server, Side::Server));
+        let keeps = http.server_pool > 0 && address.is_some();
+        let (first, spare) = if http.server_pool > 0 { (None, server) } else { (server, None) };
         Self {
             flow,
             user,
             port,
+            server: address,
+            keeps,
+            spare,
+            released: Vec::new(),
             mobile: Channel::new(flow, None, mobile, Side::Mobile),
-            servers: vec![Some(Channel::new(flow, None, server, Side::Server))],
-            session: Session::new(http, usize::try_from(buffer).unwrap_or(usize::MAX)),
+            servers: vec![first],
+            session,
             held_syn,
             opened,
             active,
@@ -102,7 +127,7 @@ impl HttpRelay {
     /// The relay at transport level, where payload is only counted; nothing was read yet.
     pub fn into_transport(self) -> Relay {
         let Self { flow, user, mobile, mut servers, held_syn, opened, active, .. } = self;
-        let server = servers.swap_remove(0).expect("server connection 0 is never released");
+        let server = servers.swap_remove(0).expect("where payload is counted, the proxy opens no connections");
         let ends = [server.connection, mobile.connection];
         Relay { flow, user, ends, streams: Default::default(), client: Side::Mobile, held_syn, opened, active }
     }
@@ -134,7 +159,8 @@ impl HttpRelay {
             Side::Server => self.servers.iter_mut().flatten().find(|channel| channel.flow == flow),
         };
         if let Some(channel) = channel {
-            self.is_counted |= !channel.receive(now, segment, slot, cx);
+            let is_counted = !channel.receive(now, segment, slot, cx);
+            self.is_counted |= is_counted && self.servers[0].as_ref().is_some_and(|server| server.port.is_none());
         }
     }
 
@@ -200,7 +226,7 @@ impl HttpRelay {
             self.held_syn.release(now, &mut self.mobile.connection, &server.connection, cx);
         }
         self.channels().for_each(Channel::free_acknowledged);
-        while self.pass_on() {}
+        while self.pass_on(now) {}
         self.stalled = if self.session.is_stalled() { self.stalled.or(Some(now)) } else { None };
         let mobile_ended = self.mobile.connection.outcome();
         if mobile_ended.is_some() {
@@ -218,6 +244,10 @@ impl HttpRelay {
             let Some(channel) = place else { continue };
             let is_used = self.session.tunnel_server() == Some(number) || !ends && !self.session.has_abandoned(number);
             if !is_used && channel.is_writable() {
+                if self.keeps && channel.is_quiet() && self.session.may_keep(number) {
+                    self.released.extend(place.take());
+                    continue;
+                }
                 channel.close();
             }
             if number > 0 && channel.connection.outcome().is_some() && self.session.has_abandoned(number) {
@@ -230,17 +260,20 @@ impl HttpRelay {
 
     /// Reads what the session can use, and writes what it sends to the servers. Returns whether
     /// there was any.
-    fn pass_on(&mut self) -> bool {
+    fn pass_on(&mut self, now: Instant) -> bool {
         let Self { mobile, servers, session, .. } = self;
-        let read = session.read_client(mobile.unread());
+        let read = session.read_client(now, mobile.unread());
         mobile.consume(read);
         let unread = mobile.unread().len();
         if mobile.connection.peer_closed() {
             session.client_ended(unread);
         }
         let mut any = read > 0;
-        for (number, channel) in servers.iter_mut().enumerate() {
-            let Some(channel) = channel else { continue };
+        for (number, place) in servers.iter_mut().enumerate() {
+            if session.is_wanted(number) {
+                self.released.extend(place.take());
+            }
+            let Some(channel) = place else { continue };
             if channel.is_writable() {
                 let room = self.buffer.saturating_sub(channel.stored()) as usize;
                 any |= session.take_request_bytes(number, room, |bytes| channel.write(bytes)) > 0;
@@ -248,7 +281,7 @@ impl HttpRelay {
                     channel.close();
                 }
             }
-            let read = session.read_server(number, channel.unread());
+            let read = session.read_server(now, number, channel.unread());
             channel.consume(read);
             any |= read > 0;
             let is_reset = channel.connection.outcome().is_some_and(|outcome| !outcome.is_orderly());
@@ -264,6 +297,35 @@ impl HttpRelay {
         self.session.wanted_server()
     }
 
+    /// The server, if a connection that was open before may be used as this one.
+    pub fn reusable(&self, number: usize) -> Option<SocketAddr> {
+        self.server.filter(|_| self.keeps && self.session.may_reuse(number))
+    }
+
+    /// The address of the server.
+    pub const fn server(&self) -> Option<SocketAddr> {
+        self.server
+    }
+
+    /// Uses a server connection that was open before.
+    pub fn reuse_server(&mut self, number: usize, channel: Channel) {
+        self.set_channel(number, channel);
+        self.session.reuse_server(number);
+    }
+
+    fn set_channel(&mut self, number: usize, channel: Channel) {
+        if self.servers.len() <= number {
+            self.servers.resize_with(number + 1, || None);
+        }
+        // What was there is not used any more.
+        self.released.extend(self.servers[number].replace(channel));
+    }
+
+    /// Server connections that are open and were not used since the last call.
+    pub fn take_released(&mut self) -> Vec<Channel> {
+        std::mem::take(&mut self.released)
+    }
+
     /// Opens a server connection that was wanted; `None` if it cannot be had.
     pub fn open_server(
         &mut self,
@@ -272,15 +334,16 @@ impl HttpRelay {
         new: Option<NewServer>,
         config: &Arc<airpath_tcp::Config>,
     ) {
-        self.session.set_server(number, new.is_some());
+        let spare = self.spare.take_if(|_| number == 0 && new.is_none());
+        self.session.set_server(number, new.is_some() || spare.is_some());
+        if let Some(channel) = spare {
+            return self.set_channel(number, channel);
+        }
         let Some(NewServer { flow, port, initial_sequence }) = new else { return };
         let direction = Side::Mobile.sends();
         let identity = Identity { flow, direction, local_port: port, remote_port: self.port, initial_sequence };
         let connection = Connection::connect(Arc::clone(config), identity, now);
-        if self.servers.len() <= number {
-            self.servers.resize_with(number + 1, || None);
-        }
-        self.servers[number] = Some(Channel::new(flow, Some(port), connection, Side::Server));
+        self.set_channel(number, Channel::new(flow, Some(port), connection, Side::Server));
     }
 
     /// Flows of server connections that have ended since the last call, with their ports.
@@ -290,7 +353,7 @@ impl HttpRelay {
 
     /// All flows that the proxy has opened, with their ports.
     pub fn opened_flows(&self) -> impl Iterator<Item = (FlowId, u16)> {
-        let channels = self.servers.iter().flatten();
+        let channels = self.servers.iter().flatten().chain(&self.released);
         channels.filter_map(|channel| channel.port.map(|port| (channel.flow, port)))
     }
 

@@ -14,6 +14,12 @@ pub struct Server {
     /// Exchanges whose responses it has not completed, in their order.
     pub assigned: VecDeque<u64>,
     pub has_answered: bool,
+    /// Whether it was open before, for another client.
+    pub is_reused: bool,
+    /// Whether it must not have been open before.
+    pub needs_new: bool,
+    /// Whether it carries credentials that hold for the whole connection.
+    pub is_bound: bool,
     /// The content of the response that is still to come; `None` before its final head.
     pub body: Option<Body>,
     pub outgoing: VecDeque<u8>,
@@ -33,11 +39,35 @@ pub enum ServerState {
 
 impl Server {
     pub const fn new(state: ServerState) -> Self {
-        Self { state, assigned: VecDeque::new(), has_answered: false, body: None, outgoing: VecDeque::new() }
+        Self {
+            state,
+            assigned: VecDeque::new(),
+            has_answered: false,
+            is_reused: false,
+            needs_new: false,
+            is_bound: false,
+            body: None,
+            outgoing: VecDeque::new(),
+        }
     }
 
     pub fn is_usable(&self) -> bool {
         self.state != ServerState::Ended
+    }
+
+    /// A connection in the place of one that was open before and is not to be used.
+    pub fn replacement() -> Self {
+        Self { needs_new: true, ..Self::new(ServerState::Wanted) }
+    }
+
+    /// Whether it was open before and has not answered since: the server may have closed it.
+    pub const fn is_untried(&self) -> bool {
+        self.is_reused && !self.has_answered
+    }
+
+    /// Whether it is open, and no request or response is under way.
+    pub fn is_idle(&self) -> bool {
+        self.state == ServerState::Open && self.assigned.is_empty() && self.outgoing.is_empty() && self.body.is_none()
     }
 
     /// The outgoing bytes that can be appended.

@@ -14,12 +14,19 @@
 //! between the client and one server.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::num::NonZeroU8;
+
+use airpath_core::Instant;
 
 use crate::http::body::{Body, Framing};
+use crate::http::cache::SharedCache;
 use crate::http::compression::Coding;
 use crate::http::config::Config;
 use crate::http::exchange::{End, Exchange};
-use crate::http::message::{RequestHead, ResponseHead};
+use crate::http::message::{RequestHead, ResponseHead, binds_connection};
+use crate::http::recode::Recoding;
+use crate::http::reuse::CacheOfServer;
 use crate::http::server::{Server, ServerState, take};
 use crate::http::statistics::{Bypass, Statistics};
 
@@ -47,6 +54,8 @@ pub struct Session {
     buffer: usize,
     most_head: usize,
     compresses: bool,
+    image_quality: Option<NonZeroU8>,
+    cache: Option<CacheOfServer>,
     /// The server of the tunnel.
     tunnel: Option<usize>,
     /// Whether anything was read from the client.
@@ -60,11 +69,13 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session with one server connection, number 0, which exists already. `buffer` is the bytes
+    /// A session with one server connection, number 0, which exists already, or with a pool is
+    /// wanted. `buffer` is the bytes
     /// of a response that may wait for the client.
     pub fn new(config: &Config, buffer: usize) -> Self {
         let pipelining = config.pipelining.get() as usize;
-        let mut servers = vec![Server::new(ServerState::Open)];
+        let first = if config.server_pool > 0 { ServerState::Wanted } else { ServerState::Open };
+        let mut servers = vec![Server::new(first)];
         servers.resize_with(pipelining, || Server::new(ServerState::Unused));
         Self {
             exchanges: VecDeque::new(),
@@ -76,6 +87,8 @@ impl Session {
             // A head that is not complete must not close the window for the rest of it.
             most_head: (buffer / 2).min(MOST_HEAD),
             compresses: config.compression,
+            image_quality: config.image_quality,
+            cache: None,
             tunnel: None,
             has_begun: false,
             client_ended: false,
@@ -85,12 +98,18 @@ impl Session {
         }
     }
 
+    /// The session with a cache, in which it finds the responses of `server`.
+    #[must_use]
+    pub fn with_cache(self, cache: SharedCache, server: Option<SocketAddr>) -> Self {
+        Self { cache: Some(CacheOfServer { cache, server }), ..self }
+    }
+
     /// Reads bytes of the client's stream, which follow those read before. Returns how many were
     /// used: the others are passed in again, with those that arrive later.
-    pub fn read_client(&mut self, bytes: &[u8]) -> usize {
+    pub fn read_client(&mut self, now: Instant, bytes: &[u8]) -> usize {
         let mut used = 0;
         while used < bytes.len() && (self.end.is_none() || self.tunnel.is_some()) {
-            let count = self.read_request(&bytes[used..]);
+            let count = self.read_request(now, &bytes[used..]);
             if count == 0 {
                 break;
             }
@@ -100,7 +119,7 @@ impl Session {
         used
     }
 
-    fn read_request(&mut self, bytes: &[u8]) -> usize {
+    fn read_request(&mut self, now: Instant, bytes: &[u8]) -> usize {
         if let Some(server) = self.tunnel {
             return self.servers[server].send(bytes);
         }
@@ -137,6 +156,11 @@ impl Session {
                 exchange.end = head.closes.then_some(End::Close);
                 if self.compresses {
                     exchange.coding = Coding::of_request(&exchange.head);
+                }
+                exchange.recoding =
+                    self.image_quality.and_then(|quality| Recoding::of_request(&exchange.head, quality));
+                if let Some(cache) = &self.cache {
+                    cache.look_up(now, &mut exchange, &mut self.statistics);
                 }
                 self.exchanges.push_back(exchange);
                 head.length
@@ -187,11 +211,13 @@ impl Session {
         let mut all_complete = true;
         for index in 0..self.exchanges.len() {
             let exchange = &self.exchanges[index];
-            if exchange.server.is_none() && !exchange.is_complete && self.end.is_none() {
+            let is_waiting = exchange.server.is_none() && !exchange.is_served() && !exchange.is_complete;
+            if is_waiting && self.end.is_none() {
                 if exchange.is_barrier && !all_complete {
                     return;
                 }
-                let Some(server) = self.choose() else {
+                let is_safe = !exchange.is_barrier;
+                let Some(server) = self.choose(is_safe) else {
                     if all_complete && !self.servers.iter().any(Server::is_usable) {
                         self.give_up(index);
                         self.settle();
@@ -205,7 +231,13 @@ impl Session {
     }
 
     /// The server connection for the next request. One that is open is preferred.
-    fn choose(&self) -> Option<usize> {
+    fn choose(&mut self, is_safe: bool) -> Option<usize> {
+        // What cannot be repeated needs a connection that the server has not closed meanwhile.
+        let untried = self.servers.iter().position(|server| server.is_untried() && server.is_idle());
+        if let Some(number) = untried.filter(|_| !is_safe) {
+            self.servers[number] = Server::replacement();
+            return Some(number);
+        }
         if self.most_servers == 1 {
             return self.servers[0].is_usable().then_some(0);
         }
@@ -222,6 +254,7 @@ impl Session {
         self.statistics.parallel_requests += u64::from(is_parallel);
         exchange.server = Some(to);
         server.outgoing.extend(&exchange.head);
+        server.is_bound |= binds_connection(&exchange.head);
         if server.state == ServerState::Unused {
             server.state = ServerState::Wanted;
         }
@@ -242,6 +275,29 @@ impl Session {
     /// The server connection that the owner is to open, if there is one.
     pub fn wanted_server(&self) -> Option<usize> {
         self.servers.iter().position(|server| server.state == ServerState::Wanted)
+    }
+
+    /// Whether a server connection is to be opened, and what has its number not to be used.
+    pub fn is_wanted(&self, server: usize) -> bool {
+        self.servers.get(server).is_some_and(|server| server.state == ServerState::Wanted)
+    }
+
+    /// Whether a server connection that is wanted may be one that was open before.
+    pub fn may_reuse(&self, server: usize) -> bool {
+        !self.servers[server].needs_new
+    }
+
+    /// A server connection that was wanted is one that was open before.
+    pub fn reuse_server(&mut self, server: usize) {
+        self.statistics.reused_servers += 1;
+        self.servers[server].is_reused = true;
+        self.set_server(server, true);
+    }
+
+    /// Whether another client connection may use a server connection after the end of this one.
+    pub fn may_keep(&self, server: usize) -> bool {
+        let is_tunnel = self.tunnel == Some(server);
+        self.servers.get(server).is_some_and(|server| !is_tunnel && server.is_idle() && !server.is_bound)
     }
 
     /// A server connection that was wanted exists now, or cannot be had.
@@ -271,10 +327,10 @@ impl Session {
 
     /// Reads bytes of a server's stream, as [`Self::read_client`] does. Nothing is used while
     /// enough waits for the client.
-    pub fn read_server(&mut self, server: usize, bytes: &[u8]) -> usize {
+    pub fn read_server(&mut self, now: Instant, server: usize, bytes: &[u8]) -> usize {
         let mut used = 0;
         while used < bytes.len() && self.servers[server].state == ServerState::Open {
-            let count = self.read_response(server, &bytes[used..]);
+            let count = self.read_response(now, server, &bytes[used..]);
             if count == 0 {
                 break;
             }
@@ -284,8 +340,8 @@ impl Session {
         used
     }
 
-    fn read_response(&mut self, from: usize, bytes: &[u8]) -> usize {
-        let Some(index) = self.front(from) else { return self.read_unsolicited(from, bytes) };
+    fn read_response(&mut self, now: Instant, from: usize, bytes: &[u8]) -> usize {
+        let Some(index) = self.front(from) else { return self.read_unsolicited(now, from, bytes) };
         let exchange = &mut self.exchanges[index];
         let room = self.buffer.saturating_sub(exchange.response.len());
         if room == 0 {
@@ -296,7 +352,7 @@ impl Session {
             let bytes = &bytes[..room.min(bytes.len())];
             let Ok(count) = exchange.append_content(body, bytes, &mut self.statistics) else {
                 self.take_unframed(from);
-                return self.read_response(from, bytes);
+                return self.read_response(now, from, bytes);
             };
             if body.is_complete() {
                 self.complete(from);
@@ -307,7 +363,17 @@ impl Session {
             Ok(None) => 0,
             Ok(Some(head)) => {
                 server.has_answered = true;
-                exchange.append_head(&bytes[..head.length]);
+                let origin = &bytes[..head.length];
+                server.is_bound |= binds_connection(origin);
+                let is_final = !head.is_interim() && !head.begins_tunnel(exchange.method);
+                let is_validation = is_final
+                    && self
+                        .cache
+                        .as_ref()
+                        .is_some_and(|cache| cache.on_response(now, exchange, (&head, origin), &mut self.statistics));
+                if !is_validation {
+                    exchange.append_head(origin);
+                }
                 if head.begins_tunnel(exchange.method) {
                     self.begin_tunnel(from, Bypass::Upgrade);
                 } else if !head.is_interim() {
@@ -325,20 +391,20 @@ impl Session {
             }
             Err(_) => {
                 self.take_unframed(from);
-                self.read_response(from, bytes)
+                self.read_response(now, from, bytes)
             }
         }
     }
 
     /// A server sends although no request waits for it. If nothing else is under way, the client
     /// receives it, as without a proxy: the protocol may not be HTTP, or it is a 408.
-    fn read_unsolicited(&mut self, from: usize, bytes: &[u8]) -> usize {
+    fn read_unsolicited(&mut self, now: Instant, from: usize, bytes: &[u8]) -> usize {
         let nothing_waits = self.exchanges.iter().all(|exchange| exchange.is_complete && exchange.end.is_none());
         if from == 0 && nothing_waits && self.end.is_none() {
             self.has_begun = true;
             self.exchanges.push_back(Exchange::tunnel(Bypass::Unsolicited));
             self.assign(self.exchanges.len() - 1, from, false);
-            return self.read_response(from, bytes);
+            return self.read_response(now, from, bytes);
         }
         self.statistics.discarded_bytes += bytes.len() as u64;
         self.servers[from].state = ServerState::Ended;
@@ -353,6 +419,7 @@ impl Session {
     /// The end of a response cannot be found: all that the server sends belongs to it.
     fn take_unframed(&mut self, from: usize) {
         let Some(index) = self.front(from) else { return };
+        self.exchanges[index].arriving = None;
         if self.exchanges[index].encoder.take().is_some() {
             // What follows cannot be appended to compressed content.
             self.statistics.truncated += 1;
@@ -395,8 +462,10 @@ impl Session {
         server.body = None;
         server.assigned.pop_front();
         let exchange = &mut self.exchanges[index];
-        exchange.is_complete = true;
-        exchange.finish_content(&mut self.statistics);
+        if !exchange.is_served() {
+            exchange.is_complete = true;
+            exchange.finish_content(&mut self.statistics);
+        }
         if !exchange.body.is_complete() {
             // It was answered early; where the request ends is not followed any more.
             exchange.end.get_or_insert(End::Close);
@@ -422,6 +491,13 @@ impl Session {
     pub fn server_ended(&mut self, server: usize, in_order: bool, unread: &[u8]) {
         if self.servers[server].state == ServerState::Ended {
             return;
+        }
+        if self.servers[server].is_untried() && self.servers[server].body.is_none() && unread.is_empty() {
+            // An idle connection ends at any time: another takes its place.
+            self.statistics.retries += self.servers[server].assigned.len() as u64;
+            self.reassign(server);
+            self.servers[server] = Server::replacement();
+            return self.settle();
         }
         let end = if in_order { End::Close } else { End::Abort };
         if server == 0 {
@@ -522,6 +598,7 @@ impl Session {
 
     /// Sends the requests that can be sent, and finds out whether the stream to the client ends.
     fn settle(&mut self) {
+        self.exchanges.iter_mut().for_each(|exchange| exchange.feed(self.buffer, &mut self.statistics));
         while let Some(exchange) = self.exchanges.front()
             && exchange.is_complete
             && exchange.response.is_empty()

@@ -54,6 +54,8 @@ pub struct Statistics {
     pub requests: u64,
     /// Requests that were sent while an earlier one of the same client was not answered.
     pub parallel_requests: u64,
+    /// Server connections that were used for another client connection.
+    pub reused_servers: u64,
     /// Requests that were sent again, because a server closed without an answer.
     pub retries: u64,
     /// Responses that a server has cut off.
@@ -64,6 +66,20 @@ pub struct Statistics {
     pub uncompressed_bytes: u64,
     /// The same after compression.
     pub compressed_bytes: u64,
+    /// Images that became smaller.
+    pub recoded_images: u64,
+    /// Their bytes as they came.
+    pub original_image_bytes: u64,
+    /// Their bytes as they were sent.
+    pub recoded_image_bytes: u64,
+    /// Requests that were answered from the cache.
+    pub cache_hits: u64,
+    /// Stored responses that a server has confirmed.
+    pub cache_validations: u64,
+    /// Responses that were stored.
+    pub cache_stored: u64,
+    /// Bytes of content from the cache, before compression.
+    pub cached_bytes: u64,
     /// Bytes of servers without a request, which were discarded.
     pub discarded_bytes: u64,
     /// Bytes that were relayed without being interpreted, in the order of [`Bypass::ALL`].
@@ -75,11 +91,19 @@ impl Statistics {
     pub fn add(&mut self, other: &Self) {
         self.requests += other.requests;
         self.parallel_requests += other.parallel_requests;
+        self.reused_servers += other.reused_servers;
         self.retries += other.retries;
         self.truncated += other.truncated;
         self.response_bytes += other.response_bytes;
         self.uncompressed_bytes += other.uncompressed_bytes;
         self.compressed_bytes += other.compressed_bytes;
+        self.recoded_images += other.recoded_images;
+        self.original_image_bytes += other.original_image_bytes;
+        self.recoded_image_bytes += other.recoded_image_bytes;
+        self.cache_hits += other.cache_hits;
+        self.cache_validations += other.cache_validations;
+        self.cache_stored += other.cache_stored;
+        self.cached_bytes += other.cached_bytes;
         self.discarded_bytes += other.discarded_bytes;
         for (sum, bytes) in self.bypassed_bytes.iter_mut().zip(other.bypassed_bytes) {
             *sum += bytes;
@@ -91,11 +115,19 @@ impl Statistics {
         let counters = [
             ("requests", self.requests),
             ("parallel_requests", self.parallel_requests),
+            ("reused_servers", self.reused_servers),
             ("retries", self.retries),
             ("truncated", self.truncated),
             ("response_bytes", self.response_bytes),
             ("uncompressed_bytes", self.uncompressed_bytes),
             ("compressed_bytes", self.compressed_bytes),
+            ("recoded_images", self.recoded_images),
+            ("original_image_bytes", self.original_image_bytes),
+            ("recoded_image_bytes", self.recoded_image_bytes),
+            ("cache_hits", self.cache_hits),
+            ("cache_validations", self.cache_validations),
+            ("cache_stored", self.cache_stored),
+            ("cached_bytes", self.cached_bytes),
             ("discarded_bytes", self.discarded_bytes),
         ];
         counters.into_iter().chain(Bypass::ALL.map(Bypass::name).into_iter().zip(self.bypassed_bytes))

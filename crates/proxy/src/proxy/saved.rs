@@ -1,7 +1,7 @@
 //! The serialised state of a proxy, with which another process continues its connections.
 //!
 //! Left out are the settings, which the other process has, the source of initial sequence numbers,
-//! which are random, and the messages of the application level: its connections are reset.
+//! which are random, and the application level: its connections are reset, its cache begins empty.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -87,6 +87,8 @@ impl Proxy {
             left: _,
             created: _,
             ports: _,
+            cache: _,
+            pool: _,
             statistics,
             ended: _,
             totals,
@@ -97,7 +99,7 @@ impl Proxy {
         let relays: Vec<Option<SavedRelay<&Connection, &[Stream; 2]>>> = relays.collect();
         let bursts = timers.iter().filter_map(|(time, timer)| match timer {
             Timer::Burst(user) => Some((*time, *user)),
-            Timer::Connection(_) | Timer::Queue(_) | Timer::Abort(_) => None,
+            Timer::Connection(_) | Timer::Queue(_) | Timer::Abort(_) | Timer::Idle(_) => None,
         });
         let json = |settings: &Arc<_>| serde_json::to_string(settings).expect("settings are text and numbers");
         let saved = Saved {

@@ -47,7 +47,16 @@ fn client(sizes: &[usize]) -> Speaker {
 
 fn network(sizes: &[usize], pipelining: u8, most: usize, wired: [Line; 2], radio: [Line; 2]) -> Network<'static> {
     let pipelining = NonZeroU8::new(pipelining).expect("at least one");
-    let http = HttpConfig { pipelining, ..HttpConfig::default() };
+    network_with(sizes, HttpConfig { pipelining, ..HttpConfig::default() }, most, wired, radio)
+}
+
+fn network_with(
+    sizes: &[usize],
+    http: HttpConfig,
+    most: usize,
+    wired: [Line; 2],
+    radio: [Line; 2],
+) -> Network<'static> {
     let config = Config { http: Some(http), ..Config::new(Bytes::new(20_000)) };
     let talk = Talk::download(Instant::ZERO, 0);
     let mut network = Network::new(Some(Box::new(proxy(config))), vec![talk], wired, radio, None);
@@ -104,4 +113,23 @@ fn a_client_whose_server_closes_sees_the_end() {
         assert_eq!(network.outcomes(0), [Some(Outcome::Closed); 2]);
         assert_eq!(network.packets_inside(), 0);
     }
+}
+
+#[test]
+fn server_connections_are_kept_and_closed_after_a_time() {
+    let pipelining = NonZeroU8::new(3).expect("it is not zero");
+    let http = HttpConfig { pipelining, server_pool: 2, ..HttpConfig::default() };
+    let sizes = [3000; 6];
+    let mut network = network_with(&sizes, http, usize::MAX, lines(20), lines(100));
+    network.run(at(30_000));
+    let expected: Vec<u8> = sizes.iter().enumerate().flat_map(|(number, size)| response(number, *size)).collect();
+    assert!(network.ends[0][Side::Mobile as usize].received == expected);
+    let open = |network: &Network<'_>| {
+        (0..network.ends.len()).filter(|flow| network.outcomes(*flow)[Side::Server as usize].is_none()).count()
+    };
+    // The connection with the client's own port is never opened, and one of three is too many.
+    assert_eq!((network.ends.len(), open(&network)), (4, 1 + 2));
+    network.run(at(1_000_000));
+    assert_eq!(open(&network), 1);
+    assert_eq!(network.packets_inside(), 0);
 }

@@ -119,7 +119,7 @@ fn run(pairs: &[Pair], pipelining: u8, cut: Option<Cut>, seed: u64) -> (Vec<u8>,
         match kind % 3 {
             0 => {
                 arrived = (arrived + size).min(stream.len());
-                read += session.read_client(&stream[read..arrived]);
+                read += session.read_client(Instant::ZERO, &stream[read..arrived]);
             }
             1 => session.take_response_bytes((size as u64).min(session.available()), |bytes| received.extend(bytes)),
             _ => {}
@@ -145,7 +145,7 @@ fn run(pairs: &[Pair], pipelining: u8, cut: Option<Cut>, seed: u64) -> (Vec<u8>,
             }
             if (kind + number) % 2 == 0 && origin.sent < origin.sends.len() {
                 origin.arrived = (origin.arrived + size).min(origin.sends.len());
-                origin.sent += session.read_server(number, &origin.sends[origin.sent..origin.arrived]);
+                origin.sent += session.read_server(Instant::ZERO, number, &origin.sends[origin.sent..origin.arrived]);
             }
             if let Some(in_order) = origin.ends
                 && !origin.reported
@@ -153,7 +153,7 @@ fn run(pairs: &[Pair], pipelining: u8, cut: Option<Cut>, seed: u64) -> (Vec<u8>,
                 let unread = origin.sends[origin.sent..].to_vec();
                 if unread.len() < 50 {
                     origin.arrived = origin.sends.len();
-                    let used = session.read_server(number, &unread);
+                    let used = session.read_server(Instant::ZERO, number, &unread);
                     origin.sent += used;
                     session.server_ended(number, in_order, &unread[used..]);
                     origin.reported = used == unread.len() || session.has_abandoned(number);
@@ -208,7 +208,7 @@ proptest! {
 fn begun(pipelining: u8, bytes: &[u8]) -> Session {
     let pipelining = NonZeroU8::new(pipelining).expect("at least one");
     let mut session = Session::new(&Config { pipelining, ..Config::default() }, 2000);
-    session.read_client(bytes);
+    session.read_client(Instant::ZERO, bytes);
     session
 }
 
@@ -231,12 +231,12 @@ fn what_is_not_http_passes_both_ways() {
     for (first, reason) in [(&b"\x16\x03\x01\0\x05hello"[..], Bypass::Tls), (b"SSH-2.0-x\r\n", Bypass::NotHttp)] {
         let mut session = begun(4, first);
         assert_eq!(outgoing(&mut session, 0), first);
-        assert_eq!(session.read_server(0, b"answer"), 6);
+        assert_eq!(session.read_server(Instant::ZERO, 0, b"answer"), 6);
         assert_eq!(ready(&mut session), b"answer");
         assert_eq!(session.statistics.bypassed_bytes[reason as usize], 6);
         session.server_ended(0, true, &[]);
         assert_eq!(session.end(), Some(End::Close));
-        assert_eq!(session.read_client(b"still sent"), 10);
+        assert_eq!(session.read_client(Instant::ZERO, b"still sent"), 10);
         assert_eq!(outgoing(&mut session, 0), b"still sent");
         session.client_ended(0);
         assert!(session.ends_stream(0));
@@ -257,9 +257,9 @@ fn a_request_in_a_smuggled_body_is_not_interpreted() {
 fn a_tunnel_waits_for_the_responses_before_it() {
     let mut session = begun(4, &[GET, b"\0\0"].concat());
     assert_eq!(outgoing(&mut session, 0), GET);
-    session.read_server(0, b"HTTP/1.1 204 No Content\r\n\r\n");
+    session.read_server(Instant::ZERO, 0, b"HTTP/1.1 204 No Content\r\n\r\n");
     assert_eq!(ready(&mut session).len(), 27);
-    session.read_client(b"\0\0");
+    session.read_client(Instant::ZERO, b"\0\0");
     assert_eq!(outgoing(&mut session, 0), b"\0\0");
 }
 
@@ -268,18 +268,18 @@ fn after_an_upgrade_bytes_pass_both_ways() {
     let upgrade = b"GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
     let mut session = begun(4, &[&upgrade[..], b"\x81\x05early"].concat());
     assert_eq!(outgoing(&mut session, 0), upgrade);
-    session.read_server(0, b"HTTP/1.1 101 Switching Protocols\r\n\r\n\x81\x02hi");
+    session.read_server(Instant::ZERO, 0, b"HTTP/1.1 101 Switching Protocols\r\n\r\n\x81\x02hi");
     assert!(ready(&mut session).ends_with(b"\x81\x02hi"));
-    session.read_client(b"\x81\x05early");
+    session.read_client(Instant::ZERO, b"\x81\x05early");
     assert_eq!(outgoing(&mut session, 0), b"\x81\x05early");
 }
 
 #[test]
 fn a_server_that_speaks_first_is_heard() {
     let mut session = begun(4, b"");
-    session.read_server(0, b"220 mail ready\r\n");
+    session.read_server(Instant::ZERO, 0, b"220 mail ready\r\n");
     assert_eq!(ready(&mut session), b"220 mail ready\r\n");
-    assert_eq!(session.read_client(b"EHLO a\r\n"), 8);
+    assert_eq!(session.read_client(Instant::ZERO, b"EHLO a\r\n"), 8);
     assert_eq!(outgoing(&mut session, 0), b"EHLO a\r\n");
 }
 
@@ -287,8 +287,8 @@ fn a_server_that_speaks_first_is_heard() {
 fn more_than_was_requested_is_not_the_next_response() {
     let mut session = begun(4, &[GET, GET].concat());
     session.set_server(1, true);
-    session.read_server(1, b"HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\n\r\nextra");
-    session.read_server(0, b"HTTP/1.1 204 No Content\r\n\r\n");
+    session.read_server(Instant::ZERO, 1, b"HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\n\r\nextra");
+    session.read_server(Instant::ZERO, 0, b"HTTP/1.1 204 No Content\r\n\r\n");
     assert_eq!(ready(&mut session).len(), 2 * 27);
     assert!(session.has_abandoned(1));
     assert_eq!(session.statistics.discarded_bytes, 24);
@@ -300,9 +300,9 @@ fn a_request_without_an_answer_is_sent_once_more() {
     session.set_server(1, true);
     assert_eq!(outgoing(&mut session, 1), GET);
     session.server_ended(1, true, &[]);
-    session.read_server(0, b"HTTP/1.1 204 No Content\r\n\r\n");
+    session.read_server(Instant::ZERO, 0, b"HTTP/1.1 204 No Content\r\n\r\n");
     assert_eq!(outgoing(&mut session, 0), [GET, GET].concat());
-    session.read_server(0, b"HTTP/1.1 204 No Content\r\n\r\n");
+    session.read_server(Instant::ZERO, 0, b"HTTP/1.1 204 No Content\r\n\r\n");
     assert_eq!((ready(&mut session).len(), session.statistics.retries, session.end()), (2 * 27, 1, None));
 }
 
@@ -318,7 +318,7 @@ const ACCEPTS_GZIP: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip
 /// A session that compresses and has read `bytes`.
 fn compressing(bytes: &[u8]) -> Session {
     let mut session = Session::new(&Config { compression: true, ..Config::default() }, 20_000);
-    session.read_client(bytes);
+    session.read_client(Instant::ZERO, bytes);
     session
 }
 
@@ -331,7 +331,7 @@ fn a_response_is_compressed_and_complete() {
     let (mut read, mut received) = (0, Vec::new());
     while read < both.len() {
         let end = (read + 1000).min(both.len());
-        read += session.read_server(0, &both[read..end]);
+        read += session.read_server(Instant::ZERO, 0, &both[read..end]);
         received.extend(ready(&mut session));
     }
     let head = received.windows(4).position(|end| end == b"\r\n\r\n").expect("there is a head") + 4;
@@ -351,7 +351,7 @@ fn a_compressed_response_that_is_cut_off_does_not_look_complete() {
     for in_order in [true, false] {
         let mut session = compressing(ACCEPTS_GZIP);
         let response = message("HTTP/1.1 200 OK\r\nContent-Type: text/plain", 1, &[b'x'; 1000]);
-        session.read_server(0, &response[..500]);
+        session.read_server(Instant::ZERO, 0, &response[..500]);
         session.server_ended(0, in_order, &[]);
         let received = ready(&mut session);
         assert!(received.len() > 100, "what has arrived is passed on");
@@ -362,6 +362,7 @@ fn a_compressed_response_that_is_cut_off_does_not_look_complete() {
     // Wrong framing in the middle: nothing can be appended.
     let mut session = compressing(ACCEPTS_GZIP);
     session.read_server(
+        Instant::ZERO,
         0,
         b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello!",
     );
@@ -375,13 +376,13 @@ fn a_server_that_serves_one_connection_at_a_time_is_used_so() {
     session.set_server(1, true);
     session.set_server(2, true);
     assert!(!session.is_stalled());
-    session.read_server(0, b"HTTP/1.1 204 No Content\r\n\r\n");
+    session.read_server(Instant::ZERO, 0, b"HTTP/1.1 204 No Content\r\n\r\n");
     assert!(session.is_stalled());
     session.use_one_server();
     assert_eq!(outgoing(&mut session, 0), [GET, GET, GET].concat());
     assert!(session.has_abandoned(1) && session.has_abandoned(2) && !session.is_stalled());
     session.release_server(1);
-    assert_eq!(session.read_client(GET), GET.len());
+    assert_eq!(session.read_client(Instant::ZERO, GET), GET.len());
     assert_eq!(session.wanted_server(), None);
 }
 
@@ -396,5 +397,201 @@ fn a_server_that_refuses_or_resets_is_not_a_clean_end() {
             session.server_ended(1, false, &[]);
         }
         assert_eq!(session.end(), Some(End::Abort));
+    }
+}
+
+/// A session of another client that shares `cache`, and has read `bytes`.
+fn sharing(cache: &SharedCache, now: Instant, bytes: &[u8]) -> Session {
+    let mut session = Session::new(&Config::default(), 2000).with_cache(cache.clone(), None);
+    session.read_client(now, bytes);
+    session
+}
+
+fn at(seconds: u64) -> Instant {
+    Instant::ZERO + airpath_core::Span::from_secs(seconds)
+}
+
+/// A response of 5,000 bytes that is fresh for a minute.
+fn fresh() -> Vec<u8> {
+    let start = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nETag: \"v\"\r\nContent-Type: text/plain";
+    message(start, 2, &[b'x'; 5000])
+}
+
+/// Passes a response to a session, and what it returns to the client.
+fn answered(session: &mut Session, now: Instant, response: &[u8]) -> Vec<u8> {
+    let (mut read, mut received) = (0, Vec::new());
+    loop {
+        read += session.read_server(now, 0, &response[read..]);
+        let part = ready(session);
+        received.extend_from_slice(&part);
+        if part.is_empty() {
+            return received;
+        }
+    }
+}
+
+#[test]
+fn a_stored_response_is_sent_again_and_validated_when_it_is_stale() {
+    let cache = SharedCache::new(100_000);
+    let mut first = sharing(&cache, at(0), GET);
+    assert_eq!(answered(&mut first, at(0), &fresh()), fresh(), "it passes byte for byte");
+    assert_eq!(first.statistics.cache_stored, 1);
+
+    let mut second = sharing(&cache, at(10), &[GET, GET].concat());
+    let received = String::from_utf8(answered(&mut second, at(10), b"")).expect("it is text");
+    assert_eq!(received.matches("Age: 10\r\n").count(), 2);
+    assert_eq!(received.matches('x').count(), 2 * 5000 + 2 * "text/x".matches('x').count());
+    assert_eq!(outgoing(&mut second, 0), b"");
+    assert_eq!((second.statistics.cache_hits, second.statistics.cached_bytes), (2, 10_000));
+
+    // The next request waits until the server has confirmed the first.
+    let mut third = sharing(&cache, at(100), &[GET, b"POST /other HTTP/1.1\r\nHost: a\r\n\r\n"].concat());
+    let validates = [&GET[..GET.len() - 2], b"If-None-Match: \"v\"\r\n\r\n"].concat();
+    assert_eq!(outgoing(&mut third, 0), validates);
+    let confirmed = b"HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=60\r\nETag: \"v\"\r\n\r\n";
+    let received = String::from_utf8(answered(&mut third, at(100), confirmed)).expect("it is text");
+    assert!(received.starts_with("HTTP/1.1 200 OK\r\n") && received.contains("Content-Length: 5000\r\n"), "{received}");
+    assert!(outgoing(&mut third, 0).starts_with(b"POST"));
+    assert_eq!((third.statistics.cache_validations, third.end()), (1, None));
+
+    let mut fourth = sharing(&cache, at(150), GET);
+    assert!(answered(&mut fourth, at(150), b"").starts_with(b"HTTP/1.1 200 OK\r\n"));
+}
+
+#[test]
+fn a_client_that_has_the_response_receives_a_304() {
+    let cache = SharedCache::new(100_000);
+    answered(&mut sharing(&cache, at(0), GET), at(0), &fresh());
+    let conditional = b"GET / HTTP/1.1\r\nHost: a\r\nIf-None-Match: \"v\"\r\n\r\n";
+    let received = answered(&mut sharing(&cache, at(1), conditional), at(1), b"");
+    assert!(received.starts_with(b"HTTP/1.1 304 Not Modified\r\nAge: 1\r\n"));
+    // When it is stale, the server answers the client itself.
+    let mut session = sharing(&cache, at(61), conditional);
+    assert_eq!(outgoing(&mut session, 0), conditional);
+    let response = b"HTTP/1.1 304 Not Modified\r\n\r\n";
+    assert_eq!(answered(&mut session, at(61), response), response);
+    let only = b"GET / HTTP/1.1\r\nHost: a\r\nCache-Control: only-if-cached\r\n\r\n";
+    assert!(answered(&mut sharing(&cache, at(61), only), at(61), b"").starts_with(b"HTTP/1.1 504 "));
+}
+
+#[test]
+fn what_is_not_to_be_stored_is_fetched_again() {
+    let cache = SharedCache::new(100_000);
+    let cut = &fresh()[..4000];
+    let mut session = sharing(&cache, at(0), GET);
+    answered(&mut session, at(0), cut);
+    session.server_ended(0, true, &[]);
+    assert_eq!(cache.used(), 0, "it was cut off");
+    for field in ["Range: bytes=0-1", "Authorization: x", "Cache-Control: no-store", "If-Match: \"v\""] {
+        let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n");
+        answered(&mut sharing(&cache, at(0), request.as_bytes()), at(0), &fresh());
+        assert_eq!(cache.used(), 0, "{field}");
+        answered(&mut sharing(&cache, at(0), GET), at(0), &fresh());
+        let mut session = sharing(&cache, at(1), request.as_bytes());
+        assert_eq!(outgoing(&mut session, 0), request.as_bytes(), "{field}");
+        // An unsafe request that succeeds changes the resource.
+        let delete = b"DELETE / HTTP/1.1\r\nHost: a\r\n\r\n";
+        answered(&mut sharing(&cache, at(1), delete), at(1), b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+        assert!(cache.used() > 0);
+        answered(&mut sharing(&cache, at(1), delete), at(1), b"HTTP/1.1 204 No Content\r\n\r\n");
+        assert_eq!(cache.used(), 0);
+    }
+}
+
+#[test]
+fn a_stored_response_is_compressed_for_clients_that_accept_it() {
+    let cache = SharedCache::new(100_000);
+    let config = Config { compression: true, ..Config::default() };
+    let mut first = Session::new(&config, 2000).with_cache(cache.clone(), None);
+    first.read_client(at(0), ACCEPTS_GZIP);
+    answered(&mut first, at(0), &fresh());
+    let mut second = Session::new(&config, 2000).with_cache(cache, None);
+    second.read_client(at(1), &[ACCEPTS_GZIP, GET].concat());
+    let received = answered(&mut second, at(1), b"");
+    let text = String::from_utf8_lossy(&received);
+    assert_eq!(text.matches("Content-Encoding: gzip").count(), 1);
+    assert!(text.ends_with("xxx"), "the second client does not accept it");
+    assert_eq!(second.statistics.cache_hits, 2);
+}
+
+#[test]
+fn an_image_that_is_cut_off_or_cannot_be_recoded_passes_as_it_came() {
+    let config = Config { image_quality: NonZeroU8::new(50), ..Config::default() };
+    let image = message("HTTP/1.1 200 OK\r\nContent-Type: image/jpeg", 1, &[b'x'; 5000]);
+    let mut session = Session::new(&config, 2000);
+    session.read_client(at(0), &[GET, GET].concat());
+    assert_eq!(answered(&mut session, at(0), &image), image);
+    assert_eq!(session.statistics.recoded_images, 0);
+    assert_eq!(answered(&mut session, at(0), &image[..3000]), b"", "it is held back");
+    session.server_ended(0, true, b"");
+    assert_eq!((ready(&mut session), session.end()), (image[..3000].to_vec(), Some(End::Close)));
+}
+
+/// A session whose server connection 0 was open before, and which has read `bytes`.
+fn reusing(bytes: &[u8]) -> Session {
+    let mut session = Session::new(&Config { server_pool: 1, ..Config::default() }, 2000);
+    assert_eq!(session.wanted_server(), Some(0));
+    session.reuse_server(0);
+    session.read_client(at(0), bytes);
+    session
+}
+
+#[test]
+fn a_kept_server_connection_that_has_ended_is_replaced() {
+    // Before and after the request, which is safe.
+    for is_sent in [false, true] {
+        let mut session = reusing(if is_sent { GET } else { b"" });
+        assert_eq!(outgoing(&mut session, 0), if is_sent { GET } else { b"" });
+        session.server_ended(0, true, b"");
+        assert_eq!((session.wanted_server(), session.end()), (Some(0), None));
+        assert!(!session.may_reuse(0));
+        session.set_server(0, true);
+        session.read_client(at(0), if is_sent { b"" } else { GET });
+        assert_eq!(outgoing(&mut session, 0), GET);
+        let response = message("HTTP/1.1 200 OK", 1, b"content");
+        assert_eq!(answered(&mut session, at(0), &response), response);
+        assert!(session.may_keep(0));
+    }
+    // What has begun is passed on.
+    let mut session = reusing(GET);
+    session.server_ended(0, true, b"HTTP/1.1 2");
+    assert_eq!((ready(&mut session), session.end()), (b"HTTP/1.1 2".to_vec(), Some(End::Close)));
+}
+
+#[test]
+fn what_cannot_be_repeated_uses_a_kept_connection_only_after_an_answer() {
+    const POST: &[u8] = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
+    for bytes in [POST, b"\x16\x03\x01"] {
+        let mut session = reusing(bytes);
+        assert_eq!(session.wanted_server(), Some(0), "another connection");
+        assert!(!session.may_reuse(0));
+        session.set_server(0, true);
+        assert_eq!(outgoing(&mut session, 0), bytes);
+    }
+    let mut session = reusing(&[GET, POST].concat());
+    answered(&mut session, at(0), &message("HTTP/1.1 200 OK", 1, b"content"));
+    assert_eq!(session.wanted_server(), None);
+    assert_eq!(outgoing(&mut session, 0), [GET, POST].concat());
+}
+
+#[test]
+fn a_connection_with_credentials_of_its_own_is_not_kept() {
+    let response = message("HTTP/1.1 200 OK", 1, b"content");
+    let challenge = |scheme: &str| message(&format!("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: {scheme}"), 1, b"");
+    for (field, response, is_kept) in [
+        ("X: y", response.clone(), true),
+        ("Authorization: Basic YQ==", response.clone(), true),
+        ("Authorization: NTLM YQ==", response.clone(), false),
+        ("authorization: negotiate YQ==", response.clone(), false),
+        ("X: y", challenge("Basic realm=\"a\""), true),
+        ("X: y", challenge("NTLM"), false),
+        ("X: y", message("HTTP/1.1 200 OK\r\nConnection: close", 1, b""), false),
+        ("X: y", message("HTTP/1.1 200 OK", 3, b""), false),
+    ] {
+        let mut session = begun(1, format!("GET / HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n").as_bytes());
+        outgoing(&mut session, 0);
+        assert!(!session.may_keep(0), "the response is missing");
+        answered(&mut session, at(0), &response);
+        assert_eq!(session.may_keep(0), is_kept, "{field} {}", String::from_utf8_lossy(&response));
     }
 }

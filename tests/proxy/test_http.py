@@ -1,0 +1,71 @@
+"""The application level of a live proxy with real programs."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.link import ENDS, until
+from support.proxy import SERVER, SERVER6, Network
+
+PIPELINED = ENDS / "pipelined.py"
+
+
+def _fetch(network: Network, address: str, *arguments: object) -> tuple[float, int]:
+    """Return the seconds and the bytes of a client that compares every byte."""
+    done = network.run("mobile", sys.executable, "-I", PIPELINED, "fetch", address, *arguments)
+    seconds, size = done.out.split()
+    return float(seconds), int(size)
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_pipelined_requests_are_fetched_at_the_same_time(network: Network, log: bool, tmp_path: Path) -> None:
+    options = ["--out", tmp_path / "out"] if log else []
+    lines = "[proxy]\n[proxy.http]\npipelining = 8"
+    with network.started("server", sys.executable, "-I", PIPELINED, "serve", 100):
+        until(lambda: ":80 " in network.run("server", "ss", "-ltn").out, "the server listens")
+        with network.proxy(*options, lines=lines):
+            fetched = [_fetch(network, SERVER, 16, 3000, 8) for _ in range(2)]
+            assert max(seconds for seconds, _ in fetched) < 16 * 0.1
+            state = network.proxy_state()
+            assert state["http"]["requests"] == 32
+            assert state["http"]["parallel_requests"] >= 16
+            assert state["http"]["response_bytes"] == sum(size for _, size in fetched)
+            assert "HTTP: 32 requests" in network.ctl().out
+            # HTTP is switched on and off by the configuration.
+            network.configure("[proxy]")
+            network.ctl("reload")
+            _fetch(network, SERVER, 2, 3000, 1)
+            assert network.proxy_state()["http"] == {}
+    if log:
+        summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+        assert summary
+
+
+def test_ipv6_and_compression(network: Network, need, tmp_path: Path) -> None:
+    curl = need("curl")
+    serve = """
+import http.server, socket
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        body = b"text " * 10000
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+class Server(http.server.ThreadingHTTPServer):
+    address_family = socket.AF_INET6
+Server(("::", 80), Handler).serve_forever()
+"""
+    with network.started("server", sys.executable, "-c", serve):
+        until(lambda: ":80 " in network.run("server", "ss", "-ltn").out, "the server listens")
+        with network.proxy(lines="[proxy]\n[proxy.http]\ncompression = true"):
+            got = tmp_path / "got"
+            network.run("mobile", curl, "-sS", "--compressed", "-o", got, f"http://[{SERVER6}]/")
+            assert got.read_bytes() == b"text " * 10000
+            counted = network.proxy_state()["http"]
+            assert counted["uncompressed_bytes"] == 50_000
+            assert counted["compressed_bytes"] < 1000
