@@ -111,10 +111,18 @@ def _transfer(network: Network, connections: int) -> Iterator[None]:
             assert least > 0
 
 
-@pytest.mark.parametrize("times", [3, pytest.param(50, marks=pytest.mark.soak)])
-def test_every_byte_arrives(network: Network, times: int) -> None:
+@pytest.mark.parametrize(
+    ("times", "queue"),
+    [
+        (3, ""),
+        # Packets wait in the queue at almost any time.
+        (3, '\n[proxy.queue]\nrate = "50 Mbit/s"'),
+        pytest.param(50, "", marks=pytest.mark.soak),
+    ],
+)
+def test_every_byte_arrives(network: Network, times: int, queue: str) -> None:
     before = network.state()
-    lines = 'metrics = "127.0.0.1:9137"\n[proxy]\nbudget = "60 kB"\nupload_budget = "60 kB"'
+    lines = f'metrics = "127.0.0.1:9137"\n[proxy]\nbudget = "60 kB"\nupload_budget = "60 kB"{queue}'
     with ExitStack() as stack:
         process = stack.enter_context(network.proxy(lines=lines))
         rules = network.rules()

@@ -75,7 +75,12 @@ const SEGMENT: u64 = 1460;
 
 impl BudgetWindow {
     pub const fn new(budget: Budget) -> Self {
-        Self { budget, marked: None }
+        Self::restored(budget, None)
+    }
+
+    /// With the [state](CongestionControl::state) of another one.
+    pub const fn restored(budget: Budget, marked: Option<u64>) -> Self {
+        Self { budget, marked }
     }
 }
 
@@ -105,5 +110,8 @@ impl CongestionControl for BudgetWindow {
     }
     fn slow_start_threshold(&self) -> Option<u64> {
         None
+    }
+    fn state(&self) -> Option<u64> {
+        self.marked
     }
 }

@@ -153,6 +153,12 @@ pub trait CongestionControl: fmt::Debug + Send {
     fn pacing_rate(&self) -> Option<Bitrate> {
         None
     }
+
+    /// The state with which a caller installs its own controller in a connection that was
+    /// serialised. The controllers of this crate are serialised with the connection.
+    fn state(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// The controllers of this crate, dispatched statically, and a caller's own, dispatched

@@ -320,6 +320,15 @@ impl Connection {
         self.sender.controller = Controller::Custom(controller);
     }
 
+    /// The [state](CongestionControl::state) of the caller's congestion control; `None` if there is
+    /// none.
+    pub fn congestion_control_state(&self) -> Option<u64> {
+        match &self.sender.controller {
+            Controller::Custom(controller) => controller.state(),
+            _ => None,
+        }
+    }
+
     /// The sending half, with the state that it shares.
     #[inline]
     fn sending(&mut self) -> (&mut Sender, Shared<'_>) {

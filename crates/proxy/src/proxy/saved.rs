@@ -40,6 +40,8 @@ struct SavedRelay<C, S> {
     flow: FlowId,
     user: UserId,
     ends: [C; 2],
+    /// The state of [`BudgetWindow`].
+    window: Option<u64>,
     /// The index of the settings of each end.
     settings: [u32; 2],
     /// None at the application level.
@@ -146,7 +148,7 @@ impl Proxy {
             }
             let mobile = proxy.mobiles.get(&saved.user).ok_or("a connection has no mobile")?;
             if !proxy.config.splits_only() {
-                let window = BudgetWindow::new(mobile.budget.clone());
+                let window = BudgetWindow::restored(mobile.budget.clone(), saved.window);
                 saved.ends[Side::Mobile as usize].set_congestion_control(Box::new(window));
             }
             proxy.numbers.insert(saved.flow, number);
@@ -188,6 +190,7 @@ impl<'a> SavedRelay<&'a Connection, &'a [Stream; 2]> {
             flow,
             user,
             settings: ends.map(|end| settings.index_of(end)),
+            window: ends[Side::Mobile as usize].congestion_control_state(),
             ends,
             streams,
             client,
