@@ -152,12 +152,14 @@ impl Proxy {
             proxy.numbers.insert(saved.flow, number);
             let is_transport = saved.streams.is_some();
             let mut entry = saved.entry();
-            entry.wakeup = entry.relay.next_wakeup(&proxy.config);
-            proxy.timers.extend(entry.wakeup.map(|time| (time, Timer::Connection(number))));
-            proxy.relays.push(Some(entry));
-            if !is_transport {
+            if is_transport {
+                entry.wakeup = entry.relay.next_wakeup(&proxy.config);
+                proxy.timers.extend(entry.wakeup.map(|time| (time, Timer::Connection(number))));
+            } else {
+                // Its times are not known, so no other timer may expire before.
                 proxy.timers.insert((now, Timer::Abort(number)));
             }
+            proxy.relays.push(Some(entry));
         }
         // What may have changed in the settings is that of a running proxy.
         proxy.reconfigure(proxy.config.clone());
