@@ -89,7 +89,8 @@ impl Proxy {
             ports: _,
             cache: _,
             pool: _,
-            statistics,
+            // With those of the connections that are reset.
+            statistics: _,
             ended: _,
             totals,
             round_trips: _,
@@ -108,7 +109,7 @@ impl Proxy {
             free: free.clone(),
             mobiles: mobiles.iter().map(|(user, mobile)| (*user, mobile)).collect(),
             bursts: bursts.collect(),
-            statistics: *statistics,
+            statistics: self.http_statistics(),
             totals: *totals,
         };
         postcard::to_stdvec(&saved).expect("the state has no part that cannot be serialised")
