@@ -156,10 +156,11 @@ impl Proxy {
         self.mobiles.iter().map(state).collect()
     }
 
-    /// Removes a mobile that has no connections, so that its number can be that of another one.
-    /// Returns whether it had none.
+    /// Removes a mobile that has no connections, kept server connections, or packets that wait, so
+    /// that its number can be that of another one. Returns whether it had none.
     pub fn forget(&mut self, user: UserId) -> bool {
-        let is_idle = self.mobiles.get(&user).is_none_or(|mobile| mobile.connections == 0);
+        let is_unused = |mobile: &Mobile| mobile.connections == 0 && mobile.queue.bytes() == 0;
+        let is_idle = self.mobiles.get(&user).is_none_or(is_unused) && !self.pool.has_user(user);
         if is_idle {
             self.mobiles.remove(&user);
         }

@@ -66,6 +66,12 @@ impl Pool {
         }
     }
 
+    /// Whether it keeps a connection of a mobile.
+    pub fn has_user(&self, user: UserId) -> bool {
+        let first = SocketAddr::from(([0, 0, 0, 0], 0));
+        self.by_server.range((user, first)..).next().is_some_and(|((next, _), _)| *next == user)
+    }
+
     /// Whether a flow is one of its connections.
     pub fn has(&self, flow: FlowId) -> bool {
         self.idle.contains_key(&flow)
