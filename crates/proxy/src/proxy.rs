@@ -612,11 +612,13 @@ impl Middlebox for Proxy {
         self.advance(now, cx);
         let side = Side::at_start_of(direction);
         if self.pool.has(packet.flow)
-            && side == Side::Server
             && let Some(segment) = cx.tcp_segment(&packet)
         {
-            self.totals.relayed_bytes[direction as usize] += u64::from(segment.length);
-            self.pool.receive(now, packet.flow, (&segment, packet.slot), cx);
+            // The mobile cannot use a port that the proxy has (as in `HttpRelay::receive`).
+            if side == Side::Server {
+                self.totals.relayed_bytes[direction as usize] += u64::from(segment.length);
+                self.pool.receive(now, packet.flow, (&segment, packet.slot), cx);
+            }
             cx.absorb(now, direction, packet);
             self.proceed_idle(now, packet.flow, cx);
             return self.end_flows(cx);
