@@ -180,6 +180,7 @@ impl Proxy {
     pub fn abort_connections(&mut self, now: Instant) {
         let used = self.relays.iter().zip(0..).filter(|(entry, _)| entry.is_some());
         self.timers.extend(used.map(|(_, number)| (now, Timer::Abort(number))));
+        self.timers.extend(self.pool.abort_all().map(|flow| (now, Timer::Idle(flow))));
     }
 
     /// Changes the settings. Buffers, scheduler and the acceptance of connections change for new
