@@ -1,4 +1,4 @@
-//! A live proxy: the transport-level proxy between the mobiles of a router and their servers.
+//! A live proxy: the proxy between the mobiles of a router and their servers.
 //!
 //! The router routes the packets of the listed mobiles through a TUN interface ([`rules`]). The
 //! path of a packet is the proxy only, and the session, the packet observers and the result are
