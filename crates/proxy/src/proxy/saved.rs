@@ -16,6 +16,7 @@ use crate::budget::BudgetWindow;
 use crate::config::Config;
 use crate::http::Statistics;
 use crate::mobile::Mobile;
+use crate::ports::Ports;
 use crate::relay::{HeldSyn, Relay, Stream};
 use crate::relayed::Relayed;
 use crate::statistics::Totals;
@@ -31,6 +32,8 @@ struct Saved<C, S, M> {
     mobiles: BTreeMap<UserId, M>,
     /// When the next segments of paced bursts may leave.
     bursts: Vec<(Instant, UserId)>,
+    /// Servers may still have connections with the ports before it.
+    next_port: u16,
     statistics: Statistics,
     totals: Totals,
 }
@@ -86,7 +89,7 @@ impl Proxy {
             timers,
             left: _,
             created: _,
-            ports: _,
+            ports,
             cache: _,
             pool: _,
             // With those of the connections that are reset.
@@ -109,6 +112,7 @@ impl Proxy {
             free: free.clone(),
             mobiles: mobiles.iter().map(|(user, mobile)| (*user, mobile)).collect(),
             bursts: bursts.collect(),
+            next_port: ports.next_port(),
             statistics: self.http_statistics(),
             totals: *totals,
         };
@@ -135,6 +139,7 @@ impl Proxy {
         proxy.mobiles = saved.mobiles;
         proxy.timers.extend(saved.bursts.into_iter().map(|(time, user)| (time, Timer::Burst(user))));
         (proxy.free, proxy.statistics, proxy.totals) = (saved.free, saved.statistics, saved.totals);
+        proxy.ports = Ports::beginning_with(saved.next_port);
         for (saved, number) in saved.relays.into_iter().zip(0..) {
             let Some(mut saved) = saved else {
                 proxy.relays.push(None);
