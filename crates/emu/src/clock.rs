@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::sys;
 
 /// The time since the link began.
+///
 /// Serialised, it continues in another process of this host.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Clock {

@@ -140,7 +140,8 @@ impl Run {
     fn joins(&mut self, next: SegmentKey, packets: &PacketBuffer) -> bool {
         let (Some(first), Some(last)) = (self.first, self.slots.last()) else { return false };
         let last = packets.packet(*last);
-        if !last.is_created_segment() || (self.joined_bytes == 0 && self.slots.len() > 1) {
+        let is_marked = first.ecn != next.ecn;
+        if !last.is_created_segment() || is_marked || (self.joined_bytes == 0 && self.slots.len() > 1) {
             return false;
         }
         let [first, last, next] =

@@ -1,4 +1,4 @@
-//! A live proxy: the transport-level proxy between the mobiles of a router and their servers.
+//! A live proxy: the proxy between the mobiles of a router and their servers.
 //!
 //! The router routes the packets of the listed mobiles through a TUN interface ([`rules`]). The
 //! path of a packet is the proxy only, and the session, the packet observers and the result are
@@ -155,7 +155,12 @@ pub fn run(config: LiveConfig, options: &Options) -> Result<Outcome, LinkError> 
         if let Some(proxy) = forwarder.proxy_mut(now) {
             proxy.abort_connections(now);
         }
-        let reset = forwarder.deliver();
+        let reset = forwarder.deliver().and_then(|_| {
+            // Resets may wait in queues.
+            let now = forwarder.clock.now();
+            forwarder.proxy_mut(now).into_iter().for_each(|proxy| proxy.release_queues(now));
+            forwarder.deliver()
+        });
         // From here on packets go past the proxy.
         drop(keeper);
         ended = ended.and(reset.map(drop).map_err(LinkError::host("connections cannot be reset")));

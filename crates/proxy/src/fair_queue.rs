@@ -4,8 +4,8 @@
 //! only if they arrive faster than they may leave, so the queue needs a rate, which should be a
 //! little below that of the bearer. Flows take turns, and each is managed by CoDel (RFC 8289).
 //!
-//! The proxy's own segments take part in the turns. With a budget they are not dropped: the budget
-//! bounds them, and a sender that keeps its window on loss would not slow down.
+//! The proxy's own segments take part in the turns. With a budget CoDel does not drop them: the
+//! budget bounds them, and a sender that keeps its window on loss would not slow down.
 
 use std::collections::BTreeMap;
 

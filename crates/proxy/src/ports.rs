@@ -19,11 +19,21 @@ pub struct Ports {
 
 impl Default for Ports {
     fn default() -> Self {
-        Self { used: BTreeSet::new(), next: FIRST }
+        Self::beginning_with(FIRST)
     }
 }
 
 impl Ports {
+    /// No port is in use, and `next` is tried first.
+    pub fn beginning_with(next: u16) -> Self {
+        Self { used: BTreeSet::new(), next: next.max(FIRST) }
+    }
+
+    /// The port that is tried next.
+    pub const fn next_port(&self) -> u16 {
+        self.next
+    }
+
     /// Opens a flow of a mobile with a free port; `None` if `open` refuses all that were tried.
     pub fn open(&mut self, user: UserId, mut open: impl FnMut(u16) -> Option<FlowId>) -> Option<(FlowId, u16)> {
         for _ in 0..TRIES {

@@ -156,10 +156,11 @@ impl Proxy {
         self.mobiles.iter().map(state).collect()
     }
 
-    /// Removes a mobile that has no connections, so that its number can be that of another one.
-    /// Returns whether it had none.
+    /// Removes a mobile that has no connections, kept server connections, or packets that wait, so
+    /// that its number can be that of another one. Returns whether it had none.
     pub fn forget(&mut self, user: UserId) -> bool {
-        let is_idle = self.mobiles.get(&user).is_none_or(|mobile| mobile.connections == 0);
+        let is_unused = |mobile: &Mobile| mobile.connections == 0 && mobile.queue.bytes() == 0;
+        let is_idle = self.mobiles.get(&user).is_none_or(is_unused) && !self.pool.has_user(user);
         if is_idle {
             self.mobiles.remove(&user);
         }
@@ -179,6 +180,7 @@ impl Proxy {
     pub fn abort_connections(&mut self, now: Instant) {
         let used = self.relays.iter().zip(0..).filter(|(entry, _)| entry.is_some());
         self.timers.extend(used.map(|(_, number)| (now, Timer::Abort(number))));
+        self.timers.extend(self.pool.abort_all().map(|flow| (now, Timer::Idle(flow))));
     }
 
     /// Changes the settings. Buffers, scheduler and the acceptance of connections change for new
@@ -611,11 +613,13 @@ impl Middlebox for Proxy {
         self.advance(now, cx);
         let side = Side::at_start_of(direction);
         if self.pool.has(packet.flow)
-            && side == Side::Server
             && let Some(segment) = cx.tcp_segment(&packet)
         {
-            self.totals.relayed_bytes[direction as usize] += u64::from(segment.length);
-            self.pool.receive(now, packet.flow, (&segment, packet.slot), cx);
+            // The mobile cannot use a port that the proxy has (as in `HttpRelay::receive`).
+            if side == Side::Server {
+                self.totals.relayed_bytes[direction as usize] += u64::from(segment.length);
+                self.pool.receive(now, packet.flow, (&segment, packet.slot), cx);
+            }
             cx.absorb(now, direction, packet);
             self.proceed_idle(now, packet.flow, cx);
             return self.end_flows(cx);

@@ -343,6 +343,7 @@ mod tests {
             ("device = \"a/b\"", "proxy.toml:3: device: `a/b` is not a name for an interface"),
             ("metrics = \"192.0.2.1:80\"", "proxy.toml:3: metrics: this is not a loopback address"),
             ("[proxy]\npreset = \"i-tpc\"", "proxy.toml:4: proxy.preset: there is no proxy preset `i-tpc`; did you"),
+            ("[proxy]\npreset = \"fq-codel\"", "proxy preset fq-codel:9: proxy.queue.rate: a router has no bearer"),
             ("[proxy]\nbudjet = \"1 kB\"", "proxy.toml:4: proxy.budjet: unknown key; did you mean `budget`?"),
             ("[proxy]\nbuffer = \"1 kB\"", "proxy.toml:4: proxy.buffer: this must be at least 3 kB"),
         ] {

@@ -86,6 +86,8 @@ struct State {
     routes: Vec<(FlowId, Route)>,
     /// Of the proxy as a hop, in the order of [`Direction::BOTH`].
     counters: [PacketCounters; 2],
+    /// Packets that have entered, in the order of [`Direction::BOTH`].
+    entered: [u64; 2],
     dropped: DropCounters,
     merged_acknowledgements: u64,
     proxy: Vec<u8>,
@@ -147,6 +149,7 @@ impl State {
             router: forwarder.router().ok_or(not_a_proxy)?.save(),
             routes: proxy.saved_flows().filter_map(route).collect(),
             counters: Direction::BOTH.map(|direction| hop.counters(direction)),
+            entered: forwarder.entered,
             dropped: forwarder.dropped,
             merged_acknowledgements: forwarder.merged_acknowledgements,
             proxy: proxy.save(),
@@ -228,6 +231,7 @@ impl TakenOver {
     /// If it has not ended; then this process must not forward packets.
     pub fn confirm(self, forwarder: &mut Forwarder<'_>) -> Result<(), LinkError> {
         let Self { stream, process, state } = self;
+        forwarder.entered = state.entered;
         forwarder.dropped = state.dropped;
         forwarder.merged_acknowledgements = state.merged_acknowledgements;
         let failed = |reason: String| LinkError::TakeOver { process, reason };

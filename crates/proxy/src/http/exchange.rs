@@ -199,10 +199,15 @@ impl Exchange {
         }
     }
 
-    /// The rest of the response is missing; `unread` bytes of it were not read.
-    pub fn cut_content(&mut self, unread: &[u8]) {
+    /// The end of the response is not known any more: it is not stored, and nothing is held back.
+    pub fn release_content(&mut self) {
         self.arriving = None;
         self.response.extend(self.recoder.take().map(Recoder::into_origin).unwrap_or_default());
+    }
+
+    /// The rest of the response is missing; `unread` bytes of it were not read.
+    pub fn cut_content(&mut self, unread: &[u8]) {
+        self.release_content();
         match self.encoder.take() {
             // Without its last chunk the client sees that something is missing.
             Some(mut encoder) => {

@@ -26,6 +26,7 @@ struct Idle {
     owner: (UserId, SocketAddr),
     since: Instant,
     wakeup: Option<Instant>,
+    is_aborted: bool,
 }
 
 /// The state of a connection after a step.
@@ -47,7 +48,7 @@ impl Pool {
         } else {
             others.push(channel.flow);
         }
-        self.idle.insert(channel.flow, Idle { channel, owner, since: now, wakeup: None });
+        self.idle.insert(channel.flow, Idle { channel, owner, since: now, wakeup: None, is_aborted: false });
     }
 
     /// Takes a connection that can be used, with its wake-up.
@@ -64,6 +65,20 @@ impl Pool {
         if others.is_empty() {
             self.by_server.remove(&owner);
         }
+    }
+
+    /// Whether it keeps a connection of a mobile.
+    pub fn has_user(&self, user: UserId) -> bool {
+        let first = SocketAddr::from(([0, 0, 0, 0], 0));
+        self.by_server.range((user, first)..).next().is_some_and(|((next, _), _)| *next == user)
+    }
+
+    /// All its connections end with resets at their next [`Self::proceed`]. Returns their flows.
+    pub fn abort_all(&mut self) -> impl Iterator<Item = FlowId> {
+        self.idle.iter_mut().map(|(flow, idle)| {
+            idle.is_aborted = true;
+            *flow
+        })
     }
 
     /// Whether a flow is one of its connections.
@@ -92,7 +107,8 @@ impl Pool {
         left: &mut Departures,
         cx: &mut MiddleboxContext<'_>,
     ) -> Step {
-        let Some(Idle { channel, owner, since, wakeup }) = self.idle.get_mut(&flow) else { return Step::default() };
+        let Some(idle) = self.idle.get_mut(&flow) else { return Step::default() };
+        let Idle { channel, owner, since, wakeup, is_aborted } = idle;
         channel.connection.handle_timeout(now, cx.context());
         channel.free_acknowledged();
         let end = *since + MOST_IDLE;
@@ -103,7 +119,7 @@ impl Pool {
         }
         let (is_closing, user, owner) = (!channel.is_writable(), owner.0, *owner);
         // A server that does not end its side is not waited for longer.
-        if end + MOST_IDLE <= now {
+        if *is_aborted || end + MOST_IDLE <= now {
             channel.connection.abort(now, cx.context());
         }
         channel.transmit(now, user, left, cx);

@@ -16,8 +16,7 @@ use image::{DynamicImage, ImageDecoder, ImageEncoder, Limits};
 use crate::http::fields::{lines, list, values};
 use crate::http::transform::{client_permits, permits, transformed};
 
-/// An image outside these bounds is left alone: recoding takes about 50 ns for each pixel, and
-/// nothing else happens meanwhile.
+/// An image outside these bounds is left alone: nothing else happens while one is recoded.
 const LEAST_BYTES: u64 = 1024;
 const MOST_BYTES: u64 = 2 << 20;
 const MOST_PIXELS: u64 = 4 << 20;

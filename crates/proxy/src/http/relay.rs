@@ -106,9 +106,10 @@ impl HttpRelay {
         &self.mobile.connection
     }
 
-    /// The end of server connection 0, and that of the mobile.
+    /// The end of server connection 0, or without one that of the spare, and that of the mobile.
     pub fn first_ends(&self) -> [&Connection; 2] {
-        let server = self.servers[0].as_ref().expect("server connection 0 is never released");
+        let server = self.servers[0].as_ref().or(self.spare.as_ref());
+        let server = server.expect("only connections of a pool are released, and those leave the spare");
         [&server.connection, self.mobile()]
     }
 

@@ -70,8 +70,7 @@ pub struct Session {
 
 impl Session {
     /// A session with one server connection, number 0, which exists already, or with a pool is
-    /// wanted. `buffer` is the bytes
-    /// of a response that may wait for the client.
+    /// wanted. `buffer` is the bytes of a response that may wait for the client.
     pub fn new(config: &Config, buffer: usize) -> Self {
         let pipelining = config.pipelining.get() as usize;
         let first = if config.server_pool > 0 { ServerState::Wanted } else { ServerState::Open };
@@ -419,7 +418,7 @@ impl Session {
     /// The end of a response cannot be found: all that the server sends belongs to it.
     fn take_unframed(&mut self, from: usize) {
         let Some(index) = self.front(from) else { return };
-        self.exchanges[index].arriving = None;
+        self.exchanges[index].release_content();
         if self.exchanges[index].encoder.take().is_some() {
             // What follows cannot be appended to compressed content.
             self.statistics.truncated += 1;
@@ -450,6 +449,7 @@ impl Session {
         self.servers[server].body = Some(Body::new(Framing::UntilClose));
         if let Some(exchange) = self.exchanges.back_mut() {
             (exchange.has_response, exchange.bypass) = (true, Some(reason));
+            exchange.release_content();
             // The tunnel ends when the server ends it.
             (exchange.body, exchange.end) = (Body::new(Framing::UntilClose), None);
         }

@@ -16,6 +16,7 @@ use crate::budget::BudgetWindow;
 use crate::config::Config;
 use crate::http::Statistics;
 use crate::mobile::Mobile;
+use crate::ports::Ports;
 use crate::relay::{HeldSyn, Relay, Stream};
 use crate::relayed::Relayed;
 use crate::statistics::Totals;
@@ -31,6 +32,8 @@ struct Saved<C, S, M> {
     mobiles: BTreeMap<UserId, M>,
     /// When the next segments of paced bursts may leave.
     bursts: Vec<(Instant, UserId)>,
+    /// Servers may still have connections with the ports before it.
+    next_port: u16,
     statistics: Statistics,
     totals: Totals,
 }
@@ -88,10 +91,11 @@ impl Proxy {
             timers,
             left: _,
             created: _,
-            ports: _,
+            ports,
             cache: _,
             pool: _,
-            statistics,
+            // With those of the connections that are reset.
+            statistics: _,
             ended: _,
             totals,
             round_trips: _,
@@ -110,7 +114,8 @@ impl Proxy {
             free: free.clone(),
             mobiles: mobiles.iter().map(|(user, mobile)| (*user, mobile)).collect(),
             bursts: bursts.collect(),
-            statistics: *statistics,
+            next_port: ports.next_port(),
+            statistics: self.http_statistics(),
             totals: *totals,
         };
         postcard::to_stdvec(&saved).expect("the state has no part that cannot be serialised")
@@ -136,6 +141,7 @@ impl Proxy {
         proxy.mobiles = saved.mobiles;
         proxy.timers.extend(saved.bursts.into_iter().map(|(time, user)| (time, Timer::Burst(user))));
         (proxy.free, proxy.statistics, proxy.totals) = (saved.free, saved.statistics, saved.totals);
+        proxy.ports = Ports::beginning_with(saved.next_port);
         for (saved, number) in saved.relays.into_iter().zip(0..) {
             let Some(mut saved) = saved else {
                 proxy.relays.push(None);
@@ -154,12 +160,14 @@ impl Proxy {
             proxy.numbers.insert(saved.flow, number);
             let is_transport = saved.streams.is_some();
             let mut entry = saved.entry();
-            entry.wakeup = entry.relay.next_wakeup(&proxy.config);
-            proxy.timers.extend(entry.wakeup.map(|time| (time, Timer::Connection(number))));
-            proxy.relays.push(Some(entry));
-            if !is_transport {
+            if is_transport {
+                entry.wakeup = entry.relay.next_wakeup(&proxy.config);
+                proxy.timers.extend(entry.wakeup.map(|time| (time, Timer::Connection(number))));
+            } else {
+                // Its times are not known, so no other timer may expire before.
                 proxy.timers.insert((now, Timer::Abort(number)));
             }
+            proxy.relays.push(Some(entry));
         }
         // What may have changed in the settings is that of a running proxy.
         proxy.reconfigure(proxy.config.clone());

@@ -67,7 +67,7 @@ proptest! {
         probability in prop_oneof![Just(0.1), Just(1.0)],
         seed in any::<u64>(),
     ) {
-        // Packets in a queue leave before the state is saved, so they are not those of an undisturbed run.
+        // Packets that wait in a queue are not part of the state: they leave before it is saved.
         let config = Config { queue: None, ..config };
         let line = |name| unreliable(loss, 20, seed, name);
         let (wired, radio) = ([line("wired/down"), line("wired/up")], [line("radio/down"), line("radio/up")]);
