@@ -121,10 +121,11 @@ class SweepFolder:
         failed = self.path / _FAILED / f"{task.name}.json"
         if outcome.failures:
             write_text(failed, json.dumps([asdict(each) for each in outcome.failures], indent=1))
-        else:
-            failed.unlink(missing_ok=True)
-        # Last, as it marks the task as finished.
+        # After new failures, as it marks the task as finished; before those of an earlier start are
+        # removed, as the rows of that start are incomplete.
         write_bytes(self.part(task.name), outcome.table)
+        if not outcome.failures:
+            failed.unlink(missing_ok=True)
 
     def part(self, task: str) -> Path:
         """The path of a task's rows."""
