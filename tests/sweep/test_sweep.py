@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +16,7 @@ from polars.testing import assert_frame_equal
 import airpath
 from airpath.sweep import driver
 from airpath.sweep.folder import SweepFolder
+from airpath.sweep.plan import Plan, Until
 from support import DOWNLOAD, Command, dying_worker
 
 AXES = {"bearer.bler": [0.0, 0.2], "fixed.delay": ["10 ms", "50 ms"]}
@@ -91,6 +93,18 @@ def test_repetitions_end_when_the_interval_is_narrow_enough(tmp_path):
         part.unlink()
     again = airpath.sweep(airpath.read_plan(path), executor=Inline(), out=tmp_path / "out")
     assert_frame_equal(again.flows, expected)
+
+
+def test_a_case_that_failed_is_not_repeated_further_when_a_sweep_continues(tmp_path, monkeypatch):
+    until = Until(figure="duration_s", flow=None, within=0.001, least=2, most=8)
+    plan = replace(airpath.make_plan(DOWNLOAD, {"fixed.loss": [0.03]}), repeat=until)
+    monkeypatch.setattr(Plan, "overrides", lambda *_: [("fixed.los", "0")])
+    first = airpath.sweep(plan, executor=Inline(), out=tmp_path / "out").failures
+    assert [(each["first"], each["count"]) for each in first] == [(0, 2)]
+    assert airpath.sweep(plan, executor=Inline(), out=tmp_path / "out").failures == first
+    monkeypatch.undo()
+    again = airpath.sweep(plan, executor=Inline(), out=tmp_path / "out", retry=True)
+    assert (again.failures, len(again.flows)) == ([], 8)
 
 
 def test_only_what_is_missing_runs_when_a_sweep_continues(tmp_path, monkeypatch):

@@ -139,7 +139,8 @@ class _Driver:
         self.plan, self.folder, self.progress = plan, folder, progress
         self.runs_per_task = runs_per_task
         self.kinds = tuple(plan.kinds().items())
-        self.done = folder.finished(and_failed=not retry)
+        self.failures = folder.failed()
+        self.done = folder.finished() - (self.failures if retry else set())
         self.failed = 0 if retry else sum(each["count"] for each in folder.failures())
         self.runs = self.runs_before = 0
         self.start = time.monotonic()
@@ -218,7 +219,7 @@ class _Driver:
         """Count a task of an earlier start. Return what follows it."""
         self.runs += task.runs
         self.runs_before += task.runs
-        if not self.intervals:
+        if not self.intervals or task.name in self.failures:
             return []
         import polars as pl
 

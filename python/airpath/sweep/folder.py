@@ -135,10 +135,13 @@ class SweepFolder:
         """The rows of all finished tasks."""
         return sorted((self.path / _FLOWS).glob("*.parquet"))
 
-    def finished(self, *, and_failed: bool) -> set[str]:
-        """Return the names of the finished tasks, with or without those with a failure."""
-        done = {path.stem for path in self.parts()}
-        return done if and_failed else done - {path.stem for path in (self.path / _FAILED).glob("*.json")}
+    def finished(self) -> set[str]:
+        """Return the names of the finished tasks, those with a failure included."""
+        return {path.stem for path in self.parts()}
+
+    def failed(self) -> set[str]:
+        """Return the names of the tasks with a failure."""
+        return {path.stem for path in (self.path / _FAILED).glob("*.json")}
 
     def failures(self) -> list[dict[str, Any]]:
         """Return what failed."""
