@@ -5,8 +5,9 @@ import os
 import signal
 import subprocess
 import time
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +15,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import airpath
-from airpath.sweep import driver
+from airpath.sweep import ExecutorLostError, driver
 from airpath.sweep.folder import SweepFolder
 from airpath.sweep.plan import Plan, Until
 from support import DOWNLOAD, Command, dying_worker
@@ -172,6 +173,15 @@ def test_a_task_that_ends_its_worker_is_a_failure_and_the_others_are_not(tmp_pat
     assert result.flows["case"].to_list() == [0, 2]
     assert [each["case"] for each in result.failures] == [1]
     assert "killed" in result.failures[0]["error"]
+
+
+def test_a_broken_executor_of_ones_own_ends_the_sweep_without_failures(tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "TASK_SECONDS", 1e-9)
+    monkeypatch.setattr(driver, "run_task", dying_worker.exit_at_case_1)
+    plan = airpath.make_plan(DOWNLOAD, {"bearer.bler": [0.0, 0.1, 0.2]})
+    with ProcessPoolExecutor(2, get_context("spawn")) as processes, pytest.raises(ExecutorLostError):
+        airpath.sweep(plan, executor=processes, out=tmp_path / "out", workers=2)
+    assert not list((tmp_path / "out" / "failed").iterdir())
 
 
 def test_folders_that_cannot_be_used(tmp_path):
