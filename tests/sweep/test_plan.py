@@ -97,6 +97,8 @@ def test_repetitions_until_an_interval_is_narrow(plan):
         ('[axes]\nfixed.delay = { from = "0 ms", to = "1 ms", number = 1 }\n', "at least two values"),
         ('[axes]\nfixed.delay = { from = "0 ms", to = "1 ms", steps = 3 }\n', "'number' is missing"),
         ("[axes]\nbearer.bler = [0.1]\n[[case]]\nbearer.bler = 0.2\n", "set by two axes"),
+        ("[axes]\nbearer.bler = [0.1]\n[[case]]\n[[case]]\nbearer.bler = 0.2\n", "set by two axes"),
+        ("[[together]]\n", r"plan\.toml:3: together\.0: it has no axes"),
         ("[[together]]\nbearer.bler = [0.1]\nfixed.loss = [0, 0.1]\n", "equally many values"),
         ("[axes]\nseed = [1, 2]\n", "cannot be an axis"),
         ("sample = { cases = 3 }\n", "needs \\[axes\\]"),

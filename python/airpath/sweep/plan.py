@@ -192,6 +192,8 @@ def _dimensions(table: Table) -> list[list[dict[str, Value]]]:
     dimensions = []
     for each in table.tables("together"):
         axes = read_axes(each)
+        if not axes:
+            raise each.error("it has no axes; remove it, or write keys with lists of values")
         lengths = {path: len(axis.values) for path, axis in axes.items()}
         if len(set(lengths.values())) > 1:
             counts = ", ".join(f"'{path}' {length}" for path, length in lengths.items())
@@ -233,10 +235,12 @@ def _combined(table: Table, dimensions: list[list[dict[str, Value]]]) -> list[di
     count = len(settings) * math.prod(map(len, dimensions))
     if count > MOST_CASES:
         raise table.error(f"the plan has {count:,} cases; at most {MOST_CASES:,} are possible")
+    taken = set(axes)
     for dimension in dimensions:
-        for path in dimension[0]:
-            if path in settings[0]:
-                raise table.error(f"'{path}' is set by two axes")
+        paths = {path for each in dimension for path in each}
+        if twice := sorted(taken & paths):
+            raise table.error(f"'{twice[0]}' is set by two axes")
+        taken |= paths
         settings = [{**first, **second} for first, second in product(settings, dimension)]
     return settings
 
