@@ -219,6 +219,9 @@ def test_the_command(plan: Path, airpath_command: Command, tmp_path: Path):
     assert wrong.code == 2
     assert "plan.toml" in wrong.err
     assert not (tmp_path / "new").exists()
+    misspelt = airpath_command("sweep", plan, "--out", "new", "--figure", "durations_s")
+    assert (misspelt.code, "did you mean 'duration_s'" in misspelt.err) == (2, True)
+    assert not (tmp_path / "new").exists()
     unknown = airpath_command("sweep", plan, "--out", "new", "--dask", "pbs")
     assert unknown.code == 2
 

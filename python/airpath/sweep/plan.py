@@ -10,7 +10,7 @@ from typing import Any
 
 from airpath.run import MAX_SEED, override_texts, read_scenario
 from airpath.sweep.axes import Axis, Value, latin_hypercube, read_axes
-from airpath.tables import SUMMARY_TABLES
+from airpath.tables import FIGURES, SUMMARY_TABLES
 from airpath.toml_table import Table, TableError
 
 FORMAT = 1
@@ -260,11 +260,10 @@ def _repeat(table: Table) -> int | Until:
         most=keys.take("most", int, 1000),
     )
     keys.finish()
-    figures = [name for name, kind in SUMMARY_TABLES["flows"].items() if kind in ("Float64", "Int64")]
-    if until.figure not in figures:
+    if until.figure not in FIGURES:
         from airpath.suggest import did_you_mean
 
-        hint = did_you_mean(until.figure, figures) or "; docs/result-folder.md lists the columns of flows"
+        hint = did_you_mean(until.figure, FIGURES) or "; docs/result-folder.md lists the columns of flows"
         raise table.error(f"no figure '{until.figure}'{hint}", "repeat")
     if not 0 < until.within < 1:
         raise table.error(f"within is {until.within}; it is a share of the mean, such as 0.05", "repeat")
