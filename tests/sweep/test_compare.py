@@ -170,7 +170,8 @@ def test_the_command_and_its_formats(tmp_path: Path, airpath_command: Command):
     assert airpath_command("compare", "a", "b", "--format", "markdown").out.startswith("### b against a")
     assert airpath_command("compare", "a").code == 2
     assert "did you mean" in airpath_command("compare", "a", "b", "--fail-if", "duratio_s > 1 %").err
-    assert airpath_command("compare", "a", "b", "--figure", "nothing").code == 2
+    one_of_two = airpath_command("compare", "a", "b", "--figure", "duration_s", "--figure", "nothing")
+    assert (one_of_two.code, "no flow has nothing on both sides" in one_of_two.err) == (2, True)
 
 
 def test_markdown_and_junit_escape_names():
