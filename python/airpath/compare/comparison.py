@@ -1,5 +1,6 @@
 """Compares results, and applies rules to the comparison."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -262,7 +263,9 @@ def _outcome(rule: Rule, new: str, group: Group, pair: Pair, p: float, outcomes:
     shown = f"{rule.figure} {rule.statistic} {new_value:.4g}"
     if rule.is_relative:
         shown += f" against {base_value:.4g}" + ("" if value is None else f", {value:+.1%}")
-    if value is None or not rule.is_beyond(value):
+    # From zero, each change is beyond any share.
+    change = math.copysign(math.inf, new_value) if value is None and new_value else value
+    if change is None or not rule.is_beyond(change):
         return Outcome(rule, new, group, value, p, "passed", shown)
     if not rule.is_relative:
         return Outcome(rule, new, group, value, None, "failed", f"{shown}, the limit is {rule.limit:g}")
@@ -270,10 +273,10 @@ def _outcome(rule: Rule, new: str, group: Group, pair: Pair, p: float, outcomes:
         return Outcome(rule, new, group, value, p, "failed", f"{shown} (p = {p:.2g})")
     if pair.least_p * outcomes < LEVEL:
         return Outcome(rule, new, group, value, p, "passed", f"{shown}, which chance explains (p = {p:.2g})")
-    change = abs(rule.limit) or _ASSUMED_CHANGE
-    needed = statistics.needed_samples(pair, change, LEVEL / outcomes)
+    shift = abs(rule.limit) or _ASSUMED_CHANGE
+    needed = statistics.needed_samples(pair, shift, LEVEL / outcomes)
     enough = (
-        f"; about {needed} repetitions of each would show {change:.0%}" if needed else "; repeat both at least 4 times"
+        f"; about {needed} repetitions of each would show {shift:.0%}" if needed else "; repeat both at least 4 times"
     )
     n = f"{len(pair.base)} and {len(pair.new)}"
     return Outcome(rule, new, group, value, p, "undecided", f"{shown}: {n} repetitions are too few; {enough}")
