@@ -78,6 +78,14 @@ def test_rules_fail_beyond_the_limit_and_beyond_chance():
     assert "too few" in few.message
 
 
+def test_a_clear_change_stays_below_the_level_after_the_correction_for_many_rules():
+    drawn = np.random.default_rng(6)
+    pair = Pair(drawn.normal(9, 1, 12), drawn.normal(18, 1, 12), False)
+    # With 9,999 permutations no p-value is below 2 / 10,000.
+    assert statistics.permutation_p(pair, "mean") * 400 > LEVEL
+    assert statistics.permutation_p(pair, "mean", tests=400) * 400 < LEVEL
+
+
 def test_needed_repetitions_have_the_stated_power():
     drawn = np.random.default_rng(4)
     pair = Pair(drawn.normal(10, 1, 400), drawn.normal(10, 1, 400), False)

@@ -126,7 +126,7 @@ class Comparison:
             if not found:
                 raise IncomparableError(self._without(rule))
             applied += found
-        tested = [statistics.permutation_p(pair, rule.statistic) for rule, _, _, pair in applied]
+        tested = [statistics.permutation_p(pair, rule.statistic, tests=len(applied)) for rule, _, _, pair in applied]
         corrected = statistics.holm(tested)
         return [
             _outcome(rule, new.name, group, pair, p, len(applied))
