@@ -49,7 +49,8 @@ def sweep(
     \b
     Exit codes:
       0    done
-      1    done, but some runs failed; their errors are in DIR/failed
+      1    done, but some runs failed; their errors are in DIR/failed; or the cluster ended, and the
+           same command continues
       2    bad usage, plan or folder; nothing was run
       3    the rows could not be written; the same command continues
       130  interrupted by Ctrl-C; the same command continues
