@@ -102,8 +102,8 @@ def permutation_p(pair: Pair, name: str, *, tests: int = 1) -> float:
     Args:
         pair: The samples.
         name: The statistic.
-        tests: The number of tests that the p-value will be corrected for. If they are many, a p-value
-            near the least that `PERMUTATIONS` random ones can have is computed again with more.
+        tests: The number of tests that the p-value will be corrected for. If they are many, a
+            p-value near the least of `PERMUTATIONS` random ones is computed again with more.
     """
     p = _permutation_p(pair, name, PERMUTATIONS)
     more = _PERMUTATIONS_PER_TEST * tests
