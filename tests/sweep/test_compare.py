@@ -73,6 +73,8 @@ def test_rules_fail_beyond_the_limit_and_beyond_chance():
     assert chance.state == "passed"
     from_zero = compared([0] * 10, range(1, 11), "duration_s > 5 %", "duration_s < -5 %").outcomes
     assert [each.state for each in from_zero] == ["failed", "passed"]
+    aborted = compared([10, 11], [], "duration_s > 5 %").outcomes[0]
+    assert (aborted.state, aborted.message) == ("failed", "no value of duration_s; 2 repetitions of the base have one")
     few = compared([10, 10.1, 10.2], [11, 11.4, 11.2], "duration_s > 5 %").outcomes[0]
     assert few.state == "undecided"
     assert "too few" in few.message

@@ -110,7 +110,7 @@ class Comparison:
 
     @cached_property
     def outcomes(self) -> list[Outcome]:
-        """The rules, applied to every flow that has the figure.
+        """The rules, applied to every flow on both sides that has the figure in the base.
 
         Raises:
             IncomparableError: No flow has the figure of a rule.
@@ -121,7 +121,7 @@ class Comparison:
                 (rule, new, group, self._pair(new, group, rule.figure))
                 for new in self.others
                 for group in self.base.values
-                if rule.group in (None, group) and self.base.get(group, rule.figure) and new.get(group, rule.figure)
+                if rule.group in (None, group) and self.base.get(group, rule.figure) and group in new.values
             ]
             if not found:
                 raise IncomparableError(self._without(rule))
@@ -257,6 +257,10 @@ def _row(new: str, group: Group, figure: str, pair: Pair, p: float, rows: int) -
 
 
 def _outcome(rule: Rule, new: str, group: Group, pair: Pair, p: float, outcomes: int) -> Outcome:
+    if not len(pair.new):
+        # Such as the duration of a download that is aborted now.
+        missing = f"no value of {rule.figure}; {len(pair.base)} repetitions of the base have one"
+        return Outcome(rule, new, group, None, None, "failed", missing)
     compute = statistics.statistic(rule.statistic)
     base_value, new_value = float(compute(pair.base)), float(compute(pair.new))
     value = statistics.relative(base_value, new_value) if rule.is_relative else new_value
