@@ -95,6 +95,7 @@ def test_repetitions_until_an_interval_is_narrow(plan):
         ('[axes]\nfixed.delay = { from = "9 ms", to = "1 ms", number = 3 }\n', "must be smaller"),
         ('[axes]\nfixed.delay = { from = "0 ms", to = "1 ms", number = 3, spacing = "log" }\n', "positive"),
         ('[axes]\nfixed.delay = { from = "0 ms", to = "1 ms", number = 1 }\n', "at least two values"),
+        ('[axes]\nfixed.delay = { from = "0 ms", to = "1 ms", number = 9_000_000_000 }\n', "at most 1,000,000"),
         ('[axes]\nfixed.delay = { from = "0 ms", to = "1 ms", steps = 3 }\n', "'number' is missing"),
         ("[axes]\nbearer.bler = [0.1]\n[[case]]\nbearer.bler = 0.2\n", "set by two axes"),
         ("[axes]\nbearer.bler = [0.1]\n[[case]]\n[[case]]\nbearer.bler = 0.2\n", "set by two axes"),

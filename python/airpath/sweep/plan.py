@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from airpath.run import MAX_SEED, override_texts, read_scenario
-from airpath.sweep.axes import Axis, Value, latin_hypercube, read_axes
+from airpath.sweep.axes import MOST_CASES, Axis, Value, latin_hypercube, read_axes
 from airpath.tables import FIGURES, SUMMARY_TABLES
 from airpath.toml_table import Table, TableError
 
 FORMAT = 1
 """Version of the format of a plan."""
-
-MOST_CASES = 1_000_000
-"""Most cases of a plan."""
 
 
 class PlanError(TableError):
