@@ -51,8 +51,8 @@ class SweepFolder:
             raise SweepFolderError(f"{self.path} is a file; name a folder")
         if self.path.is_dir() and not (self.path / _LOCK).exists() and any(self.path.iterdir()):
             raise SweepFolderError(f"{self.path} is not empty and holds no sweep; name a new or an empty folder")
-        for folder in (_FLOWS, _FAILED):
-            (self.path / folder).mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(parents=True, exist_ok=True)
+        # The lock comes first: it marks the folder as that of a sweep.
         with (self.path / _LOCK).open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -60,6 +60,8 @@ class SweepFolder:
                 raise SweepFolderError(
                     f"{self.path}: another sweep writes to this folder; wait for its end, or name another folder"
                 ) from None
+            for folder in (_FLOWS, _FAILED):
+                (self.path / folder).mkdir(exist_ok=True)
             yield
 
     def begin(self, plan: Plan, version: str, runs_per_task: int) -> int:
