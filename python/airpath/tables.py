@@ -241,6 +241,13 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
 setting (`tcp_…`). Names that end in `_s` are seconds, in `_bps` bits per second, in `_bytes`
 bytes."""
 
+FIGURES = tuple(
+    name
+    for name, kind in SUMMARY_TABLES["flows"].items()
+    if kind in ("Float64", "Int64") and name not in ("repetition", "flow", "start_s")
+)
+"""The figures of flows: their numeric columns but for numbers of rows and the start."""
+
 MAIN_FIGURES = (
     "duration_s",
     "throughput_bps",

@@ -15,7 +15,7 @@ import pytest
 from airpath import load
 from support.link import ENDS, until
 from support.needs import require
-from support.proxy import MOBILE, OTHER, SERVER, SERVER6, Network, airpath, namespace_of
+from support.proxy import MOBILE, SERVER, SERVER6, Network, airpath, namespace_of
 from support.proxy import network as make_network
 
 _FAR = (

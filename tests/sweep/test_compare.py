@@ -71,9 +71,21 @@ def test_rules_fail_beyond_the_limit_and_beyond_chance():
     assert [each.state for each in one.outcomes] == ["failed", "passed", "failed", "passed"]
     chance = compared(base, drawn.normal(10.02, 0.2, 15), "duration_s > 0 %").outcomes[0]
     assert chance.state == "passed"
+    from_zero = compared([0] * 10, range(1, 11), "duration_s > 5 %", "duration_s < -5 %").outcomes
+    assert [each.state for each in from_zero] == ["failed", "passed"]
+    aborted = compared([10, 11], [], "duration_s > 5 %").outcomes[0]
+    assert (aborted.state, aborted.message) == ("failed", "no value of duration_s; 2 repetitions of the base have one")
     few = compared([10, 10.1, 10.2], [11, 11.4, 11.2], "duration_s > 5 %").outcomes[0]
     assert few.state == "undecided"
     assert "too few" in few.message
+
+
+def test_a_clear_change_stays_below_the_level_after_the_correction_for_many_rules():
+    drawn = np.random.default_rng(6)
+    pair = Pair(drawn.normal(9, 1, 12), drawn.normal(18, 1, 12), False)
+    # With 9,999 permutations no p-value is below 2 / 10,000.
+    assert statistics.permutation_p(pair, "mean") * 400 > LEVEL
+    assert statistics.permutation_p(pair, "mean", tests=400) * 400 < LEVEL
 
 
 def test_needed_repetitions_have_the_stated_power():
@@ -170,7 +182,8 @@ def test_the_command_and_its_formats(tmp_path: Path, airpath_command: Command):
     assert airpath_command("compare", "a", "b", "--format", "markdown").out.startswith("### b against a")
     assert airpath_command("compare", "a").code == 2
     assert "did you mean" in airpath_command("compare", "a", "b", "--fail-if", "duratio_s > 1 %").err
-    assert airpath_command("compare", "a", "b", "--figure", "nothing").code == 2
+    one_of_two = airpath_command("compare", "a", "b", "--figure", "duration_s", "--figure", "nothing")
+    assert (one_of_two.code, "no flow has nothing on both sides" in one_of_two.err) == (2, True)
 
 
 def test_markdown_and_junit_escape_names():

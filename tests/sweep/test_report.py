@@ -1,5 +1,6 @@
 """The report of a sweep: its figures, the commands of its points, and its errors."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -8,6 +9,9 @@ import pytest
 import airpath
 from airpath.plot.selection import NothingToDrawError
 from airpath.sweep.figures import draw_effects, draw_lines, draw_map, effects, scale
+from airpath.sweep.folder import SweepFolder
+from airpath.sweep.plan import LinkCommand
+from airpath.sweep.report import commands
 from support import DOWNLOAD, Command
 
 GRID = {"fixed.delay": ["10 ms", "100 ms", "400 ms"], "bearer.bler": [0.0, 0.3], "tcp.timestamps": [True, False]}
@@ -37,10 +41,10 @@ def test_the_effect_of_an_axis_is_its_share_of_the_variance():
 def test_the_figures_have_every_case_and_its_command():
     rows = [(a, b, 10.0 * a + (b == "y")) for a in (1, 2, 3) for b in ("x", "y")]
     frame = means(a=[row[0] for row in rows], b=[row[1] for row in rows], mean=[row[2] for row in rows])
-    commands = {case: f"run {case}" for case in range(6)}
-    found = draw_map(frame, ["a", "b"], "duration_s", commands).to_dict()["data"][0]
-    assert sorted(command for line in found["customdata"] for command in line) == sorted(commands.values())
-    lines = draw_lines(frame, ["a", "b"], "duration_s", commands).to_dict()["data"]
+    again = {case: f"run {case}" for case in range(6)}
+    found = draw_map(frame, ["a", "b"], "duration_s", again).to_dict()["data"][0]
+    assert sorted(command for line in found["customdata"] for command in line) == sorted(again.values())
+    lines = draw_lines(frame, ["a", "b"], "duration_s", again).to_dict()["data"]
     assert [line["name"] for line in lines] == ["b x", "b y"]
     assert list(lines[1]["customdata"]) == ["run 1", "run 3", "run 5"]
     assert list(lines[0]["error_y"]["array"]) == [1.0] * 3
@@ -59,6 +63,18 @@ def test_a_sample_is_drawn_as_points_and_has_no_map():
 def test_without_a_difference_there_is_no_effect():
     with pytest.raises(NothingToDrawError):
         draw_effects(means(a=[0, 1], b=[0, 1], mean=[1.0, 1.0]), ["a", "b"], "lost")
+
+
+def test_the_command_of_a_point_on_a_link_has_its_programs(tmp_path: Path):
+    (tmp_path / "small.toml").write_text(DOWNLOAD)
+    plan = airpath.make_plan(tmp_path / "small.toml", {"bearer.bler": [0.1]})
+    plan = replace(plan, link=LinkCommand(("curl", "http://server:8000/"), "python3 -m http.server 8000"))
+    folder = SweepFolder(tmp_path / "sweep")
+    with folder.locked():
+        folder.begin(plan, "1", 1)
+    command = commands(airpath.SweepResult(folder.path))[0]
+    assert command.startswith(f"airpath link {tmp_path / 'small.toml'} --set bearer.bler=0.1 --seed 3 ")
+    assert command.endswith("--capture --serve 'python3 -m http.server 8000' -- curl http://server:8000/")
 
 
 def test_the_report_of_a_sweep(tmp_path: Path, airpath_command: Command):

@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import time
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 
 import polars as pl
@@ -13,8 +15,9 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import airpath
-from airpath.sweep import driver
+from airpath.sweep import ExecutorLostError, driver
 from airpath.sweep.folder import SweepFolder
+from airpath.sweep.plan import Plan, Until
 from support import DOWNLOAD, Command, dying_worker
 
 AXES = {"bearer.bler": [0.0, 0.2], "fixed.delay": ["10 ms", "50 ms"]}
@@ -93,6 +96,18 @@ def test_repetitions_end_when_the_interval_is_narrow_enough(tmp_path):
     assert_frame_equal(again.flows, expected)
 
 
+def test_a_case_that_failed_is_not_repeated_further_when_a_sweep_continues(tmp_path, monkeypatch):
+    until = Until(figure="duration_s", flow=None, within=0.001, least=2, most=8)
+    plan = replace(airpath.make_plan(DOWNLOAD, {"fixed.loss": [0.03]}), repeat=until)
+    monkeypatch.setattr(Plan, "overrides", lambda *_: [("fixed.los", "0")])
+    first = airpath.sweep(plan, executor=Inline(), out=tmp_path / "out").failures
+    assert [(each["first"], each["count"]) for each in first] == [(0, 2)]
+    assert airpath.sweep(plan, executor=Inline(), out=tmp_path / "out").failures == first
+    monkeypatch.undo()
+    again = airpath.sweep(plan, executor=Inline(), out=tmp_path / "out", retry=True)
+    assert (again.failures, len(again.flows)) == ([], 8)
+
+
 def test_only_what_is_missing_runs_when_a_sweep_continues(tmp_path, monkeypatch):
     monkeypatch.setattr(driver, "TASK_SECONDS", 1e-9)
     first = sweep(executor=Inline(), out=tmp_path / "out").flows
@@ -160,6 +175,15 @@ def test_a_task_that_ends_its_worker_is_a_failure_and_the_others_are_not(tmp_pat
     assert "killed" in result.failures[0]["error"]
 
 
+def test_a_broken_executor_of_ones_own_ends_the_sweep_without_failures(tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "TASK_SECONDS", 1e-9)
+    monkeypatch.setattr(driver, "run_task", dying_worker.exit_at_case_1)
+    plan = airpath.make_plan(DOWNLOAD, {"bearer.bler": [0.0, 0.1, 0.2]})
+    with ProcessPoolExecutor(2, get_context("spawn")) as processes, pytest.raises(ExecutorLostError):
+        airpath.sweep(plan, executor=processes, out=tmp_path / "out", workers=2)
+    assert not list((tmp_path / "out" / "failed").iterdir())
+
+
 def test_folders_that_cannot_be_used(tmp_path):
     out = tmp_path / "out"
     sweep(executor=Inline(), out=out)
@@ -194,6 +218,9 @@ def test_the_command(plan: Path, airpath_command: Command, tmp_path: Path):
     wrong = airpath_command("sweep", plan, "--out", "new")
     assert wrong.code == 2
     assert "plan.toml" in wrong.err
+    assert not (tmp_path / "new").exists()
+    misspelt = airpath_command("sweep", plan, "--out", "new", "--figure", "durations_s")
+    assert (misspelt.code, "did you mean 'duration_s'" in misspelt.err) == (2, True)
     assert not (tmp_path / "new").exists()
     unknown = airpath_command("sweep", plan, "--out", "new", "--dask", "pbs")
     assert unknown.code == 2

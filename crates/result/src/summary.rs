@@ -498,7 +498,8 @@ impl Summary {
         for flow in &mut self.flows {
             let transfers = flow.transfer.iter_mut().map(|transfer| &mut transfer.tcp);
             let transactions = flow.transactions.iter_mut().map(|transactions| &mut transactions.tcp);
-            transfers.chain(transactions).for_each(|settings| *settings = serde_json::Value::Null);
+            let sessions = flow.session.iter_mut().map(|session| &mut session.tcp);
+            transfers.chain(transactions).chain(sessions).for_each(|settings| *settings = serde_json::Value::Null);
         }
         let lines = self.flows.iter().map(|flow| serde_json::to_string(flow).expect("numbers and text"));
         lines.flat_map(|line| [line, "\n".to_owned()]).collect()

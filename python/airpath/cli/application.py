@@ -47,8 +47,9 @@ Examples:
 \b
 Exit codes:
   0    done; aborted or unfinished flows are a result, not a failure
-  1    the run stopped on an error, or a finding of a study does not hold
-  2    bad usage, or a scenario, preset, result folder or capture that cannot be used
+  1    the run, or a run of a sweep, stopped on an error; a finding of a study does not hold; a
+       rule of a comparison failed
+  2    bad usage, or a scenario, plan, preset, page, result folder or capture that cannot be used
   3    the result could not be written in full; the written part is kept
   130  interrupted by Ctrl-C; the result until then is kept
   141  the reader of standard output closed the pipe

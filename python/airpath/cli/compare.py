@@ -58,8 +58,9 @@ def compare(
     with explained(), _explained_here():
         wanted = [*(read_rules(rules) if rules else []), *(fail_if or [])]
         comparison: Comparison = compare(results[0], *results[1:], figures=figure, fail_if=wanted)
-        if figure and not comparison.rows:
-            raise Problem(f"no flow has {', '.join(figure)} on both sides")
+        for name in figure or []:
+            if all(row.figure != name for row in comparison.rows):
+                raise Problem(f"no flow has {name} on both sides")
         outcomes = comparison.outcomes
     for path, text in ((junit, output.to_junit), (markdown, output.to_markdown)):
         if path is not None:

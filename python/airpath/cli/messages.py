@@ -25,7 +25,7 @@ class ExitCode(IntEnum):
     OK = 0
     """Done. Aborted or unfinished flows are a result, not a failure."""
     FAILED = 1
-    """The run stopped on an error, or a finding of a study does not hold."""
+    """A run stopped on an error, a finding does not hold, or a rule of a comparison failed."""
     BAD_INPUT = 2
     """The arguments, the scenario, a preset or a result folder cannot be used."""
     NOT_WRITTEN = 3

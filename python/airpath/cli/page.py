@@ -148,6 +148,12 @@ def load_page(
     Examples:
       airpath page load front-page --link umts-dch-384 -o runs/page
       airpath page load static-site --link gprs-3+1 --protocol http/1.0 --runs 5 -o runs/page
+
+    \b
+    Exit codes:
+      0    done
+      1    the link or a browser failed; earlier views are kept
+      2    bad usage, page or scenario, or no Chromium
     """
     import subprocess
 

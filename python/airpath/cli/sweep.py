@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from airpath.cli.messages import ExitCode, Problem, explained, note
+from airpath.suggest import did_you_mean
+from airpath.tables import FIGURES
 
 if TYPE_CHECKING:
     from airpath.sweep import Progress, SweepResult
@@ -47,7 +49,8 @@ def sweep(
     \b
     Exit codes:
       0    done
-      1    done, but some runs failed; their errors are in DIR/failed
+      1    done, but some runs failed; their errors are in DIR/failed; or the cluster ended, and the
+           same command continues
       2    bad usage, plan or folder; nothing was run
       3    the rows could not be written; the same command continues
       130  interrupted by Ctrl-C; the same command continues
@@ -56,6 +59,9 @@ def sweep(
     from airpath.sweep import sweep as run_sweep
     from airpath.sweep.clusters import ClusterError, executor_of
 
+    if figure not in FIGURES:
+        hint = did_you_mean(figure, FIGURES) or "; docs/result-folder.md lists the columns of flows"
+        raise Problem(f"--figure: no figure '{figure}'{hint}")
     if out is None and not dry_run:
         raise Problem("a sweep needs a folder for its rows", next_step="add --out DIR, or --dry-run")
     with explained():
@@ -104,14 +110,9 @@ def sweep(
 
 
 def _print(result: "SweepResult", figure: str, format: str) -> None:
-    import polars as pl
-
     from airpath.cli.output import print_table
 
-    try:
-        means = result.means(figure)
-    except pl.exceptions.ColumnNotFoundError:
-        raise Problem(f"the rows have no figure '{figure}'") from None
+    means = result.means(figure)
     match format:
         case "json":
             typer.echo(json.dumps(means.to_dicts(), indent=2))
@@ -119,7 +120,7 @@ def _print(result: "SweepResult", figure: str, format: str) -> None:
             typer.echo(means.write_csv(), nl=False)
         case _:
             rows = [[_cell(value) for value in row] for row in means.head(_MOST_ROWS).iter_rows()]
-            head = ["case", *result.axes, f"{figure}", "95 % from", "to", "n"]
+            head = ["case", *result.axes, figure, "95 % from", "to", "n"]
             print_table(head, rows)
             if len(means) > _MOST_ROWS:
                 note(f"the first {_MOST_ROWS} of {len(means)} cases; --format csv prints all")

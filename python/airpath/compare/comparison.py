@@ -1,5 +1,6 @@
 """Compares results, and applies rules to the comparison."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -109,7 +110,7 @@ class Comparison:
 
     @cached_property
     def outcomes(self) -> list[Outcome]:
-        """The rules, applied to every flow that has the figure.
+        """The rules, applied to every flow on both sides that has the figure in the base.
 
         Raises:
             IncomparableError: No flow has the figure of a rule.
@@ -120,12 +121,12 @@ class Comparison:
                 (rule, new, group, self._pair(new, group, rule.figure))
                 for new in self.others
                 for group in self.base.values
-                if rule.group in (None, group) and self.base.get(group, rule.figure) and new.get(group, rule.figure)
+                if rule.group in (None, group) and self.base.get(group, rule.figure) and group in new.values
             ]
             if not found:
                 raise IncomparableError(self._without(rule))
             applied += found
-        tested = [statistics.permutation_p(pair, rule.statistic) for rule, _, _, pair in applied]
+        tested = [statistics.permutation_p(pair, rule.statistic, tests=len(applied)) for rule, _, _, pair in applied]
         corrected = statistics.holm(tested)
         return [
             _outcome(rule, new.name, group, pair, p, len(applied))
@@ -256,13 +257,19 @@ def _row(new: str, group: Group, figure: str, pair: Pair, p: float, rows: int) -
 
 
 def _outcome(rule: Rule, new: str, group: Group, pair: Pair, p: float, outcomes: int) -> Outcome:
+    if not len(pair.new):
+        # Such as the duration of a download that is aborted now.
+        missing = f"no value of {rule.figure}; {len(pair.base)} repetitions of the base have one"
+        return Outcome(rule, new, group, None, None, "failed", missing)
     compute = statistics.statistic(rule.statistic)
     base_value, new_value = float(compute(pair.base)), float(compute(pair.new))
     value = statistics.relative(base_value, new_value) if rule.is_relative else new_value
     shown = f"{rule.figure} {rule.statistic} {new_value:.4g}"
     if rule.is_relative:
         shown += f" against {base_value:.4g}" + ("" if value is None else f", {value:+.1%}")
-    if value is None or not rule.is_beyond(value):
+    # From zero, each change is beyond any share.
+    change = math.copysign(math.inf, new_value) if value is None and new_value else value
+    if change is None or not rule.is_beyond(change):
         return Outcome(rule, new, group, value, p, "passed", shown)
     if not rule.is_relative:
         return Outcome(rule, new, group, value, None, "failed", f"{shown}, the limit is {rule.limit:g}")
@@ -270,10 +277,10 @@ def _outcome(rule: Rule, new: str, group: Group, pair: Pair, p: float, outcomes:
         return Outcome(rule, new, group, value, p, "failed", f"{shown} (p = {p:.2g})")
     if pair.least_p * outcomes < LEVEL:
         return Outcome(rule, new, group, value, p, "passed", f"{shown}, which chance explains (p = {p:.2g})")
-    change = abs(rule.limit) or _ASSUMED_CHANGE
-    needed = statistics.needed_samples(pair, change, LEVEL / outcomes)
+    shift = abs(rule.limit) or _ASSUMED_CHANGE
+    needed = statistics.needed_samples(pair, shift, LEVEL / outcomes)
     enough = (
-        f"; about {needed} repetitions of each would show {change:.0%}" if needed else "; repeat both at least 4 times"
+        f"; about {needed} repetitions of each would show {shift:.0%}" if needed else "; repeat both at least 4 times"
     )
     n = f"{len(pair.base)} and {len(pair.new)}"
     return Outcome(rule, new, group, value, p, "undecided", f"{shown}: {n} repetitions are too few; {enough}")

@@ -55,7 +55,8 @@ def notes(comparison: Comparison) -> list[str]:
     pairs = [row.pair for row in comparison.rows]
     sizes = sorted({len(pair.base) for pair in pairs} | {len(pair.new) for pair in pairs})
     count = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-    method = "Wilcoxon's test of pairs with the same seed" if pairs[0].is_paired else "Mann–Whitney's test"
+    paired, unpaired = "Wilcoxon's test of pairs with the same seed", "Mann–Whitney's test"
+    method = " or ".join(dict.fromkeys(paired if pair.is_paired else unpaired for pair in pairs))
     return [
         f"Means of {count} repetitions; {method}, p corrected for {len(pairs)} rows; interval of the change by "
         "bootstrap."

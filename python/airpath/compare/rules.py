@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from airpath.compare.samples import FIGURES
 from airpath.compare.statistics import STATISTICS
 from airpath.suggest import did_you_mean
+from airpath.tables import FIGURES
 from airpath.toml_table import Table, TableError
 
 FORMAT = 1

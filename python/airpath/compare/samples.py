@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airpath.result import Result, UnreadableResultError, is_result
-from airpath.tables import SUMMARY_TABLES
+from airpath.tables import FIGURES
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,14 +33,6 @@ class Samples:
     def get(self, group: Group, figure: str) -> dict[str, float]:
         """Return the samples of a figure, by repetition."""
         return self.values.get(group, {}).get(figure, {})
-
-
-_COUNTS = frozenset({"repetition", "flow", "start_s"})
-
-FIGURES = tuple(
-    name for name, kind in SUMMARY_TABLES["flows"].items() if kind in ("Float64", "Int64") and name not in _COUNTS
-)
-"""The figures of flows."""
 
 
 def load_samples(path: str | Path) -> Samples:

@@ -12,6 +12,9 @@ from airpath.toml_table import Table
 Value = bool | int | float | str
 """A value of a key, as in TOML; a quantity is text with its unit."""
 
+MOST_CASES = 1_000_000
+"""Most cases of a plan, and most values of an axis."""
+
 _QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\d\s].*?)?\s*")
 _SPACINGS = ("linear", "log")
 
@@ -103,8 +106,8 @@ def _interval(table: Table, path: str) -> Interval:
     number = table.take("number", int)
     spacing = table.take("spacing", str, "linear")
     table.finish()
-    if number < 2:
-        raise table.error(f"'{path}' has number = {number}; an interval has at least two values")
+    if not 2 <= number <= MOST_CASES:
+        raise table.error(f"'{path}' has number = {number}; write at least two values, at most {MOST_CASES:,}")
     if spacing not in _SPACINGS:
         raise table.error(f"'{path}' has spacing '{spacing}'; there are {' and '.join(_SPACINGS)}")
     (low, unit), (high, other) = (_quantity(table, path, bound) for bound in bounds)

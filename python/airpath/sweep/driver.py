@@ -139,7 +139,8 @@ class _Driver:
         self.plan, self.folder, self.progress = plan, folder, progress
         self.runs_per_task = runs_per_task
         self.kinds = tuple(plan.kinds().items())
-        self.done = folder.finished(and_failed=not retry)
+        self.failures = folder.failed()
+        self.done = folder.finished() - (self.failures if retry else set())
         self.failed = 0 if retry else sum(each["count"] for each in folder.failures())
         self.runs = self.runs_before = 0
         self.start = time.monotonic()
@@ -172,7 +173,7 @@ class _Driver:
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
                 task = running.pop(future)
-                outcome = _outcome(future, task)
+                outcome = _outcome(future, task, pool)
                 if outcome is None and not is_alone:
                     suspects.append(task)
                     continue
@@ -218,7 +219,7 @@ class _Driver:
         """Count a task of an earlier start. Return what follows it."""
         self.runs += task.runs
         self.runs_before += task.runs
-        if not self.intervals:
+        if not self.intervals or task.name in self.failures:
             return []
         import polars as pl
 
@@ -294,17 +295,21 @@ class _Pool:
         return ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
 
     def submit(self, task: Task) -> "Future[Outcome]":
-        """Submit a task; a broken pool is reported by the future."""
+        """Submit a task; if the built-in executor is broken, the future reports it.
+
+        Raises:
+            ExecutorLostError: The executor takes no tasks.
+        """
         from concurrent.futures import Future
         from concurrent.futures.process import BrokenProcessPool
 
         try:
             return self.executor.submit(run_task, task)
-        except BrokenProcessPool as error:
-            failed: Future[Outcome] = Future()
-            failed.set_exception(error)
-            return failed
         except Exception as error:
+            if self.own and isinstance(error, BrokenProcessPool):
+                failed: Future[Outcome] = Future()
+                failed.set_exception(error)
+                return failed
             raise ExecutorLostError(f"the executor takes no tasks: {error}") from error
 
     @property
@@ -341,20 +346,19 @@ def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _outcome(future: "Future[Outcome]", task: Task) -> Outcome | None:
+def _outcome(future: "Future[Outcome]", task: Task, pool: _Pool) -> Outcome | None:
     """Return the outcome of a task; `None` if a worker of the built-in executor was killed.
 
     Raises:
-        ExecutorLostError: The executor has forgotten the task.
+        ExecutorLostError: The executor has forgotten the task, or is broken.
     """
-    from concurrent.futures import CancelledError
-    from concurrent.futures.process import BrokenProcessPool
+    from concurrent.futures import BrokenExecutor, CancelledError
 
     try:
         return future.result()
-    except BrokenProcessPool:
-        return None
-    except CancelledError as error:
+    except (BrokenExecutor, CancelledError) as error:
+        if pool.own and isinstance(error, BrokenExecutor):
+            return None
         raise ExecutorLostError(f"the executor lost its tasks ({type(error).__name__})") from error
     except Exception as error:  # of the executor: a worker was lost, a result too large
         return _lost(task, f"{type(error).__name__}: {error}")

@@ -51,8 +51,8 @@ class SweepFolder:
             raise SweepFolderError(f"{self.path} is a file; name a folder")
         if self.path.is_dir() and not (self.path / _LOCK).exists() and any(self.path.iterdir()):
             raise SweepFolderError(f"{self.path} is not empty and holds no sweep; name a new or an empty folder")
-        for folder in (_FLOWS, _FAILED):
-            (self.path / folder).mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(parents=True, exist_ok=True)
+        # The lock comes first: it marks the folder as that of a sweep.
         with (self.path / _LOCK).open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -60,6 +60,8 @@ class SweepFolder:
                 raise SweepFolderError(
                     f"{self.path}: another sweep writes to this folder; wait for its end, or name another folder"
                 ) from None
+            for folder in (_FLOWS, _FAILED):
+                (self.path / folder).mkdir(exist_ok=True)
             yield
 
     def begin(self, plan: Plan, version: str, runs_per_task: int) -> int:
@@ -121,10 +123,11 @@ class SweepFolder:
         failed = self.path / _FAILED / f"{task.name}.json"
         if outcome.failures:
             write_text(failed, json.dumps([asdict(each) for each in outcome.failures], indent=1))
-        else:
-            failed.unlink(missing_ok=True)
-        # Last, as it marks the task as finished.
+        # After new failures, as it marks the task as finished; before those of an earlier start are
+        # removed, as the rows of that start are incomplete.
         write_bytes(self.part(task.name), outcome.table)
+        if not outcome.failures:
+            failed.unlink(missing_ok=True)
 
     def part(self, task: str) -> Path:
         """The path of a task's rows."""
@@ -134,10 +137,13 @@ class SweepFolder:
         """The rows of all finished tasks."""
         return sorted((self.path / _FLOWS).glob("*.parquet"))
 
-    def finished(self, *, and_failed: bool) -> set[str]:
-        """Return the names of the finished tasks, with or without those with a failure."""
-        done = {path.stem for path in self.parts()}
-        return done if and_failed else done - {path.stem for path in (self.path / _FAILED).glob("*.json")}
+    def finished(self) -> set[str]:
+        """Return the names of the finished tasks, those with a failure included."""
+        return {path.stem for path in self.parts()}
+
+    def failed(self) -> set[str]:
+        """Return the names of the tasks with a failure."""
+        return {path.stem for path in (self.path / _FAILED).glob("*.json")}
 
     def failures(self) -> list[dict[str, Any]]:
         """Return what failed."""

@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from airpath.run import MAX_SEED, override_texts, read_scenario
-from airpath.sweep.axes import Axis, Value, latin_hypercube, read_axes
-from airpath.tables import SUMMARY_TABLES
+from airpath.sweep.axes import MOST_CASES, Axis, Value, latin_hypercube, read_axes
+from airpath.tables import FIGURES, SUMMARY_TABLES
 from airpath.toml_table import Table, TableError
 
 FORMAT = 1
 """Version of the format of a plan."""
-
-MOST_CASES = 1_000_000
-"""Most cases of a plan."""
 
 
 class PlanError(TableError):
@@ -192,6 +189,8 @@ def _dimensions(table: Table) -> list[list[dict[str, Value]]]:
     dimensions = []
     for each in table.tables("together"):
         axes = read_axes(each)
+        if not axes:
+            raise each.error("it has no axes; remove it, or write keys with lists of values")
         lengths = {path: len(axis.values) for path, axis in axes.items()}
         if len(set(lengths.values())) > 1:
             counts = ", ".join(f"'{path}' {length}" for path, length in lengths.items())
@@ -233,10 +232,12 @@ def _combined(table: Table, dimensions: list[list[dict[str, Value]]]) -> list[di
     count = len(settings) * math.prod(map(len, dimensions))
     if count > MOST_CASES:
         raise table.error(f"the plan has {count:,} cases; at most {MOST_CASES:,} are possible")
+    taken = set(axes)
     for dimension in dimensions:
-        for path in dimension[0]:
-            if path in settings[0]:
-                raise table.error(f"'{path}' is set by two axes")
+        paths = {path for each in dimension for path in each}
+        if twice := sorted(taken & paths):
+            raise table.error(f"'{twice[0]}' is set by two axes")
+        taken |= paths
         settings = [{**first, **second} for first, second in product(settings, dimension)]
     return settings
 
@@ -256,11 +257,10 @@ def _repeat(table: Table) -> int | Until:
         most=keys.take("most", int, 1000),
     )
     keys.finish()
-    figures = [name for name, kind in SUMMARY_TABLES["flows"].items() if kind in ("Float64", "Int64")]
-    if until.figure not in figures:
+    if until.figure not in FIGURES:
         from airpath.suggest import did_you_mean
 
-        hint = did_you_mean(until.figure, figures) or "; docs/result-folder.md lists the columns of flows"
+        hint = did_you_mean(until.figure, FIGURES) or "; docs/result-folder.md lists the columns of flows"
         raise table.error(f"no figure '{until.figure}'{hint}", "repeat")
     if not 0 < until.within < 1:
         raise table.error(f"within is {until.within}; it is a share of the mean, such as 0.05", "repeat")

@@ -36,8 +36,8 @@ def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None)
     for name in names:
         if name not in present:
             raise KeyError(name)
-    commands = _commands(result)
-    drawn = {name: _figures(result, name, commands) for name in names}
+    again = commands(result)
+    drawn = {name: _figures(result, name, again) for name in names}
     failed = sum(each["count"] for each in result.failures)
     counted = f"{len(result.plan['cases']):,} cases, {result.flows.height:,} rows"
     write_text(
@@ -55,11 +55,11 @@ def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None)
     return out
 
 
-def _figures(result: SweepResult, name: str, commands: dict[int, str]) -> list[Figure]:
+def _figures(result: SweepResult, name: str, again: dict[int, str]) -> list[Figure]:
     means, axes = result.means(name), _varying(result)
     made = [
-        figure(lambda: figures.draw_map(means, axes, name, commands), name),
-        figure(lambda: figures.draw_lines(means, axes, name, commands), name),
+        figure(lambda: figures.draw_map(means, axes, name, again), name),
+        figure(lambda: figures.draw_lines(means, axes, name, again), name),
         figure(lambda: figures.draw_effects(means, axes, name), name),
     ]
     return [each for each in made if isinstance(each, Figure)]
@@ -69,17 +69,21 @@ def _varying(result: SweepResult) -> list[str]:
     return [axis for axis in result.axes if result.cases[axis].n_unique() > 1]
 
 
-def _commands(result: SweepResult) -> dict[int, str]:
+def commands(result: SweepResult) -> dict[int, str]:
     """Return the command that runs a case again with log and captures, by its number."""
     plan, found = result.plan, {}
+    link = plan["link"]
     for number, case in enumerate(plan["cases"]):
-        words = ["airpath", "run", result.file]
+        words = ["airpath", "link" if link else "run", result.file]
         varied = zip(plan["columns"], case, strict=True)
         for key, value in [*plan["set"].items(), *((key, value) for key, value in varied if value is not None)]:
             text = str(value).lower() if isinstance(value, bool) else str(value)
             words += ["--set", f"{key}={text}"]
         words += ["--seed", str(plan["seed"]), "--out", str(result.path.with_name(f"{result.path.name}-{number}"))]
-        found[number] = shlex.join([*words, "--capture"])
+        words.append("--capture")
+        if link:
+            words += [*(["--serve", link["serve"]] if link["serve"] else []), "--", *link["command"]]
+        found[number] = shlex.join(words)
     return found
 
 
