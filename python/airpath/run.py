@@ -82,35 +82,12 @@ def run(
     return Result(out, _temporary=temporary)
 
 
-def execute(
-    scenario: str | Path | Mapping[str, Any],
-    *,
-    set: Mapping[str, Any] | None = None,
-    seed: int | None = None,
-    repeat: int = 1,
-    out: Path | None = None,
-    capture: bool = False,
-    log: bool = False,
-    threads: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> dict[str, Any]:
+def execute(scenario: str | Path | Mapping[str, Any], **options: Any) -> dict[str, Any]:
     """Run a scenario and return its summary alone; without `out` nothing is written to disk.
 
-    See `run`.
+    The options are those of `execute_to_text`.
     """
-    return json.loads(
-        execute_to_text(
-            scenario,
-            set=set,
-            seed=seed,
-            repeat=repeat,
-            out=out,
-            capture=capture,
-            log=log,
-            threads=threads,
-            progress=progress,
-        )
-    )
+    return json.loads(execute_to_text(scenario, **options))
 
 
 def execute_to_text(

@@ -147,7 +147,10 @@ impl HostLog {
     pub fn packets(&self, passage: Passage, begin: Instant, end: Instant) -> u64 {
         let state = self.lock();
         let series = &state.series[passage as usize];
-        series.until(interval(end)).saturating_sub(series.until(interval(begin)))
+        let end = interval(end);
+        // Older intervals may be gone, depending on how far a reader is ahead.
+        let begin = interval(begin).max(end.saturating_sub(LONGEST_QUERY));
+        series.until(end).saturating_sub(series.until(begin))
     }
 
     /// The longest time between `begin` and `end` without a packet.
