@@ -168,6 +168,21 @@ def test_runs_sweeps_and_folders_of_results(tmp_path: Path):
         airpath.compare(tmp_path / "a", tmp_path / "c")
 
 
+def test_connections_of_real_programs_are_compared_by_server(tmp_path: Path):
+    for side in ("a", "b"):
+        for number in range(4):
+            folder = tmp_path / side / str(number)
+            airpath.run(DOWNLOAD, seed=number, out=folder, log=False)
+            # As a link writes it: the name has the client's port.
+            summary = json.loads((folder / "summary.json").read_text())
+            local, remote = f"100.64.0.2:{5000 + number}", "100.64.0.1:80"
+            ends = {"kind": "tcp", "name": f"{local} → {remote}", "local": local, "remote": remote}
+            summary["flows"] = [flow | ends for flow in summary["flows"]]
+            (folder / "summary.json").write_text(json.dumps(summary | {"emulation": {}}))
+    rows = airpath.compare(tmp_path / "a", tmp_path / "b", figures=["duration_s"]).rows
+    assert [(row.group, len(row.pair.base), row.pair.is_paired) for row in rows] == [("tcp 100.64.0.1:80", 4, False)]
+
+
 def test_the_command_and_its_formats(tmp_path: Path, airpath_command: Command):
     airpath.run(DOWNLOAD, repeat=10, out=tmp_path / "a", log=False)
     airpath.run(LOSSY, repeat=10, out=tmp_path / "b", log=False)

@@ -78,7 +78,7 @@ def _of_results(path: Path, folders: Sequence[Path]) -> Samples:
     ]
     values: dict[Group, dict[str, dict[str, float]]] = {}
     for frame in frames:
-        _add(values, frame, pl.col("name"))
+        _add(values, frame, _flow())
     simulated = "emulation" not in results[0].summary and "measurement" not in results[0].summary
     return Samples(str(path), values, results[0].summary["seed"] if single and simulated else None)
 
@@ -90,10 +90,21 @@ def _of_sweep(path: Path) -> Samples:
 
     result = SweepResult(path)
     settings = [pl.format(f"{axis}={{}}", pl.col(axis)) for axis in result.axes]
-    group = pl.concat_str([*settings, pl.col("name")], separator=", ", ignore_nulls=True)
+    group = pl.concat_str([*settings, _flow()], separator=", ", ignore_nulls=True)
     values: dict[Group, dict[str, dict[str, float]]] = {}
     _add(values, result.flows.with_columns(sample=pl.col("repetition").cast(pl.String)), group)
     return Samples(str(path), values, None if result.plan["link"] else result.plan["seed"])
+
+
+def _flow() -> "pl.Expr":
+    """Return the group of a flow: its name, or the server of a real program's connection.
+
+    The name of such a connection has the client's port, which differs each time.
+    """
+    import polars as pl
+
+    has_server = pl.col("remote").is_not_null()
+    return pl.when(has_server).then(pl.format("{} {}", "kind", "remote")).otherwise(pl.col("name"))
 
 
 def _add(

@@ -131,7 +131,8 @@ def _run_on_link(task: Task, batch: Batch) -> str:
                 capture_output=True,
             )
             if linked.returncode:
-                reason = (linked.stderr or b"").decode(errors="replace").strip().splitlines()
+                lines_of_error = (linked.stderr or b"").decode(errors="replace").splitlines()
+                reason = [line for line in lines_of_error if line.strip() and not line.startswith("note:")]
                 raise RuntimeError(f"the command ended with {linked.returncode}: {reason[-1] if reason else ''}")
             rows = flat_rows("flows", linked.result.summary["flows"])
             lines += [json.dumps({**row, "repetition": repetition}) for row in rows]
