@@ -527,6 +527,18 @@ fn an_image_that_is_cut_off_or_cannot_be_recoded_passes_as_it_came() {
     assert_eq!((ready(&mut session), session.end()), (image[..3000].to_vec(), Some(End::Close)));
 }
 
+#[test]
+fn an_image_is_not_held_back_when_its_connection_becomes_a_tunnel() {
+    let config = Config { image_quality: NonZeroU8::new(50), ..Config::default() };
+    let image = message("HTTP/1.1 200 OK\r\nContent-Type: image/jpeg", 1, &[b'x'; 5000]);
+    let mut session = Session::new(&config, 20_000);
+    session.read_client(at(0), b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n");
+    assert_eq!(answered(&mut session, at(0), &image[..3000]), b"", "it is held back");
+    session.read_client(at(0), b"no length\r\n");
+    assert_eq!([ready(&mut session), answered(&mut session, at(0), &image[3000..])].concat(), image);
+    assert_eq!(answered(&mut session, at(0), b"anything"), b"anything");
+}
+
 /// A session whose server connection 0 was open before, and which has read `bytes`.
 fn reusing(bytes: &[u8]) -> Session {
     let mut session = Session::new(&Config { server_pool: 1, ..Config::default() }, 2000);
