@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -172,6 +173,29 @@ while not line:
         pass
 print(line.decode().strip(), len(descriptors))
 """
+
+
+@pytest.mark.parametrize("keys", ["", "server_pool = 2", 'cache = "1 MB"'])
+def test_http_connections_are_reset(network: Network, need, tmp_path: Path, keys: str) -> None:
+    curl = need("curl")
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "content").write_bytes(b"x" * 10_000_000)
+    web = [sys.executable, "-m", "http.server", "-d", tmp_path / "files", "--bind", "::", "8000"]
+    words = [curl, "-sS", "-m", "20", f"http://{SERVER}:8000/content", "-o"]
+    with ExitStack() as stack:
+        stack.enter_context(network.started("server", *web))
+        until(lambda: ":8000 " in network.run("server", "ss", "-ltn").out, "the server listens")
+        process = stack.enter_context(network.proxy(lines=f"[proxy.http]\nports = [8000]\n{keys}"))
+        # One that is complete leaves a connection in the pool.
+        network.run("mobile", *words, tmp_path / "first")
+        client = stack.enter_context(network.started("mobile", *words, tmp_path / "second", "--limit-rate", "1M"))
+        until((tmp_path / "second").exists, "bytes have arrived")
+        successor = stack.enter_context(_successor(network))
+        _check_taken_over(process)
+        assert client.wait(timeout=20) != 0
+        network.run("mobile", *words, tmp_path / "third")
+        assert (tmp_path / "third").read_bytes() == (tmp_path / "first").read_bytes() == b"x" * 10_000_000
+        _end(successor)
 
 
 def test_the_old_process_continues_if_the_new_one_dies(network: Network) -> None:
