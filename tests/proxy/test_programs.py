@@ -1,6 +1,7 @@
 """Unmodified programs through a live proxy."""
 
 import json
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,15 @@ from support.proxy import SERVER, SERVER6, Network
 
 def test_iperf3_in_both_directions(network: Network, need) -> None:
     iperf3 = need("iperf3")
-    with network.started("server", iperf3, "-s"), network.proxy():
-        until(lambda: ":5201 " in network.run("server", "ss", "-ltn").out, "the server listens")
-        for address in (SERVER, SERVER6):
-            for more in ([], ["-R"], ["-R", "-P", "4"], ["--bidir"]):
+    with network.proxy():
+        for address, more in product((SERVER, SERVER6), ([], ["-R"], ["-R", "-P", "4"], ["--bidir"])):
+            # A server for each test: behind the proxy, the client is done before the server.
+            with network.started("server", iperf3, "-s", "-1") as server:
+                until(lambda: ":5201 " in network.run("server", "ss", "-ltn").out, "the server listens")
                 words = [iperf3, "-c", address, "-n", "20M", "-J", *more]
                 report = json.loads(network.run("mobile", *words, timeout=60).out)
                 assert "error" not in report, (address, more)
+                server.wait(timeout=20)
                 # The receiver stops when all was sent; buffers still contain the rest.
                 assert report["end"]["sum_received"]["bytes"] > 1_000_000
         assert network.proxy_state()["opened"] >= 2 * (2 + 2 + 5 + 3)
