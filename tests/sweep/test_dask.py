@@ -32,7 +32,13 @@ def plan(repeat: int) -> airpath.Plan:
     return airpath.make_plan(DOWNLOAD, {"bearer.bler": [0.0, 0.1], "fixed.loss": [0.0, 0.02]}, repeat=repeat)
 
 
-def test_the_rows_are_those_of_this_machine_also_when_workers_are_killed(cluster, tmp_path, monkeypatch):
+def test_the_rows_are_those_of_this_machine(cluster):
+    here = airpath.sweep(plan(5)).flows
+    assert_frame_equal(airpath.sweep(plan(5), executor=cluster.get_executor(pure=False), workers=2).flows, here)
+
+
+@pytest.mark.soak
+def test_the_rows_are_the_same_when_workers_are_killed(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(driver, "TASK_SECONDS", 0.05)
     expected = airpath.sweep(plan(600), out=tmp_path / "here").flows
     stop, killed = threading.Event(), []
