@@ -179,7 +179,7 @@ print(line.decode().strip(), len(descriptors))
 def test_http_connections_are_reset(network: Network, need, tmp_path: Path, keys: str) -> None:
     curl = need("curl")
     (tmp_path / "files").mkdir()
-    (tmp_path / "files" / "content").write_bytes(b"x" * 10_000_000)
+    (tmp_path / "files" / "content").write_bytes(b"x" * 40_000_000)
     web = [sys.executable, "-m", "http.server", "-d", tmp_path / "files", "--bind", "::", "8000"]
     words = [curl, "-sS", "-m", "20", f"http://{SERVER}:8000/content", "-o"]
     with ExitStack() as stack:
@@ -194,7 +194,7 @@ def test_http_connections_are_reset(network: Network, need, tmp_path: Path, keys
         _check_taken_over(process)
         assert client.wait(timeout=20) != 0
         network.run("mobile", *words, tmp_path / "third")
-        assert (tmp_path / "third").read_bytes() == (tmp_path / "first").read_bytes() == b"x" * 10_000_000
+        assert (tmp_path / "third").read_bytes() == (tmp_path / "first").read_bytes() == b"x" * 40_000_000
         _end(successor)
 
 

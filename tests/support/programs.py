@@ -92,19 +92,22 @@ def ftp(folder: Path, need: Need, server: str) -> Exchange:
     (folder / "vsftpd.conf").write_text("\n".join([*settings, ""]))
     (folder / "content").write_bytes(CONTENT)
     lines, got = [], []
-    for name, mode in (("extended", ""), ("passive", "--disable-epsv"), ("active", "--ftp-port - --disable-eprt")):
+    for name, mode in (("extended", ""), ("passive", "--disable-epsv")):
         path = folder / name
         lines += [
             f"{curl} -sS {mode} -T {folder}/content ftp://{server}/upload/{name}",
             f"{curl} -sS {mode} -o {path} ftp://{server}/upload/{name}",
         ]
         got.append(path)
+    # Of curl 7.88 active mode fails where the server's connection and its reply arrive together.
+    got.append(folder / "active")
+    active = python("ftp_active.py", server, folder / "content", "upload/active", got[-1])
     made = ["mkdir -p /run/empty /run/ftp/upload", "chmod 777 /run/ftp/upload"]
     return Exchange(
         serve=_in_private_run(*made, server=f"{vsftpd} {folder}/vsftpd.conf"),
         port=21,
-        client="\n".join(lines),
-        connections=2 * len(lines),
+        client="\n".join([*lines, shlex.join(active)]),
+        connections=2 * len(lines) + 3,
         check=lambda out: _same(*got),
     )
 
@@ -173,7 +176,8 @@ def chromium(folder: Path, need: Need, server: str) -> Exchange:
     return Exchange(
         serve=shlex.join(["exec", *map(str, command)]),
         port=443,
-        client=shlex.join(words),
+        # Without output the browser itself has failed: an error of the network is a page, too.
+        client=f'out=$({shlex.join(words)}); [ -n "$out" ] || out=$({shlex.join(words)}); echo "$out"',
         connections=2,
         check=check,
     )
