@@ -1,0 +1,266 @@
+//! Retransmissions, and whether those of the timer were spurious.
+
+use airpath_core::{Instant, Span};
+use airpath_observe::{Observation, Trigger};
+
+use super::super::bottleneck::{Carried, CopyCarried};
+use super::super::neighbours::Meanwhile;
+use super::super::stall::{Fate, Stall};
+use super::super::timeline::{Label, Limit, Timeline};
+use super::super::{Cause, Confidence, Stamp};
+use super::{HeldStall, SenderView, is_idle, numbers};
+
+/// Time-outs without an acknowledgement of new data between them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timeouts {
+    /// The first time-out.
+    pub(super) first: Instant,
+    /// The last time-out but one.
+    pub(super) last_but_one: Option<Instant>,
+    /// The last time-out, and the frame of its retransmission.
+    pub(super) last: Instant,
+    pub(super) last_frame: u64,
+    pub(super) count: u32,
+    /// The last progress before the first time-out.
+    pub(super) since: Stamp,
+    /// `outstanding()`, `highest` and `delivered` of the sender at the first time-out.
+    pub(super) outstanding: u64,
+    pub(super) highest: i64,
+    pub(super) delivered: u64,
+    /// Bytes retransmitted.
+    pub(super) resent: u64,
+    /// Whether the time-outs are known to be spurious.
+    pub(super) spurious: bool,
+    /// Length of the last retransmission.
+    pub(super) length: u32,
+}
+
+impl Timeouts {
+    /// The timer went off again and sent `observation`.
+    pub(super) fn again(&mut self, observation: &Observation) {
+        self.last_but_one = Some(self.last);
+        (self.last, self.last_frame) = (observation.time, observation.frame);
+        self.count += 1;
+        self.resent += numbers(observation);
+        self.length = observation.length;
+    }
+}
+
+impl SenderView {
+    pub(super) fn retransmitted(&mut self, observation: &Observation, trigger: Trigger) {
+        let now = observation.time;
+        self.lost_in_stall(observation);
+        let is_front = observation.offset <= self.acknowledged;
+        // A tail loss probe may send the last segment again (RFC 8985 §7.3).
+        let is_last = observation.offset + i64::from(observation.length) >= self.highest;
+        let by_rto_or_probe = match trigger {
+            // At the front or the end, a round trip after the last progress, only a timer
+            // retransmits.
+            // `Unknown`: the timer expired earlier than the observer's estimate of the RTO.
+            Trigger::Timeout | Trigger::Unknown => {
+                (is_front || is_last)
+                    && now.since(self.progress.time) >= self.bottleneck.path.latest_round_trip.unwrap_or(Span::ZERO)
+            }
+            // The probe time-out of TLP (RFC 8985 §7.2).
+            Trigger::TailProbe => true,
+            Trigger::Fast => false,
+        };
+        if !by_rto_or_probe {
+            if self.timeouts.is_none() && self.recovery_point.is_none() {
+                self.recovery_point = Some(self.highest);
+                let to_one_segment = false;
+                self.reduce(self.outstanding(), to_one_segment);
+            }
+            if let Some(timeouts) = &mut self.timeouts {
+                timeouts.resent += numbers(observation);
+            }
+            return;
+        }
+        match &mut self.timeouts {
+            Some(timeouts) => timeouts.again(observation),
+            None => self.timeouts = Some(self.first_timeout(observation)),
+        }
+    }
+
+    /// The state at the first time-out, whose retransmission is `observation`.
+    pub(super) fn first_timeout(&self, observation: &Observation) -> Timeouts {
+        Timeouts {
+            first: observation.time,
+            last_but_one: None,
+            last: observation.time,
+            last_frame: observation.frame,
+            count: 1,
+            since: self.progress.max(self.received),
+            outstanding: self.outstanding(),
+            highest: self.highest,
+            delivered: self.delivered,
+            resent: numbers(observation),
+            spurious: false,
+            length: observation.length,
+        }
+    }
+
+    /// An acknowledgement of new data came; checks whether it was late without a time-out.
+    pub(super) fn check_lateness(
+        &mut self,
+        carried: Option<Carried>,
+        observation: &Observation,
+        timeline: &mut Timeline,
+        stalls: &mut Vec<Stall>,
+    ) {
+        let received = self.received.time;
+        let Some((begin, end)) = carried.and_then(|carried| self.bottleneck.gap(carried, received)) else { return };
+        let outstanding = self.outstanding();
+        let one_segment_outstanding = outstanding <= u64::from(self.full_segment);
+        if !self.bottleneck.is_long(begin, end, one_segment_outstanding) {
+            return;
+        }
+        // With a capture of the other end, `arrivals_until` has marked the gap.
+        let mut silent = Some((begin, end));
+        if !self.bottleneck.has_arrivals() {
+            silent = self.bottleneck.silent_part((begin, end), timeline);
+            if let Some((begin, end)) = silent {
+                self.bottleneck.suspect_gap(begin, end, timeline);
+            }
+        } else if let Meanwhile::Others(..) = self.bottleneck.meanwhile(begin, end) {
+            silent = None;
+        }
+        // No stall: the last progress, or the last data of the other end, is recent.
+        let since = self.progress.max(self.received);
+        if !self.bottleneck.is_long(since.time, observation.time, one_segment_outstanding) {
+            return;
+        }
+        stalls.extend(self.held.take().map(|held| held.stall));
+        let stall = Stall {
+            begin: since.time,
+            end: observation.time,
+            first_frame: since.frame,
+            last_frame: observation.frame,
+            outstanding,
+            timeouts: 0,
+            fate: if silent.is_some() { Fate::Held } else { Fate::Behind },
+            path_gap: end.since(begin),
+        };
+        self.held = Some(HeldStall { stall, highest: self.highest });
+    }
+
+    /// Data is retransmitted: if it was outstanding in the last stall, the path lost it there.
+    pub(super) fn lost_in_stall(&mut self, observation: &Observation) {
+        if let Some(HeldStall { stall, highest }) = &mut self.held
+            && observation.offset < *highest
+            && observation.spurious.is_none()
+        {
+            stall.fate = Fate::PartlyLost;
+        }
+    }
+
+    /// Whether the data outstanding at a time-out was delayed and not lost; `None` where the first
+    /// acknowledgement after the time-out does not decide that.
+    pub(super) fn originals_arrived(&self, timeouts: &Timeouts, observation: &Observation) -> Option<bool> {
+        let now = observation.time;
+        let link = self.bottleneck.path.link_estimate();
+        let transmission =
+            link.service.saturating_mul(u64::from(timeouts.length)) / u64::from(self.full_segment.max(1));
+        // An acknowledgement sooner than a round trip after the retransmission is for the original
+        // (Eifel, RFC 3522). A fifth is left for the error of the estimate.
+        let soonest = (link.base + transmission) * 4 / 5;
+        if timeouts.spurious || now.since(timeouts.last) < soonest {
+            return Some(true);
+        }
+        if let Some((sample, _)) = observation.echo_round_trip {
+            // If the echo is older than the first time-out, it echoes the original.
+            return Some(sample > now.since(timeouts.first));
+        }
+        if observation.delivered.saturating_sub(timeouts.delivered) > timeouts.resent {
+            return Some(true);
+        }
+        // All data is acknowledged: no later acknowledgement can decide.
+        (observation.acknowledged >= Some(self.highest)).then_some(false)
+    }
+
+    /// The first acknowledgement of new data after time-outs came. The outstanding data had been
+    /// delayed (`originals_arrived`) or lost.
+    pub(super) fn end_of_timeouts(
+        &mut self,
+        timeouts: &Timeouts,
+        originals_arrived: bool,
+        observation: &Observation,
+        timeline: &mut Timeline,
+        stalls: &mut Vec<Stall>,
+    ) {
+        let now = observation.time;
+        let copy = if originals_arrived { CopyCarried::Original } else { CopyCarried::Last };
+        let carried = self.bottleneck.carried_by(observation, timeouts.delivered, self.full_segment, copy);
+        // The link was empty from when the last packet left it.
+        let link_empty_since = self.bottleneck.busy_until().unwrap_or(timeouts.since.time);
+        if originals_arrived {
+            // No loss: the time is limited by what limited the sender before.
+            let label = Label::Limited(self.limit(), self.round.number);
+            timeline.relabel(timeouts.first, now, label, |label| matches!(label, Label::Limited(Limit::Recovery, _)));
+        }
+        let attribute = |timeline: &mut Timeline, from, to, cause, confidence| {
+            timeline.relabel(from, to, Label::Known(cause, confidence), is_idle);
+        };
+        let mut held = Fate::Held;
+        let path_gap;
+        // The end of the radio gap is known. From then on the sender waited for its timer.
+        if !originals_arrived && self.radio_gap_end > timeouts.since.time && self.radio_gap_end < timeouts.last {
+            attribute(timeline, self.radio_gap_end, timeouts.last, Cause::Timer, Confidence::High);
+            path_gap = self.radio_gap_end.since(link_empty_since);
+        } else if originals_arrived {
+            let received = self.received.time;
+            let gap = carried
+                .and_then(|carried| self.bottleneck.gap(Carried { first: link_empty_since, ..carried }, received));
+            path_gap = gap.map_or(Span::ZERO, |(begin, end)| end.since(begin));
+            if !self.bottleneck.has_arrivals()
+                && let Some(gap) = gap
+            {
+                match self.bottleneck.silent_part(gap, timeline) {
+                    Some((begin, end)) => {
+                        let radio = Label::Known(Cause::Radio, Confidence::Medium);
+                        timeline.relabel(begin, end, radio, is_idle);
+                    }
+                    None => held = Fate::Behind,
+                }
+            }
+        } else if let Some(before) = timeouts.last_but_one {
+            // The last retransmission but one was lost, too: the path came back between the two.
+            let back = before + timeouts.last.since(before) / 2;
+            attribute(timeline, link_empty_since, back, Cause::Radio, Confidence::Low);
+            attribute(timeline, back, timeouts.last, Cause::Timer, Confidence::Low);
+            path_gap = back.since(link_empty_since);
+        } else {
+            attribute(timeline, timeouts.since.time, timeouts.first, Cause::Timer, Confidence::Medium);
+            path_gap = Span::ZERO;
+        }
+        self.bottleneck.acknowledged(carried, Limit::own_window(self.slow_start_over), timeline);
+        if !originals_arrived {
+            self.recovery_point = Some(timeouts.highest).filter(|point| self.acknowledged < *point);
+        }
+        // A sender without timestamps does not detect that the time-out was spurious: it shrinks
+        // its window (RFC 3522).
+        if !originals_arrived || observation.echo_round_trip.is_none() {
+            let to_one_segment = true;
+            self.reduce(timeouts.outstanding, to_one_segment);
+        }
+        let since = timeouts.since.max(self.received);
+        stalls.push(Stall {
+            begin: since.time,
+            end: now,
+            first_frame: since.frame,
+            last_frame: observation.frame,
+            outstanding: timeouts.outstanding,
+            timeouts: timeouts.count,
+            fate: if originals_arrived { held } else { Fate::Lost },
+            path_gap,
+        });
+    }
+
+    /// A spurious retransmission arrived: the link carried it for the service time of a segment.
+    pub(super) fn spurious(&mut self, now: Instant, timeline: &mut Timeline) {
+        if let Some(timeouts) = &mut self.timeouts {
+            timeouts.spurious = true;
+        }
+        self.bottleneck.spurious(now, timeline);
+    }
+}
