@@ -12,7 +12,7 @@ RUST_SOURCES := $(shell find crates presets -type f -not -path '*/tests/*' -not 
     Cargo.toml Cargo.lock
 DEMO := runs/demo
 
-.PHONY: setup demo test soak lint lint-rust lint-python rust-tests bench validate captures fresh mutants clean
+.PHONY: setup demo test soak lint lint-rust lint-python rust-tests docs bench validate captures fresh mutants clean
 
 setup: $(VENV)/.packages $(VENV)/.native
 
@@ -61,6 +61,10 @@ lint-python: setup
 	$(BIN)/ruff check
 	$(BIN)/pyright
 	$(BIN)/python tools/words.py
+
+# The documentation as a site in target/site.
+docs: $(VENV)/.native
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: setup
 	@sh .ci/system-packages peers
