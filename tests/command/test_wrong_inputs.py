@@ -102,8 +102,9 @@ INPUTS = [
     wrong("proxy-file", "run small.toml --proxy ./none.toml", "none.toml` cannot be read", "check the path"),
     wrong("proxy-of-bearer", "run small.toml --set bearer.preset=i-tcp", '`proxy.preset = "i-tcp"`'),
     wrong("run-common-name", "run small.toml --set bearer.preset=gprs", code=0, out=("download",)),
-    wrong("run-preset", "run hs-dsch-384", "'hs-dsch-384' is a preset", "airpath link hs-dsch-384", "[bearer]"),
-    wrong("run-gprs", "run gprs", "'gprs' is a preset", "airpath link gprs-4+1", 'preset = "gprs-4+1"'),
+    wrong("run-preset", "run hs-dsch-384", code=0, out=("download over hs-dsch-384", "100 kB")),
+    wrong("run-gprs", "run gprs", code=0, out=("download over gprs-4+1", "100 kB")),
+    wrong("run-environment", "run driving", "'driving' is a preset of kind environment", "presets list"),
     wrong("tcp-cc", "run small.toml --set tcp.cc=reno", "at --set tcp.cc=reno", "`congestion.algorithm`"),
     wrong(
         "tcp-congestion-control",

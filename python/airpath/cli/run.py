@@ -3,7 +3,7 @@
 import json
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -16,7 +16,13 @@ Format = Literal["text", "json", "jsonl", "csv"]
 
 
 def run(
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario file.")],
+    scenario: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SCENARIO.toml|PRESET",
+            help="The scenario file, or a preset of a bearer: a download of 100 kB on it.",
+        ),
+    ],
     set: Overrides = None,
     seed: Seed = None,
     proxy: Proxy = None,
@@ -41,6 +47,7 @@ def run(
 
     \b
     Examples:
+      airpath run gprs
       airpath run examples/hs-dsch.toml
       airpath run examples/hs-dsch.toml --set bearer.downlink.bler=0.1 --repeat 30
       airpath run examples/hs-dsch.toml --out runs/one --capture
@@ -64,13 +71,13 @@ def run(
         raise Problem("--capture needs a result folder", next_step="add --out DIR")
     overrides = proxy_override(proxy) | parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
     with explained():
-        _check_file(scenario)
-        resolved = resolve(scenario, set=overrides)
+        source = _scenario(scenario)
+        resolved = resolve(source, set=overrides)
     if format == "jsonl":
         print_start(resolved, seed, repeat)
     with explained(), replacing_result(out), progress_bar(scenario.name) as progress:
         text = execute_to_text(
-            scenario,
+            source,
             set=overrides,
             seed=seed,
             repeat=repeat,
@@ -88,17 +95,19 @@ def run(
     raise typer.Exit(warn_about(summary, out))
 
 
-def _check_file(scenario: Path) -> None:
+def _scenario(scenario: Path) -> Path | dict[str, Any]:
+    """Return the path of the scenario, or a scenario with the preset of this name."""
     if scenario.is_file():
-        return
+        return scenario
     if scenario.is_dir():
         raise Problem(f"{scenario} is a folder, not a scenario", next_step="select a TOML file in it")
     if preset := _preset_of(scenario):
-        raise Problem(
-            f"'{scenario}' is a preset, not a scenario",
-            next_step=f"`airpath link {preset} -- CMD` runs a program on it; a scenario file names it as\n"
-            f'        [bearer]\n        preset = "{preset}"',
-        )
+        return {
+            "format": 1,
+            "name": f"download over {preset}",
+            "bearer": {"preset": preset},
+            "flow": [{"kind": "download", "bytes": "100 kB"}],
+        }
     beside = {each.stem: each for each in scenario.parent.glob("*.toml")}
     match = get_close_matches(scenario.stem, beside, n=1)
     raise Problem(
@@ -110,13 +119,19 @@ def _check_file(scenario: Path) -> None:
 
 
 def _preset_of(scenario: Path) -> str | None:
-    """Return the name of the preset that was given in place of a scenario file, if it is one."""
+    """Return the name of the preset that was given in place of a scenario file, if it is a bearer's."""
     from airpath import ScenarioError
     from airpath.preset import preset
 
     if len(scenario.parts) != 1 or scenario.suffix:
         return None
     try:
-        return preset(scenario).name
+        found = preset(scenario)
     except ScenarioError:
         return None
+    if found.kind != "bearer":
+        raise Problem(
+            f"'{scenario}' is a preset of kind {found.kind}; a run needs one of a bearer",
+            next_step="`airpath presets list` shows them",
+        )
+    return found.name

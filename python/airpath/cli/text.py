@@ -1,6 +1,7 @@
 """A run's figures as text: one row per flow over all repetitions, and the figures' definitions."""
 
 import json
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
@@ -43,14 +44,14 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         _print_table(console, head, [_transfer_row(group, is_split=is_split) for group in transfers[:_MOST_ROWS]])
         _print_rest(console, transfers, "duration_s", "time")
         for line in (TRANSFER_CLOCK, *_tcp_details(transfers)):
-            console.print(line, style="dim", soft_wrap=True)
+            console.print(line, style="dim")
     if delays:
         head = ("flow", "mobile", "outcome", "sent", "lost", "delay", "shortest", "95 %", "longest")
         _print_table(console, head, [_delay_row(group) for group in delays[:_MOST_ROWS]])
         _print_rest(console, delays, "delay_mean_s", "mean delay")
-        console.print(DELAY_CLOCK, style="dim", soft_wrap=True)
+        console.print(DELAY_CLOCK, style="dim")
         for line in filter(None, map(_beyond_delay, delays)):
-            console.print(line, style="dim", soft_wrap=True)
+            console.print(line, style="dim")
     if sessions:
         views: dict[tuple[int, int], list[Flow]] = {}
         for view in summary.get("pages", []):
@@ -64,7 +65,7 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         ]
         _print_table(console, head, rows)
         for line in (PAGE_CLOCK, *_tcp_details(sessions)):
-            console.print(line, style="dim", soft_wrap=True)
+            console.print(line, style="dim")
 
 
 def _page_row(group: Sequence[Flow], number: int, views: Sequence[Flow]) -> tuple[str, ...]:
@@ -169,16 +170,47 @@ def _beyond_delay(group: Sequence[Flow]) -> str | None:
     return None
 
 
+_TEXT_COLUMNS = ("flow", "mobile", "outcome", "page")
+_EXPECTED = {"outcome": {"finished"}, "time-outs": {"0"}}
+"""Values without information, of columns that a narrow terminal can omit."""
+
+
 def _print_table(console: "Console", head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; if the console is too narrow for it, a paragraph for each row."""
     from rich import box
+    from rich.padding import Padding
     from rich.table import Table
 
+    columns = _fitting(list(zip(head, *rows, strict=True)), console.width)
+    if _width(columns) > console.width:
+        for row in rows:
+            cells = list(zip(head, row, strict=True))
+            console.print(", ".join(value for name, value in cells if name in _TEXT_COLUMNS), style="bold")
+            figures = (f"{name} {value}" for name, value in cells if name not in _TEXT_COLUMNS)
+            console.print(Padding(", ".join(figures), (0, 0, 0, 2)))
+        return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in head:
-        table.add_column(name, justify="left" if name in ("flow", "mobile", "outcome", "page") else "right")
-    for row in rows:
+    for name, *_ in columns:
+        table.add_column(name, justify="left" if name in _TEXT_COLUMNS else "right", no_wrap=True)
+    for row in zip(*(column[1:] for column in columns), strict=True):
         table.add_row(*row)
     console.print(table)
+
+
+def _fitting(columns: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
+    """Omit columns without information until the table fits, or none is left."""
+    for name in ("mobile", "outcome", "time-outs"):
+        if _width(columns) <= width:
+            break
+        values = {value for column in columns if column[0] == name for value in column[1:]}
+        if len(values) == 1 and values <= _EXPECTED.get(name, values):
+            columns = [column for column in columns if column[0] != name]
+    return columns
+
+
+def _width(columns: Sequence[Sequence[str]]) -> int:
+    """Return the width of a table: three characters separate two columns."""
+    return sum(max(map(len, column)) + 3 for column in columns) - 3
 
 
 def _print_rest(console: "Console", groups: Sequence[Sequence[Flow]], figure: str, name: str) -> None:
@@ -208,9 +240,35 @@ def _tcp_details(groups: Sequence[Sequence[Flow]]) -> list[str]:
         profile = tcp.pop("profile", "custom")
         more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
         of = f" ({', '.join(names[:_MOST_NAMES])}{more})" if len(users) > 1 else ""
-        on = dict.fromkeys([*_values(tcp), *_flags(tcp)])
-        lines.append(f"TCP {profile}{of}: {', '.join(on)}; --format json has every setting.")
+        lines.append(f"TCP {profile}{of}: {', '.join([*_values(tcp), *_changed(tcp, profile)])}.")
     return lines
+
+
+def _changed(tcp: dict[str, Any], profile: str) -> list[str]:
+    """Return the settings that differ from those of the profile; without one, the enabled ones."""
+    from airpath import ScenarioError
+    from airpath.run import resolve
+
+    probe = {"tcp": {"profile": profile}, "flow": [{"kind": "download", "bytes": "1 B"}]}
+    try:
+        resolved = resolve({"format": 1, "bearer": {"preset": "wired"}} | probe)
+    except ScenarioError:  # a kernel, or a profile of another version
+        return list(dict.fromkeys(_flags(tcp)))
+    of_profile = dict(_dotted(tomllib.loads(resolved)["flow"][0]["tcp"]))
+    shown = {"congestion.algorithm", "initial_window"}
+    return [
+        f"{key} = {json.dumps(value)}"
+        for key, value in _dotted(tcp)
+        if key in of_profile.keys() - shown and value != of_profile[key]
+    ]
+
+
+def _dotted(table: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _dotted(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
 
 
 def _values(tcp: dict[str, Any]) -> Iterable[str]:

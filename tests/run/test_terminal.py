@@ -1,0 +1,49 @@
+"""The figures of a run on terminals of any width."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from airpath.cli.text import render
+from airpath.run import execute
+from support import ROOT
+
+
+def printed(
+    scenario: Path | dict[str, object], width: int, repeat: int = 1, settings: dict[str, str] | None = None
+) -> str:
+    text = io.StringIO()
+    render(execute(scenario, repeat=repeat, set=settings), Console(file=text, width=width))
+    return text.getvalue()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_no_name_and_no_figure_is_cut(width: int) -> None:
+    text = printed(ROOT / "examples" / "shared-cell.toml", width, repeat=3)
+    assert max(map(len, text.splitlines())) <= width
+    words = text.split()
+    for name in ("download-0", "download-1", "download-2", "far", "middle", "near", "throughput"):
+        assert any(word.strip(",") == name for word in words), name
+    assert "…" not in text
+    wide = printed(ROOT / "examples" / "shared-cell.toml", 300, repeat=3)
+    row = next(line for line in wide.splitlines() if line.startswith("download-0"))
+    assert all(any(word.strip(",") == figure for word in words) for figure in row.split())
+
+
+def test_a_narrow_table_omits_columns_without_information() -> None:
+    download = {"format": 1, "bearer": {"preset": "gprs"}, "flow": [{"kind": "download", "bytes": "100 kB"}]}
+    assert "finished" in printed(download, 120)
+    narrow = printed(download, 80)
+    assert "finished" not in narrow
+    assert "throughput" in narrow
+
+
+def test_settings_of_tcp_are_those_that_differ_from_the_profile() -> None:
+    download = {"format": 1, "bearer": {"preset": "wired"}, "flow": [{"kind": "download", "bytes": "100 kB"}]}
+    line = next(line for line in printed(download, 200).splitlines() if line.startswith("TCP"))
+    assert line == "TCP linux-6: cubic, initial window 10, segments of 1448 B, time-out from 200 ms."
+    changed = printed(download, 200, settings={"tcp.recovery.rack": "false", "tcp.congestion.algorithm": "reno"})
+    assert "TCP linux-6: new-reno" in changed
+    assert "recovery.rack = false" in changed
