@@ -12,7 +12,7 @@ RUST_SOURCES := $(shell find crates presets -type f -not -path '*/tests/*' -not 
     Cargo.toml Cargo.lock
 DEMO := runs/demo
 
-.PHONY: setup demo test soak lint lint-rust lint-python rust-tests docs bench validate captures fresh mutants clean
+.PHONY: setup demo test soak lint lint-rust lint-python rust-tests docs wheel deny bench validate captures fresh mutants clean
 
 setup: $(VENV)/.packages $(VENV)/.native
 
@@ -65,6 +65,17 @@ lint-python: setup
 # The documentation as a site in target/site.
 docs: $(VENV)/.native
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The wheel and the source distribution in target/wheels, and a user's first commands with the wheel
+# in an empty environment.
+wheel: setup
+	$(BIN)/maturin build --release --locked --out target/wheels
+	$(BIN)/maturin sdist --out target/wheels
+	$(BIN)/pytest tests/repository/test_wheel.py
+
+# Licences, advisories and sources of the dependencies. Needs `cargo install cargo-deny`.
+deny:
+	cargo deny --workspace check
 
 bench: setup
 	@sh .ci/system-packages peers
