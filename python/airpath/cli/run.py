@@ -119,7 +119,7 @@ def _scenario(scenario: Path) -> Path | dict[str, Any]:
 
 
 def _preset_of(scenario: Path) -> str | None:
-    """Return the name of the preset that was given in place of a scenario file, if it is a bearer's."""
+    """Return the name of the bearer's preset that was given in place of a scenario file."""
     from airpath import ScenarioError
     from airpath.preset import preset
 
