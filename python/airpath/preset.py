@@ -48,6 +48,45 @@ class Preset:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a bearer carries, simulated: one mobile alone, without a fixed network."""
+
+    round_trip: float
+    """Mean round trip of five echo requests of 56 B of data, ten seconds apart, in seconds."""
+    down: float
+    """Throughput of a download in its first 30 s, in bit/s."""
+    up: float
+    """The same of an upload."""
+
+
+def figures(name: str) -> Figures | None:
+    """Simulate the figures of a bearer's preset; `None` if it needs further keys."""
+    from airpath._native import ScenarioError
+    from airpath.run import execute
+
+    def flow(duration: str, **keys: Any) -> dict[str, Any]:
+        scenario = {"format": 1, "duration": duration, "bearer": {"preset": name}, "flow": [keys]}
+        return execute(scenario, log=False)["flows"][0]
+
+    try:
+        ping = flow("60 s", kind="ping", interval="10 s", requests=5)
+        down, up = (flow("30 s", kind=kind, bytes="1 GB") for kind in ("download", "upload"))
+    except ScenarioError:
+        return None
+    return Figures(ping["delay_mean_s"], down["throughput_bps"], up["throughput_bps"])
+
+
+def download_over(name: str) -> dict[str, Any]:
+    """Return a scenario: a download of 100 kB over a bearer's preset."""
+    return {
+        "format": 1,
+        "name": f"download over {name}",
+        "bearer": {"preset": name},
+        "flow": [{"kind": "download", "bytes": "100 kB"}],
+    }
+
+
 def presets() -> list[Preset]:
     """Return the presets of airpath, in their order."""
     from airpath import _native

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from airpath.cli.completion import complete_scenario
 from airpath.cli.messages import COMMAND_LINE, Problem, check_outputs, explained, note, replacing_result
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Seed
 from airpath.cli.proxy_option import Proxy, proxy_override
@@ -26,7 +27,14 @@ NOT_FOUND = 127
 
 
 def link(
-    scenario: Annotated[str, typer.Argument(metavar="PRESET|SCENARIO.toml", help="The link: a preset, or a scenario.")],
+    scenario: Annotated[
+        str,
+        typer.Argument(
+            metavar="PRESET|SCENARIO.toml",
+            help="The link: a preset, or a scenario.",
+            autocompletion=complete_scenario,
+        ),
+    ],
     command: Annotated[list[str], typer.Argument(metavar="-- CMD...", help="The command, at the mobile.")],
     set: Overrides = None,
     seed: Seed = None,

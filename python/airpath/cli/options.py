@@ -5,11 +5,16 @@ from typing import Annotated
 
 import typer
 
+from airpath.cli.completion import complete_override
 from airpath.run import MAX_SEED
 
 Overrides = Annotated[
     list[str] | None,
-    typer.Option(metavar="K=V", help="Override a value by its dotted path; may be given many times."),
+    typer.Option(
+        metavar="K=V",
+        help="Override a value by its dotted path; may be given many times.",
+        autocompletion=complete_override,
+    ),
 ]
 """`--set`: overrides of the scenario's values."""
 

@@ -1,11 +1,16 @@
 """`airpath presets`: the presets, and the sources of their parameters."""
 
 import json
-from typing import Annotated, Literal
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from airpath.cli.completion import complete_preset
 from airpath.cli.messages import explained, help_without_command
+
+if TYPE_CHECKING:
+    from airpath.preset import Figures
 
 app = typer.Typer(
     help="List and show presets of bearers, environments and proxies.",
@@ -15,17 +20,14 @@ app = typer.Typer(
 app.callback()(help_without_command)
 
 
-def _complete(incomplete: str) -> list[str]:
-    from airpath.preset import presets
-
-    return [each.name for each in presets() if each.name.startswith(incomplete)]
-
-
 @app.command("list")
 def list_presets(
     format: Annotated[Literal["text", "json"], typer.Option(help="On standard output: a table, or JSON.")] = "text",
 ) -> None:
     """List the presets that a scenario can name.
+
+    The figures of a bearer are simulated: the mean round trip of echo requests 10 s apart, and the
+    throughput of a download and of an upload in 30 s, for one mobile alone.
 
     \b
     Examples:
@@ -33,18 +35,33 @@ def list_presets(
       airpath presets list --format json
     """
     from airpath.cli.output import print_table
-    from airpath.preset import presets
+    from airpath.preset import figures, presets
+    from airpath.quantities import rate, seconds
 
     found = presets()
+    bearers = {each.name: figures(each.name) for each in found if each.kind == "bearer"}
     if format == "json":
-        typer.echo(json.dumps([each.to_dict() for each in found], indent=2))
-    else:
-        print_table(("preset", "kind", "what it is"), [(each.name, each.kind, each.title) for each in found])
+        typer.echo(json.dumps([each.to_dict() | _record(bearers.get(each.name)) for each in found], indent=2))
+        return
+    rows = []
+    for each in found:
+        if each.kind == "bearer":
+            known = bearers[each.name]
+            shown = ("–",) * 3 if known is None else (seconds(known.round_trip), rate(known.down), rate(known.up))
+            rows.append((each.name, *shown, each.title))
+    print_table(("bearer", "round trip", "down", "up", "what it is"), rows)
+    typer.echo()
+    others = [(each.name, each.kind, each.title) for each in found if each.kind != "bearer"]
+    print_table(("preset", "kind", "what it is"), others)
+
+
+def _record(figures: "Figures | None") -> dict[str, Any]:
+    return {} if figures is None else {"figures": asdict(figures)}
 
 
 @app.command("show")
 def show_preset(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A preset, or a file.", autocompletion=_complete)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A preset, or a file.", autocompletion=complete_preset)],
     format: Annotated[
         Literal["text", "json", "toml"],
         typer.Option(help="On standard output: a table with sources, JSON, or the TOML to copy and change."),

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from airpath.cli.completion import complete_scenario
 from airpath.cli.key_value import parse_pairs
 from airpath.cli.messages import Problem, explained, replacing_result
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Seed
@@ -17,10 +18,11 @@ Format = Literal["text", "json", "jsonl", "csv"]
 
 def run(
     scenario: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="SCENARIO.toml|PRESET",
             help="The scenario file, or a preset of a bearer: a download of 100 kB on it.",
+            autocompletion=complete_scenario,
         ),
     ],
     set: Overrides = None,
@@ -71,11 +73,11 @@ def run(
         raise Problem("--capture needs a result folder", next_step="add --out DIR")
     overrides = proxy_override(proxy) | parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
     with explained():
-        source = _scenario(scenario)
+        source = _scenario(Path(scenario))
         resolved = resolve(source, set=overrides)
     if format == "jsonl":
         print_start(resolved, seed, repeat)
-    with explained(), replacing_result(out), progress_bar(scenario.name) as progress:
+    with explained(), replacing_result(out), progress_bar(Path(scenario).name) as progress:
         text = execute_to_text(
             source,
             set=overrides,
@@ -101,13 +103,10 @@ def _scenario(scenario: Path) -> Path | dict[str, Any]:
         return scenario
     if scenario.is_dir():
         raise Problem(f"{scenario} is a folder, not a scenario", next_step="select a TOML file in it")
+    from airpath.preset import download_over
+
     if preset := _preset_of(scenario):
-        return {
-            "format": 1,
-            "name": f"download over {preset}",
-            "bearer": {"preset": preset},
-            "flow": [{"kind": "download", "bytes": "100 kB"}],
-        }
+        return download_over(preset)
     beside = {each.stem: each for each in scenario.parent.glob("*.toml")}
     match = get_close_matches(scenario.stem, beside, n=1)
     raise Problem(

@@ -1,0 +1,53 @@
+"""What a shell completes: names of presets, and keys of `--set`."""
+
+import tomllib
+from collections.abc import Iterable
+from glob import escape
+from pathlib import Path
+from typing import Any
+
+import typer
+
+
+def complete_preset(incomplete: str) -> list[str]:
+    """Return the names of presets that begin so."""
+    from airpath.preset import presets
+
+    return [each.name for each in presets() if each.name.startswith(incomplete)]
+
+
+def complete_scenario(incomplete: str) -> list[str]:
+    """Return the bearers' presets, and the TOML files and folders, that begin so."""
+    from airpath.preset import presets
+
+    names = [each.name for each in presets() if each.kind == "bearer" and each.name.startswith(incomplete)]
+    paths = sorted(Path().glob(f"{escape(incomplete)}*"))
+    return names + [
+        f"{path}/" if path.is_dir() else str(path) for path in paths if path.is_dir() or path.suffix == ".toml"
+    ]
+
+
+def complete_override(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the keys of the command's scenario that begin so, each with `=`."""
+    from airpath.preset import download_over
+    from airpath.run import resolve
+
+    # While a shell completes, arguments are not parsed yet.
+    given = next(iter(context.args), "gprs")
+    try:
+        source = Path(given) if Path(given).is_file() else download_over(given)
+        resolved = tomllib.loads(resolve(source))
+    except ValueError:  # an invalid scenario
+        return []
+    flow = next(iter(resolved.get("flow", [])), {})
+    tables = {key: table for key, table in resolved.items() if isinstance(table, dict)}
+    keys = [*_dotted({"flow": flow} | tables), *_dotted({"tcp": flow.get("tcp", {})})]
+    return [f"{key}=" for key in dict.fromkeys(keys) if key.startswith(incomplete)]
+
+
+def _dotted(table: dict[str, Any], prefix: str = "") -> Iterable[str]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _dotted(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key

@@ -1,0 +1,35 @@
+"""What a shell completes, and the figures of presets."""
+
+import json
+import shutil
+
+from support import ROOT, Command
+
+
+def completed(command: Command, line: str) -> list[str]:
+    position = str(line.count(" "))
+    done = command(COMP_WORDS=line, COMP_CWORD=position, _AIRPATH_COMPLETE="complete_bash")
+    return done.out.split()
+
+
+def test_scenarios_and_presets_are_completed(airpath_command: Command) -> None:
+    shutil.copytree(ROOT / "examples", airpath_command.folder / "examples")
+    for command in ("run", "link"):
+        assert completed(airpath_command, f"airpath {command} gprs-3") == ["gprs-3+1"]
+        assert completed(airpath_command, f"airpath {command} ex") == ["examples/"]
+        assert completed(airpath_command, f"airpath {command} examples/hs") == ["examples/hs-dsch.toml"]
+        assert completed(airpath_command, f"airpath {command} nothing") == []
+
+
+def test_the_keys_of_the_scenario_are_completed(airpath_command: Command) -> None:
+    assert "tcp.congestion.algorithm=" in completed(airpath_command, "airpath run gprs --set tcp.con")
+    assert completed(airpath_command, "airpath run gprs --set bearer.cell.sl") == ["bearer.cell.slots="]
+    assert completed(airpath_command, "airpath run umts-dch-384 --set bearer.cell.sl") == []
+
+
+def test_the_list_of_presets_has_simulated_figures(airpath_command: Command) -> None:
+    presets = {each["name"]: each for each in json.loads(airpath_command("presets", "list", "--format", "json").out)}
+    assert "figures" not in presets["driving"]
+    for name, nominal in (("umts-dch-384", 384e3), ("hs-dsch-360", 360e3), ("wired", 100e6)):
+        assert 0.85 * nominal < presets[name]["figures"]["down"] < nominal
+    assert 0.4 < presets["gprs-4+1"]["figures"]["round_trip"] < 1.0
