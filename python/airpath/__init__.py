@@ -75,4 +75,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_FROM_NATIVE, *_LATE_MODULES})
+    return sorted({*__all__, *_LATE_MODULES})

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ class Parameter:
     for `model`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Preset:
     """Parameters that a scenario can name: `bearer.preset = "hs-dsch-384"`."""
 
@@ -29,6 +30,19 @@ class Preset:
     parameters: tuple[Parameter, ...]
     text: str
     """The preset's TOML, to copy and change; the path of a file works wherever a name does."""
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} preset {self.name}: {self.title}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in (each.key, each.value, each.source or ''))}</tr>"
+            for each in self.parameters
+        )
+        return (
+            f"<div><p><strong>{escape(self.name)}</strong>: {escape(self.title)}</p><table><thead>"
+            f"<tr><th>parameter</th><th>value</th><th>source</th></tr></thead><tbody>{rows}</tbody></table></div>"
+        )
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Preset":
