@@ -12,6 +12,7 @@ from airpath.cli import (
     link,
     measure,
     page,
+    plot,
     presets,
     proxy,
     replay,
@@ -25,13 +26,14 @@ from airpath.cli import (
 from airpath.cli.messages import help_without_command
 from airpath.cli.proxy_option import WithProxyOption
 
-_HELP = """Internet protocols on a cellular path, and where the time goes.
+_HELP = """Simulate, emulate and analyse Internet protocols over GSM, GPRS, UMTS and HSDPA.
 
 \b
 Examples:
   airpath run examples/hs-dsch.toml
   airpath run examples/hs-dsch.toml --set bearer.downlink.bler=0.1 --out runs/lossy
   airpath report runs/lossy -o report.html
+  airpath plot runs/lossy --what time-sequence -o figure.pdf
   airpath export runs/lossy --format perfetto -o trace.json
   airpath replay runs/lossy --set fixed.queue.packets=20
   airpath link hs-dsch-384 --serve 'python3 -m http.server 8000' -- curl -O http://server:8000/file
@@ -78,6 +80,7 @@ app.add_typer(study.app, name="study")
 app.command("sweep")(sweep.sweep)
 app.command("compare")(compare.compare)
 app.command("report")(report.report)
+app.command("plot")(plot.plot)
 app.command("export")(export.export)
 
 

@@ -1,0 +1,96 @@
+"""Figures as image files for papers: PDF, SVG or PNG of a stated width.
+
+Needs the extra `airpath[plot]` (Kaleido), and Chrome or Chromium.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+
+FORMATS = (".pdf", ".svg", ".png")
+
+_PER_MM = 96 / 25.4
+"""CSS pixels per millimetre."""
+_POINTS_PER_PIXEL = 0.75
+_PAGE_MM = 180
+"""The width for which the figures are drawn: two columns of a journal."""
+_DOTS_PER_INCH = 600
+_FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+
+
+class ImageError(Exception):
+    """A figure cannot be written as an image. The message has the reason and the next step."""
+
+
+def write_image(
+    figure: go.Figure, path: Path, *, width_mm: float = 88, height_mm: float | None = None, font_pt: float = 8
+) -> None:
+    """Write a figure without its title, with a legend above the axes.
+
+    Args:
+        figure: A figure of `airpath.plot`. It is not changed.
+        path: The file; its suffix is the format, one of `FORMATS`. PDF and SVG are vector graphics;
+            PNG has 600 dots per inch.
+        width_mm: The width. Columns of IEEE and ACM journals have 88 and 85 mm.
+        height_mm: The height; by default the figure's own at 180 mm, reduced in proportion, and at
+            least five eighths of the width.
+        font_pt: The size of the largest text in points.
+
+    Raises:
+        ImageError: The format is unknown, Kaleido or a browser is missing, or the browser failed.
+        OSError: The file cannot be written.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise ImageError(f"the format '{path.suffix}' is not known; name a file in {', '.join(FORMATS)}")
+    try:
+        import kaleido  # noqa: F401
+    except ModuleNotFoundError:
+        raise ImageError("images need Kaleido; `pip install 'airpath[plot]'` installs it") from None
+    drawn = _for_paper(figure, width_mm, height_mm, font_pt)
+    path.write_bytes(_rendered(drawn, path.suffix.lower().removeprefix(".")))
+
+
+def _for_paper(figure: go.Figure, width_mm: float, height_mm: float | None, font_pt: float) -> go.Figure:
+    drawn = go.Figure(figure)
+    size = font_pt / _POINTS_PER_PIXEL
+    width = width_mm * _PER_MM
+    reduction = min(1, width / (_PAGE_MM * _PER_MM))
+    several = len(list(drawn.select_yaxes())) > 2
+    # Names of tracks need their height.
+    own = figure.to_plotly_json()["layout"]["height"] * (max(reduction, 0.75) if several else reduction)
+    height = max(own, width * 5 / 8) if height_mm is None else height_mm * _PER_MM
+    small = {"size": size * 0.9}
+    for trace in drawn.data:
+        _thin(trace, max(reduction, 0.6))
+    drawn.update_layout(
+        title=None,
+        width=width,
+        height=height,
+        font={"family": _FONT, "size": size},
+        margin={"l": 4.5 * size, "r": size, "t": 2.5 * size, "b": 3.5 * size},
+        legend={"font": small, "itemwidth": 30, "itemsizing": "trace", "y": 1.01},
+    )
+    axis = {"tickfont": small, "title": {"font": small, "standoff": 3}, "automargin": True}
+    drawn.update_xaxes(axis)
+    drawn.update_yaxes(axis)
+    drawn.update_annotations(font=small)
+    return drawn
+
+
+def _thin(trace: Any, factor: float) -> None:
+    """Reduce the widths of lines and the sizes of markers that the figure states."""
+    line, marker = getattr(trace, "line", None), getattr(trace, "marker", None)
+    if line is not None and isinstance(line.width, int | float):
+        line.width *= factor
+    if marker is not None and isinstance(getattr(marker, "size", None), int | float):
+        marker.size *= factor
+
+
+def _rendered(figure: go.Figure, kind: str) -> bytes:
+    # Kaleido's errors have no common type: a missing browser, its time-out, its exit.
+    try:
+        return figure.to_image(format=kind, scale=_DOTS_PER_INCH / 96 if kind == "png" else 1)
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise ImageError(f"the browser drew no image: {reason}; images need Chrome or Chromium") from error

@@ -1,0 +1,61 @@
+"""Figures for papers: `airpath plot`."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support import Command
+
+POINTS_PER_MM = 72 / 25.4
+
+
+@pytest.fixture
+def result(airpath_command: Command, scenario: Callable[..., Path], need: Callable[..., str]) -> str:
+    need("chromium")
+    assert airpath_command("run", scenario(), "--out", "result").code == 0
+    return "result"
+
+
+def test_a_pdf_has_the_width_of_the_column_and_its_fonts(airpath_command: Command, result: str) -> None:
+    done = airpath_command("plot", result, "--what", "time-sequence", "--width", "88mm", "-o", "figure.pdf")
+    assert done.code == 0, done.err
+    assert done.out == "figure.pdf\n"
+    assert "Each dot is a sent segment" in done.err
+    pdf = (airpath_command.folder / "figure.pdf").read_bytes()
+    boxes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", pdf)
+    assert len(boxes) == 1
+    assert abs(float(boxes[0][0]) - 88 * POINTS_PER_MM) < 1
+    assert b"/FontFile" in pdf
+
+
+@pytest.mark.parametrize("what", ["window", "round-trip-share", "throughput"])
+def test_an_svg_is_a_vector_graphic_of_the_stated_size(what: str, airpath_command: Command, result: str) -> None:
+    size = ("--width", "10cm", "--height", "2in")
+    assert airpath_command("plot", result, result, "--what", what, *size, "-o", "figure.svg").code == 0
+    svg = (airpath_command.folder / "figure.svg").read_text()
+    width, height = re.findall(r'<svg [^>]*?width="([\d.]+)" height="([\d.]+)"', svg)[0]
+    assert abs(float(width) - 100 / 25.4 * 96) < 1
+    assert abs(float(height) - 2 * 96) < 1
+    assert "<path" in svg
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--what", "window", "-o", "figure.gif"), "name a file in .pdf, .svg, .png"),
+        (("--what", "window", "-o", "no/figure.pdf"), "no/figure.pdf"),
+        (("--what", "window", "-o", "figure.pdf", "--width", "3"), "--width 3 is no length"),
+        (("--what", "window", "-o", "figure.pdf", "--width", "3mm"), "outside 10 mm to 2 m"),
+        (("--what", "proxy-tracks", "-o", "figure.pdf"), "nothing to draw"),
+        (("--what", "queue", "-o", "figure.pdf", "--flow", "1"), "--flow does not apply to queue"),
+    ],
+)
+def test_a_wrong_input_is_named(
+    arguments: tuple[str, ...], message: str, airpath_command: Command, result: str
+) -> None:
+    done = airpath_command("plot", result, *arguments)
+    assert done.code in (2, 3)
+    assert message in done.err
+    assert not (airpath_command.folder / "figure.pdf").exists()
