@@ -126,6 +126,41 @@ def import_page(
     typer.echo(out)
 
 
+@app.command("record")
+def record_page(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The URL of the document.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="The folder for the recording.")],
+    timeout: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="Limit of the browser.")] = 120,
+) -> None:
+    """Save a site through Chromium, so that it can be loaded again without the Internet.
+
+    FOLDER gets site.har with the contents of all responses, for `airpath page load FOLDER`, and
+    site.page, for the simulator.
+
+    \b
+    Examples:
+      airpath page record https://www.example.com/ -o recorded/example
+      airpath page load recorded/example --link umts-dch-384 --protocol h2 -o runs/example
+      airpath page show recorded/example/site.page
+    """
+    from airpath.page import load
+    from airpath.page.record import record
+    from airpath.page.recording import PAGE
+    from airpath.quantities import size
+
+    with explained(), _browser_problems():
+        check_outputs(folders=[out])
+        try:
+            recorded = record(url, out, timeout=timeout)
+        except ValueError as error:
+            raise Problem(str(error), next_step="give the URL of a document") from None
+        # The file is checked as scenarios check it.
+        load((out / PAGE).resolve())
+    for each in recorded.without:
+        note(f"no content: {each}")
+    typer.echo(f"{out}: {recorded.responses} responses, {size(recorded.bytes)}")
+
+
 @app.command("load", cls=WithProxyOption)
 def load_page(
     page: Annotated[
