@@ -64,13 +64,20 @@ def join(base: str, target: str) -> str:
         return target
 
 
-def add_objects(page: PageFile, resources: Sequence[Resource], resolve: Callable[[str, str], str] = join) -> None:
+def add_objects(
+    page: PageFile,
+    resources: Sequence[Resource],
+    resolve: Callable[[str, str], str] = join,
+    *,
+    referenced_only: bool = False,
+) -> None:
     """Add objects to a page.
 
     Args:
         page: The page.
         resources: The objects, the document first.
         resolve: Returns the URL of a reference in an object.
+        referenced_only: Whether to leave out objects to which nothing refers.
     """
     by_url = {each.url: each for each in reversed(resources)}
     document = resources[0]
@@ -83,8 +90,8 @@ def add_objects(page: PageFile, resources: Sequence[Resource], resolve: Callable
             if url in by_url and url != document.url and url not in found:
                 found[url] = (referrer, at)
                 queue.append(by_url[url])
-    first = [each for url in found for each in [by_url[url]]]
-    rest = [each for each in resources[1:] if each.url not in found]
+    first = [by_url[url] for url in found]
+    rest = [] if referenced_only else [each for each in resources[1:] if each.url not in found]
     described: set[str] = {document.url}
     for each in [document, *first, *rest]:
         row = _describe(each)
