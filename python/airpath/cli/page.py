@@ -1,6 +1,7 @@
 """`airpath page`: web pages as data."""
 
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -152,7 +153,7 @@ def record_page(
     from airpath.page.recording import PAGE
     from airpath.quantities import size
 
-    with explained(), _browser_problems():
+    with explained(), _browser_problems(), _cleanly_ended():
         check_outputs(folders=[out])
         try:
             recorded = record(url, out, timeout=timeout)
@@ -235,7 +236,7 @@ def load_page(
     from airpath.run import override_texts
 
     overrides = proxy_override(proxy) | parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
-    with explained(), _browser_problems():
+    with explained(), _browser_problems(), _cleanly_ended():
         _native.files(*scenario_of(link), override_texts(overrides))
         try:
             loaded = load_in_browser(
@@ -297,6 +298,21 @@ def _print_views(views: list[dict[str, Any]], format: str) -> None:
             note(f"run {each['run'] + 1}: not requested: {', '.join(each['missing'])}")
         for url, reason in each["failed"].items():
             note(f"run {each['run'] + 1}: {url}: {reason}")
+
+
+@contextmanager
+def _cleanly_ended() -> Iterator[None]:
+    """End by SIGTERM or SIGHUP as by an exception, so that browser, link and temporary files end, too."""
+
+    def end(number: int, _: object) -> None:
+        raise typer.Exit(128 + number)
+
+    earlier = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -38,7 +38,7 @@ def main() -> int:
     try:
         for run in range(plan["runs"]):
             until = time.monotonic() + plan["timeout"]
-            with Chromium(options, until + min(_ANSWER, plan["timeout"])) as browser:
+            with Chromium(options, until + min(_ANSWER, plan["timeout"]), arguments.folder) as browser:
                 tab = Tab(browser, until, may_be_incomplete=plan["may_be_incomplete"])
                 for view in range(plan["views"]):
                     film = arguments.folder / "filmstrip" / f"{run}-{view}"

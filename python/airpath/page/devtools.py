@@ -10,12 +10,14 @@ import select
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+
+from airpath.files import temporary_folder
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _OPTIONS = (
@@ -52,15 +54,17 @@ def executable() -> str:
 class Chromium:
     """A running Chromium with a profile of its own, ended and removed with the context."""
 
-    def __init__(self, options: Sequence[str], deadline: float) -> None:
+    def __init__(self, options: Sequence[str], deadline: float, folder: Path | None = None) -> None:
         """Start the browser.
 
         Args:
             options: Further options of its command line.
             deadline: The time of `time.monotonic` at which calls fail.
+            folder: The folder for its profile; that for temporary files by default.
         """
         self._deadline = deadline
-        self._profile = tempfile.TemporaryDirectory(prefix="airpath-browser-", ignore_cleanup_errors=True)
+        self._temporary = ExitStack()
+        profile = self._temporary.enter_context(temporary_folder("browser-", folder))
         # Its descriptors 3 and 4 are the pipe.
         command_read, self._commands = os.pipe()
         self._replies, reply_write = os.pipe()
@@ -71,10 +75,12 @@ class Chromium:
             os.dup2(ends[1], 4)
 
         sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-        self._log = Path(self._profile.name, "log")
+        self._log = profile / "log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [executable(), *_OPTIONS, *sandbox, f"--user-data-dir={self._profile.name}", *options, "about:blank"],
+                [executable(), *_OPTIONS, *sandbox, f"--user-data-dir={profile}", *options, "about:blank"],
+                # What it leaves there when it is killed is removed with the profile.
+                env=os.environ | {"TMPDIR": str(profile)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -98,7 +104,7 @@ class Chromium:
         self._process.wait()
         os.close(self._commands)
         os.close(self._replies)
-        self._profile.cleanup()
+        self._temporary.close()
 
     def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
         """Call a method and return its result.

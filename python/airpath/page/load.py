@@ -4,12 +4,12 @@ import json
 import shlex
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from airpath.files import temporary_folder
 from airpath.link import Linked, link
 from airpath.page import authority, files, har_browser, har_log, recording
 from airpath.page.devtools import executable
@@ -118,21 +118,20 @@ def load(
         raise UsageError("a server needs a URL to load from it", "remove --serve and --host, or name a URL")
     else:
         chosen = _served(target, PROTOCOLS[protocol or "http/1.1"], tls, compression=compression)
-    with tempfile.TemporaryDirectory(prefix="airpath-page-") as name:
-        folder = Path(name)
+    with temporary_folder("airpath-page-") as folder:
         options = list(chosen.plan["options"])
         if chosen.secure:
             key = authority.issue({each.host for each in chosen.secure}, folder)
             options.append(f"--ignore-certificate-errors-spki-list={key}")
         plan = chosen.plan | {"url": chosen.url, "runs": runs, "views": 2 if repeat_view else 1, "timeout": timeout}
-        plan |= {"certificates": name, "options": options}
+        plan |= {"certificates": str(folder), "options": options}
         file = folder / "plan.json"
         file.write_text(json.dumps(plan), encoding="utf-8")
         server = shlex.join(["exec", sys.executable, "-m", "airpath.page.serve", str(file)])
         try:
             linked = link(
                 scenario,
-                [sys.executable, "-m", "airpath.page.browse", str(file), name],
+                [sys.executable, "-m", "airpath.page.browse", str(file), str(folder)],
                 serve=server if chosen.serve is None and chosen.plan["closed"] else chosen.serve,
                 hosts=link_names(chosen.hosts),
                 set=overrides,
@@ -181,7 +180,7 @@ def _served(target: str, protocol: str, tls: str | None, *, compression: bool) -
     hosts = list(dict.fromkeys(each.host for each in origins))
     options = _protocol_options(protocol, origins)
     plan = source | {"closed": True, "hosts": hosts, "protocol": protocol, "tls": tls, "compression": compression}
-    plan |= {"options": options, "may_be_incomplete": False}
+    plan |= {"options": options, "may_be_incomplete": False, "origins": [astuple(each) for each in origins]}
     return _Target(name, url, objects, plan, None, hosts, [each for each in origins if each.is_secure])
 
 

@@ -11,14 +11,15 @@ import ssl
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from airpath.page import authority, recording
-from airpath.page.origins import addresses, origins_of
-from airpath.page.site import NOT_FOUND, Site, contents
+from airpath.page.origins import Origin, addresses
+from airpath.page.site import Content, Site, contents
 
 _IDLE = 120
 """Seconds after which an idle connection is closed."""
@@ -41,7 +42,7 @@ class _Handler(BaseHTTPRequestHandler):
         if length := self.headers.get("Content-Length", ""):
             self.rfile.read(int(length) if length.isdecimal() else 0)
         scheme = "http" if server.context is None else "https"
-        content = server.site.find(f"{scheme}://{self.headers.get('Host', '')}{self.path}") or NOT_FOUND
+        content = server.site.find(f"{scheme}://{self.headers.get('Host', '')}{self.path}")
         time.sleep(content.wait)
         conditions = {name.lower(): value for name, value in self.headers.items()}
         status, fields, body = content.answer(conditions)
@@ -80,19 +81,21 @@ class _Server(ThreadingHTTPServer):
         sys.stderr.write(f"{client_address[0]}:{client_address[1]}: {sys.exception()!r}\n")
 
 
+def _contents(plan: Mapping[str, Any]) -> dict[str, Content]:
+    if plan["page"] is None:
+        return recording.contents(Path(plan["recording"]), compression=plan["compression"])
+    return contents(plan["page"], compression=plan["compression"], scheme=urlsplit(plan["url"]).scheme)
+
+
 def main() -> None:
     """Serve until the process is ended."""
     parser = argparse.ArgumentParser()
     parser.add_argument("plan", type=Path)
     arguments = parser.parse_args()
     plan = json.loads(arguments.plan.read_text(encoding="utf-8"))
-    if plan["page"] is None:
-        by_url = recording.contents(Path(plan["recording"]), compression=plan["compression"])
-    else:
-        by_url = contents(plan["page"], compression=plan["compression"], scheme=urlsplit(plan["url"]).scheme)
-    site, protocol, known = Site(by_url), plan["protocol"], addresses(plan["hosts"])
+    site, protocol, known = Site(lambda: _contents(plan)), plan["protocol"], addresses(plan["hosts"])
     multiplexed = []
-    for origin in origins_of(by_url):
+    for origin in (Origin(*each) for each in plan["origins"]):
         if origin.is_secure and protocol in ("h2", "h3"):
             multiplexed.append(origin)
             continue

@@ -8,6 +8,7 @@ import gzip
 import json
 import math
 import random
+import threading
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -32,7 +33,8 @@ _CACHING = {
 }
 _HEAD = b'<!doctype html><meta charset=utf-8><link rel=icon href="data:,"><title>page</title><p>page</p>'
 """The start of each document. Its icon is empty: browsers request /favicon.ico otherwise."""
-_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+_LETTERS = (b"abcdefghijklmnopqrstuvwxyz0123456789" * 8)[:256]
+"""A letter or digit for each byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +64,26 @@ class Content:
 
 
 class Site:
-    """The contents by URL."""
+    """The contents of a page by URL, made while the servers and the browser start."""
 
-    def __init__(self, by_url: Mapping[str, Content]) -> None:
-        self.by_url = by_url
-        # Scripts add random numbers to URLs: then the same path is answered.
-        self._by_path = {url.partition("?")[0]: content for url, content in reversed(list(by_url.items()))}
+    def __init__(self, make: Callable[[], Mapping[str, Content]]) -> None:
+        self._ready = threading.Event()
+        self._by_url: Mapping[str, Content] = {}
+        self._by_path: dict[str, Content] = {}
+        threading.Thread(target=self._fill, args=(make,), daemon=True).start()
 
-    def find(self, url: str) -> Content | None:
+    def _fill(self, make: Callable[[], Mapping[str, Content]]) -> None:
+        try:
+            self._by_url = make()
+            # Scripts add random numbers to URLs: then the same path is answered.
+            self._by_path = {url.partition("?")[0]: each for url, each in reversed(list(self._by_url.items()))}
+        finally:
+            self._ready.set()
+
+    def find(self, url: str) -> Content:
         """Return what is served for a URL."""
-        return self.by_url.get(url) or self._by_path.get(url.partition("?")[0])
+        self._ready.wait()
+        return self._by_url.get(url) or self._by_path.get(url.partition("?")[0]) or NOT_FOUND
 
 
 NOT_FOUND = Content((("cache-control", "max-age=86400"),), b"", status=404)
@@ -135,14 +147,22 @@ def _side(described: Mapping[str, Any]) -> int:
 
 def _fitting(build: Callable[[float], bytes], compressed: int) -> bytes:
     """Return the gzipped body whose size is closest to the wanted one."""
-    low, high = 0.0, 1.0
-    best = b""
-    for _ in range(12):
-        middle = (low + high) / 2
-        packed = gzip.compress(build(middle), 6, mtime=0)
+    low, high = (0.0, 0), (1.0, 0)
+    best, share = b"", 1.0
+    for _ in range(8):
+        packed = gzip.compress(build(share), 6, mtime=0)
         if not best or abs(len(packed) - compressed) < abs(len(best) - compressed):
             best = packed
-        low, high = (middle, high) if len(packed) < compressed else (low, middle)
+        if abs(len(packed) - compressed) <= compressed // 200:
+            break
+        # The size is almost linear in the share of random bytes.
+        if len(packed) < compressed:
+            low = (share, len(packed))
+        else:
+            high = (share, len(packed))
+        if high[1] <= low[1]:
+            break
+        share = low[0] + (high[0] - low[0]) * (compressed - low[1]) / (high[1] - low[1])
     return best
 
 
@@ -155,8 +175,7 @@ class _Filler:
 
     def __call__(self, length: int) -> bytes:
         count = max(0, round(length * self._entropy))
-        text = "".join(self._random.choices(_LETTERS, k=count))
-        return (text + "x" * (max(0, length) - count)).encode()
+        return self._random.randbytes(count).translate(_LETTERS) + b"x" * (max(0, length) - count)
 
 
 def _document(children: list[Mapping[str, Any]], size: int, filler: _Filler) -> bytes:

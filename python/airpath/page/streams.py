@@ -13,7 +13,7 @@ from hypercorn.config import Config, Sockets
 
 from airpath.page import authority
 from airpath.page.origins import Origin
-from airpath.page.site import NOT_FOUND, Site
+from airpath.page.site import Site
 
 _UNSENT = 16_384
 """Unsent bytes up to which the server writes to a socket, `unsent` of the simulated server."""
@@ -63,7 +63,7 @@ async def serve(site: Site, origins: Sequence[Origin], known: Mapping[str, str],
         fields = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         path = scope["raw_path"].decode("latin-1")
         query = f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""
-        content = site.find(f"https://{fields.get('host', '')}{path}{query}") or NOT_FOUND
+        content = site.find(f"https://{fields.get('host', '')}{path}{query}")
         await asyncio.sleep(content.wait)
         status, answered, body = content.answer(fields)
         encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answered]
