@@ -1,4 +1,4 @@
-"""Browsers that end, and loads that are ended: what was measured is kept, and nothing else is left."""
+"""Browsers and loads that are ended: what was measured is kept, and nothing else is left."""
 
 import json
 import os

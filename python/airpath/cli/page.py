@@ -302,7 +302,7 @@ def _print_views(views: list[dict[str, Any]], format: str) -> None:
 
 @contextmanager
 def _cleanly_ended() -> Iterator[None]:
-    """End by SIGTERM or SIGHUP as by an exception, so that browser, link and temporary files end, too."""
+    """End by SIGTERM or SIGHUP as by an exception: browser, link and temporary files end, too."""
 
     def end(number: int, _: object) -> None:
         raise typer.Exit(128 + number)
