@@ -1,7 +1,9 @@
 """Reading and writing of files: text in UTF-8, output files that are complete or absent."""
 
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,6 +73,20 @@ def replacing(path: Path) -> Iterator[Path]:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def temporary_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
+    """Yield a temporary folder, and remove it also while killed processes still write to it."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    try:
+        yield folder
+    finally:
+        until = time.monotonic() + 10
+        shutil.rmtree(folder, ignore_errors=True)
+        while folder.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def check_writable(path: Path) -> None:

@@ -1,12 +1,17 @@
 """`airpath page`: web pages as data."""
 
 import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, help_without_command, writing
+from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, help_without_command, note, writing
+from airpath.cli.options import Overrides, Seed
+from airpath.cli.proxy_option import Proxy, WithProxyOption, proxy_override
 
 app = typer.Typer(help="List, show, import and load web pages.", rich_markup_mode=None, invoke_without_command=True)
 app.callback()(help_without_command)
@@ -85,34 +90,38 @@ def show_page(
 
 @app.command("import")
 def import_page(
-    source: Annotated[Path, typer.Argument(metavar="PATH", help="A HAR file, or the folder of a saved site.")],
+    source: Annotated[Path, typer.Argument(metavar="PATH", help="A HAR or WARC file, or the folder of a saved site.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page file to write.")],
     page: Annotated[
-        str | None, typer.Option(metavar="ID", help="The page in a HAR file; its first page by default.")
+        str | None,
+        typer.Option(metavar="ID", help="The page in a HAR file, or its URL in a WARC file; the first by default."),
     ] = None,
     document: Annotated[
         str | None, typer.Option(metavar="PATH", help="The document in a folder; index.html by default.")
     ] = None,
 ) -> None:
-    """Make a page file from a HAR file or from the folder of a saved site.
+    """Make a page file from a HAR file, a WARC file or the folder of a saved site.
 
     \b
     Examples:
       airpath page import site.har -o site.page
+      airpath page import site.warc.gz -o site.page
       airpath page import saved/ --document start.html -o site.page
     """
-    from airpath.page import PageProblemError, from_folder, from_har, load
+    from airpath.page import from_folder, from_har, from_warc, load
+    from airpath.page.warc import is_warc
 
     if source.is_dir() and page is not None:
-        raise Problem("--page needs a HAR file", next_step="remove it")
+        raise Problem("--page needs a HAR or WARC file", next_step="remove it")
     if not source.is_dir() and document is not None:
         raise Problem("--document needs a folder", next_step="remove it")
-    with explained():
+    with explained(), _browser_problems():
         check_outputs(out)
         try:
-            imported = from_folder(source, document or "index.html") if source.is_dir() else from_har(source, page)
-        except PageProblemError as error:
-            raise Problem(str(error)) from None
+            if source.is_dir():
+                imported = from_folder(source, document or "index.html")
+            else:
+                imported = from_warc(source, page) if is_warc(source) else from_har(source, page)
         except OSError as error:
             raise Problem(f"{source}: it cannot be read: {error.strerror}", next_step="check the path") from None
         with writing(out):
@@ -122,32 +131,94 @@ def import_page(
     typer.echo(out)
 
 
-@app.command("load")
+@app.command("record")
+def record_page(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The URL of the document.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="The folder for the recording.")],
+    timeout: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="Limit of the browser.")] = 120,
+) -> None:
+    """Save a site through Chromium, so that it can be loaded again without the Internet.
+
+    FOLDER gets site.har with the contents of all responses, for `airpath page load FOLDER`, and
+    site.page, for the simulator.
+
+    \b
+    Examples:
+      airpath page record https://www.example.com/ -o recorded/example
+      airpath page load recorded/example --link umts-dch-384 --protocol h2 -o runs/example
+      airpath page show recorded/example/site.page
+    """
+    from airpath.page import load
+    from airpath.page.record import record
+    from airpath.page.recording import PAGE
+    from airpath.quantities import size
+
+    with explained(), _browser_problems(), _cleanly_ended():
+        check_outputs(folders=[out])
+        try:
+            recorded = record(url, out, timeout=timeout)
+        except ValueError as error:
+            raise Problem(str(error), next_step="give the URL of a document") from None
+        # The file is checked as scenarios check it.
+        load((out / PAGE).resolve())
+    for each in recorded.without:
+        note(f"no content: {each}")
+    typer.echo(f"{out}: {recorded.responses} responses, {size(recorded.bytes)}")
+
+
+@app.command("load", cls=WithProxyOption)
 def load_page(
-    page: Annotated[str, typer.Argument(metavar="PAGE", help="A page, or a file.", autocompletion=_complete)],
+    page: Annotated[
+        str,
+        typer.Argument(
+            metavar="PAGE|FOLDER|URL",
+            help="A page, a recorded site (folder or HAR file), or a URL.",
+            autocompletion=_complete,
+        ),
+    ],
     link: Annotated[
         str, typer.Option("--link", metavar="SCENARIO", help="A preset, or the file of a preset or scenario.")
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The result folder.")],
-    protocol: Annotated[Literal["http/1.0", "http/1.1"], typer.Option(help="Protocol of the server.")] = "http/1.1",
+    protocol: Annotated[
+        Literal["http/1.0", "http/1.1", "h1", "h2", "h3"] | None,
+        typer.Option(help="Protocol; http/1.1 by default, with a URL what its server offers."),
+    ] = None,
+    tls: Annotated[
+        Literal["none", "TLSv1.2", "TLSv1.3"] | None,
+        typer.Option(help="TLS; by default where the protocol or the recorded URLs need it."),
+    ] = None,
+    proxy: Proxy = None,
+    serve: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CMD", help="With a URL: run this server at the other end; without it the outside is there."
+        ),
+    ] = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A further name of that server, with an address of its own; repeatable."),
+    ] = None,
     compression: Annotated[bool, typer.Option(help="Let the server compress.")] = True,
     runs: Annotated[int, typer.Option(min=1, metavar="N", help="Number of loads, each in a new browser.")] = 1,
     repeat_view: Annotated[bool, typer.Option(help="Load the page again in each browser, with its cache.")] = False,
-    set: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the scenario.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="The seed, in place of the scenario's.")] = None,
+    set: Overrides = None,
+    seed: Seed = None,
     timeout: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="Limit of one browser.")] = 600,
     format: Annotated[Literal["text", "json"], typer.Option(help="On standard output: a table, or JSON.")] = "text",
 ) -> None:
-    """Load a page in Chromium over an emulated link, from a server inside the link.
+    """Load a page in Chromium over an emulated link.
 
-    The result folder is that of `airpath link`, with captures, page.har and page.json.
+    A server inside the link serves pages and recorded sites. The result folder is that of `airpath
+    link`, with captures, page.json, page.har and filmstrip.
 
     \b
     Examples:
       airpath page load front-page --link umts-dch-384 -o runs/page
-      airpath page load static-site --link gprs-3+1 --protocol http/1.0 --runs 5 -o runs/page
+      airpath page load static-site --link gprs-3+1 --protocol h2 --runs 5 -o runs/page
+      airpath page load static-site --link gprs-3+1 --proxy http -o runs/page
+      airpath page load http://server:8000/ --serve 'python3 -m http.server 8000' --link wired -o runs/page
+      airpath page load https://www.example.com/ --link umts-dch-384 -o runs/page
 
     \b
     Exit codes:
@@ -157,21 +228,25 @@ def load_page(
     """
     import subprocess
 
+    from airpath import _native
     from airpath.cli.key_value import parse_pairs
-    from airpath.cli.output import print_table
-    from airpath.page.devtools import BrowserError
+    from airpath.cli.link import scenario_of
     from airpath.page.load import LoadError
     from airpath.page.load import load as load_in_browser
-    from airpath.quantities import seconds
+    from airpath.run import override_texts
 
-    overrides = parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
-    with explained():
+    overrides = proxy_override(proxy) | parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
+    with explained(), _browser_problems(), _cleanly_ended():
+        _native.files(*scenario_of(link), override_texts(overrides))
         try:
             loaded = load_in_browser(
                 page,
                 link,
                 out,
                 protocol=protocol,
+                tls=tls,
+                serve=serve,
+                hosts=host or [],
                 compression=compression,
                 runs=runs,
                 repeat_view=repeat_view,
@@ -179,46 +254,79 @@ def load_page(
                 seed=seed,
                 timeout=timeout,
             )
-        except BrowserError as error:
-            raise Problem(str(error)) from None
         except LoadError as error:
-            typer.echo(error.log, err=True)
-            raise Problem(str(error), exit_code=ExitCode.FAILED) from None
+            message, _, next_step = str(error).partition("; ")
+            raise Problem(message, next_step=next_step or None, exit_code=ExitCode.FAILED) from None
         except subprocess.CalledProcessError as error:
-            typer.echo((error.stderr or b"").decode(errors="replace").rstrip(), err=True)
-            raise Problem("the link could not be set up", exit_code=ExitCode.FAILED) from None
+            log = (error.stderr or b"").decode(errors="replace").strip()
+            raise Problem(f"the link failed: {log.removeprefix('error: ')}", exit_code=ExitCode.FAILED) from None
+    _print_views(loaded.views, format)
+    if loaded.error is not None:
+        raise Problem(f"later views are missing: {loaded.error}", exit_code=ExitCode.FAILED)
+
+
+_TIMES = {
+    "page time": "page_time_s",
+    "first byte": "first_byte_s",
+    "first paint": "first_contentful_paint_s",
+    "largest paint": "largest_contentful_paint_s",
+    "Speed Index": "speed_index_s",
+    "load event": "load_event_s",
+}
+
+
+def _print_views(views: list[dict[str, Any]], format: str) -> None:
+    """Print the views on standard output, and notes about their requests."""
+    from airpath.cli.output import print_table
+    from airpath.quantities import seconds
+
     if format == "json":
-        typer.echo(json.dumps(loaded.views, indent=2))
+        typer.echo(json.dumps(views, indent=2))
     else:
-        times = (
-            "page_time_s",
-            "first_byte_s",
-            "first_contentful_paint_s",
-            "largest_contentful_paint_s",
-            "load_event_s",
-        )
         rows = [
             (
                 f"{each['run'] + 1}{', repeated' if each['view'] else ''}",
-                *("-" if each[name] is None else seconds(each[name]) for name in times),
+                *("-" if each[name] is None else seconds(each[name]) for name in _TIMES.values()),
                 str(each["requests"]),
                 str(each["connections"]),
             )
-            for each in loaded.views
+            for each in views
         ]
-        head = (
-            "run",
-            "page time",
-            "first byte",
-            "first paint",
-            "largest paint",
-            "load event",
-            "requests",
-            "connections",
-        )
-        print_table(head, rows)
-    for each in loaded.views:
+        print_table(("run", *_TIMES, "requests", "connections"), rows)
+    for each in views:
         if each["missing"]:
-            typer.echo(f"run {each['run'] + 1}: not requested: {', '.join(each['missing'])}", err=True)
-    if loaded.error is not None:
-        raise Problem(f"later views are missing: {loaded.error}", exit_code=ExitCode.FAILED)
+            note(f"run {each['run'] + 1}: not requested: {', '.join(each['missing'])}")
+        for url, reason in each["failed"].items():
+            note(f"run {each['run'] + 1}: {url}: {reason}")
+
+
+@contextmanager
+def _cleanly_ended() -> Iterator[None]:
+    """End by SIGTERM or SIGHUP as by an exception: browser, link and temporary files end, too."""
+
+    def end(number: int, _: object) -> None:
+        raise typer.Exit(128 + number)
+
+    earlier = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _browser_problems() -> Iterator[None]:
+    """Convert errors of browsers and of their arguments to a `Problem`."""
+    from airpath.page import PageProblemError
+    from airpath.page.authority import ExtraMissingError
+    from airpath.page.devtools import BrowserError
+    from airpath.page.load import UsageError
+
+    try:
+        yield
+    except (BrowserError, ExtraMissingError, PageProblemError) as error:
+        message, _, next_step = str(error).partition("; ")
+        raise Problem(message, next_step=next_step or None) from None
+    except UsageError as error:
+        raise Problem(str(error), next_step=error.next_step) from None

@@ -10,19 +10,24 @@ import select
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from airpath.files import temporary_folder
+
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _OPTIONS = (
-    *("--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-extensions"),
+    *("--headless", "--disable-gpu", "--no-first-run", "--disable-extensions", "--window-size=1280,800"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps"),
     *(
-        "--disable-features=OptimizationHints,MediaRouter,HttpsUpgrades,HttpsFirstBalancedModeAutoEnable",
+        "--disable-features=OptimizationHints,MediaRouter,HttpsUpgrades,HttpsFirstBalancedModeAutoEnable"
+        # Frames of other sites are part of the page's target.
+        ",IsolateOrigins,site-per-process",
+        "--disable-site-isolation-trials",
         "--no-proxy-server",
         "--remote-debugging-pipe",
     ),
@@ -49,15 +54,17 @@ def executable() -> str:
 class Chromium:
     """A running Chromium with a profile of its own, ended and removed with the context."""
 
-    def __init__(self, options: Sequence[str], deadline: float) -> None:
+    def __init__(self, options: Sequence[str], deadline: float, folder: Path | None = None) -> None:
         """Start the browser.
 
         Args:
             options: Further options of its command line.
             deadline: The time of `time.monotonic` at which calls fail.
+            folder: The folder for its profile; that for temporary files by default.
         """
         self._deadline = deadline
-        self._profile = tempfile.TemporaryDirectory(prefix="airpath-browser-", ignore_cleanup_errors=True)
+        self._temporary = ExitStack()
+        profile = self._temporary.enter_context(temporary_folder("browser-", folder))
         # Its descriptors 3 and 4 are the pipe.
         command_read, self._commands = os.pipe()
         self._replies, reply_write = os.pipe()
@@ -68,10 +75,12 @@ class Chromium:
             os.dup2(ends[1], 4)
 
         sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-        self._log = Path(self._profile.name, "log")
+        self._log = profile / "log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [executable(), *_OPTIONS, *sandbox, f"--user-data-dir={self._profile.name}", *options, "about:blank"],
+                [executable(), *_OPTIONS, *sandbox, f"--user-data-dir={profile}", *options, "about:blank"],
+                # What it leaves there when it is killed is removed with the profile.
+                env=os.environ | {"TMPDIR": str(profile)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -95,7 +104,7 @@ class Chromium:
         self._process.wait()
         os.close(self._commands)
         os.close(self._replies)
-        self._profile.cleanup()
+        self._temporary.close()
 
     def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
         """Call a method and return its result.
@@ -103,24 +112,37 @@ class Chromium:
         Raises:
             BrowserError: The browser refuses, ends, or does not answer in time.
         """
-        self._number += 1
-        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
-        if session is not None:
-            message["sessionId"] = session
-        try:
-            os.write(self._commands, json.dumps(message).encode() + b"\0")
-        except BrokenPipeError:
-            raise self._ended() from None
+        number = self.send(method, session, **parameters)
         while True:
             reply = self._receive(self._deadline)
             if reply is None:
                 raise BrowserError(f"the browser did not answer {method} in time")
-            if reply.get("id") != self._number:
+            if reply.get("id") != number:
                 self.events.append(reply)
             elif "error" in reply:
                 raise BrowserError(f"the browser refused {method}: {reply['error'].get('message')}")
             else:
                 return reply["result"]
+
+    def send(self, method: str, session: str | None = None, **parameters: Any) -> int:
+        """Call a method without waiting for its result, and return the number of the call.
+
+        The result is an event with the number as `id`.
+
+        Raises:
+            BrowserError: The browser has ended.
+        """
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
+        if session is not None:
+            message["sessionId"] = session
+        left = memoryview(json.dumps(message).encode() + b"\0")
+        try:
+            while left:
+                left = left[os.write(self._commands, left) :]
+        except BrokenPipeError:
+            raise self._ended() from None
+        return self._number
 
     def next_event(self, until: float) -> dict[str, Any] | None:
         """Return the next event; `None` if none comes until a time of `time.monotonic`."""
