@@ -112,6 +112,7 @@ def link(
     offload: bool,
     mtu: int,
     parameters: list[tuple[str, str]],
+    hosts: list[str],
     status: bool,
 ) -> str:
     """Run a command on an emulated link until it ends, and return its outcome as JSON.
@@ -138,6 +139,7 @@ def link(
         offload: Whether the kernel may hand over TCP in large segments.
         mtu: The largest IP packet, in bytes.
         parameters: Kernel parameters of both ends, by their names in sysctl(8).
+        hosts: Further names of the server, each with an address of its own; each once.
         status: Whether to keep a status line on the terminal.
 
     Raises:

@@ -39,6 +39,7 @@ def link(
     precise: bool | None = None,
     mtu: int = 1500,
     sysctl: Mapping[str, str] | None = None,
+    hosts: Sequence[str] = (),
     stdin: IO[Any] | int | None = subprocess.DEVNULL,
     capture_output: bool = False,
     timeout: float | None = None,
@@ -59,6 +60,7 @@ def link(
             more cores.
         mtu: The largest IP packet, in bytes; below 1280 the link has no IPv6.
         sysctl: Kernel parameters of both ends.
+        hosts: Further names of the server, each with an address of its own.
         stdin: The command's standard input, as in `subprocess`.
         capture_output: Whether to return the output instead of passing it through.
         timeout: Limit in seconds; then all processes are killed.
@@ -77,6 +79,7 @@ def link(
             arguments += ["--set", f"{key}={value}"]
         for key, value in (sysctl or {}).items():
             arguments += ["--sysctl", f"{key}={value}"]
+        arguments += [word for name in hosts for word in ("--host", name)]
         arguments += ["--mtu", str(mtu), "--no-status"]
         arguments += [] if seed is None else ["--seed", str(seed)]
         arguments += [] if serve is None else ["--serve", serve]

@@ -16,7 +16,7 @@ MAX_SEED = 2**63 - 1
 # The files that runs and reports write into a result folder; no other file is ever removed.
 _WRITTEN_BY_A_RUN = frozenset(
     {"scenario.toml", "inputs", "summary.json", "events", "captures", "headers", "report.html", "server.log"}
-    | {"page.har", "page.json"}
+    | {"page.har", "page.json", "filmstrip"}
     # Files are replaced by renaming a draft; a killed run may leave one.
     | {"scenario.toml.draft", "summary.json.draft"}
 )

@@ -58,6 +58,8 @@ pub struct Options {
     pub mtu: u32,
     /// Kernel parameters for the namespaces of the link.
     pub parameters: Vec<(String, String)>,
+    /// Further names of the server, each with an address of its own.
+    pub hosts: Vec<String>,
     /// Whether to draw a status line.
     pub status: bool,
 }
@@ -278,6 +280,7 @@ fn plan(options: &Options) -> Plan<'_> {
         offload: options.offload,
         mtu: options.mtu,
         parameters: &options.parameters,
+        hosts: &options.hosts,
     }
 }
 

@@ -56,6 +56,8 @@ pub struct Plan<'a> {
     pub mtu: u32,
     /// Kernel parameters for the new namespaces, by their names in sysctl(8).
     pub parameters: &'a [(String, String)],
+    /// Further names of the server, each with an address of its own: at most 60,000, each once.
+    pub hosts: &'a [String],
 }
 
 impl Plan<'_> {
@@ -108,6 +110,8 @@ impl Addresses {
     /// Length of the prefix that both ends share.
     const PREFIX_V4: u8 = 30;
     const PREFIX_V6: u8 = 64;
+    /// That of a closed link whose server has further addresses.
+    const PREFIX_OF_HOSTS: u8 = 16;
 
     /// Bearer addresses behind an operator's translation: from the block that is shared for that
     /// (RFC 6598).
@@ -120,6 +124,12 @@ impl Addresses {
         Ipv4Addr::new(100, 64, self.number, 2)
     }
 
+    /// The address of a further name of the server, by its number from 0.
+    fn host_v4(self, number: usize) -> Ipv4Addr {
+        let [high, low] = u16::try_from(number + 3).unwrap_or(u16::MAX - 1).to_be_bytes();
+        Ipv4Addr::new(100, 64, high, low)
+    }
+
     /// From a prefix for local use (RFC 4193).
     pub const fn server_v6(self) -> Ipv6Addr {
         Ipv6Addr::new(0xfd61, 0x6972, 0x7061, self.number as u16, 0, 0, 0, 1)
@@ -130,12 +140,18 @@ impl Addresses {
         Ipv6Addr::new(0xfd61, 0x6972, 0x7061, self.number as u16, 0, 0, 0, 2)
     }
 
-    fn of_server(self) -> [(IpAddr, u8); 2] {
-        [(self.server_v4().into(), Self::PREFIX_V4), (self.server_v6().into(), Self::PREFIX_V6)]
+    const fn prefix_v4(hosts: &[String]) -> u8 {
+        if hosts.is_empty() { Self::PREFIX_V4 } else { Self::PREFIX_OF_HOSTS }
     }
 
-    fn of_mobile(self) -> [(IpAddr, u8); 2] {
-        [(self.mobile_v4().into(), Self::PREFIX_V4), (self.mobile_v6().into(), Self::PREFIX_V6)]
+    fn of_server(self, hosts: &[String]) -> Vec<(IpAddr, u8)> {
+        let further = (0..hosts.len()).map(|number| (self.host_v4(number).into(), 32));
+        let own = [(self.server_v4().into(), Self::prefix_v4(hosts)), (self.server_v6().into(), Self::PREFIX_V6)];
+        own.into_iter().chain(further).collect()
+    }
+
+    fn of_mobile(self, hosts: &[String]) -> Vec<(IpAddr, u8)> {
+        vec![(self.mobile_v4().into(), Self::prefix_v4(hosts)), (self.mobile_v6().into(), Self::PREFIX_V6)]
     }
 }
 
@@ -175,14 +191,14 @@ impl Testbed {
                 let server = NetworkNamespace::create()?;
                 let (port, _) = builder.end(&server, INTERFACE)?;
                 let addresses = Addresses { number: 0 };
-                builder.configure(INTERFACE, addresses.of_server(), Scope::Link)?;
+                builder.configure(INTERFACE, addresses.of_server(plan.hosts), Scope::Link)?;
                 (Some(server), port, INTERFACE.to_owned(), addresses, None)
             }
             FarEnd::Outside => {
                 home.enter()?;
                 let (port, name) = builder.end(&home, "air%d")?;
                 let addresses = Addresses { number: number_of(&name)? };
-                builder.configure(&name, addresses.of_server(), Scope::Host)?;
+                builder.configure(&name, addresses.of_server(plan.hosts), Scope::Host)?;
                 let table = format!("airpath-{name}");
                 let translation = Masquerade::install(&table, addresses.mobile_v4(), addresses.mobile_v6())?;
                 (None, port, name, addresses, Some(translation))
@@ -190,7 +206,7 @@ impl Testbed {
         };
         let mobile = NetworkNamespace::create()?;
         let (mobile_port, _) = builder.end(&mobile, INTERFACE)?;
-        builder.configure(INTERFACE, addresses.of_mobile(), Scope::Link)?;
+        builder.configure(INTERFACE, addresses.of_mobile(plan.hosts), Scope::Link)?;
         let congestion_control = namespace::parameter("net.ipv4.tcp_congestion_control").unwrap_or_default();
         if privileged {
             home.enter()?;
@@ -277,7 +293,7 @@ impl Builder<'_> {
 
     /// Configures the addresses of the interface `name` in the namespace of the calling thread and
     /// sets it up.
-    fn configure(&self, name: &str, addresses: [(IpAddr, u8); 2], scope: Scope) -> Result<(), LinkError> {
+    fn configure(&self, name: &str, addresses: Vec<(IpAddr, u8)>, scope: Scope) -> Result<(), LinkError> {
         let has_v6 = self.plan.carries_ipv6() && silence_ipv6(name);
         if scope == Scope::Link {
             for (key, value) in self.plan.parameters {
@@ -339,6 +355,13 @@ pub fn environment(addresses: Addresses, plan: &Plan<'_>) -> supervisor::Environ
     if plan.carries_ipv6() {
         name(addresses.mobile_v6().into(), "mobile6");
         name(addresses.server_v6().into(), "server6");
+    }
+    let further = plan.hosts.iter().enumerate().map(|(number, host)| (addresses.host_v4(number), host));
+    let further: Vec<(Ipv4Addr, &String)> = further.collect();
+    let pairs: Vec<String> = further.iter().map(|(address, host)| format!("{host}={address}")).collect();
+    hosts.extend(further.into_iter().map(|(address, host)| (address.into(), host.clone())));
+    if !pairs.is_empty() {
+        variables.push(("AIRPATH_HOSTS".to_owned(), pairs.join(" ")));
     }
     let resolver = match plan.far_end {
         FarEnd::Server => Some(NO_RESOLVER.to_owned()),

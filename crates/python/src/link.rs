@@ -16,7 +16,7 @@ use crate::{LinkError, ResultError, read, scenario_error};
 /// Runs a command on an emulated link and returns its outcome as JSON.
 #[pyfunction]
 #[pyo3(signature = (text, name, sets, seed, command, *, serve, out, log, capture, record, precise, budget, device, offload,
-                    mtu, parameters, status))]
+                    mtu, parameters, hosts, status))]
 #[expect(clippy::too_many_arguments, reason = "Python's side gives them names and defaults")]
 pub fn link(
     py: Python<'_>,
@@ -36,6 +36,7 @@ pub fn link(
     offload: bool,
     mtu: u32,
     parameters: Vec<(String, String)>,
+    hosts: Vec<String>,
     status: bool,
 ) -> PyResult<String> {
     let mut scenario = read(py, text, name, &sets)?;
@@ -62,6 +63,7 @@ pub fn link(
         offload,
         mtu,
         parameters,
+        hosts,
         status,
     };
     let outcome = py.detach(|| airpath_emu::run(&scenario, &options)).map_err(|error| python_error(py, error))?;

@@ -24,6 +24,9 @@ FAILED = 125
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
 
+_MAX_HOSTS = 60_000
+_RESERVED_HOSTS = frozenset({"localhost", "mobile", "mobile6", "server", "server6"})
+
 
 def link(
     scenario: Annotated[str, typer.Argument(metavar="PRESET|SCENARIO.toml", help="The link: a preset, or a scenario.")],
@@ -63,6 +66,10 @@ def link(
         typer.Option(
             metavar="K=V", help="Set a kernel parameter of both ends, as in net.ipv4.tcp_congestion_control=reno."
         ),
+    ] = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A further name of the server, with an address of its own; repeatable."),
     ] = None,
     offload: Annotated[
         bool, typer.Option(help="Take TCP from the kernel in large segments and segment it here: faster.")
@@ -112,6 +119,7 @@ def link(
             offload=offload,
             mtu=mtu,
             sysctls=sysctl or [],
+            hosts=host or [],
             status=status,
         )
     except Problem as problem:
@@ -149,10 +157,11 @@ def _run(
             raise Problem(
                 f"--sysctl {key}: not a parameter of a network namespace", next_step="use one that begins with `net.`"
             )
+    _check_hosts(options["hosts"], serve=options["serve"])
     if record is not None:
         check_outputs(record.with_name(f"{record.name}.down"), record.with_name(f"{record.name}.up"))
     with explained(), _advised(parameters), replacing_result(out):
-        text, name = _scenario(scenario)
+        text, name = scenario_of(scenario)
         needed = _native.files(
             text, name, overrides
         )  # before an earlier result is removed: a wrong scenario must not cost it
@@ -180,6 +189,19 @@ def _run(
     return json.loads(result)
 
 
+def _check_hosts(hosts: list[str], *, serve: str | None) -> None:
+    """Refuse names that cannot have an address on this link."""
+    if hosts and serve is None:
+        raise Problem("--host needs a server at the other end", next_step="add --serve CMD")
+    if len(hosts) > _MAX_HOSTS:
+        raise Problem(f"--host: {len(hosts)} names", next_step=f"give at most {_MAX_HOSTS}")
+    for number, name in enumerate(hosts):
+        if not re.fullmatch(r"[A-Za-z0-9._-]+", name):
+            raise Problem(f"--host {name!r}: not a host name", next_step="use letters, digits, `-`, `_` and `.`")
+        if name in _RESERVED_HOSTS or name in hosts[:number]:
+            raise Problem(f"--host {name}: it has an address already", next_step="remove it")
+
+
 @contextmanager
 def _advised(parameters: Mapping[str, str]) -> Iterator[None]:
     """Add the advice of `airpath doctor` to the error of a congestion control."""
@@ -200,7 +222,7 @@ def _advised(parameters: Mapping[str, str]) -> Iterator[None]:
         ) from None
 
 
-def _scenario(scenario: str) -> tuple[str, str]:
+def scenario_of(scenario: str) -> tuple[str, str]:
     """Return the text and name of a scenario: of its file, or of one with only a preset."""
     path = Path(scenario)
     if path.suffix == ".toml":

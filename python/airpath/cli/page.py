@@ -1,12 +1,16 @@
 """`airpath page`: web pages as data."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, help_without_command, writing
+from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, help_without_command, note, writing
+from airpath.cli.options import Overrides, Seed
+from airpath.cli.proxy_option import Proxy, WithProxyOption, proxy_override
 
 app = typer.Typer(help="List, show, import and load web pages.", rich_markup_mode=None, invoke_without_command=True)
 app.callback()(help_without_command)
@@ -122,32 +126,59 @@ def import_page(
     typer.echo(out)
 
 
-@app.command("load")
+@app.command("load", cls=WithProxyOption)
 def load_page(
-    page: Annotated[str, typer.Argument(metavar="PAGE", help="A page, or a file.", autocompletion=_complete)],
+    page: Annotated[
+        str,
+        typer.Argument(
+            metavar="PAGE|FOLDER|URL",
+            help="A page, a recorded site (folder or HAR file), or a URL.",
+            autocompletion=_complete,
+        ),
+    ],
     link: Annotated[
         str, typer.Option("--link", metavar="SCENARIO", help="A preset, or the file of a preset or scenario.")
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The result folder.")],
-    protocol: Annotated[Literal["http/1.0", "http/1.1"], typer.Option(help="Protocol of the server.")] = "http/1.1",
+    protocol: Annotated[
+        Literal["http/1.0", "http/1.1", "h1", "h2", "h3"] | None,
+        typer.Option(help="Protocol; http/1.1 by default, with a URL what its server offers."),
+    ] = None,
+    tls: Annotated[
+        Literal["none", "TLSv1.2", "TLSv1.3"] | None,
+        typer.Option(help="TLS; by default where the protocol or the recorded URLs need it."),
+    ] = None,
+    proxy: Proxy = None,
+    serve: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CMD", help="With a URL: run this server at the other end; without it the outside is there."
+        ),
+    ] = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A further name of that server, with an address of its own; repeatable."),
+    ] = None,
     compression: Annotated[bool, typer.Option(help="Let the server compress.")] = True,
     runs: Annotated[int, typer.Option(min=1, metavar="N", help="Number of loads, each in a new browser.")] = 1,
     repeat_view: Annotated[bool, typer.Option(help="Load the page again in each browser, with its cache.")] = False,
-    set: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a value of the scenario.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="The seed, in place of the scenario's.")] = None,
+    set: Overrides = None,
+    seed: Seed = None,
     timeout: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="Limit of one browser.")] = 600,
     format: Annotated[Literal["text", "json"], typer.Option(help="On standard output: a table, or JSON.")] = "text",
 ) -> None:
-    """Load a page in Chromium over an emulated link, from a server inside the link.
+    """Load a page in Chromium over an emulated link.
 
-    The result folder is that of `airpath link`, with captures, page.har and page.json.
+    A server inside the link serves pages and recorded sites. The result folder is that of `airpath
+    link`, with captures, page.json, page.har and filmstrip.
 
     \b
     Examples:
       airpath page load front-page --link umts-dch-384 -o runs/page
-      airpath page load static-site --link gprs-3+1 --protocol http/1.0 --runs 5 -o runs/page
+      airpath page load static-site --link gprs-3+1 --protocol h2 --runs 5 -o runs/page
+      airpath page load static-site --link gprs-3+1 --proxy http -o runs/page
+      airpath page load http://server:8000/ --serve 'python3 -m http.server 8000' --link wired -o runs/page
+      airpath page load https://www.example.com/ --link umts-dch-384 -o runs/page
 
     \b
     Exit codes:
@@ -157,21 +188,25 @@ def load_page(
     """
     import subprocess
 
+    from airpath import _native
     from airpath.cli.key_value import parse_pairs
-    from airpath.cli.output import print_table
-    from airpath.page.devtools import BrowserError
+    from airpath.cli.link import scenario_of
     from airpath.page.load import LoadError
     from airpath.page.load import load as load_in_browser
-    from airpath.quantities import seconds
+    from airpath.run import override_texts
 
-    overrides = parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
-    with explained():
+    overrides = proxy_override(proxy) | parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
+    with explained(), _browser_problems():
+        _native.files(*scenario_of(link), override_texts(overrides))
         try:
             loaded = load_in_browser(
                 page,
                 link,
                 out,
                 protocol=protocol,
+                tls=tls,
+                serve=serve,
+                hosts=host or [],
                 compression=compression,
                 runs=runs,
                 repeat_view=repeat_view,
@@ -179,46 +214,64 @@ def load_page(
                 seed=seed,
                 timeout=timeout,
             )
-        except BrowserError as error:
-            raise Problem(str(error)) from None
         except LoadError as error:
-            typer.echo(error.log, err=True)
-            raise Problem(str(error), exit_code=ExitCode.FAILED) from None
+            message, _, next_step = str(error).partition("; ")
+            raise Problem(message, next_step=next_step or None, exit_code=ExitCode.FAILED) from None
         except subprocess.CalledProcessError as error:
-            typer.echo((error.stderr or b"").decode(errors="replace").rstrip(), err=True)
-            raise Problem("the link could not be set up", exit_code=ExitCode.FAILED) from None
+            log = (error.stderr or b"").decode(errors="replace").strip()
+            raise Problem(f"the link failed: {log.removeprefix('error: ')}", exit_code=ExitCode.FAILED) from None
+    _print_views(loaded.views, format)
+    if loaded.error is not None:
+        raise Problem(f"later views are missing: {loaded.error}", exit_code=ExitCode.FAILED)
+
+
+_TIMES = {
+    "page time": "page_time_s",
+    "first byte": "first_byte_s",
+    "first paint": "first_contentful_paint_s",
+    "largest paint": "largest_contentful_paint_s",
+    "Speed Index": "speed_index_s",
+    "load event": "load_event_s",
+}
+
+
+def _print_views(views: list[dict[str, Any]], format: str) -> None:
+    """Print the views on standard output, and notes about their requests."""
+    from airpath.cli.output import print_table
+    from airpath.quantities import seconds
+
     if format == "json":
-        typer.echo(json.dumps(loaded.views, indent=2))
+        typer.echo(json.dumps(views, indent=2))
     else:
-        times = (
-            "page_time_s",
-            "first_byte_s",
-            "first_contentful_paint_s",
-            "largest_contentful_paint_s",
-            "load_event_s",
-        )
         rows = [
             (
                 f"{each['run'] + 1}{', repeated' if each['view'] else ''}",
-                *("-" if each[name] is None else seconds(each[name]) for name in times),
+                *("-" if each[name] is None else seconds(each[name]) for name in _TIMES.values()),
                 str(each["requests"]),
                 str(each["connections"]),
             )
-            for each in loaded.views
+            for each in views
         ]
-        head = (
-            "run",
-            "page time",
-            "first byte",
-            "first paint",
-            "largest paint",
-            "load event",
-            "requests",
-            "connections",
-        )
-        print_table(head, rows)
-    for each in loaded.views:
+        print_table(("run", *_TIMES, "requests", "connections"), rows)
+    for each in views:
         if each["missing"]:
-            typer.echo(f"run {each['run'] + 1}: not requested: {', '.join(each['missing'])}", err=True)
-    if loaded.error is not None:
-        raise Problem(f"later views are missing: {loaded.error}", exit_code=ExitCode.FAILED)
+            note(f"run {each['run'] + 1}: not requested: {', '.join(each['missing'])}")
+        for url, reason in each["failed"].items():
+            note(f"run {each['run'] + 1}: {url}: {reason}")
+
+
+@contextmanager
+def _browser_problems() -> Iterator[None]:
+    """Convert errors of browsers and of their arguments to a `Problem`."""
+    from airpath.page import PageProblemError
+    from airpath.page.authority import ExtraMissingError
+    from airpath.page.devtools import BrowserError
+    from airpath.page.load import UsageError
+
+    try:
+        yield
+    except (BrowserError, ExtraMissingError, PageProblemError) as error:
+        message, _, next_step = str(error).partition("; ")
+        raise Problem(message, next_step=next_step or None) from None
+    except UsageError as error:
+        raise Problem(str(error), next_step=error.next_step) from None

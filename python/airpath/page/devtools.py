@@ -19,10 +19,13 @@ from typing import Any
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _OPTIONS = (
-    *("--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-extensions"),
+    *("--headless", "--disable-gpu", "--no-first-run", "--disable-extensions", "--window-size=1280,800"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps"),
     *(
-        "--disable-features=OptimizationHints,MediaRouter,HttpsUpgrades,HttpsFirstBalancedModeAutoEnable",
+        "--disable-features=OptimizationHints,MediaRouter,HttpsUpgrades,HttpsFirstBalancedModeAutoEnable"
+        # Frames of other sites are part of the page's target.
+        ",IsolateOrigins,site-per-process",
+        "--disable-site-isolation-trials",
         "--no-proxy-server",
         "--remote-debugging-pipe",
     ),
@@ -103,24 +106,35 @@ class Chromium:
         Raises:
             BrowserError: The browser refuses, ends, or does not answer in time.
         """
-        self._number += 1
-        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
-        if session is not None:
-            message["sessionId"] = session
-        try:
-            os.write(self._commands, json.dumps(message).encode() + b"\0")
-        except BrokenPipeError:
-            raise self._ended() from None
+        self.send(method, session, **parameters)
+        number = self._number
         while True:
             reply = self._receive(self._deadline)
             if reply is None:
                 raise BrowserError(f"the browser did not answer {method} in time")
-            if reply.get("id") != self._number:
+            if reply.get("id") != number:
                 self.events.append(reply)
             elif "error" in reply:
                 raise BrowserError(f"the browser refused {method}: {reply['error'].get('message')}")
             else:
                 return reply["result"]
+
+    def send(self, method: str, session: str | None = None, **parameters: Any) -> None:
+        """Call a method without waiting for its result.
+
+        Raises:
+            BrowserError: The browser has ended.
+        """
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
+        if session is not None:
+            message["sessionId"] = session
+        left = memoryview(json.dumps(message).encode() + b"\0")
+        try:
+            while left:
+                left = left[os.write(self._commands, left) :]
+        except BrokenPipeError:
+            raise self._ended() from None
 
     def next_event(self, until: float) -> dict[str, Any] | None:
         """Return the next event; `None` if none comes until a time of `time.monotonic`."""

@@ -27,17 +27,7 @@ def from_har(path: Path, page: str | None = None) -> PageFile:
         PageProblemError: The file is not HAR 1.2, or has no usable entries.
         OSError: The file cannot be read.
     """
-    try:
-        document = json.loads(path.read_bytes())
-    except json.JSONDecodeError as error:
-        raise PageProblemError(
-            f"{path}:{error.lineno}: this is not JSON: {error.msg.lower()}; save the HAR file again"
-        ) from None
-    except (UnicodeDecodeError, RecursionError):
-        raise PageProblemError(f"{path}: this is not JSON; save the HAR file again") from None
-    reader = _Reader(path)
-    log = reader.get(document, "log", dict, "")
-    entries = reader.get(log, "entries", list, "log")
+    reader, log, entries = _open(path)
     pages = [reader.get(each, "id", str, f"log.pages.{at}") for at, each in enumerate(_objects(log.get("pages")))]
     if page is not None and page not in pages:
         raise PageProblemError(f"{path}: log.pages: there is no page `{page}`; known are {', '.join(pages) or 'none'}")
@@ -50,6 +40,46 @@ def from_har(path: Path, page: str | None = None) -> PageFile:
         )
     kept.sort(key=lambda each: each.start)
     return _page(path, kept)
+
+
+def read_entries(path: Path) -> list[dict[str, Any]]:
+    """Return the entries of a HAR file, in which a server finds URL, status, fields and content.
+
+    Raises:
+        PageProblemError: The file is not HAR 1.2.
+        OSError: The file cannot be read.
+    """
+    reader, _, entries = _open(path)
+    for number, entry in enumerate(entries):
+        at = f"log.entries.{number}"
+        url = reader.get(reader.get(entry, "request", dict, at), "url", str, f"{at}.request")
+        try:
+            urlsplit(url).port  # noqa: B018 - it raises
+        except ValueError as error:
+            raise PageProblemError(f"{path}: {at}.request.url: {str(error).lower()}") from None
+        response = reader.get(entry, "response", dict, at)
+        reader.get(response, "status", float, f"{at}.response")
+        reader.get(response, "content", dict, f"{at}.response")
+        for index, field in enumerate(reader.get(response, "headers", list, f"{at}.response")):
+            for key in ("name", "value"):
+                reader.get(field, key, str, f"{at}.response.headers.{index}")
+    return entries
+
+
+def _open(path: Path) -> "tuple[_Reader, dict[str, Any], list[dict[str, Any]]]":
+    """Return a reader of the file, its log, and the entries of the log."""
+    try:
+        document = json.loads(path.read_bytes())
+    except json.JSONDecodeError as error:
+        raise PageProblemError(
+            f"{path}:{error.lineno}: this is not JSON: {error.msg.lower()}; save the HAR file again"
+        ) from None
+    except (UnicodeDecodeError, RecursionError):
+        raise PageProblemError(f"{path}: this is not JSON; save the HAR file again") from None
+    reader = _Reader(path)
+    log = reader.get(document, "log", dict, "")
+    entries = reader.get(log, "entries", list, "log")
+    return reader, log, entries
 
 
 class _Exchange:

@@ -1,29 +1,40 @@
-"""A page in Chromium over an emulated link, served inside it."""
+"""A page in Chromium over an emulated link, served inside it or outside."""
 
 import json
 import shlex
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from airpath.link import Linked, link
-from airpath.page import files, har_log
+from airpath.page import authority, files, har_browser, har_log, recording
 from airpath.page.devtools import executable
+from airpath.page.figures import figures
+from airpath.page.origins import Origin, link_names, origin_of, origins_of
 from airpath.page.site import url_of
 
-PROTOCOLS = {"http/1.0": "HTTP/1.0", "http/1.1": "HTTP/1.1"}
-"""The protocols of the server of Python's library."""
+PROTOCOLS = {"http/1.0": "http/1.0", "http/1.1": "http/1.1", "h1": "http/1.1", "h2": "h2", "h3": "h3"}
+"""The protocols, by their names as options."""
+TLS_VERSIONS = ("none", "TLSv1.2", "TLSv1.3")
+_HTTP_1 = ["--disable-http2", "--disable-quic"]
+_WITHOUT = {"http/1.0": _HTTP_1, "http/1.1": _HTTP_1, "h2": ["--disable-quic"], "h3": []}
+"""Options of Chromium that leave one protocol."""
 
 
 class LoadError(Exception):
-    """The page could not be loaded; `log` has the messages of browser, server and link."""
+    """The page could not be loaded: the text has the message of browser or link."""
 
-    def __init__(self, message: str, log: str) -> None:
+
+class UsageError(Exception):
+    """Arguments do not fit together; `next_step` has what to change."""
+
+    def __init__(self, message: str, next_step: str) -> None:
         super().__init__(message)
-        self.log = log
+        self.next_step = next_step
 
 
 @dataclass(frozen=True)
@@ -31,19 +42,38 @@ class Loaded:
     """Views of a page in a browser."""
 
     views: list[dict[str, Any]]
-    """Figures of each view: `run`, `view` (1 is the repeated one), times in seconds."""
+    """Figures of each view, the rows of `page.json`."""
     linked: Linked
     """The link: packets, radio, flows."""
     error: str | None
     """Why later views are missing."""
 
 
+@dataclass
+class _Target:
+    """What to load, and who serves it."""
+
+    name: str
+    url: str
+    objects: dict[str, str] | None
+    """Names of the objects by URL; `None` if they are not known."""
+    plan: dict[str, Any]
+    """For browser and server."""
+    serve: str | None
+    hosts: list[str]
+    secure: list[Origin] = field(default_factory=list)
+    """Origins that need a certificate."""
+
+
 def load(
-    page: str | Path,
+    target: str | Path,
     scenario: str | Path | Mapping[str, Any],
     out: Path,
     *,
-    protocol: str = "http/1.1",
+    protocol: str | None = None,
+    tls: str | None = None,
+    serve: str | None = None,
+    hosts: Sequence[str] = (),
     compression: bool = True,
     runs: int = 1,
     repeat_view: bool = False,
@@ -51,15 +81,21 @@ def load(
     seed: int | None = None,
     timeout: float = 600,
 ) -> Loaded:
-    """Load a page in Chromium at the mobile of a link, from a server at its other end.
+    """Load a page in Chromium at the mobile of a link.
 
-    The result folder of the link gets `page.har` and `page.json` in addition.
+    The result folder of the link gets `page.json`, `page.har` and `filmstrip` in addition.
 
     Args:
-        page: Name of a page of airpath, or the path of a page file.
+        target: Name of a page of airpath, path of a page file, folder or HAR file of a recorded
+            site, or a URL.
         scenario: The link, as for `airpath.link`.
         out: The result folder.
-        protocol: `http/1.0` or `http/1.1`.
+        protocol: `http/1.0`, `http/1.1` (or `h1`), `h2` or `h3`; `http/1.1` by default, and of a URL
+            what browser and server select.
+        tls: `none`, `TLSv1.2` or `TLSv1.3`; by default TLS 1.3 where URLs or protocol need TLS.
+        serve: For a URL: the command of a server at the other end of the link; without it the
+            outside is there.
+        hosts: For a URL: further names of that server.
         compression: Whether the server compresses.
         runs: Number of loads, each in a new browser; all on one link.
         repeat_view: Whether each browser loads the page again, with its cache.
@@ -69,131 +105,160 @@ def load(
 
     Raises:
         BrowserError: There is no Chromium.
-        ScenarioError: The page cannot be used.
+        ExtraMissingError: Packages of the extra `page` are missing.
+        UsageError: Arguments do not fit together.
+        ScenarioError: The page cannot be used. PageProblemError: The recorded site cannot be used.
         LoadError: No view was completed.
     """
     executable()
-    described = files.load(page)
-    with tempfile.TemporaryDirectory(prefix="airpath-page-") as folder:
-        file, views_file = Path(folder, "page.json"), Path(folder, "views.json")
-        file.write_text(json.dumps(described), encoding="utf-8")
-        serve = [sys.executable, "-m", "airpath.page.serve", str(file), "--protocol", PROTOCOLS[protocol]]
-        serve += [] if compression else ["--no-compression"]
-        browse = [sys.executable, "-m", "airpath.page.browse", str(file), str(views_file)]
-        browse += ["--runs", str(runs), "--timeout", str(timeout), *(["--repeat-view"] if repeat_view else [])]
-        linked = link(
-            scenario,
-            browse,
-            serve=shlex.join(serve),
-            set=overrides,
-            seed=seed,
-            out=out,
-            capture=True,
-            capture_output=True,
-        )
-        raw = json.loads(views_file.read_text(encoding="utf-8")) if views_file.is_file() else []
-    log = (linked.stderr or b"").decode(errors="replace").strip()
-    reason = (log.splitlines() or ["no message"])[-1] if linked.returncode else None
-    if not raw:
-        raise LoadError(f"the page was not loaded: {reason}", log)
-    views = [_view(each, described) for each in raw]
-    (out / "page.json").write_text(json.dumps(views, indent=1), encoding="utf-8")
-    _write_har(out / "page.har", described, raw, views)
+    target = str(target)
+    if "://" in target:
+        chosen = _url(target, protocol, tls, serve, hosts)
+    elif serve is not None or hosts:
+        raise UsageError("a server needs a URL to load from it", "remove --serve and --host, or name a URL")
+    else:
+        chosen = _served(target, PROTOCOLS[protocol or "http/1.1"], tls, compression=compression)
+    with tempfile.TemporaryDirectory(prefix="airpath-page-") as name:
+        folder = Path(name)
+        options = list(chosen.plan["options"])
+        if chosen.secure:
+            key = authority.issue({each.host for each in chosen.secure}, folder)
+            options.append(f"--ignore-certificate-errors-spki-list={key}")
+        plan = chosen.plan | {"url": chosen.url, "runs": runs, "views": 2 if repeat_view else 1, "timeout": timeout}
+        plan |= {"certificates": name, "options": options}
+        file = folder / "plan.json"
+        file.write_text(json.dumps(plan), encoding="utf-8")
+        server = shlex.join(["exec", sys.executable, "-m", "airpath.page.serve", str(file)])
+        try:
+            linked = link(
+                scenario,
+                [sys.executable, "-m", "airpath.page.browse", str(file), name],
+                serve=server if chosen.serve is None and chosen.plan["closed"] else chosen.serve,
+                hosts=link_names(chosen.hosts),
+                set=overrides,
+                seed=seed,
+                out=out,
+                capture=True,
+                capture_output=True,
+            )
+        except BaseException:
+            # Also after Ctrl-C: what was measured is kept.
+            _keep(folder, out, chosen)
+            raise
+        views = _keep(folder, out, chosen)
+        reason = _reason(folder, linked) if linked.returncode else None
+    if not views:
+        raise LoadError(reason or "the browser loaded nothing")
     return Loaded(views, linked, reason)
 
 
-def _view(raw: Mapping[str, Any], page: Mapping[str, Any]) -> dict[str, Any]:
-    requests, figures = raw["requests"], raw["figures"]
-    start = min(each["start"] for each in requests)
-    urls = {url_of(each): each["name"] for each in page["object"]}
-    own = [each for each in requests if each["url"] in urls]
-    ended = [each["end"] for each in own if each["failed"] is None]
-    milliseconds = {
-        name: None if figures[name] is None else figures[name] / 1e3 for name in ("response", "load", "fcp", "lcp")
-    }
-    return {
-        "run": raw["run"],
-        "view": raw["view"],
-        "page": page["name"],
-        "page_time_s": max(ended) - start if ended else None,
-        "first_byte_s": milliseconds["response"],
-        "load_event_s": milliseconds["load"],
-        "first_contentful_paint_s": milliseconds["fcp"],
-        "largest_contentful_paint_s": milliseconds["lcp"],
-        "cumulative_layout_shift": figures["cls"],
-        "requests": sum(_is_from_network(each) for each in own),
-        "connections": len({each["response"]["connectionId"] for each in own if _is_from_network(each)}),
-        "missing": sorted(set(urls.values()) - {urls[each["url"]] for each in own}),
-        "failed": {each["url"]: each["failed"] for each in own if each["failed"] is not None},
-    }
+def _served(target: str, protocol: str, tls: str | None, *, compression: bool) -> _Target:
+    """Return a page that is served inside the link."""
+    har = recording.har_of(Path(target))
+    if har is None:
+        page = files.load(target)
+        tls = tls or ("TLSv1.3" if protocol in ("h2", "h3") else "none")
+        scheme = "http" if tls == "none" else "https"
+        objects = {url_of(each, scheme): each["name"] for each in page["object"]}
+        name, url, origins = page["name"], url_of(page["object"][0], scheme), origins_of(objects)
+        source = {"page": page, "recording": None}
+    else:
+        # Read here, so that errors come before the link.
+        objects = {url: url for url in recording.contents(har, compression=False)}
+        name, url, origins = har.resolve().parent.name, recording.document_of(har), origins_of(objects)
+        source = {"page": None, "recording": str(har.resolve())}
+        secure = any(each.is_secure for each in origins)
+        if tls is not None and (tls != "none") != secure:
+            recorded = "over TLS" if secure else "without TLS"
+            raise UsageError(f"{target}: the site was recorded {recorded}", f"remove --tls {tls}")
+        tls = tls or ("TLSv1.3" if secure else "none")
+    if protocol in ("h2", "h3"):
+        if tls == "none":
+            raise UsageError(f"{protocol} needs TLS", "remove `--tls none`, or select http/1.1 for a site without TLS")
+        if protocol == "h3" and tls != "TLSv1.3":
+            raise UsageError("h3 needs TLS 1.3", "remove --tls")
+        authority.require_extra("hypercorn", *(["aioquic"] if protocol == "h3" else []))
+    hosts = list(dict.fromkeys(each.host for each in origins))
+    options = _protocol_options(protocol, origins)
+    plan = source | {"closed": True, "hosts": hosts, "protocol": protocol, "tls": tls, "compression": compression}
+    plan |= {"options": options, "may_be_incomplete": False}
+    return _Target(name, url, objects, plan, None, hosts, [each for each in origins if each.is_secure])
 
 
-def _is_from_network(request: Mapping[str, Any]) -> bool:
-    response = request["response"]
-    return response is not None and not response["fromDiskCache"] and not request.get("memory")
+def _url(url: str, protocol: str | None, tls: str | None, serve: str | None, hosts: Sequence[str]) -> _Target:
+    """Return a page of the user's own server, or of the outside."""
+    try:
+        origin = origin_of(url)
+    except ValueError as error:
+        raise UsageError(str(error), "name a page, a file, a folder or a URL") from None
+    if tls is not None:
+        raise UsageError("--tls is for pages that airpath serves", "remove it: the URL and its server decide")
+    if protocol == "http/1.0":
+        raise UsageError("the browser cannot send HTTP/1.0", "remove --protocol: the server decides")
+    if protocol is not None and PROTOCOLS[protocol] in ("h2", "h3") and not origin.is_secure:
+        raise UsageError(f"{protocol} needs TLS", "name a URL with https://")
+    if hosts and serve is None:
+        raise UsageError("--host names a server at the other end", "add --serve CMD")
+    closed = serve is not None
+    own = [origin.host] if closed and origin.host != "server" else []
+    names = list(dict.fromkeys((*own, *hosts)))
+    options = [] if protocol is None else _protocol_options(PROTOCOLS[protocol], [origin])
+    # The only server of a closed link is the user's, with a certificate of its own.
+    options += ["--ignore-certificate-errors"] if closed and origin.is_secure else []
+    plan = {"closed": closed, "hosts": names, "options": options, "may_be_incomplete": True}
+    return _Target(url, url, None, plan, serve, names)
 
 
-def _write_har(
-    path: Path, page: Mapping[str, Any], raw: Sequence[Mapping[str, Any]], views: Sequence[Mapping[str, Any]]
-) -> None:
+def _protocol_options(protocol: str, origins: Sequence[Origin]) -> list[str]:
+    """Return the options of Chromium that select a protocol."""
+    options = list(_WITHOUT[protocol])
+    if protocol == "h3":
+        secure = ",".join(each.authority for each in origins if each.is_secure)
+        options += ["--enable-quic", f"--origin-to-force-quic-on={secure}"]
+    return options
+
+
+def _reason(folder: Path, linked: Linked) -> str:
+    """Return why the browser or the link failed."""
+    file = folder / "error"
+    if file.is_file():
+        return file.read_text(encoding="utf-8")
+    lines = (linked.stderr or b"").decode(errors="replace").strip().splitlines()
+    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    return errors[-1] if errors else "\n".join(lines[-5:]) or "no message"
+
+
+def _keep(folder: Path, out: Path, chosen: _Target) -> list[dict[str, Any]]:
+    """Write what the browser measured to the result folder; return the views."""
+    file = folder / "views.json"
+    if not file.is_file():
+        return []
+    raw = json.loads(file.read_text(encoding="utf-8"))
+    views = [figures(each, chosen.name, chosen.objects) for each in raw]
+    (out / "page.json").write_text(json.dumps(views, indent=1), encoding="utf-8")
+    if (folder / "filmstrip").is_dir():
+        shutil.move(folder / "filmstrip", out / "filmstrip")
     pages, entries = [], []
     for each, view in zip(raw, views, strict=True):
         identifier = f"run_{each['run']}_view_{each['view']}"
-        first = min(each["requests"], key=lambda request: request["start"])
-        pages.append(
-            {
-                "startedDateTime": har_log.date(first["wall"]),
-                "id": identifier,
-                "title": page["name"],
-                "pageTimings": {"onContentLoad": -1, "onLoad": view["load_event_s"] * 1e3},
-                "_firstContentfulPaint": view["first_contentful_paint_s"],
-                "_largestContentfulPaint": view["largest_contentful_paint_s"],
-            }
-        )
-        entries += [_entry(request, identifier) for request in each["requests"]]
-    har_log.write(path, pages, entries)
+        pages.append(_har_page(identifier, view))
+        entries += [har_browser.entry(request, identifier) for request in each["requests"]]
+    har_log.write(out / "page.har", pages, entries)
+    return views
 
 
-def _entry(request: Mapping[str, Any], identifier: str) -> dict[str, Any]:
-    response = request["response"] or {}
-    timing = response.get("timing") or {}
-    end = request["end"] if request["end"] is not None else request["start"]
-    timings: dict[str, float] = {"dns": -1, "connect": -1, "ssl": -1, "blocked": 0, "send": 0, "wait": 0}
-    timings["receive"] = (end - request["start"]) * 1e3
-    if timing:
-        # Times of the protocol are milliseconds after `requestTime`, and -1 if they do not apply.
-        queued = (timing["requestTime"] - request["start"]) * 1e3
-        for name in ("dns", "connect", "ssl"):
-            if timing[f"{name}Start"] >= 0:
-                timings[name] = timing[f"{name}End"] - timing[f"{name}Start"]
-        steps = [timing[name] for name in ("dnsStart", "connectStart", "sendStart") if timing[name] >= 0]
-        used = max(0.0, timings["dns"]) + max(0.0, timings["connect"])
-        timings["blocked"] = max(0.0, queued + min(steps) + (timing["sendStart"] - min(steps) - used))
-        timings["send"] = timing["sendEnd"] - timing["sendStart"]
-        timings["wait"] = timing["receiveHeadersEnd"] - timing["sendEnd"]
-        timings["receive"] = max(0.0, (end - timing["requestTime"]) * 1e3 - timing["receiveHeadersEnd"])
-    headers = [{"name": name, "value": value} for name, value in (response.get("headers") or {}).items()]
-    initiator = request["initiator"]
+def _har_page(identifier: str, view: Mapping[str, Any]) -> dict[str, Any]:
+    def milliseconds(name: str) -> float:
+        return -1 if view[name] is None else view[name] * 1e3
+
     return {
-        "pageref": identifier,
-        "startedDateTime": har_log.date(request["wall"]),
-        "time": sum(value for name, value in timings.items() if value > 0 and name != "ssl"),
-        "request": har_log.request(request["url"], response.get("protocol") or ""),
-        "response": {
-            "status": response.get("status") or 0,
-            "statusText": request["failed"] or "",
-            "httpVersion": response.get("protocol") or "",
-            "cookies": [],
-            "headers": headers,
-            "content": {"size": request["encoded"], "mimeType": response.get("mimeType") or ""},
-            "redirectURL": "",
-            "headersSize": -1,
-            "bodySize": -1,
-            "_transferSize": request["encoded"],
+        "startedDateTime": har_log.date(view["started_s"]),
+        "id": identifier,
+        "title": view["page"],
+        "pageTimings": {
+            "onContentLoad": milliseconds("content_loaded_s"),
+            "onLoad": milliseconds("load_event_s"),
+            "_firstContentfulPaint": milliseconds("first_contentful_paint_s"),
+            "_largestContentfulPaint": milliseconds("largest_contentful_paint_s"),
         },
-        "cache": {},
-        "timings": timings,
-        "serverIPAddress": response.get("remoteIPAddress") or "",
-        "connection": str(response.get("connectionId") or ""),
-        "_initiator": {key: initiator[key] for key in ("type", "url", "stack") if key in initiator},
     }

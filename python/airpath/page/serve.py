@@ -1,57 +1,73 @@
-"""A web server for a page, at the other end of a link: `python -m airpath.page.serve PAGE.json`.
+"""Web servers for a page, at the other end of a link: `python -m airpath.page.serve PLAN.json`.
 
-It is the server of Python's library, with a thread for each connection. It has the address of
-all hosts of the page; the field Host distinguishes them.
+Each origin has the address of its name. HTTP/1 is served by Python's library, with a thread for
+each connection, HTTP/2 and HTTP/3 by hypercorn (`streams`).
 """
 
 import argparse
+import asyncio
 import json
+import ssl
+import sys
+import threading
 import time
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
+from airpath.page import authority, recording
+from airpath.page.origins import Origin, addresses, origins_of
 from airpath.page.site import Content, contents
 
-PORT = 8000
+_IDLE = 120
+"""Seconds after which an idle connection is closed."""
+
+
+class Site:
+    """The contents by URL."""
+
+    def __init__(self, by_url: Mapping[str, Content]) -> None:
+        self.by_url = by_url
+        # Scripts add random numbers to URLs: then the same path is answered.
+        self._by_path = {url.partition("?")[0]: content for url, content in reversed(list(by_url.items()))}
+
+    def find(self, url: str) -> Content | None:
+        """Return what is served for a URL."""
+        return self.by_url.get(url) or self._by_path.get(url.partition("?")[0])
+
+
+NOT_FOUND = Content((("cache-control", "max-age=86400"),), b"", status=404)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    site: dict[tuple[str, str], Content]
     disable_nagle_algorithm = True
     wbufsize = -1
-    timeout = 120
+    timeout = _IDLE
 
-    def do_GET(self) -> None:
-        content = self.site.get((self.headers.get("Host", ""), self.path))
-        if content is None:
-            self.send_response(404)
-            self.send_header("Content-Length", "0")
-            self.send_header("Cache-Control", "max-age=86400")
-            self.end_headers()
-            return
+    def __getattr__(self, name: str) -> Any:
+        # The library looks up a method for each method of HTTP.
+        if name.startswith("do_"):
+            return self._answer
+        raise AttributeError(name)
+
+    def _answer(self) -> None:
+        server = self.server
+        assert isinstance(server, _Server)
+        if length := self.headers.get("Content-Length", ""):
+            self.rfile.read(int(length) if length.isdecimal() else 0)
+        scheme = "http" if server.context is None else "https"
+        content = server.site.find(f"{scheme}://{self.headers.get('Host', '')}{self.path}") or NOT_FOUND
         time.sleep(content.wait)
-        if content.cache == "revalidate" and self.headers.get("If-None-Match"):
-            self.send_response(304)
-            self.send_header("ETag", '"1"')
-            self.end_headers()
-            return
-        self.send_response(200)
-        self.send_header("Content-Type", content.media_type)
-        self.send_header("Content-Length", str(len(content.body)))
-        self.send_header("Access-Control-Allow-Origin", "*")
-        self.send_header("Timing-Allow-Origin", "*")
-        if content.encoding:
-            self.send_header("Content-Encoding", content.encoding)
-        match content.cache:
-            case "fresh":
-                self.send_header("Cache-Control", "max-age=86400")
-            case "revalidate":
-                self.send_header("Cache-Control", "no-cache")
-                self.send_header("ETag", '"1"')
-            case _:
-                self.send_header("Cache-Control", "no-store")
+        conditions = {name.lower(): value for name, value in self.headers.items()}
+        status, fields, body = content.answer(conditions)
+        self.send_response(status)
+        for name, value in fields:
+            self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(content.body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def log_request(self, code: object = "-", size: object = "-") -> None:
         """Log errors only: requests are in the HAR file."""
@@ -62,19 +78,70 @@ class _Server(ThreadingHTTPServer):
     # A browser opens all its connections at once.
     request_queue_size = 128
 
+    def __init__(self, address: tuple[str, int], site: Site, context: ssl.SSLContext | None, version: str) -> None:
+        self.site, self.context = site, context
+        handler = type("_Handler", (_Handler,), {"protocol_version": version})
+        super().__init__(address, handler)
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection, in its thread."""
+        if self.context is None:
+            super().finish_request(request, client_address)
+            return
+        request.settimeout(_IDLE)
+        with self.context.wrap_socket(request, server_side=True) as secured:
+            super().finish_request(secured, client_address)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log a line: browsers close connections that they do not need."""
+        sys.stderr.write(f"{client_address[0]}:{client_address[1]}: {sys.exception()!r}\n")
+
+
+def context_of(origin: Origin, certificates: Path, version: str, protocol: str) -> ssl.SSLContext:
+    """Return the TLS settings of an origin.
+
+    Args:
+        origin: The origin.
+        certificates: Folder with the certificates.
+        version: `TLSv1.2` or `TLSv1.3`.
+        protocol: The protocol for ALPN, which has no HTTP/1.0.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    exact = ssl.TLSVersion.TLSv1_2 if version == "TLSv1.2" else ssl.TLSVersion.TLSv1_3
+    context.minimum_version = context.maximum_version = exact
+    if protocol != "http/1.0":
+        context.set_alpn_protocols([protocol])
+    context.load_cert_chain(authority.path_of(origin.host, certificates))
+    return context
+
 
 def main() -> None:
     """Serve until the process is ended."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("page", type=Path)
-    parser.add_argument("--no-compression", action="store_true")
-    parser.add_argument("--protocol", choices=["HTTP/1.0", "HTTP/1.1"], default="HTTP/1.1")
+    parser.add_argument("plan", type=Path)
     arguments = parser.parse_args()
-    page = json.loads(arguments.page.read_text(encoding="utf-8"))
-    _Handler.site = contents(page, compression=not arguments.no_compression)
-    _Handler.protocol_version = arguments.protocol
-    with _Server(("0.0.0.0", PORT), _Handler) as server:
-        server.serve_forever()
+    plan = json.loads(arguments.plan.read_text(encoding="utf-8"))
+    if plan["page"] is None:
+        by_url = recording.contents(Path(plan["recording"]), compression=plan["compression"])
+    else:
+        by_url = contents(plan["page"], compression=plan["compression"], scheme=urlsplit(plan["url"]).scheme)
+    site, protocol, known = Site(by_url), plan["protocol"], addresses(plan["hosts"])
+    multiplexed = []
+    for origin in origins_of(by_url):
+        if origin.is_secure and protocol in ("h2", "h3"):
+            multiplexed.append(origin)
+            continue
+        certificates = Path(plan["certificates"])
+        context = context_of(origin, certificates, plan["tls"], protocol) if origin.is_secure else None
+        version = "HTTP/1.0" if protocol == "http/1.0" else "HTTP/1.1"
+        server = _Server((known[origin.host], origin.port), site, context, version)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    if multiplexed:
+        from airpath.page.streams import serve
+
+        asyncio.run(serve(site, multiplexed, known, plan))
+    else:
+        threading.Event().wait()
 
 
 if __name__ == "__main__":

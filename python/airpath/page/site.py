@@ -6,7 +6,9 @@ an object has. Filler is random to such a degree that gzip comes close to the co
 
 import gzip
 import json
+import math
 import random
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +16,6 @@ from urllib.parse import quote
 
 from airpath.page.quantities import bytes_of, seconds_of
 
-_PIXEL = bytes.fromhex("47494638396101000100800000000000ffffff21f90401000000002c00000000010001000002024401003b")
-"""A GIF of one pixel. Browsers ignore bytes after its end."""
 _MEDIA_TYPES = {
     "document": "text/html",
     "style": "text/css",
@@ -24,6 +24,11 @@ _MEDIA_TYPES = {
     "image": "image/gif",
     "media": "video/mp4",
     "data": "application/octet-stream",
+}
+_CACHING = {
+    "fresh": {"cache-control": "max-age=86400"},
+    "revalidate": {"cache-control": "no-cache", "etag": '"1"'},
+    "never": {"cache-control": "no-store"},
 }
 _HEAD = b'<!doctype html><meta charset=utf-8><link rel=icon href="data:,"><title>page</title><p>page</p>'
 """The start of each document. Its icon is empty: browsers request /favicon.ico otherwise."""
@@ -34,30 +39,40 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 class Content:
     """An object as a server sends it."""
 
-    media_type: str
+    headers: tuple[tuple[str, str], ...]
+    """Fields of the response in lower case, without `content-length`."""
     body: bytes
-    encoding: str | None
-    wait: float
+    wait: float = 0.0
     """Seconds from the request to the response."""
-    cache: str
+    status: int = 200
+
+    def answer(self, conditions: Mapping[str, str]) -> tuple[int, list[tuple[str, str]], bytes]:
+        """Return status, fields and body for a request.
+
+        Args:
+            conditions: The fields of the request by name in lower case.
+        """
+        fields = dict(self.headers)
+        for condition, validator in (("if-none-match", "etag"), ("if-modified-since", "last-modified")):
+            if self.status == 200 and validator in fields and conditions.get(condition) == fields[validator]:
+                kept = [(name, value) for name, value in self.headers if name in (validator, "cache-control")]
+                return 304, kept, b""
+        length = [] if self.status in (204, 304) else [("content-length", str(len(self.body)))]
+        return self.status, [*self.headers, *length], self.body
 
 
-def url_of(described: Mapping[str, Any]) -> str:
+def url_of(described: Mapping[str, Any], scheme: str = "http") -> str:
     """Return the URL of an object."""
-    return f"http://{described['origin']}/{quote(described['name'].lstrip('/'))}"
+    return f"{scheme}://{described['origin']}/{quote(described['name'].lstrip('/'))}"
 
 
-def contents(page: Mapping[str, Any], *, compression: bool) -> dict[tuple[str, str], Content]:
-    """Return the contents of a page's objects by host and path."""
-    first = page["object"][0]["name"]
+def contents(page: Mapping[str, Any], *, compression: bool, scheme: str = "http") -> dict[str, Content]:
+    """Return the contents of a page's objects by URL."""
+    objects = [{**each, "url": url_of(each, scheme)} for each in page["object"]]
     referred: dict[str, list[Mapping[str, Any]]] = {}
-    for each in page["object"][1:]:
-        referred.setdefault(each.get("referrer", first), []).append(each)
-    found = {}
-    for each in page["object"]:
-        path = f"/{quote(each['name'].lstrip('/'))}"
-        found[each["origin"], path] = _content(each, referred.get(each["name"], []), compression=compression)
-    return found
+    for each in objects[1:]:
+        referred.setdefault(each.get("referrer", objects[0]["name"]), []).append(each)
+    return {each["url"]: _content(each, referred.get(each["name"], []), compression=compression) for each in objects}
 
 
 def _content(described: Mapping[str, Any], children: list[Mapping[str, Any]], *, compression: bool) -> Content:
@@ -74,14 +89,32 @@ def _content(described: Mapping[str, Any], children: list[Mapping[str, Any]], *,
             case "style":
                 return _style(children, size, filler)
             case _:
-                start = _PIXEL if kind == "image" and size >= len(_PIXEL) else b""
+                start = _pixel(described["name"]) if kind == "image" else b""
+                start = start if size >= len(start) else b""
                 return start + filler(size - len(start))
 
     body, encoding = build(1.0), None
     if compressed is not None:
         body, encoding = _fitting(build, bytes_of(compressed)), "gzip"
-    wait = seconds_of(described["wait"])
-    return Content(_MEDIA_TYPES[kind], body, encoding, wait, described["cache"])
+    headers = {
+        "content-type": _MEDIA_TYPES[kind],
+        "access-control-allow-origin": "*",
+        "timing-allow-origin": "*",
+        **({"content-encoding": encoding} if encoding else {}),
+        **_CACHING[described["cache"]],
+    }
+    return Content(tuple(headers.items()), body, seconds_of(described["wait"]))
+
+
+def _pixel(name: str) -> bytes:
+    """Return a GIF of one pixel in a colour of its own. Browsers ignore bytes after its end."""
+    colour = zlib.crc32(name.encode()).to_bytes(4, "big")[:3]
+    return b"GIF89a\1\0\1\0\x80\0\0" + colour + bytes.fromhex("ffffff2c00000000010001000002024401003b")
+
+
+def _side(described: Mapping[str, Any]) -> int:
+    """Return the pixels of a side of an image, so that larger files are larger to the eye."""
+    return min(400, max(9, round(2 * math.sqrt(bytes_of(described["size"])))))
 
 
 def _fitting(build: Callable[[float], bytes], compressed: int) -> bytes:
@@ -131,10 +164,11 @@ def _pad(body: bytearray, until: int, filler: _Filler, begin: bytes, end: bytes)
 
 def _tag(described: Mapping[str, Any]) -> bytes:
     """Return the HTML by which a document refers to an object without blocking its parser."""
-    url = url_of(described)
+    url = described["url"]
     match described["type"]:
         case "image":
-            tag = f'<img src="{url}" width=9 height=9>'
+            side = _side(described)
+            tag = f'<img src="{url}" width={side} height={side}>'
         case "style":
             tag = f'<link rel=stylesheet href="{url}">'
         case "script":
@@ -156,11 +190,12 @@ def _script(children: list[Mapping[str, Any]], size: int, process: float, filler
     if process:
         lines.append(f"for(let t=performance.now();performance.now()-t<{process * 1e3:g};);")
     for each in children:
-        url = json.dumps(url_of(each))
+        url = json.dumps(each["url"])
         match each["type"]:
             case "image":
                 # In the document, so that the image is not collected as garbage.
-                lines.append(f"document.body.appendChild(new Image(9,9)).src={url};")
+                side = _side(each)
+                lines.append(f"document.body.appendChild(new Image({side},{side})).src={url};")
             case "script":
                 lines.append(f"document.head.appendChild(document.createElement('script')).src={url};")
             case "document":
@@ -171,7 +206,7 @@ def _script(children: list[Mapping[str, Any]], size: int, process: float, filler
                     f"{{rel:'stylesheet',href:{url}}});"
                 )
             case _:
-                lines.append(_fetch(url_of(each)))
+                lines.append(_fetch(each["url"]))
     body = bytearray("".join(lines).encode())
     _pad(body, size, filler, b"/*", b"*/")
     return bytes(body)
@@ -180,11 +215,11 @@ def _script(children: list[Mapping[str, Any]], size: int, process: float, filler
 def _style(children: list[Mapping[str, Any]], size: int, filler: _Filler) -> bytes:
     fonts = [each for each in children if each["type"] == "font"]
     images = [each for each in children if each["type"] != "font"]
-    rules = [f'@font-face{{font-family:f{at};src:url("{url_of(each)}")}}' for at, each in enumerate(fonts)]
+    rules = [f'@font-face{{font-family:f{at};src:url("{each["url"]}")}}' for at, each in enumerate(fonts)]
     if fonts:
         rules.append(f"p{{font-family:{','.join(f'f{at}' for at in range(len(fonts)))}}}")
     if images:
-        urls = " ".join(f'url("{url_of(each)}")' for each in images)
+        urls = " ".join(f'url("{each["url"]}")' for each in images)
         rules.append(f"body::after{{content:{urls}}}")
     body = bytearray("".join(rules).encode())
     _pad(body, size, filler, b"/*", b"*/")

@@ -1,0 +1,52 @@
+"""A certificate authority for one run: only the browser of the run trusts it."""
+
+import base64
+import hashlib
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+
+
+class ExtraMissingError(Exception):
+    """A package of the extra `page` is not installed."""
+
+
+def require_extra(*packages: str) -> None:
+    """Check that packages of the extra `page` are installed.
+
+    Raises:
+        ExtraMissingError: One is not.
+    """
+    for package in packages:
+        if find_spec(package) is None:
+            raise ExtraMissingError(f"the package `{package}` is missing; pip install 'airpath[page]'")
+
+
+def issue(hosts: Iterable[str], folder: Path) -> str:
+    """Write `HOST.pem` for each host: its key, its certificate and that of the authority.
+
+    The chain is that of a small site: two certificates with P-256 keys.
+
+    Returns:
+        The hash of the authority's public key, as `--ignore-certificate-errors-spki-list` takes it.
+
+    Raises:
+        ExtraMissingError: `trustme` is not installed.
+    """
+    require_extra("trustme")
+    import trustme
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+    from cryptography.x509 import load_pem_x509_certificate
+
+    root = trustme.CA()
+    authority = root.create_child_ca()
+    for host in hosts:
+        authority.issue_cert(host).private_key_and_cert_chain_pem.write_to_path(str(path_of(host, folder)))
+    key = load_pem_x509_certificate(authority.cert_pem.bytes()).public_key()
+    encoded = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return base64.b64encode(hashlib.sha256(encoded).digest()).decode()
+
+
+def path_of(host: str, folder: Path) -> Path:
+    """Return the path of a host's key and certificates."""
+    return folder / f"{host.replace(':', '_')}.pem"

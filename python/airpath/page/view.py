@@ -1,0 +1,187 @@
+"""One view of a page in a tab of Chromium: its requests, times and frames."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from airpath.page.devtools import BrowserError, Chromium
+from airpath.page.filmstrip import Filmstrip
+
+_OBSERVER = """
+window.__airpath = { lcp: null, cls: 0 };
+new PerformanceObserver((list) => { for (const each of list.getEntries()) __airpath.lcp = each.startTime; })
+  .observe({ type: 'largest-contentful-paint', buffered: true });
+new PerformanceObserver((list) => {
+  for (const each of list.getEntries()) if (!each.hadRecentInput) __airpath.cls += each.value;
+}).observe({ type: 'layout-shift', buffered: true });
+"""
+_FIGURES = """(async () => {
+  const first = () => performance.getEntriesByName('first-contentful-paint')[0];
+  const patience = performance.now() + 1000;
+  // On a busy host, paints are reported later than they were.
+  while (!first() && performance.now() < patience) await new Promise((resume) => setTimeout(resume, 20));
+  const times = performance.getEntriesByType('navigation')[0];
+  return JSON.stringify({
+    load: times.loadEventStart, content: times.domContentLoadedEventStart, response: times.responseStart,
+    fcp: (first() || {}).startTime ?? null, lcp: __airpath.lcp, cls: __airpath.cls });
+})()"""
+_KEPT = (
+    *("status", "statusText", "mimeType", "protocol", "connectionId", "fromDiskCache", "timing", "headers"),
+    "remoteIPAddress",
+)
+_QUIET = 0.2
+"""Seconds after the last response in which a further request would come."""
+_FIRST_FRAME = 1.0
+"""Seconds in which the empty page is drawn."""
+
+
+class Tab:
+    """A tab, in which a page is loaded and loaded again."""
+
+    def __init__(self, browser: Chromium, until: float, *, may_be_incomplete: bool = False) -> None:
+        """Open the tab.
+
+        Args:
+            browser: The browser.
+            until: The time of `time.monotonic` at which a page must be loaded.
+            may_be_incomplete: Whether responses may be incomplete then, after the load event.
+        """
+        self._browser, self._until, self._may_be_incomplete = browser, until, may_be_incomplete
+        target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Network", "Page"):
+            self.call(f"{domain}.enable")
+        self.call("Page.addScriptToEvaluateOnNewDocument", source=_OBSERVER)
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Call a method of the tab."""
+        return self._browser.call(method, self._session, **parameters)
+
+    def load(self, url: str, film: Path | None = None) -> dict[str, Any]:
+        """Load a page and return its requests, times and frames.
+
+        Args:
+            url: The URL of its document.
+            film: The folder for the frames; without it there are none.
+
+        Raises:
+            BrowserError: The page was not loaded, or the browser does not answer.
+        """
+        frames = None if film is None else self._begin_film()
+        self._browser.events.clear()
+        opened = self.call("Page.navigate", url=url)
+        if reason := opened.get("errorText"):
+            raise BrowserError(f"{url} was not loaded: {reason}")
+        requests = self._follow(frames)
+        figures = json.loads(self.evaluate(_FIGURES))
+        view = {"url": url, "figures": figures, "requests": requests, "frames": []}
+        if film is not None and frames is not None:
+            self.call("Page.stopScreencast")
+            self.empty()
+            start = min((each["wall"] for each in requests), default=time.time())
+            view["frames"] = frames.write(film, start, self.evaluate)
+        else:
+            self.empty()
+        return view
+
+    def empty(self) -> None:
+        """Leave the page."""
+        self.call("Page.navigate", url="about:blank")
+
+    def evaluate(self, expression: str) -> Any:
+        """Return the value of JavaScript; that of a promise when it is fulfilled.
+
+        Raises:
+            BrowserError: It threw an exception.
+        """
+        done = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in done:
+            raise BrowserError(f"the browser could not evaluate a script: {done['exceptionDetails'].get('text')}")
+        return done["result"].get("value")
+
+    def _begin_film(self) -> Filmstrip:
+        """Start the screencast and wait for the frame of the empty page."""
+        frames = Filmstrip()
+        self._browser.events.clear()
+        self.call("Page.startScreencast", format="jpeg", quality=70, maxWidth=640, maxHeight=640)
+        until = time.monotonic() + _FIRST_FRAME
+        while not frames and (event := self._browser.next_event(until)) is not None:
+            self._note_frame(event, frames)
+        return frames
+
+    def _note_frame(self, event: dict[str, Any], frames: Filmstrip) -> None:
+        if event.get("method") == "Page.screencastFrame":
+            parameters = event["params"]
+            frames.add(parameters["metadata"]["timestamp"], parameters["data"])
+            self._browser.send("Page.screencastFrameAck", self._session, sessionId=parameters["sessionId"])
+
+    def _follow(self, frames: Filmstrip | None) -> list[dict[str, Any]]:
+        """Return the requests until the page is loaded and nothing is pending."""
+        requests: dict[str, dict[str, Any]] = {}
+        ended: list[dict[str, Any]] = []
+        quiet: float | None = None
+        loaded = False
+        while True:
+            pending = sum(each["end"] is None for each in requests.values())
+            quiet = None if pending or not loaded else quiet or time.monotonic() + _QUIET
+            event = self._browser.next_event(quiet or self._until)
+            if event is None:
+                if quiet is None and not (loaded and self._may_be_incomplete):
+                    raise BrowserError(f"the page was not loaded in time; {pending} responses were incomplete")
+                return [*ended, *requests.values()]
+            if event.get("method") != "Page.screencastFrame":
+                quiet = None
+                loaded |= _note(event, requests, ended)
+            elif frames is not None:
+                self._note_frame(event, frames)
+
+
+def _note(event: dict[str, Any], requests: dict[str, dict[str, Any]], ended: list[dict[str, Any]]) -> bool:
+    """Record an event of the browser. Returns whether it is that of the loaded page."""
+    parameters = event.get("params", {})
+    request = requests.get(parameters.get("requestId", ""))
+    match event.get("method"):
+        case "Network.requestWillBeSent" if parameters["request"]["url"].startswith("http"):
+            if request is not None and "redirectResponse" in parameters:
+                answer = parameters["redirectResponse"]
+                request |= {"response": _kept(answer), "end": parameters["timestamp"]}
+                request["encoded"] = answer.get("encodedDataLength", 0)
+                ended.append(request)
+            requests[parameters["requestId"]] = {
+                "id": parameters["requestId"],
+                "url": parameters["request"]["url"],
+                "method": parameters["request"]["method"],
+                "priority": parameters["request"].get("initialPriority"),
+                "start": parameters["timestamp"],
+                "wall": parameters["wallTime"],
+                "initiator": parameters.get("initiator", {}),
+                "response": None,
+                "end": None,
+                "failed": None,
+                "encoded": 0,
+                "decoded": 0,
+            }
+        case "Network.responseReceived" if request is not None:
+            request["response"] = _kept(parameters["response"])
+        case "Network.dataReceived" if request is not None:
+            request["decoded"] += parameters["dataLength"]
+        case "Network.loadingFinished" if request is not None:
+            request["end"] = parameters["timestamp"]
+            request["encoded"] = parameters["encodedDataLength"]
+        case "Network.requestServedFromCache" if request is not None:
+            request["memory"] = True
+        case "Network.loadingFailed" if request is not None:
+            request["end"], request["failed"] = parameters["timestamp"], parameters["errorText"]
+        case "Page.loadEventFired":
+            return True
+        case "Inspector.targetCrashed" | "Target.targetCrashed":
+            raise BrowserError("the page crashed")
+        case _:
+            pass
+    return False
+
+
+def _kept(response: dict[str, Any]) -> dict[str, Any]:
+    tls = response.get("securityDetails", {}).get("protocol")
+    return {"tls": tls} | {key: response.get(key) for key in _KEPT}

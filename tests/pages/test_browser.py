@@ -1,0 +1,221 @@
+"""Pages in Chromium over links: protocols, servers, what is kept of a view."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support import Command
+from support.link import SmallHost
+from support.needs import needs
+
+Need = Callable[..., str]
+
+PAGE = """\
+format = 1
+name = "two-origins"
+title = "a page of two origins"
+[[object]]
+name = "index.html"
+type = "document"
+size = "8 kB"
+compressed = "3 kB"
+cache = "revalidate"
+[[object]]
+name = "main.css"
+type = "style"
+size = "4 kB"
+at = "200 B"
+cache = "fresh"
+[[object]]
+name = "a.gif"
+type = "image"
+size = "20 kB"
+at = "1 kB"
+[[object]]
+name = "b.gif"
+type = "image"
+size = "30 kB"
+at = "2 kB"
+origin = "cdn.example.com"
+[[object]]
+name = "app.js"
+type = "script"
+size = "5 kB"
+at = "3 kB"
+origin = "cdn.example.com"
+[[object]]
+name = "late.json"
+type = "data"
+size = "2 kB"
+referrer = "app.js"
+origin = "cdn.example.com"
+"""
+ORIGINS = {"www.example.com", "cdn.example.com"}
+
+pytestmark = needs("tun")
+
+
+@pytest.fixture
+def page(tmp_path: Path, need: Need) -> Path:
+    need("chromium")
+    path = tmp_path / "two.page"
+    path.write_text(PAGE)
+    return path
+
+
+def load(command: Command, target: Path | str, *options: str, link: str = "wired", code: int = 0) -> Path:
+    """Load a page; return the result folder."""
+    out = command.folder / "out"
+    done = command("page", "load", str(target), "--link", link, *options, "-o", str(out))
+    assert done.code == code, done.err
+    return out
+
+
+def views_of(out: Path) -> list[dict]:
+    return json.loads((out / "page.json").read_text())
+
+
+def fields(capture: Path, *names: str, only: str) -> set[tuple[str, ...]]:
+    """Return the values of fields as tshark decodes them."""
+    shown = [word for name in names for word in ("-e", name)]
+    words = ["tshark", "-r", str(capture), "-Y", only, "-T", "fields", *shown]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    return {tuple(line.split("\t")) for line in done.stdout.splitlines() if line.strip()}
+
+
+@pytest.mark.parametrize(
+    ("options", "protocol", "tls"),
+    [
+        ((), "http/1.1", "none"),
+        (("--protocol", "http/1.0"), "http/1.0", "none"),
+        (("--protocol", "h1", "--tls", "TLSv1.2"), "http/1.1", "TLSv1.2"),
+        (("--tls", "TLSv1.3"), "http/1.1", "TLSv1.3"),
+        (("--protocol", "h2"), "h2", "TLSv1.3"),
+        (("--protocol", "h3"), "h3", "TLSv1.3"),
+    ],
+)
+def test_a_page_is_served_by_each_protocol(
+    airpath_command: Command, page: Path, need: Need, options: tuple[str, ...], protocol: str, tls: str
+) -> None:
+    """Each origin has a name, an address and a certificate of its own."""
+    need("tshark")
+    out = load(airpath_command, page, *options, "--repeat-view")
+    first, again = views_of(out)
+    assert (first["protocol"], first["tls"]) == (protocol, tls)
+    assert (first["missing"], first["failed"], again["failed"]) == ([], {}, {})
+    # In the second view, the CSS is fresh.
+    assert (first["requests"], again["requests"]) == (6, 5)
+    assert first["first_byte_s"] <= first["first_contentful_paint_s"] <= first["page_time_s"] + 1
+    log = json.loads((out / "page.har").read_text())["log"]
+    entries = [each for each in log["entries"] if each["pageref"] == "run_0_view_0"]
+    addresses = {(each["request"]["url"].split("/")[2], each["serverIPAddress"]) for each in entries}
+    assert {name for name, _ in addresses} == ORIGINS
+    assert len(dict(addresses)) == len({address for _, address in addresses}) == 2
+    compressed = [each for each in entries if each["request"]["url"].endswith("/index.html")]
+    assert compressed[0]["response"]["content"]["size"] == pytest.approx(8_000, rel=0.02)
+    # The captures, as tshark decodes them.
+    capture = out / "captures" / "0000-mobile.pcapng"
+    transport = "udp" if protocol == "h3" else "tcp"
+    port = "80" if tls == "none" else "443"
+    assert {each for (each,) in fields(capture, f"{transport}.dstport", only="ip.dst != 100.64.0.2")} == {port}
+    if tls == "none":
+        assert fields(capture, "http.host", "ip.dst", only="http.request") == addresses
+    else:
+        assert fields(capture, "tls.handshake.extensions_server_name", "ip.dst", only="tls.handshake.type == 1") == (
+            addresses
+        )
+    if protocol == "h3":
+        assert not fields(capture, "frame.number", only="tcp")
+
+
+def test_a_filmstrip_has_the_progress_of_the_page(airpath_command: Command, page: Path) -> None:
+    [view] = views_of(out := load(airpath_command, page, link="umts-dch-384"))
+    film = view["filmstrip"]
+    assert len(film) > 2
+    assert (film[0]["time_s"], film[0]["progress"], film[-1]["progress"]) == (0, 0, 1)
+    assert [each["time_s"] for each in film] == sorted(each["time_s"] for each in film)
+    assert film[-1]["time_s"] <= view["page_time_s"] + 1
+    for each in film:
+        assert (out / each["file"]).read_bytes().startswith(b"\xff\xd8\xff")
+    assert len(list((out / "filmstrip").rglob("*.jpg"))) == len(film)
+    # Nothing is visible before the first paint.
+    assert view["first_contentful_paint_s"] - 0.1 <= view["speed_index_s"] <= film[-1]["time_s"]
+    # A later run without filmstrip replaces all of it.
+    assert airpath_command("page", "load", str(page), "--link", "wired", "-o", str(out)).code == 0
+    assert len(list((out / "filmstrip").rglob("*.jpg"))) == len(views_of(out)[0]["filmstrip"])
+
+
+def test_a_proxy_is_put_before_the_bearer(airpath_command: Command, page: Path) -> None:
+    out = load(airpath_command, page, "--proxy", "http", "--set", "proxy.http.pipelining=2", link="umts-dch-384")
+    assert views_of(out)[0]["missing"] == []
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["emulation"]["middleboxes"]["proxy"]["requests"] == 6
+
+
+def test_a_server_of_the_user_has_names(airpath_command: Command, tmp_path: Path, need: Need) -> None:
+    need("chromium")
+    (tmp_path / "index.html").write_text('<p>text<img src="http://img.test:8000/a.txt">')
+    (tmp_path / "a.txt").write_text("no image")
+    serve = f"exec {sys.executable} -m http.server 8000"
+    options = ("--serve", serve, "--host", "img.test")
+    [view] = views_of(load(airpath_command, "http://server:8000/index.html", *options))
+    assert (view["protocol"], view["failed"]) == ("http/1.0", {})
+    assert view["requests"] >= 2
+    [other] = views_of(load(airpath_command, "http://www.test:8000/index.html", *options))
+    assert other["url"] == "http://www.test:8000/index.html"
+
+
+def test_a_url_outside_is_loaded_as_root(host: SmallHost, tmp_path: Path, need: Need) -> None:
+    need("chromium")
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_text("<link rel=icon href=data:,><p>outside")
+    serve = f"nsenter --net --target $(cat neighbour) {sys.executable} -m http.server 8000 -d {site} 2> /dev/null &"
+    words = [sys.executable, "-m", "airpath", "page", "load", "http://192.0.2.254:8000/"]
+    words += ["--link", "wired", "--timeout", "40", "-o", str(tmp_path / "out")]
+    [ran] = host.run_leaving_nothing({"words": words}, prepare=[serve])
+    assert ran["code"] == 0, ran
+    [view] = views_of(tmp_path / "out")
+    assert (view["requests"], view["failed"]) == (1, {})
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        ("static-site", ("--serve", "true"), "a server needs a URL"),
+        ("static-site", ("--protocol", "h2", "--tls", "none"), "h2 needs TLS"),
+        ("static-site", ("--protocol", "h3", "--tls", "TLSv1.2"), "h3 needs TLS 1.3"),
+        ("http://server/", ("--tls", "TLSv1.3"), "--tls is for pages"),
+        ("http://server/", ("--protocol", "h2"), "h2 needs TLS"),
+        ("http://server/", ("--protocol", "http/1.0"), "cannot send HTTP/1.0"),
+        ("http://server/", ("--host", "a.test"), "--host names a server"),
+        ("ftp://server/", (), "not a URL with http://"),
+        ("http://server:port/", (), "port"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_errors(
+    airpath_command: Command, need: Need, target: str, options: tuple[str, ...], message: str
+) -> None:
+    need("chromium")
+    done = airpath_command("page", "load", target, "--link", "wired", *options, "-o", "out")
+    assert (done.code, message in done.err, "next:" in done.err) == (2, True, True), done.err
+
+
+def test_a_document_that_is_not_served_is_an_error(airpath_command: Command, tmp_path: Path, need: Need) -> None:
+    """A server that refuses, or closes early, or ends, leaves a message and no process."""
+    need("chromium")
+    closing = "import socket; s = socket.create_server(('', 8000))\nwhile 1: c, _ = s.accept(); c.recv(9999); c.close()"
+    for port, serve, reason in (
+        (8001, f"exec {sys.executable} -m http.server 8000", "ERR_CONNECTION_REFUSED"),
+        (8000, f'exec {sys.executable} -c "{closing}"', "ERR_EMPTY_RESPONSE"),
+        (8000, "exit 3", "the server"),
+    ):
+        options = ("--link", "wired", "--serve", serve, "-o", str(tmp_path / "out"))
+        done = airpath_command("page", "load", f"http://server:{port}/", *options)
+        assert (done.code, reason in done.err) == (1, True), done.err
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
