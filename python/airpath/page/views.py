@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -59,8 +60,15 @@ def _view(result: Result, described: Mapping[str, Any], log: Mapping[str, Any]) 
         {key: value for key, value in described.items() if isinstance(value, int | float)},
         requests,
         _connections(result, since, requests),
-        [(frame["time_s"], result.path / frame["file"]) for frame in described.get("filmstrip", [])],
+        _frames(result.path, described),
     )
+
+
+def _frames(folder: Path, described: Mapping[str, Any]) -> list[tuple[float, Path]]:
+    """Return the frames of a view that are still in its folder."""
+    frames = [(frame["time_s"], folder / frame["file"]) for frame in described.get("filmstrip", [])]
+    inside = (folder / "filmstrip").resolve()
+    return [(time, file) for time, file in frames if file.is_file() and file.resolve().is_relative_to(inside)]
 
 
 def _request(entry: Mapping[str, Any], start: float) -> Request:
@@ -70,13 +78,10 @@ def _request(entry: Mapping[str, Any], start: float) -> Request:
     lengths |= {name: timings[name] for name in ("send", "wait", "receive")}
     lengths["connect"] = max(timings.get("connect", -1), 0) - max(timings.get("ssl", -1), 0)
     at, phases = _time(entry["startedDateTime"]) - start, []
-    cached = response["status"] == 200 and response.get("_transferSize") == 0
-    if cached:
-        # Chromium reports the timing of the request that filled its cache.
-        lengths = dict.fromkeys(lengths, 0)
+    cached = entry.get("_fromCache")
     for name in ("queued", *_PARTS):
         length = max(lengths[name] or 0, 0) / 1e3
-        if length > 0 or (name in ("wait", "receive") and not cached):
+        if length > 0 or name in ("wait", "receive"):
             phases.append(Phase(name, at, at + length))
         at += length
     return Request(
@@ -84,11 +89,11 @@ def _request(entry: Mapping[str, Any], start: float) -> Request:
         url.netloc,
         type_of(response["content"].get("mimeType") or ""),
         "cache" if cached else "revalidated" if response["status"] == 304 else "network",
-        None if cached else entry.get("connection") or None,
+        entry.get("connection") or None,
         max(response.get("_transferSize", response["content"]["size"]), 0),
-        "from the cache" if cached else _status(response),
+        f"from the cache ({cached})" if cached else _status(response),
         response.get("httpVersion", ""),
-        tuple(phases or [Phase("receive", at, at)]),
+        tuple(phases),
     )
 
 

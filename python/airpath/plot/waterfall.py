@@ -29,16 +29,18 @@ _MARGIN = 1.12
 _ROW, _LOW_ROW, _MANY_ROWS = 19, 13, 50
 """Pixels of a row, the same where there are more than `_MANY_ROWS`."""
 _TIMELINE, _LOW_TIMELINE, _STREAM, _HIGHEST_TIMELINE = 15, 9, 5, 110
-_FRAME = 92
-"""Pixels of a picture of the page."""
+_FRAME, _FRAMES = 64, 8
+"""Pixels of the pictures of the page, and their most."""
+_SOON = 0.05
+"""Seconds by which a picture may be later than its place."""
 _TIER = 14
 """Pixels of the name of a mark."""
 _CELLS = 300
 """Cells of time in which the use of the radio is shown."""
 _READ = (
-    "One row for each object, in the order of start. Thin line: queued in the browser; thin bars: look-up, connect, "
-    "TLS; pale bar: from the request to the first byte; full bar: from the first to the last byte, in the colour of "
-    "the type. Below, on the same axis, the connections with their responses, the radio and the queue."
+    "One row for each object, in the order of start, below pictures of the page if there are any. Thin line: queued "
+    "in the browser; thin bars: look-up, connect, TLS; pale bar: from the request to the first byte; full bar: from "
+    "the first to the last byte, in the colour of the type. Below, on the same axis: connections, radio and queue."
 )
 _LINES = {
     "first byte": (theme.MUTED, "dot"),
@@ -128,7 +130,8 @@ def waterfall_of(run: Drawn, view: View, *, span: float | None = None, several: 
         stack.heading("Connections")
         _timelines(stack, view, timelines, heights, end)
     if tracks:
-        stack.heading(f"Radio and queue of {own.user(_user(own, view))}")
+        parts = "Radio and queue" if any(track.name.startswith("air") for track in tracks) else "Rate and queue"
+        stack.heading(f"{parts} of {own.user(_user(own, view))}")
         for track in tracks:
             stack.track(track, end)
     stack.finish()
@@ -300,16 +303,21 @@ def _timelines(
 
 
 def _filmstrip(stack: Stack, view: View, span: float) -> None:
-    """Place the pictures of the page at their times, as many as fit beside each other."""
+    """Place pictures of the page at their times, as many as fit beside each other."""
     axis = stack.axis(_FRAME, showticklabels=False, showgrid=False, showline=False, range=[0, 1])
-    step = span / 10
-    for number in range(10):
+    # White pages stay visible on a white page.
+    ground = {"xref": "paper", "x0": 0, "x1": 1, "yref": axis, "y0": 0, "y1": 1, "layer": "below"}
+    stack.figure.add_shape(type="rect", fillcolor=theme.GRID.light, line={"width": 0}, **ground)
+    step = span / _FRAMES
+    last = None
+    for number in range(_FRAMES):
         start = number * step
-        frame = next((path for time, path in reversed(view.frames) if time <= start + step), None)
-        if frame is None or start >= view.span:
+        seen = next((path for time, path in reversed(view.frames) if time <= start + _SOON), None)
+        if seen is None or seen == last or start > view.span:
             continue
-        kind = "png" if frame.suffix == ".png" else "jpeg"
-        data = base64.b64encode(frame.read_bytes()).decode()
+        last = seen
+        kind = "png" if seen.suffix == ".png" else "jpeg"
+        data = base64.b64encode(seen.read_bytes()).decode()
         place = {"x": start, "y": 0.5, "xref": "x", "yref": axis, "xanchor": "left", "yanchor": "middle"}
         stack.figure.add_layout_image(source=f"data:image/{kind};base64,{data}", sizex=step * 0.96, sizey=1, **place)
 
