@@ -1,6 +1,10 @@
 """Waterfalls of web pages, and pages compared in a report."""
 
+import base64
+import json
 import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -13,8 +17,10 @@ import airpath
 from airpath import plot, report, theme
 from airpath.page.timings import View, lengths_of
 from airpath.page.views import views
+from airpath.plot.selection import drawn
+from airpath.plot.waterfall import waterfall_of
 from airpath.statistics import mean_interval
-from support import ROOT
+from support import ROOT, Command
 from support.report_page import Page
 
 EXAMPLE = ROOT / "examples" / "news.page"  # words: allow news (the name of a file)
@@ -140,6 +146,81 @@ def test_pages_are_compared_with_intervals(secure: airpath.Result, tmp_path: Pat
     assert len(ranges) == 1
     assert len(page.all("figure", **{"data-time": "page"})) == 3
     assert "headline.woff2" in page.words
+
+
+def test_pictures_of_the_page_stand_at_their_times(secure: airpath.Result, view: View, tmp_path: Path) -> None:
+    pictures = [tmp_path / f"{number}.png" for number in range(3)]
+    for picture in pictures:
+        picture.write_bytes(picture.name.encode())
+    times = (0.0, 1.0, view.span / 2)
+    seen = replace(view, frames=list(zip(times, pictures, strict=True)))
+    images = layout(waterfall_of(drawn(secure)[0], seen))["images"]
+    assert [base64.b64decode(each["source"].partition(",")[2]).decode() for each in images] == [
+        "0.png",
+        "1.png",
+        "2.png",
+    ]
+    assert all(each["x"] >= time for each, time in zip(images, times, strict=True))
+
+
+def test_a_view_of_a_browser_is_read_from_its_files(secure: airpath.Result, tmp_path: Path) -> None:
+    folder = browsed(secure, tmp_path / "real")
+    (seen,) = views(airpath.load(folder))
+    document, cached = seen.requests
+    assert (seen.start, seen.marks) == (2.0, {"FCP": 0.4, "page time": 0.9})
+    phases = {phase.name: phase for phase in document.phases}
+    # `connect` of HAR 1.2 contains `ssl`.
+    assert list(phases) == ["queued", "connect", "tls", "send", "wait", "receive"]
+    assert phases["tls"].start == pytest.approx(0.01 + 0.06)
+    assert document.end == pytest.approx(0.9)
+    assert (document.type, document.status, document.protocol) == ("document", "200", "h2")
+    assert (cached.source, cached.connection, cached.bytes) == ("cache", None, 0)
+    drawn = plot.waterfall(airpath.load(folder))
+    assert plot.caption_of(drawn).title == "Waterfall of news, load 1"  # words: allow news (its name)
+
+
+@pytest.mark.parametrize("fault", ["{", '{"log": {"pages": [], "entries": []}}', '{"log": 1}', "[]", None])
+def test_damaged_files_of_a_browser_are_an_error(
+    fault: str | None, secure: airpath.Result, tmp_path: Path, airpath_command: Command
+) -> None:
+    folder = browsed(secure, tmp_path / "real")
+    if fault is None:
+        (folder / "page.har").unlink()
+    else:
+        (folder / "page.har").write_text(fault)
+    failed = airpath_command("report", str(folder), "-o", "report.html")
+    assert failed.code == 2, failed.err
+    assert "page.har: damaged" in failed.err
+    assert "load the page again" in failed.err
+
+
+def browsed(result: airpath.Result, folder: Path) -> Path:
+    """Write a result folder with a view of a browser."""
+    shutil.copytree(result.path, folder)
+    summary = json.loads((folder / "summary.json").read_text())
+    summary["emulation"] = {"started_s": 1000.0}
+    (folder / "summary.json").write_text(json.dumps(summary))
+    figures = {"page_time_s": 0.9, "first_contentful_paint_s": 0.4, "first_byte_s": None, "filmstrip": []}
+    page = {"run": 0, "view": 0, "page": "news"} | figures  # words: allow news (a name)
+    (folder / "page.json").write_text(json.dumps([page]))
+    timings = {"blocked": 10, "dns": -1, "connect": 100, "ssl": 40, "send": 1, "wait": 200, "receive": 589}
+    none = {"blocked": 0, "dns": -1, "connect": -1, "ssl": -1, "send": 0, "wait": 0, "receive": 1}
+    started = "1970-01-01T00:16:42.000000Z"
+    document = entry(started, "https://www.example.com/", "text/html", timings, 900) | {"connection": "7"}
+    style = entry("1970-01-01T00:16:42.700000Z", "https://www.example.com/a.css", "text/css", none, 0)
+    log = {"pages": [{"id": "run_0_view_0", "startedDateTime": started}]}
+    log["entries"] = [style | {"_fromCache": "memory", "connection": ""}, document]
+    (folder / "page.har").write_text(json.dumps({"log": log}))
+    return folder
+
+
+def entry(started: str, url: str, media_type: str, timings: dict[str, float], size: int) -> dict[str, Any]:
+    """Return an entry of a HAR file."""
+    response = {"status": 200, "statusText": "OK", "httpVersion": "h2", "_transferSize": size}
+    response["content"] = {"mimeType": media_type, "size": size}
+    request = {"url": url}
+    names = {"pageref": "run_0_view_0", "startedDateTime": started}
+    return names | {"request": request, "response": response, "timings": timings}
 
 
 def test_names_of_objects_are_text_not_markup(tmp_path: Path) -> None:
