@@ -24,8 +24,7 @@ def page(results: Sequence[Result], out: Path, command: str | None) -> str:
     waterfalls, notes = views.waterfalls(cases)
     over_time = figures.over_time(runs)
     distributions = figures.distributions(runs)
-    if cases:
-        distributions = [*views.page_times(cases), *distributions]
+    page_times = views.page_times(cases) if cases else []
     missing = [each for each in (*waterfalls, *over_time, *distributions) if isinstance(each, Missing)]
     return render(
         "runs.html.j2",
@@ -36,7 +35,8 @@ def page(results: Sequence[Result], out: Path, command: str | None) -> str:
         tiles=[*views.tiles(cases), *tiles(runs, transfers=not cases)],
         waterfalls=[each for each in waterfalls if isinstance(each, Figure)],
         waterfall_notes=notes,
-        page_times=views.table(cases) if cases else None,
+        page_figures=[each for each in page_times if isinstance(each, Figure)],
+        page_table=views.table(cases) if cases else None,
         objects=[views.objects(case) for case in cases[: views.MOST]],
         differences=tables.differences(runs) if len(runs) > 1 else None,
         headline=conditions.headline(runs),

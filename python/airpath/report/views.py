@@ -20,8 +20,10 @@ from airpath.report.tiles import Reading, Tile
 
 MOST = 6
 """Waterfalls of a report."""
-_AXIS = "page"
-"""The time axis of the waterfalls, which begins with the view."""
+_ALIKE = 4
+"""Waterfalls share a time axis if the longest is at most this number of times the shortest."""
+_MOST_NAMED = 4
+"""Cases that the verdict names."""
 _QUANTITIES = {
     "page_time_s": Quantity("page time", seconds),
     "first_byte_s": Quantity("first byte", seconds),
@@ -93,25 +95,27 @@ def _of_run(run: Drawn, *, several: bool) -> Iterator[Case]:
 
 
 def waterfalls(found: Sequence[Case]) -> tuple[list[Figure | Missing], list[str]]:
-    """Return the waterfalls on one time axis, and notes about cases without one."""
+    """Return the waterfalls, and notes about their axes and about cases without one."""
     drawn = found[:MOST]
-    span = max((case.view.span for case in drawn), default=0.0)
+    spans = [case.view.span for case in drawn]
+    alike = max(spans, default=0.0) <= _ALIKE * min(spans, default=0.0)
+    notes = ["Their lengths are so different that each has a time axis of its own."] if not alike and drawn else []
     several = len({case.run.index for case in found}) > 1
     made = [
         figures.figure(
-            lambda case=case: waterfall_of(case.run, case.view, span=span, several=several),
+            lambda case=case: waterfall_of(case.run, case.view, span=max(spans) if alike else None, several=several),
             f"Waterfall of {name_of(case.view, case.run, several=several)}",
             time=True,
-            group=_AXIS,
+            group="page" if alike else f"page-{number}",
         )
-        for case in drawn
+        for number, case in enumerate(drawn)
     ]
     for number, each in enumerate(made):
         # How to read them stands above the first.
         if number and isinstance(each, Figure):
             made[number] = replace(each, caption=replace(each.caption, read=""))
     left = [case.label for case in found[MOST:]]
-    return made, [f"Waterfalls of {MOST} cases; without one: {', '.join(left)}."] if left else []
+    return made, [*notes, *([f"Without a waterfall: {', '.join(left)}."] if left else [])]
 
 
 def page_times(found: Sequence[Case]) -> list[Figure | Missing]:
@@ -196,6 +200,9 @@ def verdict(found: Sequence[Case]) -> list[str]:
         total = size(sum(request.bytes for request in view.requests))
         return [f"{words[0]}: {len(view.requests)} objects, {total} on {len(view.connections)} connections."]
     fewest = min(len(case.samples("page_time_s")) for case in known)
+    if len(known) > _MOST_NAMED:
+        ordered = sorted(zip((fmean(case.samples("page_time_s")) for case in known), words, strict=True))
+        words = [f"{len(known)} cases", f"the shortest {ordered[0][1]}", f"the longest {ordered[-1][1]}"]
     sentences = [f"Page times: {', '.join(words)}."]
     if fewest < ENOUGH:
         more = "--runs (a browser) or --repeat (a simulation)"
