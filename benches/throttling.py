@@ -1,18 +1,18 @@
 """Loads pages in Chromium over bearers, over a plain rate and delay, and with DevTools' throttling.
 
-    .venv/bin/python benches/throttling.py [--loads N] [--link NAME …] [--write]
+    .venv/bin/python benches/throttling.py [--loads N] [--link NAME …] [--page NAME …] [--write]
 
 Rate and delay are those of the bearer: the goodput of a long download and upload, and the median
 round trip of pings, both simulated. Each load has a link of its own, so that it starts with an idle
-radio. Prints the tables of docs/throttling.md with medians, and writes them with `--write`. Needs
-Chromium and links (`airpath doctor`); all pages and bearers take half an hour.
+radio. Prints the tables of docs/throttling.md with medians, and writes their rows with `--write`.
+Needs Chromium and links (`airpath doctor`); five loads of all pages over all bearers take an hour.
 """
 
 import argparse
 import statistics
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from airpath.page.load import load
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "benches" / "two_clocks"))
 
-from page import replace_table  # noqa: E402
+from page import replace_table, rows_of  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "throttling.md"
 PAGES = ("static-site", "umts-live-cnn")
@@ -34,6 +34,10 @@ ADJUSTED_LATENCY, ADJUSTED_THROUGHPUT = 3.75, 0.9
 `DEVTOOLS_THROUGHPUT_ADJUSTMENT_FACTOR`."""
 METHODS = ("bearer", "rate and delay", "DevTools", "DevTools, adjusted")
 FIGURES = {"page_time_s": "page time", "first_byte_s": "first byte", "first_contentful_paint_s": "FCP"}
+
+CONDITIONS = ("preset", "down (kbit/s)", "up (kbit/s)", "round trip (ms)")
+LOADS = ("preset", "page", "figure", "loads", *METHODS)
+"""The heads of the tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,23 +100,29 @@ def row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def tables(bearers: list[str], loads: int) -> tuple[list[str], list[str]]:
+def tables(bearers: Sequence[str], pages: Sequence[str], loads: int) -> tuple[list[str], list[str]]:
     """Return the lines of the table of conditions, and of that of loads."""
-    entered = [row(["bearer", "down (kbit/s)", "up (kbit/s)", "round trip (ms)"]), row(["---"] * 4)]
-    heads = ["bearer", "page", "figure", *METHODS]
-    lines = [row(heads), row(["---"] * len(heads))]
+    entered, lines = [], []
     for bearer in bearers:
         of = conditions(bearer)
         entered.append(row([f"`{bearer}`", f"{of.down / 1e3:.1f}", f"{of.up / 1e3:.1f}", f"{of.round_trip * 1e3:.0f}"]))
-        for page in PAGES:
+        for page in pages:
             found = {method: measure(page, bearer, method, of, loads) for method in METHODS}
             for name, title in FIGURES.items():
                 true = found["bearer"][name]
                 others = [f"{found[m][name]:.2f} s ({found[m][name] / true - 1:+.0%})" for m in METHODS[1:]]
                 words = [each.replace("%", " %").replace("-", "−") for each in others]
-                lines.append(row([f"`{bearer}`", f"`{page}`", title, f"{true:.2f} s", *words]))
+                lines.append(row([f"`{bearer}`", f"`{page}`", title, str(loads), f"{true:.2f} s", *words]))
                 print(lines[-1], flush=True)
     return entered, lines
+
+
+def write(name: str, heads: Sequence[str], lines: Sequence[str], key: int) -> None:
+    """Replace rows of a table of the document; `key` is the number of cells that name one."""
+    rows = {tuple(line.split(" | ")[:key]): line for line in (*rows_of(DOCUMENT, name), *lines)}
+    names = [f"| `{each}`" for each in BEARERS]
+    ordered = sorted(rows.values(), key=lambda line: names.index(line.partition(" | ")[0]))
+    replace_table(DOCUMENT, name, [row(heads), row(["---"] * len(heads)), *ordered])
 
 
 def main() -> None:
@@ -120,13 +130,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--loads", type=int, default=5)
     parser.add_argument("--link", action="append", choices=BEARERS)
+    parser.add_argument("--page", action="append", choices=PAGES)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    entered, lines = tables(options.link or list(BEARERS), options.loads)
-    print("\n".join([*entered, "", *lines]))
+    entered, lines = tables(options.link or list(BEARERS), options.page or PAGES, options.loads)
+    print("\n".join(entered))
     if options.write:
-        replace_table(DOCUMENT, "conditions", entered)
-        replace_table(DOCUMENT, "throttling", lines)
+        write("conditions", CONDITIONS, entered, 1)
+        write("throttling", LOADS, lines, 3)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
     .venv/bin/python docs/render.py [NAME …]
 
 `report.png`, for the README, is the top of the report of `make demo`. `trace.png` is the top of the
-comparison of two traced runs, `page.png` that of the report of examples/page.toml. Needs Chromium (Debian: chromium).
+comparison of two traced runs, `page.png` that of the report of examples/page.toml. Needs Chromium
+(Debian: chromium).
 """
 
 import os
