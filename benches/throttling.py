@@ -95,7 +95,7 @@ def measure(page: str, bearer: str, method: str, of: Conditions, loads: int) -> 
     return {name: statistics.median(row[name] for row in rows) for name in FIGURES}
 
 
-def row(cells: list[str]) -> str:
+def row(cells: Sequence[str]) -> str:
     """Return a line of a table."""
     return f"| {' | '.join(cells)} |"
 
