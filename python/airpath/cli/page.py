@@ -89,34 +89,38 @@ def show_page(
 
 @app.command("import")
 def import_page(
-    source: Annotated[Path, typer.Argument(metavar="PATH", help="A HAR file, or the folder of a saved site.")],
+    source: Annotated[Path, typer.Argument(metavar="PATH", help="A HAR or WARC file, or the folder of a saved site.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page file to write.")],
     page: Annotated[
-        str | None, typer.Option(metavar="ID", help="The page in a HAR file; its first page by default.")
+        str | None,
+        typer.Option(metavar="ID", help="The page in a HAR file, or its URL in a WARC file; the first by default."),
     ] = None,
     document: Annotated[
         str | None, typer.Option(metavar="PATH", help="The document in a folder; index.html by default.")
     ] = None,
 ) -> None:
-    """Make a page file from a HAR file or from the folder of a saved site.
+    """Make a page file from a HAR file, a WARC file or the folder of a saved site.
 
     \b
     Examples:
       airpath page import site.har -o site.page
+      airpath page import site.warc.gz -o site.page
       airpath page import saved/ --document start.html -o site.page
     """
-    from airpath.page import PageProblemError, from_folder, from_har, load
+    from airpath.page import from_folder, from_har, from_warc, load
+    from airpath.page.warc import is_warc
 
     if source.is_dir() and page is not None:
-        raise Problem("--page needs a HAR file", next_step="remove it")
+        raise Problem("--page needs a HAR or WARC file", next_step="remove it")
     if not source.is_dir() and document is not None:
         raise Problem("--document needs a folder", next_step="remove it")
-    with explained():
+    with explained(), _browser_problems():
         check_outputs(out)
         try:
-            imported = from_folder(source, document or "index.html") if source.is_dir() else from_har(source, page)
-        except PageProblemError as error:
-            raise Problem(str(error)) from None
+            if source.is_dir():
+                imported = from_folder(source, document or "index.html")
+            else:
+                imported = from_warc(source, page) if is_warc(source) else from_har(source, page)
         except OSError as error:
             raise Problem(f"{source}: it cannot be read: {error.strerror}", next_step="check the path") from None
         with writing(out):
@@ -124,6 +128,41 @@ def import_page(
         # The file is checked as scenarios check it.
         load(out.resolve())
     typer.echo(out)
+
+
+@app.command("record")
+def record_page(
+    url: Annotated[str, typer.Argument(metavar="URL", help="The URL of the document.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="The folder for the recording.")],
+    timeout: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="Limit of the browser.")] = 120,
+) -> None:
+    """Save a site through Chromium, so that it can be loaded again without the Internet.
+
+    FOLDER gets site.har with the contents of all responses, for `airpath page load FOLDER`, and
+    site.page, for the simulator.
+
+    \b
+    Examples:
+      airpath page record https://www.example.com/ -o recorded/example
+      airpath page load recorded/example --link umts-dch-384 --protocol h2 -o runs/example
+      airpath page show recorded/example/site.page
+    """
+    from airpath.page import load
+    from airpath.page.record import record
+    from airpath.page.recording import PAGE
+    from airpath.quantities import size
+
+    with explained(), _browser_problems():
+        check_outputs(folders=[out])
+        try:
+            recorded = record(url, out, timeout=timeout)
+        except ValueError as error:
+            raise Problem(str(error), next_step="give the URL of a document") from None
+        # The file is checked as scenarios check it.
+        load((out / PAGE).resolve())
+    for each in recorded.without:
+        note(f"no content: {each}")
+    typer.echo(f"{out}: {recorded.responses} responses, {size(recorded.bytes)}")
 
 
 @app.command("load", cls=WithProxyOption)

@@ -1,4 +1,4 @@
-"""Web pages as data: the pages of airpath, page files, and pages from HAR files and folders.
+"""Web pages as data: the pages of airpath, page files, and pages from HAR, WARC and folders.
 
     from airpath import page
 
@@ -9,11 +9,15 @@
 | --- | --- |
 | `files` | pages of airpath and page files |
 | `har` | a page from a HAR file of a browser |
+| `warc` | a page from a WARC file |
 | `folder` | a page from the folder of a saved site |
+| `load` | a page in Chromium over a link |
+| `record`, `recording` | a site saved through Chromium, and its contents |
 """
 
 from airpath.page.files import PageFile, PageProblemError, load, names
 from airpath.page.folder import from_folder
 from airpath.page.har import from_har
+from airpath.page.warc import from_warc
 
-__all__ = ["PageFile", "PageProblemError", "from_folder", "from_har", "load", "names"]
+__all__ = ["PageFile", "PageProblemError", "from_folder", "from_har", "from_warc", "load", "names"]

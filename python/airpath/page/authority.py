@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import ssl
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,3 +51,21 @@ def issue(hosts: Iterable[str], folder: Path) -> str:
 def path_of(host: str, folder: Path) -> Path:
     """Return the path of a host's key and certificates."""
     return folder / f"{host.replace(':', '_')}.pem"
+
+
+def context(host: str, certificates: Path, version: str, protocol: str) -> ssl.SSLContext:
+    """Return the TLS settings of a host.
+
+    Args:
+        host: The host.
+        certificates: Folder with the certificates.
+        version: `TLSv1.2` or `TLSv1.3`.
+        protocol: The protocol for ALPN, which has no HTTP/1.0.
+    """
+    settings = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    exact = ssl.TLSVersion.TLSv1_2 if version == "TLSv1.2" else ssl.TLSVersion.TLSv1_3
+    settings.minimum_version = settings.maximum_version = exact
+    if protocol != "http/1.0":
+        settings.set_alpn_protocols([protocol])
+    settings.load_cert_chain(path_of(host, certificates))
+    return settings

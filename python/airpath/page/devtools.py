@@ -106,8 +106,7 @@ class Chromium:
         Raises:
             BrowserError: The browser refuses, ends, or does not answer in time.
         """
-        self.send(method, session, **parameters)
-        number = self._number
+        number = self.send(method, session, **parameters)
         while True:
             reply = self._receive(self._deadline)
             if reply is None:
@@ -119,8 +118,10 @@ class Chromium:
             else:
                 return reply["result"]
 
-    def send(self, method: str, session: str | None = None, **parameters: Any) -> None:
-        """Call a method without waiting for its result.
+    def send(self, method: str, session: str | None = None, **parameters: Any) -> int:
+        """Call a method without waiting for its result, and return the number of the call.
+
+        The result is an event with the number as `id`.
 
         Raises:
             BrowserError: The browser has ended.
@@ -135,6 +136,7 @@ class Chromium:
                 left = left[os.write(self._commands, left) :]
         except BrokenPipeError:
             raise self._ended() from None
+        return self._number
 
     def next_event(self, until: float) -> dict[str, Any] | None:
         """Return the next event; `None` if none comes until a time of `time.monotonic`."""

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import SplitResult
 
 from airpath.files import replacing
 
@@ -70,6 +71,11 @@ def type_of(media_type: str) -> str:
         return "font"
     family = essence.split("/")[0]
     return {"image": "image", "audio": "media", "video": "media"}.get(family, "data")
+
+
+def name_of(url: SplitResult, taken: set[str]) -> str:
+    """Return the name of an object by its URL, and take it."""
+    return unique((url.path or "/") + (f"?{url.query}" if url.query else ""), taken)
 
 
 def unique(name: str, taken: set[str]) -> str:

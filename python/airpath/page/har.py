@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from airpath.page.files import PageFile, PageProblemError, type_of, unique
+from airpath.page.files import PageFile, PageProblemError, name_of, type_of
 
 
 def from_har(path: Path, page: str | None = None) -> PageFile:
@@ -160,9 +160,9 @@ class _Reader:
             head = max(0.0, self.get(response, "headersSize", float, f"{at}.response"))
             sent = int(self.get(response, "_transferSize", float, f"{at}.response") - head)
         exchange.compressed = sent if 0 < sent < exchange.size else None
-        exchange.cache = _caching(response)
+        exchange.cache = caching(_fields(response))
         initiator = entry.get("_initiator")
-        exchange.initiator = _initiator(initiator) if isinstance(initiator, Mapping) else None
+        exchange.initiator = initiator_of(initiator) if isinstance(initiator, Mapping) else None
         # Optional times are absent, null or -1 if they do not apply.
         given = [name for name in ("blocked", "dns", "connect", "send") if timings.get(name) is not None]
         before = sum(max(0.0, self.get(timings, name, float, f"{at}.timings")) for name in given)
@@ -181,7 +181,7 @@ def _objects(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _initiator(initiator: Mapping[str, Any]) -> str | None:
+def initiator_of(initiator: Mapping[str, Any]) -> str | None:
     """Return the URL that Chromium names as the referrer; a script is the top of its stack."""
     if isinstance(url := initiator.get("url"), str):
         return url
@@ -193,13 +193,17 @@ def _initiator(initiator: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _caching(response: Mapping[str, Any]) -> str:
-    """Return how a response is cached (RFC 9111 §4.2, §4.3)."""
-    headers = {
+def _fields(response: Mapping[str, Any]) -> dict[str, str]:
+    """Return the header fields of a response, with names in lower case."""
+    return {
         str(each.get("name")).lower(): str(each.get("value"))
         for each in _objects(response.get("headers"))
         if isinstance(each, Mapping)
     }
+
+
+def caching(headers: Mapping[str, str]) -> str:
+    """Return how a response is cached (RFC 9111 §4.2, §4.3), by its header fields in lower case."""
     control = headers.get("cache-control", "").lower()
     if "no-store" in control:
         return "never"
@@ -221,7 +225,7 @@ def _page(path: Path, exchanges: list[_Exchange]) -> PageFile:
     page = PageFile(path.stem, first.url, f"HAR file {path.name}; bytes of references inferred from times")
     for each in ordered:
         parts = urlsplit(each.url)
-        name = unique((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), taken)
+        name = name_of(parts, taken)
         described: dict[str, Any] = {"name": name, "type": each.type, "origin": parts.netloc, "size": f"{each.size} B"}
         if each.compressed is not None:
             described["compressed"] = f"{each.compressed} B"

@@ -40,7 +40,7 @@ def document_of(har: Path) -> str:
         OSError: It cannot be read.
     """
     for entry in read_entries(har):
-        if entry["response"]["status"] < 300 and "html" in entry["response"]["content"].get("mimeType", ""):
+        if entry["response"]["status"] < 300 and "html" in str(entry["response"]["content"].get("mimeType")):
             return entry["request"]["url"]
     raise PageProblemError(f"{har}: log.entries: no HTML document; record the page again")
 

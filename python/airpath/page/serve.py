@@ -11,34 +11,17 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from airpath.page import authority, recording
-from airpath.page.origins import Origin, addresses, origins_of
-from airpath.page.site import Content, contents
+from airpath.page.origins import addresses, origins_of
+from airpath.page.site import NOT_FOUND, Site, contents
 
 _IDLE = 120
 """Seconds after which an idle connection is closed."""
-
-
-class Site:
-    """The contents by URL."""
-
-    def __init__(self, by_url: Mapping[str, Content]) -> None:
-        self.by_url = by_url
-        # Scripts add random numbers to URLs: then the same path is answered.
-        self._by_path = {url.partition("?")[0]: content for url, content in reversed(list(by_url.items()))}
-
-    def find(self, url: str) -> Content | None:
-        """Return what is served for a URL."""
-        return self.by_url.get(url) or self._by_path.get(url.partition("?")[0])
-
-
-NOT_FOUND = Content((("cache-control", "max-age=86400"),), b"", status=404)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -97,24 +80,6 @@ class _Server(ThreadingHTTPServer):
         sys.stderr.write(f"{client_address[0]}:{client_address[1]}: {sys.exception()!r}\n")
 
 
-def context_of(origin: Origin, certificates: Path, version: str, protocol: str) -> ssl.SSLContext:
-    """Return the TLS settings of an origin.
-
-    Args:
-        origin: The origin.
-        certificates: Folder with the certificates.
-        version: `TLSv1.2` or `TLSv1.3`.
-        protocol: The protocol for ALPN, which has no HTTP/1.0.
-    """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    exact = ssl.TLSVersion.TLSv1_2 if version == "TLSv1.2" else ssl.TLSVersion.TLSv1_3
-    context.minimum_version = context.maximum_version = exact
-    if protocol != "http/1.0":
-        context.set_alpn_protocols([protocol])
-    context.load_cert_chain(authority.path_of(origin.host, certificates))
-    return context
-
-
 def main() -> None:
     """Serve until the process is ended."""
     parser = argparse.ArgumentParser()
@@ -132,7 +97,7 @@ def main() -> None:
             multiplexed.append(origin)
             continue
         certificates = Path(plan["certificates"])
-        context = context_of(origin, certificates, plan["tls"], protocol) if origin.is_secure else None
+        context = authority.context(origin.host, certificates, plan["tls"], protocol) if origin.is_secure else None
         version = "HTTP/1.0" if protocol == "http/1.0" else "HTTP/1.1"
         server = _Server((known[origin.host], origin.port), site, context, version)
         threading.Thread(target=server.serve_forever, daemon=True).start()

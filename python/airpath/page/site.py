@@ -61,6 +61,22 @@ class Content:
         return self.status, [*self.headers, *length], self.body
 
 
+class Site:
+    """The contents by URL."""
+
+    def __init__(self, by_url: Mapping[str, Content]) -> None:
+        self.by_url = by_url
+        # Scripts add random numbers to URLs: then the same path is answered.
+        self._by_path = {url.partition("?")[0]: content for url, content in reversed(list(by_url.items()))}
+
+    def find(self, url: str) -> Content | None:
+        """Return what is served for a URL."""
+        return self.by_url.get(url) or self._by_path.get(url.partition("?")[0])
+
+
+NOT_FOUND = Content((("cache-control", "max-age=86400"),), b"", status=404)
+
+
 def url_of(described: Mapping[str, Any], scheme: str = "http") -> str:
     """Return the URL of an object."""
     return f"{scheme}://{described['origin']}/{quote(described['name'].lstrip('/'))}"

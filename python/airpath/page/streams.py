@@ -6,16 +6,14 @@ import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypercorn.asyncio import serve as serve_application
 from hypercorn.config import Config, Sockets
 
 from airpath.page import authority
 from airpath.page.origins import Origin
-
-if TYPE_CHECKING:
-    from airpath.page.serve import Site
+from airpath.page.site import NOT_FOUND, Site
 
 _UNSENT = 16_384
 """Unsent bytes up to which the server writes to a socket, `unsent` of the simulated server."""
@@ -37,9 +35,7 @@ class _Config(Config):
 
     def create_ssl_context(self) -> ssl.SSLContext:
         """Return the TLS settings, those of the HTTP/1 server."""
-        from airpath.page.serve import context_of
-
-        return context_of(self._origin, Path(self._plan["certificates"]), self._plan["tls"], "h2")
+        return authority.context(self._origin.host, Path(self._plan["certificates"]), self._plan["tls"], "h2")
 
     def create_sockets(self) -> Sockets:
         """Return the sockets of the origin: UDP for HTTP/3, else TCP."""
@@ -55,9 +51,8 @@ class _Config(Config):
         return Sockets([], [], [bound]) if is_quic else Sockets([bound], [], [])
 
 
-async def serve(site: "Site", origins: Sequence[Origin], known: Mapping[str, str], plan: Mapping[str, Any]) -> None:
+async def serve(site: Site, origins: Sequence[Origin], known: Mapping[str, str], plan: Mapping[str, Any]) -> None:
     """Serve until the process is ended."""
-    from airpath.page.serve import NOT_FOUND
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from airpath.page.bodies import Bodies
 from airpath.page.devtools import BrowserError, Chromium
 from airpath.page.filmstrip import Filmstrip
 
@@ -39,20 +40,34 @@ _FIRST_FRAME = 1.0
 class Tab:
     """A tab, in which a page is loaded and loaded again."""
 
-    def __init__(self, browser: Chromium, until: float, *, may_be_incomplete: bool = False) -> None:
+    def __init__(
+        self, browser: Chromium, until: float, *, may_be_incomplete: bool = False, keep_bodies: bool = False
+    ) -> None:
         """Open the tab.
 
         Args:
             browser: The browser.
             until: The time of `time.monotonic` at which a page must be loaded.
             may_be_incomplete: Whether responses may be incomplete then, after the load event.
+            keep_bodies: Whether to keep the contents of responses, which delays them.
         """
         self._browser, self._until, self._may_be_incomplete = browser, until, may_be_incomplete
         target = browser.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Network", "Page"):
-            self.call(f"{domain}.enable")
+        self.call("Page.enable")
+        self._bodies = Bodies(browser) if keep_bodies else None
+        self._observe(self._session)
         self.call("Page.addScriptToEvaluateOnNewDocument", source=_OBSERVER)
+
+    def _observe(self, session: str) -> None:
+        """Report the requests of a page or worker, and those of its workers."""
+        send = self._browser.send
+        send("Target.setAutoAttach", session, autoAttach=True, waitForDebuggerOnStart=True, flatten=True)
+        send("Network.enable", session)
+        if self._bodies is not None:
+            self._bodies.observe(session)
+        # Workers wait until here.
+        send("Runtime.runIfWaitingForDebugger", session)
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Call a method of the tab."""
@@ -70,11 +85,12 @@ class Tab:
         """
         frames = None if film is None else self._begin_film()
         self._browser.events.clear()
-        opened = self.call("Page.navigate", url=url)
-        if reason := opened.get("errorText"):
-            raise BrowserError(f"{url} was not loaded: {reason}")
-        requests = self._follow(frames)
+        opened = self._browser.send("Page.navigate", self._session, url=url)
+        requests = self._follow(url, opened, frames)
         figures = json.loads(self.evaluate(_FIGURES))
+        if self._bodies is not None:
+            for request in requests:
+                request["body"] = self._bodies.by_request.get(request["id"])
         view = {"url": url, "figures": figures, "requests": requests, "frames": []}
         if film is not None and frames is not None:
             self.call("Page.stopScreencast")
@@ -116,8 +132,14 @@ class Tab:
             frames.add(parameters["metadata"]["timestamp"], parameters["data"])
             self._browser.send("Page.screencastFrameAck", self._session, sessionId=parameters["sessionId"])
 
-    def _follow(self, frames: Filmstrip | None) -> list[dict[str, Any]]:
-        """Return the requests until the page is loaded and nothing is pending."""
+    def _follow(self, url: str, opened: int, frames: Filmstrip | None) -> list[dict[str, Any]]:
+        """Return the requests until the page is loaded and nothing is pending.
+
+        Args:
+            url: The URL of the document.
+            opened: The number of the call that opened it.
+            frames: Takes the frames.
+        """
         requests: dict[str, dict[str, Any]] = {}
         ended: list[dict[str, Any]] = []
         quiet: float | None = None
@@ -130,11 +152,15 @@ class Tab:
                 if quiet is None and not (loaded and self._may_be_incomplete):
                     raise BrowserError(f"the page was not loaded in time; {pending} responses were incomplete")
                 return [*ended, *requests.values()]
-            if event.get("method") != "Page.screencastFrame":
+            if event.get("id") == opened and (reason := event.get("result", event).get("errorText")):
+                raise BrowserError(f"{url} was not loaded: {reason}")
+            if event.get("method") == "Page.screencastFrame" and frames is not None:
+                self._note_frame(event, frames)
+            elif event.get("method") == "Target.attachedToTarget":
+                self._observe(event["params"]["sessionId"])
+            elif self._bodies is None or not self._bodies.take(event):
                 quiet = None
                 loaded |= _note(event, requests, ended)
-            elif frames is not None:
-                self._note_frame(event, frames)
 
 
 def _note(event: dict[str, Any], requests: dict[str, dict[str, Any]], ended: list[dict[str, Any]]) -> bool:

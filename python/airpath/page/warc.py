@@ -1,0 +1,160 @@
+"""A page from a WARC file (ISO 28500), as crawlers and `wget --warc-file` write it.
+
+Times of servers are not in such a file: `wait` is zero. References are found in HTML and CSS.
+"""
+
+import gzip
+import io
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import urldefrag, urlsplit
+
+from airpath.page.authority import require_extra
+from airpath.page.files import PageFile, PageProblemError, name_of
+from airpath.page.har import caching
+from airpath.page.resources import Resource, add_objects
+
+_BROKEN = (ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError)
+_NEXT = "write the file again, or check it with `warcio check`"
+
+
+@dataclass(frozen=True, slots=True)
+class _Response:
+    url: str
+    fields: dict[str, str]
+    body: bytes
+
+
+def is_warc(path: Path) -> bool:
+    """Return whether a file is named as WARC."""
+    return path.name.endswith((".warc", ".warc.gz"))
+
+
+def from_warc(path: Path, document: str | None = None) -> PageFile:
+    """Return the page of a WARC file.
+
+    A file with several HTML documents is a crawl: then the page has the objects to which its
+    document, or an object of it, refers. Otherwise it has all.
+
+    Args:
+        path: The file.
+        document: The URL of the document; the first HTML response by default.
+
+    Raises:
+        ExtraMissingError: `warcio` is not installed.
+        PageProblemError: The file is broken, or has no such document.
+        OSError: It cannot be read.
+    """
+    require_extra("warcio", "brotli")
+    taken: set[str] = set()
+    resources = [_resource(each, taken) for each in _responses(path)]
+    documents = [each for each in resources if each.type == "document"]
+    chosen = [each for each in documents if document is None or each.url == urldefrag(document).url]
+    if not chosen:
+        known = ", ".join(each.url for each in documents[:5]) or "none"
+        wanted = "no HTML response" if document is None else f"no HTML response of {document}"
+        raise PageProblemError(f"{path}: {wanted}; its HTML documents are: {known}")
+    page = PageFile(
+        path.name.partition(".warc")[0], chosen[0].url, f"WARC file {path.name}; compressed sizes are those of gzip"
+    )
+    ordered = [chosen[0], *(each for each in resources if each is not chosen[0])]
+    add_objects(page, ordered, referenced_only=len(documents) > 1)
+    return page
+
+
+def _resource(response: _Response, taken: set[str]) -> Resource:
+    parts = urlsplit(response.url)
+    media_type = response.fields.get("content-type", "")
+    return Resource(
+        response.url,
+        name_of(parts, taken),
+        media_type,
+        response.body,
+        origin=parts.netloc,
+        cache=caching(response.fields),
+    )
+
+
+def _responses(path: Path) -> list[_Response]:
+    """Return the successful responses of HTTP, one of each URL."""
+    import brotli
+    from warcio.archiveiterator import ArchiveIterator
+    from warcio.exceptions import ArchiveLoadFailed
+
+    found: dict[str, _Response] = {}
+    number, place = 0, ""
+    with path.open("rb") as file:
+        try:
+            _check_end(file)
+            place = "record 1: "
+            for record in ArchiveIterator(file, check_digests="raise"):  # pyright: ignore[reportArgumentType]
+                response = _response(record)
+                number += 1
+                place = f"record {number + 1}: "
+                if response is not None:
+                    found.setdefault(response.url, response)
+        # The library raises various exceptions for bytes that it does not expect.
+        except (*_BROKEN, ArchiveLoadFailed, brotli.error, gzip.BadGzipFile, zlib.error) as error:
+            reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
+            raise PageProblemError(f"{path}: {place}{reason[0]}; {_NEXT}") from None
+    if not number:
+        raise PageProblemError(f"{path}: no record; is this a WARC file?")
+    return list(found.values())
+
+
+def _check_end(file: BinaryIO) -> None:
+    """Check that the last record is complete: the library ends without an error if it is not."""
+    is_packed = file.read(2) == b"\x1f\x8b"
+    file.seek(0)
+    last = b""
+    content = gzip.GzipFile(fileobj=file) if is_packed else file
+    while block := content.read(1 << 20):
+        last = (last + block)[-4:]
+    file.seek(0)
+    if last not in (b"", b"\r\n\r\n"):
+        raise EOFError("the file does not end with a complete record")
+
+
+def _response(record: Any) -> _Response | None:
+    """Return a record as a response; `None` if it is none, or none that a page has."""
+    url = urldefrag((record.rec_headers.get_header("WARC-Target-URI") or "").strip("<>")).url
+    if record.rec_headers.get_header("Content-Length") is None:
+        raise EOFError("it has no Content-Length; the file may be cut short")
+    raw = record.raw_stream.read()
+    if record.raw_stream.limit > 0:
+        raise EOFError(f"it ends {record.raw_stream.limit} bytes early")
+    if record.rec_type != "response" or not url.startswith(("http://", "https://")):
+        return None
+    if record.http_headers is None:
+        raise EOFError("it has no head of HTTP")
+    _ = urlsplit(url).port  # it raises ValueError
+    if not record.http_headers.get_statuscode().startswith("2"):
+        return None
+    fields = {name.lower(): value for name, value in record.http_headers.headers}
+    return _Response(url, fields, _decoded(raw, fields))
+
+
+def _decoded(raw: bytes, fields: dict[str, str]) -> bytes:
+    """Return a body without transfer and content encoding.
+
+    Some crawlers remove the encoding, but keep its field.
+    """
+    import brotli
+    from warcio.bufferedreaders import ChunkedDataReader
+
+    body = raw
+    if "chunked" in fields.get("transfer-encoding", "").lower():
+        body = ChunkedDataReader(io.BytesIO(raw)).read(len(raw)) or b""
+    encoding = fields.get("content-encoding", "").lower()
+    if encoding in ("gzip", "x-gzip"):
+        return zlib.decompress(body, wbits=47) if body.startswith(b"\x1f\x8b") else body
+    if encoding == "deflate":
+        # Servers send it with and without the head of zlib.
+        return zlib.decompress(body, wbits=15 if body[:1] == b"\x78" else -15)
+    if encoding == "br":
+        return brotli.decompress(body)
+    if encoding not in ("", "identity"):
+        raise ValueError(f"the content encoding `{encoding}` is not known")
+    return body
