@@ -1,9 +1,10 @@
 """Write the pictures of the documents: screenshots of reports.
 
-    .venv/bin/python docs/render.py
+    .venv/bin/python docs/render.py [NAME …]
 
 `report.png`, for the README, is the top of the report of `make demo`. `trace.png` is the top of the
-comparison of two traced runs. Needs Chromium (Debian: chromium).
+comparison of two traced runs, `page.png` that of the report of examples/page.toml. Needs Chromium
+(Debian: chromium).
 """
 
 import os
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import airpath
@@ -20,7 +22,7 @@ from airpath.trace import trace
 from airpath.trace.compare import report as comparison
 
 ROOT = Path(__file__).resolve().parent.parent
-SIZE = (1240, 1085)
+WIDTH = 1240
 
 # Chromium requests only the page, and stores nothing.
 _QUIET = (
@@ -40,27 +42,39 @@ def _traced(runs: Sequence[airpath.Result], page: Path) -> Path:
     return comparison.write([trace(run.path) for run in runs], page)
 
 
-PICTURES: dict[str, Callable[[Sequence[airpath.Result], Path], Path]] = {"report": report.write, "trace": _traced}
-"""The pictures, and the functions that write their pages."""
+@dataclass(frozen=True)
+class _Picture:
+    scenarios: Sequence[str]
+    write: Callable[[Sequence[airpath.Result], Path], Path]
+    height: int
+
+
+DEMO = ("hs-dsch", "dch")
+PICTURES = {
+    "report": _Picture(DEMO, report.write, 1085),
+    "trace": _Picture(DEMO, _traced, 1085),
+    "page": _Picture(("page",), report.write, 1390),
+}
+"""The pictures: the scenarios of examples/, the functions that write their pages, pixels."""
 
 
 def main() -> int:
-    """Run the two scenarios of the demo, report them, and take the pictures."""
+    """Run the scenarios, report them, and take the pictures, all or those of the arguments."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
         sys.stderr.write("error: there is no chromium on the path (as root: apt-get install chromium)\n")
         return 1
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)  # reports contain the paths of their runs as given
-        runs = [airpath.run(ROOT / "examples" / f"{name}.toml", out=Path(name)) for name in ("hs-dsch", "dch")]
-        for name, write in PICTURES.items():
-            page = write(runs, Path(folder) / f"{name}.html")
+        for name in sys.argv[1:] or PICTURES:
+            wanted = PICTURES[name]
+            runs = [airpath.run(ROOT / "examples" / f"{each}.toml", out=Path(each)) for each in wanted.scenarios]
+            page = wanted.write(runs, Path(folder) / f"{name}.html")
             picture = ROOT / "docs" / "images" / f"{name}.png"
             picture.parent.mkdir(exist_ok=True)
-            width, height = SIZE
             options = (
                 f"--user-data-dir={folder}/browser",
-                f"--window-size={width},{height}",
+                f"--window-size={WIDTH},{wanted.height}",
                 "--virtual-time-budget=20000",
                 f"--screenshot={picture}",
             )

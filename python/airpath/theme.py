@@ -78,6 +78,20 @@ CAUSES = (
 """Colours of the causes of elapsed time, by family: waiting for the ends, start-up, windows, path
 in use, radio idle, loss recovery. Hatchings distinguish the causes of a family."""
 
+OBJECTS = {
+    "document": CAUSES[2],
+    "style": CAUSES[3],
+    "script": CAUSES[1],
+    "font": CAUSES[4],
+    "image": CAUSES[5],
+    "media": CAUSES[5],
+    "data": CAUSES[0],
+}
+"""Colours of the types of objects in web pages. Media are hatched."""
+
+SETUP = {"dns": HOPS[0], "connect": HOPS[1], "tls": HOPS[2]}
+"""Colours of the phases before a request, drawn as thin bars."""
+
 NAMED = {
     "page": PAGE,
     "surface": SURFACE,

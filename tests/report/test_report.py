@@ -305,7 +305,7 @@ def test_time_axes_move_together(results: list[airpath.Result], tmp_path: Path, 
     assert 'data-noted="1.000-2.000 1.200-2.200 1.200-2.200"' in browse(page)
 
 
-@pytest.mark.parametrize("name", ["report", "trace"])
+@pytest.mark.parametrize("name", ["report", "trace", "page"])
 def test_the_pictures_of_the_documents_are_made_by_a_command(name: str) -> None:
     picture = ROOT / "docs" / "images" / f"{name}.png"
     assert picture.stat().st_size < 300_000

@@ -40,6 +40,8 @@ def main() -> int:
             until = time.monotonic() + plan["timeout"]
             with Chromium(options, until + min(_ANSWER, plan["timeout"]), arguments.folder) as browser:
                 tab = Tab(browser, until, may_be_incomplete=plan["may_be_incomplete"])
+                if plan["throttle"] is not None:
+                    tab.call("Network.emulateNetworkConditions", offline=False, **plan["throttle"])
                 for view in range(plan["views"]):
                     film = arguments.folder / "filmstrip" / f"{run}-{view}"
                     views.append({"run": run, "view": view, **tab.load(plan["url"], film)})

@@ -14,12 +14,14 @@ def entry(request: Mapping[str, Any], page: str) -> dict[str, Any]:
         page: Identifier of its page in the HAR file.
     """
     response = request["response"] or {}
-    timings = _timings(request, response.get("timing") or {})
+    cached = "memory" if request.get("memory") else "disk" if response.get("fromDiskCache") else None
+    # From the memory, timing and connection are those of the request that filled it.
+    timings = _timings(request, {} if cached == "memory" else response.get("timing") or {})
     headers = [{"name": name, "value": value} for name, value in (response.get("headers") or {}).items()]
     location = [each["value"] for each in headers if each["name"].lower() == "location"]
     initiator = request["initiator"]
     described = har_log.request(request["url"], response.get("protocol") or "")
-    return {
+    whole = {
         "pageref": page,
         "startedDateTime": har_log.date(request["wall"]),
         "time": sum(value for name, value in timings.items() if value > 0 and name != "ssl"),
@@ -39,10 +41,11 @@ def entry(request: Mapping[str, Any], page: str) -> dict[str, Any]:
         "cache": {},
         "timings": timings,
         "serverIPAddress": response.get("remoteIPAddress") or "",
-        "connection": str(response.get("connectionId") or ""),
+        "connection": "" if cached else str(response.get("connectionId") or ""),
         "_priority": request["priority"] or "",
         "_initiator": {key: initiator[key] for key in ("type", "url", "stack") if key in initiator},
     }
+    return whole | {"_fromCache": cached} if cached else whole
 
 
 def _timings(request: Mapping[str, Any], timing: Mapping[str, Any]) -> dict[str, float]:

@@ -80,6 +80,7 @@ def load(
     overrides: Mapping[str, Any] | None = None,
     seed: int | None = None,
     timeout: float = 600,
+    throttle: Mapping[str, float] | None = None,
 ) -> Loaded:
     """Load a page in Chromium at the mobile of a link.
 
@@ -102,6 +103,9 @@ def load(
         overrides: Values of the scenario by dotted path.
         seed: The seed, in place of the scenario's.
         timeout: Limit of one browser in seconds.
+        throttle: Conditions that DevTools emulates, in addition to the link: `latency` in
+            milliseconds, `downloadThroughput` and `uploadThroughput` in bytes per second
+            (`Network.emulateNetworkConditions`).
 
     Raises:
         BrowserError: There is no Chromium.
@@ -124,7 +128,7 @@ def load(
             key = authority.issue({each.host for each in chosen.secure}, folder)
             options.append(f"--ignore-certificate-errors-spki-list={key}")
         plan = chosen.plan | {"url": chosen.url, "runs": runs, "views": 2 if repeat_view else 1, "timeout": timeout}
-        plan |= {"certificates": str(folder), "options": options}
+        plan |= {"certificates": str(folder), "options": options, "throttle": throttle}
         file = folder / "plan.json"
         file.write_text(json.dumps(plan), encoding="utf-8")
         server = shlex.join(["exec", sys.executable, "-m", "airpath.page.serve", str(file)])

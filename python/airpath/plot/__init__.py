@@ -20,6 +20,7 @@ Each takes one result or several, and overlays several.
 | `radio` | air time by user, share of repeated PDUs, C/I level |
 | `losses` | lost packets by place and cause |
 | `hops` | where the time goes: the delay of each hop |
+| `waterfall` | a view of a web page: objects, connections, radio and queue |
 | `mark_changes` | marks outages, handovers and new conditions in any figure over time |
 | `compare` | a figure over all repetitions or flows, with the mean and its interval |
 """
@@ -36,6 +37,7 @@ from airpath.plot.template import TEMPLATE, Caption, caption_of
 from airpath.plot.throughput import throughput
 from airpath.plot.time_sequence import time_sequence
 from airpath.plot.tracks import proxy_tracks, tracks
+from airpath.plot.waterfall import waterfall
 from airpath.plot.window import window
 
 __all__ = [
@@ -56,5 +58,6 @@ __all__ = [
     "throughput",
     "time_sequence",
     "tracks",
+    "waterfall",
     "window",
 ]

@@ -26,6 +26,11 @@ TITLES = {
     "retransmitted_packets": "Segments sent again",
     "timeouts": "Time-outs",
     "first_byte_s": "Time to the first byte",
+    "page_time_s": "Page time",
+    "first_contentful_paint_s": "First contentful paint",
+    "largest_contentful_paint_s": "Largest contentful paint",
+    "speed_index_s": "Speed Index",
+    "load_event_s": "Load event",
 }
 """Titles of figures of common columns."""
 
@@ -55,41 +60,52 @@ def compare(
     ]
     if not any(sample.len() for sample in samples):
         raise NothingToDrawError(f"no flow has a {metric}")
-    most = max(largest(sample) for sample in samples)
-    scale, unit = _unit(metric, most)
-    title = TITLES.get(metric, metric.replace("_", " "))
-    figure = blank(100 + 64 * len(runs), x_title=f"{title.lower()} ({unit})" if unit else title.lower(), top=14)
+    rows = [(run.label, run.index, sample) for run, sample in zip(runs, samples, strict=True)]
+    return distribution(rows, metric, "flow" if of == "flows" else "repetition")
+
+
+def distribution(rows: Sequence[tuple[str, int, pl.Series]], metric: str, dot: str) -> go.Figure:
+    """Draw samples of a figure: a row for each case, with its mean and 95 % interval.
+
+    Args:
+        rows: Name of each case, number of its colour, and its samples; at least one sample in all.
+        metric: The name of the figure; its end is the unit, as in the frames.
+        dot: What each sample is: `flow`, which has no interval, `repetition` or `load`.
+    """
+    scale, unit = _unit(metric, max(largest(sample) for _, _, sample in rows))
+    title = TITLES.get(metric, metric.removesuffix("_s").replace("_", " ").capitalize())
+    figure = blank(100 + 64 * len(rows), x_title=f"{title.lower()} ({unit})" if unit else title.lower(), top=14)
     notes, words = [], []
-    for run, sample in zip(runs, samples, strict=True):
+    for place, (label, index, sample) in enumerate(rows):
         if sample.len() == 0:
-            notes.append(f"{run.label}: no flow has a value.")
+            notes.append(f"{label}: no {'flow' if dot == 'repetition' else dot} has a value.")
             continue
-        colour = theme.series(run.index)
-        _dots(figure, sample, scale, -run.index, colour)
-        interval = mean_interval(sample.to_list()) if sample.len() > 1 and of == "repetitions" else None
+        colour = theme.series(index)
+        _dots(figure, sample, scale, -place, colour)
+        interval = mean_interval(sample.to_list()) if sample.len() > 1 and dot != "flow" else None
         if interval is not None:
-            _mean(figure, interval, scale, -run.index, colour)
+            _mean(figure, interval, scale, -place, colour)
             if sample.len() < ENOUGH:
-                notes.append(f"{run.label}: {sample.len()} repetitions are too few to trust the interval.")
+                notes.append(f"{label}: {sample.len()} {dot}s are too few to trust the interval.")
         figure.add_annotation(
-            text=f"<b>{run.label}</b>",
+            text=f"<b>{label}</b>",
             x=0,
             xref="paper",
             xanchor="left",
             xshift=4,
-            y=-run.index,
+            y=-place,
             yshift=23,
             yanchor="middle",
             showarrow=False,
             font={"size": 12, "color": colour.light},
         )
-        words.append(f"{run.label}, {_words(sample, interval, scale, unit)}")
+        words.append(f"{label}, {_words(sample, interval, scale, unit)}")
     figure.update_yaxes(
-        range=[0.45 - len(runs), 0.65], showticklabels=False, ticks="", showgrid=False, zeroline=False, showline=False
+        range=[0.45 - len(rows), 0.65], showticklabels=False, ticks="", showgrid=False, zeroline=False, showline=False
     )
     figure.update_layout(showlegend=False)
-    read = f"Each dot is {'the mean of a repetition' if of == 'repetitions' else 'a flow'}."
-    if of == "repetitions":
+    read = f"Each dot is {'the mean of a repetition' if dot == 'repetition' else f'a {dot}'}."
+    if dot != "flow":
         read += " The diamond is the mean of all, the bar its 95 % interval."
     return captioned(figure, Caption(title, read, f"{title}: {'; '.join(words)}.", notes))
 

@@ -42,7 +42,7 @@ def queue(results: Result | Sequence[Result], *, repetition: int | None = None, 
     """
     runs = drawn(results, repetition)
     thinner = Thinner(bins)
-    queues = [(run, each) for run in runs for each in _fullest(run, _MOST_QUEUES if len(runs) == 1 else 1)]
+    queues = [(run, each) for run in runs for each in fullest_queues(run, _MOST_QUEUES if len(runs) == 1 else 1)]
     if not queues:
         raise NothingToDrawError("no packet ever waited behind another")
     fullest = max(each["largest"] for _, each in queues)
@@ -58,7 +58,7 @@ def queue(results: Result | Sequence[Result], *, repetition: int | None = None, 
         index = run.index if len(runs) > 1 else number
         by_direction = len(runs) == 1 and len(users) <= 1
         colour = theme.direction(each["direction"]) if by_direction else theme.series(index)
-        rows = thinner(_backlog(run, each), "backlog_bytes", name)
+        rows = thinner(backlog_of(run, each), "backlog_bytes", name)
         style = {"color": colour.light, "width": 1.4, "dash": theme.dash(index)}
         x, y = numbers(rows["t"]), numbers(rows["backlog_bytes"], scale)
         figure.add_trace(scatter(x, y, mode="lines", name=name, line=style, hovertemplate="%{x} s: %{y}"))
@@ -68,7 +68,7 @@ def queue(results: Result | Sequence[Result], *, repetition: int | None = None, 
     return captioned(figure, Caption("Queue", _READ, alt, thinner.notes()))
 
 
-def _fullest(run: Drawn, most: int) -> list[dict[str, Any]]:
+def fullest_queues(run: Drawn, most: int) -> list[dict[str, Any]]:
     """Return the queues with the highest backlog; queues that were always empty are left out."""
     return (
         _steps(run)
@@ -83,7 +83,7 @@ def _fullest(run: Drawn, most: int) -> list[dict[str, Any]]:
     )
 
 
-def _backlog(run: Drawn, queue: dict[str, Any]) -> pl.DataFrame:
+def backlog_of(run: Drawn, queue: dict[str, Any]) -> pl.DataFrame:
     """Return the backlog at each arrival, and 0 when the last packet has left."""
     steps = _steps(run).filter(*(pl.col(key) == queue[key] for key in _QUEUE)).collect()
     came = steps.filter(step="queued")

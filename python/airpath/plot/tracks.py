@@ -2,17 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
 
-from airpath import theme
 from airpath.plot.selection import Drawn, NothingToDrawError, drawn
 from airpath.plot.template import Caption, blank, captioned
-from airpath.plot.thin import thin
-from airpath.plot.values import largest, smallest
-from airpath.quantities import seconds
+from airpath.plot.track import BAND, GAP, HEAD, Stack, Track
 from airpath.result import Result
 
 _TIME = "on the time axis of the run"
@@ -60,38 +56,8 @@ _PROXY = _Log(
     {"budget": "budget", "outstanding": "used", "queue": "queue"},
     unit=1e3,
 )
-_QUIET = {"idle", "none", "disconnected", "no-coverage"}
-"""States in which nothing is carried; drawn grey."""
-_USUAL = {"transfer", "connected", "cell-dch"}
-"""States in which data flows; drawn in the same colour in all tracks."""
 _MOST_USERS = 4
-_MOST_BANDS = 400
-_BINS = 500
-_LETTERS = 130
-"""Approximate number of letters across the width of a figure."""
-_BAND = 17
 _LINE = {"carrier-to-interference": 52, "slots": 26, "budget": 40, "outstanding": 40, "queue": 40}
-_GAP = 7
-_HEAD = 20
-
-
-@dataclass(frozen=True)
-class _Track:
-    """One aspect of one mobile in one direction."""
-
-    name: str
-    rows: pl.DataFrame
-    """`t` and `name`, or `t` and `number`, in the order of time."""
-    direction: str | None
-    height: int
-    """Pixels."""
-    steps: bool
-    """Whether it is a line of numbers."""
-
-    @property
-    def label(self) -> str:
-        """Its name, short enough for the margin."""
-        return self.name.removesuffix(f" {self.direction}") + {"down": " ↓", "up": " ↑"}.get(self.direction or "", "")
 
 
 @dataclass(frozen=True)
@@ -99,7 +65,7 @@ class _Group:
     """The tracks of one mobile of one run."""
 
     title: str
-    tracks: list[_Track]
+    tracks: list[Track]
     span: float
 
 
@@ -143,35 +109,31 @@ def tracks_of(runs: Sequence[Drawn]) -> go.Figure:
     return _figure(runs, _RADIO)
 
 
+def radio_tracks(run: Drawn, user: int, start: float, span: float) -> list[Track]:
+    """Return the radio log of a mobile from `start` for `span` seconds, with times from `start`.
+
+    Raises:
+        NotLoggedError: The run did not log its radio.
+    """
+    rows = run.events("states").filter((pl.col("user") == user) & (pl.col("t") < start + span))
+    return _tracks_of(rows.with_columns(t=pl.col("t") - start).sort("t", maintain_order=True).collect(), _RADIO)
+
+
 def _figure(runs: Sequence[Drawn], log: _Log) -> go.Figure:
     groups, notes = _groups(runs, log)
     span = max(run.span for run in runs)
-    total = sum(_HEAD + sum(track.height + _GAP for track in group.tracks) for group in groups)
+    total = sum(HEAD + sum(track.height + GAP for track in group.tracks) for group in groups)
     figure = blank(total + 66, span=span, top=22)
-    top, number = 0, 0
+    stack = Stack(figure, total)
     for group in groups:
-        figure.add_annotation(
-            text=f"<b>{group.title}</b>",
-            x=0,
-            xref="paper",
-            xanchor="left",
-            y=1 - top / total,
-            yref="paper",
-            yanchor="top",
-            showarrow=False,
-            font={"size": 12},
-        )
-        top += _HEAD
+        stack.heading(group.title)
         for track in group.tracks:
-            domain = (max(1 - (top + track.height) / total, 0.0), 1 - top / total)
-            number += 1
-            draw = _draw_steps if track.steps else _draw_bands
-            draw(figure, track, number, domain, group.span)
-            top += track.height + _GAP
-    last = "" if number == 1 else str(number)
-    figure.update_layout({"showlegend": False, "barmode": "overlay", "bargap": 0})
-    figure.update_layout({"xaxis": {"anchor": f"y{last}", "range": [0, span]}})
-    words = "; ".join(f"{group.title}: {_words(group)}" for group in groups)
+            stack.track(track, group.span)
+    stack.finish()
+    figure.update_layout({"showlegend": False})
+    words = "; ".join(
+        f"{group.title}: {'; '.join(track.words(group.span) for track in group.tracks)}" for group in groups
+    )
     return captioned(figure, Caption(log.title, log.read, f"State by {log.subject}. {words}.", notes))
 
 
@@ -194,7 +156,8 @@ def _groups(runs: Sequence[Drawn], log: _Log) -> tuple[list[_Group], list[str]]:
     return groups, notes
 
 
-def _tracks_of(rows: pl.DataFrame, log: _Log) -> list[_Track]:
+def _tracks_of(rows: pl.DataFrame, log: _Log) -> list[Track]:
+    """Return the tracks of a mobile from time zero on, with the last values before."""
     found = []
     for aspect, title in log.names.items():
         of_aspect = rows.filter(aspect=aspect)
@@ -208,112 +171,8 @@ def _tracks_of(rows: pl.DataFrame, log: _Log) -> list[_Track]:
             else:
                 value = pl.coalesce("name", pl.col("number").cast(pl.Int64).cast(pl.String))
                 kept = own.select("t", name=value).filter(pl.col("name").ne_missing(pl.col("name").shift()))
+            before = kept.filter(pl.col("t") <= 0).tail(1).with_columns(t=pl.lit(0.0))
+            kept = pl.concat([before, kept.filter(pl.col("t") > 0)])
             if kept.height > 0:
-                found.append(_Track(name, kept, direction, _LINE.get(aspect, _BAND), steps))
+                found.append(Track(name, kept, direction, _LINE.get(aspect, BAND), steps))
     return found
-
-
-def _draw_bands(figure: go.Figure, track: _Track, number: int, domain: tuple[float, float], span: float) -> None:
-    """Draw a track of named states: a bar for each, coloured by its name."""
-    frame = _bands(track.rows, span)
-    names = [name for name in frame["name"].unique(maintain_order=True) if name not in (_QUIET | _USUAL)]
-    colours = {name: theme.state(0) for name in _USUAL} | {name: theme.state(at) for at, name in enumerate(names, 1)}
-    letter = span / _LETTERS
-    figure.add_trace(
-        go.Bar(
-            orientation="h",
-            base=frame["t"].round(4).to_list(),
-            x=frame["length"].round(4).to_list(),
-            y=[0] * frame.height,
-            width=1,
-            xaxis="x",
-            yaxis=_axis("y", number),
-            marker={"color": [colours.get(name, theme.GRID).light for name in frame["name"]], "line": {"width": 0}},
-            # A name that does not fit is shown on hover only.
-            text=[
-                name if length > letter * (len(name) + 1) else ""
-                for name, length in frame.select("name", "length").rows()
-            ],
-            textposition="inside",
-            insidetextanchor="middle",
-            insidetextfont={"size": 10, "color": theme.INK.light},
-            textangle=0,
-            constraintext="none",
-            customdata=[[name, seconds(length)] for name, length in frame.select("name", "length").rows()],
-            hovertemplate=f"%{{customdata[0]}} from %{{base:.3f}} s for %{{customdata[1]}}<extra>{track.name}</extra>",
-            name=track.name,
-        )
-    )
-    axis = {"range": [-0.5, 0.5], "tickmode": "array", "tickvals": [0], "ticktext": [track.label], "showgrid": False}
-    _place(figure, number, domain, axis)
-
-
-def _draw_steps(figure: go.Figure, track: _Track, number: int, domain: tuple[float, float], span: float) -> None:
-    """Draw a track of numbers: a stepped line."""
-    rows = thin(track.rows, "number", _BINS)
-    low, high = float(smallest(track.rows["number"])), float(largest(track.rows["number"]))
-    colour = {"up": theme.UP, "down": theme.DOWN}.get(track.direction or "", theme.INK)
-    figure.add_trace(
-        go.Scatter(
-            x=[*rows["t"].round(4).to_list(), round(span, 4)],
-            y=[*rows["number"].round(2).to_list(), round(float(rows["number"][-1]), 2)],
-            mode="lines",
-            line={"shape": "hv", "width": 1, "color": colour.light},
-            xaxis="x",
-            yaxis=_axis("y", number),
-            name=track.name,
-            hovertemplate=f"%{{y}} at %{{x:.3f}} s<extra>{track.name}</extra>",
-        )
-    )
-    ends = sorted({low, high})
-    margin = max(high - low, 1.0) * 0.12
-    axis = {"range": [low - margin, high + margin], "tickmode": "array", "tickvals": ends}
-    labels = {"ticktext": [f"{end:.3g}" for end in ends], "tickfont": {"size": 9}}
-    _place(figure, number, domain, axis | labels)
-    figure.add_annotation(
-        text=track.label,
-        x=0,
-        xref="paper",
-        xanchor="right",
-        xshift=-24,
-        y=sum(domain) / 2,
-        yref="paper",
-        showarrow=False,
-        font={"size": 11, "color": theme.MUTED.light},
-    )
-
-
-def _bands(rows: pl.DataFrame, span: float) -> pl.DataFrame:
-    """Return the start and length of each state.
-
-    Of many states, those too short to be visible join the one before.
-    """
-    if rows.height > _MOST_BANDS:
-        length = pl.col("t").shift(-1).fill_null(span) - pl.col("t")
-        rows = rows.filter((length >= span / _LETTERS / 8) | (pl.int_range(pl.len()) == 0))
-        rows = rows.filter(pl.col("name").ne_missing(pl.col("name").shift()))
-    return rows.with_columns(length=pl.col("t").shift(-1).fill_null(span) - pl.col("t"))
-
-
-def _axis(letter: str, number: int) -> str:
-    return letter if number == 1 else f"{letter}{number}"
-
-
-def _place(figure: go.Figure, number: int, domain: tuple[float, float], axis: dict[str, Any]) -> None:
-    """Place a track's axis."""
-    shape = {"domain": list(domain), "zeroline": False, "ticks": "", "fixedrange": True}
-    figure.update_layout({_axis("y", number).replace("y", "yaxis"): shape | axis})
-
-
-def _words(group: _Group) -> str:
-    """Return the tracks of a mobile as text: for each the states that lasted longest."""
-    parts = []
-    for track in group.tracks:
-        if track.steps:
-            low, high = smallest(track.rows["number"]), largest(track.rows["number"])
-            parts.append(f"{track.name} from {low:.3g} to {high:.3g}")
-            continue
-        frame = _bands(track.rows, group.span).group_by("name").agg(pl.col("length").sum()).sort("length", "name")
-        longest = [f"{name} {seconds(length)}" for name, length in frame.reverse().head(3).rows()]
-        parts.append(f"{track.name} {', '.join(longest)}")
-    return "; ".join(parts)

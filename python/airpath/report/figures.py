@@ -80,16 +80,16 @@ def distributions(runs: Sequence[Drawn]) -> list[Figure | Missing]:
     return made
 
 
-def figure(make: Callable[[], go.Figure], name: str, *, time: bool = False) -> Figure | Missing:
-    """Return a figure; with `time` it shares the time axis of its page."""
-    return _draw(name, make, time=time)
+def figure(make: Callable[[], go.Figure], name: str, *, time: bool = False, group: str = "") -> Figure | Missing:
+    """Return a figure; with `time` it shares the time axis of its group."""
+    return _draw(name, make, time=time, group=group)
 
 
 def _one_or_several(runs: Sequence[Drawn]) -> Result | list[Result]:
     return runs[0].result if len(runs) == 1 else [run.result for run in runs]
 
 
-def _draw(title: str, make: Callable[[], go.Figure], *, time: bool) -> Figure | Missing:
+def _draw(title: str, make: Callable[[], go.Figure], *, time: bool, group: str = "") -> Figure | Missing:
     try:
         drawn = make()
     except NotLoggedError as error:
@@ -103,7 +103,7 @@ def _draw(title: str, make: Callable[[], go.Figure], *, time: bool) -> Figure | 
     caption = plot.caption_of(drawn)
     data = untitled(drawn)
     identity = "".join(each if each.isalnum() else "-" for each in caption.title.lower()).strip("-")
-    return Figure(identity, caption, dumped(data), time, int(data["layout"]["height"]))
+    return Figure(identity, caption, dumped(data), time, int(data["layout"]["height"]), group)
 
 
 def dumped(data: object) -> str:

@@ -25,14 +25,11 @@ def share(value: float) -> str:
 
 
 @dataclass(frozen=True)
-class Metric:
-    """A figure of a run."""
+class Quantity:
+    """What a figure is called, and how its values are written."""
 
     title: str
     words: Callable[[float], str]
-    values: Callable[[Result], list[float]]
-    """Returns its value in each repetition that has one; empty if the run has none, or did not log
-    it."""
 
     def apart(self, value: float) -> str:
         """Return a difference as text, with its sign.
@@ -42,6 +39,15 @@ class Metric:
         sign = "+" if value > 0 else "−" if value < 0 else "±"
         words = f"{abs(value) * 100:.3g} points" if self.words is share else self.words(abs(value))
         return f"{sign}{words}"
+
+
+@dataclass(frozen=True)
+class Metric(Quantity):
+    """A figure of a run."""
+
+    values: Callable[[Result], list[float]]
+    """Returns its value in each repetition that has one; empty if the run has none, or did not log
+    it."""
 
 
 def interval_of(values: Sequence[float]) -> Interval | None:

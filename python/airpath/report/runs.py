@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from airpath.plot.selection import drawn
-from airpath.report import conditions, figures, tables
+from airpath.report import conditions, figures, tables, views
 from airpath.report.commands import commands
 from airpath.report.figures import Figure, Missing
 from airpath.report.page import render
@@ -20,16 +20,24 @@ def page(results: Sequence[Result], out: Path, command: str | None) -> str:
         UnreadableResultError: A file of a result is missing or damaged.
     """
     runs = drawn(results)
+    cases = views.cases(runs)
+    waterfalls, notes = views.waterfalls(cases)
     over_time = figures.over_time(runs)
     distributions = figures.distributions(runs)
-    missing = [each for each in (*over_time, *distributions) if isinstance(each, Missing)]
+    page_times = views.page_times(cases) if cases else []
+    missing = [each for each in (*waterfalls, *over_time, *distributions) if isinstance(each, Missing)]
     return render(
         "runs.html.j2",
         title=" · ".join(run.label for run in runs),
         runs=runs,
         partial=[run for run in runs if not run.result.complete],
-        verdict=verdict(runs),
-        tiles=tiles(runs),
+        verdict=views.verdict(cases) if cases else verdict(runs),
+        tiles=[*views.tiles(cases), *tiles(runs, transfers=not cases)],
+        waterfalls=[each for each in waterfalls if isinstance(each, Figure)],
+        waterfall_notes=notes,
+        page_figures=[each for each in page_times if isinstance(each, Figure)],
+        page_table=views.table(cases) if cases else None,
+        objects=[views.objects(case) for case in cases[: views.MOST]],
         differences=tables.differences(runs) if len(runs) > 1 else None,
         headline=conditions.headline(runs),
         conditions=conditions.conditions(runs),

@@ -10,7 +10,7 @@ import polars as pl
 from airpath.plot.selection import Drawn
 from airpath.quantities import DELAY_CLOCK, TRANSFER_CLOCK, count, rate, seconds, size
 from airpath.report import metrics
-from airpath.report.metrics import METRICS, Metric
+from airpath.report.metrics import METRICS, Quantity
 from airpath.tables import DROP_CAUSES, TRANSFERS
 
 MOST_ROWS = 100
@@ -67,7 +67,7 @@ def differences(runs: Sequence[Drawn]) -> Table:
     for metric in METRICS:
         values = [metric.values(run.result) for run in runs]
         if any(values):
-            rows.append([Cell(metric.title, number=False), *(_compared(metric, each, values[0]) for each in values)])
+            rows.append([Cell(metric.title, number=False), *(compared(metric, each, values[0]) for each in values)])
     caption = (
         f"Means over the repetitions; below each figure its difference to {runs[0].label}, with the 95 % interval "
         "where there are repetitions. A difference whose interval includes zero is marked as not distinguishable."
@@ -81,7 +81,8 @@ def tables(runs: Sequence[Drawn]) -> list[Table]:
     return [table for table in made if table.rows]
 
 
-def _compared(metric: Metric, values: Sequence[float], base: Sequence[float]) -> Cell:
+def compared(metric: Quantity, values: Sequence[float], base: Sequence[float]) -> Cell:
+    """Return a mean with its interval, or with its difference from another case."""
     if not values:
         return Cell("–")
     text = metric.words(fmean(values))

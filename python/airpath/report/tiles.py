@@ -30,12 +30,11 @@ class Tile:
     readings: list[tuple[Drawn, Reading]] = field(default_factory=list)
 
 
-def tiles(runs: Sequence[Drawn]) -> list[Tile]:
-    """Return the tiles that have a value for at least one run."""
+def tiles(runs: Sequence[Drawn], *, transfers: bool = True) -> list[Tile]:
+    """Return the tiles that have a value for at least one run, `transfers` with those of flows."""
     made: list[Tile] = []
     makers: list[tuple[str, Callable[[Result], Reading | None]]] = [
-        ("Completion time", _completion),
-        ("Goodput", _goodput),
+        *([("Completion time", _completion), ("Goodput", _goodput)] if transfers else []),
         (_round_trip_title(runs), _round_trip),
         ("Loss and repair", _loss),
         ("Repair on the air", _air),

@@ -30,6 +30,16 @@
     doubleClick: "reset",
   };
 
+  // Long names at the left would take half of a telephone's width.
+  const NARROW = 100;
+  function narrow(layout) {
+    layout.margin.l = NARROW;
+    for (const axis of Object.keys(layout).filter((key) => key.startsWith("yaxis"))) {
+      layout[axis].ticktext = layout[axis].ticktext?.map((name) =>
+        name.length > 15 ? `${name.slice(0, 6)}…${name.slice(-8)}` : name);
+    }
+  }
+
   function draw(figure, range) {
     const { data, layout } = painted(figure.text);
     layout.template = painted(JSON.stringify(shared.template));
@@ -39,6 +49,7 @@
     }
     if (figure.plot.clientWidth < 640) {
       layout.margin = { ...layout.margin, r: 10 };
+      if (layout.margin.l > NARROW) narrow(layout);
     }
     return Plotly.react(figure.plot, data, layout, config);
   }

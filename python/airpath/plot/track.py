@@ -1,0 +1,189 @@
+"""A track: one aspect of a run over time, drawn as a row of a figure."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from airpath import theme
+from airpath.plot.thin import thin
+from airpath.plot.values import largest, smallest
+from airpath.quantities import seconds
+
+BAND = 17
+"""Pixels of a track of named states."""
+GAP = 7
+"""Pixels between tracks."""
+HEAD = 20
+"""Pixels of the heading of a group of tracks."""
+_QUIET = {"idle", "none", "disconnected", "no-coverage"}
+"""States in which nothing is carried; drawn grey."""
+_USUAL = {"transfer", "connected", "cell-dch"}
+"""States in which data flows; drawn in the same colour in all tracks."""
+_MOST_BANDS = 400
+_BINS = 500
+_LETTERS = 130
+"""Approximate number of letters across the width of a figure."""
+
+
+@dataclass(frozen=True)
+class Track:
+    """One aspect of one mobile in one direction."""
+
+    name: str
+    rows: pl.DataFrame
+    """`t` and `name`, or `t` and `number`, in the order of time."""
+    direction: str | None
+    height: int
+    """Pixels."""
+    steps: bool
+    """Whether it is a line of numbers."""
+
+    @property
+    def label(self) -> str:
+        """Its name, short enough for the margin."""
+        return self.name.removesuffix(f" {self.direction}") + {"down": " ↓", "up": " ↑"}.get(self.direction or "", "")
+
+    def words(self, span: float) -> str:
+        """Return it as text: the range of numbers, or the states that lasted longest."""
+        if self.steps:
+            return f"{self.name} from {smallest(self.rows['number']):.3g} to {largest(self.rows['number']):.3g}"
+        frame = _bands(self.rows, span).group_by("name").agg(pl.col("length").sum()).sort("length", "name")
+        longest = [f"{name} {seconds(length)}" for name, length in frame.reverse().head(3).rows()]
+        return f"{self.name} {', '.join(longest)}"
+
+
+class Stack:
+    """Places the parts of a figure on one horizontal axis, from top to bottom.
+
+    Args:
+        figure: The figure.
+        total: Pixels of all parts together.
+    """
+
+    def __init__(self, figure: go.Figure, total: float) -> None:
+        self.figure = figure
+        self.number = 0
+        """Vertical axes so far."""
+        self._total = total
+        self._top = 0.0
+
+    def heading(self, text: str) -> None:
+        """Add the heading of a group."""
+        self.figure.add_annotation(
+            text=f"<b>{text}</b>",
+            x=0,
+            xref="paper",
+            xanchor="left",
+            y=1 - self._top / self._total,
+            yref="paper",
+            yanchor="top",
+            showarrow=False,
+            font={"size": 12},
+        )
+        self._top += HEAD
+
+    def axis(self, height: float, **axis: Any) -> str:
+        """Add a vertical axis with these properties; return its name."""
+        domain = [max(1 - (self._top + height) / self._total, 0.0), 1 - self._top / self._total]
+        self._top += height + GAP
+        self.number += 1
+        shape = {"domain": domain, "zeroline": False, "ticks": "", "fixedrange": True}
+        self.figure.update_layout({f"yaxis{self._suffix}": shape | axis})
+        return f"y{self._suffix}"
+
+    def track(self, track: Track, span: float) -> None:
+        """Add a track whose last value is valid until `span`, in seconds."""
+        (_draw_steps if track.steps else _draw_bands)(self, track, span)
+
+    def finish(self) -> None:
+        """Put the horizontal axis below the last part."""
+        self.figure.update_layout({"barmode": "overlay", "bargap": 0, "xaxis": {"anchor": f"y{self._suffix}"}})
+
+    @property
+    def _suffix(self) -> str:
+        return "" if self.number == 1 else str(self.number)
+
+
+def _draw_bands(stack: Stack, track: Track, span: float) -> None:
+    """Draw a track of named states: a bar for each, coloured by its name."""
+    frame = _bands(track.rows, span)
+    names = [name for name in frame["name"].unique(maintain_order=True) if name not in (_QUIET | _USUAL)]
+    colours = {name: theme.state(0) for name in _USUAL} | {name: theme.state(at) for at, name in enumerate(names, 1)}
+    letter = span / _LETTERS
+    labels = {"tickmode": "array", "tickvals": [0], "ticktext": [track.label]}
+    axis = stack.axis(track.height, range=[-0.5, 0.5], showgrid=False, **labels)
+    stack.figure.add_trace(
+        go.Bar(
+            orientation="h",
+            base=frame["t"].round(4).to_list(),
+            x=frame["length"].round(4).to_list(),
+            y=[0] * frame.height,
+            width=1,
+            xaxis="x",
+            yaxis=axis,
+            marker={"color": [colours.get(name, theme.GRID).light for name in frame["name"]], "line": {"width": 0}},
+            # A name that does not fit is shown on hover only.
+            text=[
+                name if length > letter * (len(name) + 1) else ""
+                for name, length in frame.select("name", "length").rows()
+            ],
+            textposition="inside",
+            insidetextanchor="middle",
+            insidetextfont={"size": 10, "color": theme.INK.light},
+            textangle=0,
+            constraintext="none",
+            customdata=[[name, seconds(length)] for name, length in frame.select("name", "length").rows()],
+            hovertemplate=f"%{{customdata[0]}} from %{{base:.3f}} s for %{{customdata[1]}}<extra>{track.name}</extra>",
+            name=track.name,
+            showlegend=False,
+        )
+    )
+
+
+def _draw_steps(stack: Stack, track: Track, span: float) -> None:
+    """Draw a track of numbers: a stepped line."""
+    rows = thin(track.rows, "number", _BINS)
+    low, high = float(smallest(track.rows["number"])), float(largest(track.rows["number"]))
+    colour = {"up": theme.UP, "down": theme.DOWN}.get(track.direction or "", theme.INK)
+    ends = sorted({low, high})
+    margin = max(high - low, 1.0) * 0.12
+    labels = {"ticktext": [f"{end:.3g}" if abs(end) < 1000 else f"{end:,.0f}" for end in ends], "tickfont": {"size": 9}}
+    axis = stack.axis(track.height, range=[low - margin, high + margin], tickmode="array", tickvals=ends, **labels)
+    stack.figure.add_trace(
+        go.Scatter(
+            x=[*rows["t"].round(4).to_list(), round(span, 4)],
+            y=[*rows["number"].round(2).to_list(), round(float(rows["number"][-1]), 2)],
+            mode="lines",
+            line={"shape": "hv", "width": 1, "color": colour.light},
+            xaxis="x",
+            yaxis=axis,
+            name=track.name,
+            hovertemplate=f"%{{y}} at %{{x:.3f}} s<extra>{track.name}</extra>",
+            showlegend=False,
+        )
+    )
+    stack.figure.add_annotation(
+        text=track.label,
+        x=0,
+        xref="paper",
+        xanchor="right",
+        xshift=-24,
+        y=(low + high) / 2,
+        yref=axis,
+        showarrow=False,
+        font={"size": 11, "color": theme.MUTED.light},
+    )
+
+
+def _bands(rows: pl.DataFrame, span: float) -> pl.DataFrame:
+    """Return the start and length of each state.
+
+    Of many states, those too short to be visible join the one before.
+    """
+    if rows.height > _MOST_BANDS:
+        length = pl.col("t").shift(-1).fill_null(span) - pl.col("t")
+        rows = rows.filter((length >= span / _LETTERS / 8) | (pl.int_range(pl.len()) == 0))
+        rows = rows.filter(pl.col("name").ne_missing(pl.col("name").shift()))
+    return rows.with_columns(length=pl.col("t").shift(-1).fill_null(span) - pl.col("t"))
