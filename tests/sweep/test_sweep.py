@@ -17,7 +17,8 @@ from polars.testing import assert_frame_equal
 import airpath
 from airpath.sweep import ExecutorLostError, driver
 from airpath.sweep.folder import SweepFolder
-from airpath.sweep.plan import Plan, Until
+from airpath.sweep.plan import Plan
+from airpath.sweep.work import Until
 from support import DOWNLOAD, Command, dying_worker
 
 AXES = {"bearer.bler": [0.0, 0.2], "fixed.delay": ["10 ms", "50 ms"]}
@@ -219,6 +220,7 @@ def test_the_command(plan: Path, airpath_command: Command, tmp_path: Path):
     assert wrong.code == 2
     assert "plan.toml" in wrong.err
     assert not (tmp_path / "new").exists()
+    plan.write_text(PLAN)
     misspelt = airpath_command("sweep", plan, "--out", "new", "--figure", "durations_s")
     assert (misspelt.code, "did you mean 'duration_s'" in misspelt.err) == (2, True)
     assert not (tmp_path / "new").exists()

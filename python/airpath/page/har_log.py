@@ -34,7 +34,7 @@ def write(path: Path, pages: Sequence[dict[str, Any]], entries: Sequence[dict[st
     Raises:
         OSError: The file cannot be written.
     """
-    from airpath import __version__
+    from airpath._native import __version__
 
     creator = {"name": "airpath", "version": __version__}
     log = {"version": "1.2", "creator": creator, "pages": pages, "entries": entries}
