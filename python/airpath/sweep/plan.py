@@ -57,7 +57,7 @@ class Plan:
     def overrides(self, case: int) -> list[tuple[str, str]]:
         """Return the overrides of a case as texts."""
         given = self.given[case] if self.given else {}
-        return override_texts({**self.fixed, **given, **self.keys(case)})
+        return override_texts({**given, **self.fixed, **self.keys(case)})
 
     def keys(self, case: int) -> dict[str, Value]:
         """Return the columns of a case that are keys, with their values."""

@@ -87,7 +87,7 @@ def commands(result: SweepResult) -> dict[int, str]:
         varied = zip(plan["columns"], case, strict=True)
         keys = {key: value for key, value in varied if value is not None and key not in plan["labels"]}
         given = plan["given"][number] if plan["given"] else {}
-        for key, value in {**plan["set"], **given, **keys}.items():
+        for key, value in {**given, **plan["set"], **keys}.items():
             text = str(value).lower() if isinstance(value, bool) else str(value)
             words += ["--set", f"{key}={text}"]
         words += ["--seed", str(plan["seed"]), "--out", str(result.path.with_name(f"{result.path.name}-{number}"))]
