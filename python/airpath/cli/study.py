@@ -106,8 +106,8 @@ def run_study(
     from airpath import study
     from airpath.cli.output import console
     from airpath.cli.progress import progress_bar
-    from airpath.sweep import ExecutorLostError, SweepFolderError
-    from airpath.sweep.clusters import ClusterError, executor_of
+    from airpath.cli.tasks import explained_tasks
+    from airpath.sweep.clusters import executor_of
 
     if clock == "real" and report is not None:
         raise Problem(
@@ -118,7 +118,12 @@ def run_study(
     check_outputs(report)
     names = None if only is None else [name for each in only for name in each.split(",")]
     try:
-        with explained(), executor_of(dask, workers) as (executor, slots), progress_bar(id) as progress:
+        with (
+            explained(),
+            explained_tasks(out),
+            executor_of(dask, workers) as (executor, slots),
+            progress_bar(id) as progress,
+        ):
             result = study.run(
                 id,
                 only=names,
@@ -135,14 +140,6 @@ def run_study(
         raise Problem(str(error), next_step="`airpath study list` shows the studies and their experiments") from None
     except study.StudyError as error:
         raise Problem(str(error), exit_code=ExitCode.FAILED) from None
-    except (SweepFolderError, ClusterError) as error:
-        raise Problem(str(error)) from None
-    except ExecutorLostError as error:
-        raise Problem(
-            str(error) + (f"; finished tasks are kept in {out}" if out else ""),
-            next_step="the same command continues" if out else "add --out, so that the same command continues",
-            exit_code=ExitCode.FAILED,
-        ) from None
     except KeyboardInterrupt:
         raise Problem("interrupted before an experiment was complete", exit_code=ExitCode.INTERRUPTED) from None
     match format:

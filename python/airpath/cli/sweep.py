@@ -54,22 +54,20 @@ def sweep(
       3    the rows could not be written; the same command continues
       130  interrupted by Ctrl-C; the same command continues
     """
-    from airpath.sweep import ExecutorLostError, PlanError, SweepFolderError, estimate, read_plan
+    from airpath.cli.tasks import explained_tasks
+    from airpath.sweep import estimate, read_plan
     from airpath.sweep import sweep as run_sweep
-    from airpath.sweep.clusters import ClusterError, executor_of
+    from airpath.sweep.clusters import executor_of
     from airpath.sweep.progress import sweep_progress
 
     if out is None and not dry_run:
         raise Problem("a sweep needs a folder for its rows", next_step="add --out DIR, or --dry-run")
-    with explained():
-        try:
-            read = read_plan(plan)
-            _check_figure(figure, read)
-            if dry_run:
-                typer.echo(_estimated(estimate(read, workers)))
-                return
-        except PlanError as error:
-            raise Problem(str(error)) from None
+    with explained(), explained_tasks(out):
+        read = read_plan(plan)
+        _check_figure(figure, read)
+        if dry_run:
+            typer.echo(_estimated(estimate(read, workers)))
+            return
         assert out is not None
         try:
             with executor_of(dask, workers) as (executor, slots), sweep_progress(plan.name) as progress:
@@ -81,14 +79,6 @@ def sweep(
                     retry=retry,
                     progress=progress,
                 )
-        except (SweepFolderError, ClusterError, PlanError) as error:
-            raise Problem(str(error)) from None
-        except ExecutorLostError as error:
-            raise Problem(
-                f"{error}; finished tasks are kept in {out}",
-                next_step="the same command continues",
-                exit_code=ExitCode.FAILED,
-            ) from None
         except KeyboardInterrupt:
             raise Problem(
                 f"interrupted; finished tasks are kept in {out}",
