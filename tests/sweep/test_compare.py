@@ -231,9 +231,9 @@ def test_pages_are_compared_by_name(tmp_path: Path):
     assert (page.group, page.verdict) == ("page static-site", "higher")
     rule = airpath.compare(tmp_path / "a", tmp_path / "b", fail_if=["page static-site: page_time_s > 5 %"]).failed
     assert [each.group for each in rule] == ["page static-site"]
-    # An object, when it is asked for.
-    asked = airpath.compare(tmp_path / "a", tmp_path / "b", figures=["finished_s"]).rows
-    assert {row.group.split()[0] for row in asked} == {"object"}
+    # Objects only by name of a figure.
+    objects = airpath.compare(tmp_path / "a", tmp_path / "b", figures=["finished_s"]).rows
+    assert {row.group.split()[0] for row in objects} == {"object"}
     plans = [airpath.make_plan(PAGE, {"bearer.bler": [0.0, 0.1]}, set=each, repeat=4) for each in ({}, slower)]
     for name, plan in zip("ab", plans, strict=True):
         airpath.sweep(plan, out=tmp_path / f"{name}-sweep", workers=1)
@@ -245,15 +245,15 @@ def test_page_loads_of_a_browser_are_compared_by_view(tmp_path: Path):
     for side, slower in (("a", 0.0), ("b", 1.0)):
         airpath.run(PAGE, out=tmp_path / side, log=False)
         views = [
-            {"run": run, "view": view, "page": "news", "page_time_s": 2 + slower + 0.01 * run - view, "missing": []}
+            {"run": run, "view": view, "page": "front", "page_time_s": 2 + slower + 0.01 * run - view, "missing": []}
             for run in range(5)
             for view in (0, 1)
         ]
         (tmp_path / side / "page.json").write_text(json.dumps(views))
     rows = airpath.compare(tmp_path / "a", tmp_path / "b", figures=["page_time_s"]).rows
     found = {row.group: (len(row.pair.base), row.change) for row in rows}
-    assert found["page news"] == (5, pytest.approx(1 / 2.02))
-    assert found["page news, view 1"] == (5, pytest.approx(1 / 1.02))
+    assert found["page front"] == (5, pytest.approx(1 / 2.02))
+    assert found["page front, view 1"] == (5, pytest.approx(1 / 1.02))
 
 
 def test_folders_of_captures_are_compared_by_service(tmp_path: Path):

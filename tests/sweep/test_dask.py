@@ -1,4 +1,4 @@
-"""Sweeps on Dask clusters of real processes: the same rows, also when workers, scheduler or driver die."""
+"""Sweeps on Dask clusters of real processes: the same rows when workers, scheduler or driver die."""
 
 import os
 import random
@@ -149,7 +149,7 @@ def test_a_cluster_by_name_and_errors_of_its_name(monkeypatch):
         pass
 
 
-def test_a_cluster_without_workers_is_asked_for_them(monkeypatch):
+def test_a_cluster_without_workers_is_scaled(monkeypatch):
     # As dask-jobqueue: a cluster starts without workers.
     monkeypatch.setitem(clusters._CLUSTERS, "slurm", ("support.dask_cluster", "QueuedCluster"))
     with executor_of("slurm", 2) as (executor, workers):

@@ -13,7 +13,7 @@ from airpath.toml_table import Table, TableError
 FORMAT = 1
 """Version of the format of a file of rules."""
 
-_KNOWN = {*FIGURES, *SUMMARY_TABLES["pages"], *MAIN_PAGE_FIGURES}
+_FIGURES = {*FIGURES, *SUMMARY_TABLES["pages"], *MAIN_PAGE_FIGURES}
 _RULE = re.compile(
     r"(?:(?P<group>.+):\s+)?(?P<figure>\w[\w-]*)(?:\s+(?P<statistic>[a-z]\w*))?\s*(?P<sign>[<>])\s*"
     r"(?P<limit>[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s*(?P<percent>%)?"
@@ -58,7 +58,7 @@ def parse_rule(text: str) -> Rule:
         raise RuleError(f"'{text}' is no rule; write it as in 'duration_s p95 > 5 %' or 'download: duration_s > 8'")
     figure, statistic = match["figure"], match["statistic"] or "mean"
     # Other results have other figures; the comparison reports those that the base does not have.
-    if figure not in _KNOWN and (hint := did_you_mean(figure, _KNOWN)):
+    if figure not in _FIGURES and (hint := did_you_mean(figure, _FIGURES)):
         raise RuleError(f"'{text}': no figure '{figure}'{hint}")
     if statistic not in STATISTICS:
         raise RuleError(f"'{text}': no statistic '{statistic}'; there are {', '.join(STATISTICS)}")

@@ -19,7 +19,7 @@ from airpath.toml_table import Table
 
 @dataclass(frozen=True, slots=True)
 class StudyMetrics:
-    """Each run of a plan is a simulation, of which a study's metrics are computed."""
+    """Each run of a plan is a simulation; its rows are the metrics of a study."""
 
     kind: ClassVar[str] = "study"
     is_real_time: ClassVar[bool] = False

@@ -27,7 +27,7 @@ def executor_of(cluster: str | None, workers: int | None = None) -> Iterator[tup
 
     Args:
         cluster: The address of a scheduler, or `local`, `slurm` or `kubernetes`.
-        workers: The number of workers that `slurm` and `kubernetes` are asked for; for an address
+        workers: The number of workers to request from `slurm` and `kubernetes`; for an address
             the number of tasks at the same time, by default that of the threads now.
 
     Raises:

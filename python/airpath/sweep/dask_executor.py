@@ -4,6 +4,7 @@ That of Dask (`Client.get_executor`) waits forever for a task if no worker is le
 tasks with the scheduler. This one looks at its tasks all the time, and submits lost ones again.
 """
 
+import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
@@ -107,7 +108,7 @@ class DaskExecutor(Executor):
                 if time.monotonic() - checked > CHECK_SECONDS:
                     self._check()
                     checked = time.monotonic()
-            except Exception as error:  # whatever it is, nobody may wait for this thread forever
+            except Exception as error:  # whatever it is, this thread must not end: callers wait for it
                 if self._client.status not in ("running", "connecting"):
                     self._break(f"the connection to the Dask scheduler was lost ({type(error).__name__})")
             if self._client.status == "closed":
@@ -117,15 +118,10 @@ class DaskExecutor(Executor):
         """Take what is finished, and submit again what is lost."""
         from dask.distributed import KilledWorker
 
-        for task in self._snapshot():
+        tasks = self._snapshot()
+        self._take([task for task in tasks if task.remote.status == "finished"])
+        for task in tasks:
             match task.remote.status:
-                case "finished":
-                    try:
-                        self._end(task, value=task.remote.result(timeout=_RESULT_SECONDS))
-                    except TimeoutError:
-                        pass  # its worker ended: Dask computes it again
-                    except CancelledError as error:
-                        self._again(task, error)
                 case "error":
                     error = task.remote.exception(timeout=_RESULT_SECONDS)
                     if isinstance(error, KilledWorker):
@@ -137,6 +133,25 @@ class DaskExecutor(Executor):
                     if self._client.status == "running":
                         self._again(task, CancelledError("the cluster lost the task"))
 
+    def _take(self, finished: list[_Task]) -> None:
+        """Fetch the results of tasks, all at once if no worker has ended meanwhile."""
+        if not finished:
+            return
+        try:
+            values: Any = self._client.sync(_gathered, self._client, [task.remote for task in finished])
+            for task, value in zip(finished, values, strict=True):
+                self._end(task, value=value)
+        except Exception:  # of one of them: look at each
+            for task in finished:
+                try:
+                    self._end(task, value=task.remote.result(timeout=_RESULT_SECONDS))
+                except OSError:
+                    pass  # no answer: Dask computes it again, or the scheduler ended
+                except CancelledError as error:
+                    self._again(task, error)
+                except Exception as error:  # the result cannot be read
+                    self._end(task, error=error)
+
     def _check(self) -> None:
         """Compare with what the scheduler has."""
         if self._client.status != "running":
@@ -147,7 +162,7 @@ class DaskExecutor(Executor):
         for task in tasks:
             is_unknown = task.remote.key in unknown and task.remote.status == "pending"
             task.unknown = task.unknown + 1 if is_unknown else 0
-            # Once may be a task that is on its way.
+            # Once may be a task that is in flight.
             if task.unknown > 1:
                 self._again(task, CancelledError("the scheduler does not have the task"))
         now = time.monotonic()
@@ -166,6 +181,15 @@ class DaskExecutor(Executor):
     def _snapshot(self) -> list[_Task]:
         with self._lock:
             return list(self._tasks)
+
+
+async def _gathered(client: Any, futures: list[Any]) -> list[Any]:
+    """Return the results of finished tasks.
+
+    Raises:
+        TimeoutError: One is computed again, as its worker ended.
+    """
+    return await asyncio.wait_for(client.gather(futures, asynchronous=True), _RESULT_SECONDS)
 
 
 def _unknown(dask_scheduler: Any, keys: list[str]) -> tuple[list[str], int]:

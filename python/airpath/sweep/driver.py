@@ -30,7 +30,7 @@ _MOST_MEASURED = 5
 _MEASURED_SECONDS = 0.2
 """Cases that an estimate runs, and about how long each."""
 _CORES_PER_LINK = 4
-"""Real-time runs go by one at a time, unless there are this many cores for each."""
+"""Real-time runs are sequential, unless there are this many cores for each."""
 _AHEAD = 3
 """Tasks submitted for each worker, so that none waits for the driver."""
 

@@ -132,7 +132,7 @@ class SweepResult:
         return self.file if is_same else str(self.path / SCENARIO)
 
     def present(self) -> list[str]:
-        """Return the figures of which a row has a value."""
+        """Return the figures that have a value in some row."""
         import polars as pl
 
         found = []
