@@ -47,6 +47,7 @@ def run(
     name: str,
     sets: list[tuple[str, str]],
     seed: int | None,
+    first: int,
     repeat: int,
     out: str | None,
     capture: bool,
@@ -62,6 +63,7 @@ def run(
             folder.
         sets: Overrides, each a dotted path and a value, applied in order.
         seed: The seed, in place of the scenario's.
+        first: The first repetition.
         repeat: The number of repetitions; each has its own random streams.
         out: The result folder, or `None` to write nothing.
         capture: Whether to write pcapng captures of both ends.
@@ -77,10 +79,13 @@ def run(
     Ctrl-C ends the run early: the summary then has `complete: false` and `stopped: "interrupted"`.
     """
 
-def run_flows(text: str, name: str, sets: list[tuple[str, str]], seed: int | None, first: int, repeat: int) -> str:
-    """Run repetitions of a scenario on this thread; return the rows of their flows as JSON lines.
+def run_rows(
+    text: str, name: str, sets: list[tuple[str, str]], seed: int | None, first: int, repeat: int
+) -> tuple[str, str, str]:
+    """Run repetitions of a scenario on this thread; return their rows as JSON lines.
 
-    They are those of `summary.json` without TCP settings.
+    The rows of flows, of views of pages, and of objects of these; as in `summary.json`, but without
+    TCP settings.
 
     Args:
         text: The scenario, as TOML.

@@ -1,5 +1,6 @@
 """Real programs on an emulated link, from Python."""
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -91,6 +92,11 @@ def link(
     if done.returncode == _FAILED and not (Path(out) / "summary.json").is_file():
         done.check_returncode()
     return Linked(done.returncode, Result(out, _temporary=temporary), done.stdout, done.stderr)
+
+
+def preset_scenario(preset: str) -> str:
+    """Return the text of a scenario that has only a preset, by name or from a file."""
+    return f"format = 1\nname = {json.dumps(Path(preset).stem)}\n\n[bearer]\npreset = {json.dumps(preset)}\n"
 
 
 _FAILED = 125

@@ -95,6 +95,7 @@ def execute_to_text(
     *,
     set: Mapping[str, Any] | None = None,
     seed: int | None = None,
+    first: int = 0,
     repeat: int = 1,
     out: Path | None = None,
     capture: bool = False,
@@ -102,7 +103,10 @@ def execute_to_text(
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> str:
-    """Run a scenario and return the text of its `summary.json`. See `run`."""
+    """Run a scenario and return the text of its `summary.json`. See `run`.
+
+    `first` is the number of the first repetition.
+    """
     from airpath import _native
 
     if repeat < 1:
@@ -117,7 +121,7 @@ def execute_to_text(
         )  # before an earlier result is removed: a wrong scenario must not cost it
         clear_result_folder(out, keep=needed)
     folder = None if out is None else str(out)
-    return _native.run(text, name, sets, seed, repeat, folder, capture, log, threads, progress)
+    return _native.run(text, name, sets, seed, first, repeat, folder, capture, log, threads, progress)
 
 
 def resolve(scenario: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None) -> str:

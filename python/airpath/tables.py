@@ -261,6 +261,9 @@ MAIN_FIGURES = (
 )
 """The figures of flows that comparisons and sweeps show by default, as far as they are present."""
 
+MAIN_PAGE_FIGURES = ("page_time_s", "largest_contentful_paint_s")
+"""The same for views of pages."""
+
 OPTIONAL_TABLES = ("pages", "objects")
 """Tables that `summary.json` has only if they have rows."""
 

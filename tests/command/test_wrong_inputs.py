@@ -248,23 +248,24 @@ def test_ctrl_c_prints_the_complete_experiments(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airpath.cli import main
-    from airpath.study import runner
+    from airpath.study import simulation
 
-    rows_of, calls = runner._rows_of, []
+    execute, calls = simulation.execute, []
 
-    def interrupted(*arguments: Any, **named: Any) -> list[Any]:
+    def interrupted(*arguments: Any, **named: Any) -> Any:
         calls.append(arguments)
-        if len(calls) == 2:
+        # The first experiment has four cases.
+        if len(calls) == 5:
             raise KeyboardInterrupt
-        return rows_of(*arguments, **named)
+        return execute(*arguments, **named)
 
-    monkeypatch.setattr(runner, "_rows_of", interrupted)
+    monkeypatch.setattr(simulation, "execute", interrupted)
     code = main(["study", "run", "hsdpa-sim", "--only", "rtt,utilisation-20kB", "--repeat", "2", "--format", "json"])
     captured = capsys.readouterr()
     done = Finished(code, captured.out, captured.err)
     _check(done, Wrong("", ("interrupted",), code=130))
     assert not done.json["complete"]
-    assert {row["experiment"] for row in done.json["rows"]} == {calls[0][0].name}
+    assert {row["experiment"] for row in done.json["rows"]} == {"rtt"}
 
 
 def test_wrong_arguments_in_python(files: Path) -> None:

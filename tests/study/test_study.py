@@ -13,7 +13,7 @@ import pytest
 
 from airpath import realtime, study
 from airpath.statistics import mean_interval, paired_difference, student_t
-from airpath.study import checks, definition, emulation, metrics, runner
+from airpath.study import checks, definition, emulation, metrics, runner, simulation
 from airpath.study.definition import Case
 from airpath.study.rows import Emulated, Row, RowKey, Rows, row_key
 from airpath.study.tolerance import Tolerance
@@ -112,11 +112,12 @@ class Core:
 
     def execute(self, scenario: Path, **arguments: Any) -> dict[str, Any]:
         """Replace `airpath.run.execute`."""
-        overrides, repeat = dict(arguments["set"]), arguments["repeat"]
+        # Overrides arrive as on the command line: as texts.
+        overrides = {key: float(value) if key == "bearer.bler" else value for key, value in arguments["set"].items()}
+        repeat = arguments["repeat"]
+        assert arguments["first"] == 0
         self.calls.append({"scenario": scenario, "set": overrides, "seed": arguments["seed"], "repeat": repeat})
         assert (arguments["out"], arguments["capture"], arguments["log"]) == (None, False, False)
-        if arguments["progress"] is not None:
-            arguments["progress"](repeat, repeat)
         trip = 0.1 + overrides.get("bearer.bler", 0.01) * (1 if overrides.get("bearer.preset") == "dch" else 0.1)
         trips = [
             math.nan if (overrides.get("bearer.bler"), each) in self.without_value else trip + 0.001 * each
@@ -129,7 +130,7 @@ class Core:
 @pytest.fixture
 def core(monkeypatch: pytest.MonkeyPatch) -> Core:
     replacement = Core()
-    monkeypatch.setattr(runner, "execute", replacement.execute)
+    monkeypatch.setattr(simulation, "execute", replacement.execute)
     return replacement
 
 
@@ -488,7 +489,8 @@ def test_ctrl_c_keeps_the_complete_experiments(small: Callable[..., Path], core:
     small()
 
     def interrupt(done: int, total: int) -> None:
-        if done == total:
+        # The experiment `trip` is complete.
+        if done == total - 4:
             raise KeyboardInterrupt
 
     result = study.run("small", progress=interrupt)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -206,3 +207,92 @@ def test_markdown_and_junit_escape_names():
     made = Comparison(odd, [odd], figures=None, rules=[parse_rule("duration_s > 5 %")])
     assert "x\\|<y>" in to_markdown(made)
     assert ElementTree.fromstring(to_junit(made).encode())[0][0].get("classname") == "x|<y>"
+
+
+PAGE = """\
+format = 1
+seed = 3
+
+[bearer]
+preset = "umts-dch-384"
+
+[[flow]]
+kind = "page"
+page = "static-site"
+"""
+
+
+def test_pages_are_compared_by_name(tmp_path: Path):
+    slower = {"bearer.bler": 0.3}
+    airpath.run(PAGE, repeat=12, out=tmp_path / "a", log=False)
+    airpath.run(PAGE, set=slower, repeat=12, out=tmp_path / "b", log=False)
+    rows = airpath.compare(tmp_path / "a", tmp_path / "b").rows
+    page = next(row for row in rows if row.figure == "page_time_s")
+    assert (page.group, page.verdict) == ("page static-site", "higher")
+    rule = airpath.compare(tmp_path / "a", tmp_path / "b", fail_if=["page static-site: page_time_s > 5 %"]).failed
+    assert [each.group for each in rule] == ["page static-site"]
+    # Objects only by name of a figure.
+    objects = airpath.compare(tmp_path / "a", tmp_path / "b", figures=["finished_s"]).rows
+    assert {row.group.split()[0] for row in objects} == {"object"}
+    plans = [airpath.make_plan(PAGE, {"bearer.bler": [0.0, 0.1]}, set=each, repeat=4) for each in ({}, slower)]
+    for name, plan in zip("ab", plans, strict=True):
+        airpath.sweep(plan, out=tmp_path / f"{name}-sweep", workers=1)
+    sweeps = airpath.compare(tmp_path / "a-sweep", tmp_path / "b-sweep", figures=["page_time_s"])
+    assert [row.group for row in sweeps.rows] == [f"bearer.bler={bler}, page static-site" for bler in (0.0, 0.1)]
+
+
+def test_page_loads_of_a_browser_are_compared_by_view(tmp_path: Path):
+    for side, slower in (("a", 0.0), ("b", 1.0)):
+        airpath.run(PAGE, out=tmp_path / side, log=False)
+        views = [
+            {"run": run, "view": view, "page": "front", "page_time_s": 2 + slower + 0.01 * run - view, "missing": []}
+            for run in range(5)
+            for view in (0, 1)
+        ]
+        (tmp_path / side / "page.json").write_text(json.dumps(views))
+    rows = airpath.compare(tmp_path / "a", tmp_path / "b", figures=["page_time_s"]).rows
+    found = {row.group: (len(row.pair.base), row.change) for row in rows}
+    assert found["page front"] == (5, pytest.approx(1 / 2.02))
+    assert found["page front, view 1"] == (5, pytest.approx(1 / 1.02))
+
+
+def test_folders_of_captures_are_compared_by_service(tmp_path: Path):
+    for side, bler in (("a", 0.0), ("b", 0.3)):
+        airpath.run(
+            DOWNLOAD, set={"bearer.bler": bler}, repeat=5, out=tmp_path / f"{side}-run", capture=True, log=False
+        )
+        (tmp_path / side).mkdir()
+        for capture in (tmp_path / f"{side}-run" / "captures").glob("*-server.pcapng"):
+            capture.rename(tmp_path / side / capture.name)
+    rows = airpath.compare(tmp_path / "a", tmp_path / "b", figures=["duration_s"]).rows
+    assert [(row.group, len(row.pair.base), row.verdict) for row in rows] == [("port 80", 5, "higher")]
+
+
+def test_the_metrics_of_a_study_are_compared_by_case(tmp_path: Path):
+    (tmp_path / "plan.toml").write_text('format = 1\nstudy = { id = "hsdpa-sim", experiment = "rtt" }\nrepeat = 9\n')
+    plan = airpath.read_plan(tmp_path / "plan.toml")
+    for name, delay in (("a", "50 ms"), ("b", "60 ms")):
+        airpath.sweep(replace(plan, fixed={"fixed.delay": delay}), out=tmp_path / name, workers=1)
+    compared = airpath.compare(tmp_path / "a", tmp_path / "b", fail_if=["round-trip > 1 %"])
+    assert {row.figure for row in compared.rows} == {"round-trip"}
+    assert compared.rows[0].group == "channel=DCH 384, 99 ms, bler=1 %"
+    assert len(compared.failed) == 4
+
+
+def test_what_only_one_side_has_is_reported_and_can_fail(tmp_path: Path, airpath_command: Command):
+    both = DOWNLOAD + '\n[[flow]]\nkind = "download"\nname = "extra"\nbytes = "5 kB"\n'
+    airpath.run(DOWNLOAD, repeat=6, out=tmp_path / "a", log=False)
+    airpath.run(both, repeat=4, out=tmp_path / "b", log=False)
+    compared = airpath.compare(tmp_path / "a", tmp_path / "b")
+    assert compared.unmatched == [
+        f"extra: only in {tmp_path / 'b'}",
+        f"download: 2 repetitions only in {tmp_path / 'a'}",
+    ]
+    assert all(len(row.pair.base) == 4 for row in compared.rows)
+    done = airpath_command("compare", "a", "b", "--format", "json")
+    assert (done.code, done.json["unmatched"][0]) == (0, "extra: only in b")
+    assert "--fail-unmatched" in done.err
+    failing = airpath_command("compare", "a", "b", "--fail-unmatched", "--markdown", "x.md")
+    assert failing.code == 1
+    assert "extra: only in b" in (tmp_path / "x.md").read_text()
+    assert airpath_command("compare", "a", "a", "--fail-unmatched").code == 0

@@ -1,69 +1,140 @@
-"""Sweeps on a local Dask cluster with worker processes: the same rows, also when workers die."""
+"""Sweeps on Dask clusters of real processes: the same rows when workers, scheduler or driver die."""
 
 import os
+import random
 import signal
+import subprocess
 import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from polars.testing import assert_frame_equal
 
 import airpath
-from airpath.sweep import clusters, driver
+from airpath.sweep import ExecutorLostError, Progress, clusters, dask_executor, driver
 from airpath.sweep.clusters import ClusterError, executor_of
-from support import DOWNLOAD
+from support import DOWNLOAD, Command
+from support.dask_cluster import Cluster, wait_for_workers
 
 distributed = pytest.importorskip("dask.distributed")
 
 
 @pytest.fixture
-def cluster():
-    """Two worker processes of one thread each."""
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
-        ) as made,
-        distributed.Client(made) as client,
-    ):
-        yield client
-
-
-def plan(repeat: int) -> airpath.Plan:
-    return airpath.make_plan(DOWNLOAD, {"bearer.bler": [0.0, 0.1], "fixed.loss": [0.0, 0.02]}, repeat=repeat)
-
-
-def test_the_rows_are_those_of_this_machine(cluster):
-    here = airpath.sweep(plan(5)).flows
-    assert_frame_equal(airpath.sweep(plan(5), executor=cluster.get_executor(pure=False), workers=2).flows, here)
-
-
-@pytest.mark.soak
-def test_the_rows_are_the_same_when_workers_are_killed(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(driver, "TASK_SECONDS", 0.05)
-    expected = airpath.sweep(plan(600), out=tmp_path / "here").flows
-    stop, killed = threading.Event(), []
-
-    def kill_workers() -> None:
-        while not stop.wait(0.5):
-            killed.append(next(iter(cluster.run(os.getpid).values())))
-            os.kill(killed[-1], signal.SIGKILL)
-
-    killer = threading.Thread(target=kill_workers)
-    killer.start()
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """A scheduler and two workers."""
+    made = Cluster(tmp_path)
     try:
-        executor = cluster.get_executor(pure=False)
-        result = airpath.sweep(plan(600), executor=executor, workers=2, out=tmp_path / "there")
+        made.start_scheduler()
+        made.start_worker()
+        made.start_worker()
+        yield made
     finally:
-        stop.set()
-        killer.join()
-    assert killed
-    # A task whose workers were killed several times is a failure, and runs again on request.
+        made.close()
+
+
+PLAN = """\
+format = 1
+scenario = "small.toml"
+repeat = 400
+
+[axes]
+bearer.bler = [0.0, 0.1]
+fixed.loss = [0.0, 0.02]
+"""
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> airpath.Plan:
+    """A plan of 1,600 runs, in tasks of about 0.05 s."""
+    monkeypatch.setattr(driver, "TASK_SECONDS", 0.05)
+    (tmp_path / "small.toml").write_text(DOWNLOAD)
+    (tmp_path / "plan.toml").write_text(PLAN)
+    return airpath.read_plan(tmp_path / "plan.toml")
+
+
+def test_the_rows_are_the_same_when_workers_are_killed(cluster: Cluster, plan: airpath.Plan, tmp_path: Path):
+    drawn = random.Random(1)
+    stop, killed = threading.Event(), []
+    with executor_of(cluster.address, 2) as (executor, workers), distributed.Client(cluster.address) as client:
+        wait_for_workers(client, 2)
+
+        def kill_workers() -> None:
+            while not stop.wait(drawn.uniform(0.1, 0.5)):
+                cluster.start_worker()
+                cluster.kill(cluster.workers[0])
+                killed.append(time.monotonic())
+                wait_for_workers(client, 2)
+
+        killer = threading.Thread(target=kill_workers)
+        killer.start()
+        try:
+            result = airpath.sweep(plan, executor=executor, workers=workers, out=tmp_path / "there")
+        finally:
+            stop.set()
+            killer.join()
+    assert len(killed) > 1
+    assert result.complete
+    assert result.failures == []
+    assert_frame_equal(result.flows, airpath.sweep(plan).flows)
+
+
+def test_a_sweep_goes_on_when_the_scheduler_is_restarted(cluster: Cluster, plan: airpath.Plan, tmp_path: Path):
+    with executor_of(cluster.address, 2) as (executor, workers):
+        seen = []
+
+        def restart(now: Progress) -> None:
+            seen.append(now.runs)
+            if len(seen) == 5:
+                cluster.kill(cluster.scheduler)
+                # Workers end with their scheduler.
+                for worker in list(cluster.workers):
+                    cluster.kill(worker)
+                cluster.start_scheduler()
+                cluster.start_worker()
+
+        result = airpath.sweep(plan, executor=executor, workers=workers, out=tmp_path / "there", progress=restart)
+    assert len(seen) > 10
+    assert (result.complete, result.failures) == (True, [])
+    assert_frame_equal(result.flows, airpath.sweep(plan).flows)
+
+
+def test_a_killed_driver_and_its_cluster_continue(
+    cluster: Cluster, plan: airpath.Plan, tmp_path: Path, airpath_command: Command
+):
+    line = airpath_command.line("sweep", "plan.toml", "--out", "there", "--dask", cluster.address)
+    process = subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
-    while result.failures and time.monotonic() < deadline:
-        result = airpath.sweep(
-            plan(600), executor=cluster.get_executor(pure=False), workers=2, out=tmp_path / "there", retry=True
-        )
-    assert_frame_equal(result.flows, expected)
+    while process.poll() is None and not list(tmp_path.glob("there/flows/*.parquet")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    done = airpath_command("sweep", "plan.toml", "--out", "there", "--dask", cluster.address)
+    assert done.code == 0, done.err
+    assert_frame_equal(airpath.SweepResult(tmp_path / "there").flows, airpath.sweep(plan).flows)
+
+
+def test_a_cluster_that_loses_its_last_worker_ends_the_sweep(
+    cluster: Cluster, plan: airpath.Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(dask_executor, "IDLE_SECONDS", 0.5)
+    monkeypatch.setattr(dask_executor, "CHECK_SECONDS", 0.1)
+    killed = []
+
+    def kill_workers(_: Progress) -> None:
+        if not killed:
+            killed.extend(cluster.workers)
+            for worker in killed:
+                cluster.kill(worker)
+
+    with (
+        executor_of(cluster.address, 2) as (executor, workers),
+        pytest.raises(ExecutorLostError, match="no worker for"),
+    ):
+        airpath.sweep(plan, executor=executor, workers=workers, out=tmp_path / "there", progress=kill_workers)
+    assert not airpath.SweepResult(tmp_path / "there").complete
 
 
 def test_a_cluster_by_name_and_errors_of_its_name(monkeypatch):
@@ -74,3 +145,12 @@ def test_a_cluster_by_name_and_errors_of_its_name(monkeypatch):
         pass
     with pytest.raises(ClusterError, match="does not answer"), executor_of("tcp://127.0.0.1:9"):
         pass
+    with pytest.raises(ClusterError, match="add --workers N"), executor_of("slurm"):
+        pass
+
+
+def test_a_cluster_without_workers_is_scaled(monkeypatch):
+    # As dask-jobqueue: a cluster starts without workers.
+    monkeypatch.setitem(clusters._CLUSTERS, "slurm", ("support.dask_cluster", "QueuedCluster"))
+    with executor_of("slurm", 2) as (executor, workers):
+        assert (executor and executor.submit(sum, (1, 2)).result(30), workers) == (3, 2)

@@ -7,7 +7,7 @@ import pytest
 
 import airpath
 from airpath.sweep.axes import Interval, Levels, latin_hypercube
-from airpath.sweep.plan import Until
+from airpath.sweep.work import Until
 from support import DOWNLOAD
 
 HEAD = 'format = 1\nscenario = "small.toml"\n'

@@ -10,7 +10,7 @@ import airpath
 from airpath.plot.selection import NothingToDrawError
 from airpath.sweep.figures import draw_effects, draw_lines, draw_map, effects, scale
 from airpath.sweep.folder import SweepFolder
-from airpath.sweep.plan import LinkCommand
+from airpath.sweep.kinds import LinkCommand
 from airpath.sweep.report import commands
 from support import DOWNLOAD, Command
 
@@ -68,7 +68,7 @@ def test_without_a_difference_there_is_no_effect():
 def test_the_command_of_a_point_on_a_link_has_its_programs(tmp_path: Path):
     (tmp_path / "small.toml").write_text(DOWNLOAD)
     plan = airpath.make_plan(tmp_path / "small.toml", {"bearer.bler": [0.1]})
-    plan = replace(plan, link=LinkCommand(("curl", "http://server:8000/"), "python3 -m http.server 8000"))
+    plan = replace(plan, work=LinkCommand(("curl", "http://server:8000/"), "python3 -m http.server 8000"))
     folder = SweepFolder(tmp_path / "sweep")
     with folder.locked():
         folder.begin(plan, "1", 1)

@@ -17,7 +17,8 @@ from polars.testing import assert_frame_equal
 import airpath
 from airpath.sweep import ExecutorLostError, driver
 from airpath.sweep.folder import SweepFolder
-from airpath.sweep.plan import Plan, Until
+from airpath.sweep.plan import Plan
+from airpath.sweep.work import Until
 from support import DOWNLOAD, Command, dying_worker
 
 AXES = {"bearer.bler": [0.0, 0.2], "fixed.delay": ["10 ms", "50 ms"]}
@@ -219,6 +220,7 @@ def test_the_command(plan: Path, airpath_command: Command, tmp_path: Path):
     assert wrong.code == 2
     assert "plan.toml" in wrong.err
     assert not (tmp_path / "new").exists()
+    plan.write_text(PLAN)
     misspelt = airpath_command("sweep", plan, "--out", "new", "--figure", "durations_s")
     assert (misspelt.code, "did you mean 'duration_s'" in misspelt.err) == (2, True)
     assert not (tmp_path / "new").exists()
@@ -230,3 +232,27 @@ def test_a_folder_that_cannot_be_written(plan: Path, airpath_command: Command, t
     (tmp_path / "file").write_text("")
     done = airpath_command("sweep", plan, "--out", "file/out")
     assert (done.code, "file" in done.err) == (2, True)
+
+
+def test_a_read_only_folder(plan: Path, airpath_command: Command, small_disk: Path):
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    done = airpath_command("sweep", plan, "--out", small_disk / "out")
+    assert (done.code, str(small_disk) in done.err, "ead-only" in done.err) == (2, True, True)
+
+
+def test_a_sweep_on_a_full_disk_keeps_its_rows_and_continues(plan: Path, airpath_command: Command, small_disk: Path):
+    plan.write_text(PLAN.replace("repeat = 4", "repeat = 200"))
+    filler, out = small_disk / "filler", small_disk / "out"
+    filler.write_bytes(bytes(400_000))
+    full = airpath_command("sweep", plan, "--out", out)
+    assert (full.code, "No space left" in full.err, "continues" in full.err) == (3, True, True)
+    kept = pl.read_parquet(out / "flows" / "*.parquet")
+    assert 0 < len(kept) < 800
+    parts = {path: path.stat().st_mtime_ns for path in (out / "flows").iterdir()}
+    assert all(path.suffix == ".parquet" for path in parts)
+    filler.unlink()
+    done = airpath_command("sweep", plan, "--out", out)
+    assert done.code == 0, done.err
+    assert {path: path.stat().st_mtime_ns for path in parts} == parts
+    rows = pl.read_parquet(out / "flows" / "*.parquet")
+    assert len(rows) == len(rows.unique(["case", "repetition", "flow"])) == 800

@@ -37,7 +37,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("MeasureError", py.get_type::<MeasureError>())?;
     module.add("TraceError", py.get_type::<TraceError>())?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
-    module.add_function(wrap_pyfunction!(run_flows, module)?)?;
+    module.add_function(wrap_pyfunction!(run_rows, module)?)?;
     module.add_function(wrap_pyfunction!(link::link, module)?)?;
     module.add_function(wrap_pyfunction!(link::doctor, module)?)?;
     module.add_function(wrap_pyfunction!(proxy::proxy_run, module)?)?;
@@ -65,7 +65,7 @@ fn states_without_transfer() -> Vec<(&'static str, &'static str)> {
 
 /// Runs a scenario and returns its summary as JSON.
 #[pyfunction]
-#[pyo3(signature = (text, name, sets, seed, repeat, out, capture, log, threads, progress))]
+#[pyo3(signature = (text, name, sets, seed, first, repeat, out, capture, log, threads, progress))]
 #[expect(clippy::too_many_arguments, reason = "Python's side gives them names and defaults")]
 fn run(
     py: Python<'_>,
@@ -73,6 +73,7 @@ fn run(
     name: &str,
     sets: Vec<(String, String)>,
     seed: Option<u64>,
+    first: u64,
     repeat: u64,
     out: Option<PathBuf>,
     capture: bool,
@@ -83,7 +84,7 @@ fn run(
     let mut scenario = read(py, text, name, &sets)?;
     scenario.seed = seed.unwrap_or(scenario.seed);
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let options = Options { first: 0, repeat, out, capture, log, threads: threads.unwrap_or_else(cores) };
+    let options = Options { first, repeat, out, capture, log, threads: threads.unwrap_or_else(cores) };
     let over = AtomicU64::new(0);
     let summary = interruptible(
         py,
@@ -94,10 +95,10 @@ fn run(
     summary.map(|summary| summary.to_json()).map_err(|error| run_error(py, &error))
 }
 
-/// Runs repetitions of a scenario on this thread, and returns the rows of their flows without TCP
-/// settings, as JSON lines.
+/// Runs repetitions of a scenario on this thread. Returns the rows of their flows without TCP
+/// settings, of their views of pages and of the objects of these, as JSON lines.
 #[pyfunction]
-fn run_flows(
+fn run_rows(
     py: Python<'_>,
     text: &str,
     name: &str,
@@ -105,12 +106,12 @@ fn run_flows(
     seed: Option<u64>,
     first: u64,
     repeat: u64,
-) -> PyResult<String> {
+) -> PyResult<[String; 3]> {
     let mut scenario = read(py, text, name, &sets)?;
     scenario.seed = seed.unwrap_or(scenario.seed);
     let options = Options { first, repeat, out: None, capture: false, log: false, threads: 1 };
     let summary = py.detach(|| airpath_sim::run(&scenario, &options, &AtomicBool::new(false), &|_| {}));
-    summary.map(|summary| summary.flow_lines()).map_err(|error| run_error(py, &error))
+    summary.map(|summary| summary.lines()).map_err(|error| run_error(py, &error))
 }
 
 fn run_error(py: Python<'_>, error: &RunError) -> PyErr {

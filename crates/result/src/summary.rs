@@ -405,18 +405,23 @@ impl Summary {
         serde_json::to_string_pretty(self).expect("a summary is made of numbers and text")
     }
 
-    /// The rows of the flows without their TCP settings, as JSON lines.
+    /// The rows of flows (without their TCP settings), of views of pages, and of their objects, as
+    /// JSON lines.
     #[must_use]
-    pub fn flow_lines(mut self) -> String {
+    pub fn lines(mut self) -> [String; 3] {
         for flow in &mut self.flows {
             let transfers = flow.transfer.iter_mut().map(|transfer| &mut transfer.tcp);
             let transactions = flow.transactions.iter_mut().map(|transactions| &mut transactions.tcp);
             let sessions = flow.session.iter_mut().map(|session| &mut session.tcp);
             transfers.chain(transactions).chain(sessions).for_each(|settings| *settings = serde_json::Value::Null);
         }
-        let lines = self.flows.iter().map(|flow| serde_json::to_string(flow).expect("numbers and text"));
-        lines.flat_map(|line| [line, "\n".to_owned()]).collect()
+        [json_lines(&self.flows), json_lines(&self.pages), json_lines(&self.objects)]
     }
+}
+
+fn json_lines<T: Serialize>(rows: &[T]) -> String {
+    let lines = rows.iter().map(|row| serde_json::to_string(row).expect("numbers and text"));
+    lines.flat_map(|line| [line, "\n".to_owned()]).collect()
 }
 
 /// The rows of one repetition.

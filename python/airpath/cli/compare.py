@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, writing
+from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, note, writing
 
 
 def compare(
@@ -23,9 +23,12 @@ def compare(
     fail_undecided: Annotated[
         bool, typer.Option("--fail-undecided", help="Fail also if there are too few repetitions.")
     ] = False,
+    fail_unmatched: Annotated[
+        bool, typer.Option("--fail-unmatched", help="Fail also if only one side has a flow, page or repetition.")
+    ] = False,
     figure: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Compare this column of flows; may be given many times."),
+        typer.Option(metavar="NAME", help="Compare this column; may be given many times."),
     ] = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the rules as JUnit XML.")] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the comparison as Markdown.")] = None,
@@ -45,7 +48,7 @@ def compare(
     \b
     Exit codes:
       0    no rule failed
-      1    a rule failed
+      1    a rule failed, or with --fail-unmatched the sides have different flows or repetitions
       2    bad usage, a result that cannot be read, or results without a flow in common
       3    an output could not be written
     """
@@ -74,6 +77,11 @@ def compare(
         case _:
             output.print_text(comparison, console())
     is_failed = any(each.state == "failed" or (fail_undecided and each.state == "undecided") for each in outcomes)
+    if comparison.unmatched:
+        first, *others = comparison.unmatched
+        more = f", and {len(others)} more" if others else ""
+        is_failed |= fail_unmatched
+        note(f"not compared: {first}{more}" + ("" if fail_unmatched else "; --fail-unmatched makes this an error"))
     raise typer.Exit(ExitCode.FAILED if is_failed else ExitCode.OK)
 
 

@@ -17,6 +17,7 @@ from airpath.cli.messages import COMMAND_LINE, Problem, check_outputs, explained
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Seed
 from airpath.cli.proxy_option import Proxy, proxy_override
 from airpath.files import printable, read_text
+from airpath.link import preset_scenario
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
@@ -238,8 +239,7 @@ def scenario_of(scenario: str) -> tuple[str, str]:
         # Only a preset has a title.
         if not re.search(r"^title\s*=", text, re.MULTILINE):
             return text, printable(scenario)
-    text = f"format = 1\nname = {json.dumps(path.stem)}\n\n[bearer]\npreset = {json.dumps(scenario)}\n"
-    return text, COMMAND_LINE
+    return preset_scenario(scenario), COMMAND_LINE
 
 
 def _warn(outcome: dict[str, Any], out: Path | None, *, outside: bool) -> None:

@@ -74,6 +74,15 @@ def run_study(
     repeat: Annotated[
         int | None, typer.Option(min=2, metavar="N", help="Repetitions per row, in place of the study's numbers.")
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Keep the runs; a study that ended early continues."),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="CLUSTER", help="Simulate on Dask: an address, `local`, `slurm` or `kubernetes`."),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, metavar="N", help="With --dask, the number of workers.")] = None,
     report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report, too: one HTML file.")] = None,
 ) -> None:
     """Run a study and print the published figures beside ours, with the 95 % interval of the mean.
@@ -82,30 +91,51 @@ def run_study(
     Examples:
       airpath study run hsdpa-sim
       airpath study run hsdpa-sim --only rtt
+      airpath study run hsdpa-sim --out runs/hsdpa-sim --dask tcp://scheduler:8786
       airpath study run hsdpa-sim --clock real --only utilisation-20kB,utilisation-50kB
       airpath study run hsdpa-sim --format json > rows.json
 
     \b
     Exit codes:
       0    done, and every finding holds
-      1    a finding does not hold, or a run of the study failed
+      1    a finding does not hold, or a run of the study failed; or the cluster ended
       2    bad usage
-      3    the report could not be written
+      3    the runs or the report could not be written
       130  interrupted by Ctrl-C; the complete experiments are printed
     """
     from airpath import study
     from airpath.cli.output import console
     from airpath.cli.progress import progress_bar
+    from airpath.cli.tasks import explained_tasks
+    from airpath.sweep.clusters import executor_of
 
     if clock == "real" and report is not None:
         raise Problem(
             "--report draws only simulated figures", next_step="remove --clock real, or use --format markdown"
         )
+    if workers is not None and dask is None:
+        raise Problem("--workers is for a cluster; here a study has all cores", next_step="add --dask, or remove it")
     check_outputs(report)
     names = None if only is None else [name for each in only for name in each.split(",")]
     try:
-        with explained(), progress_bar(id) as progress:
-            result = study.run(id, only=names, seed=seed, repeat=repeat, clock=clock, links=links, progress=progress)
+        with (
+            explained(),
+            explained_tasks(out),
+            executor_of(dask, workers) as (executor, slots),
+            progress_bar(id) as progress,
+        ):
+            result = study.run(
+                id,
+                only=names,
+                seed=seed,
+                repeat=repeat,
+                clock=clock,
+                links=links,
+                out=out,
+                executor=executor,
+                workers=slots or 1,
+                progress=progress,
+            )
     except study.UnknownNameError as error:
         raise Problem(str(error), next_step="`airpath study list` shows the studies and their experiments") from None
     except study.StudyError as error:

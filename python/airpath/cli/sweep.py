@@ -1,8 +1,6 @@
 """`airpath sweep`: runs a plan of many scenarios."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,10 +8,9 @@ import typer
 
 from airpath.cli.messages import ExitCode, Problem, explained, note
 from airpath.suggest import did_you_mean
-from airpath.tables import FIGURES
 
 if TYPE_CHECKING:
-    from airpath.sweep import Progress, SweepResult
+    from airpath.sweep import Estimate, Plan, SweepResult
 
 _MOST_ROWS = 100
 
@@ -31,7 +28,9 @@ def sweep(
         str | None,
         typer.Option(metavar="CLUSTER", help="Run on Dask: an address, `local`, `slurm` or `kubernetes`."),
     ] = None,
-    figure: Annotated[str, typer.Option(metavar="NAME", help="The figure of the printed means.")] = "duration_s",
+    figure: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The figure of the printed means; by default the main one.")
+    ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run tasks again in which something failed.")] = False,
     format: Annotated[
         Literal["text", "json", "csv"], typer.Option(help="On standard output: means of the cases, in this format.")
@@ -55,46 +54,31 @@ def sweep(
       3    the rows could not be written; the same command continues
       130  interrupted by Ctrl-C; the same command continues
     """
-    from airpath.sweep import ExecutorLostError, PlanError, SweepFolderError, estimate, read_plan
+    from airpath.cli.tasks import explained_tasks
+    from airpath.sweep import estimate, read_plan
     from airpath.sweep import sweep as run_sweep
-    from airpath.sweep.clusters import ClusterError, executor_of
+    from airpath.sweep.clusters import executor_of
+    from airpath.sweep.progress import sweep_progress
 
-    if figure not in FIGURES:
-        hint = did_you_mean(figure, FIGURES) or "; docs/result-folder.md lists the columns of flows"
-        raise Problem(f"--figure: no figure '{figure}'{hint}")
     if out is None and not dry_run:
         raise Problem("a sweep needs a folder for its rows", next_step="add --out DIR, or --dry-run")
-    with explained():
-        try:
-            read = read_plan(plan)
-        except PlanError as error:
-            raise Problem(str(error)) from None
+    with explained(), explained_tasks(out):
+        read = read_plan(plan)
+        _check_figure(figure, read)
         if dry_run:
-            found = estimate(read, workers)
-            typer.echo(
-                f"{found.cases:,} cases, {found.runs:,} runs; one took {found.seconds_per_run * 1e3:.3g} ms, "
-                f"all about {_span(found.seconds)} on {workers or 'all'} cores"
-            )
+            typer.echo(_estimated(estimate(read, workers)))
             return
         assert out is not None
         try:
-            with executor_of(dask) as (executor, cluster_workers), _progress(plan.name) as progress:
+            with executor_of(dask, workers) as (executor, slots), sweep_progress(plan.name) as progress:
                 result = run_sweep(
                     read,
                     out=out,
                     executor=executor,
-                    workers=workers or cluster_workers,
+                    workers=slots,
                     retry=retry,
                     progress=progress,
                 )
-        except (SweepFolderError, ClusterError) as error:
-            raise Problem(str(error)) from None
-        except ExecutorLostError as error:
-            raise Problem(
-                f"{error}; finished tasks are kept in {out}",
-                next_step="the same command continues",
-                exit_code=ExitCode.FAILED,
-            ) from None
         except KeyboardInterrupt:
             raise Problem(
                 f"interrupted; finished tasks are kept in {out}",
@@ -109,9 +93,39 @@ def sweep(
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _print(result: "SweepResult", figure: str, format: str) -> None:
-    from airpath.cli.output import print_table
+def _check_figure(figure: str | None, plan: "Plan") -> None:
+    from airpath.sweep.work import figures
 
+    known = figures(plan.work)
+    if figure is not None and figure not in known:
+        hint = did_you_mean(figure, known) or "; docs/result-folder.md lists the columns of flows"
+        raise Problem(f"--figure: no figure '{figure}'{hint}")
+
+
+def _estimated(found: "Estimate") -> str:
+    """Return the text of an estimate."""
+    from airpath.sweep.progress import span
+
+    runs, time = f"{found.runs:,} runs", span(found.seconds(found.runs))
+    if found.fewest < found.runs:
+        runs = f"{found.fewest:,} to {runs}"
+        time = f"{span(found.seconds(found.fewest))} to {time}"
+    measured = f"one of {found.measured} cases took" if found.measured > 1 else "one took"
+    return (
+        f"{found.cases:,} cases, {runs}; {measured} {found.seconds_per_run * 1e3:.3g} ms, "
+        f"all about {time} with {found.workers} at the same time"
+    )
+
+
+def _print(result: "SweepResult", wanted: str | None, format: str) -> None:
+    from airpath.cli.output import print_table
+    from airpath.sweep.report import main_figures
+
+    found = main_figures(result.present())
+    if wanted is None and not found:
+        note("no run has a figure")
+        return
+    figure = wanted or found[0]
     means = result.means(figure)
     match format:
         case "json":
@@ -128,40 +142,3 @@ def _print(result: "SweepResult", figure: str, format: str) -> None:
 
 def _cell(value: object) -> str:
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-@contextmanager
-def _progress(title: str) -> Iterator["Callable[[Progress], None] | None"]:
-    """Show finished runs, their rate, the time left and failures, on a terminal."""
-    import sys
-
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import Progress as Bar
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[state]}"),
-    )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None, state="")
-        yield lambda now: bar.update(task, completed=now.runs, total=now.total, state=_state(now))
-
-
-def _state(now: "Progress") -> str:
-    """Return rate, time left and failures."""
-    rate = (now.runs - now.runs_before) / max(now.seconds, 1e-9)
-    failed = f", {now.failed} failed" if now.failed else ""
-    left = f", {_span((now.total - now.runs) / rate)} left" if rate else ""
-    return f"{rate:,.0f} runs/s{left}{failed}"
-
-
-def _span(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

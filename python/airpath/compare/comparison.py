@@ -12,7 +12,6 @@ from airpath.compare.rules import Rule, parse_rule
 from airpath.compare.samples import Group, IncomparableError, Samples, load_samples
 from airpath.compare.statistics import Pair
 from airpath.suggest import did_you_mean
-from airpath.tables import MAIN_FIGURES
 
 if TYPE_CHECKING:
     import polars as pl
@@ -101,11 +100,23 @@ class Comparison:
 
     @cached_property
     def unmatched(self) -> list[str]:
-        """Flows that only one side has, as messages."""
+        """Flows, and repetitions of pairs, that only one side has, as messages."""
         messages = []
         for new in self.others:
-            messages += [f"{group}: only in {self.base.name}" for group in self.base.values if group not in new.values]
-            messages += [f"{group}: only in {new.name}" for group in new.values if group not in self.base.values]
+            sides = ((self.base, new), (new, self.base))
+            messages += [
+                f"{group}: only in {one.name}"
+                for one, other in sides
+                for group in one.values
+                if group not in other.values
+            ]
+            if self.base.seed is None or self.base.seed != new.seed:
+                continue
+            for one, other in sides:
+                counts = {group: _alone(one, other, group) for group in one.values if group in other.values}
+                messages += [
+                    f"{group}: {count} repetitions only in {one.name}" for group, count in counts.items() if count
+                ]
         return messages
 
     @cached_property
@@ -193,7 +204,7 @@ class Comparison:
         both = [figure for figure in self.base.values[group] if new.get(group, figure)]
         if self._figures is not None:
             return [figure for figure in self._figures if figure in both]
-        return [figure for figure in MAIN_FIGURES if figure in both]
+        return [figure for figure in self.base.main if figure in both]
 
 
 def compare(
@@ -204,14 +215,15 @@ def compare(
 ) -> Comparison:
     """Compare results with a base.
 
-    Results are those of runs, links and measurements, folders of several of them (each is a further
-    repetition), sweeps, and captures. Flows are matched by name, in sweeps also by case.
+    Results are those of runs, links, page loads and measurements, folders of several of them (each
+    is a further repetition), sweeps, and captures. Flows and pages are matched by name, in sweeps
+    also by case.
     Simulations with the same seed are compared repetition by repetition.
 
     Args:
         base: The result that the others are compared with.
         new: The other results.
-        figures: Columns of flows; by default `airpath.tables.MAIN_FIGURES`.
+        figures: Columns of the tables; by default the main ones of flows and pages, or a study's.
         fail_if: Rules, such as `"duration_s p95 > 5 %"`.
 
     Raises:
@@ -284,6 +296,12 @@ def _outcome(rule: Rule, new: str, group: Group, pair: Pair, p: float, outcomes:
     )
     n = f"{len(pair.base)} and {len(pair.new)}"
     return Outcome(rule, new, group, value, p, "undecided", f"{shown}: {n} repetitions are too few; {enough}")
+
+
+def _alone(one: Samples, other: Samples, group: Group) -> int:
+    """Return the number of repetitions of a group that the other side does not have."""
+    mine, theirs = ({each for values in side.values[group].values() for each in values} for side in (one, other))
+    return len(mine - theirs)
 
 
 def _few(groups: Iterable[Group]) -> str:

@@ -78,7 +78,8 @@ def to_json(comparison: Comparison) -> str:
         for each in comparison.outcomes
     ]
     rows = comparison.frame.to_dicts()
-    return json.dumps({"base": comparison.base.name, "rows": rows, "rules": outcomes}, indent=2, ensure_ascii=False)
+    made = {"base": comparison.base.name, "rows": rows, "rules": outcomes, "unmatched": comparison.unmatched}
+    return json.dumps(made, indent=2, ensure_ascii=False)
 
 
 def to_markdown(comparison: Comparison) -> str:
@@ -88,7 +89,7 @@ def to_markdown(comparison: Comparison) -> str:
         lines += [f"### {new.name} against {comparison.base.name}", "", _line(HEAD), _line(["---"] * len(HEAD))]
         lines += [_line(cells(row)) for row in comparison.rows if row.new == new.name]
         lines.append("")
-    lines += [*notes(comparison), ""]
+    lines += [*notes(comparison), "", *(f"- {each}" for each in comparison.unmatched)]
     lines += [f"- **{each.state}** `{each.rule.text}`: {each.group}: {each.message}" for each in comparison.outcomes]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -7,14 +7,15 @@ from pathlib import Path
 
 from airpath.compare.statistics import STATISTICS
 from airpath.suggest import did_you_mean
-from airpath.tables import FIGURES
+from airpath.tables import FIGURES, MAIN_PAGE_FIGURES, SUMMARY_TABLES
 from airpath.toml_table import Table, TableError
 
 FORMAT = 1
 """Version of the format of a file of rules."""
 
+_FIGURES = {*FIGURES, *SUMMARY_TABLES["pages"], *MAIN_PAGE_FIGURES}
 _RULE = re.compile(
-    r"(?:(?P<group>.+):\s+)?(?P<figure>\w+)(?:\s+(?P<statistic>[a-z]\w*))?\s*(?P<sign>[<>])\s*"
+    r"(?:(?P<group>.+):\s+)?(?P<figure>\w[\w-]*)(?:\s+(?P<statistic>[a-z]\w*))?\s*(?P<sign>[<>])\s*"
     r"(?P<limit>[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s*(?P<percent>%)?"
 )
 
@@ -56,8 +57,8 @@ def parse_rule(text: str) -> Rule:
     if match is None:
         raise RuleError(f"'{text}' is no rule; write it as in 'duration_s p95 > 5 %' or 'download: duration_s > 8'")
     figure, statistic = match["figure"], match["statistic"] or "mean"
-    if figure not in FIGURES and not figure.endswith("_s"):
-        hint = did_you_mean(figure, FIGURES) or "; docs/result-folder.md lists the columns of flows"
+    # Other results have other figures; the comparison reports those that the base does not have.
+    if figure not in _FIGURES and (hint := did_you_mean(figure, _FIGURES)):
         raise RuleError(f"'{text}': no figure '{figure}'{hint}")
     if statistic not in STATISTICS:
         raise RuleError(f"'{text}': no statistic '{statistic}'; there are {', '.join(STATISTICS)}")

@@ -1,18 +1,25 @@
-"""The samples of a result: for each flow and figure one value per repetition."""
+"""The samples of a result: for each flow, page or object, and figure, one value per repetition."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airpath.result import Result, UnreadableResultError, is_result
-from airpath.tables import FIGURES
+from airpath.tables import MAIN_FIGURES, MAIN_PAGE_FIGURES
 
 if TYPE_CHECKING:
     import polars as pl
 
 Group = str
-"""What is compared: the name of a flow, with the case of a sweep, or the service of a capture."""
+"""What is compared: a flow, a page, or the service of a capture; in a sweep with its case."""
+
+Values = dict[Group, dict[str, dict[str, float]]]
+"""By group, figure and repetition."""
+
+_NUMBERS = ("repetition", "flow", "view", "object", "connection", "start_s", "run")
+"""Columns that are no figures."""
 
 
 class IncomparableError(Exception):
@@ -24,11 +31,12 @@ class Samples:
     """The samples of one side of a comparison."""
 
     name: str
-    values: dict[Group, dict[str, dict[str, float]]] = field(default_factory=dict)
-    """By group, figure and repetition."""
+    values: Values = field(default_factory=dict)
     seed: int | None = None
     """The seed of a simulation: the same repetition of another result with this seed has the same
     random streams."""
+    main: tuple[str, ...] = (*MAIN_PAGE_FIGURES, *MAIN_FIGURES)
+    """The figures that are compared by default."""
 
     def get(self, group: Group, figure: str) -> dict[str, float]:
         """Return the samples of a figure, by repetition."""
@@ -39,9 +47,9 @@ def load_samples(path: str | Path) -> Samples:
     """Read the samples of a result.
 
     Args:
-        path: A result folder of a run, link or measurement; a folder with several of them, each one
-            more repetition; the folder of a sweep; or a capture, in which each
-            connection to a service is one sample.
+        path: A result folder of a run, link, page load or measurement; a folder with several of
+            them or with several captures, each one more repetition; the folder of a sweep; or a
+            capture, in which each connection to a service is one sample.
 
     Raises:
         IncomparableError: There is no result.
@@ -57,10 +65,12 @@ def load_samples(path: str | Path) -> Samples:
         return _of_sweep(path)
     if is_result(path):
         return _of_results(path, [path])
-    folders = sorted(each for each in path.iterdir() if each.is_dir() and is_result(each))
-    if not folders:
+    if folders := sorted(each for each in path.iterdir() if each.is_dir() and is_result(each)):
+        return _of_results(path, folders)
+    captures = sorted(each for each in path.iterdir() if each.suffixes[:1] and each.suffixes[0] in _CAPTURES)
+    if not captures:
         raise IncomparableError(f"{path}: holds no result; name a folder that `airpath run --out` wrote")
-    return _of_results(path, folders)
+    return _of_captures(path, captures)
 
 
 def _of_results(path: Path, folders: Sequence[Path]) -> Samples:
@@ -72,15 +82,25 @@ def _of_results(path: Path, folders: Sequence[Path]) -> Samples:
             raise UnreadableResultError(f"{result.path}: the run has no flows")
     single = len(results) == 1
     repetition = pl.col("repetition").cast(pl.String)
-    frames = [
-        result.flows.with_columns(sample=repetition if single else pl.lit(f"{number}/") + repetition)
-        for number, result in enumerate(results)
-    ]
-    values: dict[Group, dict[str, dict[str, float]]] = {}
-    for frame in frames:
-        _add(values, frame, _flow())
+    values: Values = {}
+    for number, result in enumerate(results):
+        sample = repetition if single else pl.lit(f"{number}/") + repetition
+        tables = {"flows": result.flows, "pages": result.pages, "objects": result.objects}
+        for name, frame in tables.items():
+            _add(values, frame.with_columns(sample=sample), _GROUPS[name]())
+        if (loaded := result.path / "page.json").is_file():
+            _add(values, _views(loaded).with_columns(sample=sample), _GROUPS["pages"]())
     simulated = "emulation" not in results[0].summary and "measurement" not in results[0].summary
     return Samples(str(path), values, results[0].summary["seed"] if single and simulated else None)
+
+
+def _views(path: Path) -> "pl.DataFrame":
+    """Return the views of `airpath page load`; its loads are repetitions."""
+    import polars as pl
+
+    views = json.loads(path.read_text(encoding="utf-8"))
+    flat = [{key: value for key, value in view.items() if not isinstance(value, list | dict)} for view in views]
+    return pl.DataFrame(flat, infer_schema_length=None).with_columns(repetition=pl.col("run"))
 
 
 def _of_sweep(path: Path) -> Samples:
@@ -90,10 +110,13 @@ def _of_sweep(path: Path) -> Samples:
 
     result = SweepResult(path)
     settings = [pl.format(f"{axis}={{}}", pl.col(axis)) for axis in result.axes]
-    group = pl.concat_str([*settings, _flow()], separator=", ", ignore_nulls=True)
-    values: dict[Group, dict[str, dict[str, float]]] = {}
-    _add(values, result.flows.with_columns(sample=pl.col("repetition").cast(pl.String)), group)
-    return Samples(str(path), values, None if result.plan["link"] else result.plan["seed"])
+    values: Values = {}
+    for table, columns in result.work.tables().items():
+        group = pl.concat_str([*settings, _GROUPS[table]()], separator=", ", ignore_nulls=True)
+        figures = [name for name, kind in columns.items() if kind in _NUMERIC and name not in _NUMBERS]
+        _add(values, result.table(table).with_columns(sample=pl.col("repetition").cast(pl.String)), group, figures)
+    main = tuple(result.figures) if "metrics" in result.work.tables() else Samples.main
+    return Samples(str(path), values, None if result.work.is_real_time else result.plan["seed"], main)
 
 
 def _flow() -> "pl.Expr":
@@ -107,16 +130,47 @@ def _flow() -> "pl.Expr":
     return pl.when(has_server).then(pl.format("{} {}", "kind", "remote")).otherwise(pl.col("name"))
 
 
-def _add(
-    values: dict[Group, dict[str, dict[str, float]]],
-    rows: "pl.DataFrame",
-    group: "pl.Expr",
-    figures: Sequence[str] = FIGURES,
-) -> None:
-    """Add the figures of flows; several flows of a name in a repetition count with their mean."""
+def _view() -> "pl.Expr":
     import polars as pl
 
-    means = rows.group_by(group.alias("group"), "sample", maintain_order=True).agg(pl.col(figures).mean())
+    page = pl.format("page {}", "page")
+    return pl.when(pl.col("view") > 0).then(pl.format("{}, view {}", page, "view")).otherwise(page)
+
+
+def _service() -> "pl.Expr":
+    import polars as pl
+
+    return pl.format("port {}", pl.col("server_port"))
+
+
+def _object() -> "pl.Expr":
+    import polars as pl
+
+    return pl.format("object {}", "name")
+
+
+def _metrics() -> "pl.Expr":
+    import polars as pl
+
+    return pl.lit(None, dtype=pl.String)
+
+
+_GROUPS = {"flows": _flow, "pages": _view, "objects": _object, "connections": _service, "metrics": _metrics}
+"""What is compared in the rows of each table."""
+_NUMERIC = ("Float64", "Int64")
+_CAPTURES = (".pcap", ".pcapng", ".snoop", ".cap")
+
+
+def _add(values: Values, rows: "pl.DataFrame", group: "pl.Expr", figures: Sequence[str] | None = None) -> None:
+    """Add the figures of rows; several rows of a group in a repetition count with their mean."""
+    import polars as pl
+
+    if figures is None:
+        kinds = rows.schema.items()
+        figures = [name for name, kind in kinds if kind.is_numeric() and name not in _NUMBERS]
+    # A single row without a setting, as of a study, still has a group.
+    named = group.fill_null("all")
+    means = rows.group_by(named.alias("group"), "sample", maintain_order=True).agg(pl.col(figures).mean())
     for row in means.iter_rows(named=True):
         found = values.setdefault(row["group"], {})
         for figure in figures:
@@ -128,15 +182,28 @@ def _of_capture(path: Path) -> Samples:
     """Return the connections of a capture, by the port of their server: durations and causes."""
     import polars as pl
 
+    values: Values = {}
+    connections = _connections(path)
+    _add(values, connections.with_columns(sample=pl.col("connection").cast(pl.String)), _service(), _times(connections))
+    return Samples(str(path), values)
+
+
+def _of_captures(path: Path, captures: Sequence[Path]) -> Samples:
+    """Return the same of several captures; connections to a port count with their mean."""
+    import polars as pl
+
+    values: Values = {}
+    for capture in captures:
+        connections = _connections(capture)
+        _add(values, connections.with_columns(sample=pl.lit(capture.name)), _service(), _times(connections))
+    return Samples(str(path), values)
+
+
+def _connections(path: Path) -> "pl.DataFrame":
     from airpath.trace import trace
 
-    connections = trace(path).connections
-    figures = ["segments", *(name for name in connections.columns if name.endswith("_s"))]
-    values: dict[Group, dict[str, dict[str, float]]] = {}
-    _add(
-        values,
-        connections.with_columns(sample=pl.col("connection").cast(pl.String)),
-        pl.format("port {}", pl.col("server_port")),
-        figures,
-    )
-    return Samples(str(path), values)
+    return trace(path).connections
+
+
+def _times(connections: "pl.DataFrame") -> list[str]:
+    return ["segments", *(name for name in connections.columns if name.endswith("_s"))]

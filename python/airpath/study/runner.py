@@ -1,25 +1,32 @@
-"""Runs a study: each case once, with all its repetitions in one call of the Rust core.
+"""Runs a study: each experiment is a plan of a sweep, all on one pool.
 
 With the real clock each case is simulated as well, so that emulated and simulated figures stand
 side by side.
 """
 
+import math
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
 
-from airpath.result import Result
-from airpath.run import execute
 from airpath.study.checks import CHECKS
-from airpath.study.definition import Case, Difference, Experiment, Study, load_study
+from airpath.study.definition import Difference, Experiment, Study, load_study
 from airpath.study.emulation import run_cases
 from airpath.study.errors import StudyError, UnknownNameError
-from airpath.study.observations import OBSERVERS
 from airpath.study.result import Finding, StudyResult
 from airpath.study.rows import Row, Rows, require_two_values
+from airpath.study.simulation import plan_of
+from airpath.sweep.driver import Pool, run_plans
+from airpath.sweep.plan import Plan
+from airpath.sweep.progress import Progress as SweepProgress
+from airpath.sweep.result import SweepResult
+
+_TASKS_PER_CASE = 4
+"""Tasks of a case on an executor, so that a cluster is busy until the end of a study."""
 
 Progress = Callable[[int, int], None]
 Clock = Literal["virtual", "real"]
@@ -33,6 +40,9 @@ def run(
     repeat: int | None = None,
     clock: Clock = "virtual",
     links: int = 6,
+    out: str | Path | None = None,
+    executor: Executor | None = None,
+    workers: int = 1,
     progress: Progress | None = None,
 ) -> StudyResult:
     """Run a study. Return its rows (published figure and ours) and its findings.
@@ -49,9 +59,17 @@ def run(
         clock: With `"real"`, each case also runs over an emulated link with the kernel's TCP, and
             is simulated with a TCP configured like the kernel's.
         links: With `clock="real"`, the number of emulated links that run at the same time.
+        out: A folder with the folder of a sweep for each experiment. If it has them, only what is
+            missing is run.
+        executor: Runs the simulations, as for `airpath.sweep`; by default this process, on all
+            cores.
+        workers: The number of tasks that the executor runs at the same time.
         progress: Called with the repetitions that are done and the total.
 
     Raises:
+        SweepFolderError: `out` holds something else, or a study with another seed or number of
+            repetitions.
+        ExecutorLostError: The executor ended; what was finished is kept in `out`.
         UnknownNameError: The study or experiment does not exist, or the experiment cannot run under
             the real clock.
         StudyError: A file of the study is invalid, a run failed, a flow did not finish, or this
@@ -65,28 +83,118 @@ def run(
     if repeat is not None and repeat < 2:
         raise ValueError(f"repeat is {repeat}; a confidence interval needs at least two repetitions")
     seed = study.seed if seed is None else seed
-    if clock == "virtual":
-        total = sum(repeat or case.repeat for experiment in experiments for case in experiment.cases)
-        counter = _Counter(total, progress)
-        rows = []
-        try:
-            for experiment in experiments:
-                rows += _rows_of(experiment, study, seed, repeat=repeat, counter=counter)
-        except KeyboardInterrupt:
-            if not rows:
-                raise
-    else:
-        downloads = repeat or study.emulation.repeat
-        rows = _rows_with_both_clocks(study, experiments, seed, downloads=downloads, links=links, progress=progress)
+    with _Simulator(out, executor, workers) as simulator:
+        if clock == "virtual":
+            total = sum(repeat or case.repeat for experiment in experiments for case in experiment.cases)
+            rows = simulator.rows(experiments, study, seed, repeat=repeat, counter=_Counter(total, progress))
+        else:
+            downloads = repeat or study.emulation.repeat
+            rows = _rows_with_both_clocks(
+                study, experiments, seed, simulator, downloads=downloads, links=links, progress=progress
+            )
     done = {row.experiment for row in rows}
     complete = len(done) == len(experiments)
     return StudyResult(study, seed, rows, _findings(study, done, Rows(rows)), complete)
+
+
+class _Simulator:
+    """Runs experiments as plans, each in a folder of its own."""
+
+    def __init__(self, out: str | Path | None, executor: Executor | None, workers: int) -> None:
+        self._temporary = None
+        if out is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="airpath-")
+            out = self._temporary.name
+        self._out = Path(out)
+        self._is_here = executor is None
+        # A task in this process has all cores: only one at a time.
+        self._pool = Pool(_ThisProcess(), 1, ahead=1) if executor is None else Pool(executor, workers)
+
+    def __enter__(self) -> "_Simulator":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def rows(
+        self,
+        experiments: Sequence[Experiment],
+        study: Study,
+        seed: int,
+        *,
+        repeat: int | None,
+        counter: "_Counter",
+        name: str = "{}",
+    ) -> list[Row]:
+        """Run experiments and return their rows. After Ctrl-C it returns those of complete ones.
+
+        Args:
+            experiments: The experiments.
+            study: Their study.
+            seed: The seed.
+            repeat: Repetitions of each case; `None` keeps the study's.
+            counter: Counts the repetitions.
+            name: The name of the folder of an experiment.
+
+        Raises:
+            StudyError: A run failed.
+            KeyboardInterrupt: Ctrl-C before an experiment was complete.
+        """
+        plans = [(plan_of(each, seed=seed, repeat=repeat), self._out / name.format(each.name)) for each in experiments]
+        interrupt = None
+        try:
+            run_plans(
+                plans,
+                self._pool,
+                runs_per_task=self._runs_per_task,
+                threads=None if self._is_here else 1,
+                # A run that failed is run again: the study may have been changed.
+                retry=True,
+                progress=lambda now: _stop_at_a_failure(now, plans, counter),
+            )
+        except KeyboardInterrupt as error:
+            interrupt = error
+        rows: list[Row] = []
+        for experiment, (_, folder) in zip(experiments, plans, strict=True):
+            if (result := SweepResult(folder)).complete:
+                rows += _rows_of(experiment, study, result)
+        if not rows and interrupt is not None:
+            raise interrupt
+        counter.end(sum(plan.runs for plan, _ in plans))
+        return rows
+
+    def _runs_per_task(self, plan: Plan) -> int:
+        repeat = plan.runs // len(plan.cases)
+        return repeat if self._is_here else math.ceil(repeat / _TASKS_PER_CASE)
+
+
+class _ThisProcess(Executor):
+    """Runs a call when it is submitted."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        """Run a call; see `concurrent.futures.Executor`."""
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def _stop_at_a_failure(now: SweepProgress, plans: Sequence[tuple[Plan, Path]], counter: "_Counter") -> None:
+    """Report the progress.
+
+    Raises:
+        StudyError: A run has failed.
+    """
+    if now.failed:
+        raise StudyError(next(each["error"] for _, folder in plans for each in SweepResult(folder).failures))
+    counter.report(now.runs)
 
 
 def _rows_with_both_clocks(
     study: Study,
     experiments: Sequence[Experiment],
     seed: int,
+    simulator: _Simulator,
     *,
     downloads: int,
     links: int,
@@ -100,16 +208,16 @@ def _rows_with_both_clocks(
     cases = [case for experiment in experiments for case in experiment.cases]
     # Each case is simulated twice (study's TCP, kernel's TCP) and downloaded over an emulated link.
     counter = _Counter(sum(2 * case.repeat + downloads for case in cases), progress)
-    rows = _rows_of_all(experiments, study, seed, repeat=None, counter=counter)
+    rows = simulator.rows(experiments, study, seed, repeat=None, counter=counter)
     controls = [experiment.with_overrides(study.emulation.control_overrides) for experiment in experiments]
-    control_rows = _rows_of_all(controls, study, seed, repeat=None, counter=counter)
+    control_rows = simulator.rows(controls, study, seed, repeat=None, counter=counter, name="{}-control")
     emulated = run_cases(
         cases,
         study.emulation,
         seed=seed,
         repeat=downloads,
         links=links,
-        on_case_done=lambda: counter.add_whole_case(downloads),
+        on_case_done=lambda: counter.add(downloads),
     )
     # `definition._emulation` rejects experiments with aggregates or differences: each row is a
     # measured one, and `emulated` has its key unless Ctrl-C came before.
@@ -141,26 +249,18 @@ def _chosen(study: Study, only: Sequence[str] | None, clock: Clock) -> list[Expe
     return [experiment for experiment in study.experiments if experiment.name in only]
 
 
-def _rows_of_all(
-    experiments: Sequence[Experiment], study: Study, seed: int, *, repeat: int | None, counter: "_Counter"
-) -> list[Row]:
-    """Run the cases of experiments and return their rows, as `_rows_of` does for one."""
-    return [
-        row for experiment in experiments for row in _rows_of(experiment, study, seed, repeat=repeat, counter=counter)
-    ]
+def _rows_of(experiment: Experiment, study: Study, result: SweepResult) -> list[Row]:
+    """Return the rows of an experiment that was run.
 
-
-def _rows_of(experiment: Experiment, study: Study, seed: int, *, repeat: int | None, counter: "_Counter") -> list[Row]:
-    """Run the cases of an experiment and return its rows.
-
-    First one row per case and metric, then aggregates and differences. `repeat` replaces the
-    repetitions of each case; `None` keeps them.
+    First one row per case and metric, then aggregates and differences.
     """
+    values = result.table("metrics")
+    by_case = values.partition_by("case", as_dict=True)
     measured: list[Row] = []
-    for case in experiment.cases:
-        repetitions = _run_case(case, seed, repeat or case.repeat, counter)
+    for number, case in enumerate(experiment.cases):
         for metric in case.metrics:
-            samples = tuple(metric.compute(flows, case.inputs) for flows in repetitions)
+            # A metric without a value in a repetition is `nan` there.
+            samples = tuple(by_case[number,][metric.name].fill_null(math.nan).to_list())
             require_two_values(samples, case.label, metric.name)
             measured.append(
                 Row(
@@ -206,52 +306,6 @@ def _difference_rows(difference: Difference, rows: Rows) -> list[Row]:
     return made
 
 
-def _run_case(case: Case, seed: int, repeat: int, counter: "_Counter") -> list[list[dict[str, Any]]]:
-    """Run a case and return the flows of each repetition.
-
-    Raises:
-        StudyError: The run failed, or a flow did not finish.
-        KeyboardInterrupt: Ctrl-C.
-    """
-    observers = sorted({metric.observer_name for metric in case.metrics if metric.observer_name is not None})
-    with tempfile.TemporaryDirectory(prefix="airpath-") as folder:
-        summary = execute(
-            case.scenario,
-            set=case.set,
-            seed=seed,
-            repeat=repeat,
-            out=Path(folder) if observers else None,
-            capture=False,
-            log=bool(observers),
-            threads=None,
-            progress=counter.on_progress,
-        )
-        flows = summary["flows"]
-        if observers and summary["stopped"] is None:
-            flows = _with_observations(flows, Result(folder), observers)
-    if summary["stopped"] == "interrupted":
-        raise KeyboardInterrupt
-    if summary["stopped"] is not None:
-        raise StudyError(f"{case.label}: {summary['stopped']}")
-    repetitions: list[list[dict[str, Any]]] = [[] for _ in range(repeat)]
-    for flow in flows:
-        if flow["outcome"] != "finished" and not case.allow_incomplete:
-            raise StudyError(
-                f"{case.label}: {flow['name']} was {flow['outcome']} in repetition {flow['repetition']}; "
-                f"give {case.scenario.name} a longer duration, or set allow_incomplete in study.toml"
-            )
-        repetitions[flow["repetition"]].append(flow)
-    counter.end_case(repeat)
-    return repetitions
-
-
-def _with_observations(flows: list[dict[str, Any]], result: Result, observers: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the flows, each with its observations under the names of the observers."""
-    # One value per flow, in the order of the summary's flows.
-    columns = {name: OBSERVERS[name](result) for name in observers}
-    return [flow | {name: column[index] for name, column in columns.items()} for index, flow in enumerate(flows)]
-
-
 def _findings(study: Study, experiments: set[str], rows: Rows) -> list[Finding]:
     """Check the findings whose experiments were run."""
     findings = []
@@ -267,35 +321,30 @@ def _findings(study: Study, experiments: set[str], rows: Rows) -> list[Finding]:
 
 
 class _Counter:
-    """Counts finished repetitions over all cases.
+    """Counts finished repetitions over all simulations and emulated cases.
 
     Emulated cases end in the threads of a pool. A lock protects the count and the callback.
     """
 
     def __init__(self, total: int, progress: Progress | None) -> None:
         self._total = total
-        self._before_this_case = 0
-        """Repetitions of the cases that are done."""
+        self._before = 0
+        """Repetitions of what is done in full."""
         self._progress = progress
         self._lock = Lock()
 
-    @property
-    def on_progress(self) -> Progress | None:
-        """The callback for `execute`; `None` if the caller of `run` gave none."""
-        return None if self._progress is None else self._report
-
-    def end_case(self, repetitions: int) -> None:
-        """Add the repetitions of a case whose progress was reported by `on_progress`."""
+    def end(self, repetitions: int) -> None:
+        """Add the repetitions of plans whose progress was reported."""
         with self._lock:
-            self._before_this_case += repetitions
+            self._before += repetitions
 
-    def add_whole_case(self, repetitions: int) -> None:
-        """Add the repetitions of a case without `on_progress`, and report them."""
-        self.end_case(repetitions)
-        self._report(0)
+    def add(self, repetitions: int) -> None:
+        """Add repetitions, and report them."""
+        self.end(repetitions)
+        self.report(0)
 
-    def _report(self, done: int, _: int = 0) -> None:
-        """Report the repetitions that are done; the total of the current case is not used."""
+    def report(self, done: int) -> None:
+        """Report the repetitions of running plans."""
         if self._progress is not None:
             with self._lock:
-                self._progress(self._before_this_case + done, self._total)
+                self._progress(self._before + done, self._total)

@@ -8,14 +8,18 @@
 | module | what |
 | --- | --- |
 | `plan`, `axes` | the plan: which cases, how often |
+| `work`, `kinds` | tasks, and what a run is: a simulation, a command on a link, a page in a browser |
 | `task` | what a worker runs |
 | `driver` | submits tasks to an executor, and continues a sweep that ended early |
+| `progress` | shows what is done |
+| `clusters`, `dask_executor` | executors on a Dask cluster |
 | `folder`, `result` | the folder of a sweep, and its rows as frames |
 """
 
-from airpath.sweep.driver import Estimate, ExecutorLostError, Progress, estimate, sweep
+from airpath.sweep.driver import Estimate, ExecutorLostError, estimate, sweep
 from airpath.sweep.folder import SweepFolderError
 from airpath.sweep.plan import Plan, PlanError, make_plan, read_plan
+from airpath.sweep.progress import Progress
 from airpath.sweep.result import SweepResult
 
 __all__ = [

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from typing import Any
 
 _CLUSTERS = {
     "local": ("dask.distributed", "LocalCluster"),
@@ -20,45 +22,52 @@ class ClusterError(Exception):
 
 
 @contextmanager
-def executor_of(cluster: str | None) -> Iterator[tuple[Executor | None, int | None]]:
+def executor_of(cluster: str | None, workers: int | None = None) -> Iterator[tuple[Executor | None, int | None]]:
     """Yield an executor on a cluster, and its number of workers; `None` is this machine.
 
     Args:
         cluster: The address of a scheduler, or `local`, `slurm` or `kubernetes`.
+        workers: The number of workers to request from `slurm` and `kubernetes`; for an address
+            the number of tasks at the same time, by default that of the threads now.
 
     Raises:
         ClusterError: Dask is not installed, or the cluster does not answer.
     """
     if cluster is None:
-        yield None, None
+        yield None, workers
         return
     try:
         from dask.distributed import Client
+
+        from airpath.sweep.dask_executor import DaskExecutor
     except ImportError:
         raise ClusterError("Dask is not installed; `pip install 'airpath[dask]'` adds it") from None
-    try:
-        client = Client(_address(cluster), timeout=CONNECT_SECONDS)
-    except (OSError, ValueError) as error:
-        raise ClusterError(f"the Dask cluster {cluster} does not answer: {error}; check its address") from None
-    with client:
-        workers = sum(each["nthreads"] for each in client.scheduler_info()["workers"].values())
-        # A task that ended its worker is run again on another one; Dask counts (its setting
-        # `distributed.scheduler.allowed-failures`).
-        yield client.get_executor(pure=False), max(workers, 1)
+    with ExitStack() as stack:
+        address = cluster if ":" in cluster else stack.enter_context(_started(cluster, workers))
+        try:
+            client = stack.enter_context(Client(address, timeout=CONNECT_SECONDS))
+        except (OSError, ValueError) as error:
+            raise ClusterError(f"the Dask cluster {cluster} does not answer: {error}; check its address") from None
+        executor = stack.enter_context(DaskExecutor(client))
+        nthreads: Any = client.nthreads()
+        threads = sum(nthreads.values())
+        yield executor, workers or max(threads, 1)
 
 
-def _address(cluster: str) -> object:
-    if ":" in cluster:
-        return cluster
+def _started(cluster: str, workers: int | None) -> Any:
+    """Return a new cluster of Dask's class of this name."""
     if cluster not in _CLUSTERS:
         raise ClusterError(
             f"no cluster '{cluster}'; write an address such as tcp://scheduler:8786, or {', '.join(_CLUSTERS)}"
         )
+    if cluster != "local" and workers is None:
+        raise ClusterError(f"{cluster} has no workers at its start; add --workers N, the number to request")
     module, name = _CLUSTERS[cluster]
     try:
-        from importlib import import_module
-
-        return getattr(import_module(module), name)()
+        made = getattr(import_module(module), name)()
     except ImportError:
         package = module.partition(".")[0].replace("_", "-")
         raise ClusterError(f"{package} is not installed; `pip install {package}` adds it") from None
+    if workers is not None:
+        made.scale(workers)
+    return made

@@ -5,17 +5,19 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airpath.statistics import student_t
 from airpath.sweep.folder import SweepFolder
-from airpath.sweep.plan import Plan, Until
+from airpath.sweep.plan import Plan, PlanError
+from airpath.sweep.progress import Progress, is_notebook, sweep_progress
 from airpath.sweep.result import SweepResult
-from airpath.sweep.task import Batch, Failure, Outcome, Task, run_task
+from airpath.sweep.task import Failure, Outcome, run_task
+from airpath.sweep.work import Batch, Task, Until, figures
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -24,6 +26,11 @@ TASK_SECONDS = 1.0
 """Aim for the duration of a task: long against the driver's work for it, short against a loss."""
 
 _MOST_RUNS_PER_TASK = 10_000
+_MOST_MEASURED = 5
+_MEASURED_SECONDS = 0.2
+"""Cases that an estimate runs, and about how long each."""
+_CORES_PER_LINK = 4
+"""Real-time runs are sequential, unless there are this many cores for each."""
 _AHEAD = 3
 """Tasks submitted for each worker, so that none waits for the driver."""
 
@@ -33,37 +40,42 @@ class ExecutorLostError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """The state of a running sweep."""
-
-    runs: int
-    """Finished runs, those of an earlier start included."""
-    total: int
-    """Runs of the plan; with `repeat.within` the most."""
-    failed: int
-    """Runs that stopped on an error."""
-    seconds: float
-    """Time since this start."""
-    runs_before: int
-    """Runs finished before this start."""
-
-
-@dataclass(frozen=True, slots=True)
 class Estimate:
     """What a sweep would take."""
 
     cases: int
     runs: int
+    """With `repeat.within` the most."""
+    fewest: int
+    """With `repeat.within` the fewest runs; otherwise the same number."""
     seconds_per_run: float
-    """Measured: one run of the first case."""
-    seconds: float
-    """For all runs on the workers, if all take as long."""
+    """Measured: the mean of some cases."""
+    measured: int
+    """The number of these cases."""
+    workers: int
+
+    def seconds(self, runs: int) -> float:
+        """Return the time of a number of runs on the workers."""
+        return runs * self.seconds_per_run / min(self.workers, max(runs, 1))
 
 
 def estimate(plan: Plan, workers: int | None = None) -> Estimate:
-    """Run the first case once and estimate the time of the sweep."""
-    seconds = _seconds_per_run(plan)
-    return Estimate(len(plan.cases), plan.runs, seconds, plan.runs * seconds / (workers or cores(plan)))
+    """Run some cases and estimate the time of the sweep.
+
+    In real time that is one run of one case, otherwise several runs of up to `_MOST_MEASURED`
+    cases, evenly spread over the plan.
+    """
+    cases = len(plan.cases)
+    most = 1 if plan.work.is_real_time else min(cases, _MOST_MEASURED)
+    measured = sorted({round(index * (cases - 1) / max(most - 1, 1)) for index in range(most)})
+    _check_flow(plan, _probe(plan, measured[0], 1))
+    if not plan.work.is_real_time:
+        seconds = [_seconds_per_run(plan, case) for case in measured]
+    else:
+        seconds = [_probe(plan, measured[0], 1).seconds]
+    fewest = cases * (plan.repeat.least if isinstance(plan.repeat, Until) else plan.repeat)
+    mean = sum(seconds) / len(seconds)
+    return Estimate(cases, plan.runs, fewest, mean, len(measured), workers or cores(plan))
 
 
 def sweep(
@@ -73,7 +85,7 @@ def sweep(
     executor: "Executor | None" = None,
     workers: int | None = None,
     retry: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[Progress], None] | bool | None = None,
 ) -> SweepResult:
     """Run a plan, and return its rows.
 
@@ -89,102 +101,160 @@ def sweep(
         workers: The number of tasks that run at the same time; by default the number of cores, with
             links 1. An executor of one's own has this number too.
         retry: Whether to run tasks again in which something failed.
-        progress: Called when a task is finished.
+        progress: Called when a task is finished. With `True`, shown on a terminal or in a notebook;
+            by default in a notebook only.
 
     Raises:
         SweepFolderError: `out` holds something else, another plan, or a sweep that is running.
+        PlanError: The scenario has no flow of the name in `repeat`.
         ExecutorLostError: The executor ended. What was finished is kept.
         OSError: The folder cannot be written. What was finished is kept.
         KeyboardInterrupt: Ctrl-C. What was finished is kept.
     """
-    from airpath._native import __version__
-
     temporary = None
     if out is None:
         temporary = tempfile.TemporaryDirectory(prefix="airpath-")
         out = temporary.name
         Path(out).rmdir()
-    folder = SweepFolder(Path(out))
     workers = workers or cores(plan)
-    with folder.locked():
-        known = (folder.path / "sweep.json").exists()
-        runs_per_task = folder.begin(plan, __version__, 0 if known else _runs_per_task(plan, workers))
-        driver = _Driver(plan, folder, runs_per_task, retry=retry, progress=progress)
-        with _tasks_on(executor, workers) as pool:
-            driver.run(pool, workers)
-        folder.end(plan, __version__, runs_per_task)
+    with ExitStack() as stack:
+        pool = stack.enter_context(tasks_on(executor, workers))
+        if progress is True or (progress is None and is_notebook()):
+            progress = stack.enter_context(sweep_progress(Path(plan.file).name))
+        run_plans([(plan, Path(out))], pool, retry=retry, progress=progress or None)
     return SweepResult(out, _temporary=temporary)
 
 
-def cores(plan: Plan) -> int:
-    """Return the number of workers by default: the cores that this process may use, or 1 for links.
+def run_plans(
+    plans: Sequence[tuple[Plan, Path]],
+    pool: "Pool",
+    *,
+    runs_per_task: Callable[[Plan], int] | None = None,
+    threads: int | None = 1,
+    retry: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> None:
+    """Run several plans, each in a folder of its own, on one pool.
 
-    A link is in real time, so that a second one would disturb it.
+    A plan is marked as complete when its last task is finished.
+
+    Args:
+        plans: The plans and their folders.
+        pool: Where tasks run.
+        runs_per_task: The size of the tasks of a plan; by default measured.
+        threads: Threads of a task's simulations; `None` is the number of cores.
+        retry: As of `sweep`.
+        progress: As of `sweep`; the numbers are those of all plans.
+
+    Raises:
+        SweepFolderError: As of `sweep`; likewise the other errors.
     """
-    return 1 if plan.link else len(os.sched_getaffinity(0))
+    from airpath._native import __version__
+
+    with ExitStack() as stack:
+        sweeps = []
+        for plan, path in plans:
+            folder = SweepFolder(path)
+            stack.enter_context(folder.locked())
+            size = 0
+            if not (folder.path / "sweep.json").exists():
+                if isinstance(plan.repeat, Until) and plan.repeat.flow is not None:
+                    _check_flow(plan, _probe(plan, 0, 1))
+                size = (runs_per_task or (lambda plan: _runs_per_task(plan, pool.workers)))(plan)
+            size = folder.begin(plan, __version__, size)
+            sweeps.append(_Sweep(plan, folder, size, __version__, threads=threads, retry=retry))
+        _Driver(sweeps, progress).run(pool)
+
+
+def cores(plan: Plan) -> int:
+    """Return the number of workers by default: the cores that this process may use.
+
+    Runs in real time disturb each other: one of them needs `_CORES_PER_LINK` cores, for the link,
+    its programs and the others of the machine.
+    """
+    found = len(os.sched_getaffinity(0))
+    return max(1, found // _CORES_PER_LINK) if plan.work.is_real_time else found
 
 
 class _Driver:
-    """Submits tasks, and writes their outcomes."""
+    """Submits the tasks of sweeps, and has them write the outcomes."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        folder: SweepFolder,
-        runs_per_task: int,
-        *,
-        retry: bool,
-        progress: Callable[[Progress], None] | None,
-    ) -> None:
-        self.plan, self.folder, self.progress = plan, folder, progress
-        self.runs_per_task = runs_per_task
-        self.kinds = tuple(plan.kinds().items())
-        self.failures = folder.failed()
-        self.done = folder.finished() - (self.failures if retry else set())
-        self.failed = 0 if retry else sum(each["count"] for each in folder.failures())
-        self.runs = self.runs_before = 0
+    def __init__(self, sweeps: "Sequence[_Sweep]", progress: Callable[[Progress], None] | None) -> None:
+        self.sweeps, self.progress = sweeps, progress
         self.start = time.monotonic()
-        self.intervals = [_Mean() for _ in plan.cases] if isinstance(plan.repeat, Until) else []
 
-    def run(self, pool: "_Pool", workers: int) -> None:
+    def run(self, pool: "Pool") -> None:
         """Run all tasks that are not finished."""
         from concurrent.futures import FIRST_COMPLETED, wait
 
-        tasks = self._tasks()
-        further: list[Task] = []
-        suspects: list[Task] = []
-        running: dict[Future[Outcome], Task] = {}
+        tasks = ((sweep, task) for sweep in self.sweeps for task in sweep.tasks())
+        further: list[_Of] = []
+        suspects: list[_Of] = []
+        running: dict[Future[Outcome], _Of] = {}
         while True:
             # The tasks of a broken pool run one by one, to find the one that ended its worker.
             is_alone = bool(suspects) and not running
             if is_alone:
-                task = suspects.pop()
-                running[pool.submit(task)] = task
-            while not suspects and not is_alone and len(running) < _AHEAD * workers:
-                task = further.pop() if further else next(tasks, None)
-                if task is None:
+                owner, task = suspects.pop()
+                running[pool.submit(task)] = owner, task
+            while not suspects and not is_alone and len(running) < pool.ahead:
+                found = further.pop() if further else next(tasks, None)
+                if found is None:
                     break
-                if task.name in self.done:
-                    further += self._skip(task)
+                owner, task = found
+                if task.name in owner.done:
+                    further += [(owner, each) for each in owner.skip(task)]
                 else:
-                    running[pool.submit(task)] = task
+                    running[pool.submit(task)] = found
             if not running:
-                return
+                break
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
-                task = running.pop(future)
+                owner, task = running.pop(future)
                 outcome = _outcome(future, task, pool)
                 if outcome is None and not is_alone:
-                    suspects.append(task)
+                    suspects.append((owner, task))
                     continue
                 outcome = outcome or _lost(task, "the worker process was killed, perhaps for lack of memory")
-                further += self._finish(task, outcome)
+                further += [(owner, each) for each in owner.finish(task, outcome)]
+                self._report()
             if pool.is_broken:
                 suspects += running.values()
                 running = {}
                 pool.restart()
+        for sweep in self.sweeps:
+            sweep.end()
 
-    def _tasks(self) -> Iterator[Task]:
+    def _report(self) -> None:
+        if self.progress is not None:
+            sums = [(each.runs, each.plan.runs, each.failed, each.runs_before) for each in self.sweeps]
+            runs, total, failed, before = map(sum, zip(*sums, strict=True))
+            self.progress(Progress(runs, total, failed, time.monotonic() - self.start, before))
+
+
+class _Sweep:
+    """A plan in its folder: its tasks, and what is finished of them."""
+
+    def __init__(
+        self, plan: Plan, folder: SweepFolder, runs_per_task: int, version: str, *, threads: int | None, retry: bool
+    ) -> None:
+        self.plan, self.folder, self.version, self.threads = plan, folder, version, threads
+        self.runs_per_task = runs_per_task
+        self.kinds = tuple(plan.kinds().items())
+        self.failures = folder.failed()
+        self.done = folder.finished(plan.work) - (self.failures if retry else set())
+        self.failed = 0 if retry else sum(each["count"] for each in folder.failures())
+        self.runs = self.runs_before = 0
+        self.is_ended = False
+        self.intervals = [_Mean() for _ in plan.cases] if isinstance(plan.repeat, Until) else []
+
+    def end(self) -> None:
+        """Mark the sweep as complete."""
+        if not self.is_ended:
+            self.folder.end(self.plan, self.version, self.runs_per_task)
+            self.is_ended = True
+
+    def tasks(self) -> Iterator[Task]:
         """Yield the tasks of a fixed number of repetitions, or the first of each case."""
         if isinstance(self.plan.repeat, Until):
             # The size does not depend on the machine, as it decides when a case ends.
@@ -213,9 +283,9 @@ class _Driver:
     def _task(self, batches: list[Batch]) -> Task:
         until = self.plan.repeat if isinstance(self.plan.repeat, Until) else None
         plan = self.plan
-        return Task(plan.text, plan.file, plan.seed, self.kinds, tuple(batches), until, plan.link)
+        return Task(plan.text, plan.file, plan.seed, self.kinds, tuple(batches), plan.work, until, self.threads)
 
-    def _skip(self, task: Task) -> list[Task]:
+    def skip(self, task: Task) -> list[Task]:
         """Count a task of an earlier start. Return what follows it."""
         self.runs += task.runs
         self.runs_before += task.runs
@@ -226,17 +296,16 @@ class _Driver:
         from airpath.sweep.task import samples
 
         assert task.until is not None
-        rows = pl.read_parquet(self.folder.part(task.name))
-        return self._follow(task, samples(rows, task.until))
+        part = self.folder.part(figures(self.plan.work)[task.until.figure], task.name)
+        return self._follow(task, samples(pl.read_parquet(part), task.until) if part.exists() else {})
 
-    def _finish(self, task: Task, outcome: Outcome) -> list[Task]:
+    def finish(self, task: Task, outcome: Outcome) -> list[Task]:
         """Write the outcome of a task. Return what follows it."""
         self.folder.add(task, outcome)
         self.runs += task.runs
         self.failed += sum(each.count for each in outcome.failures)
-        if self.progress is not None:
-            seconds = time.monotonic() - self.start
-            self.progress(Progress(self.runs, self.plan.runs, self.failed, seconds, self.runs_before))
+        if self.runs == self.plan.runs:
+            self.end()
         return [] if outcome.failures else self._follow(task, outcome.samples)
 
     def _follow(self, task: Task, samples: dict[int, list[float]]) -> list[Task]:
@@ -255,6 +324,9 @@ class _Driver:
         if reached >= until.most or mean.is_within(until.within):
             return []
         return [self._task([self._batch(batch.case, reached, min(max(until.least // 2, 1), until.most - reached))])]
+
+
+_Of = tuple[_Sweep, Task]
 
 
 class _Mean:
@@ -279,12 +351,14 @@ class _Mean:
         return half <= share * abs(self.mean)
 
 
-class _Pool:
+class Pool:
     """An executor for tasks; the built-in one can be started again."""
 
-    def __init__(self, executor: "Executor | None", workers: int) -> None:
+    def __init__(self, executor: "Executor | None", workers: int, ahead: int = _AHEAD) -> None:
         self.own = executor is None
         self.workers = workers
+        self.ahead = ahead * workers
+        """Tasks that are submitted at the same time."""
         self.executor = executor or self._start()
 
     def _start(self) -> "ProcessPoolExecutor":
@@ -333,8 +407,9 @@ class _Pool:
 
 
 @contextmanager
-def _tasks_on(executor: "Executor | None", workers: int) -> Iterator[_Pool]:
-    pool = _Pool(executor, workers)
+def tasks_on(executor: "Executor | None", workers: int) -> Iterator[Pool]:
+    """Yield a pool on an executor, or on processes of this machine, which end with the block."""
+    pool = Pool(executor, workers)
     try:
         yield pool
     finally:
@@ -346,11 +421,11 @@ def _ignore_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _outcome(future: "Future[Outcome]", task: Task, pool: _Pool) -> Outcome | None:
+def _outcome(future: "Future[Outcome]", task: Task, pool: Pool) -> Outcome | None:
     """Return the outcome of a task; `None` if a worker of the built-in executor was killed.
 
     Raises:
-        ExecutorLostError: The executor has forgotten the task, or is broken.
+        ExecutorLostError: The executor has lost the task, or is broken.
     """
     from concurrent.futures import BrokenExecutor, CancelledError
 
@@ -359,7 +434,7 @@ def _outcome(future: "Future[Outcome]", task: Task, pool: _Pool) -> Outcome | No
     except (BrokenExecutor, CancelledError) as error:
         if pool.own and isinstance(error, BrokenExecutor):
             return None
-        raise ExecutorLostError(f"the executor lost its tasks ({type(error).__name__})") from error
+        raise ExecutorLostError(f"the executor lost its tasks: {error or type(error).__name__}") from error
     except Exception as error:  # of the executor: a worker was lost, a result too large
         return _lost(task, f"{type(error).__name__}: {error}")
 
@@ -373,15 +448,43 @@ def _lost(task: Task, error: str) -> Outcome:
 
 def _runs_per_task(plan: Plan, workers: int) -> int:
     """Return the runs of a task, from the time of one run."""
-    if plan.link:
+    if plan.work.is_real_time:
         return 1
-    fitting = math.ceil(TASK_SECONDS / max(_seconds_per_run(plan), 1e-6))
+    fitting = math.ceil(TASK_SECONDS / max(_seconds_per_run(plan, 0), 1e-6))
     # A few tasks for each worker, so that all end at about the same time.
     return max(1, min(fitting, math.ceil(plan.runs / (4 * workers)), _MOST_RUNS_PER_TASK))
 
 
-def _seconds_per_run(plan: Plan) -> float:
-    batch = Batch(0, tuple(plan.overrides(0)), plan.cases[0], 0, 1)
-    task = Task(plan.text, plan.file, plan.seed, tuple(plan.kinds().items()), (batch,), None, plan.link)
-    run_task(task)  # the first run loads modules, and fills caches
-    return run_task(task).seconds
+def _seconds_per_run(plan: Plan, case: int) -> float:
+    # The first run loads modules, and fills caches; the second gives the number for the third.
+    _probe(plan, case, 1)
+    once = _probe(plan, case, 1).seconds
+    most = plan.repeat if isinstance(plan.repeat, int) else plan.repeat.least
+    count = max(1, min(math.ceil(_MEASURED_SECONDS / max(once, 1e-6)), most))
+    return once if count == 1 else _probe(plan, case, count).seconds / count
+
+
+def _probe(plan: Plan, case: int, count: int) -> Outcome:
+    """Run some repetitions of a case in this process."""
+    batch = Batch(case, tuple(plan.overrides(case)), plan.cases[case], 0, count)
+    return run_task(Task(plan.text, plan.file, plan.seed, tuple(plan.kinds().items()), (batch,), plan.work))
+
+
+def _check_flow(plan: Plan, outcome: Outcome) -> None:
+    """Check that the rows have the flow of `repeat`.
+
+    Raises:
+        PlanError: They have other flows.
+    """
+    import io
+
+    import polars as pl
+
+    from airpath.suggest import did_you_mean
+
+    if not isinstance(plan.repeat, Until) or plan.repeat.flow is None or outcome.failures:
+        return
+    names = pl.read_parquet(io.BytesIO(outcome.tables["flows"]))["name"].unique(maintain_order=True).to_list()
+    if plan.repeat.flow not in names:
+        hint = did_you_mean(plan.repeat.flow, names) or f"; there is {', '.join(names[:5])}"
+        raise PlanError(f"repeat: no flow '{plan.repeat.flow}' in {plan.file}{hint}")

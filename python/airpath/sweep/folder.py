@@ -3,12 +3,14 @@
 | file | what |
 | --- | --- |
 | `sweep.json` | the resolved plan, its tasks' size, and whether the sweep is complete |
+| `scenario.toml` | the text of the scenario |
 | `flows/TASK.parquet` | the rows of a finished task: one per flow and run |
+| `TABLE/TASK.parquet` | its rows of further tables, such as `pages` |
 | `failed/TASK.json` | what failed in a task: overrides, repetitions and error of each batch |
 | `lock` | locked while a sweep writes here |
 
-A task is finished when its Parquet file is there. Files are written beside and renamed, so what is
-there is complete.
+A task is finished when the Parquet file of the first table of `Work.tables` is there: it is written
+last. Files are written beside and renamed, so what is there is complete.
 """
 
 import fcntl
@@ -21,12 +23,14 @@ from typing import Any
 
 from airpath.files import write_bytes, write_text
 from airpath.sweep.plan import Plan
-from airpath.sweep.task import Outcome, Task
+from airpath.sweep.task import Outcome
+from airpath.sweep.work import Task, Work
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the folder."""
 
-_PLAN, _FLOWS, _FAILED, _LOCK = "sweep.json", "flows", "failed", "lock"
+SCENARIO = "scenario.toml"
+_PLAN, _FAILED, _LOCK = "sweep.json", "failed", "lock"
 
 
 class SweepFolderError(Exception):
@@ -60,8 +64,7 @@ class SweepFolder:
                 raise SweepFolderError(
                     f"{self.path}: another sweep writes to this folder; wait for its end, or name another folder"
                 ) from None
-            for folder in (_FLOWS, _FAILED):
-                (self.path / folder).mkdir(exist_ok=True)
+            (self.path / _FAILED).mkdir(exist_ok=True)
             yield
 
     def begin(self, plan: Plan, version: str, runs_per_task: int) -> int:
@@ -70,7 +73,10 @@ class SweepFolder:
         Raises:
             SweepFolderError: The folder holds another plan, or rows of another version.
         """
+        for table in plan.work.tables():
+            (self.path / table).mkdir(exist_ok=True)
         if not (self.path / _PLAN).exists():
+            write_text(self.path / SCENARIO, plan.text)
             self._save(plan, version, runs_per_task, complete=False)
             return runs_per_task
         state = self.state()
@@ -123,23 +129,28 @@ class SweepFolder:
         failed = self.path / _FAILED / f"{task.name}.json"
         if outcome.failures:
             write_text(failed, json.dumps([asdict(each) for each in outcome.failures], indent=1))
-        # After new failures, as it marks the task as finished; before those of an earlier start are
-        # removed, as the rows of that start are incomplete.
-        write_bytes(self.part(task.name), outcome.table)
+        # After new failures, as the first table marks the task as finished; before those of an
+        # earlier start are removed, as the rows of that start are incomplete.
+        for table in reversed(task.work.tables()):
+            part = self.part(table, task.name)
+            if table in outcome.tables:
+                write_bytes(part, outcome.tables[table])
+            else:
+                part.unlink(missing_ok=True)
         if not outcome.failures:
             failed.unlink(missing_ok=True)
 
-    def part(self, task: str) -> Path:
-        """The path of a task's rows."""
-        return self.path / _FLOWS / f"{task}.parquet"
+    def part(self, table: str, task: str) -> Path:
+        """The path of a task's rows of a table."""
+        return self.path / table / f"{task}.parquet"
 
-    def parts(self) -> list[Path]:
-        """The rows of all finished tasks."""
-        return sorted((self.path / _FLOWS).glob("*.parquet"))
+    def parts(self, table: str) -> list[Path]:
+        """The rows of a table of all finished tasks."""
+        return sorted((self.path / table).glob("*.parquet"))
 
-    def finished(self) -> set[str]:
+    def finished(self, work: Work) -> set[str]:
         """Return the names of the finished tasks, those with a failure included."""
-        return {path.stem for path in self.parts()}
+        return {path.stem for path in self.parts(next(iter(work.tables())))}
 
     def failed(self) -> set[str]:
         """Return the names of the tasks with a failure."""

@@ -1,4 +1,4 @@
-"""A plan: a scenario, the values of its axes, and how often each case is repeated."""
+"""A plan: a base, the values of its axes, and how often each case is repeated."""
 
 import math
 import tomllib
@@ -10,7 +10,8 @@ from typing import Any
 
 from airpath.run import MAX_SEED, override_texts, read_scenario
 from airpath.sweep.axes import MOST_CASES, Axis, Value, latin_hypercube, read_axes
-from airpath.tables import FIGURES, SUMMARY_TABLES
+from airpath.sweep.kinds import LinkCommand, PageLoad, Simulation, base_of
+from airpath.sweep.work import Until, Work, figures, to_dict
 from airpath.toml_table import Table, TableError
 
 FORMAT = 1
@@ -19,29 +20,6 @@ FORMAT = 1
 
 class PlanError(TableError):
     """A plan is invalid. The message has the place and the fault."""
-
-
-@dataclass(frozen=True, slots=True)
-class Until:
-    """Repeat a case until the 95 % interval of a figure's mean is narrow enough."""
-
-    figure: str
-    """A numeric column of `flows`."""
-    flow: str | None
-    """The name of the flow; with `None` a repetition counts with the mean of all flows."""
-    within: float
-    """Half the width of the interval as a share of the mean."""
-    least: int
-    most: int
-    """Fewest and most repetitions."""
-
-
-@dataclass(frozen=True, slots=True)
-class LinkCommand:
-    """Each run is a command on an emulated link."""
-
-    command: tuple[str, ...]
-    serve: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +41,13 @@ class Plan:
     repeat: int | Until = 1
     fixed: Mapping[str, Any] = field(default_factory=dict)
     """Overrides of all cases."""
-    link: LinkCommand | None = None
+    work: Work = field(default_factory=Simulation)
+    """What a run is."""
+    labels: tuple[str, ...] = ()
+    """Columns that are no keys: the axes of a study, whose values stand for the overrides in
+    `given`."""
+    given: tuple[Mapping[str, Any], ...] = ()
+    """Overrides of each case besides those of its columns; none without a study."""
 
     @property
     def runs(self) -> int:
@@ -72,8 +56,13 @@ class Plan:
 
     def overrides(self, case: int) -> list[tuple[str, str]]:
         """Return the overrides of a case as texts."""
-        varied = {path: value for path, value in zip(self.columns, self.cases[case], strict=True) if value is not None}
-        return override_texts({**self.fixed, **varied})
+        given = self.given[case] if self.given else {}
+        return override_texts({**given, **self.fixed, **self.keys(case)})
+
+    def keys(self, case: int) -> dict[str, Value]:
+        """Return the columns of a case that are keys, with their values."""
+        varied = zip(self.columns, self.cases[case], strict=True)
+        return {path: value for path, value in varied if value is not None and path not in self.labels}
 
     def kinds(self) -> dict[str, str]:
         """Return the type of each column, by its name in Polars."""
@@ -90,7 +79,9 @@ class Plan:
             if isinstance(self.repeat, int)
             else {name: getattr(self.repeat, name) for name in Until.__slots__},
             "set": dict(override_texts(self.fixed)),
-            "link": None if self.link is None else {"command": list(self.link.command), "serve": self.link.serve},
+            "work": to_dict(self.work),
+            "labels": list(self.labels),
+            "given": [dict(override_texts(each)) for each in self.given],
         }
 
 
@@ -105,17 +96,20 @@ def read_plan(path: str | Path) -> Plan:
     version = table.take("format", int)
     if version != FORMAT:
         raise table.error(f"format is {version}; this version reads {FORMAT}", "format")
-    text, file = _scenario(table, Path(path).parent)
+    base = _base(table, Path(path).parent)
     fixed = {key: values[0] for key, values in _fixed(table).items()}
     dimensions = _dimensions(table)
+    varied = _combined(table, dimensions)
+    if base.cases:
+        if len(base.cases) * len(varied) > MOST_CASES:
+            raise table.error(f"the plan has more than {MOST_CASES:,} cases", "axes")
+        varied = [{**labels, **each} for labels in base.cases for each in varied]
     plan = _plan(
-        text,
-        file,
+        base,
         fixed=fixed,
-        seed=table.take("seed", int, None),
-        repeat=_repeat(table),
-        link=_link(table),
-        varied=_combined(table, dimensions),
+        seed=table.take("seed", int, base.seed),
+        repeat=_repeat(table, base),
+        varied=varied,
     )
     table.finish()
     _check(plan, lambda key, message: table.error(message, key))
@@ -138,38 +132,95 @@ def make_plan(
     """
     text, file = read_scenario(scenario)
     axes = read_axes(Table({key: list(values) for key, values in vary.items()}, "vary", error=PlanError))
-    plan = _plan(text, file, fixed=dict(set or {}), seed=seed, repeat=repeat, link=None, varied=_grid(axes))
+    plan = _plan(Base(text, file), fixed=dict(set or {}), seed=seed, repeat=repeat, varied=_grid(axes))
     _check(plan, lambda key, message: PlanError(f"vary: {message}"))
     return plan
 
 
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What a plan varies."""
+
+    text: str
+    file: str
+    work: Work = field(default_factory=Simulation)
+    cases: tuple[dict[str, str], ...] = ()
+    """Cases of the base itself, as of a study's experiment: the values of its axes."""
+    given: tuple[dict[str, Any], ...] = ()
+    """The overrides of these cases."""
+    spread: Callable[[int], Work] | None = None
+    """Returns the work if each of these cases becomes as many cases of the plan."""
+    seed: int | None = None
+    repeat: int = 1
+
+
 def _plan(
-    text: str,
-    file: str,
+    base: Base,
     *,
     fixed: dict[str, Any],
     seed: int | None,
     repeat: int | Until,
-    link: LinkCommand | None,
     varied: list[dict[str, Value]],
 ) -> Plan:
     from airpath import _native
 
-    # The file of the scenario may name files beside it, so its text is kept as it is.
-    resolved = tomllib.loads(_native.resolve(text, file, override_texts(fixed)))
-    seed = int(resolved["seed"]) if seed is None else seed
+    if seed is None:
+        # The file of the scenario may name files beside it, so its text is kept as it is.
+        seed = int(tomllib.loads(_native.resolve(base.text, base.file, override_texts(fixed)))["seed"])
     if not 0 <= seed <= MAX_SEED:
         raise PlanError(f"seed is {seed}; select one from 0 to {MAX_SEED}")
     columns = tuple(dict.fromkeys(path for case in varied for path in case))
     cases = tuple(tuple(case.get(path) for path in columns) for case in varied)
-    return Plan(text, file, seed, columns, cases, repeat, fixed, link)
+    each = len(cases) // max(len(base.cases), 1)
+    work = base.work if base.spread is None else base.spread(each)
+    given = tuple(overrides for overrides in base.given for _ in range(each))
+    labels = tuple(base.cases[0]) if base.cases else ()
+    return Plan(base.text, base.file, seed, columns, cases, repeat, fixed, work, labels, given)
 
 
-def _scenario(table: Table, folder: Path) -> tuple[str, str]:
-    scenario = folder / table.take("scenario", str)
-    if not scenario.is_file():
-        raise table.error(f"no scenario file '{scenario}'", "scenario")
-    return read_scenario(scenario)
+def _base(table: Table, folder: Path) -> Base:
+    """Return the base of a plan: a scenario, a link, a page, or an experiment of a study."""
+    trace = table.take("trace", bool, False)
+    link, page, study = (table.take(key, dict, None) for key in ("link", "page", "study"))
+    if sum(each is not None for each in (link, page, study)) > 1:
+        raise table.error("write one of link, page and study")
+    if study is not None:
+        if trace:
+            raise table.error("trace is for scenarios and links; remove it", "trace")
+        return base_of("study")(table.child(study, "study"), folder)
+    if page is not None:
+        if trace:
+            raise table.error("trace is for scenarios and links; remove it", "trace")
+        work: Work = _page(table.child(page, "page"), folder)
+    else:
+        work = Simulation(trace) if link is None else _link(table.child(link, "link"), trace)
+    name = table.take("scenario", str)
+    scenario = folder / name
+    if scenario.is_file():
+        return Base(*read_scenario(scenario), work)
+    if work.is_real_time and Path(name).suffix == "":
+        from airpath.link import preset_scenario
+
+        return Base(preset_scenario(name), name, work)
+    raise table.error(f"no scenario file '{scenario}'", "scenario")
+
+
+def _page(table: Table, folder: Path) -> PageLoad:
+    name = table.take("name", str)
+    work = PageLoad(
+        str(folder / name) if (folder / name).is_file() else name,
+        table.take("protocol", str, "http/1.1"),
+        table.take("compression", bool, True),
+        table.take("repeat_view", bool, False),
+    )
+    table.finish()
+    from airpath.page.files import load
+    from airpath.page.load import PROTOCOLS
+
+    if work.protocol not in PROTOCOLS:
+        raise table.error(f"no protocol '{work.protocol}'; there are {', '.join(PROTOCOLS)}", "protocol")
+    load(work.page)
+    return work
 
 
 def _fixed(table: Table) -> dict[str, tuple[Value, ...]]:
@@ -242,8 +293,8 @@ def _combined(table: Table, dimensions: list[list[dict[str, Value]]]) -> list[di
     return settings
 
 
-def _repeat(table: Table) -> int | Until:
-    repeat = table.take("repeat", (int, dict), 1)
+def _repeat(table: Table, base: Base) -> int | Until:
+    repeat = table.take("repeat", (int, dict), base.repeat)
     if isinstance(repeat, int):
         if repeat < 1:
             raise table.error(f"repeat is {repeat}; a case has at least one repetition", "repeat")
@@ -257,11 +308,14 @@ def _repeat(table: Table) -> int | Until:
         most=keys.take("most", int, 1000),
     )
     keys.finish()
-    if until.figure not in FIGURES:
+    known = figures(base.work)
+    if until.figure not in known:
         from airpath.suggest import did_you_mean
 
-        hint = did_you_mean(until.figure, FIGURES) or "; docs/result-folder.md lists the columns of flows"
+        hint = did_you_mean(until.figure, known) or "; docs/result-folder.md lists the columns of flows"
         raise table.error(f"no figure '{until.figure}'{hint}", "repeat")
+    if until.flow is not None and known[until.figure] != "flows":
+        raise table.error(f"{until.figure} is a figure of {known[until.figure]}; remove 'flow'", "repeat")
     if not 0 < until.within < 1:
         raise table.error(f"within is {until.within}; it is a share of the mean, such as 0.05", "repeat")
     if not 2 <= until.least <= until.most:
@@ -269,23 +323,19 @@ def _repeat(table: Table) -> int | Until:
     return until
 
 
-def _link(table: Table) -> LinkCommand | None:
-    link = table.take("link", dict, None)
-    if link is None:
-        return None
-    keys = table.child(link, "link")
-    command, serve = keys.take("command", list), keys.take("serve", str, None)
-    keys.finish()
+def _link(table: Table, trace: bool) -> LinkCommand:
+    command, serve = table.take("command", list), table.take("serve", str, None)
+    table.finish()
     if not command or not all(isinstance(each, str) for each in command):
-        raise table.error('command must be a list of texts, such as ["curl", "http://server:8000/"]', "link")
-    return LinkCommand(tuple(command), serve)
+        raise table.error('command must be a list of texts, such as ["curl", "http://server:8000/"]', "command")
+    return LinkCommand(tuple(command), serve, trace)
 
 
 def _check(plan: Plan, error: Callable[[str, str], TableError]) -> None:
     """Check each value of each axis once, before anything runs."""
     from airpath import _native
 
-    taken = {"case", "seed", *SUMMARY_TABLES["flows"]}
+    taken = {"case", "seed"}.union(*plan.work.tables().values())
     for path in plan.columns:
         if path in taken:
             raise error("axes", f"'{path}' cannot be an axis: it is a column of the result")

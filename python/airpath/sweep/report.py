@@ -4,13 +4,17 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+import polars as pl
+
 from airpath.files import write_text
 from airpath.report.figures import Figure, figure
 from airpath.report.page import render
 from airpath.report.tables import Cell, Table
 from airpath.sweep import figures
+from airpath.sweep.kinds import LinkCommand, PageLoad
 from airpath.sweep.result import SweepResult
-from airpath.tables import MAIN_FIGURES
+from airpath.sweep.work import Work
+from airpath.tables import MAIN_FIGURES, MAIN_PAGE_FIGURES
 
 MOST_ROWS = 200
 _MOST_FIGURES = 3
@@ -22,24 +26,24 @@ def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None)
     Args:
         result: The sweep.
         out: The HTML file.
-        names: The figures, columns of flows; by default the first three of `MAIN_FIGURES` that
-            the rows have.
+        names: The figures, columns of the tables; by default the first three main ones that the
+            rows have.
 
     Raises:
         KeyError: The rows have no such figure.
         OSError: The file cannot be written.
     """
-    columns = [name for name in result.flows.columns if result.flows[name].dtype.is_numeric()]
-    present = [name for name in columns if result.flows[name].null_count() < result.flows.height]
+    present = result.present()
     if names is None:
-        names = [name for name in MAIN_FIGURES if name in present][:_MOST_FIGURES]
+        names = main_figures(present)[:_MOST_FIGURES]
     for name in names:
         if name not in present:
             raise KeyError(name)
     again = commands(result)
     drawn = {name: _figures(result, name, again) for name in names}
     failed = sum(each["count"] for each in result.failures)
-    counted = f"{len(result.plan['cases']):,} cases, {result.flows.height:,} rows"
+    rows = result.scan(next(iter(result.work.tables()))).select(pl.len()).collect().item()
+    counted = f"{len(result.plan['cases']):,} cases, {rows:,} rows"
     write_text(
         out,
         render(
@@ -53,6 +57,12 @@ def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None)
         ),
     )
     return out
+
+
+def main_figures(present: Sequence[str]) -> list[str]:
+    """Return the figures that are shown by default: those of pages first, of a study all."""
+    main = [name for name in (*MAIN_PAGE_FIGURES, *MAIN_FIGURES) if name in present]
+    return main or list(present)
 
 
 def _figures(result: SweepResult, name: str, again: dict[int, str]) -> list[Figure]:
@@ -71,20 +81,36 @@ def _varying(result: SweepResult) -> list[str]:
 
 def commands(result: SweepResult) -> dict[int, str]:
     """Return the command that runs a case again with log and captures, by its number."""
-    plan, found = result.plan, {}
-    link = plan["link"]
+    plan, work, found = result.plan, result.work, {}
     for number, case in enumerate(plan["cases"]):
-        words = ["airpath", "link" if link else "run", result.file]
+        words = _command(work, result.scenario)
         varied = zip(plan["columns"], case, strict=True)
-        for key, value in [*plan["set"].items(), *((key, value) for key, value in varied if value is not None)]:
+        keys = {key: value for key, value in varied if value is not None and key not in plan["labels"]}
+        given = plan["given"][number] if plan["given"] else {}
+        for key, value in {**given, **plan["set"], **keys}.items():
             text = str(value).lower() if isinstance(value, bool) else str(value)
             words += ["--set", f"{key}={text}"]
         words += ["--seed", str(plan["seed"]), "--out", str(result.path.with_name(f"{result.path.name}-{number}"))]
-        words.append("--capture")
-        if link:
-            words += [*(["--serve", link["serve"]] if link["serve"] else []), "--", *link["command"]]
+        if not isinstance(work, PageLoad):  # which always has captures
+            words.append("--capture")
+        if isinstance(work, LinkCommand):
+            words += [*(["--serve", work.serve] if work.serve else []), "--", *work.command]
         found[number] = shlex.join(words)
     return found
+
+
+def _command(work: Work, scenario: str) -> list[str]:
+    """Return the command of a run without its settings."""
+    match work:
+        case LinkCommand():
+            return ["airpath", "link", scenario]
+        case PageLoad():
+            options = ["--link", scenario, "--protocol", work.protocol]
+            options += [] if work.compression else ["--no-compression"]
+            options += ["--repeat-view"] if work.repeat_view else []
+            return ["airpath", "page", "load", work.page, *options]
+        case _:
+            return ["airpath", "run", scenario]
 
 
 def _table(result: SweepResult, names: Sequence[str]) -> Table:

@@ -5,14 +5,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airpath.statistics import mean_interval
-from airpath.sweep.folder import SweepFolder
+from airpath.sweep.folder import SCENARIO, SweepFolder
+from airpath.sweep.kinds import from_dict
 from airpath.sweep.plan import kinds_of
 from airpath.sweep.task import schema, typed
+from airpath.sweep.work import Work, figures
 
 if TYPE_CHECKING:
     import tempfile
 
     import polars as pl
+
+
+_ORDER = ("case", "repetition", "flow", "view", "object", "connection")
 
 
 class SweepResult:
@@ -48,7 +53,7 @@ class SweepResult:
 
     @property
     def file(self) -> str:
-        """The path of the scenario."""
+        """The path of the scenario, as it was named."""
         return self._state["file"]
 
     @property
@@ -61,7 +66,7 @@ class SweepResult:
         """One row per case: its number and the values of the axes."""
         import polars as pl
 
-        columns = schema(self._kinds)[0]
+        columns = schema(self._kinds, {})[0]
         rows = [(number, *map(typed, case, self._kinds.values())) for number, case in enumerate(self.plan["cases"])]
         return pl.DataFrame(rows, schema=columns, orient="row")
 
@@ -75,34 +80,89 @@ class SweepResult:
         return self._folder.failures()
 
     @cached_property
+    def work(self) -> Work:
+        """What a run is, with the tables of its rows."""
+        return from_dict(self.plan["work"])
+
+    @cached_property
     def flows(self) -> "pl.DataFrame":
         """One row per flow and run: case, the values of the axes, and the columns of `flows`.
 
         Sorted by case, repetition and flow: the same for the same plan, wherever it ran.
         """
-        return self.scan().sort("case", "repetition", "flow").collect()
+        return self.table("flows")
 
-    def scan(self) -> "pl.LazyFrame":
-        """Return the rows as a lazy frame, for sweeps that do not fit into memory."""
+    def table(self, name: str) -> "pl.DataFrame":
+        """Return a table: `flows`, `pages`, `objects`, `connections`, or `metrics` of a study.
+
+        Raises:
+            KeyError: The sweep has no such table.
+        """
+        frame = self.scan(name)
+        names = frame.collect_schema().names()
+        return frame.sort([key for key in _ORDER if key in names], maintain_order=True).collect()
+
+    def scan(self, name: str = "flows") -> "pl.LazyFrame":
+        """Return a table as a lazy frame, for sweeps that do not fit into memory.
+
+        Raises:
+            KeyError: The sweep has no such table.
+        """
         import polars as pl
 
-        if parts := self._folder.parts():
+        tables = self.work.tables()
+        if name not in tables:
+            raise KeyError(f"no table '{name}'; there is {', '.join(tables)}")
+        if parts := self._folder.parts(name):
             return pl.scan_parquet(parts)
-        settings, figures = schema(self._kinds)
-        return pl.LazyFrame(schema={**settings, **figures})
+        settings, own = schema(self._kinds, tables[name])
+        return pl.LazyFrame(schema={**settings, **own})
+
+    @property
+    def scenario(self) -> str:
+        """The path of a file with the scenario of this sweep.
+
+        The one that was named, unless it is missing, was changed, or was no file.
+        """
+        path = Path(self.file)
+        try:
+            is_same = path.read_text(encoding="utf-8") == self.plan["scenario"]
+        except (OSError, ValueError):
+            is_same = False
+        return self.file if is_same else str(self.path / SCENARIO)
+
+    def present(self) -> list[str]:
+        """Return the figures that have a value in some row."""
+        import polars as pl
+
+        found = []
+        for table in self.work.tables():
+            names = [name for name, of in self.figures.items() if of == table]
+            counts = self.scan(table).select(pl.col(names).count()).collect().row(0) if names else ()
+            found += [name for name, count in zip(names, counts, strict=True) if count]
+        return found
+
+    @property
+    def figures(self) -> dict[str, str]:
+        """The numeric columns, each with its table."""
+        return figures(self.work)
 
     def means(self, figure: str, *, flow: str | None = None) -> "pl.DataFrame":
         """Return the mean of a figure by case, with its 95 % interval by Student's t.
 
-        A repetition counts once: the mean over its flows that have a value.
+        A repetition counts once: the mean over its rows that have a value.
 
         Args:
-            figure: A numeric column of `flows`.
+            figure: A numeric column of a table.
             flow: The name of a flow; by default all flows.
+
+        Raises:
+            KeyError: No table has the figure.
         """
         import polars as pl
 
-        rows = self.scan() if flow is None else self.scan().filter(pl.col("name") == flow)
+        rows = self.scan(self.figures[figure])
+        rows = rows if flow is None else rows.filter(pl.col("name") == flow)
         samples = (
             rows.group_by("case", *self.axes, "repetition")
             .agg(pl.col(figure).mean())

@@ -1,0 +1,118 @@
+"""The work of a sweep: tasks of batches of runs, and what a run is."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from airpath.sweep.axes import Value
+
+Tables = dict[str, dict[str, str]]
+"""The columns of tables: names and types, as Polars names them."""
+Lines = dict[str, str]
+"""The rows of tables as JSON lines. Each row has its `repetition`."""
+
+_KEYS = ("repetition", "flow", "view", "object", "connection", "start_s", "start", "client_port", "server_port")
+"""Numeric columns that are no figures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """Repeat a case until the 95 % interval of a figure's mean is narrow enough."""
+
+    figure: str
+    """A numeric column of a table of the rows."""
+    flow: str | None
+    """The name of the flow; with `None` a repetition counts with the mean of all rows."""
+    within: float
+    """Half the width of the interval as a share of the mean."""
+    least: int
+    most: int
+    """Fewest and most repetitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Consecutive repetitions of one case."""
+
+    case: int
+    overrides: tuple[tuple[str, str], ...]
+    values: tuple[Value | None, ...]
+    """The values of the plan's columns."""
+    first: int
+    """The first repetition."""
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Batches that run one after the other on one core. It has all that a worker needs."""
+
+    text: str
+    file: str
+    seed: int
+    kinds: tuple[tuple[str, str], ...]
+    """Name and type of the plan's columns."""
+    batches: tuple[Batch, ...]
+    work: "Work"
+    until: Until | None = None
+    threads: int | None = 1
+    """Threads of a simulation that may have several; `None` is the number of cores."""
+
+    @property
+    def scenario(self) -> Path | str:
+        """The scenario's file if it is on this machine, otherwise its text."""
+        path = Path(self.file)
+        return path if path.is_file() else self.text
+
+    @property
+    def name(self) -> str:
+        """Its name in the folder: first case and repetition. Tasks of a plan do not overlap."""
+        first = self.batches[0]
+        return f"{first.case:07d}-{first.first:07d}"
+
+    @property
+    def runs(self) -> int:
+        """Its number of runs."""
+        return sum(batch.count for batch in self.batches)
+
+
+class Work(Protocol):
+    """What a run is: a frozen dataclass, as it is sent to workers and stored with the plan."""
+
+    kind: ClassVar[str]
+    is_real_time: ClassVar[bool]
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def tables(self) -> Tables:
+        """Return the tables and their columns."""
+        ...
+
+    def run(self, task: Task, batch: Batch) -> Lines:
+        """Run the repetitions of a batch, and return the rows of all tables."""
+        ...
+
+
+def to_dict(work: Work) -> dict[str, Any]:
+    """Return it as plain data."""
+    return {"kind": work.kind, **asdict(work)}
+
+
+def figures(work: Work) -> dict[str, str]:
+    """Return the figures of its tables: their numeric columns; of a name the first table."""
+    found: dict[str, str] = {}
+    for table, columns in work.tables().items():
+        for name, kind in columns.items():
+            if kind in ("Float64", "Int64") and name not in _KEYS:
+                found.setdefault(name, table)
+    return found
+
+
+def lines_of(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return rows as JSON lines."""
+    # A value that is not a number is missing: JSON has none.
+    return "".join(
+        json.dumps({name: None if value != value else value for name, value in row.items()}) + "\n"  # noqa: PLR0124
+        for row in rows
+    )
