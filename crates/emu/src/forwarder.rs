@@ -27,6 +27,9 @@ use crate::tcp_packet;
 /// Largest number of consecutive reads at one end before due packets are delivered.
 const READS_IN_A_ROW: usize = 64;
 
+/// The same in bytes: what is read is still in the cache when it is written.
+const BYTES_IN_A_ROW: usize = 128 << 10;
+
 /// What a run writes while it goes on.
 const OUTPUTS: [&str; 2] = ["event log", "captures"];
 
@@ -46,7 +49,8 @@ pub struct Forwarder<'a> {
     observed: ObservedPackets,
     server: &'a Port,
     mobile: &'a Port,
-    read_buffer: Box<[u8; MAX_READ]>,
+    /// Of [`MAX_READ`] bytes.
+    read_buffer: Vec<u8>,
     /// Packets that leave with one write, by direction.
     runs: [Run; 2],
     /// Acknowledgements that were not sent because a later one left at once with them.
@@ -168,7 +172,7 @@ impl<'a> Forwarder<'a> {
             observed: ObservedPackets { packets: PacketBuffer::default(), taps, router: None },
             server,
             mobile,
-            read_buffer: Box::new([0; MAX_READ]),
+            read_buffer: vec![0; MAX_READ],
             runs: Default::default(),
             merged_acknowledgements: 0,
             failed_outputs: [None; 2],
@@ -295,11 +299,15 @@ impl<'a> Forwarder<'a> {
             Direction::Down => self.server,
             Direction::Up => self.mobile,
         };
+        let mut bytes_read = 0;
         for reads in 0..READS_IN_A_ROW {
+            if bytes_read >= BYTES_IN_A_ROW {
+                break;
+            }
             let Some(received) = port.receive(&mut self.read_buffer[..])? else { return Ok(reads > 0) };
+            bytes_read += received.length;
             let now = self.clock.now();
-            let packet = received.packet;
-            let bytes = &self.read_buffer[packet.clone()];
+            let bytes = &self.read_buffer[..received.length];
             let virtio = VirtioHeader::from_bytes(&received.virtio);
             let frame = match Frame::inspect(&virtio, bytes) {
                 Ok(frame) => frame,
@@ -311,7 +319,7 @@ impl<'a> Forwarder<'a> {
             if self.observed.router.as_ref().is_some_and(|router| router.searches(now)) {
                 self.find_idle_mobiles(now);
             }
-            let bytes = &self.read_buffer[packet];
+            let bytes = &self.read_buffer[..received.length];
             let verdict = match &mut self.observed.router {
                 Some(router) => router.classify(now, &virtio, &frame, bytes),
                 None => Verdict::Enter(direction, UserId(0)),
@@ -319,7 +327,8 @@ impl<'a> Forwarder<'a> {
             match verdict {
                 Verdict::Enter(direction, user) => {
                     self.entered[direction as usize] += u64::from(frame.segments());
-                    self.observed.enter(now, (direction, user), frame, bytes, &mut self.path, &mut self.next_id);
+                    let entering = (frame, &mut self.read_buffer);
+                    self.observed.enter(now, (direction, user), entering, &mut self.path, &mut self.next_id);
                 }
                 Verdict::Bypass(_) => {
                     let bytes = &bytes[..frame.bytes() as usize];
@@ -442,15 +451,17 @@ impl ObservedPackets {
         &mut self,
         now: Instant,
         (direction, user): (Direction, UserId),
-        frame: Frame,
-        bytes: &[u8],
+        (frame, read): (Frame, &mut Vec<u8>),
         path: &mut PolledPath<'_>,
         next_id: &mut u64,
     ) {
         // A super-segment passes a live proxy as one packet, if no observer needs its segments.
-        let segments = if self.carries_super_segments() { frame.segments() } else { 1 };
+        let (segments, super_segment) = if self.carries_super_segments() {
+            (frame.segments(), self.packets.insert_read(frame, read, 1))
+        } else {
+            (1, self.packets.insert_copy(frame, &read[..frame.bytes() as usize], frame.segments()))
+        };
         let packets = frame.segments() / segments;
-        let super_segment = self.packets.insert_copy(frame, bytes, packets);
         let mut connection = None;
         for segment in 0..packets {
             let packet = BufferedPacket::entering(super_segment, segment, segments, direction, now);
@@ -458,6 +469,7 @@ impl ObservedPackets {
             let size = if packets == 1 { frame.bytes() } else { frame.segment_bytes(segment) };
             let mut packet = Packet { id: *next_id, size, flow: FlowId(0), user, ecn: frame.ecn(), slot };
             *next_id += u64::from(segments);
+            let bytes = &self.packets.super_segment(super_segment).bytes;
             let sighting = self.taps.enters(now, direction, &mut packet, View { frame: &frame, bytes, segment });
             // The observer numbers the flows as far as it can.
             if let Some(router) = &mut self.router
