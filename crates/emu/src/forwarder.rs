@@ -13,6 +13,7 @@ use airpath_wire::icmp::IcmpError;
 use airpath_wire::segment::{Endpoint, Route};
 use serde::{Deserialize, Serialize};
 
+use crate::acknowledgements::HeldAcknowledgements;
 use crate::clock::Clock;
 use crate::join;
 use crate::lateness::Lateness;
@@ -27,8 +28,9 @@ use crate::tcp_packet;
 /// Largest number of consecutive reads at one end before due packets are delivered.
 const READS_IN_A_ROW: usize = 64;
 
-/// The same in bytes: what is read is still in the cache when it is written.
-const BYTES_IN_A_ROW: usize = 128 << 10;
+/// The same in bytes: what is read is still in the cache when it is written, and there is more than
+/// one super-segment of each of several connections, whose acknowledgements leave as one.
+const BYTES_IN_A_ROW: usize = 512 << 10;
 
 /// What a run writes while it goes on.
 const OUTPUTS: [&str; 2] = ["event log", "captures"];
@@ -53,6 +55,8 @@ pub struct Forwarder<'a> {
     read_buffer: Vec<u8>,
     /// Packets that leave with one write, by direction.
     runs: [Run; 2],
+    /// Acknowledgements that leave after them, by direction.
+    acknowledgements: [HeldAcknowledgements; 2],
     /// Acknowledgements that were not sent because a later one left at once with them.
     pub merged_acknowledgements: u64,
     /// The next packet when an output failed, in the order of [`OUTPUTS`].
@@ -124,22 +128,6 @@ impl Run {
             && self.first.is_some_and(|first| SegmentKey { segment: first.segment + segments, ..first } == next)
     }
 
-    /// Takes an acknowledgement out of the run that `next` makes superfluous, and returns its slot.
-    fn merge(&mut self, next: SegmentKey, packets: &PacketBuffer) -> Option<Slot> {
-        let [slot] = self.slots[..] else { return None };
-        if !packets.packet(slot).is_created_segment() {
-            return None;
-        }
-        let [earlier, later] =
-            [packets.packet(slot).super_segment, next.super_segment].map(|index| packets.super_segment(index));
-        join::supersedes(later, earlier).then(|| {
-            self.first = None;
-            self.slots.clear();
-            self.segments = 0;
-            slot
-        })
-    }
-
     /// Adds a packet to the super-segment that is to be joined, if it can be.
     fn joins(&mut self, next: SegmentKey, packets: &PacketBuffer) -> bool {
         let (Some(first), Some(last)) = (self.first, self.slots.last()) else { return false };
@@ -174,6 +162,7 @@ impl<'a> Forwarder<'a> {
             mobile,
             read_buffer: vec![0; MAX_READ],
             runs: Default::default(),
+            acknowledgements: Default::default(),
             merged_acknowledgements: 0,
             failed_outputs: [None; 2],
             next_id: 0,
@@ -364,19 +353,21 @@ impl<'a> Forwarder<'a> {
             if self.observed.router.is_none() {
                 // The packets of both directions leave in their order.
                 self.send_run(direction.opposite())?;
-            } else if is_own && let Some(earlier) = self.runs[direction as usize].merge(next, &self.observed.packets) {
-                self.observed.packets.release(earlier);
-                self.merged_acknowledgements += 1;
             }
-            let run = &mut self.runs[direction as usize];
-            let joins = is_own && run.joins(next, &self.observed.packets);
-            if !joins && !run.continues(next) {
-                self.send_run(direction)?;
-                self.runs[direction as usize].first = Some(next);
+            if is_own && join::is_acknowledgement(self.observed.packets.super_segment(super_segment)) {
+                self.hold_acknowledgement(direction, packet)?;
+            } else {
+                self.send_acknowledgements(direction)?;
+                let run = &mut self.runs[direction as usize];
+                let joins = is_own && run.joins(next, &self.observed.packets);
+                if !joins && !run.continues(next) {
+                    self.send_run(direction)?;
+                    self.runs[direction as usize].first = Some(next);
+                }
+                let run = &mut self.runs[direction as usize];
+                run.slots.push(packet.slot);
+                run.segments += segments;
             }
-            let run = &mut self.runs[direction as usize];
-            run.slots.push(packet.slot);
-            run.segments += segments;
             let ObservedPackets { packets, taps, .. } = &mut self.observed;
             let super_segment = packets.super_segment(super_segment);
             let view = View { frame: &super_segment.frame, bytes: &super_segment.bytes, segment };
@@ -386,8 +377,39 @@ impl<'a> Forwarder<'a> {
             app_event.into_iter().for_each(|event| self.path.report(due, event));
         }
         self.delivered_until = now;
-        Direction::BOTH.into_iter().try_for_each(|direction| self.send_run(direction))?;
+        for direction in Direction::BOTH {
+            self.send_run(direction)?;
+            self.send_acknowledgements(direction)?;
+        }
         Ok(any)
+    }
+
+    /// Holds an acknowledgement until all packets that are due were delivered.
+    fn hold_acknowledgement(&mut self, direction: Direction, packet: Packet) -> io::Result<()> {
+        self.send_run(direction)?;
+        let held = &mut self.acknowledgements[direction as usize];
+        if let Some(earlier) = held.replace(packet, &self.observed.packets) {
+            self.observed.packets.release(earlier);
+            self.merged_acknowledgements += 1;
+            return Ok(());
+        }
+        if held.must_leave_before(packet) {
+            self.send_acknowledgements(direction)?;
+        }
+        self.acknowledgements[direction as usize].push(packet);
+        Ok(())
+    }
+
+    /// Sends the acknowledgements that were held.
+    fn send_acknowledgements(&mut self, direction: Direction) -> io::Result<()> {
+        while let Some(Packet { ecn, slot, .. }) = self.acknowledgements[direction as usize].pop() {
+            let BufferedPacket { super_segment, segment, segments, .. } = self.observed.packets.packet(slot);
+            let run = &mut self.runs[direction as usize];
+            (run.first, run.segments) = (Some(SegmentKey { direction, super_segment, segment, ecn }), segments);
+            run.slots.push(slot);
+            self.send_run(direction)?;
+        }
+        Ok(())
     }
 
     /// Sends the packets of the run of `direction`, and empties it.

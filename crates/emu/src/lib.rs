@@ -10,6 +10,7 @@
 //! | [`offload`] | splits super-segments into packets and joins them again |
 //! | [`forwarder`] | from one end into the path, and out at the other end when due |
 //! | [`packet_buffer`] | bytes of the packets in the network |
+//! | `acknowledgements` | those of a proxy that later ones replace |
 //! | `join` | TCP packets of a proxy as a super-segment |
 //! | `tcp_packet` | TCP packets as a middlebox reads and creates them |
 //! | [`clock`], [`lateness`] | the clock, and how late packets left |
@@ -21,6 +22,7 @@
 //! | [`control`] | the control socket |
 //! | [`status`], [`radio_state`] | the status line |
 
+mod acknowledgements;
 pub mod clock;
 pub mod control;
 pub mod doctor;
