@@ -24,6 +24,7 @@ use crate::packet_buffer::{BufferedPacket, PacketBuffer, SuperSegment};
 use crate::port::{MAX_READ, Port, Sent};
 use crate::taps::{Captures, Taps, View};
 use crate::tcp_packet;
+use crate::writer::{LEAST_PAYLOAD, MOST_UNWRITTEN, WriteRequest, Writer};
 
 /// Largest number of consecutive reads at one end before due packets are delivered.
 const READS_IN_A_ROW: usize = 64;
@@ -57,6 +58,10 @@ pub struct Forwarder<'a> {
     runs: [Run; 2],
     /// Acknowledgements that leave after them, by direction.
     acknowledgements: [HeldAcknowledgements; 2],
+    /// Writes large packets, if this thread does not.
+    writer: Option<Writer>,
+    /// Whether the last round of reading has left packets.
+    is_behind: bool,
     /// Acknowledgements that were not sent because a later one left at once with them.
     pub merged_acknowledgements: u64,
     /// The next packet when an output failed, in the order of [`OUTPUTS`].
@@ -163,6 +168,8 @@ impl<'a> Forwarder<'a> {
             read_buffer: vec![0; MAX_READ],
             runs: Default::default(),
             acknowledgements: Default::default(),
+            writer: None,
+            is_behind: false,
             merged_acknowledgements: 0,
             failed_outputs: [None; 2],
             next_id: 0,
@@ -176,6 +183,18 @@ impl<'a> Forwarder<'a> {
         let mut forwarder = Self::new(path, clock, taps, port, port);
         forwarder.observed.router = Some(router);
         forwarder
+    }
+
+    /// Lets another thread write large packets while this one does not read as fast as they arrive.
+    /// There are none if observers need single packets.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn start_writer(&mut self) -> io::Result<()> {
+        if self.observed.carries_super_segments() {
+            self.writer = Some(Writer::start(self.mobile)?);
+        }
+        Ok(())
     }
 
     /// The mobiles of a router.
@@ -293,7 +312,10 @@ impl<'a> Forwarder<'a> {
             if bytes_read >= BYTES_IN_A_ROW {
                 break;
             }
-            let Some(received) = port.receive(&mut self.read_buffer[..])? else { return Ok(reads > 0) };
+            let Some(received) = port.receive(&mut self.read_buffer[..])? else {
+                self.is_behind = false;
+                return Ok(reads > 0);
+            };
             bytes_read += received.length;
             let now = self.clock.now();
             let bytes = &self.read_buffer[..received.length];
@@ -328,6 +350,7 @@ impl<'a> Forwarder<'a> {
                 Verdict::Refuse(_) => {}
             }
         }
+        self.is_behind = true;
         Ok(true)
     }
 
@@ -414,31 +437,63 @@ impl<'a> Forwarder<'a> {
 
     /// Sends the packets of the run of `direction`, and empties it.
     fn send_run(&mut self, direction: Direction) -> io::Result<()> {
+        self.take_written(MOST_UNWRITTEN - 1)?;
         let run = &mut self.runs[direction as usize];
-        let Some(SegmentKey { super_segment, segment: first, ecn, .. }) = run.first.take() else {
+        let Some(SegmentKey { super_segment: index, segment: first, ecn, .. }) = run.first.take() else {
             return Ok(());
         };
         let count = std::mem::take(&mut run.segments);
-        let packets = &self.observed.packets;
-        let super_segment = packets.super_segment(super_segment);
+        let joined_bytes = std::mem::take(&mut run.joined_bytes);
+        let packets = &mut self.observed.packets;
+        let super_segment = packets.super_segment(index);
         let (mut frame, mut bytes) = (super_segment.frame, &super_segment.bytes);
-        if std::mem::take(&mut run.joined_bytes) > 0 {
+        if joined_bytes > 0 {
             let parts = run.slots.iter().map(|slot| packets.super_segment(packets.packet(*slot).super_segment));
             frame = join::join(parts, &mut run.joined).expect("the packets of a proxy continue each other");
             bytes = &run.joined;
         }
         let mut header = [0; MAX_HEADER];
         let written = frame.write_segments(bytes, first..=first + (count - 1), ecn, &mut header);
-        let port = match direction {
-            Direction::Down => self.mobile,
-            Direction::Up => self.server,
-        };
-        let payload = &bytes[written.payload];
-        if port.send(&written.header.to_bytes(), written.bytes, payload)? == Sent::Rejected {
-            self.dropped.at_exit += u64::from(count);
+        let (virtio, header_bytes, payload) = (written.header.to_bytes(), written.bytes.len(), written.payload);
+        if let Some(writer) = &mut self.writer
+            && ((self.is_behind && payload.len() >= LEAST_PAYLOAD) || writer.is_writing(direction))
+        {
+            let memory = if joined_bytes > 0 {
+                std::mem::replace(&mut run.joined, packets.memory(MAX_READ))
+            } else {
+                packets.take_bytes(index, run.slots.len() as u32)
+            };
+            writer.write(WriteRequest { direction, virtio, header, header_bytes, memory, payload, segments: count })?;
+        } else {
+            let port = match direction {
+                Direction::Down => self.mobile,
+                Direction::Up => self.server,
+            };
+            if port.send(&virtio, &header[..header_bytes], &bytes[payload])? == Sent::Rejected {
+                self.dropped.at_exit += u64::from(count);
+            }
         }
         for slot in run.slots.drain(..) {
             self.observed.packets.release(slot);
+        }
+        Ok(())
+    }
+
+    /// Waits until everything that was delivered is written.
+    ///
+    /// # Errors
+    /// Those of the ports.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.take_written(0)
+    }
+
+    /// Takes back the memory of what the other thread has written, and waits while it has more than
+    /// this number of packets.
+    fn take_written(&mut self, most_unwritten: usize) -> io::Result<()> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        while let Some(written) = writer.next_written(most_unwritten)? {
+            self.dropped.at_exit += u64::from(written.rejected);
+            self.observed.packets.free_memory(written.memory);
         }
         Ok(())
     }

@@ -137,7 +137,9 @@ impl PacketBuffer {
             return;
         }
         memory.clear();
-        if memory.capacity() <= SMALL {
+        if memory.capacity() == 0 {
+            // It was taken out.
+        } else if memory.capacity() <= SMALL {
             self.free_small.push(memory);
         } else if self.free_large.len() < MOST_LARGE {
             self.free_large.push(memory);
@@ -196,6 +198,13 @@ impl PacketBuffer {
             self.free_super_segments.push(index);
             self.free_memory(memory);
         }
+    }
+
+    /// Takes out the bytes of a super-segment when `leaving` of its packets leave; a copy if it has
+    /// others.
+    pub fn take_bytes(&mut self, index: u32, leaving: u32) -> Vec<u8> {
+        let stored = &mut self.super_segments[index as usize];
+        if stored.packets == leaving { std::mem::take(&mut stored.bytes) } else { stored.bytes.clone() }
     }
 
     /// Number of packets in the network.

@@ -23,7 +23,7 @@ pub struct Port {
 }
 
 /// What encloses an IP packet at the port.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Frame {
     /// Nothing: a TUN interface.
     Bare,
@@ -76,6 +76,14 @@ impl Port {
         addresses[..6].copy_from_slice(&far);
         addresses[6..].copy_from_slice(&near);
         Ok(Self { descriptor: sys::packet_socket(index)?, frame: Frame::Ethernet { addresses } })
+    }
+
+    /// Another port of the same interface.
+    ///
+    /// # Errors
+    /// If no descriptor is left.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { descriptor: self.descriptor.try_clone()?, frame: self.frame })
     }
 
     /// Reads the next packet, if there is one.
