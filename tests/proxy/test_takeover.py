@@ -13,25 +13,25 @@ from support.link import until
 from support.needs import require
 from support.proxy import SERVER, Network, airpath
 
-# Both ends send without end, at a low rate. When the client's input ends, it half-closes its
-# connections; the server then adds how much it has received and sent.
+# Both ends send this number of bytes every 20 ms without end. When the client's input ends, it
+# half-closes its connections; the server then adds how much it has received and sent.
 SERVE = """
-import socket, struct, threading, time
-PATTERN = bytes(range(251)) * 40
+import socket, struct, sys, threading, time
+PATTERN, CHUNK = bytes(range(251)) * 300, int(sys.argv[1])
 
 def serve(connection):
     received, ended = [0], threading.Event()
     def read():
         while data := connection.recv(65536):
             start = received[0] % 251
-            assert data == (PATTERN * (len(data) // len(PATTERN) + 2))[start:start + len(data)]
+            assert data == PATTERN[start:][:len(data)]
             received[0] += len(data)
         ended.set()
     threading.Thread(target=read).start()
     sent = 0
     while not ended.wait(0.02):
-        connection.sendall(PATTERN[sent % 251:][:4000])
-        sent += 4000
+        connection.sendall(PATTERN[sent % 251:][:CHUNK])
+        sent += CHUNK
     connection.sendall(struct.pack(">QQ", received[0], sent))
     connection.close()
 
@@ -41,26 +41,28 @@ while True:
 """
 FETCH = """
 import socket, struct, sys, threading
-PATTERN = bytes(range(251)) * 40
+PATTERN, CHUNK = bytes(range(251)) * 300, int(sys.argv[3])
 stop, results = threading.Event(), []
 
 def talk():
     connection = socket.create_connection((sys.argv[1], 8002))
-    sent, got = [0], bytearray()
+    sent, got, end = [0], 0, b""
     def write():
         while not stop.wait(0.02):
-            connection.sendall(PATTERN[sent[0] % 251:][:4000])
-            sent[0] += 4000
+            connection.sendall(PATTERN[sent[0] % 251:][:CHUNK])
+            sent[0] += CHUNK
         connection.shutdown(socket.SHUT_WR)
     writer = threading.Thread(target=write)
     writer.start()
     while data := connection.recv(65536):
-        got += data
+        data = end + data
+        data, end = data[:-16], data[-16:]
+        assert data == PATTERN[got % 251:][:len(data)]
+        got += len(data)
     writer.join()
-    received, length = struct.unpack(">QQ", got[-16:])
+    received, length = struct.unpack(">QQ", end)
     assert received == sent[0], f"{received} of {sent[0]} bytes arrived at the server"
-    assert length == len(got) - 16, f"{len(got) - 16} of {length} bytes arrived at the mobile"
-    assert bytes(got[:-16]) == (PATTERN * (length // len(PATTERN) + 1))[:length]
+    assert length == got, f"{got} of {length} bytes arrived at the mobile"
     results.append((received, length))
 
 threads = [threading.Thread(target=talk) for _ in range(int(sys.argv[2]))]
@@ -72,6 +74,9 @@ for thread in threads:
     thread.join()
 print(len(results), min(min(each) for each in results))
 """
+
+
+SMALL_BUDGET = 'budget = "60 kB"\nupload_budget = "60 kB"'
 
 
 @contextmanager
@@ -96,12 +101,12 @@ def _check_taken_over(process: "subprocess.Popen[str]") -> None:
 
 
 @contextmanager
-def _transfer(network: Network, connections: int) -> Iterator[None]:
+def _transfer(network: Network, connections: int, chunk: int = 4000) -> Iterator[None]:
     """Transfer both ways over connections; at the end of the block every byte must have arrived."""
     opened = network.proxy_state()["opened"]
-    with network.started("server", sys.executable, "-c", SERVE):
+    with network.started("server", sys.executable, "-c", SERVE, chunk):
         until(lambda: ":8002 " in network.run("server", "ss", "-ltn").out, "the server listens")
-        words = [sys.executable, "-c", FETCH, SERVER, connections]
+        words = [sys.executable, "-c", FETCH, SERVER, connections, chunk]
         with network.started("mobile", *words, stdin=subprocess.PIPE) as client:
             until(lambda: network.proxy_state()["opened"] == opened + connections, "the connections are open")
             yield
@@ -113,21 +118,23 @@ def _transfer(network: Network, connections: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("times", "queue"),
+    ("times", "lines", "chunk"),
     [
-        (3, ""),
+        (3, SMALL_BUDGET, 4000),
         # Packets wait in the queue at almost any time.
-        (3, '\n[proxy.queue]\nrate = "50 Mbit/s"'),
-        pytest.param(50, "", marks=pytest.mark.soak),
+        (3, SMALL_BUDGET + '\n[proxy.queue]\nrate = "50 Mbit/s"', 4000),
+        # Packets wait for the thread that writes large ones.
+        (3, 'budget = "4 MB"\nbuffer = "8 MB"', 60_000),
+        pytest.param(50, SMALL_BUDGET, 4000, marks=pytest.mark.soak),
     ],
 )
-def test_every_byte_arrives(network: Network, times: int, queue: str) -> None:
+def test_every_byte_arrives(network: Network, times: int, lines: str, chunk: int) -> None:
     before = network.state()
-    lines = f'metrics = "127.0.0.1:9137"\n[proxy]\nbudget = "60 kB"\nupload_budget = "60 kB"{queue}'
+    lines = f'metrics = "127.0.0.1:9137"\n[proxy]\n{lines}'
     with ExitStack() as stack:
         process = stack.enter_context(network.proxy(lines=lines))
         rules = network.rules()
-        with _transfer(network, 16):
+        with _transfer(network, 16, chunk):
             for number in range(times):
                 # With an event log, connections get other numbers.
                 options = ["--out", network.folder / f"result-{number}"] if number % 2 else []

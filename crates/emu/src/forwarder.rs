@@ -13,6 +13,7 @@ use airpath_wire::icmp::IcmpError;
 use airpath_wire::segment::{Endpoint, Route};
 use serde::{Deserialize, Serialize};
 
+use crate::acknowledgements::HeldAcknowledgements;
 use crate::clock::Clock;
 use crate::join;
 use crate::lateness::Lateness;
@@ -23,9 +24,14 @@ use crate::packet_buffer::{BufferedPacket, PacketBuffer, SuperSegment};
 use crate::port::{MAX_READ, Port, Sent};
 use crate::taps::{Captures, Taps, View};
 use crate::tcp_packet;
+use crate::writer::{LEAST_PAYLOAD, MOST_UNWRITTEN, WriteRequest, Writer};
 
 /// Largest number of consecutive reads at one end before due packets are delivered.
 const READS_IN_A_ROW: usize = 64;
+
+/// The same in bytes: what is read is still in the cache when it is written, and there is more than
+/// one super-segment of each of several connections, whose acknowledgements leave as one.
+const BYTES_IN_A_ROW: usize = 512 << 10;
 
 /// What a run writes while it goes on.
 const OUTPUTS: [&str; 2] = ["event log", "captures"];
@@ -46,9 +52,16 @@ pub struct Forwarder<'a> {
     observed: ObservedPackets,
     server: &'a Port,
     mobile: &'a Port,
-    read_buffer: Box<[u8; MAX_READ]>,
+    /// Of [`MAX_READ`] bytes.
+    read_buffer: Vec<u8>,
     /// Packets that leave with one write, by direction.
     runs: [Run; 2],
+    /// Acknowledgements that leave after them, by direction.
+    acknowledgements: [HeldAcknowledgements; 2],
+    /// Writes large packets, if this thread does not.
+    writer: Option<Writer>,
+    /// Whether the last round of reading has left packets.
+    is_behind: bool,
     /// Acknowledgements that were not sent because a later one left at once with them.
     pub merged_acknowledgements: u64,
     /// The next packet when an output failed, in the order of [`OUTPUTS`].
@@ -120,22 +133,6 @@ impl Run {
             && self.first.is_some_and(|first| SegmentKey { segment: first.segment + segments, ..first } == next)
     }
 
-    /// Takes an acknowledgement out of the run that `next` makes superfluous, and returns its slot.
-    fn merge(&mut self, next: SegmentKey, packets: &PacketBuffer) -> Option<Slot> {
-        let [slot] = self.slots[..] else { return None };
-        if !packets.packet(slot).is_created_segment() {
-            return None;
-        }
-        let [earlier, later] =
-            [packets.packet(slot).super_segment, next.super_segment].map(|index| packets.super_segment(index));
-        join::supersedes(later, earlier).then(|| {
-            self.first = None;
-            self.slots.clear();
-            self.segments = 0;
-            slot
-        })
-    }
-
     /// Adds a packet to the super-segment that is to be joined, if it can be.
     fn joins(&mut self, next: SegmentKey, packets: &PacketBuffer) -> bool {
         let (Some(first), Some(last)) = (self.first, self.slots.last()) else { return false };
@@ -168,8 +165,11 @@ impl<'a> Forwarder<'a> {
             observed: ObservedPackets { packets: PacketBuffer::default(), taps, router: None },
             server,
             mobile,
-            read_buffer: Box::new([0; MAX_READ]),
+            read_buffer: vec![0; MAX_READ],
             runs: Default::default(),
+            acknowledgements: Default::default(),
+            writer: None,
+            is_behind: false,
             merged_acknowledgements: 0,
             failed_outputs: [None; 2],
             next_id: 0,
@@ -183,6 +183,18 @@ impl<'a> Forwarder<'a> {
         let mut forwarder = Self::new(path, clock, taps, port, port);
         forwarder.observed.router = Some(router);
         forwarder
+    }
+
+    /// Lets another thread write large packets while this one does not read as fast as they arrive.
+    /// There are none if observers need single packets.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn start_writer(&mut self) -> io::Result<()> {
+        if self.observed.carries_super_segments() {
+            self.writer = Some(Writer::start(self.mobile)?);
+        }
+        Ok(())
     }
 
     /// The mobiles of a router.
@@ -295,11 +307,18 @@ impl<'a> Forwarder<'a> {
             Direction::Down => self.server,
             Direction::Up => self.mobile,
         };
+        let mut bytes_read = 0;
         for reads in 0..READS_IN_A_ROW {
-            let Some(received) = port.receive(&mut self.read_buffer[..])? else { return Ok(reads > 0) };
+            if bytes_read >= BYTES_IN_A_ROW {
+                break;
+            }
+            let Some(received) = port.receive(&mut self.read_buffer[..])? else {
+                self.is_behind = false;
+                return Ok(reads > 0);
+            };
+            bytes_read += received.length;
             let now = self.clock.now();
-            let packet = received.packet;
-            let bytes = &self.read_buffer[packet.clone()];
+            let bytes = &self.read_buffer[..received.length];
             let virtio = VirtioHeader::from_bytes(&received.virtio);
             let frame = match Frame::inspect(&virtio, bytes) {
                 Ok(frame) => frame,
@@ -311,7 +330,7 @@ impl<'a> Forwarder<'a> {
             if self.observed.router.as_ref().is_some_and(|router| router.searches(now)) {
                 self.find_idle_mobiles(now);
             }
-            let bytes = &self.read_buffer[packet];
+            let bytes = &self.read_buffer[..received.length];
             let verdict = match &mut self.observed.router {
                 Some(router) => router.classify(now, &virtio, &frame, bytes),
                 None => Verdict::Enter(direction, UserId(0)),
@@ -319,7 +338,8 @@ impl<'a> Forwarder<'a> {
             match verdict {
                 Verdict::Enter(direction, user) => {
                     self.entered[direction as usize] += u64::from(frame.segments());
-                    self.observed.enter(now, (direction, user), frame, bytes, &mut self.path, &mut self.next_id);
+                    let entering = (frame, &mut self.read_buffer);
+                    self.observed.enter(now, (direction, user), entering, &mut self.path, &mut self.next_id);
                 }
                 Verdict::Bypass(_) => {
                     let bytes = &bytes[..frame.bytes() as usize];
@@ -330,6 +350,7 @@ impl<'a> Forwarder<'a> {
                 Verdict::Refuse(_) => {}
             }
         }
+        self.is_behind = true;
         Ok(true)
     }
 
@@ -355,19 +376,21 @@ impl<'a> Forwarder<'a> {
             if self.observed.router.is_none() {
                 // The packets of both directions leave in their order.
                 self.send_run(direction.opposite())?;
-            } else if is_own && let Some(earlier) = self.runs[direction as usize].merge(next, &self.observed.packets) {
-                self.observed.packets.release(earlier);
-                self.merged_acknowledgements += 1;
             }
-            let run = &mut self.runs[direction as usize];
-            let joins = is_own && run.joins(next, &self.observed.packets);
-            if !joins && !run.continues(next) {
-                self.send_run(direction)?;
-                self.runs[direction as usize].first = Some(next);
+            if is_own && join::is_acknowledgement(self.observed.packets.super_segment(super_segment)) {
+                self.hold_acknowledgement(direction, packet)?;
+            } else {
+                self.send_acknowledgements(direction)?;
+                let run = &mut self.runs[direction as usize];
+                let joins = is_own && run.joins(next, &self.observed.packets);
+                if !joins && !run.continues(next) {
+                    self.send_run(direction)?;
+                    self.runs[direction as usize].first = Some(next);
+                }
+                let run = &mut self.runs[direction as usize];
+                run.slots.push(packet.slot);
+                run.segments += segments;
             }
-            let run = &mut self.runs[direction as usize];
-            run.slots.push(packet.slot);
-            run.segments += segments;
             let ObservedPackets { packets, taps, .. } = &mut self.observed;
             let super_segment = packets.super_segment(super_segment);
             let view = View { frame: &super_segment.frame, bytes: &super_segment.bytes, segment };
@@ -377,37 +400,100 @@ impl<'a> Forwarder<'a> {
             app_event.into_iter().for_each(|event| self.path.report(due, event));
         }
         self.delivered_until = now;
-        Direction::BOTH.into_iter().try_for_each(|direction| self.send_run(direction))?;
+        for direction in Direction::BOTH {
+            self.send_run(direction)?;
+            self.send_acknowledgements(direction)?;
+        }
         Ok(any)
+    }
+
+    /// Holds an acknowledgement until all packets that are due were delivered.
+    fn hold_acknowledgement(&mut self, direction: Direction, packet: Packet) -> io::Result<()> {
+        self.send_run(direction)?;
+        let held = &mut self.acknowledgements[direction as usize];
+        if let Some(earlier) = held.replace(packet, &self.observed.packets) {
+            self.observed.packets.release(earlier);
+            self.merged_acknowledgements += 1;
+            return Ok(());
+        }
+        if held.must_leave_before(packet) {
+            self.send_acknowledgements(direction)?;
+        }
+        self.acknowledgements[direction as usize].push(packet);
+        Ok(())
+    }
+
+    /// Sends the acknowledgements that were held.
+    fn send_acknowledgements(&mut self, direction: Direction) -> io::Result<()> {
+        while let Some(Packet { ecn, slot, .. }) = self.acknowledgements[direction as usize].pop() {
+            let BufferedPacket { super_segment, segment, segments, .. } = self.observed.packets.packet(slot);
+            let run = &mut self.runs[direction as usize];
+            (run.first, run.segments) = (Some(SegmentKey { direction, super_segment, segment, ecn }), segments);
+            run.slots.push(slot);
+            self.send_run(direction)?;
+        }
+        Ok(())
     }
 
     /// Sends the packets of the run of `direction`, and empties it.
     fn send_run(&mut self, direction: Direction) -> io::Result<()> {
+        self.take_written(MOST_UNWRITTEN - 1)?;
         let run = &mut self.runs[direction as usize];
-        let Some(SegmentKey { super_segment, segment: first, ecn, .. }) = run.first.take() else {
+        let Some(SegmentKey { super_segment: index, segment: first, ecn, .. }) = run.first.take() else {
             return Ok(());
         };
         let count = std::mem::take(&mut run.segments);
-        let packets = &self.observed.packets;
-        let super_segment = packets.super_segment(super_segment);
+        let joined_bytes = std::mem::take(&mut run.joined_bytes);
+        let packets = &mut self.observed.packets;
+        let super_segment = packets.super_segment(index);
         let (mut frame, mut bytes) = (super_segment.frame, &super_segment.bytes);
-        if std::mem::take(&mut run.joined_bytes) > 0 {
+        if joined_bytes > 0 {
             let parts = run.slots.iter().map(|slot| packets.super_segment(packets.packet(*slot).super_segment));
             frame = join::join(parts, &mut run.joined).expect("the packets of a proxy continue each other");
             bytes = &run.joined;
         }
         let mut header = [0; MAX_HEADER];
         let written = frame.write_segments(bytes, first..=first + (count - 1), ecn, &mut header);
-        let port = match direction {
-            Direction::Down => self.mobile,
-            Direction::Up => self.server,
-        };
-        let payload = &bytes[written.payload];
-        if port.send(&written.header.to_bytes(), written.bytes, payload)? == Sent::Rejected {
-            self.dropped.at_exit += u64::from(count);
+        let (virtio, header_bytes, payload) = (written.header.to_bytes(), written.bytes.len(), written.payload);
+        if let Some(writer) = &mut self.writer
+            && ((self.is_behind && payload.len() >= LEAST_PAYLOAD) || writer.is_writing(direction))
+        {
+            let memory = if joined_bytes > 0 {
+                std::mem::replace(&mut run.joined, packets.memory(MAX_READ))
+            } else {
+                packets.take_bytes(index, run.slots.len() as u32)
+            };
+            writer.write(WriteRequest { direction, virtio, header, header_bytes, memory, payload, segments: count })?;
+        } else {
+            let port = match direction {
+                Direction::Down => self.mobile,
+                Direction::Up => self.server,
+            };
+            if port.send(&virtio, &header[..header_bytes], &bytes[payload])? == Sent::Rejected {
+                self.dropped.at_exit += u64::from(count);
+            }
         }
         for slot in run.slots.drain(..) {
             self.observed.packets.release(slot);
+        }
+        Ok(())
+    }
+
+    /// Waits until everything that was delivered is written.
+    ///
+    /// # Errors
+    /// Those of the ports.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.take_written(0)
+    }
+
+    /// Takes back the memory of what the other thread has written, and waits while it has more than
+    /// this number of packets.
+    fn take_written(&mut self, most_unwritten: usize) -> io::Result<()> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        while let Some(written) = writer.next_written(most_unwritten)? {
+            self.dropped.at_exit += u64::from(written.rejected);
+            self.observed.packets.free_memory(written.memory);
         }
         Ok(())
     }
@@ -442,15 +528,17 @@ impl ObservedPackets {
         &mut self,
         now: Instant,
         (direction, user): (Direction, UserId),
-        frame: Frame,
-        bytes: &[u8],
+        (frame, read): (Frame, &mut Vec<u8>),
         path: &mut PolledPath<'_>,
         next_id: &mut u64,
     ) {
         // A super-segment passes a live proxy as one packet, if no observer needs its segments.
-        let segments = if self.carries_super_segments() { frame.segments() } else { 1 };
+        let (segments, super_segment) = if self.carries_super_segments() {
+            (frame.segments(), self.packets.insert_read(frame, read, 1))
+        } else {
+            (1, self.packets.insert_copy(frame, &read[..frame.bytes() as usize], frame.segments()))
+        };
         let packets = frame.segments() / segments;
-        let super_segment = self.packets.insert_copy(frame, bytes, packets);
         let mut connection = None;
         for segment in 0..packets {
             let packet = BufferedPacket::entering(super_segment, segment, segments, direction, now);
@@ -458,6 +546,7 @@ impl ObservedPackets {
             let size = if packets == 1 { frame.bytes() } else { frame.segment_bytes(segment) };
             let mut packet = Packet { id: *next_id, size, flow: FlowId(0), user, ecn: frame.ecn(), slot };
             *next_id += u64::from(segments);
+            let bytes = &self.packets.super_segment(super_segment).bytes;
             let sighting = self.taps.enters(now, direction, &mut packet, View { frame: &frame, bytes, segment });
             // The observer numbers the flows as far as it can.
             if let Some(router) = &mut self.router

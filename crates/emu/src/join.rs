@@ -76,6 +76,11 @@ pub fn header_bytes(packet: &SuperSegment) -> usize {
     Parts::of(packet).map_or(0, |parts| parts.network.len() + parts.transport.len())
 }
 
+/// Whether this is an acknowledgement without data, and without options other than timestamps.
+pub fn is_acknowledgement(packet: &SuperSegment) -> bool {
+    Parts::of(packet).is_some_and(|parts| parts.is_bare())
+}
+
 /// Whether an `earlier` acknowledgement need not be sent if a `later` one of the connection leaves
 /// with it: the later one acknowledges more. Duplicate acknowledgements are all sent.
 pub fn supersedes(later: &SuperSegment, earlier: &SuperSegment) -> bool {

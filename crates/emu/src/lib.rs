@@ -10,6 +10,8 @@
 //! | [`offload`] | splits super-segments into packets and joins them again |
 //! | [`forwarder`] | from one end into the path, and out at the other end when due |
 //! | [`packet_buffer`] | bytes of the packets in the network |
+//! | `writer` | a thread that writes large packets |
+//! | `acknowledgements` | those of a proxy that later ones replace |
 //! | `join` | TCP packets of a proxy as a super-segment |
 //! | `tcp_packet` | TCP packets as a middlebox reads and creates them |
 //! | [`clock`], [`lateness`] | the clock, and how late packets left |
@@ -21,6 +23,7 @@
 //! | [`control`] | the control socket |
 //! | [`status`], [`radio_state`] | the status line |
 
+mod acknowledgements;
 pub mod clock;
 pub mod control;
 pub mod doctor;
@@ -46,6 +49,7 @@ mod sys;
 pub mod taps;
 mod tcp_packet;
 pub mod testbed;
+mod writer;
 
 pub use error::LinkError;
 pub use link::{Options, Outcome, run};

@@ -46,7 +46,7 @@ use crate::nat::Forwarding;
 use crate::netlink::Netlink;
 use crate::observe::MOST_FLOWS;
 use crate::port::Port;
-use crate::session::{Session, Signals, Waiting};
+use crate::session::{Session, Signals, Waiting, cores};
 use crate::testbed::{QUEUE_LENGTH, silence_ipv6};
 use crate::{LinkError, sys};
 use keeper::Keeper;
@@ -130,6 +130,9 @@ pub fn run(config: LiveConfig, options: &Options) -> Result<Outcome, LinkError> 
     let path = HopPath::new(topology(&config, proxy), log.as_mut().map(|log| log as &mut dyn Sink));
     let mut forwarder = Forwarder::of_router(PolledPath::new(path, Vec::new()), clock, taps, &port, router);
     forwarder.set_time_of_day(started);
+    if cores() > 1 {
+        forwarder.start_writer().map_err(LinkError::host("no thread can be started"))?;
+    }
     let file = options.file.clone();
     let mut operator = RouterOperator { file, config, keeper, metrics, started, is_taken_over: false };
     let predecessor = taken.as_ref().map(|taken| taken.process);
@@ -159,11 +162,12 @@ pub fn run(config: LiveConfig, options: &Options) -> Result<Outcome, LinkError> 
             // Resets may wait in queues.
             let now = forwarder.clock.now();
             forwarder.proxy_mut(now).into_iter().for_each(|proxy| proxy.release_queues(now));
-            forwarder.deliver()
+            forwarder.deliver()?;
+            forwarder.flush()
         });
         // From here on packets go past the proxy.
         drop(keeper);
-        ended = ended.and(reset.map(drop).map_err(LinkError::host("connections cannot be reset")));
+        ended = ended.and(reset.map_err(LinkError::host("connections cannot be reset")));
     }
 
     let seen = forwarder.router().map_or(0, |router| router.mobiles().len());

@@ -10,6 +10,7 @@ use airpath_core::{Direction, Instant, SegmentInfo, SegmentLookup, Slot};
 
 use crate::observe::Sighting;
 use crate::offload::Frame;
+use crate::port::MAX_READ;
 
 /// A packet in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl BufferedPacket {
 pub struct SuperSegment {
     /// Its structure.
     pub frame: Frame,
-    /// Its bytes.
+    /// Its bytes; others may follow.
     pub bytes: Vec<u8>,
     /// Packets of it in the network.
     packets: u32,
@@ -75,6 +76,8 @@ pub struct PacketBuffer {
     /// Memory for packets, and for larger super-segments.
     free_small: Vec<Vec<u8>>,
     free_large: Vec<Vec<u8>>,
+    /// Memory to read into: `MAX_READ` initialised bytes.
+    free_reads: Vec<Vec<u8>>,
 }
 
 /// Capacity in bytes up to which the memory of a super-segment is always kept for reuse.
@@ -89,6 +92,17 @@ impl PacketBuffer {
         let mut memory = free.pop().unwrap_or_default();
         memory.reserve(bytes);
         memory
+    }
+
+    /// Stores a super-segment as [`Self::insert`] does, and replaces `read`, in which it is, by
+    /// other memory of the same size. What is too small for that is copied.
+    pub fn insert_read(&mut self, frame: Frame, read: &mut Vec<u8>, packets: u32) -> u32 {
+        let bytes = frame.bytes() as usize;
+        if bytes <= SMALL {
+            return self.insert_copy(frame, &read[..bytes], packets);
+        }
+        let other = self.free_reads.pop().unwrap_or_else(|| vec![0; MAX_READ]);
+        self.insert(frame, std::mem::replace(read, other), packets)
     }
 
     /// Stores a copy of a super-segment. The caller adds this number of packets of it.
@@ -115,8 +129,17 @@ impl PacketBuffer {
 
     /// Takes back memory that [`Self::memory`] has given out.
     pub fn free_memory(&mut self, mut memory: Vec<u8>) {
+        // Nothing else is so long.
+        if memory.len() == MAX_READ {
+            if self.free_reads.len() < MOST_LARGE {
+                self.free_reads.push(memory);
+            }
+            return;
+        }
         memory.clear();
-        if memory.capacity() <= SMALL {
+        if memory.capacity() == 0 {
+            // It was taken out.
+        } else if memory.capacity() <= SMALL {
             self.free_small.push(memory);
         } else if self.free_large.len() < MOST_LARGE {
             self.free_large.push(memory);
@@ -175,6 +198,13 @@ impl PacketBuffer {
             self.free_super_segments.push(index);
             self.free_memory(memory);
         }
+    }
+
+    /// Takes out the bytes of a super-segment when `leaving` of its packets leave; a copy if it has
+    /// others.
+    pub fn take_bytes(&mut self, index: u32, leaving: u32) -> Vec<u8> {
+        let stored = &mut self.super_segments[index as usize];
+        if stored.packets == leaving { std::mem::take(&mut stored.bytes) } else { stored.bytes.clone() }
     }
 
     /// Number of packets in the network.

@@ -1,17 +1,15 @@
 //! A port: reads packets that leave a network namespace and sends packets into it.
 
-use std::io::{self, IoSlice};
-use std::ops::Range;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
-use nix::sys::uio::writev;
-use nix::unistd::read;
+use nix::sys::uio::{readv, writev};
 
 use crate::sys::{self, VIRTIO_HEADER};
 
-/// The largest read: offload and Ethernet headers and the largest IP packet.
-pub const MAX_READ: usize = VIRTIO_HEADER + ETHERNET_HEADER + 65_535;
+/// The largest read: one byte more than the largest IP packet.
+pub const MAX_READ: usize = 65_536;
 
 const ETHERNET_HEADER: usize = 14;
 const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
@@ -25,7 +23,7 @@ pub struct Port {
 }
 
 /// What encloses an IP packet at the port.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Frame {
     /// Nothing: a TUN interface.
     Bare,
@@ -38,8 +36,8 @@ enum Frame {
 pub struct Received {
     /// The offload information, a `virtio_net_hdr`.
     pub virtio: [u8; VIRTIO_HEADER],
-    /// The IP packet in the buffer.
-    pub packet: Range<usize>,
+    /// Bytes of the IP packet, from the start of the buffer on.
+    pub length: usize,
 }
 
 /// Outcome of sending a packet.
@@ -80,29 +78,40 @@ impl Port {
         Ok(Self { descriptor: sys::packet_socket(index)?, frame: Frame::Ethernet { addresses } })
     }
 
+    /// Another port of the same interface.
+    ///
+    /// # Errors
+    /// If no descriptor is left.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { descriptor: self.descriptor.try_clone()?, frame: self.frame })
+    }
+
     /// Reads the next packet, if there is one.
     ///
     /// # Errors
     /// Those of the interface.
     #[inline]
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Received>> {
-        let length = match read(&self.descriptor, buffer) {
+        let (mut virtio, mut ethernet) = ([0; VIRTIO_HEADER], [0; ETHERNET_HEADER]);
+        let enclosing: &mut [u8] = match self.frame {
+            Frame::Bare => &mut [],
+            Frame::Ethernet { .. } => &mut ethernet,
+        };
+        let headers = VIRTIO_HEADER + enclosing.len();
+        let mut parts = [&mut virtio, enclosing, buffer].map(IoSliceMut::new);
+        let length = match readv(&self.descriptor, &mut parts) {
             Ok(length) => length,
             Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
             // A program has set the interface down; it may set it up again.
             Err(Errno::ENETDOWN | Errno::EIO) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let mut virtio = [0; VIRTIO_HEADER];
-        let mut start = VIRTIO_HEADER.min(length);
-        virtio[..start].copy_from_slice(&buffer[..start]);
         if let Frame::Ethernet { .. } = self.frame {
             // Offsets in the offload header count from the beginning of the frame.
             shift(&mut virtio, 2, ETHERNET_HEADER, false);
             shift(&mut virtio, 6, ETHERNET_HEADER, false);
-            start = (start + ETHERNET_HEADER).min(length);
         }
-        Ok(Some(Received { virtio, packet: start..length }))
+        Ok(Some(Received { virtio, length: length.saturating_sub(headers) }))
     }
 
     /// Sends the IP packet that consists of `header` and `payload`.

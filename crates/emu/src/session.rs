@@ -187,6 +187,10 @@ impl<'a, O: Operator> Session<'a, O> {
         let mut ready = [true; 2];
         loop {
             let mut any = false;
+            if self.forwarder.router().is_some() {
+                // Both ends are one interface.
+                ready = [ready.contains(&true), false];
+            }
             for (direction, ready) in Direction::BOTH.into_iter().zip(ready) {
                 any |= ready && self.forwarder.read(direction)?;
             }

@@ -32,9 +32,9 @@ pub struct Config {
     /// Whether packets of ECN-capable flows are marked instead of dropped.
     #[serde(default = "ecn")]
     pub ecn: bool,
-    /// Packets of a mobile that may wait.
-    #[serde(default = "packets")]
-    pub packets: u32,
+    /// Bytes of a mobile that may wait.
+    #[serde(default = "bytes")]
+    pub bytes: Bytes,
 }
 
 fn target() -> Span {
@@ -50,14 +50,15 @@ const fn ecn() -> bool {
     true
 }
 
-const fn packets() -> u32 {
-    1000
+/// 1000 packets of 1500 bytes.
+const fn bytes() -> Bytes {
+    Bytes::new(1_500_000)
 }
 
 impl Config {
     /// A queue with this rate, and defaults.
     pub fn new(rate: Bitrate) -> Self {
-        Self { rate, target: target(), interval: interval(), ecn: ecn(), packets: packets() }
+        Self { rate, target: target(), interval: interval(), ecn: ecn(), bytes: bytes() }
     }
 
     /// CoDel for a flow of the proxy (`is_own`) or another.
@@ -74,7 +75,7 @@ pub struct FairQueue {
     /// The flows with packets, by number.
     flows: BTreeMap<u32, CoDel>,
     turns: Scheduler,
-    packets: u32,
+    bytes: u64,
     /// When the packet that left last has been sent at the rate.
     free_at: Instant,
 }
@@ -87,16 +88,16 @@ impl Default for FairQueue {
 
 impl FairQueue {
     pub const fn new() -> Self {
-        Self { flows: BTreeMap::new(), turns: Scheduler::fair_queue(), packets: 0, free_at: Instant::ZERO }
+        Self { flows: BTreeMap::new(), turns: Scheduler::fair_queue(), bytes: 0, free_at: Instant::ZERO }
     }
 
     /// Bytes that wait.
-    pub fn bytes(&self) -> u64 {
-        self.flows.values().map(CoDel::bytes).sum()
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
     }
 
-    /// A packet enters. `is_unmanaged` if CoDel is not to drop it. If there are too many, the first
-    /// packet of the flow with the most bytes is dropped (RFC 8290 §4.1).
+    /// A packet enters. `is_unmanaged` if CoDel is not to drop it. If there are too many bytes, the
+    /// flow with the most of them loses its first packets (RFC 8290 §4.1).
     pub fn enter(
         &mut self,
         now: Instant,
@@ -105,17 +106,17 @@ impl FairQueue {
         config: &Config,
         cx: &mut MiddleboxContext<'_>,
     ) {
-        let flow = packet.flow.0;
+        let (flow, size) = (packet.flow.0, u64::from(packet.size));
         let codel = self.flows.entry(flow).or_insert_with(|| config.codel(is_unmanaged));
         codel.enter(now, packet);
         self.turns.add(flow, codel.bytes());
-        self.packets += 1;
-        if self.packets > config.packets
+        self.bytes += size;
+        while self.bytes > config.bytes.get()
             && let Some((flow, codel)) = self.flows.iter_mut().max_by_key(|(_, codel)| codel.bytes())
             && let Some(packet) = codel.drop_head()
         {
+            self.bytes -= u64::from(packet.size);
             cx.drop_packet(now, Direction::Down, packet, DropCause::QueueFull);
-            self.packets -= 1;
             if codel.bytes() == 0 {
                 let flow = *flow;
                 self.flows.remove(&flow);
@@ -132,7 +133,7 @@ impl FairQueue {
             self.flows.remove(&flow);
             self.turns.remove(flow);
         }
-        self.packets -= u32::from(packet.is_some());
+        self.bytes -= packet.as_ref().map_or(0, |packet| packet.size.into());
         packet
     }
 
@@ -153,21 +154,22 @@ impl FairQueue {
             };
             let mut dropped = 0;
             let packet = codel.dequeue(now, |packet| {
-                dropped += 1;
+                dropped += u64::from(packet.size);
                 cx.drop_packet(now, Direction::Down, packet, DropCause::QueueManagement);
             });
-            self.packets -= dropped + u32::from(packet.is_some());
+            let size = packet.map_or(0, |packet| packet.size);
+            self.bytes -= dropped + u64::from(size);
             let is_backlogged = codel.bytes() > 0;
             if !is_backlogged {
                 self.flows.remove(&flow);
             }
-            self.turns.sent(flow, packet.map_or(0, |packet| packet.size), is_backlogged);
+            self.turns.sent(flow, size, is_backlogged);
             if let Some(packet) = packet {
                 let size = Bytes::new(packet.size.into());
                 self.free_at = rate.map_or(now, |rate| now + rate.time_for(size));
                 left.push(now, Direction::Down, packet);
             }
         }
-        (self.packets > 0).then_some(self.free_at)
+        (self.bytes > 0).then_some(self.free_at)
     }
 }

@@ -38,20 +38,28 @@ impl StreamBuffer {
         let Payload::Bytes(parts) = payload else { return };
         let mut at = (offset - self.start) as usize;
         for part in parts {
-            let end = at + part.len();
-            if self.bytes.len() < end {
-                self.bytes.resize(end, 0);
+            if self.bytes.len() < at {
+                self.bytes.resize(at, 0);
             }
-            let (first, second) = self.bytes.as_mut_slices();
-            let split = first.len().clamp(at, end) - at;
-            let boundary = first.len();
-            if split > 0 {
-                first[at..at + split].copy_from_slice(&part[..split]);
-            }
-            if split < part.len() {
-                second[at + split - boundary..end - boundary].copy_from_slice(&part[split..]);
-            }
-            at = end;
+            // What arrives in order is appended, and written once.
+            let (stored, new) = part.split_at(part.len().min(self.bytes.len() - at));
+            self.overwrite(at, stored);
+            self.bytes.extend(new);
+            at += part.len();
+        }
+    }
+
+    /// Replaces bytes from index `at` on.
+    fn overwrite(&mut self, at: usize, part: &[u8]) {
+        let end = at + part.len();
+        let (first, second) = self.bytes.as_mut_slices();
+        let split = first.len().clamp(at, end) - at;
+        let boundary = first.len();
+        if split > 0 {
+            first[at..at + split].copy_from_slice(&part[..split]);
+        }
+        if split < part.len() {
+            second[at + split - boundary..end - boundary].copy_from_slice(&part[split..]);
         }
     }
 

@@ -12,6 +12,9 @@ use crate::preset::{self, Kind, Preset};
 /// A buffer for less than two full segments would stall on delayed acknowledgements.
 const LEAST_BUFFER: Bytes = Bytes::new(3000);
 
+/// The largest packet: where it does not fit, it is dropped always.
+const LEAST_QUEUE: Bytes = Bytes::new(65_535);
+
 /// An object has at most an eighth of the cache: less would store nearly nothing.
 const LEAST_CACHE: Bytes = Bytes::new(100_000);
 
@@ -111,8 +114,8 @@ pub(crate) fn read(mut node: Node) -> Result<ProxyTable, ScenarioError> {
                 );
             }
         }
-        if queue.packets == 0 {
-            return wrong("queue.packets", "a queue of no packets drops everything", "the default is 1000");
+        if queue.bytes < LEAST_QUEUE {
+            return wrong("queue.bytes", "this must be at least 65535 B, the largest packet", "the default is 1500 kB");
         }
     }
     if let Some(http) = &config.http

@@ -24,7 +24,7 @@ rate = "100 kbit/s"
 target = "20 ms"
 interval = "500 ms"
 ecn = false
-packets = 100
+bytes = "100 kB"
 
 [proxy.http]
 ports = [80, 8080]
@@ -117,7 +117,7 @@ fn errors_name_the_line_and_the_key() {
         ("\"100 kbit/s\"", "\"0 bit/s\"", "s.toml:14: proxy.queue.rate:", "above zero"),
         ("\"100 kbit/s\"", "\"bear\"", "s.toml:14: proxy.queue.rate:", "bear"),
         ("\"500 ms\"", "\"0 s\"", "s.toml:16: proxy.queue.interval:", "RFC 8289"),
-        ("packets = 100", "packets = 0", "s.toml:18: proxy.queue.packets:", "1000"),
+        ("\"100 kB\"", "\"60 kB\"", "s.toml:18: proxy.queue.bytes:", "largest packet"),
         ("[80, 8080]", "[]", "s.toml:21: proxy.http.ports:", "such as [80]"),
         ("8080", "80800", "s.toml:21: proxy.http.ports", "expected u16"),
         ("= 8\n", "= 0\n", "s.toml:22: proxy.http.pipelining:", "nonzero"),

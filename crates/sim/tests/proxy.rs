@@ -103,6 +103,27 @@ fn a_fair_queue_protects_flows_from_datagrams() {
     assert!(alone.2.is_some_and(|time| time < 13.0), "{alone:?}");
 }
 
+/// The same queue holds as many bytes of small packets as of large ones. Datagrams arrive at four
+/// times its rate, and it drops the first ones, so a packet waits until as many bytes have arrived.
+#[test]
+fn a_fair_queue_is_bounded_in_bytes() {
+    for size in [300, 1200] {
+        let text = format!(
+            "format = 1\nseed = 1\nduration = \"30 s\"\n[proxy]\nbudget = \"20 kB\"\n\
+             [proxy.queue]\nrate = \"100 kbit/s\"\nbytes = \"70 kB\"\ntarget = \"100 s\"\n{LINK}\
+             [[flow]]\nkind = \"datagrams\"\ndirection = \"down\"\nrate = \"400 kbit/s\"\nsize = {size}\n\
+             duration = \"20 s\"\n"
+        );
+        let scenario = Scenario::read(&text, "test", Path::new("."), &[]).unwrap_or_else(|error| panic!("{error}"));
+        let mut simulation = Setup::new(&scenario, Seed::new(1)).expect("it can be built").start(None, None);
+        simulation.run(&AtomicBool::new(false));
+        let [Flow::Datagrams(flow)] = simulation.flows() else { panic!("there is one flow") };
+        let median = flow.receiver.delays().quantile(0.5).expect("some arrived").as_secs_f64();
+        // 70 kB at 400 kbit/s, and the delay of the link.
+        assert!((1.5..1.7).contains(&median), "datagrams of {size} bytes: {median} s");
+    }
+}
+
 /// The clamp sweep of the study: 600 kB over GPRS with three slots. 4 kB is too little for the
 /// link, 10 kB fills it, and more adds nothing but delay.
 #[test]

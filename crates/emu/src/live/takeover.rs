@@ -109,7 +109,7 @@ pub fn hand_over(
     if let Some(proxy) = forwarder.proxy_mut(now) {
         proxy.release_queues(now);
     }
-    forwarder.deliver().map_err(failed)?;
+    forwarder.deliver().and_then(|_| forwarder.flush()).map_err(failed)?;
     if forwarder.packets_on_path() > 0 {
         return Err("packets wait in the proxy; try again".to_owned());
     }
