@@ -108,7 +108,7 @@ def events(result: Path, name: str) -> pl.DataFrame:
     return pl.concat([pl.read_parquet(part) for part in parts]) if parts else pl.DataFrame()
 
 
-def intervals(frame: pl.DataFrame, begin: str, finish: str) -> Intervals:
+def as_intervals(frame: pl.DataFrame, begin: str, finish: str) -> Intervals:
     return Intervals(frame[begin].to_numpy().astype(float), frame[finish].to_numpy().astype(float))
 
 
@@ -259,7 +259,7 @@ class Flow:
         shortest = float((full["left"] - full["queued"]).min()) - service  # type: ignore[arg-type,operator]
         propagation = max(0.0, shortest)
         done = times.with_columns(done=pl.col("left") - propagation)
-        return intervals(done, "queued", "done"), done
+        return as_intervals(done, "queued", "done"), done
 
     def radio_gaps(self, direction: str, component: str) -> Intervals:
         """When the radio or link has data to send, but sends nothing or may not send."""
@@ -406,8 +406,8 @@ class Flow:
         standing = sum(np.maximum(drained.at(times) - times - service, 0) for times in around) / MARKS
         outstanding = highest.at(middle) - np.maximum(acknowledged.at(middle), 0)
         unsent = written.at(middle) - highest.at(middle)
-        data_inside = intervals(self.data, "sent", "gone").contain(middle)
-        any_inside = intervals(self.sent, "sent", "gone").contain(middle)
+        data_inside = as_intervals(self.data, "sent", "gone").contain(middle)
+        any_inside = as_intervals(self.sent, "sent", "gone").contain(middle)
         wanting = (outstanding > 0) | (unsent > 0) | any_inside
         silent = wanting & (forward.contain(middle) | (backward.contain(middle) & ~(data_inside & full)))
         clamp = self.window_limit()

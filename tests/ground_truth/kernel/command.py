@@ -10,6 +10,7 @@ from pathlib import Path
 
 from analyser import analyser
 from compare import Confusion
+
 from kernel.run import missing, run
 from kernel.score import VIEWS, judge
 from kernel.situations import SITUATIONS, Situation

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from radio_log import radio_gaps
-from truth import LEAST_GAP, MARKS, PAUSE, Intervals, Steps, events, intervals
+from truth import LEAST_GAP, MARKS, PAUSE, Intervals, Steps, as_intervals, events
 
 STEP = 2_000_000
 """Nanoseconds of a moment."""
@@ -175,6 +175,8 @@ class Half:
                 .drop_nulls(["queued", "left"])
                 .sort("left", "packet")
             )
+            if times.is_empty():
+                continue
             behind = times.with_columns(each=pl.col("left").diff() / pl.col("size")).filter(
                 (pl.col("backlog") >= 3) & (pl.col("size") >= times["size"].max() * 0.9)
             )["each"]
@@ -267,7 +269,7 @@ class Half:
             # The sender of these packets is the proxy: what limits it is not known.
             causes[:] = UNDECIDED
             wanting[:] = False
-        inside = intervals(self.sent, "sent", "gone").contain(times)
+        inside = as_intervals(self.sent, "sent", "gone").contain(times)
         wanting |= inside
         hop, reverse = self.served(self.forward), self.served(self.backward)
         if hop is None:
@@ -276,27 +278,27 @@ class Half:
         base = self.base()
         window = max(base, 2 * service)
         mine = done.filter(pl.col("flow") == self.flow)
-        full = intervals(mine, "queued", "done").lasting(window, PAUSE * window).contain(times)
+        full = as_intervals(mine, "queued", "done").lasting(window, PAUSE * window).contain(times)
         others = done.filter(pl.col("flow") != self.flow)
-        theirs = intervals(others, "begin", "done").contain(times)
+        theirs = as_intervals(others, "begin", "done").contain(times)
         waits = full & theirs
         if reverse is not None:
             own = reverse[2].filter(pl.col("flow") == self.flow)
-            stuck = intervals(own, "queued", "begin").lasting(window, PAUSE * window).contain(times)
-            beside = intervals(reverse[2].filter(pl.col("flow") != self.flow), "begin", "done").contain(times)
+            stuck = as_intervals(own, "queued", "begin").lasting(window, PAUSE * window).contain(times)
+            beside = as_intervals(reverse[2].filter(pl.col("flow") != self.flow), "begin", "done").contain(times)
             waits |= stuck & beside & ~full
         entered = done.sort("queued")
         drained = Steps(entered["queued"].to_numpy(), np.maximum.accumulate(entered["done"].to_numpy()), 0)
         marks = [times + (part / MARKS - 0.5) * window for part in np.arange(MARKS) + 0.5]
         standing = sum(np.maximum(drained.at(each) - each - service, 0) for each in marks) / MARKS
         forward, backward = self.silences(self.forward, hop), self.silences(self.backward, reverse)
-        data_inside = intervals(self.data, "sent", "gone").contain(times)
+        data_inside = as_intervals(self.data, "sent", "gone").contain(times)
         silent = wanting & (forward.contain(times) | (backward.contain(times) & ~(data_inside & full)))
         causes[full] = "path-rate"
         causes[full & (standing > base)] = "queueing"
         causes[waits] = "sharing"
         # Within a round trip of another's packet, both use the link.
-        near_others = intervals(others, "queued", "done").lasting(0, window).contain(times)
+        near_others = as_intervals(others, "queued", "done").lasting(0, window).contain(times)
         shared = full & near_others
         if self.linked:
             causes[self.spurious(done).contain(times) & ~shared] = "spurious"
@@ -340,8 +342,11 @@ def truth(run: Run, ports: tuple[int, int], near: str, bbr: bool) -> Moments | N
     span = _span(main, near)
     times = np.arange(span[0] + STEP / 2, span[1], STEP)
     (causes, wanting, shared), (back, wanting_back, shared_back) = main.classify(times), other.classify(times)
-    # The other direction counts where the main one has nothing to send.
-    use_back = ~wanting & wanting_back
+    # The other direction counts where the main one has nothing to send, or where its own data fills the
+    # link in front of the acknowledgements.
+    busy = [np.isin(each, ["path-rate", "queueing"]) for each in (causes, back)]
+    limited = np.isin(causes, ["slow-start", "congestion-window", "recovery"])
+    use_back = (~wanting & wanting_back) | (limited & ~busy[0] & busy[1])
     causes[use_back], shared[use_back] = back[use_back], shared_back[use_back]
     established, closing = _opened_and_closing(main, other, near)
     causes[times > closing] = "closing"

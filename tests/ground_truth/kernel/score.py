@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from analyser import all_pieces
 from compare import CONFIDENCES, Confusion
+from truth import CAUSES
+
 from kernel.flow_truth import STEP, UNDECIDED, Moments, Run, truth
 from kernel.situations import Situation
-from truth import CAUSES
 
 VIEWS = ("sender", "receiver", "both")
 
