@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from analyser import analyser, pieces
 from compare import Confusion, compare
-from kernel import command as kernel
+from kernels import command as kernel
 from radio_log import write
 from scenarios import Case, cases
 from truth import truth

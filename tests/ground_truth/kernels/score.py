@@ -8,8 +8,8 @@ from analyser import all_pieces
 from compare import CONFIDENCES, Confusion
 from truth import CAUSES
 
-from kernel.flow_truth import STEP, UNDECIDED, Moments, Run, truth
-from kernel.situations import Situation
+from kernels.flow_truth import STEP, UNDECIDED, Moments, Run, truth
+from kernels.situations import Situation
 
 VIEWS = ("sender", "receiver", "both")
 

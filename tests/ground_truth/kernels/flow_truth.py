@@ -178,7 +178,7 @@ class Half:
             if times.is_empty():
                 continue
             behind = times.with_columns(each=pl.col("left").diff() / pl.col("size")).filter(
-                (pl.col("backlog") >= 3) & (pl.col("size") >= times["size"].max() * 0.9)
+                (pl.col("backlog") >= 3) & (pl.col("size") >= 0.9 * pl.lit(times["size"].max()))
             )["each"]
             service = float(behind.median()) if len(behind) > 5 else 0.0  # type: ignore[arg-type]
             if best is None or service > best[1]:
@@ -195,7 +195,8 @@ class Half:
             # A link that rarely has a queue: the packets that left right after the one before.
             quickest = (times["left"] - times["queued"]).min()
             close = times.filter(pl.col("queued") + quickest < pl.col("left").shift(1))
-            each = float((close["left"].diff() / close["size"]).median() or 0.0) if len(close) > 5 else 0.0
+            spacing = (close["left"].diff() / close["size"]).to_numpy()[1:]
+            each = float(np.median(spacing)) if len(spacing) > 5 else 0.0
         alone = times.select((pl.col("left") - pl.col("queued") - pl.col("size") * each).alias("rest"))["rest"]
         propagation = max(0.0, float(alone.min()))  # type: ignore[arg-type]
         done = times.with_columns(done=pl.col("left") - propagation).with_columns(

@@ -198,11 +198,8 @@ SITUATIONS = (
         wired("8 Mbit/s", "160 ms", 100),
         serve(SIZE, 300_000),
         get(SIZE, 300_000, "--receive-buffer", 8000),
-        short=True,
     ),
-    Situation(
-        "pause", DCH, serve(SIZE, 300_000), get(SIZE, 300_000, "--pause", 5, "--receive-buffer", 16_000), short=True
-    ),
+    Situation("pause", DCH, serve(SIZE, 300_000), get(SIZE, 300_000, "--pause", 5, "--receive-buffer", 16_000)),
     Situation(
         "pause-fast", FAST, serve(SIZE, 1_000_000), get(SIZE, 1_000_000, "--pause", 4, "--receive-buffer", 16_000)
     ),
@@ -289,7 +286,13 @@ SITUATIONS = (
     Situation("middle", DCH, serve(SIZE, 300_000), get(SIZE, 300_000), middle=True),
     Situation("middle-outage", DCH + OUTAGE, serve(SIZE, 300_000), get(SIZE, 300_000), middle=True),
     # Two namespaces without a link.
-    Situation("plain-pause", "", serve(SIZE, 4_000_000), get(SIZE, 4_000_000, "--pause", 3)),
+    Situation(
+        "plain-pause",
+        "",
+        serve(SIZE, 4_000_000),
+        get(SIZE, 4_000_000, "--pause", 3, "--receive-buffer", 100_000),
+        short=True,
+    ),
     Situation(
         "plain-keep", "", serve(SIZE, 500_000, "--sleep", 0.3), get(SIZE, 500_000, "--number", 5, "--think", 0.4)
     ),

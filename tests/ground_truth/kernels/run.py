@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from kernel import samples
-from kernel.situations import HERE, PYTHON, Situation, describe
+from kernels import samples
+from kernels.situations import HERE, PYTHON, Situation, describe
 
 AIRPATH = Path(sys.executable).with_name("airpath")
 SERVER_ADDRESS, CLIENT_ADDRESS = "192.0.2.1", "192.0.2.2"

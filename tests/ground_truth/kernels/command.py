@@ -8,12 +8,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 from analyser import analyser
 from compare import Confusion
 
-from kernel.run import missing, run
-from kernel.score import VIEWS, judge
-from kernel.situations import SITUATIONS, Situation
+from kernels.run import missing, run
+from kernels.score import VIEWS, judge
+from kernels.situations import SITUATIONS, Situation
 
 
 def main(arguments: list[str]) -> None:
@@ -37,6 +38,7 @@ def _print(wanted: list[Situation], work: Path, tables: bool) -> None:
     out = sys.stdout.write
     program = analyser()
     whole = {view: Confusion() for view in VIEWS}
+    shares: dict[str, list[float]] = {view: [] for view in VIEWS}
     lines = ["| situation | seconds | sender | receiver | both |", "| --- | ---: | ---: | ---: | ---: |"]
     for situation in wanted:
         if lacks := missing(situation):
@@ -47,6 +49,7 @@ def _print(wanted: list[Situation], work: Path, tables: bool) -> None:
         for view in VIEWS:
             confusion = judge(situation, folder, program, view)
             whole[view].add(confusion)
+            shares[view] += [confusion.agreement()] if confusion.total() else []
             longest = max(longest, confusion.total())
             cells.append(f"{100 * confusion.agreement():.1f} %" if confusion.total() else "")
             if tables and confusion.total():
@@ -54,6 +57,8 @@ def _print(wanted: list[Situation], work: Path, tables: bool) -> None:
         lines.append(f"| {situation.name} | {longest:.1f} | " + " | ".join(cells) + " |")
     for view, confusion in whole.items():
         if confusion.total():
-            out(f"\n{view}, {len(wanted)} situations: same cause {100 * confusion.agreement():.1f} % of the time\n")
+            out(f"\n{view}, {len(wanted)} situations: same cause {100 * confusion.agreement():.1f} % of the time, ")
+            out(f"mean of the situations {100 * np.mean(shares[view]):.1f} %, ")
+            out(f"queueing and path rate as one {100 * confusion.agreement_of_full():.1f} %\n")
             out(f"\n{confusion.table()}\n\n{confusion.calibration_table()}\n")
     out("\n" + "\n".join(lines) + "\n")
