@@ -27,5 +27,5 @@ def all_pieces(program: Path, *inputs: Path) -> list[dict[str, Any]]:
 
 
 def pieces(program: Path, *inputs: Path) -> list[dict[str, Any]]:
-    """The analyser's causes of a capture's first connection; the inputs are those of [`all_pieces`]."""
+    """The causes of a capture's first connection, by the inputs of [`all_pieces`]."""
     return [piece for piece in all_pieces(program, *inputs) if piece["flow"] == 1]

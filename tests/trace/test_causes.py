@@ -22,8 +22,8 @@ def test_causes_agree_with_the_events(beside: tuple[str, ...], least: float) -> 
     assert min(shares) > least
 
 
-# Some points below the shares in docs/trace-causes.md: on a busy machine, programs also wait for the
-# processor.
+# Some points below the shares in docs/trace-causes.md: on a busy machine, programs also wait for
+# the processor.
 @needs("network-namespace")
 @pytest.mark.parametrize(
     ("selection", "least"), [(("--short",), (90, 80, 90)), pytest.param((), (83, 71, 84), marks=pytest.mark.soak)]

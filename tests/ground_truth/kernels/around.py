@@ -2,8 +2,9 @@
 
     around.py FOLDER END CONGESTION -- COMMAND...
 
-`FOLDER/END.pcap` has what tcpdump takes at `air0`, with the offload of this interface. The routes of
-the namespace get the congestion control: for a namespace, sysctl accepts only what the host allows.
+`FOLDER/END.pcap` has what tcpdump takes at `air0`, with the offload of this interface. The routes
+of the namespace get the congestion control: sysctl in a namespace accepts only what the host
+allows.
 `FOLDER/END.samples` has, every 10 ms, a heading of 12 bytes (nanoseconds since 1970, and the length
 of what follows) and the kernel's answer about all TCP sockets of this namespace (sock_diag(7)).
 It needs nothing but the standard library: it runs inside namespaces.
@@ -55,7 +56,7 @@ def answer(kernel: socket.socket, family: int) -> bytes:
 
 
 def sample(target: Path, stop: threading.Event) -> None:
-    """Writes samples until told to stop."""
+    """Writes samples until `stop` is set."""
     with (
         socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG) as kernel,
         target.open("wb") as samples,

@@ -1,10 +1,10 @@
-"""The cause of each moment of a real connection, from the link's events and samples of the kernels.
+"""The cause of each moment of a real connection, from the link's events and the kernels' samples.
 
-No capture is read here. The link's events say when packets waited, when the link was full, silent or
-carried other connections, and when a handshake or a FIN passed. The samples of `struct tcp_info` say
-what the sender's kernel held itself to be limited by: data that it has not sent, its chronographs of
-the receive window and of the send buffer, its window, its threshold and its state of recovery.
-The causes are tested in the order of docs/trace-causes.md; `rules` there has what is not decided.
+No capture is read here. The link's events give when packets waited, when the link was full, silent
+or carried other connections, and when a handshake or a FIN passed. The samples of `struct tcp_info`
+give what limited the sender according to its kernel: unsent data, chronographs of the receive
+window and of the send buffer, congestion window, threshold and state of recovery. The causes are
+tested in the order of docs/trace-causes.md, which also has the rules for what is not decided.
 """
 
 import json
@@ -113,7 +113,7 @@ class Half:
         self.info = run.socket(sender, ports)
         self.flow = run.flow(*ports)
         self.near = near
-        # The proxy ends the connection of each end: the link's packets are not those of the server's kernel.
+        # A proxy ends the connection: the link's packets are not those of the server's kernel.
         self.linked = self.flow is not None and not run.proxied
         if self.flow is not None:
             self._link()
@@ -147,7 +147,7 @@ class Half:
         return after - before > AROUND
 
     def sampled(self, times: np.ndarray) -> np.ndarray:
-        """Whether there is a sample near each of the times, or none can be: the socket is not there."""
+        """Whether there is a sample near each of the times; or the socket does not exist then."""
         known = self.info["time"].to_numpy()
         at = np.clip(np.searchsorted(known, times), 1, len(known) - 1)
         distance = np.minimum(np.abs(times - known[at - 1]), np.abs(times - known[at]))
@@ -156,7 +156,7 @@ class Half:
     # The link's events.
 
     def bottleneck(self, direction: str) -> tuple[str, float, pl.DataFrame] | None:
-        """The slowest hop: its name, the transmission time of a byte, and all its packets' times."""
+        """The slowest hop: its name, the time that it takes for a byte, and its packets."""
         best: tuple[str, float, pl.DataFrame] | None = None
         hops = self.run.packets.filter(
             (pl.col("direction") == direction) & pl.col("step").is_in(["queued", "delivered"])
@@ -186,7 +186,7 @@ class Half:
         return best
 
     def served(self, direction: str) -> tuple[str, float, pl.DataFrame] | None:
-        """The bottleneck, the time of its largest packet, and when it took and finished each packet."""
+        """The bottleneck, the time of its largest packet, and the times of each packet in it."""
         found = self.bottleneck(direction)
         if found is None or found[2].is_empty():
             return None
@@ -205,7 +205,7 @@ class Half:
         return name, each * float(times["size"].max()), done  # type: ignore[arg-type]
 
     def base(self) -> float:
-        """The shortest round trip that the sender's kernel knows."""
+        """The shortest round trip that the sender's kernel has measured."""
         samples = self.info["min_rtt"].filter(self.info["min_rtt"].is_between(1, 2**31))
         return 1e3 * float(samples.min()) if len(samples) else 50e6  # type: ignore[arg-type]
 
@@ -261,7 +261,7 @@ class Half:
     # The classification.
 
     def classify(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The causes, whether this direction has something to send, and whether the link is shared."""
+        """The causes, whether this direction has data to send, and whether the link is shared."""
         causes, wanting = self._kernel(times)
         shared = np.zeros(len(times), dtype=bool)
         if self.flow is None or (self.run.proxied and self.near != "mobile"):
@@ -308,7 +308,7 @@ class Half:
         return causes, wanting, shared & ~silent
 
     def _kernel(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What the sender's kernel says alone."""
+        """What the sender's kernel reports, without the link."""
         causes = np.full(len(times), "application", dtype=object)
         if len(self.info) < 2:
             return causes, np.zeros(len(times), dtype=bool)
@@ -343,8 +343,8 @@ def truth(run: Run, ports: tuple[int, int], near: str, bbr: bool) -> Moments | N
     span = _span(main, near)
     times = np.arange(span[0] + STEP / 2, span[1], STEP)
     (causes, wanting, shared), (back, wanting_back, shared_back) = main.classify(times), other.classify(times)
-    # The other direction counts where the main one has nothing to send, or where its own data fills the
-    # link in front of the acknowledgements.
+    # The other direction counts where the main one has nothing to send, or where its own data
+    # fills the link in front of the acknowledgements.
     busy = [np.isin(each, ["path-rate", "queueing"]) for each in (causes, back)]
     limited = np.isin(causes, ["slow-start", "congestion-window", "recovery"])
     use_back = (~wanting & wanting_back) | (limited & ~busy[0] & busy[1])
@@ -373,7 +373,7 @@ def _span(half: Half, near: str) -> tuple[int, int]:
 
 
 def _opened_and_closing(half: Half, other: Half, near: str) -> tuple[float, float]:
-    """When the handshake ends at the capture, and from when on only the end of the connection passes."""
+    """The end of the handshake at the capture, and the time when only the closing remains."""
     if half.flow is None:
         states = half.info["state"]
         first = half.info.filter(states.is_in(UNACKNOWLEDGED))["time"].min()

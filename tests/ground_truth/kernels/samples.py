@@ -36,7 +36,7 @@ FIELDS = {
     "sndbuf_limited": ("Q", 184),
     "snd_wnd": ("I", 228),
 }
-"""Fields of struct tcp_info (linux/tcp.h) that are kept, with their place. Times in microseconds."""
+"""Fields of struct tcp_info (linux/tcp.h), with type and place. Times in microseconds."""
 
 
 def table(kept: Path) -> pl.DataFrame:

@@ -305,6 +305,6 @@ SITUATIONS = (
 
 
 def describe(situation: Situation) -> str:
-    """The situation as JSON, without what a run adds: a kept run is used again only if it is equal."""
+    """The situation as JSON: a run is used again only if this is equal."""
     fields = {name: value for name, value in vars(situation).items() if name not in {"prepare", "short"}}
     return json.dumps(fields, default=list)
