@@ -1,6 +1,7 @@
 """The ground truth of causes: runs all scenarios, compares, prints docs/trace-causes.md's tables.
 
     .venv/bin/python tests/ground_truth [--peer] [--radio] [--work FOLDER] [--only NAME]
+    .venv/bin/python tests/ground_truth kernel [--help]
 
 The analyser is the example `causes` of airpath-trace, which cargo builds.
 """
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from analyser import analyser, pieces
 from compare import Confusion, compare
+from kernels import command as kernel
 from radio_log import write
 from scenarios import Case, cases
 from truth import truth
@@ -67,4 +69,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["kernel"]:
+        kernel.main(sys.argv[2:])
+    else:
+        main()

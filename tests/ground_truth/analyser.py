@@ -17,10 +17,15 @@ def analyser() -> Path:
     return Path(next(message["executable"] for message in reversed(messages) if message.get("executable")))
 
 
-def pieces(program: Path, *inputs: Path) -> list[dict[str, Any]]:
-    """The analyser's causes of a capture's first connection.
+def all_pieces(program: Path, *inputs: Path) -> list[dict[str, Any]]:
+    """The analyser's causes of a capture's connections.
 
     Further `inputs` are a radio log or the other end's capture.
     """
     output = subprocess.run([program, *inputs], check=True, capture_output=True, text=True).stdout
-    return [piece for piece in map(json.loads, output.splitlines()) if piece["flow"] == 1]
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def pieces(program: Path, *inputs: Path) -> list[dict[str, Any]]:
+    """The causes of a capture's first connection, by the inputs of [`all_pieces`]."""
+    return [piece for piece in all_pieces(program, *inputs) if piece["flow"] == 1]

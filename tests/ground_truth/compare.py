@@ -26,6 +26,11 @@ class Confusion:
         """The share of time with the same cause."""
         return float(np.trace(self.seconds) / self.seconds.sum())
 
+    def agreement_of_full(self) -> float:
+        """The same, with queueing and path rate as one cause: the link is full."""
+        rate, queue = CAUSES.index("path-rate"), CAUSES.index("queueing")
+        return self.agreement() + float((self.seconds[rate, queue] + self.seconds[queue, rate]) / self.seconds.sum())
+
     def total(self) -> float:
         """All seconds."""
         return float(self.seconds.sum())

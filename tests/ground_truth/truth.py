@@ -103,12 +103,12 @@ def truth(result: Path, end: str) -> Truth:
     return Flow(result, end).classify()
 
 
-def _table(result: Path, name: str) -> pl.DataFrame:
+def events(result: Path, name: str) -> pl.DataFrame:
     parts = sorted((result / "events" / name).glob("*.parquet"))
     return pl.concat([pl.read_parquet(part) for part in parts]) if parts else pl.DataFrame()
 
 
-def _lasting(frame: pl.DataFrame, begin: str, finish: str) -> Intervals:
+def as_intervals(frame: pl.DataFrame, begin: str, finish: str) -> Intervals:
     return Intervals(frame[begin].to_numpy().astype(float), frame[finish].to_numpy().astype(float))
 
 
@@ -117,8 +117,8 @@ class Flow:
 
     def __init__(self, result: Path, end: str):
         self.result = result
-        packets = _table(result, "packets").filter(pl.col("flow") == 0)
-        self.radio = _table(result, "radio")
+        packets = events(result, "packets").filter(pl.col("flow") == 0)
+        self.radio = events(result, "radio")
         self.flow = self.described()
         self.kind = self.flow["kind"]
         self.down = self.kind != "upload"
@@ -174,7 +174,7 @@ class Flow:
 
     def sender(self) -> pl.DataFrame:
         """What the sender's TCP did, and when."""
-        return _table(self.result, "tcp").filter((pl.col("flow") == 0) & (pl.col("direction") == self.forward))
+        return events(self.result, "tcp").filter((pl.col("flow") == 0) & (pl.col("direction") == self.forward))
 
     def acknowledged(self) -> Steps:
         """What has been acknowledged to the sender."""
@@ -259,7 +259,7 @@ class Flow:
         shortest = float((full["left"] - full["queued"]).min()) - service  # type: ignore[arg-type,operator]
         propagation = max(0.0, shortest)
         done = times.with_columns(done=pl.col("left") - propagation)
-        return _lasting(done, "queued", "done"), done
+        return as_intervals(done, "queued", "done"), done
 
     def radio_gaps(self, direction: str, component: str) -> Intervals:
         """When the radio or link has data to send, but sends nothing or may not send."""
@@ -406,8 +406,8 @@ class Flow:
         standing = sum(np.maximum(drained.at(times) - times - service, 0) for times in around) / MARKS
         outstanding = highest.at(middle) - np.maximum(acknowledged.at(middle), 0)
         unsent = written.at(middle) - highest.at(middle)
-        data_inside = _lasting(self.data, "sent", "gone").contain(middle)
-        any_inside = _lasting(self.sent, "sent", "gone").contain(middle)
+        data_inside = as_intervals(self.data, "sent", "gone").contain(middle)
+        any_inside = as_intervals(self.sent, "sent", "gone").contain(middle)
         wanting = (outstanding > 0) | (unsent > 0) | any_inside
         silent = wanting & (forward.contain(middle) | (backward.contain(middle) & ~(data_inside & full)))
         clamp = self.window_limit()

@@ -1,7 +1,7 @@
 //! The interpretation of one segment of a connection.
 
 use airpath_core::{Instant, Span};
-use airpath_wire::tcp::Flags;
+use airpath_wire::tcp::{Flags, Timestamps};
 
 use crate::events::Events;
 use crate::outstanding::Sending;
@@ -76,6 +76,8 @@ pub struct Observation {
     /// Bytes that its sender has sent and that are not acknowledged at the capture point, this
     /// segment included.
     pub outstanding: u64,
+    /// The timestamps option.
+    pub timestamps: Option<Timestamps>,
     /// The round trip that this acknowledgement measures, of a segment that was sent once (Karn's
     /// rule), and the frame of that segment.
     pub round_trip: Option<(Span, u64)>,

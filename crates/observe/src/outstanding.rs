@@ -297,10 +297,12 @@ impl Outstanding {
         }
         selective.insert(Range::new(start, end), |Range { start: from, end: to }| {
             newly_sacked += to - from;
+            // A super-segment (TSO) is one run, and may arrive in parts.
             let first = first_from(runs, from);
-            for run in runs.range_mut(first..).take_while(|run| run.end <= to) {
+            let first = first - usize::from(first > 0 && runs[first - 1].end > from);
+            for run in runs.range_mut(first..).take_while(|run| run.start < to) {
                 if !run.selectively {
-                    run.selectively = true;
+                    run.selectively = run.start >= from && run.end <= to;
                     Sending::count(sending, run);
                 }
             }
@@ -408,6 +410,27 @@ impl Sent {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_part_of_a_super_segment_is_acknowledged_selectively_when_it_arrives() {
+        let mut outstanding = Outstanding::default();
+        outstanding.start(0, false);
+        let at =
+            |millis: u64| Transmission { time: Instant::from_nanos(millis * 1_000_000), ..Transmission::default() };
+        outstanding.insert(0, 30, at(1));
+        outstanding.insert(30, 60, at(2));
+        let arrived = |outstanding: &mut Outstanding, start, end| {
+            let mut sending = None;
+            let newly = outstanding.acknowledge_selectively(start, end, &mut sending);
+            (newly, sending.map(|sending| sending.last))
+        };
+        assert_eq!(arrived(&mut outstanding, 10, 20), (10, Some(at(1).time)));
+        assert_eq!(arrived(&mut outstanding, 10, 20), (0, None));
+        assert_eq!(arrived(&mut outstanding, 40, 60), (20, Some(at(2).time)));
+        assert_eq!(arrived(&mut outstanding, 20, 60), (20, Some(at(2).time)));
+        let covered = outstanding.acknowledge(60, |_| {});
+        assert_eq!(covered.newly_acknowledged.unwrap().first, at(1).time);
+    }
 
     #[test]
     fn the_oldest_segments_beyond_the_limit_count_as_seen() {

@@ -17,7 +17,7 @@ use airpath_trace::causes::{Causes, Piece};
 use airpath_trace::radio::{Columns, RadioLog};
 use airpath_trace::shared_path::{Recorder, SharedPaths};
 use airpath_trace::two_point::{CaptureDigest, JoinOptions, JoinedCaptures, join};
-use airpath_wire::segment::Segment;
+use airpath_wire::segment::{Route, Segment};
 
 struct Print {
     open: BTreeMap<FlowNumber, Causes>,
@@ -26,10 +26,12 @@ struct Print {
     paths: Arc<SharedPaths>,
 }
 
-fn piece(flow: FlowNumber, piece: &Piece) {
+fn piece(flow: FlowNumber, route: &Route, piece: &Piece) {
     let line = format!(
-        r#"{{"flow": {}, "cause": "{}", "confidence": "{}", "begin": {}, "end": {}, "first_frame": {}, "last_frame": {}}}"#,
+        r#"{{"flow": {}, "client_port": {}, "server_port": {}, "cause": "{}", "confidence": "{}", "begin": {}, "end": {}, "first_frame": {}, "last_frame": {}}}"#,
         flow.0,
+        route.source.port,
+        route.destination.port,
         piece.cause.name(),
         piece.confidence.name(),
         piece.begin.as_nanos(),
@@ -62,12 +64,12 @@ impl Listener for Print {
                 None => causes,
             }
         });
-        causes.observe(observation, &mut |settled| piece(flow, settled));
+        causes.observe(observation, &mut |settled| piece(flow, connection.route(), settled));
     }
 
-    fn ended(&mut self, flow: FlowNumber, _: &Connection, _: Ending) {
+    fn ended(&mut self, flow: FlowNumber, connection: &Connection, _: Ending) {
         let Some(causes) = self.open.remove(&flow) else { return };
-        let account = causes.finish(&mut |settled| piece(flow, settled));
+        let account = causes.finish(&mut |settled| piece(flow, connection.route(), settled));
         let _ = writeln!(io::stderr(), "{}: {account}", flow.0);
         for stall in &account.stalls {
             let _ = writeln!(io::stderr(), "  {stall}");

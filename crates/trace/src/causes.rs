@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | `sender_view`, `receiver_view` | what limits the sender, from a capture at the sender, or at the receiver |
 //! | `bottleneck` | what the bottleneck link carried, and its gaps |
+//! | `echoes` | round trips at the receiver, by its timestamps |
 //! | `path_estimate`, `arrivals` | estimates from acknowledgements, and exact arrivals from the other end's capture |
 //! | `link_load` | when the link was full, and when data queued |
 //! | `neighbours` | what the path carried of other connections of the host |
@@ -19,6 +20,7 @@
 
 mod arrivals;
 mod bottleneck;
+mod echoes;
 mod link_load;
 mod neighbours;
 mod path_estimate;
@@ -247,6 +249,8 @@ pub struct Causes {
     syn: Option<(Stamp, Instant, u32)>,
     syn_ack: Option<Instant>,
     fin: bool,
+    /// The last segment with data, and the end that sent it.
+    last_data: Option<(End, Instant)>,
     /// The data that the end of the capture sends, and the data that it receives.
     sender: SenderView,
     receiver: ReceiverView,
@@ -280,6 +284,7 @@ impl Causes {
             syn: None,
             syn_ack: None,
             fin: false,
+            last_data: None,
             sender: SenderView::default(),
             receiver: ReceiverView::new(),
             timeline: Timeline::default(),
@@ -302,8 +307,10 @@ impl Causes {
         if let Some(host) = &self.host {
             // The packets from the far end show what the path carried.
             let passage = if near == End::Client { Passage::Received } else { Passage::Sent };
-            self.sender.bottleneck().set_neighbours(Neighbours::new(Arc::clone(host), passage));
-            self.receiver.set_neighbours(Neighbours::new(Arc::clone(host), passage));
+            // Acknowledgements show the data of this end that the path carried.
+            let [acknowledgements, data] = [false, true].map(|data| Neighbours::new(Arc::clone(host), passage, data));
+            self.sender.bottleneck().set_neighbours(acknowledgements);
+            self.receiver.set_neighbours(data);
         }
     }
 
@@ -505,7 +512,9 @@ impl Causes {
     /// time.
     fn infer_near(&self, third: &Observation) -> Option<End> {
         let ((_, syn, _), syn_ack) = (self.syn?, self.syn_ack?);
-        let near_server = syn_ack.since(syn) < third.time.since(syn_ack);
+        // In the middle of the path the halves are equal: there the view of the sender is better,
+        // which mostly is the server.
+        let near_server = syn_ack.since(syn) < third.time.since(syn_ack).saturating_mul(5) / 4;
         Some(if near_server { End::Server } else { End::Client })
     }
 
@@ -516,15 +525,19 @@ impl Causes {
 
     fn open(&mut self, observation: &Observation) {
         let mut stalls = Vec::new();
+        if observation.length > 0 {
+            self.data_passed(observation);
+        }
         if observation.from == self.capture_end() {
             if observation.length > 0 {
                 self.receiver.request_sent(observation.time, &mut self.timeline);
             }
             self.sender.sent(observation, &mut self.timeline, &mut stalls);
-            self.receiver.window_advertised(observation);
+            self.receiver.acknowledged(observation);
         } else {
             if observation.acknowledged.is_some() {
-                self.sender.bottleneck().passed(observation.time, &mut self.timeline);
+                let is_data = observation.length > 0;
+                self.sender.bottleneck().passed(observation.time, is_data, &mut self.timeline);
             }
             self.receiver.arrived(observation, &mut self.timeline, &mut stalls);
             self.sender.acknowledgement(observation, &mut self.timeline, &mut stalls);
@@ -538,6 +551,27 @@ impl Causes {
         self.fin |= observation.flags.contains(Flags::FIN) || observation.flags.contains(Flags::RST);
         let done = self.fin && self.sender.idle() && self.receiver.idle();
         self.phase = if done { Phase::Closing } else { Phase::Open };
+    }
+
+    /// Data passed. If the far end sends on after a pause, the path may have held this data.
+    fn data_passed(&mut self, observation: &Observation) {
+        let (from, now) = (observation.from, observation.time);
+        if let Some((before, since)) = self.last_data.replace((from, now))
+            && from != self.capture_end()
+            && before == from
+            && !self.sender.has_arrivals()
+        {
+            let [sure, inferred] =
+                [Confidence::High, Confidence::Medium].map(|each| Label::Known(Cause::Application, each));
+            self.timeline.relabel(since, now, inferred, |label| label == sure);
+        }
+    }
+
+    /// Whether the application that the connection waits for is known: the one at the capture, or,
+    /// with captures of both ends, either.
+    fn is_application_known(&self) -> bool {
+        let far = self.last_data.is_none_or(|(from, _)| from != self.capture_end());
+        far || self.sender.has_arrivals()
     }
 
     /// Attributes the gaps of the radio log between two observations to the radio.
@@ -591,7 +625,10 @@ impl Causes {
             Phase::Open if !self.sender.idle() => self.sender.label(),
             Phase::Open if !self.receiver.idle() => self.receiver.label(),
             Phase::Open if self.sender.is_closed() => self.sender.label(),
-            Phase::Open => Label::Known(Cause::Application, Confidence::High),
+            Phase::Open => {
+                let known = self.is_application_known();
+                Label::Known(Cause::Application, if known { Confidence::High } else { Confidence::Medium })
+            }
         }
     }
 }

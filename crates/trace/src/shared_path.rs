@@ -51,6 +51,8 @@ pub struct HostLog {
 struct State {
     /// Packets that the host received, and those that it sent.
     series: [Series; 2],
+    /// The same, of the packets with data only.
+    data: [Series; 2],
     /// The handshakes that the host has begun.
     handshakes: VecDeque<Handshake>,
     /// The shortest round trips of handshakes so far, by the other end: each with its time.
@@ -106,14 +108,14 @@ impl Recorder {
     pub fn packet(&mut self, packet: &Decoded<'_>) {
         match packet {
             Decoded::Segment(segment) => self.segment(segment),
-            Decoded::Datagram(datagram) => self.passed(&datagram.route, datagram.time),
+            Decoded::Datagram(datagram) => self.passed(&datagram.route, datagram.time, true),
             Decoded::Skipped(_) => {}
         }
     }
 
     /// Records a TCP segment.
     pub fn segment(&mut self, segment: &Segment<'_>) {
-        self.passed(&segment.route, segment.time);
+        self.passed(&segment.route, segment.time, segment.length > 0);
         let syn = segment.flags.contains(Flags::SYN);
         for (slot, passage) in [Passage::Received, Passage::Sent].into_iter().enumerate() {
             if let Some((_, host)) = &self.last[slot] {
@@ -125,14 +127,18 @@ impl Recorder {
         }
     }
 
-    fn passed(&mut self, route: &Route, time: Instant) {
+    fn passed(&mut self, route: &Route, time: Instant, data: bool) {
         let ends = [(route.destination.address, Passage::Received), (route.source.address, Passage::Sent)];
         for (slot, (address, passage)) in self.last.iter_mut().zip(ends) {
             if slot.as_ref().is_none_or(|(known, _)| *known != address) {
                 *slot = Some((address, self.paths.host_or_new(address)));
             }
             if let Some((_, host)) = slot {
-                host.lock().series[passage as usize].add(time);
+                let mut state = host.lock();
+                state.series[passage as usize].add(time);
+                if data {
+                    state.data[passage as usize].add(time);
+                }
             }
         }
     }
@@ -145,12 +151,14 @@ impl HostLog {
 
     /// Packets that passed from `begin` to `end`, in whole intervals.
     pub fn packets(&self, passage: Passage, begin: Instant, end: Instant) -> u64 {
+        self.lock().series[passage as usize].between(begin, end)
+    }
+
+    /// The same, of the packets with `data`, or of those without.
+    pub fn packets_with(&self, passage: Passage, data: bool, begin: Instant, end: Instant) -> u64 {
         let state = self.lock();
-        let series = &state.series[passage as usize];
-        let end = interval(end);
-        // Older intervals may be gone, depending on how far a reader is ahead.
-        let begin = interval(begin).max(end.saturating_sub(LONGEST_QUERY));
-        series.until(end).saturating_sub(series.until(begin))
+        let with = state.data[passage as usize].between(begin, end);
+        if data { with } else { state.series[passage as usize].between(begin, end).saturating_sub(with) }
     }
 
     /// The longest time between `begin` and `end` without a packet.
@@ -228,6 +236,14 @@ impl Series {
                 }
             }
         }
+    }
+
+    /// Packets from `begin` to `end`, in whole intervals.
+    fn between(&self, begin: Instant, end: Instant) -> u64 {
+        let end = interval(end);
+        // Older intervals may be gone, depending on how far a reader is ahead.
+        let begin = interval(begin).max(end.saturating_sub(LONGEST_QUERY));
+        self.until(end).saturating_sub(self.until(begin))
     }
 
     /// Packets before an interval.

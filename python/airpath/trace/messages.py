@@ -205,8 +205,8 @@ def _shortcomings(reading: Row) -> list[str]:
     if lacks["super_segments"]:
         texts.append(
             f"{lacks['super_segments']:,} segments are longer than the peer's MSS: segmentation or receive offload of "
-            "the capturing host's interface; the packets on the network were smaller (before capturing: "
-            "ethtool -K DEVICE tso off gso off gro off)"
+            "the capturing host's interface; the packets on the network were smaller, and the causes are computed for "
+            "those (to capture them: ethtool -K DEVICE tso off gso off gro off)"
         )
     return texts
 

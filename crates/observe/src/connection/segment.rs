@@ -77,6 +77,7 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
         outstanding: sent.unacknowledged() + u64::from(arrival.is_beyond_window),
         newly_acknowledged: None,
         unacknowledged_since: None,
+        timestamps: segment.options.timestamps,
         round_trip: None,
         echo_round_trip: None,
         delivered: answered.delivered(),

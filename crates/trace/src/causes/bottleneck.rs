@@ -87,9 +87,9 @@ impl Bottleneck {
     }
 
     /// A packet of this connection came from the far end: the path may have carried others before.
-    pub(super) fn passed(&mut self, now: Instant, timeline: &mut Timeline) {
+    pub(super) fn passed(&mut self, now: Instant, is_data: bool, timeline: &mut Timeline) {
         let shift = self.return_delay();
-        if let Some((begin, end)) = self.neighbours.as_mut().and_then(|neighbours| neighbours.passed(now)) {
+        if let Some((begin, end)) = self.neighbours.as_mut().and_then(|neighbours| neighbours.passed(now, is_data)) {
             timeline.share(earlier(begin, shift), earlier(end, shift));
         }
     }
@@ -171,7 +171,9 @@ impl Bottleneck {
     ) {
         let carried = self.carried_for(arrival, segment);
         if arrival.spurious {
-            let begin = self.link.busy_until().unwrap_or(carried.first).max(carried.first);
+            // Before, it waited for other packets.
+            let service = self.path.link_estimate().service.min(carried.left.since(carried.first));
+            let begin = self.link.busy_until().unwrap_or(carried.first).max(carried.left - service);
             let spurious = Label::Known(Cause::Spurious, Confidence::High);
             timeline.relabel(begin, carried.left, spurious, |label| {
                 matches!(label, Label::Limited(..) | Label::AcknowledgementGap | Label::Known(Cause::Application, _))
@@ -207,8 +209,9 @@ impl Bottleneck {
 
     /// The time from when a full segment left the link until its acknowledgement came.
     fn return_delay(&self) -> Span {
-        let full = self.path.base_full().unwrap_or(Span::ZERO);
         let estimate = self.path.link_estimate();
+        // All full segments so far may have waited in a queue.
+        let full = self.path.base_full().unwrap_or(Span::ZERO).min(estimate.base + estimate.service);
         full.saturating_sub(estimate.service + self.delay_to_link(estimate.base))
     }
 

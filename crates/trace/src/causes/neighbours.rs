@@ -7,8 +7,9 @@ use airpath_core::{Instant, Span};
 
 use crate::shared_path::{HostLog, INTERVAL, Passage};
 
-/// Own packets whose times are stored. More of them pass in no gap.
-const STORED: usize = 16;
+/// Intervals with own packets that are stored: more than a second of acknowledgements without
+/// progress.
+const STORED: usize = 64;
 
 /// The least number of intervals over which the shares of the connections are compared.
 const WINDOW: u64 = 3;
@@ -21,8 +22,10 @@ const LEAST_SHARE: u64 = 8;
 pub(super) struct Neighbours {
     log: Arc<HostLog>,
     passage: Passage,
-    /// The last own packets from the far end.
-    own: VecDeque<Instant>,
+    /// Whether packets with data are compared, or those without.
+    data: bool,
+    /// The last intervals with own packets from the far end: the interval, and the packets in it.
+    own: VecDeque<(u64, u64)>,
     /// The time of the last packet of this connection: later intervals are not complete.
     now: Instant,
     /// The begin of the present window, and own packets in it before the present interval.
@@ -31,6 +34,8 @@ pub(super) struct Neighbours {
     /// The present interval, and own packets in it.
     interval: u64,
     in_interval: u64,
+    /// The last own packet that counts.
+    last: Instant,
 }
 
 /// What passed in a time in which nothing of this connection did.
@@ -45,17 +50,20 @@ pub(super) enum Meanwhile {
 }
 
 impl Neighbours {
-    /// From the log of the host; packets from the far end are `passage`.
-    pub(super) fn new(log: Arc<HostLog>, passage: Passage) -> Self {
+    /// From the log of the host; packets from the far end are `passage`. The shares of the
+    /// connections are those of the packets with `data`, or of those without.
+    pub(super) fn new(log: Arc<HostLog>, passage: Passage, data: bool) -> Self {
         Self {
             log,
             passage,
-            own: VecDeque::with_capacity(STORED),
+            data,
+            own: VecDeque::new(),
             now: Instant::ZERO,
             since: None,
             count: 0,
             interval: 0,
             in_interval: 0,
+            last: Instant::ZERO,
         }
     }
 
@@ -66,17 +74,26 @@ impl Neighbours {
 
     /// A packet of this connection came from the far end. Returns the time before it in which the
     /// path carried others, if a window is over.
-    pub(super) fn passed(&mut self, now: Instant) -> Option<(Instant, Instant)> {
+    pub(super) fn passed(&mut self, now: Instant, is_data: bool) -> Option<(Instant, Instant)> {
         if number(now) != self.interval {
             self.count += std::mem::take(&mut self.in_interval);
             self.interval = number(now);
         }
-        let result = self.end_window(now);
-        if self.own.len() == STORED {
-            self.own.pop_front();
+        let counts = is_data == self.data;
+        let result = if counts { self.end_window(now) } else { None };
+        match self.own.back_mut() {
+            Some((interval, packets)) if *interval == self.interval => *packets += 1,
+            _ => {
+                if self.own.len() == STORED {
+                    self.own.pop_front();
+                }
+                self.own.push_back((self.interval, 1));
+            }
         }
-        self.own.push_back(now);
-        self.in_interval += 1;
+        if counts {
+            self.in_interval += 1;
+            self.last = now;
+        }
         result
     }
 
@@ -87,26 +104,29 @@ impl Neighbours {
         }
         let own = std::mem::take(&mut self.count);
         self.since = Some(now);
-        let others = self.log.packets(self.passage, since, now).saturating_sub(own);
+        let others = self.log.packets_with(self.passage, self.data, since, now).saturating_sub(own);
         if others == 0 || others * LEAST_SHARE < own {
             return None;
         }
-        // The path carried the others first: this packet came last.
+        // The others passed after the last own packet, or also before, where the time is too short.
         let length = now.since(since).as_nanos() as u128 * u128::from(others) / u128::from(others + own);
-        Some((since, since + Span::from_nanos(length as u64)))
+        let length = Span::from_nanos(length as u64);
+        let begin = self.last.max(since).min(now - length);
+        Some((begin, begin + length))
     }
 
     /// What passed from `begin` to `end`, when nothing of this connection made progress.
     pub(super) fn meanwhile(&self, begin: Instant, end: Instant) -> Meanwhile {
         let (begin, end) = (begin.min(self.now), end.min(self.now));
         let (first, last) = (number(begin), number(end));
-        let own = self.own.iter().filter(|time| (first..last).contains(&number(**time))).count() as u64;
+        let own: u64 = self.own.iter().filter(|(at, _)| (first..last).contains(at)).map(|(_, packets)| packets).sum();
+        // Own packets from before the oldest stored interval may have passed, too.
+        let is_stored = self.own.len() < STORED || self.own.front().is_some_and(|(oldest, _)| *oldest <= first);
         let packets = self.log.packets(self.passage, begin, end);
         let (from, to) = self.log.longest_silence(self.passage, begin, end);
         match packets {
             0 => Meanwhile::Nothing,
-            // Own packets from before the oldest stored one may have passed, too.
-            _ if packets <= own || own + 1 >= STORED as u64 => Meanwhile::Own(from, to),
+            _ if packets <= own || !is_stored => Meanwhile::Own(from, to),
             _ => Meanwhile::Others(from, to),
         }
     }

@@ -5,9 +5,12 @@
 //! the receive window is the limit if as much arrived as it allows, else the sender's own window
 //! is. Queueing at the link is not observable here.
 
+use std::collections::VecDeque;
+
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::Flags;
 
+use super::echoes::Echoes;
 use super::neighbours::{Meanwhile, Neighbours};
 use super::path_estimate::PathEstimate;
 use super::stall::{Fate, Stall};
@@ -32,6 +35,12 @@ const GAP_INTERVALS: u64 = 3;
 
 /// A shorter time with a closed window is the receiver's own processing.
 const SHORTEST_CLOSED: Span = Span::from_millis(10);
+
+/// A queue that delays all packets for less is none: the other end may wait before it sends.
+const STANDING_QUEUE: Span = Span::from_millis(50);
+
+/// Right edges of the window that are stored: those of a round trip with a small window.
+const EDGES: usize = 32;
 
 /// A time in which the receive window allowed no full segment although all data had arrived.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +79,9 @@ pub(super) struct ReceiverView {
     window: u64,
     /// The right edge of the window that this end offers.
     edge: Option<i64>,
+    /// Earlier edges: a segment that arrives was sent into one of them.
+    edges: VecDeque<i64>,
+    echoes: Echoes,
     closed: Option<Closed>,
     /// The other connections of the host.
     neighbours: Option<Neighbours>,
@@ -108,7 +120,7 @@ impl ReceiverView {
     pub(super) fn label(&self) -> Label {
         let limit = match () {
             () if self.hole => Limit::Recovery,
-            () if self.is_closed() => Limit::ReceiveWindow,
+            () if self.is_closed() => Limit::ClosedWindow,
             () => Limit::OwnWindowUndecided,
         };
         Label::Limited(limit, self.round)
@@ -119,13 +131,21 @@ impl ReceiverView {
     }
 
     /// The receiver acknowledged data, and advertised a window.
-    pub(super) fn window_advertised(&mut self, observation: &Observation) {
+    pub(super) fn acknowledged(&mut self, observation: &Observation) {
+        self.echoes.sent(observation.timestamps, observation.time);
         self.window = observation.window;
         let Some(acknowledged) = observation.acknowledged else { return };
         // What the receiver has, the capture may lack.
         self.highest = self.highest.max(acknowledged);
         self.hole &= acknowledged < self.highest;
-        self.edge = self.edge.max(Some(acknowledged.saturating_add_unsigned(observation.window)));
+        let edge = acknowledged.saturating_add_unsigned(observation.window);
+        if self.edge.is_none_or(|before| before < edge) {
+            self.edge = Some(edge);
+            if self.edges.len() == EDGES {
+                self.edges.pop_front();
+            }
+            self.edges.push_back(edge);
+        }
         if self.has_room()
             && let Some(closed) = &mut self.closed
         {
@@ -148,13 +168,14 @@ impl ReceiverView {
         // The sender answers a window update within a round trip.
         let answered = now.time.since(until.time) <= self.round_trip + PATIENCE;
         let confidence = if answered || probes > 0 { Confidence::High } else { Confidence::Medium };
-        let end = if answered { now } else { until };
-        timeline.relabel(since.time, end.time, Label::Known(Cause::ReceiveWindow, confidence), |label| {
+        // Then the link transmits the data.
+        let end = if answered { now.time.min(until.time + self.round_trip) } else { until.time };
+        timeline.relabel(since.time, end, Label::Known(Cause::ReceiveWindow, confidence), |label| {
             matches!(label, Label::Limited(..))
         });
         if !answered {
             let idle = Label::Known(Cause::Application, Confidence::Medium);
-            timeline.relabel(end.time, now.time, idle, |label| matches!(label, Label::Limited(..)));
+            timeline.relabel(end, now.time, idle, |label| matches!(label, Label::Limited(..)));
         }
         stalls.push(Stall {
             begin: since.time,
@@ -192,7 +213,8 @@ impl ReceiverView {
         }
         // The further segments of a super-segment acknowledge nothing.
         if observation.acknowledged.is_some()
-            && let Some((begin, end)) = self.neighbours.as_mut().and_then(|each| each.passed(observation.time))
+            && let Some((begin, end)) =
+                self.neighbours.as_mut().and_then(|each| each.passed(observation.time, observation.length > 0))
         {
             timeline.share(begin, end);
         }
@@ -209,6 +231,7 @@ impl ReceiverView {
         let now = observation.time;
         let end = observation.offset + i64::from(observation.length);
         let filled = observation.offset < self.highest;
+        self.echoes.arrived(observation.timestamps, now);
         if self.end_of_closed(Stamp::of(observation), timeline, stalls) || self.idle() {
             self.start(now);
         } else {
@@ -224,12 +247,11 @@ impl ReceiverView {
         self.arrived += u64::from(observation.length);
         self.path.progress(now);
         self.last = Some(Stamp::of(observation));
-        self.more = observation.length >= self.segment && !observation.flags.contains(Flags::FIN);
-        // A sub-MSS segment may fill the window.
-        let fills = self.more || self.edge == Some(end);
-        if fills && !self.hole && !self.has_room() && !observation.flags.contains(Flags::FIN) {
+        // A sub-MSS segment may fill the window, as it was a round trip ago.
+        let fills = observation.length >= self.segment || self.edges.contains(&end);
+        self.more = fills && !observation.flags.contains(Flags::FIN);
+        if self.more && !self.hole && !self.has_room() {
             self.closed = Some(Closed { since: Stamp::of(observation), opened: None, probes: 0 });
-            self.more = true;
         }
         if now.since(self.begin) >= self.round_trip && self.segments >= SEGMENTS_PER_ROUND {
             self.next_round(now, timeline);
@@ -251,6 +273,7 @@ impl ReceiverView {
         self.round += 2;
         self.begin = now;
         (self.segments, self.longest) = (0, Span::ZERO);
+        self.echoes.next_round();
         self.arrived_before = self.arrived;
         self.before = 0;
     }
@@ -259,7 +282,11 @@ impl ReceiverView {
     fn next_round(&mut self, now: Instant, timeline: &mut Timeline) {
         let time = now.since(self.begin);
         let bytes = self.arrived - self.arrived_before;
-        let full = self.segments >= SEGMENTS_PER_ROUND / 2 && self.longest <= time / self.segments * EVEN_SPACING;
+        let even = self.segments >= SEGMENTS_PER_ROUND / 2 && self.longest <= time / self.segments * EVEN_SPACING;
+        // Each acknowledgement, or the data that it released, waited: a queue stands in the path.
+        let waited = self.echoes.next_round().map_or(Span::ZERO, |shortest| shortest.saturating_sub(self.round_trip));
+        let queued = waited > self.round_trip.max(STANDING_QUEUE);
+        let load = if queued { Cause::Queueing } else { Cause::PathRate };
         if self.before > 0 {
             self.slow_start_over = (bytes as f64) < GROWTH * self.before as f64;
         }
@@ -272,9 +299,9 @@ impl ReceiverView {
             Cause::SlowStart
         };
         timeline.resolve(self.round, |label, shared| match label {
-            Label::Limited(Limit::ReceiveWindow, _) => (Cause::ReceiveWindow, Confidence::Medium),
+            Label::Limited(Limit::ClosedWindow, _) => (Cause::ReceiveWindow, Confidence::Medium),
             _ if shared => (Cause::Sharing, Confidence::Low),
-            _ if full => (Cause::PathRate, Confidence::Medium),
+            _ if even || queued => (load, Confidence::Medium),
             Label::Limited(Limit::Recovery, _) => (Cause::Recovery, Confidence::Medium),
             _ => (window, Confidence::Low),
         });

@@ -127,6 +127,11 @@ impl SenderView {
         &mut self.bottleneck
     }
 
+    /// Whether the arrivals of its data are exact.
+    pub(super) fn has_arrivals(&self) -> bool {
+        self.bottleneck.has_arrivals()
+    }
+
     /// Processes the packets that arrived until `now`, where a capture of the other end shows them.
     pub(super) fn arrivals_until(&mut self, now: Instant, timeline: &mut Timeline) {
         let window_kind = Limit::own_window(self.slow_start_over);
@@ -162,7 +167,7 @@ impl SenderView {
     /// What limits the sender apart from a loss.
     fn limit(&self) -> Limit {
         if self.is_closed() {
-            Limit::ReceiveWindow
+            Limit::ClosedWindow
         } else if self.application_limited {
             Limit::Application
         } else if !self.has_room() {
@@ -187,7 +192,7 @@ impl SenderView {
         let closed = self.closed.get_or_insert(Closed { since: self.progress, opened: None, probes: 0 });
         closed.probes += 1;
         let since = closed.since.time;
-        timeline.relabel(since, observation.time, Label::Limited(Limit::ReceiveWindow, self.round.number), is_idle);
+        timeline.relabel(since, observation.time, Label::Limited(Limit::ClosedWindow, self.round.number), is_idle);
     }
 
     /// All data is acknowledged, or the window moved: the window closed or opened.

@@ -56,6 +56,7 @@ impl Script {
             outstanding: 0,
             newly_acknowledged: None,
             unacknowledged_since: None,
+            timestamps: None,
             round_trip: None,
             echo_round_trip: None,
             duplicate: None,

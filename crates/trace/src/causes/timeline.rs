@@ -29,8 +29,10 @@ pub(super) enum Label {
 pub(super) enum Limit {
     /// The application: all its data is sent.
     Application,
-    /// The receive window.
+    /// The receive window, with data outstanding that may fill the link.
     ReceiveWindow,
+    /// The receive window, with nothing outstanding.
+    ClosedWindow,
     /// The sender's own window; slow start or congestion window is not decided yet.
     OwnWindowUndecided,
     /// The sender's own window, in slow start.
@@ -50,10 +52,12 @@ impl Limit {
     const fn cause(self) -> (Cause, Confidence) {
         match self {
             Self::Application => (Cause::Application, Confidence::Medium),
-            Self::ReceiveWindow => (Cause::ReceiveWindow, Confidence::High),
+            Self::ReceiveWindow => (Cause::ReceiveWindow, Confidence::Medium),
+            Self::ClosedWindow => (Cause::ReceiveWindow, Confidence::High),
             Self::OwnWindowUndecided | Self::CongestionWindow => (Cause::CongestionWindow, Confidence::Medium),
             Self::SlowStart => (Cause::SlowStart, Confidence::Medium),
-            Self::Recovery => (Cause::Recovery, Confidence::High),
+            // That the link was not full meanwhile is inferred.
+            Self::Recovery => (Cause::Recovery, Confidence::Medium),
         }
     }
 }

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _READ = (
     "Each row is a connection: a thin line from its SYN to its end or the page's end, with a dot when it was "
-    "established. Each object is a bar: pale from its request to the first byte of its response, full to the last byte."
+    "established. Each object is a bar: pale from its request to the first byte of its response, full to the last "
+    "byte. The times are those of the capture: at a server, a response ends when it is sent, not when it arrives."
 )
 _ROW = 17
 """Height of a row in pixels. A connection has several rows if its exchanges overlap."""
@@ -105,7 +106,7 @@ def _sum(view: PageView) -> str:
     sentence = f"{requests} and {size(page['bytes'])} of responses on {connections} in {seconds(view.span)}"
     if page["efficiency"] is not None:
         sentence += f"; pipelining efficiency η {page['efficiency']:.3g}"
-    return f"{sentence}; for {seconds(page['without_response_s'])} of it no response was in progress."
+    return f"{sentence}; for {seconds(page['without_response_s'])} of it no response passed the capture."
 
 
 def _several(number: int, what: str) -> str:

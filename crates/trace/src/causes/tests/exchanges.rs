@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use airpath_core::Span;
+use airpath_observe::End;
 use airpath_observe::testing::{play, segment};
 
 use crate::causes::{Account, Cause, Causes, Fate};
@@ -282,4 +283,105 @@ fn a_gap_in_which_another_connection_passed_is_no_silence_of_the_radio() {
         busy.lines().filter(|line| !line.starts_with("1")).map(|line| format!("{line}\n")).collect();
     let outage = beside(&first, &interrupted);
     assert!((950..1100).contains(&millis(&outage, Cause::Radio)), "{outage}");
+}
+
+#[test]
+fn a_short_segment_that_filled_an_earlier_window_is_not_the_applications_last() {
+    let mut exchange = "
+        0 > syn mss 1460 win 6000
+        100 < syn ack 0 mss 1460
+        100 > ack 0 win 6000
+        100 > data 0..100 ack 0 win 6000
+        "
+    .to_owned();
+    for flight in 0..10 {
+        let (at, begin) = (200 + 100 * flight, 6000 * flight);
+        for (from, to) in [(0, 1460), (1460, 2920)] {
+            writeln!(exchange, "{at} < data {}..{} ack 100", begin + from, begin + to).unwrap();
+        }
+        // The receiver moves its window before the rest of the flight has arrived.
+        writeln!(exchange, "{at} > ack {} win 6000", begin + 2920).unwrap();
+        for (from, to) in [(2920, 4380), (4380, 5840), (5840, 6000)] {
+            writeln!(exchange, "{} < data {}..{} ack 100", at + 1, begin + from, begin + to).unwrap();
+        }
+        writeln!(exchange, "{} > ack {} win 6000", at + 1, begin + 6000).unwrap();
+    }
+    let account = account(&exchange);
+    assert!(millis(&account, Cause::ReceiveWindow) > 650, "{account}");
+    assert!(millis(&account, Cause::Application) <= 110, "{account}");
+}
+
+#[test]
+fn echoes_of_timestamps_show_a_queue_at_the_receiver() {
+    // A radio that delivers in order: four segments together, every 120 ms.
+    let bursts = |delay: Option<u64>| {
+        let mut exchange = AT_CLIENT.to_owned();
+        // The option takes 12 bytes.
+        let size = if delay.is_some() { 1448 } else { 1460 };
+        for burst in 0..50 {
+            let at = 1200 + 120 * burst;
+            let stamps = |own: u64| delay.map_or(String::new(), |delay| format!("ts {own},{}", own - delay));
+            for segment in 4 * burst..4 * burst + 4 {
+                let (begin, end) = (segment * size, (segment + 1) * size);
+                writeln!(exchange, "{at} < data {begin}..{end} ack 100 {}", stamps(at)).unwrap();
+            }
+            writeln!(exchange, "{at} > ack {} {}", (4 * burst + 4) * size, stamps(at)).unwrap();
+        }
+        account(&exchange)
+    };
+    let (unknown, queued) = (bursts(None), bursts(Some(960)));
+    assert!(millis(&unknown, Cause::Queueing) == 0, "{unknown}");
+    assert!(millis(&queued, Cause::Queueing) > 3000, "{queued}");
+    // Data that follows its acknowledgement at once shows no queue.
+    let prompt = bursts(Some(120));
+    assert_eq!(prompt.of(Cause::Queueing), Span::ZERO, "{prompt}");
+}
+
+#[test]
+fn data_of_others_against_the_direction_is_no_sharing() {
+    let mut first = AT_SERVER.to_owned();
+    for segment in 0..200 {
+        writeln!(first, "110 < data {}..{} ack 100", segment * 1460, (segment + 1) * 1460).unwrap();
+    }
+    for segment in 0..200 {
+        writeln!(first, "{} > ack {}", 220 + 12 * segment, (segment + 1) * 1460).unwrap();
+    }
+    let uploads: String = (0..240).map(|at| format!("{} > data 0..1460 ack 100\n", 200 + at * 10)).collect();
+    let upload = beside(&first, &uploads);
+    assert_eq!(upload.of(Cause::Sharing), Span::ZERO, "{upload}");
+    // Acknowledgements of others show that the path carried their data.
+    let downloads: String = (0..240).map(|at| format!("{} > ack 100\n", 200 + at * 10)).collect();
+    let download = beside(&first, &downloads);
+    assert!((1000..1500).contains(&millis(&download, Cause::Sharing)), "{download}");
+}
+
+#[test]
+fn parts_of_super_segments_that_arrive_are_no_silence() {
+    let mut exchange = AT_SERVER.to_owned();
+    for segment in 0..60 {
+        writeln!(exchange, "110 < data {}..{} ack 100", segment * 2920, (segment + 1) * 2920).unwrap();
+    }
+    // The queue dropped each second packet.
+    for segment in 0..60 {
+        let end = (segment + 1) * 2920;
+        writeln!(exchange, "{} > ack 0 sack {}..{end}", 220 + 12 * segment, end - 1460).unwrap();
+    }
+    writeln!(exchange, "250 < data 0..1460 ack 100").unwrap();
+    writeln!(exchange, "950 > ack 2920").unwrap();
+    let mut lines: Vec<_> = exchange.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines.sort_by_key(|line| line.split_whitespace().next().unwrap().parse::<u64>().unwrap());
+    let account = beside(&lines.join("\n"), "");
+    assert_eq!(account.of(Cause::Radio) + account.of(Cause::Sharing), Span::ZERO, "{account}");
+}
+
+#[test]
+fn a_capture_in_the_middle_has_the_view_of_the_server() {
+    for (third, near) in [(200, End::Server), (191, End::Server), (150, End::Client)] {
+        let (_, observations) = play(&format!("0 > syn\n100 < syn ack 0\n{third} > ack 0"));
+        let mut causes = Causes::new(None);
+        for observation in &observations {
+            causes.observe(observation, &mut |_| {});
+        }
+        assert_eq!(causes.near(), Some(near), "{third}");
+    }
 }
