@@ -9,6 +9,7 @@ use crate::http::compression::{Coding, Encoder};
 use crate::http::message::Method;
 use crate::http::recode::{Recoder, Recoding};
 use crate::http::statistics::{Bypass, Statistics};
+use crate::http::target::Origin;
 
 /// Bytes of stored content that are appended at a time.
 const PART: usize = 16 << 10;
@@ -32,6 +33,8 @@ pub struct Exchange {
     pub body: Body,
     /// Whether it waits for all before it.
     pub is_barrier: bool,
+    /// The server that the client has named to an explicit proxy.
+    pub origin: Option<Origin>,
     /// The server connection that fetches it.
     pub server: Option<usize>,
     pub retried: bool,
@@ -57,12 +60,13 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    pub fn new(method: Method, head: &[u8], framing: Framing) -> Self {
+    pub fn new(method: Method, head: Vec<u8>, framing: Framing) -> Self {
         Self {
             method,
-            head: head.to_vec(),
+            head,
             body: Body::new(framing),
             is_barrier: !matches!(method, Method::Safe | Method::Head),
+            origin: None,
             server: None,
             retried: false,
             response: VecDeque::new(),
@@ -82,7 +86,7 @@ impl Exchange {
 
     /// All bytes of both sides from here on.
     pub fn tunnel(reason: Bypass) -> Self {
-        let exchange = Self::new(Method::Other, &[], Framing::UntilClose);
+        let exchange = Self::new(Method::Other, Vec::new(), Framing::UntilClose);
         Self { bypass: Some(reason), ..exchange }
     }
 
