@@ -217,7 +217,7 @@ EXPLICIT = (
     "--proxy --set proxy.http.address=10.99.0.1:3128 --set proxy.http.resolver=100.64.0.1:53"
     " --set proxy.http.ports=[8000]"
 )
-"""An explicit proxy that asks the resolver of [`names`], and no transparent one."""
+"""An explicit proxy that queries the resolver of [`names`], and no transparent one."""
 
 
 def names(need: Need, serve: list[str]) -> str:
@@ -311,3 +311,50 @@ def test_a_browser_uses_an_explicit_proxy(link: LinkCommand, need: Need, web: st
     counted = counters(out)
     assert counted["requests"] >= 4
     assert counted["name_queries"] >= 4
+
+
+DELTA = """
+import base64, hashlib, http.client, subprocess, sys
+connection = http.client.HTTPConnection("server", 80)
+def get(path, fields):
+    connection.request("GET", path, headers=fields)
+    answer = connection.getresponse()
+    return answer, answer.read()
+answer, old = get("/old.html", {"Accept-Encoding": "gzip"})
+assert answer.headers["Use-As-Dictionary"] == 'match="/old.html"', answer.headers
+digest = hashlib.sha256(old).digest()
+stated = {"Available-Dictionary": f":{base64.b64encode(digest).decode()}:"}
+answer, coded = get("/new.html", stated | {"Accept-Encoding": "gzip, br, dcb, dcz"})
+assert answer.headers["Content-Encoding"] == "dcz", answer.headers
+assert answer.headers["Vary"] == "Accept-Encoding, Available-Dictionary", answer.headers
+assert coded[:8] == bytes([0x5E, 0x2A, 0x4D, 0x18, 0x20, 0, 0, 0]) and coded[8:40] == digest
+open("dictionary", "wb").write(old)
+new = subprocess.run([sys.argv[1], "-dcD", "dictionary"], input=coded, capture_output=True, check=True).stdout
+assert new == get("/new.html", {})[1]
+print(len(new), len(coded))
+for fields in ({"Accept-Encoding": "dcz"}, stated | {"Accept-Encoding": "gzip"}):
+    answer, _ = get("/new.html", fields)
+    assert answer.headers["Content-Encoding"] is None, answer.headers
+"""
+"""A client that keeps a dictionary, and decodes with the command line of Zstandard."""
+
+
+def test_a_new_version_is_coded_against_the_old_one(link: LinkCommand, need: Need) -> None:
+    out, files = link.folder / "out", link.folder / "files"
+    files.mkdir()
+    lines = [f"<li>{number} {zlib.crc32(str(number).encode())}</li>\n" for number in range(1500)]
+    (files / "old.html").write_text("".join(lines))
+    lines[700:710] = ["<li>this is new</li>\n"] * 5
+    (files / "new.html").write_text("".join(lines))
+    serve = [sys.executable, "-m", "http.server", "-p", "HTTP/1.1", "-d", str(files), "80"]
+    done = link(
+        *python(DELTA, need("zstd")),
+        link=link.wire(),
+        serve=shlex.join(serve),
+        options=f"--proxy --set proxy.http.dictionaries=1MB --out {out}",
+    )
+    whole, coded = map(int, done.out.split())
+    assert whole > 30_000 and coded < 300
+    counted = counters(out)
+    assert counted["delta_responses"] == 1
+    assert counted["stored_dictionaries"] == 2

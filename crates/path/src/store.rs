@@ -108,7 +108,7 @@ pub trait PacketStore: SegmentLookup {
 
     /// Begins a TCP flow of a middlebox from the mobile's address of `flow` and `port` to `server`.
     /// `None` where this store has no addresses, the mobile has used the port with this server, or
-    /// the addresses are of different families.
+    /// the addresses have different IP versions.
     fn open_flow_to(&mut self, now: Instant, flow: FlowId, port: u16, server: SocketAddr) -> Option<FlowId> {
         let _ = (now, flow, port, server);
         None

@@ -10,6 +10,7 @@
 //! | `message` | heads of requests and responses |
 //! | `body` | content, and where it ends |
 //! | `compression` | compression of responses |
+//! | `dictionary` | delta coding against what the client has |
 //! | `cache` | responses that all mobiles share |
 //! | `freshness` | which responses may be stored, and for how long they are fresh |
 //! | `reuse` | what the cache does for a request |
@@ -29,6 +30,7 @@ mod cache;
 mod channel;
 mod compression;
 mod config;
+mod dictionary;
 mod exchange;
 mod fields;
 mod freshness;
@@ -48,6 +50,7 @@ mod transform;
 
 pub use cache::SharedCache;
 pub use config::Config;
+pub use dictionary::Dictionaries;
 pub use exchange::End;
 pub use names::Names;
 pub use pool::Pool;

@@ -14,7 +14,7 @@ use airpath_wire::tcp::Flags;
 
 use crate::budget::BudgetWindow;
 use crate::config::{Accept, Config, Ends};
-use crate::http::{Bypass, Destination, HttpRelay, Names, NewServer, Pool, SharedCache, Statistics};
+use crate::http::{Bypass, Destination, Dictionaries, HttpRelay, Names, NewServer, Pool, SharedCache, Statistics};
 use crate::mobile::{Admission, Mobile};
 use crate::ports::Ports;
 use crate::relay::Relay;
@@ -39,6 +39,7 @@ pub struct Proxy {
     created: Departures,
     ports: Ports,
     cache: SharedCache,
+    dictionaries: Dictionaries,
     names: Names,
     pool: Pool,
     /// The counters of connections that have ended.
@@ -98,6 +99,7 @@ impl Proxy {
             left: Departures::new(),
             created: Departures::new(),
             ports: Ports::default(),
+            dictionaries: Dictionaries::new(dictionary_capacity(&config)),
             names: Names::default(),
             pool: Pool::default(),
             cache: SharedCache::new(cache_capacity(&config)),
@@ -191,6 +193,7 @@ impl Proxy {
         self.ends = [config.ends(false), config.ends(true)];
         self.mobiles.values_mut().for_each(|mobile| mobile.reconfigure(&config));
         self.cache.set_capacity(cache_capacity(&config));
+        self.dictionaries.set_capacity(dictionary_capacity(&config));
         self.config = config;
     }
 
@@ -348,7 +351,7 @@ impl Proxy {
         let relay = Relay::new((flow, user), client, *syn, (listening, connecting), defers, now);
         let mut relay = match http.filter(|http| is_explicit || http.ports.contains(&server_port)) {
             Some(http) => {
-                let shared = (&self.cache, &self.names);
+                let shared = (&self.cache, &self.dictionaries, &self.names);
                 Relayed::Application(Box::new(HttpRelay::new(relay, (server, server_port), (config, http), shared)))
             }
             None => Relayed::Transport(relay),
@@ -406,13 +409,13 @@ impl Proxy {
         let mut any = false;
         while let Some(wanted) = relay.wanted_server() {
             any = true;
-            let (server, asks) = match relay.destination(now, wanted) {
+            let (server, is_lookup) = match relay.destination(now, wanted) {
                 Destination::Server(server) => (server, false),
                 Destination::Resolver(resolver) => (Some(resolver), true),
-                Destination::Asked | Destination::Refused => continue,
+                Destination::Queried | Destination::Refused => continue,
             };
             let kept =
-                relay.reusable(wanted, server).filter(|_| !asks).and_then(|server| self.pool.take((user, server)));
+                relay.reusable(wanted, server).filter(|_| !is_lookup).and_then(|server| self.pool.take((user, server)));
             if let Some((channel, wakeup)) = kept {
                 self.numbers.insert(channel.flow, number);
                 if let Some(wakeup) = wakeup {
@@ -431,7 +434,7 @@ impl Proxy {
                 let initial_sequence = self.initial_sequences.bits() as u32;
                 NewServer { flow, server, port, initial_sequence }
             });
-            if asks {
+            if is_lookup {
                 relay.open_lookup(now, new, &self.ends[0].server);
             } else {
                 relay.open_server(now, wanted, new, &self.ends[0].server);
@@ -632,6 +635,11 @@ impl Proxy {
 /// Bytes of the cache; 0 without one.
 fn cache_capacity(config: &Config) -> u64 {
     config.http.as_ref().and_then(|http| http.cache).map_or(0, airpath_core::Bytes::get)
+}
+
+/// Bytes of dictionaries; 0 without any.
+fn dictionary_capacity(config: &Config) -> u64 {
+    config.http.as_ref().and_then(|http| http.dictionaries).map_or(0, airpath_core::Bytes::get)
 }
 
 impl Middlebox for Proxy {

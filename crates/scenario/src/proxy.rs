@@ -129,6 +129,9 @@ pub(crate) fn read(mut node: Node) -> Result<ProxyTable, ScenarioError> {
     if config.http.as_ref().and_then(|http| http.cache).is_some_and(|bytes| bytes < LEAST_CACHE) {
         return wrong("http.cache", "this must be at least 100 kB", "remove it for no cache");
     }
+    if config.http.as_ref().and_then(|http| http.dictionaries).is_some_and(|bytes| bytes < LEAST_CACHE) {
+        return wrong("http.dictionaries", "this must be at least 100 kB", "remove it for no dictionaries");
+    }
     if let Some(http) = &config.http {
         let is_wrong = |address: &SocketAddr| !is_unicast(address.ip()) || address.port() == 0;
         if http.address.as_ref().is_some_and(is_wrong) {

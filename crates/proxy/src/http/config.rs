@@ -29,11 +29,15 @@ pub struct Config {
     /// Bytes of the cache that all mobiles share; none without the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Bytes>,
+    /// Bytes of the dictionaries with which responses are coded for clients that have them; none
+    /// without the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dictionaries: Option<Bytes>,
     /// Address and port at which mobiles reach it as an explicit proxy; none without the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<SocketAddr>,
-    /// Resolver that an explicit proxy asks for the addresses of servers, by DNS over TCP. Without
-    /// the key, requests name servers by their address.
+    /// Resolver that an explicit proxy queries for the addresses of servers, by DNS over TCP.
+    /// Without the key, requests name servers by their address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolver: Option<SocketAddr>,
     /// Ports to which an explicit proxy permits `CONNECT`.
@@ -63,6 +67,7 @@ impl Default for Config {
             image_quality: None,
             server_pool: 0,
             cache: None,
+            dictionaries: None,
             address: None,
             resolver: None,
             connect_ports: connect_ports(),

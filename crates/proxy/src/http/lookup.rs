@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use airpath_core::{Instant, Span};
 
 use crate::http::channel::Channel;
-use crate::http::names::{Names, answer, query};
+use crate::http::names::{Message, Names, answer, query};
 use crate::http::refusal::Refusal;
 
 /// An answer is waited for this long.
@@ -32,11 +32,11 @@ impl Lookup {
         Self { names, resolver, is_ipv4, channel: None, waiting: Vec::new(), next: 0, limit: None }
     }
 
-    /// Asks for the address of a name. Returns whether it was not asked for already.
+    /// Queries the address of a name. Returns whether no query for it is under way already.
     ///
     /// # Errors
     /// Without a resolver.
-    pub fn ask(&mut self, now: Instant, name: &str) -> Result<bool, Refusal> {
+    pub fn begin(&mut self, now: Instant, name: &str) -> Result<bool, Refusal> {
         self.resolver.ok_or(Refusal::NoResolver)?;
         if self.waiting.iter().any(|(_, waiting, _)| waiting == name) {
             return Ok(false);
@@ -76,11 +76,11 @@ impl Lookup {
             match answer(channel.unread(), self.is_ipv4) {
                 Ok(None) => break false,
                 Err(_) => break true,
-                Ok(Some((id, said, bytes))) => {
-                    channel.consume(bytes);
+                Ok(Some(Message { id, result, length })) => {
+                    channel.consume(length);
                     let Some(at) = self.waiting.iter().position(|(waiting, _, _)| *waiting == id) else { continue };
                     let (_, name, _) = self.waiting.swap_remove(at);
-                    let result = said.map(|answer| self.names.insert(now, &name, self.is_ipv4, answer));
+                    let result = result.map(|answer| self.names.insert(now, &name, self.is_ipv4, answer));
                     answered.push((name, result));
                 }
             }

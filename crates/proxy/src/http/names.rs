@@ -15,7 +15,7 @@ use crate::http::refusal::Refusal;
 /// Names that are stored at most.
 const MOST_NAMES: usize = 4096;
 
-/// An answer is used for this time at least, for those who have asked, and at most.
+/// An answer is used for this time at least, so that waiting requests can use it, and at most.
 const LEAST_TIME: Span = Span::from_secs(1);
 const MOST_TIME: Span = Span::from_secs(3600);
 
@@ -53,6 +53,16 @@ const fn record_type(is_ipv4: bool) -> u16 {
     if is_ipv4 { A } else { AAAA }
 }
 
+/// A message of a resolver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The identifier of the query.
+    pub id: u16,
+    pub result: Result<Answer, Refusal>,
+    /// Its bytes, those of its length included.
+    pub length: usize,
+}
+
 /// The addresses in an answer, and for how long they may be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -60,12 +70,11 @@ pub struct Answer {
     pub lifetime: Span,
 }
 
-/// The answer at the start of `bytes`, with its length before it: its identifier, what it says,
-/// and the bytes that it has; `None` if it is not complete.
+/// The message at the start of `bytes`, with its length before it; `None` if it is not complete.
 ///
 /// # Errors
 /// If it is not a response.
-pub fn answer(bytes: &[u8], is_ipv4: bool) -> Result<Option<(u16, Result<Answer, Refusal>, usize)>, Refusal> {
+pub fn answer(bytes: &[u8], is_ipv4: bool) -> Result<Option<Message>, Refusal> {
     let mut stream = Reader(bytes);
     let Some(message) = stream.number().and_then(|length| stream.take(length.into())) else { return Ok(None) };
     let mut reader = Reader(message);
@@ -79,14 +88,14 @@ pub fn answer(bytes: &[u8], is_ipv4: bool) -> Result<Option<(u16, Result<Answer,
     let Some([id, flags, questions, answers, ..]) = header.filter(|header| header[1] & RESPONSE != 0) else {
         return Err(Refusal::Resolver);
     };
-    let said = match flags & 0xF {
+    let result = match flags & 0xF {
         0 => addresses(&mut reader, (questions, answers), is_ipv4).ok_or(Refusal::Resolver),
         NAME_ERROR => Err(Refusal::NameNotFound),
         _ => Err(Refusal::Resolver),
     };
-    let said =
-        said.and_then(|answer| if answer.addresses.is_empty() { Err(Refusal::NameNotFound) } else { Ok(answer) });
-    Ok(Some((id, said, 2 + message.len())))
+    let result =
+        result.and_then(|answer| if answer.addresses.is_empty() { Err(Refusal::NameNotFound) } else { Ok(answer) });
+    Ok(Some(Message { id, result, length: 2 + message.len() }))
 }
 
 /// The addresses of the answer section. A resolver follows aliases, so all belong to the name.
@@ -202,14 +211,15 @@ mod tests {
         let bytes = [&example()[..], b"next"].concat();
         let addresses = vec![IpAddr::from([192, 0, 2, 5])];
         let expected = Answer { addresses, lifetime: Span::from_secs(60) };
-        assert_eq!(answer(&bytes, true), Ok(Some((0x1234, Ok(expected), bytes.len() - 4))));
-        assert_eq!(answer(&bytes, false), Ok(Some((0x1234, Err(Refusal::NameNotFound), bytes.len() - 4))));
+        let message = |result| Ok(Some(Message { id: 0x1234, result, length: example().len() }));
+        assert_eq!(answer(&bytes, true), message(Ok(expected)));
+        assert_eq!(answer(&bytes, false), message(Err(Refusal::NameNotFound)));
         assert_eq!(answer(&bytes[..40], true), Ok(None));
         let mut wrong = bytes.clone();
         wrong[4] = 0;
         assert_eq!(answer(&wrong, true), Err(Refusal::Resolver), "it is not a response");
         wrong[4..6].copy_from_slice(&[0x81, 0x83]);
-        assert_eq!(answer(&wrong, true), Ok(Some((0x1234, Err(Refusal::NameNotFound), bytes.len() - 4))));
+        assert_eq!(answer(&wrong, true), message(Err(Refusal::NameNotFound)));
     }
 
     #[test]

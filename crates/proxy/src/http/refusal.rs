@@ -19,7 +19,7 @@ pub enum Refusal {
     Trace,
     /// No resolver is configured.
     NoResolver,
-    /// The resolver does not know the name, or no address of the family of the proxy's own.
+    /// The name does not exist, or has no address of the IP version of the proxy's own.
     NameNotFound,
     /// The resolver has answered with an error, or has closed the connection.
     Resolver,

@@ -12,6 +12,7 @@ use airpath_tcp::{Connection, Identity, Outcome, Segment};
 use crate::config::Config;
 use crate::http::cache::SharedCache;
 use crate::http::channel::Channel;
+use crate::http::dictionary::Dictionaries;
 use crate::http::exchange::End;
 use crate::http::lookup::Lookup;
 use crate::http::names::Names;
@@ -81,11 +82,11 @@ struct Explicit {
 pub enum Destination {
     /// The server's; `None` where packets have no addresses.
     Server(Option<SocketAddr>),
-    /// It is asked for, over a connection to the resolver that is to be opened first.
+    /// It is queried, over a connection to the resolver that is to be opened first.
     Resolver(SocketAddr),
-    /// It is asked for.
-    Asked,
-    /// There is none, and the session has been told.
+    /// It is queried.
+    Queried,
+    /// There is none, and the request was refused.
     Refused,
 }
 
@@ -105,7 +106,7 @@ impl HttpRelay {
         relay: Relay,
         (address, port): (Option<SocketAddr>, u16),
         (config, http): (&Config, &super::Config),
-        (cache, names): (&SharedCache, &Names),
+        (cache, dictionaries, names): (&SharedCache, &Dictionaries, &Names),
     ) -> Self {
         let own = http.address.filter(|own| address == Some(*own));
         let explicit = own.map(|address| Explicit {
@@ -120,6 +121,10 @@ impl HttpRelay {
         let buffer = config.buffer.get();
         let session = Session::new(http, usize::try_from(buffer).unwrap_or(usize::MAX));
         let session = if http.cache.is_some() { session.with_cache(cache.clone(), address) } else { session };
+        let session = match http.dictionaries {
+            Some(_) => session.with_dictionaries(dictionaries.clone()),
+            None => session,
+        };
         let session = match &explicit {
             Some(explicit) => session.with_explicit(explicit.proxy.clone()),
             None => session,
@@ -439,12 +444,12 @@ impl HttpRelay {
             Host::Name(name) => match explicit.lookup.names.find(now, name, explicit.proxy.address.is_ipv4()) {
                 Some(address) => address,
                 None => {
-                    let asked = explicit.lookup.ask(now, name);
+                    let begun = explicit.lookup.begin(now, name);
                     self.session.set_resolving(number);
-                    return match asked {
+                    return match begun {
                         Ok(is_new) => {
                             self.session.statistics.name_queries += u64::from(is_new);
-                            explicit.lookup.wanted_resolver().map_or(Destination::Asked, Destination::Resolver)
+                            explicit.lookup.wanted_resolver().map_or(Destination::Queried, Destination::Resolver)
                         }
                         Err(refusal) => {
                             self.session.fail(number, refusal);

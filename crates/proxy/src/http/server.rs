@@ -39,7 +39,7 @@ pub enum ServerState {
     Unused,
     /// The owner is to open it.
     Wanted,
-    /// The owner asks for its address.
+    /// The owner queries its address.
     Resolving,
     Open,
     /// The server will send nothing more, or it is not to be used any more.

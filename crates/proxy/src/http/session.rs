@@ -27,6 +27,7 @@ use crate::http::body::{Body, Framing};
 use crate::http::cache::SharedCache;
 use crate::http::compression::Coding;
 use crate::http::config::Config;
+use crate::http::dictionary::Dictionaries;
 use crate::http::exchange::{End, Exchange};
 use crate::http::message::{Method, RequestHead, ResponseHead, binds_connection};
 use crate::http::recode::Recoding;
@@ -62,6 +63,7 @@ pub struct Session {
     compresses: bool,
     image_quality: Option<NonZeroU8>,
     cache: Option<CacheOfServer>,
+    dictionaries: Option<Dictionaries>,
     /// If the client has named it as its proxy.
     explicit: Option<ExplicitProxy>,
     /// The server of the tunnel.
@@ -96,6 +98,7 @@ impl Session {
             compresses: config.compression,
             image_quality: config.image_quality,
             cache: None,
+            dictionaries: None,
             explicit: None,
             tunnel: None,
             has_begun: false,
@@ -110,6 +113,12 @@ impl Session {
     #[must_use]
     pub fn with_cache(self, cache: SharedCache, server: Option<SocketAddr>) -> Self {
         Self { cache: Some(CacheOfServer { cache, server }), ..self }
+    }
+
+    /// The session with dictionaries.
+    #[must_use]
+    pub fn with_dictionaries(self, dictionaries: Dictionaries) -> Self {
+        Self { dictionaries: Some(dictionaries), ..self }
     }
 
     /// The session of an explicit proxy. It wants server connections for requests only.
@@ -181,7 +190,14 @@ impl Session {
                 let mut exchange = Exchange::new(head.method, request, head.framing);
                 exchange.origin = origin;
                 exchange.is_barrier |= head.upgrades || !exchange.body.is_complete();
-                exchange.end = head.closes.then_some(End::Close);
+                // A proxy keeps no connection of HTTP/1.0 (RFC 9112 §9.3).
+                let is_1_0 = self.explicit.is_some()
+                    && exchange
+                        .head
+                        .split(|byte| *byte == b'\r')
+                        .next()
+                        .is_some_and(|start| start.ends_with(b" HTTP/1.0"));
+                exchange.end = (head.closes || is_1_0).then_some(End::Close);
                 if let Some(refusal) = refusal {
                     self.exchanges.push_back(exchange);
                     self.refuse(self.exchanges.len() - 1, refusal);
@@ -192,6 +208,10 @@ impl Session {
                 }
                 exchange.recoding =
                     self.image_quality.and_then(|quality| Recoding::of_request(&exchange.head, quality));
+                if let Some(dictionaries) = &self.dictionaries {
+                    exchange.dictionary = dictionaries.of_request(&exchange.head);
+                    exchange.learning = dictionaries.learn(&exchange.head);
+                }
                 if let Some(cache) = &self.cache {
                     cache.look_up(now, &mut exchange, &mut self.statistics);
                 }
@@ -345,7 +365,7 @@ impl Session {
         self.servers[server].origin.as_ref()
     }
 
-    /// The owner asks for the address of a server connection that is wanted.
+    /// The owner queries the address of a server connection that is wanted.
     pub fn set_resolving(&mut self, server: usize) {
         self.servers[server].state = ServerState::Resolving;
     }
@@ -355,7 +375,7 @@ impl Session {
         self.servers.len()
     }
 
-    /// The numbers of server connections for whose address the owner asks.
+    /// The numbers of server connections whose address the owner queries.
     pub fn resolving(&self) -> Vec<usize> {
         let servers = self.servers.iter().enumerate();
         servers.filter(|(_, server)| server.state == ServerState::Resolving).map(|(number, _)| number).collect()
@@ -373,7 +393,7 @@ impl Session {
         let exchange = &mut self.exchanges[index];
         if exchange.method == Method::Connect && !exchange.has_response {
             self.statistics.tunnels += 1;
-            exchange.append_head(b"HTTP/1.1 200 OK\r\n\r\n");
+            exchange.append_head(b"HTTP/1.1 200 OK\r\n\r\n", &mut self.statistics);
             self.begin_tunnel(server, Bypass::Connect);
         }
     }
@@ -508,7 +528,7 @@ impl Session {
                 if !is_validation {
                     let closes = until_close || exchange.end.is_some();
                     let answer = self.explicit.as_ref().map(|proxy| proxy.answer(origin, is_final && closes));
-                    exchange.append_head(answer.as_deref().unwrap_or(origin));
+                    exchange.append_head(answer.as_deref().unwrap_or(origin), &mut self.statistics);
                 }
                 if head.begins_tunnel(exchange.method) {
                     self.begin_tunnel(from, Bypass::Upgrade);

@@ -76,6 +76,10 @@ pub struct Statistics {
     pub uncompressed_bytes: u64,
     /// The same after compression.
     pub compressed_bytes: u64,
+    /// Responses that were coded with a dictionary of the client; their bytes count as compressed.
+    pub delta_responses: u64,
+    /// Responses that were stored as dictionaries.
+    pub stored_dictionaries: u64,
     /// Images that became smaller.
     pub recoded_images: u64,
     /// Their bytes as they came.
@@ -110,6 +114,8 @@ impl Statistics {
         self.response_bytes += other.response_bytes;
         self.uncompressed_bytes += other.uncompressed_bytes;
         self.compressed_bytes += other.compressed_bytes;
+        self.delta_responses += other.delta_responses;
+        self.stored_dictionaries += other.stored_dictionaries;
         self.recoded_images += other.recoded_images;
         self.original_image_bytes += other.original_image_bytes;
         self.recoded_image_bytes += other.recoded_image_bytes;
@@ -137,6 +143,8 @@ impl Statistics {
             ("response_bytes", self.response_bytes),
             ("uncompressed_bytes", self.uncompressed_bytes),
             ("compressed_bytes", self.compressed_bytes),
+            ("delta_responses", self.delta_responses),
+            ("stored_dictionaries", self.stored_dictionaries),
             ("recoded_images", self.recoded_images),
             ("original_image_bytes", self.original_image_bytes),
             ("recoded_image_bytes", self.recoded_image_bytes),

@@ -218,11 +218,11 @@ fn a_name_without_an_answer_of_the_resolver_is_an_error() {
     let requests = &["GET http://example.com/1/10 HTTP/1.1\r\nHost: x\r\n\r\n"];
     // An HTTP server is no resolver.
     let wrong = "HTTP/1.1 400 Bad Request\r\n\r\n";
-    for (says, closes, code) in [(wrong, true, 502), ("", true, 502), ("", false, 504)] {
+    for (sends_first, closes, code) in [(wrong, true, 502), ("", true, 502), ("", false, 504)] {
         let mut network = explicit(requests, 0, 1);
         network.servers = Some(Box::new(move || {
-            let mut says = says.as_bytes().to_vec();
-            Box::new(move |_| (std::mem::take(&mut says), closes))
+            let mut sends_first = sends_first.as_bytes().to_vec();
+            Box::new(move |_| (std::mem::take(&mut sends_first), closes))
         }));
         network.run(at(60_000));
         assert!(received(&network).starts_with(&format!("HTTP/1.1 {code} ")), "{}", received(&network));
