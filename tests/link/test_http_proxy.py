@@ -2,13 +2,14 @@
 
 import shlex
 import struct
+import subprocess
 import sys
 import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from support.link import LinkCommand, python, summary
+from support.link import BROWSER, LinkCommand, python, summary
 
 Need = Callable[..., str]
 
@@ -210,3 +211,150 @@ def test_what_is_not_http_passes(link: LinkCommand) -> None:
     )
     counted = counters(out)
     assert counted["bypassed_bytes_tls"] == 6 * size
+
+
+EXPLICIT = (
+    "--proxy --set proxy.http.address=10.99.0.1:3128 --set proxy.http.resolver=100.64.0.1:53"
+    " --set proxy.http.ports=[8000]"
+)
+"""An explicit proxy that queries the resolver of [`names`], and no transparent one."""
+
+
+def names(need: Need, serve: list[str]) -> str:
+    """Return a server with a resolver, which gives its address for every name of `test`."""
+    dnsmasq = [need("dnsmasq"), "--keep-in-foreground", "--conf-file=/dev/null", "--pid-file=", "--user=root"]
+    dnsmasq += ["--no-resolv", "--no-hosts", "--address=/test/100.64.0.1"]
+    return f"{shlex.join(dnsmasq)} & exec {shlex.join(serve)}"
+
+
+def listens(need: Need, url: str) -> str:
+    """Return a shell command that waits for a server: a link waits for the resolver only."""
+    return f"until {need('curl')} -sko /dev/null {url}; do sleep 0.1; done"
+
+
+def test_an_explicit_proxy_fetches_from_several_servers(link: LinkCommand, need: Need) -> None:
+    out = link.folder / "out"
+    curl = f"{need('curl')} --silent --show-error -x 10.99.0.1:3128 -w '%{{http_code}} %{{num_connects}} '"
+    urls = [f"http://{name}/7/20000" for name in ("a.test", "b.test", "100.64.0.1", "a.test")]
+    several = " ".join(f"-o {link.folder}/got-{turn} {url}" for turn, url in enumerate(urls))
+    refused = ["http://127.0.0.1/", "http://10.99.0.1:3128/", "http://100.64.0.1:1/", "http://nowhere.example/"]
+    lines = [
+        listens(need, "http://server/7/1"),
+        f"{curl} {several}",
+        *(f"{curl} -o /dev/null {url}" for url in refused),
+    ]
+    lines += [f"{curl} -o /dev/null -H 'Via: 1.1 10.99.0.1:3128' {urls[0]}"]
+    done = link(
+        "sh",
+        "-c",
+        "\n".join(lines),
+        link=link.wire(),
+        serve=f"sh -c {shlex.quote(names(need, python(PIPELINED, 'serve', 0)))}",
+        options=f"{EXPLICIT} --out {out}",
+    )
+    answers = done.out.split()
+    assert answers[0::2] == ["200"] * 4 + ["403", "403", "502", "502", "502"]
+    assert sum(map(int, answers[1:8:2])) == 1, "one connection carries the requests to all servers"
+    whole = (link.folder / "got-0").read_bytes()
+    assert len(whole) == 20_000
+    assert all((link.folder / f"got-{turn}").read_bytes() == whole for turn in range(4))
+    counted = counters(out)
+    assert counted["requests"] == 9
+    assert counted["refused_requests"] == 5
+    assert counted["name_queries"] == 3
+
+
+def test_tls_passes_through_an_explicit_proxy(link: LinkCommand, need: Need) -> None:
+    out, openssl = link.folder / "out", need("openssl")
+    make = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem"]
+    make += ["-subj", "/CN=a.test", "-addext", "subjectAltName=DNS:a.test"]
+    subprocess.run(make, cwd=link.folder, check=True, capture_output=True)
+    (link.folder / "content").write_bytes(bytes(range(256)) * 1000)
+    serve = [openssl, "s_server", "-accept", "443", "-key", "key.pem", "-cert", "cert.pem", "-WWW", "-quiet"]
+    curl = f"{need('curl')} --silent --show-error -x 10.99.0.1:3128 --cacert cert.pem"
+    lines = [listens(need, "https://server/content"), f"{curl} -o got https://a.test/content"]
+    lines += [f"{curl} -o /dev/null -w '%{{http_connect}}' https://a.test:{port}/ || true" for port in (22, 444)]
+    done = link(
+        "sh",
+        "-ec",
+        "\n".join(lines),
+        link=link.wire(),
+        serve=f"sh -c {shlex.quote(names(need, serve))}",
+        options=f"{EXPLICIT} --set proxy.http.connect_ports=[443,444] --out {out}",
+    )
+    assert done.out == "403502"
+    assert (link.folder / "got").read_bytes() == (link.folder / "content").read_bytes()
+    counted = counters(out)
+    assert counted["tunnels"] == 1
+    assert counted["bypassed_bytes_connect"] > 256_000
+
+
+def test_a_browser_uses_an_explicit_proxy(link: LinkCommand, need: Need, web: str) -> None:
+    out = link.folder / "out"
+    page = "".join(f'<script src="http://{name}.test/{name}.js"></script>' for name in "bcd")
+    (link.folder / "files" / "index.html").write_text(f"<p id=text>none</p>{page}")
+    for name in "bcd":
+        script = f"document.getElementById('text').textContent += ' {name}'"
+        (link.folder / "files" / f"{name}.js").write_text(script)
+    browser = [need("chromium")] + [option for option in BROWSER if option != "--no-proxy-server"]
+    browser += ["--proxy-server=10.99.0.1:3128", f"--user-data-dir={link.folder / 'profile'}"]
+    done = link(
+        "sh",
+        "-ec",
+        f"{listens(need, 'http://server/')}; exec {shlex.join(browser)} --dump-dom http://a.test/index.html",
+        link=link.wire(),
+        serve=f"sh -c {shlex.quote(names(need, shlex.split(web)))}",
+        options=f"{EXPLICIT} --out {out}",
+        timeout=120,
+    )
+    assert "none b c d" in done.out
+    counted = counters(out)
+    assert counted["requests"] >= 4
+    assert counted["name_queries"] >= 4
+
+
+DELTA = """
+import base64, hashlib, http.client, subprocess, sys
+connection = http.client.HTTPConnection("server", 80)
+def get(path, fields):
+    connection.request("GET", path, headers=fields)
+    answer = connection.getresponse()
+    return answer, answer.read()
+answer, old = get("/old.html", {"Accept-Encoding": "gzip"})
+assert answer.headers["Use-As-Dictionary"] == 'match="/old.html"', answer.headers
+digest = hashlib.sha256(old).digest()
+stated = {"Available-Dictionary": f":{base64.b64encode(digest).decode()}:"}
+answer, coded = get("/new.html", stated | {"Accept-Encoding": "gzip, br, dcb, dcz"})
+assert answer.headers["Content-Encoding"] == "dcz", answer.headers
+assert answer.headers["Vary"] == "Accept-Encoding, Available-Dictionary", answer.headers
+assert coded[:8] == bytes([0x5E, 0x2A, 0x4D, 0x18, 0x20, 0, 0, 0]) and coded[8:40] == digest
+open("dictionary", "wb").write(old)
+new = subprocess.run([sys.argv[1], "-dcD", "dictionary"], input=coded, capture_output=True, check=True).stdout
+assert new == get("/new.html", {})[1]
+print(len(new), len(coded))
+for fields in ({"Accept-Encoding": "dcz"}, stated | {"Accept-Encoding": "gzip"}):
+    answer, _ = get("/new.html", fields)
+    assert answer.headers["Content-Encoding"] is None, answer.headers
+"""
+"""A client that keeps a dictionary, and decodes with the command line of Zstandard."""
+
+
+def test_a_new_version_is_coded_against_the_old_one(link: LinkCommand, need: Need) -> None:
+    out, files = link.folder / "out", link.folder / "files"
+    files.mkdir()
+    lines = [f"<li>{number} {zlib.crc32(str(number).encode())}</li>\n" for number in range(1500)]
+    (files / "old.html").write_text("".join(lines))
+    lines[700:710] = ["<li>this is new</li>\n"] * 5
+    (files / "new.html").write_text("".join(lines))
+    serve = [sys.executable, "-m", "http.server", "-p", "HTTP/1.1", "-d", str(files), "80"]
+    done = link(
+        *python(DELTA, need("zstd")),
+        link=link.wire(),
+        serve=shlex.join(serve),
+        options=f"--proxy --set proxy.http.dictionaries=1MB --out {out}",
+    )
+    whole, coded = map(int, done.out.split())
+    assert whole > 30_000 and coded < 300
+    counted = counters(out)
+    assert counted["delta_responses"] == 1
+    assert counted["stored_dictionaries"] == 2

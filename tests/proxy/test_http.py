@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.link import ENDS, until
-from support.proxy import SERVER, SERVER6, Network
+from support.proxy import OTHER, SERVER, SERVER6, Network
 
 PIPELINED = ENDS / "pipelined.py"
 
@@ -69,3 +69,29 @@ Server(("::", 80), Handler).serve_forever()
             counted = network.proxy_state()["http"]
             assert counted["uncompressed_bytes"] == 50_000
             assert counted["compressed_bytes"] < 1000
+
+
+def test_mobiles_name_the_proxy(network: Network, need, tmp_path: Path) -> None:
+    lines = f'[proxy]\n[proxy.http]\naddress = "10.99.0.1:3128"\nresolver = "{SERVER}:53"'
+    dnsmasq = [need("dnsmasq"), "--keep-in-foreground", "--conf-file=/dev/null", "--pid-file=", "--user=root"]
+    dnsmasq += ["--no-resolv", "--no-hosts", f"--address=/test/{SERVER}"]
+    curl = [need("curl"), "-sS", "-x", "10.99.0.1:3128", "-o", tmp_path / "got", "-w", "%{http_code}"]
+    with (
+        network.started("server", sys.executable, "-I", PIPELINED, "serve", 0),
+        network.started("server", *dnsmasq),
+    ):
+        until(lambda: network.run("server", "ss", "-ltn").out.count(":53 ") > 1, "the resolver listens")
+        until(lambda: ":80 " in network.run("server", "ss", "-ltn").out, "the server listens")
+        with network.proxy(lines=lines):
+            assert network.run("mobile", *curl, "http://a.test/7/20000").out == "200"
+            assert (tmp_path / "got").stat().st_size == 20_000
+            # The server's answers to another mobile would not come back to the proxy.
+            assert network.run("mobile", *curl, f"http://{OTHER}/").out == "502"
+            assert network.run("mobile", *curl, "http://10.99.0.1:3128/").out == "403"
+            counted = network.proxy_state()["http"]
+            assert (counted["requests"], counted["refused_requests"]) == (3, 2)
+        # Only listed mobiles use it.
+        with network.proxy(lines=lines):
+            network.configure(lines, mobiles=["10.1.0.9/32"])
+            network.ctl("reload")
+            assert network.run("mobile", *curl, "-m", "3", "http://a.test/7/20", code=None).out == "000"

@@ -653,8 +653,20 @@ impl PacketStore for ObservedPackets {
     }
 
     fn open_flow(&mut self, now: Instant, flow: FlowId, port: u16) -> Option<FlowId> {
-        let observed = self.taps.observer.as_mut().and_then(|observer| observer.begin_on_path(now, flow, port));
-        observed.or_else(|| self.router.as_mut()?.open_flow(flow, port))
+        let server = self.server_address(flow)?;
+        self.open_flow_to(now, flow, port, server)
+    }
+
+    fn open_flow_to(&mut self, now: Instant, flow: FlowId, port: u16, server: SocketAddr) -> Option<FlowId> {
+        let mobile = self.route(flow, Direction::Up)?.source.address;
+        let is_permitted = self.router.as_ref().is_none_or(|router| router.permits_server(server.ip()));
+        if !is_permitted || mobile.is_ipv4() != server.is_ipv4() {
+            return None;
+        }
+        let (mobile, server) =
+            (Endpoint { address: mobile, port }, Endpoint { address: server.ip(), port: server.port() });
+        let observed = self.taps.observer.as_mut().and_then(|observer| observer.begin_on_path(now, mobile, server));
+        observed.or_else(|| self.router.as_mut()?.open_flow(mobile, server))
     }
 
     fn end_flow(&mut self, flow: FlowId) {

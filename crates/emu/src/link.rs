@@ -127,8 +127,9 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     let folder = create_folder(scenario, options, &components)?;
     // Opened here, because the namespaces of the link hide it.
     let control = ControlSocket::open()?;
-    let testbed = Testbed::build(&plan(options))?;
-    let supervisor = start_programs(options, &testbed, folder.as_ref())?;
+    let plan = plan(options, scenario);
+    let testbed = Testbed::build(&plan)?;
+    let supervisor = start_programs(options, &plan, &testbed, folder.as_ref())?;
     let signals = Signals::take()?;
     // From here on there may be other threads.
     let mut log = match &folder {
@@ -273,7 +274,8 @@ pub(crate) fn create_folder_of(
     Ok(Some(folder))
 }
 
-fn plan(options: &Options) -> Plan<'_> {
+fn plan<'a>(options: &'a Options, scenario: &Scenario) -> Plan<'a> {
+    let http = scenario.proxy.as_ref().and_then(|proxy| proxy.http.as_ref());
     Plan {
         far_end: if options.server.is_some() { FarEnd::Server } else { FarEnd::Outside },
         device: options.device.unwrap_or_else(Device::of_host),
@@ -281,17 +283,23 @@ fn plan(options: &Options) -> Plan<'_> {
         mtu: options.mtu,
         parameters: &options.parameters,
         hosts: &options.hosts,
+        proxy: http.and_then(|http| http.address).map(|address| address.ip()),
     }
 }
 
 /// Starts the server and waits until it listens; the command waits to begin.
-fn start_programs(options: &Options, testbed: &Testbed, folder: Option<&Folder>) -> Result<Supervisor, LinkError> {
+fn start_programs(
+    options: &Options,
+    plan: &Plan<'_>,
+    testbed: &Testbed,
+    folder: Option<&Folder>,
+) -> Result<Supervisor, LinkError> {
     let mut supervisor = Supervisor::start(&Programs {
         command: &options.command,
         server: options.server.as_ref().zip(testbed.server.as_ref()),
         server_log: folder.map(|folder| folder.path().join("server.log")),
         mobile: &testbed.mobile,
-        environment: environment(testbed.addresses, &plan(options)),
+        environment: environment(testbed.addresses, plan),
     })?;
     if let Some(server) = &testbed.server {
         await_server(server, &mut supervisor)?;

@@ -10,7 +10,9 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
-use netlink_packet_route::route::{RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
 use netlink_packet_route::rule::RuleMessage;
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
@@ -118,14 +120,31 @@ impl Netlink {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
+        self.add_route(table, index, (any, 0))
+    }
+
+    /// Adds a route to one address through an interface.
+    pub fn add_host_route(&mut self, index: u32, address: IpAddr) -> io::Result<()> {
+        let length = if address.is_ipv4() { 32 } else { 128 };
+        self.add_route(RouteHeader::RT_TABLE_MAIN.into(), index, (address, length))
+    }
+
+    fn add_route(&mut self, table: u32, index: u32, (address, length): (IpAddr, u8)) -> io::Result<()> {
         let mut message = RouteMessage::default();
-        message.header.address_family = family(any);
+        message.header.address_family = family(address);
+        message.header.destination_prefix_length = length;
+        if length > 0 {
+            message.attributes.push(RouteAttribute::Destination(match address {
+                IpAddr::V4(address) => RouteAddress::Inet(address),
+                IpAddr::V6(address) => RouteAddress::Inet6(address),
+            }));
+        }
         message.attributes.push(RouteAttribute::Table(table));
         message.header.protocol = RouteProtocol::Boot;
         message.header.scope = RouteScope::Link;
         message.header.kind = RouteType::Unicast;
         message.attributes.push(RouteAttribute::Oif(index));
-        let what = || format!("leading {any}/0 through interface {index}");
+        let what = || format!("leading {address}/{length} through interface {index}");
         self.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL).map_err(during(what))
     }
 

@@ -115,10 +115,10 @@ impl Observer {
         self.current.get(&Key::of_segment(direction, source, destination)).copied()
     }
 
-    /// Begins a TCP flow of a middlebox with the ends of `flow`, but with `port` at the mobile;
-    /// `None` if the mobile has used that port with this server, or there are too many flows.
-    pub fn begin_on_path(&mut self, now: Instant, flow: FlowId, port: u16) -> Option<FlowId> {
-        let key = self.flows.get(flow.0 as usize)?.key()?.with_mobile_port(port)?;
+    /// Begins a TCP flow of a middlebox between these ends; `None` if the mobile has used its port
+    /// with this server, or there are too many flows.
+    pub fn begin_on_path(&mut self, now: Instant, mobile: Endpoint, server: Endpoint) -> Option<FlowId> {
+        let key = Key::of_segment(Direction::Up, mobile, server);
         let known = self.current.get(&key);
         if known.is_some_and(|known| !self.begun_on_path.contains(known)) || self.flows.len() >= MOST_FLOWS {
             return None;

@@ -58,6 +58,8 @@ pub struct Plan<'a> {
     pub parameters: &'a [(String, String)],
     /// Further names of the server, each with an address of its own: at most 60,000, each once.
     pub hosts: &'a [String],
+    /// Address of an explicit proxy on the link, to which the mobile needs a route.
+    pub proxy: Option<IpAddr>,
 }
 
 impl Plan<'_> {
@@ -207,6 +209,13 @@ impl Testbed {
         let mobile = NetworkNamespace::create()?;
         let (mobile_port, _) = builder.end(&mobile, INTERFACE)?;
         builder.configure(INTERFACE, addresses.of_mobile(plan.hosts), Scope::Link)?;
+        if let Some(proxy) = plan.proxy {
+            let routed = Netlink::open().and_then(|mut netlink| {
+                let index = netlink.index_of(INTERFACE)?;
+                netlink.add_host_route(index, proxy)
+            });
+            routed.map_err(LinkError::host("the mobile cannot have a route to the proxy's address"))?;
+        }
         let congestion_control = namespace::parameter("net.ipv4.tcp_congestion_control").unwrap_or_default();
         if privileged {
             home.enter()?;

@@ -222,6 +222,12 @@ impl<'a> MiddleboxContext<'a> {
         self.store.open_flow(now, flow, port)
     }
 
+    /// Begins a TCP flow from the mobile's address of `flow` and `port` to `server`. `None` where
+    /// packets have no addresses, or the mobile has used the port with this server.
+    pub fn open_flow_to(&mut self, now: Instant, flow: FlowId, port: u16, server: SocketAddr) -> Option<FlowId> {
+        self.store.open_flow_to(now, flow, port, server)
+    }
+
     /// The address and port of the server of a TCP flow. `None` where packets have no addresses.
     pub fn server_address(&self, flow: FlowId) -> Option<SocketAddr> {
         self.store.server_address(flow)

@@ -106,6 +106,14 @@ pub trait PacketStore: SegmentLookup {
         None
     }
 
+    /// Begins a TCP flow of a middlebox from the mobile's address of `flow` and `port` to `server`.
+    /// `None` where this store has no addresses, the mobile has used the port with this server, or
+    /// the addresses have different IP versions.
+    fn open_flow_to(&mut self, now: Instant, flow: FlowId, port: u16, server: SocketAddr) -> Option<FlowId> {
+        let _ = (now, flow, port, server);
+        None
+    }
+
     /// The address and port of the server of a TCP flow; `None` where this store has no addresses.
     fn server_address(&self, flow: FlowId) -> Option<SocketAddr> {
         let _ = flow;

@@ -10,10 +10,15 @@
 //! | `message` | heads of requests and responses |
 //! | `body` | content, and where it ends |
 //! | `compression` | compression of responses |
+//! | `dictionary` | delta coding against what the client has |
 //! | `cache` | responses that all mobiles share |
 //! | `freshness` | which responses may be stored, and for how long they are fresh |
 //! | `reuse` | what the cache does for a request |
 //! | `fields` | fields of heads |
+//! | `target` | what an explicit proxy forwards, and where to |
+//! | `refusal` | what an explicit proxy does not forward |
+//! | `lookup` | queries for the addresses of servers |
+//! | `names` | messages of DNS, and the addresses that all mobiles share |
 //! | `recode` | smaller images |
 //! | `transform` | what may be changed, and the head of what was |
 //! | `channel` | a TCP end with its payload |
@@ -25,23 +30,31 @@ mod cache;
 mod channel;
 mod compression;
 mod config;
+mod dictionary;
 mod exchange;
 mod fields;
 mod freshness;
+mod lookup;
 mod message;
+mod names;
 mod pool;
 mod recode;
+mod refusal;
 mod relay;
 mod reuse;
 mod server;
 mod session;
 mod statistics;
+mod target;
 mod transform;
 
 pub use cache::SharedCache;
 pub use config::Config;
+pub use dictionary::Dictionaries;
 pub use exchange::End;
+pub use names::Names;
 pub use pool::Pool;
-pub use relay::{HttpRelay, NewServer};
+pub use relay::{Destination, HttpRelay, NewServer};
 pub use session::Session;
 pub use statistics::{Bypass, Statistics};
+pub use target::is_unicast;

@@ -67,6 +67,6 @@ mod transmit;
 
 pub use config::{Accept, BudgetSource, Config, Discipline};
 pub use fair_queue::Config as QueueConfig;
-pub use http::{Bypass, Config as HttpConfig, End, Session, SharedCache, Statistics};
+pub use http::{Bypass, Config as HttpConfig, End, Session, SharedCache, Statistics, is_unicast};
 pub use proxy::Proxy;
 pub use statistics::{MobileState, PassCause, Totals};

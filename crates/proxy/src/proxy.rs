@@ -14,7 +14,7 @@ use airpath_wire::tcp::Flags;
 
 use crate::budget::BudgetWindow;
 use crate::config::{Accept, Config, Ends};
-use crate::http::{Bypass, HttpRelay, NewServer, Pool, SharedCache, Statistics};
+use crate::http::{Bypass, Destination, Dictionaries, HttpRelay, Names, NewServer, Pool, SharedCache, Statistics};
 use crate::mobile::{Admission, Mobile};
 use crate::ports::Ports;
 use crate::relay::Relay;
@@ -39,6 +39,8 @@ pub struct Proxy {
     created: Departures,
     ports: Ports,
     cache: SharedCache,
+    dictionaries: Dictionaries,
+    names: Names,
     pool: Pool,
     /// The counters of connections that have ended.
     statistics: Statistics,
@@ -97,6 +99,8 @@ impl Proxy {
             left: Departures::new(),
             created: Departures::new(),
             ports: Ports::default(),
+            dictionaries: Dictionaries::new(dictionary_capacity(&config)),
+            names: Names::default(),
             pool: Pool::default(),
             cache: SharedCache::new(cache_capacity(&config)),
             statistics: Statistics::default(),
@@ -189,6 +193,7 @@ impl Proxy {
         self.ends = [config.ends(false), config.ends(true)];
         self.mobiles.values_mut().for_each(|mobile| mobile.reconfigure(&config));
         self.cache.set_capacity(cache_capacity(&config));
+        self.dictionaries.set_capacity(dictionary_capacity(&config));
         self.config = config;
     }
 
@@ -328,19 +333,26 @@ impl Proxy {
             Side::Mobile => (&ends.mobile, &ends.server),
             Side::Server => (&ends.server, &ends.mobile),
         };
+        let server = cx.server_address(flow);
+        let http = config.http.as_ref().filter(|_| client == Side::Mobile);
+        let is_explicit = http.and_then(|http| http.address).is_some_and(|address| server == Some(address));
         let mut listening = Connection::listen(Arc::clone(client_end), towards_client);
-        let mut connecting = Connection::connect(Arc::clone(server_end), towards_server, now);
+        let mut connecting = if is_explicit {
+            // There is no server behind the proxy's own address.
+            Connection::listen(Arc::clone(server_end), towards_server)
+        } else {
+            Connection::connect(Arc::clone(server_end), towards_server, now)
+        };
         let towards_mobile = if client == Side::Mobile { &mut listening } else { &mut connecting };
         if !config.splits_only() {
             towards_mobile.set_congestion_control(Box::new(BudgetWindow::new(mobile.budget.clone())));
         }
-        let defers = config.accept == Accept::Deferred;
+        let defers = config.accept == Accept::Deferred && !is_explicit;
         let relay = Relay::new((flow, user), client, *syn, (listening, connecting), defers, now);
-        let http = config.http.as_ref().filter(|http| client == Side::Mobile && http.ports.contains(&server_port));
-        let mut relay = match http {
+        let mut relay = match http.filter(|http| is_explicit || http.ports.contains(&server_port)) {
             Some(http) => {
-                let server = cx.server_address(flow);
-                Relayed::Application(Box::new(HttpRelay::new(relay, server, server_port, (config, http), &self.cache)))
+                let shared = (&self.cache, &self.dictionaries, &self.names);
+                Relayed::Application(Box::new(HttpRelay::new(relay, (server, server_port), (config, http), shared)))
             }
             None => Relayed::Transport(relay),
         };
@@ -397,7 +409,13 @@ impl Proxy {
         let mut any = false;
         while let Some(wanted) = relay.wanted_server() {
             any = true;
-            let kept = relay.reusable(wanted).and_then(|server| self.pool.take((user, server)));
+            let (server, is_lookup) = match relay.destination(now, wanted) {
+                Destination::Server(server) => (server, false),
+                Destination::Resolver(resolver) => (Some(resolver), true),
+                Destination::Queried | Destination::Refused => continue,
+            };
+            let kept =
+                relay.reusable(wanted, server).filter(|_| !is_lookup).and_then(|server| self.pool.take((user, server)));
             if let Some((channel, wakeup)) = kept {
                 self.numbers.insert(channel.flow, number);
                 if let Some(wakeup) = wakeup {
@@ -406,19 +424,30 @@ impl Proxy {
                 relay.reuse_server(wanted, channel);
                 continue;
             }
-            let new = self.ports.open(user, |port| cx.open_flow(now, flow, port)).map(|(flow, port)| {
-                self.numbers.insert(flow, number);
-                NewServer { flow, port, initial_sequence: self.initial_sequences.bits() as u32 }
+            let own = cx.server_address(flow);
+            let new = self.ports.open(user, |port| match server.filter(|_| server != own) {
+                Some(server) => cx.open_flow_to(now, flow, port, server),
+                None => cx.open_flow(now, flow, port),
             });
-            relay.open_server(now, wanted, new, &self.ends[0].server);
+            let new = new.map(|(flow, port)| {
+                self.numbers.insert(flow, number);
+                let initial_sequence = self.initial_sequences.bits() as u32;
+                NewServer { flow, server, port, initial_sequence }
+            });
+            if is_lookup {
+                relay.open_lookup(now, new, &self.ends[0].server);
+            } else {
+                relay.open_server(now, wanted, new, &self.ends[0].server);
+            }
         }
         if any {
             relay.exchange(now, cx);
         }
-        let server = relay.server();
         let released = relay.take_released();
         let most = self.config.http.as_ref().map_or(0, |http| http.server_pool.into());
-        for (channel, server) in released.into_iter().zip(server.into_iter().cycle()) {
+        for (channel, server) in
+            released.into_iter().filter_map(|channel| channel.server.map(|server| (channel, server)))
+        {
             let flow = channel.flow;
             self.numbers.remove(&flow);
             self.pool.put(now, channel, (user, server), most);
@@ -606,6 +635,11 @@ impl Proxy {
 /// Bytes of the cache; 0 without one.
 fn cache_capacity(config: &Config) -> u64 {
     config.http.as_ref().and_then(|http| http.cache).map_or(0, airpath_core::Bytes::get)
+}
+
+/// Bytes of dictionaries; 0 without any.
+fn dictionary_capacity(config: &Config) -> u64 {
+    config.http.as_ref().and_then(|http| http.dictionaries).map_or(0, airpath_core::Bytes::get)
 }
 
 impl Middlebox for Proxy {

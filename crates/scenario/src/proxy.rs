@@ -1,8 +1,10 @@
 //! The `[proxy]` table: the transport-level proxy at the border of fixed network and radio access.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use airpath_core::Bytes;
+use airpath_proxy::is_unicast;
 pub use airpath_proxy::{BudgetSource, Config as ProxyConfig, Proxy, QueueConfig};
 
 use crate::document::Node;
@@ -129,6 +131,30 @@ pub(crate) fn read(mut node: Node) -> Result<ProxyTable, ScenarioError> {
     }
     if config.http.as_ref().and_then(|http| http.cache).is_some_and(|bytes| bytes < LEAST_CACHE) {
         return wrong("http.cache", "this must be at least 100 kB", "remove it for no cache");
+    }
+    if config.http.as_ref().and_then(|http| http.dictionaries).is_some_and(|bytes| bytes < LEAST_CACHE) {
+        return wrong("http.dictionaries", "this must be at least 100 kB", "remove it for no dictionaries");
+    }
+    if let Some(http) = &config.http {
+        let is_wrong = |address: &SocketAddr| !is_unicast(address.ip()) || address.port() == 0;
+        if http.address.as_ref().is_some_and(is_wrong) {
+            let help = "use one that no host has and that is routed past the proxy, as in \"10.99.0.1:8080\"";
+            return wrong("http.address", "this cannot be the address of a proxy", help);
+        }
+        if http.resolver.as_ref().is_some_and(is_wrong) {
+            let help = "use a unicast address that mobiles can reach, as in \"9.9.9.9:53\"";
+            return wrong("http.resolver", "this cannot be the address of a resolver", help);
+        }
+        if let Some(resolver) = http.resolver {
+            let Some(address) = http.address else {
+                let help = "add `address`; without it the proxy resolves no names";
+                return wrong("http.resolver", "only an explicit proxy has a resolver", help);
+            };
+            if resolver.is_ipv4() != address.is_ipv4() || resolver.ip() == address.ip() {
+                let help = "use another address of the same IP version as `address`";
+                return wrong("http.resolver", "the proxy cannot reach this resolver", help);
+            }
+        }
     }
     Ok(ProxyTable { config, budget_of_bearer, rate_of_bearer })
 }

@@ -261,9 +261,15 @@ impl Router {
         self.connections.route(flow, direction)
     }
 
-    /// Begins a connection of the proxy with the ends of `flow`, but with `port` at the mobile.
-    pub fn open_flow(&mut self, flow: FlowId, port: u16) -> Option<FlowId> {
-        self.connections.begin_with_port(flow, port)
+    /// Begins a connection of the proxy between these ends; `None` if it has begun already.
+    pub fn open_flow(&mut self, mobile: Endpoint, server: Endpoint) -> Option<FlowId> {
+        self.connections.begin_between(mobile, server)
+    }
+
+    /// Whether the proxy may open connections to an address: not to a mobile, whose answers would
+    /// not come back to the proxy, nor where mobiles must not send to.
+    pub fn permits_server(&self, address: IpAddr) -> bool {
+        !is_reserved(address) && !self.listed.iter().any(|prefix| prefix.contains(address))
     }
 
     /// A connection has ended.
@@ -454,14 +460,18 @@ mod tests {
             let frame = Frame::inspect(&VirtioHeader::default(), bytes).unwrap();
             router.flow(direction, &frame, bytes)
         };
-        let first = flow(&mut router, Direction::Up, &packet(MOBILE, SERVER, 2));
-        assert_eq!(router.open_flow(first, 80), None, "the mobile uses it");
-        let opened = router.open_flow(first, 61_000).expect("the port is free");
-        assert_eq!(router.open_flow(first, 61_000), None);
+        flow(&mut router, Direction::Up, &packet(MOBILE, SERVER, 2));
+        let end = |address: [u8; 4], port| Endpoint { address: address.into(), port };
+        let mut open = |port| router.open_flow(end(MOBILE, port), end(SERVER, 51_201));
+        assert_eq!(open(80), None, "the mobile uses it");
+        let opened = open(61_000).expect("the port is free");
+        assert_eq!(open(61_000), None);
         let mut answer = packet(SERVER, MOBILE, 0x12);
         answer[20..24].copy_from_slice(&[200, 1, 0xEE, 0x48]);
         assert_eq!(flow(&mut router, Direction::Down, &answer), opened);
         router.end_flow(opened);
-        assert!(router.open_flow(first, 61_000).is_some());
+        assert!(router.open_flow(end(MOBILE, 61_000), end(SERVER, 51_201)).is_some());
+        let permits = |address: [u8; 4]| router.permits_server(address.into());
+        assert!(permits(SERVER) && !permits(MOBILE) && !permits([169, 254, 1, 1]));
     }
 }

@@ -67,12 +67,6 @@ impl Key {
         Some(Route { source, destination, tunnel: Tunnel::None })
     }
 
-    /// The same ends with another port at the mobile, if it is a TCP connection.
-    pub fn with_mobile_port(self, port: u16) -> Option<Self> {
-        let (_, server) = self.tcp_ends()?;
-        Some(Self { ends: Ends::Ports { mobile: port, server: server.port }, ..self })
-    }
-
     /// Whether it is a flow of echo requests and replies.
     pub const fn is_echo(&self) -> bool {
         matches!(self.ends, Ends::Echo(_))

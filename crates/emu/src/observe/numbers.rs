@@ -71,11 +71,9 @@ impl ConnectionNumbers {
         self.begin(Key::of_segment(Direction::Up, route.source, route.destination))
     }
 
-    /// Begins a connection with the ends of `flow`, but with `port` at the mobile; `None` if that
-    /// has begun already.
-    pub fn begin_with_port(&mut self, flow: FlowId, port: u16) -> Option<FlowId> {
-        let index = flow.0.checked_sub(self.first)?;
-        let key = self.keys.get(index as usize)?.as_ref()?.with_mobile_port(port)?;
+    /// Begins a connection between these ends; `None` if that has begun already.
+    pub fn begin_between(&mut self, mobile: Endpoint, server: Endpoint) -> Option<FlowId> {
+        let key = Key::of_segment(Direction::Up, mobile, server);
         (!self.flows.contains_key(&key)).then(|| self.begin(key))
     }
 

@@ -410,15 +410,17 @@ fn flows_beyond_the_most_are_one() {
 fn a_flow_of_a_middlebox_has_the_addresses_of_another() {
     let mut link = Link::default();
     let syn = link.enters(0, UP, tcp(UP, 99, 0, Flags::SYN, 0));
-    assert_eq!(link.observer.begin_on_path(at(1), syn.seen.flow, 5000), None, "the mobile uses the port");
-    let flow = link.observer.begin_on_path(at(1), syn.seen.flow, 61_000).expect("it is free");
-    let route = link.observer.route(flow, UP).expect("it is TCP");
     let mobile = link.observer.route(syn.seen.flow, UP).expect("it is TCP");
+    let end = |port| Endpoint { port, ..mobile.source };
+    assert_eq!(link.observer.begin_on_path(at(1), end(5000), mobile.destination), None, "the mobile uses the port");
+    let flow = link.observer.begin_on_path(at(1), end(61_000), mobile.destination).expect("it is free");
+    let route = link.observer.route(flow, UP).expect("it is TCP");
     assert_eq!((route.source.address, route.source.port), (mobile.source.address, 61_000));
     assert_eq!(route.destination, mobile.destination);
     let mut answer = tcp(DOWN, 499, 1, Flags(Flags::SYN.0 | ACK.0), 0);
     answer[22..24].copy_from_slice(&61_000_u16.to_be_bytes());
     assert_eq!(link.enters(2, DOWN, answer).seen.flow, flow);
-    let again = link.observer.begin_on_path(at(3), syn.seen.flow, 61_000).expect("only the middlebox uses it");
+    let again = link.observer.begin_on_path(at(3), end(61_000), mobile.destination);
+    let again = again.expect("only the middlebox uses it");
     assert_ne!(again, flow);
 }

@@ -1,5 +1,7 @@
 //! A TCP end of the proxy with the payload of both its streams.
 
+use std::net::SocketAddr;
+
 use airpath_core::{FlowId, Instant, Slot, UserId};
 use airpath_path::{Departures, MiddleboxContext, Payload, Side};
 use airpath_tcp::{Connection, Segment, State};
@@ -13,6 +15,8 @@ pub struct Channel {
     pub flow: FlowId,
     /// The port that the proxy has chosen for it.
     pub port: Option<u16>,
+    /// The address of the server, if it is one that packets have.
+    pub server: Option<SocketAddr>,
     pub connection: Connection,
     /// The side of its peer.
     peer: Side,
@@ -29,7 +33,13 @@ impl Channel {
     /// A connection with `peer`.
     pub fn new(flow: FlowId, port: Option<u16>, connection: Connection, peer: Side) -> Self {
         let (arrived, written) = (StreamBuffer::default(), StreamBuffer::default());
-        Self { flow, port, connection, peer, arrived, consumed: 0, written, end: 0, is_closing: false }
+        let server = None;
+        Self { flow, port, server, connection, peer, arrived, consumed: 0, written, end: 0, is_closing: false }
+    }
+
+    /// The same connection with the address of its server.
+    pub fn to(self, server: Option<SocketAddr>) -> Self {
+        Self { server, ..self }
     }
 
     /// A segment of the peer arrives. Returns whether its payload is bytes.

@@ -5,11 +5,12 @@
 
 use std::io::Write;
 
-use crate::http::fields::{is, lines, values};
+use crate::http::dictionary::Dictionary;
+use crate::http::fields::{lines, values};
 use crate::http::transform::{client_permits, permits, transformed};
 
 /// Shorter content is not worth it: the head grows by about 70 bytes.
-const LEAST_LENGTH: u64 = 256;
+pub const LEAST_LENGTH: u64 = 256;
 
 /// Levels at which one core compresses some 50 MB/s, far above the rate of a bearer.
 const GZIP_LEVEL: u32 = 6;
@@ -46,24 +47,10 @@ impl Coding {
     /// The coding for the response to a request with this head; `None` if the response is not to
     /// be changed.
     pub fn of_request(head: &[u8]) -> Option<Self> {
-        let mut weights = [0.0_f32; Self::ALL.len()];
         if !client_permits(head) {
             return None;
         }
-        for (name, value) in lines(head)?.1 {
-            if is(name, "accept-encoding") {
-                for item in std::str::from_utf8(value).ok()?.split(',') {
-                    let (coding, parameters) = item.split_once(';').unwrap_or((item, ""));
-                    let weight =
-                        parameters.trim().strip_prefix("q=").map_or(1.0, |weight| weight.parse().unwrap_or(0.0));
-                    for (index, known) in Self::ALL.iter().enumerate() {
-                        if coding.trim().eq_ignore_ascii_case(known.name()) {
-                            weights[index] = weight;
-                        }
-                    }
-                }
-            }
-        }
+        let weights = Self::ALL.map(|coding| weight(head, coding.name()));
         let best = weights.iter().copied().fold(0.0, f32::max);
         (best > 0.0).then(|| weights.iter().position(|weight| *weight == best).map(|index| Self::ALL[index])).flatten()
     }
@@ -71,22 +58,43 @@ impl Coding {
     /// The head of the compressed response for that of the origin; `None` if the response is not to
     /// be compressed.
     pub fn rewrite(self, head: &[u8]) -> Option<Vec<u8>> {
-        let (start, _) = lines(head)?;
-        if !start.starts_with(b"HTTP/1.1 200") {
-            return None;
-        }
-        let length = values(head, "content-length").next();
-        let length = length.and_then(|value| std::str::from_utf8(value).ok()?.parse::<u64>().ok());
-        let is_text = values(head, "content-type").any(is_compressible);
-        if !is_text || !permits(head) || length.is_some_and(|length| length < LEAST_LENGTH) {
-            return None;
-        }
-        let dropped = ["content-length", "transfer-encoding"];
-        let mut rewritten = transformed(head, start, &dropped, Some("Accept-Encoding"))?;
-        let coding = format!("Content-Encoding: {}\r\nTransfer-Encoding: chunked\r\n\r\n", self.name());
-        rewritten.extend_from_slice(coding.as_bytes());
-        Some(rewritten)
+        begin_coded(head, self.name(), &["Accept-Encoding"])
     }
+}
+
+/// The weight that a client gives to a coding (RFC 9110 §12.5.3); 0 if it does not accept it.
+pub fn weight(head: &[u8], coding: &str) -> f32 {
+    let mut weight = 0.0;
+    for value in values(head, "accept-encoding") {
+        for item in std::str::from_utf8(value).unwrap_or_default().split(',') {
+            let (name, parameters) = item.split_once(';').unwrap_or((item, ""));
+            if name.trim().eq_ignore_ascii_case(coding) {
+                let given = parameters.trim().strip_prefix("q=");
+                weight = given.map_or(1.0, |given| given.parse().unwrap_or(0.0));
+            }
+        }
+    }
+    weight
+}
+
+/// Whether a response with this head is coded for clients that accept it.
+pub fn is_coded(head: &[u8]) -> bool {
+    let is_success = lines(head).is_some_and(|(start, _)| start.starts_with(b"HTTP/1.1 200"));
+    let length = values(head, "content-length").next();
+    let length = length.and_then(|value| std::str::from_utf8(value).ok()?.parse::<u64>().ok());
+    let is_text = values(head, "content-type").any(is_compressible);
+    is_success && is_text && permits(head) && length.is_none_or(|length| length >= LEAST_LENGTH)
+}
+
+/// The head of a response with this content coding, which depends on these fields of the request,
+/// for that of the origin; `None` if the response is not to be coded.
+pub fn begin_coded(head: &[u8], coding: &str, depends_on: &[&str]) -> Option<Vec<u8>> {
+    let (start, _) = lines(head).filter(|_| is_coded(head))?;
+    let dropped = ["content-length", "transfer-encoding"];
+    let mut rewritten = transformed(head, start, &dropped, depends_on)?;
+    let coding = format!("Content-Encoding: {coding}\r\nTransfer-Encoding: chunked\r\n\r\n");
+    rewritten.extend_from_slice(coding.as_bytes());
+    Some(rewritten)
 }
 
 /// Whether content of this type becomes shorter. Events are to arrive one by one.
@@ -142,6 +150,13 @@ impl Encoder {
                 State::Gzip(Box::new(flate2::write::GzEncoder::new(Vec::new(), level)))
             }
         }))
+    }
+
+    /// An encoder that refers to a dictionary. `None` if the library refuses, for want of memory.
+    pub fn with_dictionary(dictionary: &Dictionary) -> Option<Self> {
+        let before = dictionary.header();
+        let encoder = zstd::stream::write::Encoder::with_dictionary(before, ZSTD_LEVEL, &dictionary.content).ok()?;
+        Some(Self(State::Zstandard(Box::new(encoder))))
     }
 
     /// Appends content. Writing into memory does not fail.

@@ -1,5 +1,6 @@
 //! The settings of the application level: the keys of the scenario table `[proxy.http]`.
 
+use std::net::SocketAddr;
 use std::num::NonZeroU8;
 
 use airpath_core::Bytes;
@@ -28,10 +29,28 @@ pub struct Config {
     /// Bytes of the cache that all mobiles share; none without the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Bytes>,
+    /// Bytes of the dictionaries with which responses are coded for clients that have them; none
+    /// without the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dictionaries: Option<Bytes>,
+    /// Address and port at which mobiles reach it as an explicit proxy; none without the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<SocketAddr>,
+    /// Resolver that an explicit proxy queries for the addresses of servers, by DNS over TCP.
+    /// Without the key, requests name servers by their address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolver: Option<SocketAddr>,
+    /// Ports to which an explicit proxy permits `CONNECT`.
+    #[serde(default = "connect_ports")]
+    pub connect_ports: Vec<u16>,
 }
 
 fn ports() -> Vec<u16> {
     vec![80]
+}
+
+fn connect_ports() -> Vec<u16> {
+    vec![443]
 }
 
 const fn one() -> NonZeroU8 {
@@ -41,6 +60,17 @@ const fn one() -> NonZeroU8 {
 impl Default for Config {
     /// No capability is switched on.
     fn default() -> Self {
-        Self { ports: ports(), pipelining: one(), compression: false, image_quality: None, server_pool: 0, cache: None }
+        Self {
+            ports: ports(),
+            pipelining: one(),
+            compression: false,
+            image_quality: None,
+            server_pool: 0,
+            cache: None,
+            dictionaries: None,
+            address: None,
+            resolver: None,
+            connect_ports: connect_ports(),
+        }
     }
 }

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use crate::http::body::{Body, Framing, Malformed};
 use crate::http::cache::{Arriving, Reuse};
 use crate::http::compression::{Coding, Encoder};
+use crate::http::dictionary::{Dictionary, Learning};
 use crate::http::message::Method;
 use crate::http::recode::{Recoder, Recoding};
 use crate::http::statistics::{Bypass, Statistics};
+use crate::http::target::Origin;
 
 /// Bytes of stored content that are appended at a time.
 const PART: usize = 16 << 10;
@@ -32,6 +34,8 @@ pub struct Exchange {
     pub body: Body,
     /// Whether it waits for all before it.
     pub is_barrier: bool,
+    /// The server that the client has named to an explicit proxy.
+    pub origin: Option<Origin>,
     /// The server connection that fetches it.
     pub server: Option<usize>,
     pub retried: bool,
@@ -40,6 +44,10 @@ pub struct Exchange {
     /// The coding that the client accepts, and the encoder of the response.
     pub coding: Option<Coding>,
     pub encoder: Option<Encoder>,
+    /// A dictionary that the client has.
+    pub dictionary: Option<Dictionary>,
+    /// How the response becomes a dictionary.
+    pub learning: Option<Learning>,
     /// How an image is recoded, and the one that arrives.
     pub recoding: Option<Recoding>,
     recoder: Option<Recoder>,
@@ -57,17 +65,20 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    pub fn new(method: Method, head: &[u8], framing: Framing) -> Self {
+    pub fn new(method: Method, head: Vec<u8>, framing: Framing) -> Self {
         Self {
             method,
-            head: head.to_vec(),
+            head,
             body: Body::new(framing),
             is_barrier: !matches!(method, Method::Safe | Method::Head),
+            origin: None,
             server: None,
             retried: false,
             response: VecDeque::new(),
             coding: None,
             encoder: None,
+            dictionary: None,
+            learning: None,
             recoding: None,
             recoder: None,
             has_response: false,
@@ -82,19 +93,27 @@ impl Exchange {
 
     /// All bytes of both sides from here on.
     pub fn tunnel(reason: Bypass) -> Self {
-        let exchange = Self::new(Method::Other, &[], Framing::UntilClose);
+        let exchange = Self::new(Method::Other, Vec::new(), Framing::UntilClose);
         Self { bypass: Some(reason), ..exchange }
     }
 
     /// The head of a response arrives. Its content is compressed if the client accepts that.
-    pub fn append_head(&mut self, origin: &[u8]) {
+    pub fn append_head(&mut self, origin: &[u8], statistics: &mut Statistics) {
         self.has_response = true;
         self.head = Vec::new();
         self.recoder = self.recoding.and_then(|recoding| recoding.begin(origin));
         if self.recoder.is_some() {
             return;
         }
-        match self.coding.and_then(|coding| coding.rewrite(origin).zip(Encoder::new(coding))) {
+        let field = self.learning.as_mut().and_then(|learning| learning.begin(origin)).unwrap_or_default();
+        let end = origin.len().saturating_sub(b"\r\n".len());
+        let origin = [&origin[..end], field.as_bytes(), &origin[end..]].concat();
+        let dictionary = self.dictionary.take();
+        let delta = dictionary.and_then(|known| known.rewrite(&origin).zip(Encoder::with_dictionary(&known)));
+        statistics.delta_responses += u64::from(delta.is_some());
+        let coding = self.coding;
+        let compressed = || coding.and_then(|coding| coding.rewrite(&origin).zip(Encoder::new(coding)));
+        match delta.or_else(compressed) {
             Some((rewritten, encoder)) => {
                 self.response.extend(rewritten);
                 self.encoder = Some(encoder);
@@ -113,10 +132,11 @@ impl Exchange {
         bytes: &[u8],
         statistics: &mut Statistics,
     ) -> Result<usize, Malformed> {
-        let Self { encoder, arriving, recoder, .. } = self;
+        let Self { encoder, arriving, recoder, learning, .. } = self;
         let count = body.advance(bytes, |data| {
             encoder.iter_mut().for_each(|encoder| encoder.write(data));
             recoder.iter_mut().for_each(|recoder| recoder.write(data));
+            learning.iter_mut().for_each(|learning| learning.append(data));
             if arriving.as_mut().is_some_and(|arriving| !arriving.append(data)) {
                 *arriving = None;
             }
@@ -140,15 +160,17 @@ impl Exchange {
     }
 
     /// A stored response with this head is the response.
-    pub fn serve(&mut self, head: &[u8], content: &Arc<[u8]>) {
+    pub fn serve(&mut self, head: &[u8], content: &Arc<[u8]>, statistics: &mut Statistics) {
         self.server = None;
-        self.append_head(head);
+        self.append_head(head, statistics);
         self.source = Some((Arc::clone(content), 0));
     }
 
     /// A response without content that the proxy has made.
     pub fn answer(&mut self, head: &[u8]) {
-        self.append_head(head);
+        self.has_response = true;
+        self.head = Vec::new();
+        self.response.extend(head);
         self.is_complete = true;
     }
 
@@ -193,6 +215,7 @@ impl Exchange {
                 Err(origin) => self.response.extend(origin),
             }
         }
+        statistics.stored_dictionaries += u64::from(self.learning.take().is_some_and(Learning::store));
         if let Some(arriving) = self.arriving.take() {
             arriving.store();
             statistics.cache_stored += 1;
@@ -201,7 +224,7 @@ impl Exchange {
 
     /// The end of the response is not known any more: it is not stored, and nothing is held back.
     pub fn release_content(&mut self) {
-        self.arriving = None;
+        (self.arriving, self.learning) = (None, None);
         self.response.extend(self.recoder.take().map(Recoder::into_origin).unwrap_or_default());
     }
 

@@ -101,7 +101,7 @@ impl Recoder {
         // RFC 9110 §7.7: the status code informs of the transformation.
         let start = b"HTTP/1.1 203 Non-Authoritative Information";
         let added = format!("Content-Type: {kind}\r\nContent-Length: {}\r\nVia: 1.1 airpath\r\n\r\n", image.len());
-        let varies = (self.format == Format::Png).then_some("Accept");
+        let varies: &[&str] = if self.format == Format::Png { &["Accept"] } else { &[] };
         match transformed(&self.head, start, &["content-type", "content-length"], varies) {
             Some(head) => Ok(([&head[..], added.as_bytes(), &image].concat(), image.len())),
             None => Err(self.into_origin()),

@@ -1,24 +1,33 @@
 //! A client connection of the application level: its TCP end, those towards its server, and the
 //! session between them.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use airpath_core::{FlowId, Instant, Slot, Span, UserId};
 use airpath_path::{Departures, MiddleboxContext, Side};
-use airpath_tcp::{Connection, Identity, Segment};
+use airpath_tcp::{Connection, Identity, Outcome, Segment};
 
 use crate::config::Config;
 use crate::http::cache::SharedCache;
 use crate::http::channel::Channel;
+use crate::http::dictionary::Dictionaries;
 use crate::http::exchange::End;
+use crate::http::lookup::Lookup;
+use crate::http::names::Names;
+use crate::http::refusal::Refusal;
 use crate::http::session::Session;
 use crate::http::statistics::Statistics;
+use crate::http::target::{ExplicitProxy, Host, Origin};
 use crate::relay::{HeldSyn, Relay, are_finished, deadline, next_segment, were_opened};
 
 /// A client waits for this time at most for a server connection that has never answered, while
 /// another is idle.
 const MOST_STALL: Span = Span::from_secs(5);
+
+/// Addresses of a server that are tried for one connection.
+const MOST_TRIES: u32 = 3;
 
 /// A client connection of the application level. The client is a mobile.
 #[derive(Debug)]
@@ -53,13 +62,40 @@ pub struct HttpRelay {
     closed: Vec<(FlowId, u16)>,
     /// Whether payload is only counted.
     is_counted: bool,
+    /// If the client has named it as its proxy.
+    explicit: Option<Explicit>,
 }
 
-/// A server connection that the proxy opens: its flow, and the port and first sequence number of
-/// the proxy.
+/// What the client connection of an explicit proxy has besides.
+#[derive(Debug)]
+struct Explicit {
+    proxy: ExplicitProxy,
+    lookup: Lookup,
+    /// Server connections that are not open, by number: since when, and addresses that were tried.
+    opening: BTreeMap<usize, (Instant, u32)>,
+    /// Most time to open one.
+    most_time: Span,
+}
+
+/// The address of a server connection that is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// The server's; `None` where packets have no addresses.
+    Server(Option<SocketAddr>),
+    /// It is queried, over a connection to the resolver that is to be opened first.
+    Resolver(SocketAddr),
+    /// It is queried.
+    Queried,
+    /// There is none, and the request was refused.
+    Refused,
+}
+
+/// A server connection that the proxy opens: its flow, the server, and the port and first sequence
+/// number of the proxy.
 #[derive(Clone, Copy, Debug)]
 pub struct NewServer {
     pub flow: FlowId,
+    pub server: Option<SocketAddr>,
     pub port: u16,
     pub initial_sequence: u32,
 }
@@ -68,18 +104,35 @@ impl HttpRelay {
     /// The application level for a connection that was opened for transport, before any payload.
     pub fn new(
         relay: Relay,
-        address: Option<SocketAddr>,
-        port: u16,
+        (address, port): (Option<SocketAddr>, u16),
         (config, http): (&Config, &super::Config),
-        cache: &SharedCache,
+        (cache, dictionaries, names): (&SharedCache, &Dictionaries, &Names),
     ) -> Self {
+        let own = http.address.filter(|own| address == Some(*own));
+        let explicit = own.map(|address| Explicit {
+            proxy: ExplicitProxy { address, connect_ports: http.connect_ports.clone() },
+            lookup: Lookup::new(names.clone(), http.resolver, address.is_ipv4()),
+            opening: BTreeMap::new(),
+            most_time: config.open_timeout,
+        });
+        // Responses are those of the names that the proxy has resolved, not of its own address.
+        let address = address.filter(|_| explicit.is_none());
         let Relay { flow, user, ends: [server, mobile], held_syn, opened, active, .. } = relay;
         let buffer = config.buffer.get();
         let session = Session::new(http, usize::try_from(buffer).unwrap_or(usize::MAX));
         let session = if http.cache.is_some() { session.with_cache(cache.clone(), address) } else { session };
-        let server = Some(Channel::new(flow, None, server, Side::Server));
-        let keeps = http.server_pool > 0 && address.is_some();
-        let (first, spare) = if http.server_pool > 0 { (None, server) } else { (server, None) };
+        let session = match http.dictionaries {
+            Some(_) => session.with_dictionaries(dictionaries.clone()),
+            None => session,
+        };
+        let session = match &explicit {
+            Some(explicit) => session.with_explicit(explicit.proxy.clone()),
+            None => session,
+        };
+        let server = Some(Channel::new(flow, None, server, Side::Server).to(address));
+        let keeps = http.server_pool > 0 && (address.is_some() || explicit.is_some());
+        let is_spare = http.server_pool > 0 || explicit.is_some();
+        let (first, spare) = if is_spare { (None, server) } else { (server, None) };
         Self {
             flow,
             user,
@@ -99,6 +152,7 @@ impl HttpRelay {
             buffer,
             closed: Vec::new(),
             is_counted: false,
+            explicit,
         }
     }
 
@@ -157,7 +211,7 @@ impl HttpRelay {
                 return;
             }
             Side::Mobile => Some(&mut self.mobile),
-            Side::Server => self.servers.iter_mut().flatten().find(|channel| channel.flow == flow),
+            Side::Server => self.server_channels().find(|channel| channel.flow == flow),
         };
         if let Some(channel) = channel {
             let is_counted = !channel.receive(now, segment, slot, cx);
@@ -169,7 +223,7 @@ impl HttpRelay {
     pub fn end_mut(&mut self, flow: FlowId, side: Side) -> Option<&mut Connection> {
         let channel = match side {
             Side::Mobile => Some(&mut self.mobile),
-            Side::Server => self.servers.iter_mut().flatten().find(|channel| channel.flow == flow),
+            Side::Server => self.server_channels().find(|channel| channel.flow == flow),
         };
         channel.map(|channel| &mut channel.connection)
     }
@@ -181,6 +235,7 @@ impl HttpRelay {
         if self.stalled.is_some_and(|since| since + MOST_STALL <= now) {
             self.session.use_one_server();
         }
+        self.give_up(now);
         if self.deadline(config).is_some_and(|deadline| deadline <= now) {
             self.abort(now, cx);
         }
@@ -189,7 +244,10 @@ impl HttpRelay {
     pub fn next_wakeup(&self, config: &Config) -> Option<Instant> {
         let timers = self.connections().filter_map(Connection::next_wakeup);
         let stall = self.stalled.map(|since| since + MOST_STALL);
-        timers.chain(self.deadline(config)).chain(stall).min()
+        let explicit = self.explicit.iter();
+        let limits =
+            explicit.flat_map(|explicit| explicit.limits().map(|(limit, _)| limit).chain(explicit.lookup.limit()));
+        timers.chain(self.deadline(config)).chain(stall).chain(limits).min()
     }
 
     /// Server connections have some time to end after the mobile's, and are aborted then.
@@ -197,16 +255,30 @@ impl HttpRelay {
         if let Some(ended) = self.ended {
             return (!self.is_over()).then(|| ended + config.open_timeout);
         }
-        deadline(self.connections().take(2), (self.opened, self.active), config)
+        deadline(self.opening_ends(), (self.opened, self.active), config)
+    }
+
+    /// The ends that are open when the client's connection is: its own, and that of server
+    /// connection 0. An explicit proxy has no server yet.
+    fn opening_ends(&self) -> impl Iterator<Item = &Connection> + Clone {
+        self.connections().take(if self.explicit.is_some() { 1 } else { 2 })
     }
 
     /// The mobile's end first, then that of server connection 0.
     fn connections(&self) -> impl Iterator<Item = &Connection> + Clone {
-        std::iter::once(&self.mobile).chain(self.servers.iter().flatten()).map(|channel| &channel.connection)
+        let lookup = self.explicit.as_ref().and_then(|explicit| explicit.lookup.channel.as_ref());
+        let channels = std::iter::once(&self.mobile).chain(self.servers.iter().flatten()).chain(lookup);
+        channels.map(|channel| &channel.connection)
+    }
+
+    fn server_channels(&mut self) -> impl Iterator<Item = &mut Channel> {
+        let lookup = self.explicit.as_mut().and_then(|explicit| explicit.lookup.channel.as_mut());
+        self.servers.iter_mut().flatten().chain(lookup)
     }
 
     fn channels(&mut self) -> impl Iterator<Item = &mut Channel> {
-        std::iter::once(&mut self.mobile).chain(self.servers.iter_mut().flatten())
+        let lookup = self.explicit.as_mut().and_then(|explicit| explicit.lookup.channel.as_mut());
+        std::iter::once(&mut self.mobile).chain(self.servers.iter_mut().flatten()).chain(lookup)
     }
 
     pub fn is_finished(&self) -> bool {
@@ -214,7 +286,7 @@ impl HttpRelay {
     }
 
     pub fn was_opened(&self) -> bool {
-        were_opened(self.connections().take(2))
+        were_opened(self.opening_ends())
     }
 
     pub fn is_over(&self) -> bool {
@@ -238,6 +310,7 @@ impl HttpRelay {
             return self.abort(now, cx);
         }
         let ends = self.session.end().is_some();
+        self.close_explicit(ends);
         if ends && self.mobile.is_writable() {
             self.mobile.close();
         }
@@ -262,7 +335,8 @@ impl HttpRelay {
     /// Reads what the session can use, and writes what it sends to the servers. Returns whether
     /// there was any.
     fn pass_on(&mut self, now: Instant) -> bool {
-        let Self { mobile, servers, session, .. } = self;
+        self.read_lookup(now);
+        let Self { mobile, servers, session, explicit, .. } = self;
         let read = session.read_client(now, mobile.unread());
         mobile.consume(read);
         let unread = mobile.unread().len();
@@ -275,6 +349,21 @@ impl HttpRelay {
                 self.released.extend(place.take());
             }
             let Some(channel) = place else { continue };
+            if channel.connection.state().is_synchronised() {
+                session.connected(number);
+            }
+            if let Some(explicit) = explicit
+                && let Some(outcome) = channel.connection.outcome()
+                && !session.is_connected(number)
+                && !session.has_abandoned(number)
+            {
+                self.closed.extend(channel.port.map(|port| (channel.flow, port)));
+                let server = channel.server;
+                *place = None;
+                explicit.not_opened(session, number, server, outcome);
+                any = true;
+                continue;
+            }
             if channel.is_writable() {
                 let room = self.buffer.saturating_sub(channel.stored()) as usize;
                 any |= session.take_request_bytes(number, room, |bytes| channel.write(bytes)) > 0;
@@ -299,13 +388,8 @@ impl HttpRelay {
     }
 
     /// The server, if a connection that was open before may be used as this one.
-    pub fn reusable(&self, number: usize) -> Option<SocketAddr> {
-        self.server.filter(|_| self.keeps && self.session.may_reuse(number))
-    }
-
-    /// The address of the server.
-    pub const fn server(&self) -> Option<SocketAddr> {
-        self.server
+    pub fn reusable(&self, number: usize, server: Option<SocketAddr>) -> Option<SocketAddr> {
+        server.filter(|_| self.keeps && self.session.may_reuse(number))
     }
 
     /// Uses a server connection that was open before.
@@ -335,16 +419,124 @@ impl HttpRelay {
         new: Option<NewServer>,
         config: &Arc<airpath_tcp::Config>,
     ) {
+        if let Some(explicit) = &mut self.explicit {
+            if new.is_none() {
+                return self.session.fail(number, Refusal::Unreachable);
+            }
+            explicit.opening.entry(number).or_insert((now, 0)).0 = now;
+        }
         let spare = self.spare.take_if(|_| number == 0 && new.is_none());
         self.session.set_server(number, new.is_some() || spare.is_some());
         if let Some(channel) = spare {
             return self.set_channel(number, channel);
         }
-        let Some(NewServer { flow, port, initial_sequence }) = new else { return };
-        let direction = Side::Mobile.sends();
-        let identity = Identity { flow, direction, local_port: port, remote_port: self.port, initial_sequence };
-        let connection = Connection::connect(Arc::clone(config), identity, now);
-        self.set_channel(number, Channel::new(flow, Some(port), connection, Side::Server));
+        if let Some(new) = new {
+            self.set_channel(number, new.connect(now, self.port, config));
+        }
+    }
+
+    /// Where a server connection that is wanted leads to.
+    pub fn destination(&mut self, now: Instant, number: usize) -> Destination {
+        let Some(explicit) = &mut self.explicit else { return Destination::Server(self.server) };
+        let Some(Origin { host, port }) = self.session.origin(number) else { return Destination::Server(None) };
+        let address = match host {
+            Host::Address(address) => *address,
+            Host::Name(name) => match explicit.lookup.names.find(now, name, explicit.proxy.address.is_ipv4()) {
+                Some(address) => address,
+                None => {
+                    let begun = explicit.lookup.begin(now, name);
+                    self.session.set_resolving(number);
+                    return match begun {
+                        Ok(is_new) => {
+                            self.session.statistics.name_queries += u64::from(is_new);
+                            explicit.lookup.wanted_resolver().map_or(Destination::Queried, Destination::Resolver)
+                        }
+                        Err(refusal) => {
+                            self.session.fail(number, refusal);
+                            Destination::Refused
+                        }
+                    };
+                }
+            },
+        };
+        let refusal = match address {
+            address if !explicit.proxy.permits(address) => Refusal::Address,
+            address if address.is_ipv4() != explicit.proxy.address.is_ipv4() => Refusal::Unreachable,
+            address => return Destination::Server(Some(SocketAddr::new(address, *port))),
+        };
+        self.session.fail(number, refusal);
+        Destination::Refused
+    }
+
+    /// The connection to the resolver exists now, or cannot be had.
+    pub fn open_lookup(&mut self, now: Instant, new: Option<NewServer>, config: &Arc<airpath_tcp::Config>) {
+        let Some(explicit) = &mut self.explicit else { return };
+        match new {
+            Some(new) => explicit.lookup.open(new.connect(now, self.port, config)),
+            None => self.fail_lookups(Refusal::Unreachable),
+        }
+    }
+
+    /// Reads the answers of the resolver.
+    fn read_lookup(&mut self, now: Instant) {
+        let Some(explicit) = &mut self.explicit else { return };
+        let mut answered = explicit.lookup.read(now);
+        let resolving = if answered.is_empty() { Vec::new() } else { self.session.resolving() };
+        for number in resolving {
+            let name = match self.session.origin(number) {
+                Some(Origin { host: Host::Name(name), .. }) => name.clone(),
+                _ => continue,
+            };
+            match answered.iter_mut().find(|(answered, _)| *answered == name) {
+                Some((_, Ok(()))) => self.session.set_wanted(number),
+                Some((_, Err(refusal))) => self.session.fail(number, *refusal),
+                None => {}
+            }
+        }
+    }
+
+    /// Answers the requests that wait for the resolver with an error.
+    fn fail_lookups(&mut self, refusal: Refusal) {
+        self.explicit.iter_mut().for_each(|explicit| explicit.lookup.forget());
+        for number in self.session.resolving() {
+            self.session.fail(number, refusal);
+        }
+    }
+
+    /// Gives up waiting for servers and the resolver of an explicit proxy.
+    fn give_up(&mut self, now: Instant) {
+        let Some(explicit) = &mut self.explicit else { return };
+        let late: Vec<usize> = explicit.limits().filter(|(limit, _)| *limit <= now).map(|(_, number)| number).collect();
+        for number in late {
+            explicit.opening.remove(&number);
+            if !self.session.is_connected(number) && !self.session.has_abandoned(number) {
+                self.session.fail(number, Refusal::ConnectionTimeout);
+            }
+        }
+        if explicit.lookup.limit().is_some_and(|limit| limit <= now) {
+            self.fail_lookups(Refusal::ResolverTimeout);
+        }
+    }
+
+    /// Releases the server connections that an explicit proxy does not use any more, so that others
+    /// take their place; with `ends`, also the one to the resolver.
+    fn close_explicit(&mut self, ends: bool) {
+        let Some(explicit) = &mut self.explicit else { return };
+        let session = &self.session;
+        explicit.opening.retain(|number, _| !session.is_connected(*number) && !session.has_abandoned(*number));
+        let mut released: Vec<Channel> = explicit.lookup.take_unused(ends).into_iter().collect();
+        for number in 0..self.session.servers_count() {
+            if self.session.has_abandoned(number) {
+                released.extend(self.servers.get_mut(number).and_then(Option::take));
+                self.session.release_server(number);
+            }
+        }
+        for mut channel in released {
+            if channel.is_writable() {
+                channel.close();
+            }
+            self.released.push(channel);
+        }
     }
 
     /// Flows of server connections that have ended since the last call, with their ports.
@@ -354,7 +546,8 @@ impl HttpRelay {
 
     /// All flows that the proxy has opened, with their ports.
     pub fn opened_flows(&self) -> impl Iterator<Item = (FlowId, u16)> {
-        let channels = self.servers.iter().flatten().chain(&self.released);
+        let lookup = self.explicit.iter().filter_map(|explicit| explicit.lookup.channel.as_ref());
+        let channels = self.servers.iter().flatten().chain(&self.released).chain(lookup);
         channels.filter_map(|channel| channel.port.map(|port| (channel.flow, port)))
     }
 
@@ -375,7 +568,8 @@ impl HttpRelay {
     /// Sends the segments that are due at all ends.
     pub fn transmit(&mut self, now: Instant, left: &mut Departures, cx: &mut MiddleboxContext<'_>) {
         let user = self.user;
-        for channel in self.servers.iter_mut().flatten().chain([&mut self.mobile]) {
+        let lookup = self.explicit.as_mut().and_then(|explicit| explicit.lookup.channel.as_mut());
+        for channel in self.servers.iter_mut().flatten().chain(lookup).chain([&mut self.mobile]) {
             channel.transmit(now, user, left, cx);
         }
     }
@@ -384,5 +578,46 @@ impl HttpRelay {
         for channel in self.channels() {
             channel.connection.abort(now, cx.context());
         }
+    }
+}
+
+impl NewServer {
+    fn connect(self, now: Instant, own_port: u16, config: &Arc<airpath_tcp::Config>) -> Channel {
+        let Self { flow, server, port: local_port, initial_sequence } = self;
+        let remote_port = server.map_or(own_port, |server| server.port());
+        let identity = Identity { flow, direction: Side::Mobile.sends(), local_port, remote_port, initial_sequence };
+        let connection = Connection::connect(Arc::clone(config), identity, now);
+        Channel::new(flow, Some(local_port), connection, Side::Server).to(server)
+    }
+}
+
+impl Explicit {
+    /// Until when server connections may be opened, with their numbers.
+    fn limits(&self) -> impl Iterator<Item = (Instant, usize)> {
+        self.opening.iter().map(|(number, (since, _))| (*since + self.most_time, *number))
+    }
+
+    /// A server has not accepted a connection: another of its addresses is tried, or the request is
+    /// answered with an error.
+    fn not_opened(&mut self, session: &mut Session, number: usize, server: Option<SocketAddr>, outcome: Outcome) {
+        let tried = self.opening.get_mut(&number).map_or(MOST_TRIES, |(_, tried)| {
+            *tried += 1;
+            *tried
+        });
+        if let Some(Origin { host: Host::Name(name), .. }) = session.origin(number)
+            && let Some(server) = server
+            && self.lookup.names.defer(name, server.ip())
+            && tried < MOST_TRIES
+        {
+            return session.set_wanted(number);
+        }
+        session.fail(
+            number,
+            match outcome {
+                Outcome::Refused | Outcome::Reset => Refusal::ConnectionRefused,
+                Outcome::TimedOut(_) => Refusal::ConnectionTimeout,
+                Outcome::Closed | Outcome::Unreachable | Outcome::Aborted => Refusal::Unreachable,
+            },
+        );
     }
 }

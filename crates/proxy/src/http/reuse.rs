@@ -40,7 +40,7 @@ impl CacheOfServer {
             statistics.cache_hits += 1;
             return match stored.is_not_modified(&exchange.head) {
                 Some(true) => exchange.answer(&stored.not_modified(now)),
-                _ => exchange.serve(&stored.head(now), &stored.content),
+                _ => exchange.serve(&stored.head(now), &stored.content, statistics),
             };
         }
         if requested.only_if_cached {
@@ -67,7 +67,7 @@ impl CacheOfServer {
             Reuse::Stores { key, request, requested, stale: Some(stored) } if head.status == 304 => {
                 statistics.cache_validations += 1;
                 let new = self.cache.freshen((&key, &request), &stored, bytes, (requested, now));
-                exchange.serve(&new.head(now), &new.content);
+                exchange.serve(&new.head(now), &new.content, statistics);
                 return true;
             }
             Reuse::Stores { key, request, requested, .. } => {

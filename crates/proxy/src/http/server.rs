@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::http::body::Body;
+use crate::http::target::Origin;
 
 /// Bytes of requests that wait for a server connection.
 const MOST_OUTGOING: usize = 64 << 10;
@@ -11,6 +12,12 @@ const MOST_OUTGOING: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Server {
     pub state: ServerState,
+    /// The server that the client has named to an explicit proxy.
+    pub origin: Option<Origin>,
+    /// Whether the connection to the server is or was open.
+    pub is_connected: bool,
+    /// Whether the server closes it after its response.
+    pub closes: bool,
     /// Exchanges whose responses it has not completed, in their order.
     pub assigned: VecDeque<u64>,
     pub has_answered: bool,
@@ -32,6 +39,8 @@ pub enum ServerState {
     Unused,
     /// The owner is to open it.
     Wanted,
+    /// The owner queries its address.
+    Resolving,
     Open,
     /// The server will send nothing more, or it is not to be used any more.
     Ended,
@@ -41,6 +50,9 @@ impl Server {
     pub const fn new(state: ServerState) -> Self {
         Self {
             state,
+            origin: None,
+            is_connected: false,
+            closes: false,
             assigned: VecDeque::new(),
             has_answered: false,
             is_reused: false,

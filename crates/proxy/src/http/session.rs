@@ -12,6 +12,10 @@
 //!
 //! What is not HTTP becomes a *tunnel*: from there on, all bytes of both sides are passed on
 //! between the client and one server.
+//!
+//! The client of an *explicit proxy* names the server in each request. A server connection then has
+//! an origin, and idle ones make room for those of other origins. Heads are rewritten, and what
+//! cannot be forwarded is answered with an error.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -23,12 +27,15 @@ use crate::http::body::{Body, Framing};
 use crate::http::cache::SharedCache;
 use crate::http::compression::Coding;
 use crate::http::config::Config;
+use crate::http::dictionary::Dictionaries;
 use crate::http::exchange::{End, Exchange};
-use crate::http::message::{RequestHead, ResponseHead, binds_connection};
+use crate::http::message::{Method, RequestHead, ResponseHead, binds_connection};
 use crate::http::recode::Recoding;
+use crate::http::refusal::Refusal;
 use crate::http::reuse::CacheOfServer;
 use crate::http::server::{Server, ServerState, take};
 use crate::http::statistics::{Bypass, Statistics};
+use crate::http::target::{ExplicitProxy, Origin};
 
 /// Requests of a client that are parsed before the first is answered, if they are not fetched at
 /// the same time.
@@ -56,6 +63,9 @@ pub struct Session {
     compresses: bool,
     image_quality: Option<NonZeroU8>,
     cache: Option<CacheOfServer>,
+    dictionaries: Option<Dictionaries>,
+    /// If the client has named it as its proxy.
+    explicit: Option<ExplicitProxy>,
     /// The server of the tunnel.
     tunnel: Option<usize>,
     /// Whether anything was read from the client.
@@ -88,6 +98,8 @@ impl Session {
             compresses: config.compression,
             image_quality: config.image_quality,
             cache: None,
+            dictionaries: None,
+            explicit: None,
             tunnel: None,
             has_begun: false,
             client_ended: false,
@@ -101,6 +113,19 @@ impl Session {
     #[must_use]
     pub fn with_cache(self, cache: SharedCache, server: Option<SocketAddr>) -> Self {
         Self { cache: Some(CacheOfServer { cache, server }), ..self }
+    }
+
+    /// The session with dictionaries.
+    #[must_use]
+    pub fn with_dictionaries(self, dictionaries: Dictionaries) -> Self {
+        Self { dictionaries: Some(dictionaries), ..self }
+    }
+
+    /// The session of an explicit proxy. It wants server connections for requests only.
+    #[must_use]
+    pub fn with_explicit(mut self, proxy: ExplicitProxy) -> Self {
+        self.servers[0].state = ServerState::Unused;
+        Self { explicit: Some(proxy), ..self }
     }
 
     /// Reads bytes of the client's stream, which follow those read before. Returns how many were
@@ -130,6 +155,11 @@ impl Session {
                 let Some(server) = last.server else { return 0 };
                 let room = self.servers[server].room().min(bytes.len());
                 let Ok(count) = last.body.advance(&bytes[..room], |_| {}) else {
+                    if self.explicit.is_some() {
+                        self.servers[server].state = ServerState::Ended;
+                        self.refuse_first(server, Refusal::Malformed);
+                        return 0;
+                    }
                     // Its head has been sent: what follows is passed on to the same server.
                     self.begin_tunnel(server, Bypass::MalformedRequest);
                     return self.servers[server].send(bytes);
@@ -150,19 +180,48 @@ impl Session {
             Ok(None) => 0,
             Ok(Some(head)) => {
                 self.statistics.requests += 1;
-                let mut exchange = Exchange::new(head.method, &bytes[..head.length], head.framing);
+                let request = &bytes[..head.length];
+                let target = self.explicit.as_ref().map(|proxy| proxy.forward(&head, request)).transpose();
+                let (origin, request, refusal) = match target {
+                    Ok(None) => (None, request.to_vec(), None),
+                    Ok(Some((origin, request))) => (Some(origin), request, None),
+                    Err(refusal) => (None, Vec::new(), Some(refusal)),
+                };
+                let mut exchange = Exchange::new(head.method, request, head.framing);
+                exchange.origin = origin;
                 exchange.is_barrier |= head.upgrades || !exchange.body.is_complete();
-                exchange.end = head.closes.then_some(End::Close);
+                // A proxy keeps no connection of HTTP/1.0 (RFC 9112 §9.3).
+                let is_1_0 = self.explicit.is_some()
+                    && exchange
+                        .head
+                        .split(|byte| *byte == b'\r')
+                        .next()
+                        .is_some_and(|start| start.ends_with(b" HTTP/1.0"));
+                exchange.end = (head.closes || is_1_0).then_some(End::Close);
+                if let Some(refusal) = refusal {
+                    self.exchanges.push_back(exchange);
+                    self.refuse(self.exchanges.len() - 1, refusal);
+                    return head.length;
+                }
                 if self.compresses {
                     exchange.coding = Coding::of_request(&exchange.head);
                 }
                 exchange.recoding =
                     self.image_quality.and_then(|quality| Recoding::of_request(&exchange.head, quality));
+                if let Some(dictionaries) = &self.dictionaries {
+                    exchange.dictionary = dictionaries.of_request(&exchange.head);
+                    exchange.learning = dictionaries.learn(&exchange.head);
+                }
                 if let Some(cache) = &self.cache {
                     cache.look_up(now, &mut exchange, &mut self.statistics);
                 }
                 self.exchanges.push_back(exchange);
                 head.length
+            }
+            Err(_) if self.explicit.is_some() => {
+                self.exchanges.push_back(Exchange::new(Method::Other, Vec::new(), Framing::UntilClose));
+                self.refuse(self.exchanges.len() - 1, Refusal::Malformed);
+                bytes.len()
             }
             Err(_) => {
                 let reason = match (is_first, bytes[0]) {
@@ -187,7 +246,7 @@ impl Session {
         let is_first = !std::mem::replace(&mut self.has_begun, true);
         match self.exchanges.back() {
             // The server decides on a stream without a request, or with a part of one.
-            None if is_first || unread > 0 => {
+            None if self.explicit.is_none() && (is_first || unread > 0) => {
                 let reason = if is_first { Bypass::NotHttp } else { Bypass::MalformedRequest };
                 self.exchanges.push_back(Exchange::tunnel(reason));
             }
@@ -216,13 +275,19 @@ impl Session {
                     return;
                 }
                 let is_safe = !exchange.is_barrier;
-                let Some(server) = self.choose(is_safe) else {
-                    if all_complete && !self.servers.iter().any(Server::is_usable) {
+                let origin = exchange.origin.clone();
+                let Some(server) = self.choose(is_safe, &origin) else {
+                    let has_none = self.explicit.is_none() && !self.servers.iter().any(Server::is_usable);
+                    if all_complete && has_none {
                         self.give_up(index);
                         self.settle();
                     }
                     return;
                 };
+                if origin.is_some() && self.exchanges[index].method == Method::Connect {
+                    // A tunnel has a connection of its own.
+                    self.servers[server] = Server::replacement();
+                }
                 self.assign(index, server, !all_complete);
             }
             all_complete &= self.exchanges[index].is_complete;
@@ -230,21 +295,33 @@ impl Session {
     }
 
     /// The server connection for the next request. One that is open is preferred.
-    fn choose(&mut self, is_safe: bool) -> Option<usize> {
+    fn choose(&mut self, is_safe: bool, origin: &Option<Origin>) -> Option<usize> {
         // What cannot be repeated needs a connection that the server has not closed meanwhile.
-        let untried = self.servers.iter().position(|server| server.is_untried() && server.is_idle());
+        let is_own = |server: &Server| server.origin == *origin;
+        let is_replaced = |server: &Server| server.is_untried() && server.is_idle() && is_own(server);
+        let untried = self.servers.iter().position(is_replaced);
         if let Some(number) = untried.filter(|_| !is_safe) {
-            self.servers[number] = Server::replacement();
+            self.servers[number] = Server { origin: origin.clone(), ..Server::replacement() };
             return Some(number);
         }
-        if self.most_servers == 1 {
+        let is_used = |server: &Server| server.state != ServerState::Unused;
+        if self.most_servers == 1 && is_used(&self.servers[0]) && is_own(&self.servers[0]) {
             return self.servers[0].is_usable().then_some(0);
         }
+        let servers = &self.servers[..self.most_servers.min(self.servers.len())];
         let idle = |state| {
             let fits = |server: &Server| server.state == state && server.assigned.is_empty();
-            self.servers.iter().position(fits)
+            servers.iter().position(|server| fits(server) && (is_own(server) || state == ServerState::Unused))
         };
-        idle(ServerState::Open).or_else(|| idle(ServerState::Wanted)).or_else(|| idle(ServerState::Unused))
+        let own = idle(ServerState::Open).or_else(|| idle(ServerState::Wanted));
+        let chosen = own.or_else(|| idle(ServerState::Unused));
+        let other = servers.iter().position(|server| server.is_idle() && !is_own(server));
+        if let Some(number) = other.filter(|_| chosen.is_none()) {
+            // One of another origin makes room.
+            self.servers[number] = Server::new(ServerState::Wanted);
+            return Some(number);
+        }
+        chosen
     }
 
     fn assign(&mut self, index: usize, to: usize, is_parallel: bool) {
@@ -254,6 +331,7 @@ impl Session {
         exchange.server = Some(to);
         server.outgoing.extend(&exchange.head);
         server.is_bound |= binds_connection(&exchange.head);
+        server.origin.clone_from(&exchange.origin);
         if server.state == ServerState::Unused {
             server.state = ServerState::Wanted;
         }
@@ -278,7 +356,83 @@ impl Session {
 
     /// Whether a server connection is to be opened, and what has its number not to be used.
     pub fn is_wanted(&self, server: usize) -> bool {
-        self.servers.get(server).is_some_and(|server| server.state == ServerState::Wanted)
+        let wanted = [ServerState::Wanted, ServerState::Resolving];
+        self.servers.get(server).is_some_and(|server| wanted.contains(&server.state))
+    }
+
+    /// The server that a connection is to lead to, if the client has named it.
+    pub fn origin(&self, server: usize) -> Option<&Origin> {
+        self.servers[server].origin.as_ref()
+    }
+
+    /// The owner queries the address of a server connection that is wanted.
+    pub fn set_resolving(&mut self, server: usize) {
+        self.servers[server].state = ServerState::Resolving;
+    }
+
+    /// Server connections that it may have at a time.
+    pub const fn servers_count(&self) -> usize {
+        self.servers.len()
+    }
+
+    /// The numbers of server connections whose address the owner queries.
+    pub fn resolving(&self) -> Vec<usize> {
+        let servers = self.servers.iter().enumerate();
+        servers.filter(|(_, server)| server.state == ServerState::Resolving).map(|(number, _)| number).collect()
+    }
+
+    /// A server connection is wanted again: its address is known, or another is to be tried.
+    pub fn set_wanted(&mut self, server: usize) {
+        self.servers[server].state = ServerState::Wanted;
+    }
+
+    /// The connection to the server is open.
+    pub fn connected(&mut self, server: usize) {
+        let is_new = !std::mem::replace(&mut self.servers[server].is_connected, true);
+        let Some(index) = self.front(server).filter(|_| is_new && self.explicit.is_some()) else { return };
+        let exchange = &mut self.exchanges[index];
+        if exchange.method == Method::Connect && !exchange.has_response {
+            self.statistics.tunnels += 1;
+            exchange.append_head(b"HTTP/1.1 200 OK\r\n\r\n", &mut self.statistics);
+            self.begin_tunnel(server, Bypass::Connect);
+        }
+    }
+
+    /// Whether the connection to the server is or was open.
+    pub fn is_connected(&self, server: usize) -> bool {
+        self.servers[server].is_connected
+    }
+
+    /// A server connection of an explicit proxy cannot be had.
+    pub fn fail(&mut self, server: usize, refusal: Refusal) {
+        self.servers[server].state = ServerState::Ended;
+        self.refuse_first(server, refusal);
+        self.settle();
+    }
+
+    /// The first request of a server connection is answered with an error, the others need another
+    /// connection.
+    fn refuse_first(&mut self, server: usize, refusal: Refusal) {
+        let index = self.front(server);
+        self.servers[server].assigned.pop_front();
+        self.reassign(server);
+        index.into_iter().for_each(|index| self.refuse(index, refusal));
+    }
+
+    /// The request at `index` is answered with an error.
+    fn refuse(&mut self, index: usize, refusal: Refusal) {
+        self.statistics.refused_requests += 1;
+        let exchange = &mut self.exchanges[index];
+        // Where the next request begins is not known.
+        if !exchange.body.is_complete() {
+            exchange.end = Some(End::Close);
+        }
+        let closes = exchange.end.is_some();
+        exchange.server = None;
+        exchange.answer(&refusal.response(closes));
+        if closes {
+            self.forget_after(index);
+        }
     }
 
     /// Whether a server connection that is wanted may be one that was open before.
@@ -370,15 +524,21 @@ impl Session {
                         .cache
                         .as_ref()
                         .is_some_and(|cache| cache.on_response(now, exchange, (&head, origin), &mut self.statistics));
+                let until_close = head.framing == Framing::UntilClose;
                 if !is_validation {
-                    exchange.append_head(origin);
+                    let closes = until_close || exchange.end.is_some();
+                    let answer = self.explicit.as_ref().map(|proxy| proxy.answer(origin, is_final && closes));
+                    exchange.append_head(answer.as_deref().unwrap_or(origin), &mut self.statistics);
                 }
                 if head.begins_tunnel(exchange.method) {
                     self.begin_tunnel(from, Bypass::Upgrade);
                 } else if !head.is_interim() {
                     let body = Body::new(head.framing);
                     server.body = Some(body);
-                    if head.closes {
+                    // An explicit proxy keeps the client's connection.
+                    let is_kept = self.explicit.is_some() && !until_close;
+                    server.closes = head.closes;
+                    if head.closes && !is_kept {
                         exchange.end.get_or_insert(End::Close);
                         self.forget_after(index);
                     }
@@ -399,7 +559,7 @@ impl Session {
     /// receives it, as without a proxy: the protocol may not be HTTP, or it is a 408.
     fn read_unsolicited(&mut self, now: Instant, from: usize, bytes: &[u8]) -> usize {
         let nothing_waits = self.exchanges.iter().all(|exchange| exchange.is_complete && exchange.end.is_none());
-        if from == 0 && nothing_waits && self.end.is_none() {
+        if from == 0 && nothing_waits && self.end.is_none() && self.explicit.is_none() {
             self.has_begun = true;
             self.exchanges.push_back(Exchange::tunnel(Bypass::Unsolicited));
             self.assign(self.exchanges.len() - 1, from, false);
@@ -470,9 +630,14 @@ impl Session {
             // It was answered early; where the request ends is not followed any more.
             exchange.end.get_or_insert(End::Close);
         }
-        if exchange.end.is_some() {
+        let is_last = exchange.end.is_some();
+        if is_last || server.closes {
             server.state = ServerState::Ended;
+        }
+        if is_last {
             self.forget_after(index);
+        } else if server.closes {
+            self.reassign(from);
         }
     }
 
@@ -496,16 +661,17 @@ impl Session {
             // An idle connection ends at any time: another takes its place.
             self.statistics.retries += self.servers[server].assigned.len() as u64;
             self.reassign(server);
-            self.servers[server] = Server::replacement();
+            let origin = self.servers[server].origin.take();
+            self.servers[server] = Server { origin, ..Server::replacement() };
             return self.settle();
         }
         let end = if in_order { End::Close } else { End::Abort };
-        if server == 0 {
+        if server == 0 && self.explicit.is_none() {
             self.server_end = end;
         }
         let Some(index) = self.front(server) else {
             self.servers[server].state = ServerState::Ended;
-            if server == 0 && self.exchanges.is_empty() {
+            if server == 0 && self.exchanges.is_empty() && self.explicit.is_none() {
                 self.end.get_or_insert(end);
             }
             return self.settle();
@@ -520,6 +686,8 @@ impl Session {
             // Of a tunnel only this direction has ended.
             exchange.end.get_or_insert(End::Close);
             self.complete(server);
+        } else if self.explicit.is_some() && !exchange.has_response && unread.is_empty() && !exchange.can_repeat() {
+            self.refuse_first(server, Refusal::NoResponse);
         } else if exchange.has_response || !unread.is_empty() || !exchange.can_repeat() {
             // What the origin has sent is passed on, and is not made to look complete.
             self.statistics.truncated += 1;
@@ -542,7 +710,10 @@ impl Session {
         first.state == ServerState::Open
             && first.has_answered
             && first.assigned.is_empty()
-            && waits_for.is_some_and(|server| !self.servers[server].has_answered)
+            && waits_for.is_some_and(|server| {
+                let server = &self.servers[server];
+                !server.has_answered && server.origin == first.origin
+            })
     }
 
     /// From now on all requests use the first server connection, also those of connections that
@@ -608,7 +779,8 @@ impl Session {
             self.exchanges.pop_front();
         }
         let is_idle = self.exchanges.is_empty() && self.tunnel.is_none();
-        if is_idle && (self.client_ended || self.servers[0].state == ServerState::Ended) {
+        let has_server = self.explicit.is_some() || self.servers[0].state != ServerState::Ended;
+        if is_idle && (self.client_ended || !has_server) {
             self.end.get_or_insert(self.server_end);
         }
         self.dispatch();

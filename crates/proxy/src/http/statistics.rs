@@ -15,21 +15,24 @@ pub enum Bypass {
     MalformedRequest,
     /// A response is malformed, or its framing is ambiguous.
     MalformedResponse,
-    /// The connection has changed to another protocol: `Upgrade` or `CONNECT`.
+    /// The connection has changed to another protocol: `Upgrade`, or `CONNECT` to another proxy.
     Upgrade,
+    /// It is a tunnel of an explicit proxy (`CONNECT`), which usually carries TLS.
+    Connect,
     /// The server sends without a request.
     Unsolicited,
 }
 
 impl Bypass {
     /// All reasons.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::OtherPort,
         Self::Tls,
         Self::NotHttp,
         Self::MalformedRequest,
         Self::MalformedResponse,
         Self::Upgrade,
+        Self::Connect,
         Self::Unsolicited,
     ];
 
@@ -42,6 +45,7 @@ impl Bypass {
             Self::MalformedRequest => "bypassed_bytes_malformed_request",
             Self::MalformedResponse => "bypassed_bytes_malformed_response",
             Self::Upgrade => "bypassed_bytes_upgrade",
+            Self::Connect => "bypassed_bytes_connect",
             Self::Unsolicited => "bypassed_bytes_unsolicited",
         }
     }
@@ -52,6 +56,12 @@ impl Bypass {
 pub struct Statistics {
     /// Requests that were parsed.
     pub requests: u64,
+    /// Those that an explicit proxy has answered with an error.
+    pub refused_requests: u64,
+    /// Tunnels that an explicit proxy has opened (`CONNECT`).
+    pub tunnels: u64,
+    /// Queries for the addresses of servers.
+    pub name_queries: u64,
     /// Requests that were sent while an earlier one of the same client was not answered.
     pub parallel_requests: u64,
     /// Server connections that were used for another client connection.
@@ -66,6 +76,10 @@ pub struct Statistics {
     pub uncompressed_bytes: u64,
     /// The same after compression.
     pub compressed_bytes: u64,
+    /// Responses that were coded with a dictionary of the client; their bytes count as compressed.
+    pub delta_responses: u64,
+    /// Responses that were stored as dictionaries.
+    pub stored_dictionaries: u64,
     /// Images that became smaller.
     pub recoded_images: u64,
     /// Their bytes as they came.
@@ -90,6 +104,9 @@ impl Statistics {
     /// Adds the counters of `other`.
     pub fn add(&mut self, other: &Self) {
         self.requests += other.requests;
+        self.refused_requests += other.refused_requests;
+        self.tunnels += other.tunnels;
+        self.name_queries += other.name_queries;
         self.parallel_requests += other.parallel_requests;
         self.reused_servers += other.reused_servers;
         self.retries += other.retries;
@@ -97,6 +114,8 @@ impl Statistics {
         self.response_bytes += other.response_bytes;
         self.uncompressed_bytes += other.uncompressed_bytes;
         self.compressed_bytes += other.compressed_bytes;
+        self.delta_responses += other.delta_responses;
+        self.stored_dictionaries += other.stored_dictionaries;
         self.recoded_images += other.recoded_images;
         self.original_image_bytes += other.original_image_bytes;
         self.recoded_image_bytes += other.recoded_image_bytes;
@@ -114,6 +133,9 @@ impl Statistics {
     pub fn by_name(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let counters = [
             ("requests", self.requests),
+            ("refused_requests", self.refused_requests),
+            ("tunnels", self.tunnels),
+            ("name_queries", self.name_queries),
             ("parallel_requests", self.parallel_requests),
             ("reused_servers", self.reused_servers),
             ("retries", self.retries),
@@ -121,6 +143,8 @@ impl Statistics {
             ("response_bytes", self.response_bytes),
             ("uncompressed_bytes", self.uncompressed_bytes),
             ("compressed_bytes", self.compressed_bytes),
+            ("delta_responses", self.delta_responses),
+            ("stored_dictionaries", self.stored_dictionaries),
             ("recoded_images", self.recoded_images),
             ("original_image_bytes", self.original_image_bytes),
             ("recoded_image_bytes", self.recoded_image_bytes),

@@ -25,24 +25,25 @@ pub fn client_permits(head: &[u8]) -> bool {
 }
 
 /// The head of a response whose content was changed, without its end: the fields but those in
-/// `dropped`, a weak entity tag (RFC 9110 §8.8.1), and `Vary` with the field of the request that
+/// `dropped`, a weak entity tag (RFC 9110 §8.8.1), and `Vary` with the fields of the request that
 /// the content depends on.
-pub fn transformed(head: &[u8], start: &[u8], dropped: &[&str], depends_on: Option<&str>) -> Option<Vec<u8>> {
+pub fn transformed(head: &[u8], start: &[u8], dropped: &[&str], depends_on: &[&str]) -> Option<Vec<u8>> {
     let (_, fields) = lines(head)?;
     let mut changed = [start, b"\r\n"].concat();
-    let mut varies = false;
+    let mut missing = depends_on.to_vec();
     for (name, value) in fields {
         // Ranges would be those of the origin's bytes.
         if is(name, "accept-ranges") || dropped.iter().any(|known| is(name, known)) {
             continue;
         }
-        let known = depends_on.unwrap_or("*");
-        varies |= is(name, "vary") && (has_token(value, known) || has_token(value, "*"));
+        if is(name, "vary") {
+            missing.retain(|known| !has_token(value, known) && !has_token(value, "*"));
+        }
         let weak: &[u8] = if is(name, "etag") && !value.starts_with(b"W/") { b"W/" } else { b"" };
         changed.extend([name, b": ", weak, value, b"\r\n"].concat());
     }
-    if let Some(name) = depends_on.filter(|_| !varies) {
-        changed.extend(format!("Vary: {name}\r\n").into_bytes());
+    if !missing.is_empty() {
+        changed.extend(format!("Vary: {}\r\n", missing.join(", ")).into_bytes());
     }
     Some(changed)
 }

@@ -1,7 +1,8 @@
 //! The serialised state of a proxy, with which another process continues its connections.
 //!
 //! Left out are the settings, which the other process has, the source of initial sequence numbers,
-//! which are random, and the application level: its connections are reset, its cache begins empty.
+//! which are random, and the application level: its connections are reset, and its cache, its
+//! dictionaries and the addresses of servers begin empty.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,6 +94,8 @@ impl Proxy {
             created: _,
             ports,
             cache: _,
+            dictionaries: _,
+            names: _,
             pool: _,
             // With those of the connections that are reset.
             statistics: _,

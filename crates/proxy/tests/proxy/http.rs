@@ -133,3 +133,99 @@ fn server_connections_are_kept_and_closed_after_a_time() {
     assert_eq!(open(&network), 1);
     assert_eq!(network.packets_inside(), 0);
 }
+
+/// The address that [`Network`] gives to every server, and one of a server that it does not have.
+const PROXY: ([u8; 4], u16) = ([192, 0, 2, 1], 80);
+const RESOLVER: ([u8; 4], u16) = ([192, 0, 2, 53], 53);
+
+/// A client of an explicit proxy that sends requests one after the other, and closes when it has
+/// the expected number of bytes.
+fn explicit_client(requests: &'static [&'static str], expected: usize) -> Speaker {
+    let mut next = 0;
+    Box::new(move |received| {
+        // Each response ends with the text of an answer or the last byte of an object.
+        let answered = received.windows(9).filter(|part| part.starts_with(b"HTTP/1.1 ")).count();
+        let sends = if answered == next && next < requests.len() {
+            next += 1;
+            requests[next - 1].as_bytes().to_vec()
+        } else {
+            Vec::new()
+        };
+        (sends, received.len() >= expected)
+    })
+}
+
+fn explicit(requests: &'static [&'static str], pool: u8, expected: usize) -> Network<'static> {
+    let (address, resolver) = (Some(PROXY.into()), Some(RESOLVER.into()));
+    let http = HttpConfig { address, resolver, server_pool: pool, ..HttpConfig::default() };
+    let mut network = network_with(&[], http, usize::MAX, lines(20), lines(100));
+    network.ends[0][Side::Mobile as usize].speaker = Some(explicit_client(requests, expected));
+    network
+}
+
+fn received(network: &Network<'_>) -> String {
+    String::from_utf8_lossy(&network.ends[0][Side::Mobile as usize].received).into_owned()
+}
+
+#[test]
+fn one_connection_to_an_explicit_proxy_carries_requests_to_several_servers() {
+    let requests = &[
+        "GET http://192.0.2.2/1/10 HTTP/1.1\r\nHost: 192.0.2.2\r\n\r\n",
+        "GET http://192.0.2.3:81/2/10 HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET http://192.0.2.2/3/10 HTTP/1.1\r\nHost: 192.0.2.2\r\n\r\n",
+    ];
+    for (pool, servers) in [(0, 3), (2, 2)] {
+        let mut network = explicit(requests, pool, usize::MAX);
+        network.run(at(30_000));
+        let text = received(&network);
+        assert_eq!(text.matches("Via: 1.1 192.0.2.1:80\r\n").count(), 3, "{text}");
+        let numbers: Vec<&str> = text.split("X-Number: ").skip(1).map(|part| &part[..1]).collect();
+        assert_eq!(numbers, ["1", "2", "3"]);
+        let opened = network.opened();
+        assert_eq!((opened[0], opened[1]), (([192, 0, 2, 2], 80).into(), ([192, 0, 2, 3], 81).into()));
+        assert_eq!(opened.len(), servers, "an idle server connection is used again");
+        let to_proxy = &network.ends[0][Side::Server as usize];
+        assert_eq!(to_proxy.connection.received(), 0, "nothing is sent to the proxy's own address");
+    }
+}
+
+#[test]
+fn an_explicit_proxy_refuses_what_it_must_not_fetch() {
+    let requests = &[
+        "GET http://127.0.0.1/1/10 HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET http://192.0.2.1/1/10 HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET http://169.254.169.254/ HTTP/1.1\r\nHost: x\r\n\r\n",
+        "CONNECT 192.0.2.2:22 HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET /1/10 HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET http://192.0.2.2/1/10 HTTP/1.1\r\nHost: x\r\nVia: 1.1 192.0.2.1:80\r\n\r\n",
+        "GET http://[2001:db8::1]/1/10 HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET http://192.0.2.2/1/10 HTTP/1.1\r\nHost: x\r\n\r\n",
+        "not HTTP\r\n\r\n",
+    ];
+    let mut network = explicit(requests, 0, usize::MAX);
+    network.run(at(60_000));
+    let text = received(&network);
+    let codes: Vec<&str> = text.split("HTTP/1.1 ").skip(1).map(|part| &part[..3]).collect();
+    assert_eq!(codes, ["403", "403", "403", "403", "400", "502", "502", "200", "400"], "{text}");
+    assert_eq!(network.opened().len(), 1);
+    assert_eq!(network.outcomes(0)[Side::Mobile as usize], Some(Outcome::Closed), "after a malformed request");
+    network.run(at(1_000_000));
+    assert_eq!(network.packets_inside(), 0);
+}
+
+#[test]
+fn a_name_without_an_answer_of_the_resolver_is_an_error() {
+    let requests = &["GET http://example.com/1/10 HTTP/1.1\r\nHost: x\r\n\r\n"];
+    // An HTTP server is no resolver.
+    let wrong = "HTTP/1.1 400 Bad Request\r\n\r\n";
+    for (sends_first, closes, code) in [(wrong, true, 502), ("", true, 502), ("", false, 504)] {
+        let mut network = explicit(requests, 0, 1);
+        network.servers = Some(Box::new(move || {
+            let mut sends_first = sends_first.as_bytes().to_vec();
+            Box::new(move |_| (std::mem::take(&mut sends_first), closes))
+        }));
+        network.run(at(60_000));
+        assert!(received(&network).starts_with(&format!("HTTP/1.1 {code} ")), "{}", received(&network));
+        assert_eq!(network.opened(), [RESOLVER.into()]);
+    }
+}

@@ -198,6 +198,8 @@ struct ByteStore {
     flows: u32,
     slots: Vec<Option<(Segment, Vec<u8>)>>,
     free: Vec<u32>,
+    /// Servers to which the middlebox has begun flows by their address.
+    opened: Vec<SocketAddr>,
     /// Packets that are ICMP errors.
     errors: BTreeMap<u32, (FlowId, IcmpError)>,
     /// Whether a packet may stand for consecutive segments of a connection.
@@ -288,6 +290,10 @@ impl PacketStore for ByteStore {
     fn open_flow(&mut self, _: Instant, _: FlowId, _: u16) -> Option<FlowId> {
         self.flows += 1;
         Some(FlowId(self.flows - 1))
+    }
+    fn open_flow_to(&mut self, now: Instant, flow: FlowId, port: u16, server: SocketAddr) -> Option<FlowId> {
+        self.opened.push(server);
+        self.open_flow(now, flow, port)
     }
 }
 
@@ -421,6 +427,11 @@ impl<'a> Network<'a> {
     fn schedule(&mut self, at: Instant, happening: Happening) {
         self.order += 1;
         self.queue.push(Reverse((at, self.order, happening)));
+    }
+
+    /// Servers to which the middlebox has begun flows by their address.
+    pub fn opened(&self) -> &[SocketAddr] {
+        &self.store.opened
     }
 
     /// Number of packets between the ends.

@@ -1,0 +1,287 @@
+//! Delta coding against what the client has: Compression Dictionary Transport (RFC 9842).
+//!
+//! A client that keeps a response as a dictionary states the hash of it in later requests. The
+//! proxy stores the responses that it has passed on by their hash, and codes a response with the
+//! dictionary. The field `Use-As-Dictionary` makes a client keep a response for the next version of
+//! the same resource; the proxy adds it where the server has not.
+//!
+//! All mobiles share the dictionaries: who states the hash has the content.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sha2::{Digest, Sha256};
+
+use crate::http::compression::{LEAST_LENGTH, begin_coded, is_coded, weight};
+use crate::http::fields::{is, lines, values};
+use crate::http::transform::client_permits;
+
+/// The content coding, and the header of its content before the hash: a skippable frame of
+/// Zstandard (RFC 9842 §5).
+const CODING: &str = "dcz";
+const MAGIC: [u8; 8] = [0x5E, 0x2A, 0x4D, 0x18, 0x20, 0, 0, 0];
+
+/// The window of the encoder reaches this far back.
+const MOST_LENGTH: u64 = 2 << 20;
+
+/// A dictionary has at most this part of the capacity.
+const MOST_PART: u64 = 8;
+
+/// The first bytes of a dictionary in the format of Zstandard, which would not be used as content
+/// (RFC 8878 §5).
+const FORMATTED: [u8; 4] = [0x37, 0xA4, 0x30, 0xEC];
+
+/// The dictionaries that all mobiles share.
+#[derive(Clone, Debug)]
+pub struct Dictionaries(Arc<Mutex<Stored>>);
+
+#[derive(Debug, Default)]
+struct Stored {
+    capacity: u64,
+    used: u64,
+    /// By hash, as `Available-Dictionary` has it.
+    contents: BTreeMap<String, Arc<[u8]>>,
+    /// The hashes, the oldest first.
+    order: VecDeque<String>,
+}
+
+/// A dictionary that the client has.
+#[derive(Clone, Debug)]
+pub struct Dictionary {
+    pub content: Arc<[u8]>,
+    hash: [u8; 32],
+}
+
+/// The response to a request, while it arrives and will be a dictionary.
+#[derive(Debug)]
+pub struct Learning {
+    dictionaries: Dictionaries,
+    /// The path of the request.
+    path: String,
+    content: Vec<u8>,
+    most: u64,
+    is_used: bool,
+}
+
+impl Dictionaries {
+    /// None yet, and at most `capacity` bytes.
+    pub fn new(capacity: u64) -> Self {
+        Self(Arc::new(Mutex::new(Stored { capacity, ..Stored::default() })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stored> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the capacity. What exceeds it is removed.
+    pub fn set_capacity(&self, bytes: u64) {
+        let mut stored = self.lock();
+        stored.capacity = bytes;
+        stored.make_room(0);
+    }
+
+    /// The dictionary that a request states, if the client accepts the coding.
+    pub fn of_request(&self, head: &[u8]) -> Option<Dictionary> {
+        if !client_permits(head) || weight(head, CODING) == 0.0 {
+            return None;
+        }
+        let mut stated = values(head, "available-dictionary");
+        let hash = stated.next()?.strip_prefix(b":")?.strip_suffix(b":")?;
+        let content = self.lock().contents.get(std::str::from_utf8(hash).ok()?).cloned()?;
+        let hash = Sha256::digest(&content).into();
+        stated.next().is_none().then_some(Dictionary { content, hash })
+    }
+
+    /// Whether and how the response to a request becomes a dictionary.
+    pub fn learn(&self, request: &[u8]) -> Option<Learning> {
+        let target = lines(request)?.0.split(|byte| *byte == b' ').nth(1)?;
+        let path = target.split(|byte| *byte == b'?').next()?;
+        let most = (self.lock().capacity / MOST_PART).min(MOST_LENGTH);
+        // Other characters have a meaning in patterns (RFC 9842 §2.1.1).
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-~%".contains(byte);
+        let is_usual = client_permits(request) && path.starts_with(b"/") && path.iter().all(is_plain);
+        let path = String::from_utf8(path.to_vec()).ok().filter(|_| is_usual)?;
+        Some(Learning { dictionaries: self.clone(), path, content: Vec::new(), most, is_used: false })
+    }
+}
+
+impl Stored {
+    fn make_room(&mut self, bytes: u64) {
+        while self.used + bytes > self.capacity
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.used -= self.contents.remove(&oldest).map_or(0, |content| content.len() as u64);
+        }
+    }
+}
+
+impl Dictionary {
+    /// The head of the coded response for that of the origin; `None` if it is not to be coded.
+    pub fn rewrite(&self, head: &[u8]) -> Option<Vec<u8>> {
+        begin_coded(head, CODING, &["Accept-Encoding", "Available-Dictionary"])
+    }
+
+    /// What precedes the coded content.
+    pub fn header(&self) -> Vec<u8> {
+        [&MAGIC[..], &self.hash].concat()
+    }
+}
+
+impl Learning {
+    /// The head of the response has arrived. Returns the field that is to be added to it.
+    pub fn begin(&mut self, head: &[u8]) -> Option<String> {
+        self.is_used = is_coded(head);
+        let has_field = lines(head)?.1.clone().any(|(name, _)| is(name, "use-as-dictionary"));
+        (self.is_used && !has_field).then(|| format!("Use-As-Dictionary: match=\"{}\"\r\n", self.path))
+    }
+
+    /// Content arrives.
+    pub fn append(&mut self, data: &[u8]) {
+        self.is_used &= (self.content.len() + data.len()) as u64 <= self.most;
+        if self.is_used {
+            self.content.extend_from_slice(data);
+        } else {
+            self.content = Vec::new();
+        }
+    }
+
+    /// The response is complete. Returns whether it is stored now, and was not before.
+    pub fn store(self) -> bool {
+        let Self { dictionaries, content, is_used, .. } = self;
+        let bytes = content.len() as u64;
+        if !is_used || bytes < LEAST_LENGTH || content.starts_with(&FORMATTED) {
+            return false;
+        }
+        let hash = base64(&Sha256::digest(&content));
+        let mut stored = dictionaries.lock();
+        if stored.contents.contains_key(&hash) {
+            return false;
+        }
+        stored.make_room(bytes);
+        stored.used += bytes;
+        stored.order.push_back(hash.clone());
+        stored.contents.insert(hash, content.into());
+        true
+    }
+}
+
+/// Bytes as RFC 4648 §4 writes them.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for group in bytes.chunks(3) {
+        let bits = (0..3).fold(0_usize, |bits, index| bits << 8 | usize::from(group.get(index).copied().unwrap_or(0)));
+        for index in 0..4 {
+            let digit = char::from(DIGITS[bits >> (18 - 6 * index) & 63]);
+            text.push(if index <= group.len() { digit } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REQUEST: &[u8] = b"GET /a/b.html?c HTTP/1.1\r\nHost: a\r\n\r\n";
+    const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n";
+
+    /// Stores a dictionary, and returns whether it was new.
+    fn learns(dictionaries: &Dictionaries, content: &[u8]) -> bool {
+        let mut learning = dictionaries.learn(REQUEST).expect("it is usual");
+        let field = learning.begin(RESPONSE);
+        assert_eq!(field.as_deref(), Some("Use-As-Dictionary: match=\"/a/b.html\"\r\n"));
+        content.chunks(100).for_each(|part| learning.append(part));
+        learning.store()
+    }
+
+    fn states(dictionaries: &Dictionaries, fields: &str) -> Option<Dictionary> {
+        dictionaries.of_request(format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").as_bytes())
+    }
+
+    #[test]
+    fn the_hash_is_written_as_in_rfc_4648() {
+        let examples = [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
+        for (bytes, text) in examples {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+    }
+
+    #[test]
+    fn a_client_states_what_it_has() {
+        let dictionaries = Dictionaries::new(100_000);
+        let content = b"0123456789".repeat(100);
+        assert!(learns(&dictionaries, &content));
+        assert!(!learns(&dictionaries, &content), "it is stored once");
+        let hash = base64(&Sha256::digest(&content));
+        let available = format!("Available-Dictionary: :{hash}:\r\n");
+        let found = states(&dictionaries, &format!("{available}Accept-Encoding: gzip, dcz\r\n"));
+        assert_eq!(&found.expect("it is stored").content[..], content);
+        assert!(states(&dictionaries, &format!("{available}Accept-Encoding: gzip, dcb\r\n")).is_none());
+        assert!(states(&dictionaries, &format!("{available}Accept-Encoding: dcz;q=0\r\n")).is_none());
+        assert!(states(&dictionaries, "Accept-Encoding: dcz\r\nAvailable-Dictionary: :AAAA:\r\n").is_none());
+        assert!(states(&dictionaries, "Accept-Encoding: dcz\r\nAvailable-Dictionary: \"a\"\r\n").is_none());
+    }
+
+    #[test]
+    fn only_what_differs_is_sent() {
+        use std::io::Read;
+
+        use crate::http::body::{Body, Framing};
+        use crate::http::compression::Encoder;
+
+        let text = |from: u32| -> Vec<u8> {
+            (from..from + 3000).flat_map(|n| n.wrapping_mul(n).to_string().into_bytes()).collect()
+        };
+        let (old, new) = (text(1000), [text(1000), b"and more".to_vec()].concat());
+        let dictionary = Dictionary { hash: Sha256::digest(&old).into(), content: old.clone().into() };
+        let mut encoder = Encoder::with_dictionary(&dictionary).expect("there is memory");
+        encoder.write(&new);
+        let (mut coded, mut body) = (Vec::new(), Body::new(Framing::Chunked));
+        body.advance(&encoder.finish(), |data| coded.extend_from_slice(data)).expect("valid chunks");
+        assert!(coded.starts_with(&MAGIC) && coded[MAGIC.len()..].starts_with(&dictionary.hash));
+        assert!(coded.len() < 200, "{} bytes for {}", coded.len(), new.len());
+        let mut decoder = zstd::stream::read::Decoder::with_dictionary(&coded[..], &old).expect("there is memory");
+        let mut read = Vec::new();
+        decoder.read_to_end(&mut read).expect("it is valid");
+        assert!(read == new);
+        let head = dictionary.rewrite(RESPONSE).expect("it is text");
+        let expected = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nVary: Accept-Encoding, Available-Dictionary\r\n\
+                        Content-Encoding: dcz\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert_eq!(String::from_utf8(head).expect("it is text"), expected);
+    }
+
+    #[test]
+    fn dictionaries_are_bounded() {
+        let dictionaries = Dictionaries::new(8000);
+        for number in 0..20_u8 {
+            assert!(learns(&dictionaries, &[number; 1000]));
+            assert!(dictionaries.lock().used <= 8000);
+        }
+        assert_eq!(dictionaries.lock().contents.len(), 8);
+        assert!(!learns(&dictionaries, &[99; 1001]), "it is too large");
+        assert!(!learns(&dictionaries, &[99; 255]), "it is too small");
+        assert!(!learns(&dictionaries, &[&FORMATTED[..], &[0; 500]].concat()), "it would be read in another way");
+        dictionaries.set_capacity(0);
+        assert_eq!((dictionaries.lock().used, dictionaries.lock().contents.len()), (0, 0));
+    }
+
+    #[test]
+    fn not_every_response_is_a_dictionary() {
+        let dictionaries = Dictionaries::new(100_000);
+        for request in ["POST / HTTP/1.1", "GET /a(b) HTTP/1.1", "GET /a* HTTP/1.1", "GET * HTTP/1.1"] {
+            assert!(dictionaries.learn(format!("{request}\r\nHost: a\r\n\r\n").as_bytes()).is_none(), "{request}");
+        }
+        for fields in ["Content-Type: image/png\r\n", "Content-Type: text/html\r\nContent-Encoding: gzip\r\n"] {
+            let mut learning = dictionaries.learn(REQUEST).expect("it is usual");
+            assert_eq!(learning.begin(format!("HTTP/1.1 200 OK\r\n{fields}\r\n").as_bytes()), None);
+            learning.append(&[0; 1000]);
+            assert!(!learning.store());
+        }
+        let mut learning = dictionaries.learn(REQUEST).expect("it is usual");
+        let own = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nUse-As-Dictionary: match=\"/*\"\r\n\r\n";
+        assert_eq!(learning.begin(own), None, "the server's field stays");
+        learning.append(&[0; 1000]);
+        assert!(learning.store());
+    }
+}
