@@ -9,7 +9,6 @@ use airpath_path::{Departures, MiddleboxContext, NewSegment, StreamBuffer};
 use airpath_tcp::{Connection, Segment};
 use airpath_wire::tcp::{Flags, TcpHeader};
 
-
 /// Sends the segments that are due at `end` in `direction`, with the payload of `stream`.
 pub fn transmit(
     now: Instant,

@@ -3,8 +3,8 @@
 use airpath_core::{Direction, Instant, Span, UserId};
 use airpath_path::{Hop, Side};
 use airpath_result::summary::{
-    Ended, FlowRow, LinkRow, MiddleboxRow, ObjectRow, PageRow, ProbesRow, RadioRow, Repetition, Rows, SessionRow, StreamRow,
-    TransactionsRow, TransferRow,
+    Ended, FlowRow, LinkRow, MiddleboxRow, ObjectRow, PageRow, ProbesRow, RadioRow, Repetition, Rows, SessionRow,
+    StreamRow, TransactionsRow, TransferRow,
 };
 use airpath_scenario::proxy::Proxy;
 use airpath_scenario::tcp::Settings;

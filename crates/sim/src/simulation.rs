@@ -90,7 +90,9 @@ impl Setup {
                 Work::Transactions { transactions, tcp } => {
                     Flow::Transactions(Box::new(TransactionsFlow::new(identity, *transactions, tcp)))
                 }
-                Work::Page { session, tcp } => Flow::Page(Box::new(PageFlow::new(identity, Arc::clone(session), tcp, carries_text))),
+                Work::Page { session, tcp } => {
+                    Flow::Page(Box::new(PageFlow::new(identity, Arc::clone(session), tcp, carries_text)))
+                }
                 Work::Ping(ping, fixed) => Flow::Ping(Box::new(PingFlow::new(identity, *ping, phase(*fixed)))),
                 Work::Datagrams(datagrams, fixed) => {
                     Flow::Datagrams(Box::new(DatagramsFlow::new(identity, *datagrams, phase(*fixed))))
@@ -249,9 +251,8 @@ impl<'a> Simulation<'a> {
 fn check_http(http: &HttpConfig, scenario: &Scenario) -> Result<(), ScenarioError> {
     // All keys are named, so that a new one is decided on here.
     let HttpConfig { ports: _, pipelining: _, compression: _, image_quality, server_pool: _, cache: _ } = http;
-    let refuse = |key: &str, message: &str, help: &str| {
-        Err(ScenarioError::new(message, Origin::default(), key).help(help))
-    };
+    let refuse =
+        |key: &str, message: &str, help: &str| Err(ScenarioError::new(message, Origin::default(), key).help(help));
     if image_quality.is_some() {
         let message = "images of simulated pages are made up: none can be recoded";
         return refuse("proxy.http.image_quality", message, "use `airpath link`, or remove the key");

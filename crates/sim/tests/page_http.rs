@@ -15,7 +15,9 @@ use airpath_sim::{Setup, Simulation};
 fn read(flows: &str, proxy: &str) -> Scenario {
     let page = |cache: &str| {
         let images = (0..4).map(|index| {
-            format!("[[flow.page.object]]\nname = \"{index}\"\ntype = \"image\"\nsize = \"1 kB\"\ncache = \"{cache}\"\n")
+            format!(
+                "[[flow.page.object]]\nname = \"{index}\"\ntype = \"image\"\nsize = \"1 kB\"\ncache = \"{cache}\"\n"
+            )
         });
         format!(
             "[flow.page]\nname = \"p\"\n[[flow.page.object]]\nname = \"index\"\ntype = \"document\"\nsize = \"8 kB\"\n\
@@ -68,6 +70,23 @@ fn a_proxy_that_only_relays_changes_nothing() {
     assert_eq!(round_trips(page, ""), [[2 + 3]]);
     let serial = "[[flow]]\nkind = \"page\"\nconnections = 1\nFRESH";
     assert_eq!(round_trips(serial, ""), [[2 + 4]]);
+}
+
+/// Text and counted bytes take the same time where the proxy changes nothing.
+#[test]
+fn text_takes_as_long_as_counted_bytes() {
+    let text = |http: &str| {
+        format!(
+            "format = 1\nduration = \"600 s\"\n[bearer]\npreset = \"gprs-3+1\"\n[fixed]\ndelay = \"5 ms\"\n\
+             [tcp]\nprofile = \"linux-2.4\"\n[proxy]\nbudget = \"10 kB\"\nprofile = \"linux-2.4\"\n{http}\n\
+             [[flow]]\nkind = \"page\"\npage = \"static-site\"\nprotocol = \"http/1.0\"\nconnections = 8\n"
+        )
+    };
+    let times = ["", "[proxy.http]"].map(|http| {
+        let scenario = Scenario::read(&text(http), "page.toml", Path::new(""), &[]).expect("it is valid");
+        run(&scenario, |simulation| views(&simulation.flows()[0], |view| view.time().expect("it is loaded")))
+    });
+    assert_eq!(times[0], times[1]);
 }
 
 #[test]

@@ -116,7 +116,8 @@ impl Server {
                 let bytes = protected(tls, head + part);
                 let framing = bytes - part;
                 let (readable, last) = (tls == Tls::None, body == 0);
-                let message = Downward::Part { request: response.request, body: part, content, framing, readable, last };
+                let message =
+                    Downward::Part { request: response.request, body: part, content, framing, readable, last };
                 write(transport, messages, bytes, message);
                 head = 0;
                 if last {

@@ -91,7 +91,14 @@ impl View {
 
     /// Bytes of a response have arrived: its first one, or in all `body` bytes of the body, which
     /// stand for `content` bytes of the object. Adds the objects that are found in them to `found`.
-    pub fn receive(&mut self, now: Instant, page: &Page, object: u32, (body, content): (u64, u64), found: &mut Vec<u32>) {
+    pub fn receive(
+        &mut self,
+        now: Instant,
+        page: &Page,
+        object: u32,
+        (body, content): (u64, u64),
+        found: &mut Vec<u32>,
+    ) {
         let fetch = &mut self.fetches[object as usize];
         fetch.first_byte.get_or_insert(now);
         fetch.received = body;

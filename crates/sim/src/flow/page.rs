@@ -16,9 +16,9 @@ use airpath_tcp::Negotiated;
 
 use super::Identity;
 use super::connections::Connections;
-use text::TextConnections;
 use crate::network::{Network, Outgoing};
 use crate::packet_buffer::Payload;
+use text::TextConnections;
 
 /// Bytes of a DNS query beside the name: header, length of the first label, root, type and class
 /// (RFC 1035 §4.1).

@@ -149,7 +149,7 @@ impl ServerText {
         if !request.conditional {
             let (host, path) = super::url(&self.urls.session, request.page, request.object);
             let mut content = content(object, &format!("{host}{path}"));
-            // The server's compressed content has the stated size. Nobody decompresses it.
+            // Compressed content has the stated size. The browser does not decompress it.
             content.truncate(object.encoded(settings.compression) as usize);
             text.extend(content);
         }

@@ -169,7 +169,8 @@ fn what_is_not_a_response_is_reported() {
     assert_eq!(answer(b"HTTP/1.1 504 Gateway Timeout\r\n\r\n"), Err(Unexpected::Status(504)));
     assert_eq!(answer(b"220 smtp\r\n"), Err(Unexpected::Malformed));
     assert_eq!(answer(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\nx"), Err(Unexpected::CutOff));
-    let wrong = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nhello hello hello\r\n";
+    let wrong =
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nhello hello hello\r\n";
     assert_eq!(answer(wrong), Err(Unexpected::Malformed));
     let mut server = ServerText::new(urls());
     server.receive(b"GET /unknown HTTP/1.1\r\nHost: a\r\n\r\n");
