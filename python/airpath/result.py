@@ -111,6 +111,11 @@ class Result:
         return self._summary_frame("objects")
 
     @cached_property
+    def middleboxes(self) -> "pl.DataFrame":
+        """One row per counter of a middlebox: what a proxy did with HTTP."""
+        return self._summary_frame("middleboxes")
+
+    @cached_property
     def repetitions(self) -> "pl.DataFrame":
         """One row per repetition: the simulated seconds, and how it ended."""
         return self._summary_frame("repetitions")

@@ -236,6 +236,12 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
         "packets": "Int64",
         "events": "Int64",
     },
+    "middleboxes": {
+        "repetition": "Int64",
+        "component": "String",
+        "counter": "String",
+        "value": "Int64",
+    },
 }
 """The tables of `summary.json` and their fixed columns, in order. `flows` has more: one per TCP
 setting (`tcp_…`). Names that end in `_s` are seconds, in `_bps` bits per second, in `_bytes`
@@ -264,7 +270,7 @@ MAIN_FIGURES = (
 MAIN_PAGE_FIGURES = ("page_time_s", "largest_contentful_paint_s")
 """The same for views of pages."""
 
-OPTIONAL_TABLES = ("pages", "objects")
+OPTIONAL_TABLES = ("pages", "objects", "middleboxes")
 """Tables that `summary.json` has only if they have rows."""
 
 

@@ -9,6 +9,7 @@
 //! | [`browser`] | the client |
 //! | [`view`] | one load of a page: its objects and their times |
 //! | [`server`] | the server's end of a connection |
+//! | [`text`] | both ends where a proxy reads what they send |
 //! | [`figures`] | figures of a load |
 
 pub mod browser;
@@ -17,6 +18,7 @@ pub mod messages;
 pub mod page;
 pub mod server;
 pub mod settings;
+pub mod text;
 pub mod tls;
 pub mod view;
 
@@ -26,4 +28,5 @@ pub use messages::Messages;
 pub use page::{Page, PageError, PageFile};
 pub use server::Server;
 pub use settings::{Session, Settings};
+pub use text::{ClientText, ServerText, Urls};
 pub use view::View;

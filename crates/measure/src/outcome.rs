@@ -204,6 +204,7 @@ impl Outcome {
             radio: Vec::new(),
             pages: Vec::new(),
             objects: Vec::new(),
+            middleboxes: Vec::new(),
         });
         if let Some(why) = &self.stopped {
             summary.unfinished(why);

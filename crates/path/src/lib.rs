@@ -19,6 +19,8 @@
 //! | [`delayed_dup_acks`] | a middlebox that holds duplicate acknowledgements |
 //! | [`departures`] | the packets that have left a middlebox |
 //! | [`deadlines`] | the timers of a middlebox, in the order of time |
+//! | [`stream_buffer`] | payload of a stream from its arrival until its acknowledgement |
+//! | [`streams`] | the payload of both streams of a TCP end |
 //! | [`store`] | the packet buffer of the simulator or the emulator, as the path uses it |
 //! | `testing` | checks of the contracts of middleboxes (feature `testing`) |
 //!
@@ -39,6 +41,8 @@ pub mod polled;
 pub mod route;
 pub mod snoop;
 pub mod store;
+pub mod stream_buffer;
+pub mod streams;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod w_tcp;
@@ -56,3 +60,5 @@ pub use polled::{Change, PolledPath};
 pub use route::{Route, Side};
 pub use snoop::Snoop;
 pub use store::{Contents, NewSegment, PacketStore, Payload};
+pub use stream_buffer::StreamBuffer;
+pub use streams::Streams;

@@ -15,7 +15,6 @@
 //! | --- | --- |
 //! | `proxy` | the middlebox: connections, timers, packets that leave |
 //! | `relay` | a relayed connection: two ends, and what passes between them |
-//! | `stream_buffer` | payload from its arrival until its acknowledgement |
 //! | `proxy/saved` | the serialised state, for a take-over by another process |
 //! | `mobile` | the budget of a mobile, and the pace of a first burst |
 //! | `adaptive` | a budget that follows the link |
@@ -62,7 +61,6 @@ mod relay;
 mod relayed;
 mod scheduler;
 mod statistics;
-mod stream_buffer;
 mod transmit;
 
 pub use config::{Accept, BudgetSource, Config, Discipline};

@@ -2,13 +2,12 @@
 //! between them.
 
 use airpath_core::{Direction, FlowId, Instant, Slot, UserId};
-use airpath_path::{Departures, MiddleboxContext, Side};
+use airpath_path::{Departures, MiddleboxContext, Side, StreamBuffer};
 use airpath_tcp::{Connection, Outcome, Segment, State};
 use airpath_wire::tcp::Flags;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::stream_buffer::StreamBuffer;
 use crate::transmit::transmit;
 
 /// A connection on which a mobile has sent more bytes is an upload: an initial window of ten

@@ -5,11 +5,9 @@
 //! segments of its own size.
 
 use airpath_core::{Direction, FlowId, Instant, UserId};
-use airpath_path::{Departures, MiddleboxContext, NewSegment, Payload};
+use airpath_path::{Departures, MiddleboxContext, NewSegment, StreamBuffer};
 use airpath_tcp::{Connection, Segment};
 use airpath_wire::tcp::{Flags, TcpHeader};
-
-use crate::stream_buffer::StreamBuffer;
 
 /// Sends the segments that are due at `end` in `direction`, with the payload of `stream`.
 pub fn transmit(
@@ -22,10 +20,7 @@ pub fn transmit(
 ) {
     let segment_size = end.segment_size();
     let send = |segment: &Segment, left: &mut Departures, cx: &mut MiddleboxContext<'_>| {
-        let payload = match segment.length {
-            0 => Payload::Counted,
-            length => stream.range(segment.info.offset.cast_unsigned(), length),
-        };
+        let payload = stream.payload_of(segment);
         let new = NewSegment { flow, segment, segment_size, payload };
         if let Some(packet) = cx.create_segment(now, direction, user, new) {
             left.push(now, direction, packet);

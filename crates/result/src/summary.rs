@@ -57,6 +57,9 @@ pub struct Summary {
     /// One row per object of a view; left out without pages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<ObjectRow>,
+    /// One row per counter of a middlebox and repetition; left out without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub middleboxes: Vec<MiddleboxRow>,
 }
 
 /// A component's number and name.
@@ -381,6 +384,7 @@ impl Summary {
             radio: Vec::new(),
             pages: Vec::new(),
             objects: Vec::new(),
+            middleboxes: Vec::new(),
         }
     }
 
@@ -398,6 +402,7 @@ impl Summary {
         self.radio.append(&mut rows.radio);
         self.pages.append(&mut rows.pages);
         self.objects.append(&mut rows.objects);
+        self.middleboxes.append(&mut rows.middleboxes);
     }
 
     /// The summary as JSON.
@@ -439,6 +444,21 @@ pub struct Rows {
     pub pages: Vec<PageRow>,
     /// Their objects.
     pub objects: Vec<ObjectRow>,
+    /// Counters of its middleboxes.
+    pub middleboxes: Vec<MiddleboxRow>,
+}
+
+/// A counter of a middlebox beside those of packets.
+#[derive(Clone, Debug, Serialize)]
+pub struct MiddleboxRow {
+    /// Number of the repetition.
+    pub repetition: u64,
+    /// Name of the hop.
+    pub component: String,
+    /// Name of the counter.
+    pub counter: &'static str,
+    /// Its value at the end.
+    pub value: u64,
 }
 
 impl LinkRow {

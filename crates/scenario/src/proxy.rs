@@ -5,7 +5,7 @@ use std::path::Path;
 
 use airpath_core::Bytes;
 use airpath_proxy::is_unicast;
-pub use airpath_proxy::{BudgetSource, Config as ProxyConfig, Proxy, QueueConfig};
+pub use airpath_proxy::{BudgetSource, Config as ProxyConfig, HttpConfig, Proxy, QueueConfig};
 
 use crate::document::Node;
 use crate::error::{Origin, ScenarioError};

@@ -13,10 +13,7 @@ use airpath_path::Side;
 use airpath_wire::icmp::IcmpEcho;
 use airpath_wire::ipv4::Ipv4Header;
 
-use crate::packet_buffer::Payload;
-
-/// The address of all servers, from the block for documentation (RFC 5737).
-const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+use crate::packet_buffer::{Payload, SERVER};
 
 /// The capture files of one repetition.
 #[derive(Debug)]

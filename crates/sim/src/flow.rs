@@ -68,6 +68,9 @@ impl Flow {
     /// `side` receives `packet`. Returns the next wake-up of that side.
     #[inline]
     pub fn receive(&mut self, now: Instant, side: Side, packet: &Packet, network: &mut Network<'_>) -> Option<Instant> {
+        if let Self::Page(flow) = self {
+            return flow.receive(now, side, packet, network);
+        }
         let (payload, mut cx) = network.payload_for(packet, side);
         match (self, payload) {
             (Self::Transfer(flow), Payload::Segment(segment)) => {
@@ -77,13 +80,6 @@ impl Flow {
             (Self::Transactions(flow), Payload::Segment(segment)) => {
                 flow.receive(now, side, segment, &mut cx);
                 flow.proceed(now, side, network)
-            }
-            (Self::Page(flow), Payload::Segment(segment)) => {
-                flow.receive(now, side, segment, &mut cx);
-                flow.proceed(now, side, network)
-            }
-            (Self::Page(flow), &Payload::Datagram { sequence, .. }) => {
-                flow.receive_datagram(now, side, sequence, network)
             }
             (Self::Ping(flow), &Payload::Echo { sequence, sent, reply }) => {
                 flow.receive(now, sequence, sent, reply, network)

@@ -4,7 +4,7 @@
 use airpath_capture::headers::HeaderRecorder;
 use airpath_core::{AppEvent, ComponentId, Context, Direction, Ecn, FlowId, Instant, Packet, UserId};
 use airpath_link::{BearerCommand, CommandError, Departure};
-use airpath_path::{Path, Side};
+use airpath_path::{PacketStore, Path, Payload as TcpPayload, Side};
 
 use crate::capture::Captures;
 use crate::event_queue::EventQueue;
@@ -60,15 +60,16 @@ impl<'a> Network<'a> {
     /// A network without packets, for `flows` flows.
     pub fn new(path: Path<'a>, flows: usize) -> Self {
         let hops = path.hops().len();
+        // A replay has none.
+        let numbers = flows.max(1) as u32;
         Self {
             path,
             events: EventQueue::new(hops + 2 * flows),
             captures: None,
             headers: None,
             packets: 0,
-            buffer: PacketBuffer::default(),
-            // A replay has none.
-            flows: flows.max(1) as u32,
+            buffer: PacketBuffer::new(numbers),
+            flows: numbers,
             hops: hops as u32,
         }
     }
@@ -128,6 +129,17 @@ impl<'a> Network<'a> {
     /// Sends a packet from an end point.
     #[inline]
     pub fn send(&mut self, now: Instant, outgoing: Outgoing) {
+        self.send_with(now, outgoing, TcpPayload::Counted);
+    }
+
+    /// The segments of `flow`, a connection to `host`, will carry bytes.
+    pub fn carry_bytes(&mut self, flow: FlowId, host: &str) {
+        self.buffer.carry_bytes(flow, host);
+    }
+
+    /// Sends a packet from an end point; a TCP segment with this payload.
+    #[inline]
+    pub fn send_with(&mut self, now: Instant, outgoing: Outgoing, content: TcpPayload<'_>) {
         let Outgoing { flow, user, side, size, ecn, payload } = outgoing;
         let id = self.packets;
         self.packets += 1;
@@ -135,6 +147,9 @@ impl<'a> Network<'a> {
             headers.add(now, side.sends(), ecn, &segment.header, segment.length);
         }
         let slot = self.buffer.insert(payload);
+        if let TcpPayload::Bytes(parts) = content {
+            self.buffer.store_bytes(slot, parts);
+        }
         let packet = Packet { id, size, flow, user, ecn, slot };
         let direction = side.sends();
         if self.captures.is_some() {
@@ -178,6 +193,13 @@ impl<'a> Network<'a> {
     pub fn payload_for(&mut self, packet: &Packet, side: Side) -> (&Payload, Context<'_>) {
         let component = self.component(packet.user, side);
         (self.buffer.get(packet.slot), self.path.context(component))
+    }
+
+    /// The same, with the payload of its TCP segment.
+    pub fn contents_for(&mut self, packet: &Packet, side: Side) -> (&Payload, TcpPayload<'_>, Context<'_>) {
+        let component = self.component(packet.user, side);
+        let buffer = &self.buffer;
+        (buffer.get(packet.slot), buffer.tcp_payload(packet.slot), self.path.context(component))
     }
 
     /// Changes the conditions of `hop`.

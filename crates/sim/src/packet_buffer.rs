@@ -1,12 +1,17 @@
 //! The packet buffer: payloads of the packets in the network, while the hops carry their handles.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr};
 
 use airpath_core::{Direction, Dropped, FlowId, Instant, Packet, SegmentInfo, SegmentLookup, Slot};
-use airpath_path::{Contents, NewSegment, PacketStore};
+use airpath_path::{Contents, NewSegment, PacketStore, Payload as TcpPayload};
 use airpath_tcp::Segment;
 use airpath_wire::ipv4::Ipv4Header;
 use airpath_wire::ipv6::Ipv6Header;
+
+/// The address of all servers in captures, and of the first host of pages, from the block for
+/// documentation (RFC 5737).
+pub const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 /// The payload of an IP packet.
 #[derive(Clone, Copy, Debug)]
@@ -52,9 +57,25 @@ pub struct PacketBuffer {
     free: Vec<Slot>,
     /// Recorded flows over IPv6; all others have IPv4 headers.
     ipv6_flows: BTreeSet<FlowId>,
+    /// By slot, the payload bytes of segments that carry them; empty for all others. It has no
+    /// elements while no segment carries bytes.
+    bytes: Vec<Vec<u8>>,
+    /// Connections whose segments carry bytes, with the address of the server.
+    carriers: BTreeMap<FlowId, SocketAddr>,
+    /// The addresses of hosts.
+    hosts: BTreeMap<String, SocketAddr>,
+    /// Number of flows of the scenario.
+    flows: u32,
+    /// Number of connections that middleboxes have opened.
+    opened: u32,
 }
 
 impl PacketBuffer {
+    /// An empty buffer, for `flows` flows.
+    pub fn new(flows: u32) -> Self {
+        Self { flows, ..Self::default() }
+    }
+
     /// Stores `payload` and returns its slot.
     #[inline]
     pub fn insert(&mut self, payload: Payload) -> Slot {
@@ -86,6 +107,25 @@ impl PacketBuffer {
     #[inline]
     pub fn release(&mut self, slot: Slot) {
         self.free.push(slot);
+        if let Some(bytes) = self.bytes.get_mut(slot.0 as usize) {
+            bytes.clear();
+        }
+    }
+
+    /// The segment at `slot` carries these bytes.
+    pub fn store_bytes(&mut self, slot: Slot, parts: [&[u8]; 2]) {
+        let slot = slot.0 as usize;
+        if self.bytes.len() <= slot {
+            self.bytes.resize_with(slot + 1, Vec::new);
+        }
+        parts.into_iter().for_each(|part| self.bytes[slot].extend_from_slice(part));
+    }
+
+    /// The segments of `flow`, a connection to `host`, carry bytes.
+    pub fn carry_bytes(&mut self, flow: FlowId, host: &str) {
+        let next = Ipv4Addr::from_bits(SERVER.to_bits() + self.hosts.len() as u32);
+        let address = self.hosts.entry(host.to_owned()).or_insert_with(|| (next, 80).into());
+        self.carriers.insert(flow, *address);
     }
 
     /// Segments that a middlebox creates for `flow` are to have IPv6 headers.
@@ -123,8 +163,22 @@ impl PacketStore for PacketBuffer {
     /// Simulated packets have no bytes: only copies can be created.
     fn create(&mut self, _: Instant, _: Direction, contents: Contents<'_>) -> Option<Slot> {
         match contents {
-            Contents::CopyOf(slot) => Some(self.insert(*self.get(slot))),
+            Contents::CopyOf(slot) => {
+                let copy = self.insert(*self.get(slot));
+                if let Some(bytes) = self.bytes.get(slot.0 as usize).filter(|bytes| !bytes.is_empty()).cloned() {
+                    self.store_bytes(copy, [&bytes, &[]]);
+                }
+                Some(copy)
+            }
             _ => None,
+        }
+    }
+
+    #[inline]
+    fn tcp_payload(&self, slot: Slot) -> TcpPayload<'_> {
+        match self.bytes.get(slot.0 as usize) {
+            Some(bytes) if !bytes.is_empty() => TcpPayload::Bytes([bytes, &[]]),
+            _ => TcpPayload::Counted,
         }
     }
 
@@ -138,7 +192,30 @@ impl PacketStore for PacketBuffer {
     fn create_segment(&mut self, _: Instant, _: Direction, new: NewSegment<'_>) -> Option<(Slot, u32)> {
         let segment = *new.segment;
         let ip_header = if self.ipv6_flows.contains(&new.flow) { Ipv6Header::LENGTH } else { Ipv4Header::LENGTH };
-        Some((self.insert(Payload::Segment(segment)), segment.wire_size(ip_header as u32)))
+        let slot = self.insert(Payload::Segment(segment));
+        if let TcpPayload::Bytes(parts) = new.payload {
+            self.store_bytes(slot, parts);
+        }
+        Some((slot, segment.wire_size(ip_header as u32)))
+    }
+
+    /// The connection belongs to the same flow of the scenario: its number is congruent, as those
+    /// of [`Network::flow_of_connection`](crate::network::Network::flow_of_connection), and they
+    /// are counted from the other end.
+    fn open_flow(&mut self, _: Instant, flow: FlowId, _: u16) -> Option<FlowId> {
+        let address = *self.carriers.get(&flow)?;
+        self.opened += 1;
+        let opened = FlowId(flow.0 % self.flows + self.flows * (u32::MAX / self.flows - self.opened));
+        self.carriers.insert(opened, address);
+        Some(opened)
+    }
+
+    fn server_address(&self, flow: FlowId) -> Option<SocketAddr> {
+        self.carriers.get(&flow).copied()
+    }
+
+    fn end_flow(&mut self, flow: FlowId) {
+        self.carriers.remove(&flow);
     }
 }
 
@@ -157,5 +234,34 @@ mod tests {
         assert!(matches!(buffer.get(b), Payload::Datagram { sequence: 1, .. }));
         buffer.release(b);
         assert_eq!((buffer.len(), buffer.is_empty()), (1, false));
+    }
+
+    #[test]
+    fn a_slot_that_is_used_again_carries_no_old_bytes() {
+        let mut buffer = PacketBuffer::new(2);
+        let payload = Payload::Datagram { sequence: 0, sent: Instant::ZERO };
+        let slot = buffer.insert(payload);
+        assert_eq!(buffer.tcp_payload(slot), TcpPayload::Counted);
+        buffer.store_bytes(slot, [b"ab", b"c"]);
+        let copy = buffer.create(Instant::ZERO, Direction::Up, Contents::CopyOf(slot)).expect("it can be copied");
+        buffer.release(slot);
+        assert_eq!(buffer.insert(payload), slot);
+        assert_eq!(buffer.tcp_payload(slot), TcpPayload::Counted);
+        assert_eq!(buffer.tcp_payload(copy), TcpPayload::Bytes([b"abc", b""]));
+    }
+
+    #[test]
+    fn a_middlebox_opens_connections_of_flows_that_carry_bytes_only() {
+        let mut buffer = PacketBuffer::new(3);
+        assert_eq!(buffer.open_flow(Instant::ZERO, FlowId(1), 61_000), None);
+        buffer.carry_bytes(FlowId(1), "a");
+        buffer.carry_bytes(FlowId(2), "b");
+        let first = buffer.open_flow(Instant::ZERO, FlowId(1), 61_000).expect("it carries bytes");
+        let second = buffer.open_flow(Instant::ZERO, FlowId(1), 61_001).expect("it carries bytes");
+        assert!(first != second && first.0 % 3 == 1 && second.0 % 3 == 1, "{first:?} {second:?}");
+        assert_eq!(buffer.server_address(first), Some((SERVER, 80).into()));
+        assert_ne!(buffer.server_address(FlowId(2)), buffer.server_address(first));
+        buffer.end_flow(first);
+        assert_eq!(buffer.server_address(first), None);
     }
 }

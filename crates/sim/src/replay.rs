@@ -339,7 +339,15 @@ impl<'a> Replay<'a> {
             packets: self.arrivals.entered as u64,
             events: self.events,
         };
-        Rows { repetition, flows: Vec::new(), links, radio, pages: Vec::new(), objects: Vec::new() }
+        Rows {
+            repetition,
+            flows: Vec::new(),
+            links,
+            radio,
+            pages: Vec::new(),
+            objects: Vec::new(),
+            middleboxes: Vec::new(),
+        }
     }
 }
 

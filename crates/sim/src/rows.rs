@@ -3,8 +3,8 @@
 use airpath_core::{Direction, Instant, Span, UserId};
 use airpath_path::{Hop, Side};
 use airpath_result::summary::{
-    Ended, FlowRow, LinkRow, ObjectRow, PageRow, ProbesRow, RadioRow, Repetition, Rows, SessionRow, StreamRow,
-    TransactionsRow, TransferRow,
+    Ended, FlowRow, LinkRow, MiddleboxRow, ObjectRow, PageRow, ProbesRow, RadioRow, Repetition, Rows, SessionRow,
+    StreamRow, TransactionsRow, TransferRow,
 };
 use airpath_scenario::proxy::Proxy;
 use airpath_scenario::tcp::Settings;
@@ -39,7 +39,14 @@ pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[Str
     let pages = |flow: &PageFlow| PageRow::of(&flow.session, &flow.browser, flow.identity.id.0, number);
     let objects = |flow: &PageFlow| ObjectRow::of(&flow.session, &flow.browser, flow.identity.id.0, number);
     let (pages, objects) = (sessions().flat_map(pages).collect(), sessions().flat_map(objects).collect());
-    Rows { repetition, flows, links, radio, pages, objects }
+    let counters = simulation.hops().flat_map(|(name, hop)| hop.statistics().into_iter().map(move |each| (name, each)));
+    let middleboxes = counters.map(|(name, (counter, value))| MiddleboxRow {
+        repetition: number,
+        component: name.to_owned(),
+        counter,
+        value,
+    });
+    Rows { repetition, flows, links, radio, pages, objects, middleboxes: middleboxes.collect() }
 }
 
 /// The rows of the hops, with their names, in repetition `number` of a run with `users` users.

@@ -8,6 +8,7 @@ use airpath_capture::headers::HeaderRecorder;
 use airpath_core::{FlowId, Instant, Seed, Sink, Span};
 use airpath_path::{Change, Hop, Path, Side, Topology};
 use airpath_result::summary::Ended;
+use airpath_scenario::proxy::HttpConfig;
 use airpath_scenario::{Kind, Origin, PlannedPath, Scenario, ScenarioError, Users, Work};
 
 use crate::capture::Captures;
@@ -46,7 +47,10 @@ impl Setup {
     /// If there are no flows, or the path cannot be built.
     pub fn new(scenario: &Scenario, seed: Seed) -> Result<Self, ScenarioError> {
         scenario.require_flows()?;
-        Self::network(scenario, seed)
+        if let Some(http) = scenario.proxy.as_ref().and_then(|proxy| proxy.http.as_ref()) {
+            check_http(http, scenario)?;
+        }
+        Self::build(scenario, seed)
     }
 
     /// The same for a scenario that may have no flows, for a replay.
@@ -55,10 +59,14 @@ impl Setup {
     /// If the path cannot be built.
     pub fn network(scenario: &Scenario, seed: Seed) -> Result<Self, ScenarioError> {
         if scenario.proxy.as_ref().is_some_and(|proxy| proxy.http.is_some()) {
-            let message = "simulated payload is counted, so there is no HTTP to read";
-            let help = "use `airpath link`, which has the payload of programs, or remove the table";
+            let message = "a recording has headers only, so there is no HTTP to read";
+            let help = "run the scenario again, or remove the table";
             return Err(ScenarioError::new(message, Origin::default(), "proxy.http").help(help));
         }
+        Self::build(scenario, seed)
+    }
+
+    fn build(scenario: &Scenario, seed: Seed) -> Result<Self, ScenarioError> {
         if scenario.access.is_some() && scenario.flows().iter().any(|flow| flow.kind == Kind::Page) {
             let message = "an access link belongs to one server, and a page has connections to several";
             let help = "describe the servers' side in [fixed]";
@@ -66,6 +74,7 @@ impl Setup {
         }
         let PlannedPath { topology, changes } = scenario.build_path(seed, Users::All)?;
         let planned = scenario.flows().into_iter().enumerate();
+        let carries_text = scenario.proxy.as_ref().is_some_and(|proxy| proxy.http.is_some());
         let flows = planned.map(|(index, planned)| {
             let phase = |fixed| Phase::new(fixed, || seed.stream(&format!("flow-{}/phase", planned.name)));
             let identity = Identity {
@@ -81,7 +90,9 @@ impl Setup {
                 Work::Transactions { transactions, tcp } => {
                     Flow::Transactions(Box::new(TransactionsFlow::new(identity, *transactions, tcp)))
                 }
-                Work::Page { session, tcp } => Flow::Page(Box::new(PageFlow::new(identity, Arc::clone(session), tcp))),
+                Work::Page { session, tcp } => {
+                    Flow::Page(Box::new(PageFlow::new(identity, Arc::clone(session), tcp, carries_text)))
+                }
                 Work::Ping(ping, fixed) => Flow::Ping(Box::new(PingFlow::new(identity, *ping, phase(*fixed)))),
                 Work::Datagrams(datagrams, fixed) => {
                     Flow::Datagrams(Box::new(DatagramsFlow::new(identity, *datagrams, phase(*fixed))))
@@ -234,6 +245,23 @@ impl<'a> Simulation<'a> {
         let headers = self.network.headers.take().map_or(Ok(()), HeaderRecorder::finish);
         self.network.captures.take().map_or(Ok(()), Captures::finish).and(headers)
     }
+}
+
+/// Checks that simulated flows have what the proxy's HTTP level is to work on.
+fn check_http(http: &HttpConfig, scenario: &Scenario) -> Result<(), ScenarioError> {
+    // All keys are named, so that a new one is decided on here.
+    let HttpConfig { ports: _, pipelining: _, compression: _, image_quality, server_pool: _, cache: _ } = http;
+    let refuse =
+        |key: &str, message: &str, help: &str| Err(ScenarioError::new(message, Origin::default(), key).help(help));
+    if image_quality.is_some() {
+        let message = "images of simulated pages are made up: none can be recoded";
+        return refuse("proxy.http.image_quality", message, "use `airpath link`, or remove the key");
+    }
+    if !scenario.flows().iter().any(|flow| flow.kind == Kind::Page) {
+        let message = "only flows of kind \"page\" have HTTP to read in a simulation";
+        return refuse("proxy.http", message, "add such a flow, use `airpath link`, or remove the table");
+    }
+    Ok(())
 }
 
 /// The time of the last element, which is the next change.

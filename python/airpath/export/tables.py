@@ -12,6 +12,7 @@ SUMMARIES = {
     "radio-totals": "radio_totals",
     "pages": "pages",
     "objects": "objects",
+    "middleboxes": "middleboxes",
     "repetitions": "repetitions",
 }
 """The names of the files that the summary's tables go to, and of the frames."""

@@ -11,7 +11,7 @@ use airpath_core::{Instant, Span};
 
 use super::messages::Messages;
 use super::page::Caching;
-use super::settings::{Downward, Protocol, Request, Session, Tls, Upward};
+use super::settings::{Downward, Protocol, Request, Session, Tls, Upward, share_of};
 use super::tls::{Handshake, protected};
 use super::view::{Source, View};
 use crate::transport::Transport;
@@ -152,9 +152,10 @@ impl Browser {
         self.opened
     }
 
-    /// The handshake of a connection that is open or being opened.
-    pub fn handshake(&self, number: u32) -> Option<Handshake> {
-        self.connections.iter().find(|connection| connection.number == number).map(|found| found.handshake)
+    /// The number of the origin, and the handshake, of a connection that is open or being opened.
+    pub fn connection(&self, number: u32) -> Option<(u32, Handshake)> {
+        let found = self.connections.iter().find(|connection| connection.number == number)?;
+        Some((found.origin, found.handshake))
     }
 
     /// When to call [`Self::poll`] next, if nothing changes before.
@@ -396,12 +397,16 @@ impl Browser {
             acted = true;
             match message {
                 Downward::Handshake(trip) => self.shake(now, index, trip + 1, requests, transport),
-                Downward::Part { request, body, last, .. } => self.take_part(now, index, request, body, last),
+                Downward::Part { request, body, content, last, .. } => {
+                    self.take_part(now, index, request, (body, content), last);
+                }
             }
         }
-        if let Some((Downward::Part { request, framing, readable, body, .. }, arrived)) = responses.partial(received) {
-            let arrived = if *readable { arrived.saturating_sub(*framing).min(*body) } else { 0 };
-            self.receive(now, *request, arrived);
+        if let Some((&Downward::Part { request, framing, readable, body, content, .. }, arrived)) =
+            responses.partial(received)
+        {
+            let arrived = if readable { arrived.saturating_sub(framing).min(body) } else { 0 };
+            self.receive(now, request, (arrived, share_of(content, arrived, body)));
             acted |= !self.found.is_empty();
         }
         self.take_found(now);
@@ -445,21 +450,20 @@ impl Browser {
         }
     }
 
-    /// `body` bytes of the body of the front part have arrived, with those of the parts before.
-    fn receive(&mut self, now: Instant, request: Request, body: u64) {
+    /// `body` bytes of the body of the front part have arrived, which stand for `content` bytes.
+    fn receive(&mut self, now: Instant, request: Request, (body, content): (u64, u64)) {
         let view = &mut self.views[request.view as usize];
         let page = &self.session.pages[request.page as usize];
-        let object = &page.objects[request.object as usize];
-        let encoded = object.encoded(self.session.settings.compression);
         let before = view.fetches[request.object as usize].complete_parts;
-        view.receive(now, page, request.object, before + body, encoded, &mut self.found);
+        view.receive(now, page, request.object, (before.0 + body, before.1 + content), &mut self.found);
     }
 
-    fn take_part(&mut self, now: Instant, index: usize, request: Request, body: u64, last: bool) {
-        self.receive(now, request, body);
+    fn take_part(&mut self, now: Instant, index: usize, request: Request, (body, content): (u64, u64), last: bool) {
+        self.receive(now, request, (body, content));
         let view = &mut self.views[request.view as usize];
         let fetch = &mut view.fetches[request.object as usize];
-        fetch.complete_parts += body;
+        fetch.complete_parts.0 += body;
+        fetch.complete_parts.1 += content;
         if !last {
             return;
         }

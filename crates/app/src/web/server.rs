@@ -111,11 +111,13 @@ impl Server {
             loop {
                 // A reader of TLS has whole records only.
                 let part = if tls == Tls::None { body } else { body.min(RECORD) };
+                let content = self.session.content_of_part(response.request, body, part);
                 body -= part;
                 let bytes = protected(tls, head + part);
                 let framing = bytes - part;
                 let (readable, last) = (tls == Tls::None, body == 0);
-                let message = Downward::Part { request: response.request, body: part, framing, readable, last };
+                let message =
+                    Downward::Part { request: response.request, body: part, content, framing, readable, last };
                 write(transport, messages, bytes, message);
                 head = 0;
                 if last {
@@ -150,6 +152,7 @@ impl Server {
                 head => head + FRAME_HEAD,
             };
             let part = response.body.min(FRAME);
+            let content = self.session.content_of_part(response.request, response.body, part);
             response.body -= part;
             let frame = if part > 0 { part + FRAME_HEAD } else { 0 };
             let bytes = protected(settings.tls, head + frame + std::mem::take(&mut self.tickets));
@@ -159,7 +162,7 @@ impl Server {
             if last {
                 self.responses.remove(index);
             }
-            write(transport, messages, bytes, Downward::Part { request, body: part, framing, readable, last });
+            write(transport, messages, bytes, Downward::Part { request, body: part, content, framing, readable, last });
         }
     }
 }

@@ -182,9 +182,33 @@ impl Session {
         &self.pages[request.page as usize].objects[request.object as usize]
     }
 
+    /// Bytes of content for which the next `part` bytes of the body of a response stand, if `left`
+    /// bytes of it are left.
+    pub fn content_of_part(&self, request: Request, left: u64, part: u64) -> u64 {
+        if request.conditional {
+            return 0;
+        }
+        let object = self.object(request);
+        let encoded = object.encoded(self.settings.compression);
+        let until = |bytes: u64| share_of(object.size, bytes, encoded);
+        match encoded {
+            0 => object.size,
+            _ => until(encoded - left + part) - until(encoded - left),
+        }
+    }
+
     /// The number of the origin of object `object` of page `page`.
     pub fn origin_of(&self, page: usize, object: u32) -> u32 {
         self.origin_of[page][object as usize]
+    }
+}
+
+/// The bytes of `whole` for which `part` of `of` bytes stand: a compressed byte stands for as much
+/// content everywhere.
+pub(super) fn share_of(whole: u64, part: u64, of: u64) -> u64 {
+    match of {
+        0 => whole,
+        _ => (u128::from(part) * u128::from(whole) / u128::from(of)) as u64,
     }
 }
 
@@ -221,6 +245,8 @@ pub enum Downward {
         request: Request,
         /// Bytes of the body in it, at its end.
         body: u64,
+        /// Bytes of the object's content for which they stand.
+        content: u64,
         /// Bytes before them: head and framing.
         framing: u64,
         /// Whether it can be read before all of it has arrived.

@@ -43,8 +43,8 @@ pub struct Fetch {
     pub connection: Option<u32>,
     /// Bytes of its body that arrived.
     pub received: u64,
-    /// Bytes of its body in the parts that have arrived as a whole.
-    pub(super) complete_parts: u64,
+    /// Bytes of its body, and of its content, in the parts that have arrived as a whole.
+    pub(super) complete_parts: (u64, u64),
     /// How it came.
     pub source: Source,
     /// Number of objects that were found by their byte in it.
@@ -89,18 +89,20 @@ impl View {
         }
     }
 
-    /// Bytes of a response have arrived: its first one, or `body` bytes of the body in all. Adds
-    /// the objects that are found in them to `found`.
-    pub fn receive(&mut self, now: Instant, page: &Page, object: u32, body: u64, encoded: u64, found: &mut Vec<u32>) {
+    /// Bytes of a response have arrived: its first one, or in all `body` bytes of the body, which
+    /// stand for `content` bytes of the object. Adds the objects that are found in them to `found`.
+    pub fn receive(
+        &mut self,
+        now: Instant,
+        page: &Page,
+        object: u32,
+        (body, content): (u64, u64),
+        found: &mut Vec<u32>,
+    ) {
         let fetch = &mut self.fetches[object as usize];
         fetch.first_byte.get_or_insert(now);
         fetch.received = body;
         let description = &page.objects[object as usize];
-        // A compressed byte stands for as much content everywhere.
-        let content = match encoded {
-            0 => description.size,
-            _ => (u128::from(body) * u128::from(description.size) / u128::from(encoded)) as u64,
-        };
         while let Some((_, next)) = description.at_byte.get(fetch.referred).filter(|(at, _)| *at <= content) {
             fetch.referred += 1;
             found.push(*next);

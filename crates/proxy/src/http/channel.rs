@@ -3,10 +3,9 @@
 use std::net::SocketAddr;
 
 use airpath_core::{FlowId, Instant, Slot, UserId};
-use airpath_path::{Departures, MiddleboxContext, Payload, Side};
+use airpath_path::{Departures, MiddleboxContext, Side, Streams};
 use airpath_tcp::{Connection, Segment, State};
 
-use crate::stream_buffer::StreamBuffer;
 use crate::transmit::transmit;
 
 /// A TCP end with its payload.
@@ -20,21 +19,15 @@ pub struct Channel {
     pub connection: Connection,
     /// The side of its peer.
     peer: Side,
-    /// What has arrived, from the first byte that was not consumed.
-    arrived: StreamBuffer,
-    consumed: u64,
-    /// What was written, from the first byte that is not acknowledged.
-    written: StreamBuffer,
-    end: u64,
+    streams: Streams,
     is_closing: bool,
 }
 
 impl Channel {
     /// A connection with `peer`.
     pub fn new(flow: FlowId, port: Option<u16>, connection: Connection, peer: Side) -> Self {
-        let (arrived, written) = (StreamBuffer::default(), StreamBuffer::default());
-        let server = None;
-        Self { flow, port, server, connection, peer, arrived, consumed: 0, written, end: 0, is_closing: false }
+        let (streams, server) = (Streams::default(), None);
+        Self { flow, port, server, connection, peer, streams, is_closing: false }
     }
 
     /// The same connection with the address of its server.
@@ -45,30 +38,22 @@ impl Channel {
     /// A segment of the peer arrives. Returns whether its payload is bytes.
     pub fn receive(&mut self, now: Instant, segment: &Segment, slot: Slot, cx: &mut MiddleboxContext<'_>) -> bool {
         self.connection.handle_segment(now, segment, cx.context());
-        let Some(part) = self.connection.accepted_payload().filter(|part| part.length > 0) else { return true };
-        let payload = cx.tcp_payload(slot).part(part.skip as usize, part.length as usize);
-        self.arrived.write(part.offset, payload);
-        payload != Payload::Counted
+        self.streams.accept(&self.connection, cx.tcp_payload(slot))
     }
 
     /// The bytes that have arrived in order and were not consumed.
     pub fn unread(&mut self) -> &[u8] {
-        let count = self.connection.received() - self.consumed;
-        self.arrived.contiguous(count as usize)
+        self.streams.unread(&self.connection)
     }
 
     /// The first `count` unread bytes are not needed any more, which opens the window.
     pub fn consume(&mut self, count: usize) {
-        self.consumed += count as u64;
-        self.arrived.discard_below(self.consumed);
-        self.connection.read(count as u64);
+        self.streams.consume(&mut self.connection, count);
     }
 
     /// Appends bytes to the stream towards the peer. The caller has checked [`Self::is_writable`].
     pub fn write(&mut self, bytes: &[u8]) {
-        self.written.write(self.end, Payload::Bytes([bytes, &[]]));
-        self.end += bytes.len() as u64;
-        self.connection.write(bytes.len() as u64);
+        self.streams.write(&mut self.connection, bytes);
     }
 
     /// Whether the stream towards the peer has not ended.
@@ -84,7 +69,7 @@ impl Channel {
 
     /// Bytes that were written and are not acknowledged.
     pub fn stored(&self) -> u64 {
-        self.end - self.connection.acknowledged()
+        self.streams.stored(&self.connection)
     }
 
     /// Ends the stream towards the peer after what was written.
@@ -95,12 +80,12 @@ impl Channel {
 
     /// Frees what the peer has acknowledged.
     pub fn free_acknowledged(&mut self) {
-        self.written.discard_below(self.connection.acknowledged());
+        self.streams.free_acknowledged(&self.connection);
     }
 
     /// Sends the segments that are due.
     pub fn transmit(&mut self, now: Instant, user: UserId, left: &mut Departures, cx: &mut MiddleboxContext<'_>) {
         let direction = self.peer.opposite().sends();
-        transmit(now, &mut self.connection, &self.written, (self.flow, user, direction), left, cx);
+        transmit(now, &mut self.connection, self.streams.written(), (self.flow, user, direction), left, cx);
     }
 }

@@ -66,8 +66,7 @@ impl<A> Connections<A> {
 
     /// Opens a connection from the mobile to the server.
     pub fn open(&mut self, now: Instant, identity: &Identity, application: A, network: &mut Network<'_>) {
-        let number = identity.id.0.wrapping_mul(PORTS_OF_A_FLOW).wrapping_add(self.opened);
-        let port = PORTS.0 + (number % PORTS.1) as u16;
+        let port = port_of(identity, self.opened);
         let flow = network.flow_of_connection(identity.id, if self.parallel { self.opened } else { 0 });
         self.opened += 1;
         let end = |direction, local_port, remote_port| TcpIdentity {
@@ -125,14 +124,9 @@ impl<A> Connections<A> {
 
     /// Why `side` lost a connection, if it did. Removes connections that both ends have closed.
     pub fn settle(&mut self, side: Side) -> Option<String> {
-        let lost =
-            self.pairs.iter_mut().find_map(|pair| pair.end(side).outcome().filter(|outcome| !outcome.is_orderly()));
-        if let Some(outcome) = lost {
-            let end = match side {
-                Side::Mobile => "mobile",
-                Side::Server => "server",
-            };
-            return Some(format!("{outcome}, reported by the {end}"));
+        let lost = self.pairs.iter_mut().find_map(|pair| loss(pair.end(side), side));
+        if lost.is_some() {
+            return lost;
         }
         self.pairs.retain(|pair| !(is_done(&pair.mobile) && is_done(&pair.server)));
         None
@@ -142,6 +136,22 @@ impl<A> Connections<A> {
     pub fn next_wakeup(&mut self, side: Side) -> Option<Instant> {
         self.pairs.iter_mut().filter_map(|pair| pair.end(side).next_wakeup()).min()
     }
+}
+
+/// The mobile's port of connection number `connection` of a flow.
+pub(super) fn port_of(identity: &Identity, connection: u32) -> u16 {
+    let number = identity.id.0.wrapping_mul(PORTS_OF_A_FLOW).wrapping_add(connection);
+    PORTS.0 + (number % PORTS.1) as u16
+}
+
+/// Why `side` lost a connection, if it did.
+pub(super) fn loss(connection: &Connection, side: Side) -> Option<String> {
+    let outcome = connection.outcome().filter(|outcome| !outcome.is_orderly())?;
+    let end = match side {
+        Side::Mobile => "mobile",
+        Side::Server => "server",
+    };
+    Some(format!("{outcome}, reported by the {end}"))
 }
 
 impl<A> Pair<A> {

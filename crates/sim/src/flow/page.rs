@@ -1,19 +1,24 @@
 //! Web pages: a browser at the mobile, and the servers of the page.
+//!
+//! Bytes are counted. If a proxy reads HTTP in them, they are carried ([`text`]).
+
+mod text;
 
 use std::sync::Arc;
 
 use airpath_app::datagrams::HEADERS;
 use airpath_app::web::settings::{Downward, Upward};
-use airpath_app::web::{Action, Browser, Messages, Server, Session};
-use airpath_core::{AppStep, Context, Ecn, Instant};
+use airpath_app::web::{Action, Browser, Messages, Server, Session, Urls};
+use airpath_core::{AppStep, Ecn, Instant, Packet};
 use airpath_path::Side;
 use airpath_scenario::tcp::Settings;
-use airpath_tcp::{Negotiated, Segment};
+use airpath_tcp::Negotiated;
 
 use super::Identity;
 use super::connections::Connections;
 use crate::network::{Network, Outgoing};
 use crate::packet_buffer::Payload;
+use text::TextConnections;
 
 /// Bytes of a DNS query beside the name: header, length of the first label, root, type and class
 /// (RFC 1035 §4.1).
@@ -34,11 +39,29 @@ pub struct PageFlow {
     pub browser: Browser,
     /// Negotiated options of the first connection.
     pub negotiated: Option<Negotiated>,
-    connections: Connections<Applications>,
+    connections: Carrier,
     /// Views whose end was reported.
     reported: u32,
     aborted: Option<String>,
     over: bool,
+}
+
+/// The connections.
+enum Carrier {
+    /// Of counted bytes.
+    Counted(Connections<Applications>),
+    /// Of text.
+    Text(TextConnections),
+}
+
+/// Calls the same method of both.
+macro_rules! each {
+    ($carrier:expr, $connections:ident => $call:expr) => {
+        match $carrier {
+            Carrier::Counted($connections) => $call,
+            Carrier::Text($connections) => $call,
+        }
+    };
 }
 
 /// The applications of a connection, and what is between them.
@@ -51,15 +74,23 @@ struct Applications {
 }
 
 impl PageFlow {
-    /// A session that waits for its start.
-    pub fn new(identity: Identity, session: Arc<Session>, tcp: &Settings) -> Self {
+    /// A session that waits for its start. With `carries_text`, HTTP/1.x in clear text is carried,
+    /// not counted.
+    pub fn new(identity: Identity, session: Arc<Session>, tcp: &Settings, carries_text: bool) -> Self {
+        let config = Arc::clone(&tcp.config);
+        // Without a handshake a proxy does not see that a connection opens.
+        let urls = Urls::of(&session).filter(|_| carries_text && config.handshake);
+        let connections = match urls {
+            Some(urls) => Carrier::Text(TextConnections::new(config, Arc::new(urls))),
+            None => Carrier::Counted(Connections::new(config, true)),
+        };
         Self {
             browser: Browser::new(Arc::clone(&session), identity.start),
             identity,
             session,
             tcp: tcp.clone(),
             negotiated: None,
-            connections: Connections::new(Arc::clone(&tcp.config), true),
+            connections,
             reported: 0,
             aborted: None,
             over: false,
@@ -76,17 +107,34 @@ impl PageFlow {
         self.aborted.as_deref()
     }
 
-    pub(super) fn receive(&mut self, now: Instant, side: Side, segment: &Segment, cx: &mut Context<'_>) {
+    /// `side` receives `packet`. Returns its next wake-up.
+    pub(super) fn receive(
+        &mut self,
+        now: Instant,
+        side: Side,
+        packet: &Packet,
+        network: &mut Network<'_>,
+    ) -> Option<Instant> {
+        let (payload, bytes, mut cx) = network.contents_for(packet, side);
+        let segment = match payload {
+            Payload::Segment(segment) => segment,
+            &Payload::Datagram { sequence, .. } => return self.receive_datagram(now, side, sequence, network),
+            _ => unreachable!("a flow receives only packets of its own kind"),
+        };
         if side == Side::Mobile
             && let Some(view) = self.browser.view()
         {
             view.downlink.segment(now, segment.length);
         }
-        self.connections.receive(now, side, segment, cx);
+        match &mut self.connections {
+            Carrier::Counted(connections) => connections.receive(now, side, segment, &mut cx),
+            Carrier::Text(connections) => connections.receive(now, side, packet, (segment, bytes), &mut cx),
+        }
+        self.proceed(now, side, network)
     }
 
     /// `side` receives a query for the name of `origin`, or its answer.
-    pub(super) fn receive_datagram(
+    fn receive_datagram(
         &mut self,
         now: Instant,
         side: Side,
@@ -109,7 +157,7 @@ impl PageFlow {
         if side == Side::Mobile && self.browser.views().is_empty() {
             self.identity.report(network, now, side, AppStep::Started, 0);
         }
-        self.connections.handle_timeouts(now, side, &self.identity, network);
+        each!(&mut self.connections, connections => connections.handle_timeouts(now, side, &self.identity, network));
         self.proceed(now, side, network)
     }
 
@@ -120,28 +168,40 @@ impl PageFlow {
         }
         match side {
             Side::Mobile => self.browse(now, network),
-            Side::Server => {
-                for pair in self.connections.iter_mut() {
-                    let Applications { server, up, down, .. } = &mut pair.application;
-                    server.step(now, up, down, &mut pair.server);
+            Side::Server => match &mut self.connections {
+                Carrier::Counted(connections) => {
+                    for pair in connections.iter_mut() {
+                        let Applications { server, up, down, .. } = &mut pair.application;
+                        server.step(now, up, down, &mut pair.server);
+                    }
                 }
-            }
+                Carrier::Text(connections) => connections.serve(now),
+            },
         }
-        self.connections.transmit(now, side, &self.identity, network);
+        each!(&mut self.connections, connections => connections.transmit(now, side, &self.identity, network));
         self.settle(now, side, network);
         match side {
             Side::Mobile => {
                 let browser = self.browser.next_wakeup().filter(|_| !self.over);
-                self.connections.next_wakeup(side).into_iter().chain(browser).min()
+                let connections = match &mut self.connections {
+                    Carrier::Counted(connections) => connections.next_wakeup(side),
+                    Carrier::Text(connections) => connections.next_wakeup(now, side),
+                };
+                connections.into_iter().chain(browser).min()
             }
             Side::Server => self.server_wakeup(now),
         }
     }
 
     fn server_wakeup(&mut self, now: Instant) -> Option<Instant> {
-        let tcp = self.connections.next_wakeup(Side::Server);
-        let servers = self.connections.iter_mut().filter_map(|pair| pair.application.server.next_wakeup(now)).min();
-        tcp.into_iter().chain(servers).min()
+        match &mut self.connections {
+            Carrier::Counted(connections) => {
+                let tcp = connections.next_wakeup(Side::Server);
+                let servers = connections.iter_mut().filter_map(|pair| pair.application.server.next_wakeup(now)).min();
+                tcp.into_iter().chain(servers).min()
+            }
+            Carrier::Text(connections) => connections.next_wakeup(now, Side::Server),
+        }
     }
 
     fn browse(&mut self, now: Instant, network: &mut Network<'_>) {
@@ -152,14 +212,24 @@ impl PageFlow {
                     Action::Open(number) => self.open(now, number, network),
                 }
             }
-            let mut acted = false;
-            for pair in self.connections.iter_mut() {
-                let Applications { number, up, down, .. } = &mut pair.application;
-                acted |= self.browser.step(now, *number, up, down, &mut pair.mobile);
-                if self.negotiated.is_none() && acted {
-                    self.negotiated = Some(pair.mobile.negotiated());
+            let acted = match &mut self.connections {
+                Carrier::Counted(connections) => {
+                    let mut acted = false;
+                    for pair in connections.iter_mut() {
+                        let Applications { number, up, down, .. } = &mut pair.application;
+                        acted |= self.browser.step(now, *number, up, down, &mut pair.mobile);
+                        if self.negotiated.is_none() && acted {
+                            self.negotiated = Some(pair.mobile.negotiated());
+                        }
+                    }
+                    acted
                 }
-            }
+                Carrier::Text(connections) => {
+                    let (acted, negotiated) = connections.browse(now, &mut self.browser);
+                    self.negotiated = self.negotiated.or(negotiated);
+                    acted
+                }
+            };
             if !acted {
                 break;
             }
@@ -173,10 +243,19 @@ impl PageFlow {
     }
 
     fn open(&mut self, now: Instant, number: u32, network: &mut Network<'_>) {
-        let handshake = self.browser.handshake(number).expect("the browser has just requested it");
-        let server = Server::new(Arc::clone(&self.session), handshake);
-        let application = Applications { number, server, up: Messages::default(), down: Messages::default() };
-        self.connections.open(now, &self.identity, application, network);
+        let (origin, handshake) = self.browser.connection(number).expect("the browser has just requested it");
+        match &mut self.connections {
+            Carrier::Counted(connections) => {
+                let server = Server::new(Arc::clone(&self.session), handshake);
+                let application = Applications { number, server, up: Messages::default(), down: Messages::default() };
+                connections.open(now, &self.identity, application, network);
+            }
+            Carrier::Text(connections) => {
+                // The proxy in the browser's settings is one host.
+                let host = if self.session.settings.proxy { "" } else { &self.session.origins[origin as usize] };
+                connections.open(now, &self.identity, number, host, network);
+            }
+        }
     }
 
     fn send_datagram(&self, now: Instant, side: Side, origin: u32, more: u32, network: &mut Network<'_>) {
@@ -193,12 +272,16 @@ impl PageFlow {
 
     /// Removes connections that both ends have closed, and updates whether the session is over.
     fn settle(&mut self, now: Instant, side: Side, network: &mut Network<'_>) {
-        self.aborted = self.connections.settle(side);
+        self.aborted = match &mut self.connections {
+            Carrier::Counted(connections) => connections.settle(side),
+            Carrier::Text(connections) => connections.settle(),
+        };
         if self.aborted.is_some() {
             self.over = true;
             self.identity.report(network, now, side, AppStep::Aborted, 0);
             return;
         }
-        self.over = self.connections.is_silent() && self.browser.is_over();
+        let is_silent = each!(&self.connections, connections => connections.is_silent());
+        self.over = is_silent && self.browser.is_over();
     }
 }

@@ -1,10 +1,12 @@
-//! The payload of one direction of a relayed connection, from its arrival until the receiver has
+//! The payload of one direction of a TCP connection, from its arrival until the receiver has
 //! acknowledged it.
 
 use std::collections::VecDeque;
 
-use airpath_path::Payload;
+use airpath_tcp::Segment;
 use serde::{Deserialize, Serialize};
+
+use crate::store::Payload;
 
 /// Payload by stream offset. Where payload is counted only, it stores nothing.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -64,6 +66,9 @@ impl StreamBuffer {
     }
 
     /// The `length` bytes from `offset` on. All of them have arrived.
+    ///
+    /// # Panics
+    /// If they are not stored, and others are.
     pub fn range(&self, offset: u64, length: u32) -> Payload<'_> {
         if self.bytes.is_empty() {
             return Payload::Counted;
@@ -72,7 +77,21 @@ impl StreamBuffer {
         Payload::Bytes([first, second]).part((offset - self.start) as usize, length as usize)
     }
 
+    /// The payload of a segment that carries a part of the stream.
+    ///
+    /// # Panics
+    /// As [`Self::range`].
+    pub fn payload_of(&self, segment: &Segment) -> Payload<'_> {
+        match segment.length {
+            0 => Payload::Counted,
+            length => self.range(segment.info.offset.cast_unsigned(), length),
+        }
+    }
+
     /// The first `length` stored bytes, in one piece. All of them have arrived.
+    ///
+    /// # Panics
+    /// If fewer are stored.
     pub fn contiguous(&mut self, length: usize) -> &[u8] {
         &self.bytes.make_contiguous()[..length]
     }

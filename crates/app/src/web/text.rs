@@ -1,0 +1,81 @@
+//! HTTP/1.x as text: the two ends of a connection whose bytes are carried, because a proxy reads
+//! them.
+//!
+//! [`Browser`](super::Browser) and [`Server`](super::Server) exchange messages whose bytes are
+//! counted. Here the same messages are heads and contents, and whatever is between the ends may
+//! change them. Heads have the sizes of the settings; contents are made up
+//! ([`content`](self::content)).
+
+mod client;
+mod content;
+mod server;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+pub use client::{ClientText, Unexpected};
+pub use content::content;
+pub use server::ServerText;
+
+use super::settings::{Protocol, Session, Tls};
+
+/// The URLs of the objects of a session.
+#[derive(Clone, Debug)]
+pub struct Urls {
+    session: Arc<Session>,
+    /// By host and path, the page and its object.
+    objects: BTreeMap<(String, String), (u32, u32)>,
+}
+
+impl Urls {
+    /// The URLs of `session`; `None` if it does not speak HTTP/1.x in clear text.
+    pub fn of(session: &Arc<Session>) -> Option<Self> {
+        let is_text = session.settings.tls == Tls::None && session.settings.protocol != Protocol::Http2;
+        let objects = session.pages.iter().enumerate().flat_map(|(page, description)| {
+            let objects = 0..description.objects.len() as u32;
+            objects.map(move |object| (url(session, page as u32, object), (page as u32, object)))
+        });
+        // A page that is viewed again has the same URLs.
+        is_text.then(|| Self { objects: objects.rev().collect(), session: Arc::clone(session) })
+    }
+
+    /// The object with this URL, as its page and its number.
+    fn find(&self, host: &str, path: &str) -> Option<(u32, u32)> {
+        self.objects.get(&(host.to_owned(), path.to_owned())).copied()
+    }
+}
+
+/// Host and path of an object.
+fn url(session: &Session, page: u32, object: u32) -> (String, String) {
+    let description = &session.pages[page as usize];
+    let origin = session.origin_of(page as usize, object);
+    let path = format!("/{}/{}", encoded(&description.name), encoded(&description.objects[object as usize].name));
+    (encoded(&session.origins[origin as usize]), path)
+}
+
+/// `name` with percent-encoding of what a URL cannot have (RFC 3986 §2.1).
+fn encoded(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/?&=+,:;@!$%".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            write!(text, "%{byte:02X}").expect("a string can be written");
+        }
+    }
+    text
+}
+
+/// Ends `head` with the field `name`, whose value makes it `bytes` long. A head that is longer
+/// already only ends.
+fn end_head(head: &mut String, name: &str, bytes: u64) {
+    let padding = bytes.saturating_sub(head.len() as u64 + name.len() as u64 + 6);
+    if padding > 0 {
+        write!(head, "{name}: {}\r\n", "x".repeat(padding as usize)).expect("a string can be written");
+    }
+    head.push_str("\r\n");
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+use std::io::Write as _;
+
+use airpath_core::{Bytes, Instant, Span};
+
+use super::*;
+use crate::web::page::{Caching, Entry, ObjectKind, Page, PageFile};
+use crate::web::settings::Settings;
+use crate::web::view::Source;
+use crate::web::{Action, Browser};
+
+fn entry(name: &str, kind: ObjectKind, size: u64, at: Option<u64>) -> Entry {
+    Entry {
+        name: name.to_owned(),
+        kind,
+        origin: "a".to_owned(),
+        size: Bytes::new(size),
+        compressed: None,
+        referrer: None,
+        at: at.map(Bytes::new),
+        wait: Span::ZERO,
+        process: Span::ZERO,
+        cache: Caching::Revalidate,
+        urgency: None,
+        incremental: None,
+    }
+}
+
+fn page(objects: Vec<Entry>) -> Page {
+    let file = PageFile { name: "p".to_owned(), title: String::new(), source: String::new(), objects };
+    Page::new(&file).expect("it is valid")
+}
+
+/// A document with a style and an image, by the byte at which they are found.
+fn small_page(compressed: Option<u64>) -> Page {
+    let document = Entry { compressed: compressed.map(Bytes::new), ..entry("/", ObjectKind::Document, 10_000, None) };
+    page(vec![
+        document,
+        entry("a b.css", ObjectKind::Style, 0, Some(500)),
+        entry("c.gif", ObjectKind::Image, 3_000, Some(9_000)),
+    ])
+}
+
+/// Loads the pages of `session` over one connection at a time, with `between` between server and
+/// browser; returns the browser.
+fn load(session: Session, mut between: impl FnMut(Vec<u8>) -> Vec<u8>) -> (Browser, Vec<String>) {
+    let session = Arc::new(session);
+    let urls = Arc::new(Urls::of(&session).expect("it is clear text"));
+    let mut browser = Browser::new(session, Instant::ZERO);
+    let (mut now, mut ends, mut heads) = (Instant::ZERO, Vec::new(), Vec::new());
+    for _ in 0..1000 {
+        let mut acted = false;
+        while let Some(action) = browser.poll(now) {
+            let Action::Open(number) = action else { panic!("there are no look-ups") };
+            let mut client = ClientText::new(Arc::clone(&urls), number);
+            client.establish();
+            ends.push((client, ServerText::new(Arc::clone(&urls))));
+        }
+        for (client, server) in &mut ends {
+            let (mut up, mut down) = (Vec::new(), Vec::new());
+            acted |= client.step(now, &mut browser, &mut up);
+            let text = String::from_utf8(up.clone()).expect("heads are text");
+            heads.extend(text.split_inclusive("\r\n\r\n").map(str::to_owned));
+            // Single bytes, so that everything arrives in parts.
+            up.chunks(1).for_each(|byte| server.receive(byte));
+            let ends = server.step(now, &mut down);
+            for byte in between(down).chunks(1) {
+                client.receive(byte).expect("it is a response");
+            }
+            if ends {
+                client.end().expect("it is complete");
+            }
+            acted |= !up.is_empty();
+        }
+        ends.retain(|(client, _)| !client.is_closed());
+        if browser.is_over() {
+            return (browser, heads);
+        }
+        if !acted {
+            now = browser.next_wakeup().expect("the page loads");
+        }
+    }
+    panic!("the page does not load");
+}
+
+#[test]
+fn a_page_loads_with_heads_of_the_stated_size() {
+    for (protocol, connections) in [(Protocol::Http10, 3), (Protocol::Http11, 2)] {
+        let settings = Settings { protocol, connections: 2, ..Settings::default() };
+        let (browser, heads) = load(Session::new(settings, vec![small_page(None)]), |bytes| bytes);
+        let received: Vec<u64> = browser.views()[0].fetches.iter().map(|fetch| fetch.received).collect();
+        assert_eq!(received, [10_000, 0, 3_000]);
+        assert_eq!(browser.opened(), connections);
+        assert_eq!(heads.iter().map(String::len).collect::<Vec<_>>(), [400, 400, 400]);
+        assert!(heads[1].starts_with("GET /p/a%20b.css HTTP/1."), "{}", heads[1]);
+    }
+}
+
+#[test]
+fn later_views_validate() {
+    let settings = Settings { views: 2, reading: Span::from_secs(1), proxy: true, ..Settings::default() };
+    let (browser, heads) = load(Session::new(settings, vec![small_page(None)]), |bytes| bytes);
+    assert!(browser.views()[1].fetches.iter().all(|fetch| fetch.source == Source::Revalidated));
+    assert!(heads[0].starts_with("GET http://a/p// HTTP/1.1\r\nHost: a\r\n"), "{}", heads[0]);
+    assert!(heads[3].contains("\r\nIf-None-Match: \"0-0\"\r\n"), "{}", heads[3]);
+}
+
+#[test]
+fn content_that_a_server_compresses_has_the_stated_size() {
+    let session = || Session::new(Settings::default(), vec![small_page(Some(2_500))]);
+    let (browser, _) = load(session(), |bytes| bytes);
+    assert_eq!(browser.views()[0].fetches[0].received, 2_500);
+}
+
+#[test]
+fn content_that_a_proxy_compresses_is_decompressed() {
+    let settings = Settings { compression: false, ..Settings::default() };
+    let session = Session::new(settings, vec![small_page(Some(2_500))]);
+    let (browser, _) = load(session, |bytes| {
+        let Some(at) = bytes.windows(4).position(|end| end == b"\r\n\r\n").filter(|at| bytes.len() > at + 4) else {
+            return bytes;
+        };
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+        encoder.write_all(&bytes[at + 4..]).expect("memory can be written");
+        let packed = encoder.finish().expect("memory can be written");
+        let mut text = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+        for part in packed.chunks(1_000) {
+            write!(text, "{:x}\r\n", part.len()).expect("memory can be written");
+            text.extend([part, b"\r\n"].concat());
+        }
+        text.extend(b"0\r\n\r\n");
+        text
+    });
+    let view = &browser.views()[0];
+    // References are found by their bytes in the decompressed content.
+    assert!(view.fetches.iter().all(|fetch| fetch.finished.is_some()));
+    assert!(view.fetches[0].received.abs_diff(2_500) < 125, "{}", view.fetches[0].received);
+}
+
+#[test]
+fn made_up_content_compresses_as_stated() {
+    for (size, compressed) in [(45_000, 10_000), (100_000, 20_000), (5_000, 2_000), (80_000, 60_000)] {
+        let entry = Entry { compressed: Some(Bytes::new(compressed)), ..entry("x", ObjectKind::Script, size, None) };
+        let bytes = content(&page(vec![entry]).objects[0], "a/x");
+        assert_eq!(bytes.len() as u64, size);
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+        encoder.write_all(&bytes).expect("memory can be written");
+        let packed = encoder.finish().expect("memory can be written").len() as u64;
+        assert!(packed.abs_diff(compressed) * 20 < compressed, "{size}: {packed} instead of {compressed}");
+    }
+}
+
+#[test]
+fn what_is_not_a_response_is_reported() {
+    let urls = || {
+        let session = Arc::new(Session::new(Settings::default(), vec![small_page(None)]));
+        Arc::new(Urls::of(&session).expect("it is clear text"))
+    };
+    let answer = |text: &[u8]| {
+        let urls = urls();
+        let mut browser = Browser::new(Arc::clone(&urls.session), Instant::ZERO);
+        assert_eq!(browser.poll(Instant::ZERO), Some(Action::Open(0)));
+        let mut client = ClientText::new(Arc::clone(&urls), 0);
+        client.establish();
+        client.step(Instant::ZERO, &mut browser, &mut Vec::new());
+        while browser.poll(Instant::ZERO).is_some() {}
+        client.step(Instant::ZERO, &mut browser, &mut Vec::new());
+        client.receive(text).and_then(|()| client.end())
+    };
+    assert_eq!(answer(b"HTTP/1.1 504 Gateway Timeout\r\n\r\n"), Err(Unexpected::Status(504)));
+    assert_eq!(answer(b"220 smtp\r\n"), Err(Unexpected::Malformed));
+    assert_eq!(answer(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\nx"), Err(Unexpected::CutOff));
+    let wrong =
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nhello hello hello\r\n";
+    assert_eq!(answer(wrong), Err(Unexpected::Malformed));
+    let mut server = ServerText::new(urls());
+    server.receive(b"GET /unknown HTTP/1.1\r\nHost: a\r\n\r\n");
+    let mut text = Vec::new();
+    assert!(server.step(Instant::ZERO, &mut text));
+    assert!(text.starts_with(b"HTTP/1.1 400 "));
+}
