@@ -250,12 +250,31 @@ impl<'a> Simulation<'a> {
 /// Checks that simulated flows have what the proxy's HTTP level is to work on.
 fn check_http(http: &HttpConfig, scenario: &Scenario) -> Result<(), ScenarioError> {
     // All keys are named, so that a new one is decided on here.
-    let HttpConfig { ports: _, pipelining: _, compression: _, image_quality, server_pool: _, cache: _ } = http;
+    let HttpConfig {
+        ports: _,
+        pipelining: _,
+        compression: _,
+        image_quality,
+        server_pool: _,
+        cache: _,
+        dictionaries,
+        address,
+        resolver: _,
+        connect_ports: _,
+    } = http;
     let refuse =
         |key: &str, message: &str, help: &str| Err(ScenarioError::new(message, Origin::default(), key).help(help));
     if image_quality.is_some() {
         let message = "images of simulated pages are made up: none can be recoded";
         return refuse("proxy.http.image_quality", message, "use `airpath link`, or remove the key");
+    }
+    if dictionaries.is_some() {
+        let message = "contents of simulated pages are random: no object resembles another";
+        return refuse("proxy.http.dictionaries", message, "use `airpath link`, or remove the key");
+    }
+    if address.is_some() {
+        let message = "a simulated browser has no address of a proxy";
+        return refuse("proxy.http.address", message, "set `proxy = true` in the flow of the page instead");
     }
     if !scenario.flows().iter().any(|flow| flow.kind == Kind::Page) {
         let message = "only flows of kind \"page\" have HTTP to read in a simulation";
