@@ -1,5 +1,6 @@
 """The bases of plans: pages, traces, links, real browsers, and experiments of studies."""
 
+import os
 from concurrent.futures import Executor, Future
 from dataclasses import replace
 from importlib import import_module
@@ -110,7 +111,7 @@ def test_real_time_bases_may_name_a_preset_and_go_one_by_one(read, monkeypatch):
     page = read('scenario = "gprs"\npage = { name = "static-site", protocol = "http/1.0" }\n')
     assert page.work == PageLoad("static-site", "http/1.0")
     for cores, runs in ((2, 1), (4, 1), (16, 4)):
-        monkeypatch.setattr(driver.os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
         assert (driver.cores(link), driver.cores(page)) == (runs, runs)
     with pytest.raises(airpath.PlanError, match="no scenario file"):
         read('scenario = "gprs"\n')
