@@ -1,7 +1,6 @@
 """The bases of plans: pages, traces, links, real browsers, and experiments of studies."""
 
 import os
-from concurrent.futures import Executor, Future
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +15,7 @@ from airpath.sweep.kinds import LinkCommand, PageLoad, Simulation, from_dict
 from airpath.sweep.report import commands
 from airpath.sweep.work import Until, to_dict
 from support import DOWNLOAD, ROOT, Command
+from support.executors import Inline
 
 PAGE = """\
 format = 1
@@ -42,16 +42,6 @@ def read(tmp_path: Path) -> Any:
         return airpath.read_plan(path)
 
     return read
-
-
-class Inline(Executor):
-    """Runs tasks at once, in this process."""
-
-    def submit(self, fn, /, *args, **kwargs):
-        """Run a task and return its result."""
-        future: Future[object] = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future
 
 
 def test_pages_and_their_objects_are_tables(read, tmp_path: Path):
