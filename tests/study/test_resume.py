@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from airpath import study
+from airpath.run import execute
 from airpath.study import simulation
 from airpath.sweep import SweepFolderError, SweepResult
 from support import Command
@@ -23,7 +24,7 @@ def samples(result: study.StudyResult) -> list[tuple[float, ...]]:
 
 
 def test_an_interrupted_study_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    execute, calls = simulation.execute, []
+    calls = []
 
     def interrupted(*arguments: Any, **named: Any) -> Any:
         calls.append(named["set"])

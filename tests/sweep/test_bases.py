@@ -1,6 +1,6 @@
 """The bases of plans: pages, traces, links, real browsers, and experiments of studies."""
 
-from concurrent.futures import Executor, Future
+import os
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +15,7 @@ from airpath.sweep.kinds import LinkCommand, PageLoad, Simulation, from_dict
 from airpath.sweep.report import commands
 from airpath.sweep.work import Until, to_dict
 from support import DOWNLOAD, ROOT, Command
+from support.executors import Inline
 
 PAGE = """\
 format = 1
@@ -41,16 +42,6 @@ def read(tmp_path: Path) -> Any:
         return airpath.read_plan(path)
 
     return read
-
-
-class Inline(Executor):
-    """Runs tasks at once, in this process."""
-
-    def submit(self, fn, /, *args, **kwargs):
-        """Run a task and return its result."""
-        future: Future[object] = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future
 
 
 def test_pages_and_their_objects_are_tables(read, tmp_path: Path):
@@ -110,7 +101,7 @@ def test_real_time_bases_may_name_a_preset_and_go_one_by_one(read, monkeypatch):
     page = read('scenario = "gprs"\npage = { name = "static-site", protocol = "http/1.0" }\n')
     assert page.work == PageLoad("static-site", "http/1.0")
     for cores, runs in ((2, 1), (4, 1), (16, 4)):
-        monkeypatch.setattr(driver.os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
         assert (driver.cores(link), driver.cores(page)) == (runs, runs)
     with pytest.raises(airpath.PlanError, match="no scenario file"):
         read('scenario = "gprs"\n')

@@ -1,4 +1,4 @@
-"""Sweeps on Dask clusters of real processes: the same rows when workers, scheduler or driver die."""
+"""Sweeps on Dask clusters of processes: the same rows when workers, scheduler or driver die."""
 
 import os
 import random

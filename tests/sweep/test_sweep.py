@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import time
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,6 +20,7 @@ from airpath.sweep.folder import SweepFolder
 from airpath.sweep.plan import Plan
 from airpath.sweep.work import Until
 from support import DOWNLOAD, Command, dying_worker
+from support.executors import Inline
 
 AXES = {"bearer.bler": [0.0, 0.2], "fixed.delay": ["10 ms", "50 ms"]}
 PLAN = """\
@@ -31,16 +32,6 @@ repeat = 4
 bearer.bler = [0.0, 0.2]
 fixed.delay = ["10 ms", "50 ms"]
 """
-
-
-class Inline(Executor):
-    """Runs tasks at once, in this process."""
-
-    def submit(self, fn, /, *arguments, **keywords):
-        """Run a task and return its result."""
-        future: Future[object] = Future()
-        future.set_result(fn(*arguments, **keywords))
-        return future
 
 
 def sweep(**options):
