@@ -171,9 +171,12 @@ impl Bottleneck {
     ) {
         let carried = self.carried_for(arrival, segment);
         if arrival.spurious {
-            // Before, it waited for other packets.
-            let service = self.path.link_estimate().service.min(carried.left.since(carried.first));
-            let begin = self.link.busy_until().unwrap_or(carried.first).max(carried.left - service);
+            let mut begin = self.link.busy_until().unwrap_or(carried.first).max(carried.first);
+            if let Meanwhile::Others(..) = self.meanwhile(begin, carried.left) {
+                // Before, it waited for their packets.
+                let service = self.path.link_estimate().service.min(carried.left.since(carried.first));
+                begin = begin.max(carried.left - service);
+            }
             let spurious = Label::Known(Cause::Spurious, Confidence::High);
             timeline.relabel(begin, carried.left, spurious, |label| {
                 matches!(label, Label::Limited(..) | Label::AcknowledgementGap | Label::Known(Cause::Application, _))

@@ -7,7 +7,7 @@ use airpath_core::Span;
 use airpath_observe::End;
 use airpath_observe::testing::{play, segment};
 
-use crate::causes::{Account, Cause, Causes, Fate};
+use crate::causes::{Account, Cause, Causes, Confidence, Fate, Piece};
 use crate::shared_path::{Recorder, SharedPaths};
 
 fn account(exchange: &str) -> Account {
@@ -384,4 +384,34 @@ fn a_capture_in_the_middle_has_the_view_of_the_server() {
         }
         assert_eq!(causes.near(), Some(near), "{third}");
     }
+}
+
+#[test]
+fn only_the_application_at_the_capture_is_known() {
+    let exchange = format!(
+        "{AT_CLIENT}
+        200 < ack 100
+        1200 < data 0..400 ack 100
+        1200 > ack 400
+        3200 > data 100..200 ack 400
+        3300 < data 400..800 ack 200
+        3300 > ack 800
+        6300 < data 800..1200 ack 200
+        6300 > ack 1200
+        "
+    );
+    let (_, observations) = play(&exchange);
+    let mut causes = Causes::new(None);
+    let mut known = Span::ZERO;
+    let mut count = |piece: &Piece| {
+        if piece.cause == Cause::Application && piece.confidence == Confidence::High {
+            known += piece.end.since(piece.begin);
+        }
+    };
+    for observation in &observations {
+        causes.observe(observation, &mut count);
+    }
+    causes.finish(&mut count);
+    // The client's pause from 1200 to 3200. What the server sends on may have been on the path.
+    assert_eq!(known, Span::from_millis(2000));
 }
