@@ -79,8 +79,8 @@ impl PageFlow {
     pub fn new(identity: Identity, session: Arc<Session>, tcp: &Settings, carries_text: bool) -> Self {
         let config = Arc::clone(&tcp.config);
         // Without a handshake a proxy does not see that a connection opens.
-        let urls = Urls::of(&session).filter(|_| carries_text && config.handshake);
-        let connections = match urls {
+        let is_read = carries_text && config.handshake;
+        let connections = match is_read.then(|| Urls::of(&session)).flatten() {
             Some(urls) => Carrier::Text(TextConnections::new(config, Arc::new(urls))),
             None => Carrier::Counted(Connections::new(config, true)),
         };
