@@ -75,10 +75,16 @@ pub enum Passage {
     Sent,
 }
 
-/// Number of packets up to and including each interval that has packets.
+/// Number of packets with a share of the path, up to and including each interval that has packets.
 #[derive(Debug, Default)]
 struct Series {
     intervals: VecDeque<(u64, u64)>,
+}
+
+/// Whether a segment takes a share of the path: a bare SYN, FIN or RST takes almost nothing, but
+/// shows that the path carries packets.
+pub fn takes_share(flags: Flags, length: u32) -> bool {
+    length > 0 || flags.0 & (Flags::SYN | Flags::FIN | Flags::RST).0 == 0
 }
 
 impl SharedPaths {
@@ -106,14 +112,14 @@ impl Recorder {
     pub fn packet(&mut self, packet: &Decoded<'_>) {
         match packet {
             Decoded::Segment(segment) => self.segment(segment),
-            Decoded::Datagram(datagram) => self.passed(&datagram.route, datagram.time),
+            Decoded::Datagram(datagram) => self.passed(&datagram.route, datagram.time, true),
             Decoded::Skipped(_) => {}
         }
     }
 
     /// Records a TCP segment.
     pub fn segment(&mut self, segment: &Segment<'_>) {
-        self.passed(&segment.route, segment.time);
+        self.passed(&segment.route, segment.time, takes_share(segment.flags, segment.length));
         let syn = segment.flags.contains(Flags::SYN);
         for (slot, passage) in [Passage::Received, Passage::Sent].into_iter().enumerate() {
             if let Some((_, host)) = &self.last[slot] {
@@ -125,14 +131,14 @@ impl Recorder {
         }
     }
 
-    fn passed(&mut self, route: &Route, time: Instant) {
+    fn passed(&mut self, route: &Route, time: Instant, takes_share: bool) {
         let ends = [(route.destination.address, Passage::Received), (route.source.address, Passage::Sent)];
         for (slot, (address, passage)) in self.last.iter_mut().zip(ends) {
             if slot.as_ref().is_none_or(|(known, _)| *known != address) {
                 *slot = Some((address, self.paths.host_or_new(address)));
             }
             if let Some((_, host)) = slot {
-                host.lock().series[passage as usize].add(time);
+                host.lock().series[passage as usize].add(time, takes_share);
             }
         }
     }
@@ -143,7 +149,7 @@ impl HostLog {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Packets that passed from `begin` to `end`, in whole intervals.
+    /// Packets with a share of the path that passed from `begin` to `end`, in whole intervals.
     pub fn packets(&self, passage: Passage, begin: Instant, end: Instant) -> u64 {
         let state = self.lock();
         let series = &state.series[passage as usize];
@@ -215,14 +221,15 @@ impl State {
 }
 
 impl Series {
-    fn add(&mut self, time: Instant) {
+    fn add(&mut self, time: Instant, takes_share: bool) {
         let at = interval(time);
+        let one = u64::from(takes_share);
         match self.intervals.back_mut() {
             // Times that step back count as standing still.
-            Some((last, count)) if *last >= at => *count += 1,
+            Some((last, count)) if *last >= at => *count += one,
             last => {
                 let before = last.map_or(0, |(_, count)| *count);
-                self.intervals.push_back((at, before + 1));
+                self.intervals.push_back((at, before + one));
                 if self.intervals.len() > STORED {
                     self.intervals.pop_front();
                 }

@@ -103,10 +103,11 @@ impl Neighbours {
         let own = self.own.iter().filter(|time| (first..last).contains(&number(**time))).count() as u64;
         let packets = self.log.packets(self.passage, begin, end);
         let (from, to) = self.log.longest_silence(self.passage, begin, end);
+        // Own packets from before the oldest stored one may have passed, too.
+        let unknown = self.own.len() == STORED && self.own.front().is_some_and(|time| number(*time) >= first);
         match packets {
             0 => Meanwhile::Nothing,
-            // Own packets from before the oldest stored one may have passed, too.
-            _ if packets <= own || own + 1 >= STORED as u64 => Meanwhile::Own(from, to),
+            _ if packets <= own || unknown => Meanwhile::Own(from, to),
             _ => Meanwhile::Others(from, to),
         }
     }
