@@ -25,6 +25,10 @@ const STORED: usize = (1 << 16) + LONGEST_QUERY as usize;
 /// The longest time that is searched, in intervals.
 const LONGEST_QUERY: u64 = 1 << 12;
 
+/// A host without packets among so many last ones is forgotten: twice as many as a reader can be
+/// ahead of the analysis, which thus finds every host that it looks up.
+const FORGOTTEN_AFTER: u64 = 2 << 16;
+
 /// Handshakes of a host that are followed at a time.
 const HANDSHAKES: usize = 64;
 
@@ -39,6 +43,8 @@ pub struct SharedPaths {
 pub struct Recorder {
     paths: Arc<SharedPaths>,
     last: [Option<(IpAddr, Arc<HostLog>)>; 2],
+    /// Number of packets so far.
+    packets: u64,
 }
 
 /// The packets of a host.
@@ -55,6 +61,8 @@ struct State {
     handshakes: VecDeque<Handshake>,
     /// The shortest round trips of handshakes so far, by the other end: each with its time.
     round_trips: Vec<(IpAddr, Instant, Span)>,
+    /// The number of the host's last packet in the capture.
+    last_packet: u64,
 }
 
 /// A handshake in progress.
@@ -97,6 +105,11 @@ impl SharedPaths {
         Arc::clone(self.lock().entry(address).or_default())
     }
 
+    /// Forgets the hosts without a packet since the one of this number.
+    fn forget_before(&self, packet: u64) {
+        self.lock().retain(|_, host| host.lock().last_packet >= packet);
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, Arc<HostLog>>> {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,7 +118,7 @@ impl SharedPaths {
 impl Recorder {
     /// Records into `paths`.
     pub const fn new(paths: Arc<SharedPaths>) -> Self {
-        Self { paths, last: [None, None] }
+        Self { paths, last: [None, None], packets: 0 }
     }
 
     /// Records a packet.
@@ -132,13 +145,20 @@ impl Recorder {
     }
 
     fn passed(&mut self, route: &Route, time: Instant, takes_share: bool) {
+        self.packets += 1;
+        if self.packets.is_multiple_of(FORGOTTEN_AFTER) {
+            self.paths.forget_before(self.packets - FORGOTTEN_AFTER);
+            self.last = [None, None];
+        }
         let ends = [(route.destination.address, Passage::Received), (route.source.address, Passage::Sent)];
         for (slot, (address, passage)) in self.last.iter_mut().zip(ends) {
             if slot.as_ref().is_none_or(|(known, _)| *known != address) {
                 *slot = Some((address, self.paths.host_or_new(address)));
             }
             if let Some((_, host)) = slot {
-                host.lock().series[passage as usize].add(time, takes_share);
+                let mut state = host.lock();
+                state.last_packet = self.packets;
+                state.series[passage as usize].add(time, takes_share);
             }
         }
     }
@@ -283,6 +303,21 @@ mod tests {
         assert_eq!((from, to), (at(120), at(1200)));
         assert_eq!(log.packets(Passage::Received, at(0), at(1300)), 2);
         assert_eq!(log.packets(Passage::Received, at(0), at(1200)), 1);
+    }
+
+    #[test]
+    fn hosts_without_packets_are_forgotten() {
+        let paths = Arc::new(SharedPaths::default());
+        let mut recorder = Recorder::new(Arc::clone(&paths));
+        let packet = segment("0 > ack 0", 1).0;
+        let mut other = packet;
+        other.route.source.address = "192.0.2.7".parse().unwrap();
+        recorder.segment(&other);
+        (0..FORGOTTEN_AFTER).for_each(|_| recorder.segment(&packet));
+        assert!(paths.host(other.route.source.address).is_some());
+        (0..FORGOTTEN_AFTER).for_each(|_| recorder.segment(&packet));
+        assert!(paths.host(other.route.source.address).is_none());
+        assert!(paths.host(packet.route.source.address).is_some());
     }
 
     #[test]
