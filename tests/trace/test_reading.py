@@ -92,6 +92,19 @@ def test_many_connections_are_grouped_by_server_application_and_cause() -> None:
     assert found[0].avoidable == 2.0
 
 
+def test_the_two_sides_of_a_proxy_are_not_joined(tmp_path: Path) -> None:
+    scenario = DOWNLOAD + '\n[proxy]\npreset = "bearer"\n'
+    run = airpath.run(scenario, out=tmp_path / "run", capture=True)
+    trace = airpath.trace(run.path)
+    assert trace.connections.height == 1
+    [note] = [each for each in warnings(trace.reading) if "proxy" in each]
+    assert "0000-server.pcapng alone" in note
+    assert "airpath trace " in note
+    assert note.endswith("0000-mobile.pcapng")
+    # The radio is not on the path between the server and the proxy.
+    assert trace.sources.radio == ()
+
+
 def test_a_selected_connection_has_the_causes_of_the_whole_run(tmp_path: Path) -> None:
     run = airpath.run(TWO, out=tmp_path / "run", capture=True)
     whole = airpath.trace(run.path)

@@ -214,7 +214,8 @@ def _shortcomings(reading: Row) -> list[str]:
 
 def warnings(reading: Row) -> list[str]:
     """Return warnings about the files: damage, time stamps, skipped records, shortcomings."""
-    warnings = [
+    warnings = [reading["note"]] if reading.get("note") else []
+    warnings += [
         f"{file['name']}: {file['ending']}; the records before are analysed"
         for file in reading["files"]
         if file["ending"]
