@@ -85,6 +85,30 @@ impl Cause {
     }
 }
 
+impl Cause {
+    /// What was skipped, in words that follow a number.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::CorruptRecord => "with impossible lengths",
+            Self::CutRecord => "cut off at the end of the file",
+            Self::MalformedBlock => "blocks with impossible fields",
+            Self::OtherBlock => "blocks without packets",
+            Self::UnknownInterface => "of an interface that is not described",
+            Self::TimeOutOfRange => "with a time before 1970 or after 2116",
+            Self::UnknownLinkType => "of an unsupported link layer",
+            Self::CutShort => "captured too short",
+            Self::Malformed => "with malformed headers",
+            Self::NotIp => "without IP",
+            Self::CompressedHeaders => "with headers compressed by PPP",
+            Self::Fragment => "fragments of incomplete packets",
+            Self::Incomplete => "with missing or overlapping fragments",
+            Self::OtherTransport => "of other transports",
+            Self::Signalling => "messages of tunnels",
+            Self::TooDeep => "with too many nested tunnels",
+        }
+    }
+}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

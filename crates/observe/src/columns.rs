@@ -162,6 +162,8 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.event(Events::HARDWARE_DUPLICATE).into();
     "throughput", "bytes/s", "throughput", "unique bytes over the elapsed time of the connection",
         |figures, connection| connection.throughput(figures).into();
+    "goodput", "bytes/s", "", "unique bytes that were acknowledged, over the same time",
+        |figures, connection| connection.goodput(figures).into();
     "round_trips", "", "RTT_samples", "round trips measured of data sent once (Karn's rule)",
         |figures, _| figures.round_trip.count.into();
     "shortest_round_trip", "s", "RTT_min", "the shortest of them", |figures, _| figures.round_trip.minimum().into();

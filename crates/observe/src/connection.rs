@@ -108,6 +108,12 @@ impl Connection {
         (seconds > 0.0).then(|| figures.unique_bytes as f64 / seconds)
     }
 
+    /// Acknowledged unique bytes of `figures` over the elapsed time, in bytes/s.
+    pub(crate) fn goodput(&self, figures: &Figures) -> Option<f64> {
+        let delivered = figures.unique_bytes.saturating_sub(figures.outstanding.now());
+        self.throughput(figures).map(|_| delivered as f64 / self.elapsed().as_secs_f64())
+    }
+
     /// Processes the next segment, sent by `from`, and returns its interpretation.
     pub fn segment(&mut self, segment: &Segment<'_>, from: End) -> Observation {
         self.last = self.last.max(segment.time);

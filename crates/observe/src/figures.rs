@@ -156,6 +156,13 @@ pub struct OutstandingBytes {
     since: Option<Instant>,
 }
 
+impl OutstandingBytes {
+    /// The present amount.
+    pub const fn now(&self) -> u64 {
+        self.now
+    }
+}
+
 impl Figures {
     /// Counts the properties of a segment that do not depend on its interpretation.
     pub(crate) fn segment(&mut self, segment: &Segment<'_>) {

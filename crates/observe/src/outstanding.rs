@@ -66,6 +66,20 @@ pub(crate) struct Placed {
     pub(crate) overtaken_by: Option<Transmission>,
 }
 
+impl Placed {
+    /// Adds the next part of the same segment.
+    fn add(&mut self, next: Self) {
+        self.new += next.new;
+        self.again += next.again;
+        self.late += next.late;
+        self.before = self.before.or(next.before);
+        self.overtaken_by = self.overtaken_by.or(next.overtaken_by);
+        self.below |= next.below;
+        self.after_gap |= next.after_gap;
+        self.out_of_order |= next.out_of_order;
+    }
+}
+
 /// The data that an acknowledgement covers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Covered {
@@ -176,6 +190,21 @@ impl Outstanding {
             return placed;
         }
         self.insert_again(start, end, now, &mut placed);
+        placed
+    }
+
+    /// Adds a super-segment as the segments of `full` bytes that the path carries, so that each of
+    /// them is acknowledged for itself.
+    pub(crate) fn insert_super(&mut self, start: i64, end: i64, full: u32, now: Transmission) -> Placed {
+        let full = i64::from(full.max(1));
+        let mut placed = Placed::default();
+        let mut at = start;
+        while at < end {
+            // A FIN belongs to the last of them.
+            let until = if end - at <= full + 1 { end } else { at + full };
+            placed.add(self.insert(at, until, now));
+            at = until;
+        }
         placed
     }
 

@@ -159,11 +159,7 @@ fn what_has_no_meaning_in_a_simulation_is_refused() {
         Err(error) => error.to_string(),
     };
     let page = "[[flow]]\nkind = \"page\"\nFRESH";
-    for (key, value) in [
-        ("image_quality", "50"),
-        ("dictionaries", "\"1 MB\""),
-        ("address", "\"198.51.100.1:8080\""),
-    ] {
+    for (key, value) in [("image_quality", "50"), ("dictionaries", "\"1 MB\""), ("address", "\"198.51.100.1:8080\"")] {
         let message = refused(page, &format!("{key} = {value}"));
         assert!(message.contains(&format!("proxy.http.{key}")), "{message}");
     }

@@ -151,17 +151,21 @@ pub enum TraceError {
 /// # Errors
 /// If a file cannot be read or is no capture, or if no connection matches.
 pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) -> bool) -> Result<Report, TraceError> {
-    let ends = options.peer.as_ref().map(|peer| both_ends(options, peer, stop)).transpose()?;
+    let mut ends = options.peer.as_ref().map(|peer| both_ends(options, peer, stop)).transpose()?;
     let found = match &options.source {
         Source::Captures(files) if options.is_divisible() => divided(files, options, stop, line)?,
         _ => undivided(options, ends.as_ref(), stop, line)?,
     };
     let Found { reading, begun, selected, shortcomings, mut tables, exchanges } = found;
-    if begun == 0 {
+    let has_quic = exchanges.as_ref().is_some_and(|exchanges| !exchanges.quic.is_empty());
+    if begun == 0 && !has_quic {
         return Err(TraceError::NoTcp(reading.without_tcp()));
     }
     if let (Some(selector), 0) = (options.select, selected) {
         return Err(TraceError::NoSuchFlow { selector, begun });
+    }
+    if let (Some(selector), Some(ends)) = (options.select, &mut ends) {
+        ends.connections.retain(|joined| selector.matches(joined.flow.0, &joined.route));
     }
     tables.extend(exchanges.iter().flat_map(web_records::tables));
     tables.extend(ends.iter().flat_map(two_point::tables));

@@ -40,10 +40,10 @@ use airpath_core::{Direction, Instant, Span};
 use airpath_wire::tcp::Flags;
 
 use crate::radio::RadioLog;
-use crate::shared_path::{HostLog, Passage};
+use crate::shared_path::{HostLog, Passage, takes_share};
 use crate::two_point::JoinedConnection;
 use airpath_capture::read::LATEST;
-use airpath_observe::{End, Observation, Sending};
+use airpath_observe::{End, Events, Observation, Sending};
 use arrivals::Arrivals;
 use neighbours::{Meanwhile, Neighbours};
 use receiver_view::ReceiverView;
@@ -62,6 +62,36 @@ struct Stamp {
 impl Stamp {
     const fn of(observation: &Observation) -> Self {
         Self { time: observation.time, frame: observation.frame }
+    }
+}
+
+/// Whether the segments of an end show that it has no more data.
+#[derive(Clone, Copy, Debug, Default)]
+struct EndOfData {
+    /// The time and the end of the last segment, and the bytes since the last PSH that came at this
+    /// time.
+    time: Instant,
+    end: i64,
+    bytes: u64,
+}
+
+impl EndOfData {
+    /// Whether the sender has no data after this segment: it is sub-MSS and has PSH, which a sender
+    /// sets on the last segment of the data that it has (RFC 9293 §3.9.1.2), or it has FIN.
+    fn at(&mut self, segment: &Observation) -> bool {
+        let pushed = segment.flags.contains(Flags::PSH);
+        if segment.time != self.time || segment.offset != self.end {
+            self.bytes = 0;
+        }
+        self.bytes += u64::from(segment.length);
+        // A full segment that was cut on the path is still full.
+        let is_sub_mss = !self.bytes.is_multiple_of(segment.full_segment.max(1).into());
+        self.time = segment.time;
+        self.end = segment.offset + i64::from(segment.length);
+        if pushed {
+            self.bytes = 0;
+        }
+        segment.flags.contains(Flags::FIN) || is_sub_mss && pushed
     }
 }
 
@@ -235,12 +265,21 @@ enum Phase {
     Closing,
 }
 
+/// A host acknowledges data that has arrived within this time, unless it delays that (RFC 9293
+/// §3.8.6.3).
+const AT_ONCE: Span = Span::from_millis(1);
+
+/// Round trips after which data that was never acknowledged at once was sent from here.
+const SAMPLES: u32 = 8;
+
 /// The causes of one connection.
 #[derive(Clone, Debug)]
 pub struct Causes {
     phase: Phase,
     /// The end at which the capture was taken.
     near: Option<End>,
+    /// Round trips of data, while `near` is not known although the connection is open.
+    samples: u32,
     /// The last observation.
     last: Option<Stamp>,
     /// Whether some times were out of order or out of bounds.
@@ -279,6 +318,7 @@ impl Causes {
         let mut causes = Self {
             phase: Phase::SetUp,
             near: None,
+            samples: 0,
             last: None,
             irregular_times: false,
             syn: None,
@@ -374,7 +414,6 @@ impl Causes {
             return self.take(observation, settled);
         }
         let full = observation.full_segment.max(1);
-        self.receiver.set_joined(observation.length.div_ceil(full).into());
         // The first part has the acknowledgement, and the last the flags that end the data.
         let mut part = Observation { length: full, ..observation.clone() };
         let ends = Flags::FIN | Flags::RST | Flags::PSH;
@@ -392,7 +431,6 @@ impl Causes {
             }
             self.take(&part, settled);
         }
-        self.receiver.set_joined(1);
     }
 
     /// The observation with times that neither step back nor are out of bounds.
@@ -444,8 +482,12 @@ impl Causes {
     /// Ends the connection: settles the pending time, and returns the sum.
     pub fn finish(mut self, settled: &mut impl FnMut(&Piece)) -> Account {
         let mut stalls = Vec::new();
-        self.sender.end(&mut self.timeline, &mut stalls);
+        if self.phase != Phase::Closing {
+            // Later packets could have decided otherwise.
+            self.timeline.doubt_undecided();
+        }
         self.receiver.end(&mut self.timeline);
+        self.sender.end(&mut self.timeline, &mut stalls);
         for stall in stalls {
             self.account.add_stall(stall);
         }
@@ -490,6 +532,9 @@ impl Causes {
                 if let Some(near) = self.near.or_else(|| self.infer_near(observation)) {
                     self.set_near(near);
                 }
+                if self.syn.is_none() || self.syn_ack.is_none() {
+                    self.timeline.doubt_all();
+                }
                 self.phase = Phase::Open;
                 self.first_round_trip(observation.time);
                 self.open(observation);
@@ -518,6 +563,22 @@ impl Causes {
         Some(if near_server { End::Server } else { End::Client })
     }
 
+    /// Without a handshake, data that is acknowledged at once shows the end of the capture: it has
+    /// arrived there.
+    fn infer_near_from_data(&mut self, observation: &Observation) {
+        let Some((sample, _)) = observation.round_trip.filter(|_| self.near.is_none()) else { return };
+        self.samples += 1;
+        let near = match () {
+            () if sample < AT_ONCE => observation.from,
+            () if self.samples == SAMPLES => observation.from.other(),
+            () => return,
+        };
+        if near != self.capture_end() {
+            (self.sender, self.receiver) = (SenderView::default(), ReceiverView::new());
+        }
+        self.set_near(near);
+    }
+
     /// The end at which the capture was taken; the server where the handshake is missing.
     fn capture_end(&self) -> End {
         self.near.unwrap_or(End::Server)
@@ -525,6 +586,10 @@ impl Causes {
 
     fn open(&mut self, observation: &Observation) {
         let mut stalls = Vec::new();
+        self.infer_near_from_data(observation);
+        if observation.events.contains(Events::ACK_LOST_SEGMENT) {
+            self.timeline.doubt();
+        }
         if observation.length > 0 {
             self.data_passed(observation);
         }
@@ -535,7 +600,7 @@ impl Causes {
             self.sender.sent(observation, &mut self.timeline, &mut stalls);
             self.receiver.acknowledged(observation);
         } else {
-            if observation.acknowledged.is_some() {
+            if observation.acknowledged.is_some() && takes_share(observation.flags, observation.length) {
                 let is_data = observation.length > 0;
                 self.sender.bottleneck().passed(observation.time, is_data, &mut self.timeline);
             }

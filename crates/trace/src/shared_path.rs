@@ -25,6 +25,10 @@ const STORED: usize = (1 << 16) + LONGEST_QUERY as usize;
 /// The longest time that is searched, in intervals.
 const LONGEST_QUERY: u64 = 1 << 12;
 
+/// A host without packets among so many last ones is forgotten: twice as many as a reader can be
+/// ahead of the analysis, which thus finds every host that it looks up.
+const FORGOTTEN_AFTER: u64 = 2 << 16;
+
 /// Handshakes of a host that are followed at a time.
 const HANDSHAKES: usize = 64;
 
@@ -39,6 +43,8 @@ pub struct SharedPaths {
 pub struct Recorder {
     paths: Arc<SharedPaths>,
     last: [Option<(IpAddr, Arc<HostLog>)>; 2],
+    /// Number of packets so far.
+    packets: u64,
 }
 
 /// The packets of a host.
@@ -57,6 +63,8 @@ struct State {
     handshakes: VecDeque<Handshake>,
     /// The shortest round trips of handshakes so far, by the other end: each with its time.
     round_trips: Vec<(IpAddr, Instant, Span)>,
+    /// The number of the host's last packet in the capture.
+    last_packet: u64,
 }
 
 /// A handshake in progress.
@@ -77,10 +85,25 @@ pub enum Passage {
     Sent,
 }
 
-/// Number of packets up to and including each interval that has packets.
+/// Number of packets with a share of the path, up to and including each interval that has packets.
 #[derive(Debug, Default)]
 struct Series {
     intervals: VecDeque<(u64, u64)>,
+}
+
+/// What a packet takes of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Load {
+    /// Almost nothing, see [`takes_share`].
+    None,
+    Acknowledgement,
+    Data,
+}
+
+/// Whether a segment takes a share of the path: a bare SYN, FIN or RST takes almost nothing, but
+/// shows that the path carries packets.
+pub fn takes_share(flags: Flags, length: u32) -> bool {
+    length > 0 || flags.0 & (Flags::SYN | Flags::FIN | Flags::RST).0 == 0
 }
 
 impl SharedPaths {
@@ -93,6 +116,11 @@ impl SharedPaths {
         Arc::clone(self.lock().entry(address).or_default())
     }
 
+    /// Forgets the hosts without a packet since the one of this number.
+    fn forget_before(&self, packet: u64) {
+        self.lock().retain(|_, host| host.lock().last_packet >= packet);
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, Arc<HostLog>>> {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -101,21 +129,26 @@ impl SharedPaths {
 impl Recorder {
     /// Records into `paths`.
     pub const fn new(paths: Arc<SharedPaths>) -> Self {
-        Self { paths, last: [None, None] }
+        Self { paths, last: [None, None], packets: 0 }
     }
 
     /// Records a packet.
     pub fn packet(&mut self, packet: &Decoded<'_>) {
         match packet {
             Decoded::Segment(segment) => self.segment(segment),
-            Decoded::Datagram(datagram) => self.passed(&datagram.route, datagram.time, true),
+            Decoded::Datagram(datagram) => self.passed(&datagram.route, datagram.time, Load::Data),
             Decoded::Skipped(_) => {}
         }
     }
 
     /// Records a TCP segment.
     pub fn segment(&mut self, segment: &Segment<'_>) {
-        self.passed(&segment.route, segment.time, segment.length > 0);
+        let load = match () {
+            () if segment.length > 0 => Load::Data,
+            () if takes_share(segment.flags, segment.length) => Load::Acknowledgement,
+            () => Load::None,
+        };
+        self.passed(&segment.route, segment.time, load);
         let syn = segment.flags.contains(Flags::SYN);
         for (slot, passage) in [Passage::Received, Passage::Sent].into_iter().enumerate() {
             if let Some((_, host)) = &self.last[slot] {
@@ -127,7 +160,12 @@ impl Recorder {
         }
     }
 
-    fn passed(&mut self, route: &Route, time: Instant, data: bool) {
+    fn passed(&mut self, route: &Route, time: Instant, load: Load) {
+        self.packets += 1;
+        if self.packets.is_multiple_of(FORGOTTEN_AFTER) {
+            self.paths.forget_before(self.packets - FORGOTTEN_AFTER);
+            self.last = [None, None];
+        }
         let ends = [(route.destination.address, Passage::Received), (route.source.address, Passage::Sent)];
         for (slot, (address, passage)) in self.last.iter_mut().zip(ends) {
             if slot.as_ref().is_none_or(|(known, _)| *known != address) {
@@ -135,9 +173,10 @@ impl Recorder {
             }
             if let Some((_, host)) = slot {
                 let mut state = host.lock();
-                state.series[passage as usize].add(time);
-                if data {
-                    state.data[passage as usize].add(time);
+                state.last_packet = self.packets;
+                state.series[passage as usize].add(time, load != Load::None);
+                if load == Load::Data {
+                    state.data[passage as usize].add(time, true);
                 }
             }
         }
@@ -149,7 +188,7 @@ impl HostLog {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Packets that passed from `begin` to `end`, in whole intervals.
+    /// Packets with a share of the path that passed from `begin` to `end`, in whole intervals.
     pub fn packets(&self, passage: Passage, begin: Instant, end: Instant) -> u64 {
         self.lock().series[passage as usize].between(begin, end)
     }
@@ -223,14 +262,15 @@ impl State {
 }
 
 impl Series {
-    fn add(&mut self, time: Instant) {
+    fn add(&mut self, time: Instant, takes_share: bool) {
         let at = interval(time);
+        let one = u64::from(takes_share);
         match self.intervals.back_mut() {
             // Times that step back count as standing still.
-            Some((last, count)) if *last >= at => *count += 1,
+            Some((last, count)) if *last >= at => *count += one,
             last => {
                 let before = last.map_or(0, |(_, count)| *count);
-                self.intervals.push_back((at, before + 1));
+                self.intervals.push_back((at, before + one));
                 if self.intervals.len() > STORED {
                     self.intervals.pop_front();
                 }
@@ -292,6 +332,21 @@ mod tests {
         assert_eq!((from, to), (at(120), at(1200)));
         assert_eq!(log.packets(Passage::Received, at(0), at(1300)), 2);
         assert_eq!(log.packets(Passage::Received, at(0), at(1200)), 1);
+    }
+
+    #[test]
+    fn hosts_without_packets_are_forgotten() {
+        let paths = Arc::new(SharedPaths::default());
+        let mut recorder = Recorder::new(Arc::clone(&paths));
+        let packet = segment("0 > ack 0", 1).0;
+        let mut other = packet;
+        other.route.source.address = "192.0.2.7".parse().unwrap();
+        recorder.segment(&other);
+        (0..FORGOTTEN_AFTER).for_each(|_| recorder.segment(&packet));
+        assert!(paths.host(other.route.source.address).is_some());
+        (0..FORGOTTEN_AFTER).for_each(|_| recorder.segment(&packet));
+        assert!(paths.host(other.route.source.address).is_none());
+        assert!(paths.host(packet.route.source.address).is_some());
     }
 
     #[test]

@@ -22,20 +22,24 @@ CAPTION = (
 """Explains the bars and the column `avoidable`."""
 
 
-def connections_table(flows: Sequence[Row], drawn: int = 0) -> Table:
+def connections_table(flows: Sequence[Row], drawn: Sequence[int] = ()) -> Table:
     """Return a table with one row per connection.
 
     Args:
         flows: Rows of `Trace.connections`, in their order in the table.
-        drawn: The number of connections, from the first, that the page draws in full.
+        drawn: The numbers of the connections that the page draws in full.
     """
     rows = [cells(flow) for flow in flows[:MOST_ROWS]]
     caption = CAPTION
     if len(flows) > 1:
         caption += " The connection with most avoidable time comes first."
     notes = []
-    if 0 < drawn < len(flows):
-        which = "The first is" if drawn == 1 else f"The first {drawn} are"
+    if 0 < len(drawn) < len(flows):
+        if list(drawn) == [flow["connection"] for flow in flows[: len(drawn)]]:
+            which = "The first is" if len(drawn) == 1 else f"The first {len(drawn)} are"
+        else:
+            named = ", ".join(map(str, drawn))
+            which = f"Connection {named} is" if len(drawn) == 1 else f"Connections {named} are"
         notes.append(f"{which} drawn in full below; --flow selects others, --in-full draws more.")
     if len(flows) > MOST_ROWS:
         notes.append(f"{MOST_ROWS} of {len(flows):,} connections; all of them are in `Trace.connections`.")

@@ -40,7 +40,8 @@ class TraceData:
     @property
     def reading(self) -> dict[str, Any]:
         """How the files were read: frames, skipped records by cause, shortcomings."""
-        return self._analysed["reading"]
+        note = {} if self.sources.note is None else {"note": self.sources.note}
+        return self._analysed["reading"] | note
 
     @cached_property
     def connections(self) -> "pl.DataFrame":

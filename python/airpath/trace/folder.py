@@ -1,5 +1,6 @@
 """The input of a trace in a result folder: its captures, or else its event log."""
 
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,11 @@ def chosen(folder: Path, repetition: int | None) -> int:
     if all(row["repetition"] != repetition for row in result.summary["repetitions"]):
         raise UnreadableResultError(f"{folder}: has no repetition {repetition}; it has {number}, numbered from 0")
     return repetition
+
+
+def has_proxy(folder: Path) -> bool:
+    """Return whether the path of a run has a proxy, which ends its connections."""
+    return "proxy" in tomllib.loads(load(folder).scenario)
 
 
 def recorded(folder: Path, repetition: int) -> Captured | Log:

@@ -32,6 +32,11 @@ def _if(value: float | None, words: Callable[[float], str]) -> str:
     return words(value) if value else ""
 
 
+def _has_rate(row: Row) -> bool:
+    """Return whether a direction sent more than one flight: less has no meaningful rate."""
+    return bool(row["goodput"]) and row["data_segments"] > row["initial_window_segments"]
+
+
 def _segments(number: float) -> str:
     return "1 segment" if number == 1 else f"{count(number)} segments"
 
@@ -42,7 +47,7 @@ def _again(row: Row) -> str:
     triggers = {
         "by the timer": row["timeouts"],
         "fast": row["fast_retransmissions"],
-        "tail probes": row["tail_probes"],
+        "tail probe" if row["tail_probes"] == 1 else "tail probes": row["tail_probes"],
         "unexplained": row["unexplained_retransmissions"],
     }
     parts = ", ".join(f"{count(number)} {name}" for name, number in triggers.items() if number)
@@ -83,7 +88,7 @@ def _window(row: Row) -> str:
 _WINDOW = "window of the other end"
 _FIGURES: Sequence[tuple[str, Callable[[Row], str]]] = (
     ("sent", lambda row: f"{size(row['unique_bytes'])} in {_segments(row['data_segments'])}"),
-    ("throughput", lambda row: _if(row["throughput"], lambda value: rate(value * 8))),
+    ("throughput", lambda row: rate(row["goodput"] * 8) if _has_rate(row) else ""),
     ("sent again", _again),
     ("spurious of these", _spurious),
     ("out of order", lambda row: _if(row["out_of_order"], count)),

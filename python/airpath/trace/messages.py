@@ -9,14 +9,14 @@ from airpath.trace.causes import of_name, seconds_of, shares
 Row = Mapping[str, Any]
 
 _SKIPPED = {
-    "corrupt_record": "corrupt records",
-    "cut_record": "records that were cut off at the file's end",
-    "unknown_link_type": "frames of an unknown link layer",
-    "cut_short": "frames that were captured too short",
-    "malformed": "frames with malformed headers",
-    "too_deep": "frames with too many nested tunnels",
+    "corrupt_record": ("corrupt record", "corrupt records"),
+    "unknown_link_type": ("frame of an unknown link layer", "frames of an unknown link layer"),
+    "cut_short": ("frame that was captured too short", "frames that were captured too short"),
+    "malformed": ("frame with a malformed header", "frames with malformed headers"),
+    "too_deep": ("frame with too many nested tunnels", "frames with too many nested tunnels"),
 }
-"""The causes of skipped records that are reported. Traffic other than IP is not reported."""
+"""The causes of skipped records that are reported, for one and for several. The end of a cut file is
+reported elsewhere. Traffic other than IP is not reported."""
 
 
 _UNAVOIDABLE = {"path-rate", "queueing", "sharing", "application", "closing"}
@@ -151,7 +151,8 @@ def summary(reading: Row, connections: int) -> str:
     times = [(file["first"], file["last"]) for file in reading["files"] if file["first"] is not None]
     span = (max(last for _, last in times) - min(first for first, _ in times)) / 1e9 if times else 0.0
     flows = "1 connection" if connections == 1 else f"{connections:,} connections"
-    return f"{names}: {count(frames)} {_unit(reading)} in {length(span)}, {flows}"
+    unit = _unit(reading)
+    return f"{names}: {count(frames)} {unit.removesuffix('s') if frames == 1 else unit} in {length(span)}, {flows}"
 
 
 def _unit(reading: Row) -> str:
@@ -213,7 +214,8 @@ def _shortcomings(reading: Row) -> list[str]:
 
 def warnings(reading: Row) -> list[str]:
     """Return warnings about the files: damage, time stamps, skipped records, shortcomings."""
-    warnings = [
+    warnings = [reading["note"]] if reading.get("note") else []
+    warnings += [
         f"{file['name']}: {file['ending']}; the records before are analysed"
         for file in reading["files"]
         if file["ending"]
@@ -221,7 +223,9 @@ def warnings(reading: Row) -> list[str]:
     for file in reading["files"]:
         warnings += _time_warnings(file)
     skipped = [
-        f"{reading['skipped'][cause]:,} {words}" for cause, words in _SKIPPED.items() if reading["skipped"].get(cause)
+        f"{number:,} {one if number == 1 else several}"
+        for cause, (one, several) in _SKIPPED.items()
+        if (number := reading["skipped"].get(cause))
     ]
     if skipped:
         warnings.append(f"skipped: {', '.join(skipped)}")

@@ -18,11 +18,15 @@ from airpath.trace.connections import connections_table
 from airpath.trace.data import TraceData
 from airpath.trace.figures.view import FlowView, direction
 from airpath.trace.format import figures as numbers
+from airpath.trace.groups import groups_table
 from airpath.trace.messages import Row, behind, ending, in_transit, sentence, summary, warnings, worst_first
+from airpath.trace.quic import quic_table
 from airpath.trace.text import MOST_STALLS
 
 IN_FULL = 3
 """The default number of connections that are drawn in full."""
+_FEWEST = 20
+"""Connections with fewer segments are not drawn, unless there is no other."""
 MOST_PAGES = 4
 """At most this number of pages is drawn, one per client."""
 
@@ -60,7 +64,9 @@ def page(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str | 
     """Return the report as HTML."""
     flows = worst_first(trace.connections.iter_rows(named=True))
     explained: set[str] = set()
-    drawn = [_connection(trace, flow, explained) for flow in flows[:in_full]]
+    # A connection of few segments has a line in the table. A figure of it shows no more.
+    large = [flow for flow in flows if flow["segments"] >= _FEWEST] or flows[:1]
+    drawn = [_connection(trace, flow, explained) for flow in large[:in_full]]
     alone = len(flows) == len(drawn) == 1
     return render(
         "trace.html.j2",
@@ -69,7 +75,9 @@ def page(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str | 
         warnings=warnings(trace.reading),
         alone=alone,
         drawn=drawn,
-        connections=connections_table(flows, len(drawn)),
+        connections=connections_table(flows, [flow["connection"] for flow in large[:in_full]]),
+        groups=groups_table(trace, flows),
+        quic=quic_table(trace),
         pages=[each for each in _pages(trace) if isinstance(each, Figure)],
         commands=[command or _command(trace, out, in_full)],
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from airpath.result import UnreadableResultError
 from airpath.trace.event_log import Log as EventLog
-from airpath.trace.folder import Captured, chosen, recorded
+from airpath.trace.folder import Captured, chosen, has_proxy, recorded
 from airpath.trace.radio_log import Log, of_file, of_result
 
 Source = str | Path
@@ -29,6 +29,8 @@ class Sources:
     """The result folder with the radio log."""
     repetition: int = 0
     """Its repetition."""
+    note: str | None = None
+    """A warning about the choice of the input."""
     arguments: tuple[str, ...] = ()
     """The arguments of `airpath trace` that select this input."""
 
@@ -82,6 +84,15 @@ def _of_run(run: Path, peer: Path | None, repetition: int) -> Sources:
         return Sources((), inside, radio=logs, run=run, repetition=repetition)
     if peer is not None:
         return Sources((inside.near,), peer=peer, radio=logs, run=run, repetition=repetition)
+    if has_proxy(run):
+        # The connections at the servers' end do not reach the radio.
+        at_mobiles = inside.near.name.endswith("-mobile.pcapng")
+        note = (
+            f"{run}: a proxy ends the connections between the two captures, so they cannot be joined: this is "
+            f"{inside.near.name} alone; for the other side: airpath trace {inside.far}"
+        )
+        radio = logs if at_mobiles else ()
+        return Sources((inside.near,), radio=radio, run=run, repetition=repetition, note=note)
     return Sources(
         (inside.near,),
         peer=inside.far,

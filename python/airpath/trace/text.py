@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from airpath.quantities import count, seconds
 from airpath.trace.causes import of_name
 from airpath.trace.format import figures
+from airpath.trace.groups import FROM, cells, groups
+from airpath.trace.groups import HEAD as GROUPS_HEAD
 from airpath.trace.messages import (
     Row,
     avoidable,
@@ -19,6 +21,8 @@ from airpath.trace.messages import (
     summary,
     worst_first,
 )
+from airpath.trace.quic import HEAD as QUIC_HEAD
+from airpath.trace.quic import rows as quic_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 40
 """The table has at most this number of connections; `--format csv` has all."""
+MOST_GROUPS = 10
+"""The table of groups has at most this number."""
 _SHORT = 0.001
 """`--why` combines successive intervals below this share of the connection's time."""
 _CONFIDENCES = ("low", "medium", "high")
@@ -44,8 +50,12 @@ def render(trace: "TraceData", console: "Console", *, why: bool) -> None:
     """
     flows = worst_first(trace.connections.iter_rows(named=True))
     console.print(summary(trace.reading, len(flows)), style="dim", soft_wrap=True)
+    if len(flows) > FROM:
+        _groups(trace, flows, console)
     if len(flows) > 1:
         _table(flows, console)
+    if trace.quic.height:
+        _print(console, [(name, index > 1) for index, name in enumerate(QUIC_HEAD)], quic_rows(trace))
     for flow in flows[:MOST_ROWS] if why else flows if len(flows) == 1 else []:
         _page(trace, flow, console, why=why)
 
@@ -97,6 +107,15 @@ def _runs(pieces: Sequence[Row], duration: float) -> list[list[Row]]:
         else:
             runs.append([piece])
     return runs
+
+
+def _groups(trace: "TraceData", flows: Sequence[Row], console: "Console") -> None:
+    """Print one row per group of connections."""
+    every = groups(trace, flows)
+    head = [(name, index > 2) for index, name in enumerate(GROUPS_HEAD)]
+    _print(console, head, [cells(group) for group in every[:MOST_GROUPS]])
+    if len(every) > MOST_GROUPS:
+        console.print(f"{MOST_GROUPS} of {len(every):,} groups.", style="dim")
 
 
 def _table(flows: Sequence[Row], console: "Console") -> None:

@@ -30,8 +30,15 @@ pub fn both(has_networks: bool) -> [Check; 2] {
 /// Builds both ends of a link and removes them.
 fn build_testbed(device: Device) -> Tried {
     in_child(Place::Here, || {
-        let plan =
-            Plan { far_end: FarEnd::Server, device, offload: true, mtu: 1500, parameters: &[], hosts: &[], proxy: None };
+        let plan = Plan {
+            far_end: FarEnd::Server,
+            device,
+            offload: true,
+            mtu: 1500,
+            parameters: &[],
+            hosts: &[],
+            proxy: None,
+        };
         Testbed::build(&plan).map_err(words)?;
         Ok(String::new())
     })

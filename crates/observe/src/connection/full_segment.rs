@@ -12,7 +12,7 @@ use airpath_wire::tcp::Flags;
 const DEFAULT_MSS: u32 = 536;
 
 /// The longest payload in an Ethernet frame. Longer segments may be super-segments.
-const LONGEST_IN_ETHERNET: u32 = 1_460;
+pub(crate) const LONGEST_IN_ETHERNET: u32 = 1_460;
 
 /// The option of a timestamp, with its padding (RFC 7323 appendix A).
 const TIMESTAMPS: u32 = 12;

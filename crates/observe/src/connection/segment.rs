@@ -6,6 +6,7 @@ use airpath_wire::tcp::Flags;
 
 use super::acknowledgement::acknowledge;
 use super::direction::{Direction, Previous, stamp};
+use super::full_segment::LONGEST_IN_ETHERNET;
 use super::numbering::Anchor;
 use crate::events::Events;
 use crate::figures::MAXIMUM_SHIFT;
@@ -54,7 +55,8 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
 
     sent.figures.segment(segment);
     sent.time_to_live.get_or_insert(segment.time_to_live);
-    let entered = enter(segment, &arrival, sent, answered, &mut events);
+    let full_segment = sent.full_segment.observe(segment, answered.figures.maximum_segment_size);
+    let entered = enter(segment, &arrival, full_segment, sent, answered, &mut events);
     events
         .set(Events::WINDOW_FULL, segment.length > 0 && answered.allowed == Some(arrival.end) && !syn && !fin && !rst);
     events.set(Events::LOST_SEGMENT, arrival.length() == 0 && arrival.offset > arrival.expected && !rst);
@@ -68,7 +70,7 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
         from,
         offset: arrival.offset,
         length: segment.length,
-        full_segment: sent.full_segment.observe(segment, answered.figures.maximum_segment_size),
+        full_segment,
         flags,
         acknowledged: None,
         window,
@@ -154,6 +156,7 @@ struct Entered {
 fn enter(
     segment: &Segment<'_>,
     arrival: &Arrival,
+    full_segment: u32,
     sent: &mut Direction,
     answered: &Direction,
     events: &mut Events,
@@ -170,7 +173,12 @@ fn enter(
             Placed::default()
         } else {
             sent.probe = sent.probe.filter(|(start, ..)| *start >= end);
-            sent.outstanding.insert(offset, end, now)
+            let is_super = events.contains(Events::SUPER_SEGMENT) || segment.length > LONGEST_IN_ETHERNET;
+            if is_super && !syn && segment.length > full_segment {
+                sent.outstanding.insert_super(offset, end, full_segment, now)
+            } else {
+                sent.outstanding.insert(offset, end, now)
+            }
         };
         let fresh_fin = fin && sent.fin.replace(end - 1) != Some(end - 1);
         // New numbers, without the SYN and the FIN.

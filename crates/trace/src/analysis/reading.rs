@@ -1,5 +1,6 @@
 //! Captures and event logs as packets, one after the other.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use super::TraceError;
 use crate::event_log::{CapturePoint, EventLog};
 use airpath_capture::decode::{Decoded, Decoder};
 use airpath_capture::read::{Ending, LinkType, Reader};
-use airpath_capture::skipped::Counts;
+use airpath_capture::skipped::{Cause, Counts};
 
 /// The name of standard input as a file.
 pub const STANDARD_INPUT: &str = "-";
@@ -33,9 +34,16 @@ impl Reading {
     pub(super) fn without_tcp(&self) -> String {
         let frames: u64 = self.files.iter().map(|file| file.frames).sum();
         let names: Vec<_> = self.files.iter().map(|file| file.name.as_str()).collect();
-        let mut others: Vec<_> = self.skipped.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
+        let links: BTreeSet<_> = self.files.iter().filter_map(|file| Some(file.link_type?.0.to_string())).collect();
+        let links = links.into_iter().collect::<Vec<_>>().join(", ");
+        let words = |cause: Cause| match cause {
+            Cause::UnknownLinkType => format!("of unsupported link type {links}"),
+            cause => cause.words().to_owned(),
+        };
+        let mut others: Vec<_> =
+            self.skipped.iter().map(|(cause, count)| format!("{count} {}", words(cause))).collect();
         if self.datagrams > 0 {
-            others.insert(0, format!("{} UDP", self.datagrams));
+            others.insert(0, format!("{} with UDP", self.datagrams));
         }
         let what = if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
         format!("{}: no TCP in its {frames} frames{what}; name a capture with TCP connections", names.join(", "))

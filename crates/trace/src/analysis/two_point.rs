@@ -4,15 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::records::{number, span, time};
 use super::table::{Fields, Record, Table, table};
-use super::{Options, Selector, Source, TraceError};
+use super::{Options, Source, TraceError};
 use crate::two_point::{
     ArrivalGap, CaptureDigest, Clock, Direction, Fate, JoinOptions, JoinedCaptures, JoinedConnection, Quantiles,
     Transit, join,
 };
 use airpath_capture::decode::Decoded;
-use airpath_observe::flows::{FlowNumber, Flows, Listener};
-use airpath_observe::{Connection, End, Observation};
-use airpath_wire::segment::Segment;
+use airpath_observe::End;
+use airpath_observe::flows::Flows;
 
 /// The capture of the same traffic at the other end.
 #[derive(Clone, Debug)]
@@ -26,14 +25,14 @@ pub struct Peer {
 /// Reads both ends' captures and joins them.
 ///
 /// # Errors
-/// If one cannot be read, no connection of the first matches the selector, or they share nothing.
+/// If one cannot be read, has no TCP, or they share nothing.
 pub fn both_ends(options: &Options, peer: &Peer, stop: &AtomicBool) -> Result<JoinedCaptures, TraceError> {
     // The analysis reads the first capture again.
     if options.source.is_standard_input() {
         return Err(TraceError::ReadTwice);
     }
-    let first = digest(&options.source, options.select, options.one_thread, stop)?;
-    let second = digest(&peer.source, None, options.one_thread, stop)?;
+    let first = digest(&options.source, options.one_thread, stop)?;
+    let second = digest(&peer.source, options.one_thread, stop)?;
     let join_options = JoinOptions { clock: peer.one_clock.then_some(Clock::SAME), ..JoinOptions::default() };
     join(first, second, &join_options).map_err(|error| TraceError::Peer {
         file: options.source.name(),
@@ -42,43 +41,17 @@ pub fn both_ends(options: &Options, peer: &Peer, stop: &AtomicBool) -> Result<Jo
     })
 }
 
-/// Reads the packets of the selected connections of a capture.
-fn digest(
-    source: &Source,
-    select: Option<Selector>,
-    one_thread: bool,
-    stop: &AtomicBool,
-) -> Result<CaptureDigest, TraceError> {
-    let mut flows = Flows::default();
-    let mut selected = SelectedDigests { select, matched: false, digest: CaptureDigest::default() };
+/// Reads the packets of a capture: those of all connections, because they share the path.
+fn digest(source: &Source, one_thread: bool, stop: &AtomicBool) -> Result<CaptureDigest, TraceError> {
+    let (mut flows, mut digest) = (Flows::default(), CaptureDigest::default());
     let reading = source.packets(one_thread, |packet| {
         if let Decoded::Segment(segment) = packet {
-            flows.segment(segment, &mut selected);
+            flows.segment(segment, &mut digest);
         }
         !stop.load(Ordering::Relaxed)
     })?;
-    flows.finish(&mut selected);
-    match select {
-        _ if flows.begun() == 0 => Err(TraceError::NoTcp(reading.without_tcp())),
-        Some(selector) if !selected.matched => Err(TraceError::NoSuchFlow { selector, begun: flows.begun() }),
-        _ => Ok(selected.digest),
-    }
-}
-
-/// Collects the packets of the selected connections.
-struct SelectedDigests {
-    select: Option<Selector>,
-    matched: bool,
-    digest: CaptureDigest,
-}
-
-impl Listener for SelectedDigests {
-    fn observed(&mut self, flow: FlowNumber, seen: &Observation, segment: &Segment<'_>, connection: &Connection) {
-        if self.select.is_none_or(|select| select.matches(flow.0, connection.route())) {
-            self.matched = true;
-            self.digest.observed(flow, seen, segment, connection);
-        }
-    }
+    flows.finish(&mut digest);
+    if flows.begun() == 0 { Err(TraceError::NoTcp(reading.without_tcp())) } else { Ok(digest) }
 }
 
 /// The tables of a join, without those that have no row.

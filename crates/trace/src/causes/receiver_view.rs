@@ -15,11 +15,18 @@ use super::neighbours::{Meanwhile, Neighbours};
 use super::path_estimate::PathEstimate;
 use super::stall::{Fate, Stall};
 use super::timeline::{Label, Limit, Timeline};
-use super::{Cause, Confidence, Stamp};
+use super::{Cause, Confidence, EndOfData, Stamp};
+use crate::shared_path::takes_share;
 use airpath_observe::{Events, Observation};
 
-/// The link is full in a round if no gap is longer than this multiple of the mean.
+/// The link is full in a round if no gap is longer than this multiple of the mean,
 const EVEN_SPACING: u64 = 3;
+
+/// or than this part of the round.
+const LONGEST_PAUSE: u64 = 10;
+
+/// An interface joins segments (GRO) that are no further apart than this.
+const JOINED_WITHIN: Span = Span::from_millis(1);
 
 /// Segments of a round, at least, for a judgement of their spacing.
 const SEGMENTS_PER_ROUND: u64 = 6;
@@ -62,17 +69,23 @@ pub(super) struct ReceiverView {
     arrived: u64,
     /// The last arrival of data.
     last: Option<Stamp>,
-    /// Whether more data is expected: the last segment was full-sized.
+    /// Whether more data is expected: the last segment did not end the data.
     more: bool,
+    end_of_data: EndOfData,
     /// Whether data below the highest offset is missing.
     hole: bool,
     round: u32,
+    /// Whether the round ends with the last arrival. It is judged at the next, because further
+    /// segments may come at the same time.
+    round_is_over: bool,
     begin: Instant,
-    /// Segments of the round, and the longest gap between two.
+    /// Full segments of the round, and the longest time that one took.
     segments: u64,
     longest: Span,
-    /// Segments of the present super-segment: the path carried them one after the other.
-    joined: u64,
+    /// Bytes of the last arrival, and the time that it took. Segments that come at one time are one
+    /// arrival: the path carried them one after the other.
+    bytes: u64,
+    took: Span,
     /// Bytes that had arrived when the round began, and bytes of the round before.
     arrived_before: u64,
     before: u64,
@@ -106,14 +119,9 @@ impl ReceiverView {
         self.path.round_trip(sample, 0);
     }
 
-    /// Whether no data is expected: the last segment was not full-sized.
+    /// Whether no data is expected: the last segment ended the data.
     pub(super) fn idle(&self) -> bool {
         !self.more && !self.hole
-    }
-
-    /// The next segments came in one frame.
-    pub(super) const fn set_joined(&mut self, segments: u64) {
-        self.joined = segments;
     }
 
     /// The label of the time from now on.
@@ -123,7 +131,7 @@ impl ReceiverView {
             () if self.is_closed() => Limit::ClosedWindow,
             () => Limit::OwnWindowUndecided,
         };
-        Label::Limited(limit, self.round)
+        Label::Limited(limit, if self.round_is_over { self.round + 2 } else { self.round })
     }
 
     fn is_closed(&self) -> bool {
@@ -136,6 +144,11 @@ impl ReceiverView {
         self.window = observation.window;
         let Some(acknowledged) = observation.acknowledged else { return };
         // What the receiver has, the capture may lack.
+        // A FIN has a number, too, and is no data.
+        if acknowledged > self.highest + 1 {
+            self.last = Some(Stamp::of(observation));
+            self.more = true;
+        }
         self.highest = self.highest.max(acknowledged);
         self.hole &= acknowledged < self.highest;
         let edge = acknowledged.saturating_add_unsigned(observation.window);
@@ -193,6 +206,7 @@ impl ReceiverView {
 
     /// The receiver sends data, a request: so the sender's application had no more data.
     pub(super) fn request_sent(&mut self, now: Instant, timeline: &mut Timeline) {
+        self.end_round(now, timeline);
         if let Some(Stamp { time: last, .. }) = self.last
             && !self.idle()
             && !self.is_closed()
@@ -213,6 +227,7 @@ impl ReceiverView {
         }
         // The further segments of a super-segment acknowledge nothing.
         if observation.acknowledged.is_some()
+            && takes_share(observation.flags, observation.length)
             && let Some((begin, end)) =
                 self.neighbours.as_mut().and_then(|each| each.passed(observation.time, observation.length > 0))
         {
@@ -229,6 +244,7 @@ impl ReceiverView {
             return;
         }
         let now = observation.time;
+        self.end_round(now, timeline);
         let end = observation.offset + i64::from(observation.length);
         let filled = observation.offset < self.highest;
         self.echoes.arrived(observation.timestamps, now);
@@ -238,24 +254,27 @@ impl ReceiverView {
             self.gap(observation, filled, timeline, stalls);
         }
         let before = self.last.map_or(self.begin, |last| last.time.max(self.begin));
-        self.longest = self.longest.max(now.since(before) / self.joined.max(1));
-        self.segments += 1;
+        if now > before {
+            self.end_arrival();
+            self.took = now.since(before);
+            self.path.progress(now);
+        }
+        self.bytes += u64::from(observation.length);
         self.hole =
             if filled { self.hole && observation.retransmission.is_none() } else { observation.offset > self.highest };
         self.segment = observation.full_segment;
         self.highest = self.highest.max(end);
         self.arrived += u64::from(observation.length);
-        self.path.progress(now);
         self.last = Some(Stamp::of(observation));
+        self.more = !self.end_of_data.at(observation);
         // A sub-MSS segment may fill the window, as it was a round trip ago.
-        let fills = observation.length >= self.segment || self.edges.contains(&end);
-        self.more = fills && !observation.flags.contains(Flags::FIN);
-        if self.more && !self.hole && !self.has_room() {
+        let fills = (self.more || self.edges.contains(&end)) && !observation.flags.contains(Flags::FIN);
+        self.more |= fills;
+        if fills && !self.hole && !self.has_room() {
             self.closed = Some(Closed { since: Stamp::of(observation), opened: None, probes: 0 });
         }
-        if now.since(self.begin) >= self.round_trip && self.segments >= SEGMENTS_PER_ROUND {
-            self.next_round(now, timeline);
-        }
+        self.round_is_over =
+            now.since(self.begin) >= self.round_trip && self.segments + self.arrival() >= SEGMENTS_PER_ROUND;
         if self.idle() {
             self.next_round(now, timeline);
         }
@@ -268,8 +287,23 @@ impl ReceiverView {
         }
     }
 
+    /// Full segments of the last arrival.
+    fn arrival(&self) -> u64 {
+        self.bytes.div_ceil(u64::from(self.segment.max(1)))
+    }
+
+    fn end_arrival(&mut self) {
+        let segments = self.arrival();
+        // Segments further apart are not joined: they came together, after a pause.
+        let is_steady = self.took <= JOINED_WITHIN * segments;
+        self.longest = self.longest.max(if is_steady { self.took / segments.max(1) } else { self.took });
+        self.segments += segments;
+        (self.bytes, self.took) = (0, Span::ZERO);
+    }
+
     fn start(&mut self, now: Instant) {
         self.path.pause();
+        (self.bytes, self.took) = (0, Span::ZERO);
         self.round += 2;
         self.begin = now;
         (self.segments, self.longest) = (0, Span::ZERO);
@@ -278,11 +312,24 @@ impl ReceiverView {
         self.before = 0;
     }
 
+    /// Ends a round that is over: nothing more came at the time of its last arrival.
+    fn end_round(&mut self, now: Instant, timeline: &mut Timeline) {
+        if let Some(Stamp { time: last, .. }) = self.last
+            && self.round_is_over
+            && now > last
+        {
+            self.next_round(last, timeline);
+        }
+    }
+
     /// Ends the round, and judges whether the link was full in it.
     fn next_round(&mut self, now: Instant, timeline: &mut Timeline) {
+        self.end_arrival();
+        self.round_is_over = false;
         let time = now.since(self.begin);
         let bytes = self.arrived - self.arrived_before;
-        let even = self.segments >= SEGMENTS_PER_ROUND / 2 && self.longest <= time / self.segments * EVEN_SPACING;
+        let spacing = (time / self.segments.max(1) * EVEN_SPACING).max(time / LONGEST_PAUSE);
+        let even = self.segments >= SEGMENTS_PER_ROUND / 2 && self.longest <= spacing;
         // Each acknowledgement, or the data that it released, waited: a queue stands in the path.
         let waited = self.echoes.next_round().map_or(Span::ZERO, |shortest| shortest.saturating_sub(self.round_trip));
         let queued = waited > self.round_trip.max(STANDING_QUEUE);

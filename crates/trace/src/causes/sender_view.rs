@@ -11,7 +11,7 @@ use airpath_wire::tcp::Flags;
 use super::bottleneck::{Bottleneck, CopyCarried};
 use super::stall::{Fate, Stall};
 use super::timeline::{Label, Limit, Timeline};
-use super::{Cause, Confidence, Stamp};
+use super::{Cause, Confidence, EndOfData, Stamp};
 use airpath_observe::{Events, Observation};
 use timeouts::Timeouts;
 
@@ -86,6 +86,7 @@ pub(super) struct SenderView {
     window_edge: Option<i64>,
     /// The payload of a full-sized segment.
     full_segment: u32,
+    end_of_data: EndOfData,
     bottleneck: Bottleneck,
     round: Round,
     /// The largest flight since the window was last restarted or reduced.
@@ -245,7 +246,8 @@ impl SenderView {
         }
         let now = observation.time;
         self.after_closed_window(now, timeline);
-        let is_sub_mss_after_all_acked = self.round_close_pending && observation.length < self.full_segment;
+        let ends_data = self.end_of_data.at(observation);
+        let is_sub_mss_after_all_acked = self.round_close_pending && ends_data;
         let held_by_nagle = is_sub_mss_after_all_acked && now.since(self.progress.time) < ACK_CLOCKED_WITHIN;
         let held_since = if self.slow_start_over {
             // After slow start the window is assumed to have had room since the last send.
@@ -285,9 +287,8 @@ impl SenderView {
             self.last_sent_frame = observation.frame;
             self.first_ack_after_send = None;
             self.acknowledged_since_send = 0;
-            // A sub-MSS segment is the end of the application's data, or fills the receive window.
-            self.application_limited =
-                observation.length < self.full_segment && self.window_edge.is_none_or(|edge| end < edge);
+            // A sub-MSS segment that fills the receive window does not end the data.
+            self.application_limited = ends_data && self.window_edge.is_none_or(|edge| end < edge);
             self.round.application_limited |= self.application_limited;
         }
         if let Some(again) = observation.retransmission {

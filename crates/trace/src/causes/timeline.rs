@@ -69,6 +69,9 @@ struct Slice {
     label: Label,
     /// Whether the path carried packets of other connections meanwhile.
     shared: bool,
+    /// The highest confidence that its cause can have: less where the capture lacks packets that
+    /// could show another.
+    most: Confidence,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -76,14 +79,23 @@ pub(super) struct Timeline {
     pending: VecDeque<Slice>,
     /// The last settled piece, which the next may extend.
     open: Option<Piece>,
+    /// Whether the capture lacks the begin of the connection.
+    incomplete: bool,
 }
 
 impl Timeline {
     /// Adds the time between two frames.
     pub(super) fn push(&mut self, begin: Stamp, end: Stamp, label: Label) {
         match self.pending.back_mut() {
-            Some(last) if last.label == label && !last.shared && last.end.time == begin.time => last.end = end,
-            _ => self.pending.push_back(Slice { begin, end, label, shared: false }),
+            Some(last)
+                if last.label == label
+                    && !last.shared
+                    && last.most == Confidence::High
+                    && last.end.time == begin.time =>
+            {
+                last.end = end;
+            }
+            _ => self.pending.push_back(Slice { begin, end, label, shared: false, most: Confidence::High }),
         }
     }
 
@@ -98,6 +110,23 @@ impl Timeline {
             let open = !matches!(slice.label, Label::Known(..));
             open.then_some(Slice { shared: true, ..slice })
         });
+    }
+
+    /// The capture lacks packets: what is pending gets low confidence.
+    pub(super) fn doubt(&mut self) {
+        self.pending.iter_mut().for_each(|slice| slice.most = Confidence::Low);
+    }
+
+    /// The capture ends: what is not decided gets low confidence.
+    pub(super) fn doubt_undecided(&mut self) {
+        let open = self.pending.iter_mut().filter(|slice| !matches!(slice.label, Label::Known(..)));
+        open.for_each(|slice| slice.most = Confidence::Low);
+    }
+
+    /// The capture lacks the handshake, and with it the round trip of the empty path, the MSS and
+    /// the window scale: all gets low confidence.
+    pub(super) fn doubt_all(&mut self) {
+        self.incomplete = true;
     }
 
     /// Changes the pending time from `begin` to `end`; `changed` leaves what it returns none for.
@@ -169,6 +198,11 @@ impl Timeline {
         while let Some(slice) = self.pending.get(index).copied().filter(|slice| slice.begin.time < until) {
             let link = of_link(slice.shared);
             let (cause, confidence) = match slice.label {
+                // The receiver's view decides its own rounds.
+                Label::Limited(_, round) if !round.is_multiple_of(2) => {
+                    index += 1;
+                    continue;
+                }
                 Label::Known(..) => {
                     index += 1;
                     continue;
@@ -247,6 +281,7 @@ impl Timeline {
     }
 
     fn emit(&mut self, slice: Slice, cause: Cause, confidence: Confidence, settled: &mut impl FnMut(&Piece)) {
+        let confidence = if self.incomplete { Confidence::Low } else { confidence.min(slice.most) };
         match &mut self.open {
             Some(open) if open.cause == cause && open.confidence == confidence => {
                 (open.end, open.last_frame) = (slice.end.time, slice.end.frame);

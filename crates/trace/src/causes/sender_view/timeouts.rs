@@ -73,6 +73,9 @@ impl SenderView {
             }
             if let Some(timeouts) = &mut self.timeouts {
                 timeouts.resent += numbers(observation);
+                if timeouts.last == now {
+                    timeouts.length += observation.length;
+                }
             }
             return;
         }

@@ -28,7 +28,7 @@ const AT_CLIENT: &str = "
     0 > syn mss 1460
     100 < syn ack 0 mss 1460
     100 > ack 0
-    100 > data 0..100 ack 0
+    100 > psh data 0..100 ack 0
 ";
 
 /// The same from a capture at the server.
@@ -36,19 +36,19 @@ const AT_SERVER: &str = "
     0 > syn mss 1460
     0 < syn ack 0 mss 1460
     100 > ack 0
-    100 > data 0..100 ack 0
+    100 > psh data 0..100 ack 0
 ";
 
-/// Data that arrives at the client every 10 ms; the segments that end at `merged` are in one frame
+/// Data that arrives at the client every millisecond; the segments that end at `merged` are in one frame
 /// with those before.
 fn steady_arrivals(merged: &[u64]) -> String {
     let mut exchange = AT_CLIENT.to_owned();
     let mut begin = 0;
-    for segment in 1..=100 {
+    for segment in 1..=900 {
         if merged.contains(&(segment + 1)) {
             continue;
         }
-        let (at, end) = (200 + segment * 10, segment * 1460);
+        let (at, end) = (200 + segment, segment * 1460);
         writeln!(exchange, "{at} < data {begin}..{end} ack 100").unwrap();
         writeln!(exchange, "{at} > ack {end}").unwrap();
         begin = end;
@@ -102,8 +102,8 @@ fn an_exchange_of_small_messages_waits_for_the_applications() {
             let (at, answer) = (100 + message * 200, 100 + message * 200 + 100);
             let (low, high) = ((message - 1) * 50, message * 50);
             let shift = u64::from(!at_client) * 100;
-            writeln!(exchange, "{} < data {low}..{high} ack {}", at - shift, message * 100).unwrap();
-            writeln!(exchange, "{} > data {}..{} ack {high}", answer - 100, message * 100, message * 100 + 100)
+            writeln!(exchange, "{} < psh data {low}..{high} ack {}", at - shift, message * 100).unwrap();
+            writeln!(exchange, "{} > psh data {}..{} ack {high}", answer - 100, message * 100, message * 100 + 100)
                 .unwrap();
         }
         let account = account(&exchange);
@@ -156,10 +156,10 @@ fn what_the_capture_lacks_is_no_loss() {
         "{AT_CLIENT}
         210 < data 0..1460 ack 100
         210 > ack 1460
-        220 < data 2920..3500 ack 100
+        220 < psh data 2920..3500 ack 100
         220 > ack 3500
-        30000 > data 100..200 ack 3500
-        30100 < data 3500..3600 ack 200
+        30000 > psh data 100..200 ack 3500
+        30100 < psh data 3500..3600 ack 200
         "
     );
     let account = account(&exchange);
@@ -171,13 +171,13 @@ fn what_the_capture_lacks_is_no_loss() {
 fn nagle_against_delayed_acknowledgements_has_a_story() {
     let exchange = format!(
         "{AT_CLIENT}
-        200 < data 0..50 ack 100
-        200 > data 100..200 ack 50
+        200 < psh data 0..50 ack 100
+        200 > psh data 100..200 ack 50
         300 < ack 200
-        300 > data 200..300 ack 50
+        300 > psh data 200..300 ack 50
         440 < ack 300
-        440 > data 300..400 ack 50
-        540 < data 50..150 ack 400
+        440 > psh data 300..400 ack 50
+        540 < psh data 50..150 ack 400
         "
     );
     let stalls = account(&exchange).stalls;
@@ -194,8 +194,8 @@ fn a_syn_that_is_lost_has_a_story_and_is_no_round_trip() {
         3000 > syn mss 1460
         3100 < syn ack 0 mss 1460
         3100 > ack 0
-        3100 > data 0..100 ack 0
-        3200 < data 0..100 ack 100
+        3100 > psh data 0..100 ack 0
+        3200 < psh data 0..100 ack 100
     ";
     let account = account(exchange);
     assert_eq!(millis(&account, Cause::SetUp), 3100);
@@ -225,9 +225,9 @@ fn a_lost_last_segment_with_the_fin_waits_for_the_timer() {
         + "
         110 < data 0..1460 ack 100
         110 < data 1460..2920 ack 100
-        110 < data 2920..3400 fin ack 100
+        110 < psh data 2920..3400 fin ack 100
         210 > ack 1460
-        3210 < data 2920..3400 fin ack 100
+        3210 < psh data 2920..3400 fin ack 100
         3310 > ack 1460 sack 2920..3401
         3310 < data 1460..2920 ack 100
         3410 > ack 3401
@@ -268,7 +268,7 @@ fn a_gap_in_which_another_connection_passed_is_no_silence_of_the_radio() {
         220 > ack 2920
         2220 < data 2920..4380 ack 100
         2220 > ack 4380
-        2230 < data 4380..4480 ack 100
+        2230 < psh data 4380..4480 ack 100
         "
     );
     let busy: String = (230..2220).step_by(30).map(|at| format!("{at} < data 0..1460 ack 100\n")).collect();

@@ -1,0 +1,114 @@
+"""What a reader of a trace sees first: groups of many connections, QUIC, rates, messages."""
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import airpath
+from airpath.trace import groups
+from airpath.trace.causes import CAUSES
+from airpath.trace.format import figures
+from airpath.trace.messages import warnings
+from support import DOWNLOAD, Command
+
+TWO = DOWNLOAD + '\n[[flow]]\nkind = "download"\nbytes = "300 kB"\n'
+
+
+def pcap(path: Path, link_type: int, *packets: bytes) -> Path:
+    records = [struct.pack("<IIII", at, 0, len(packet), len(packet)) + packet for at, packet in enumerate(packets)]
+    path.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, link_type) + b"".join(records))
+    return path
+
+
+def udp(payload: bytes, source: int, destination: int) -> bytes:
+    first, second = bytes([192, 0, 2, 1]), bytes([192, 0, 2, 2])
+    ends = first + second if destination == 443 else second + first
+    header = struct.pack(">BBHHHBBH", 0x45, 0, 28 + len(payload), 1, 0, 64, 17, 0) + ends
+    return header + struct.pack(">HHHH", source, destination, 8 + len(payload), 0) + payload
+
+
+def test_a_capture_with_only_quic_has_its_table(airpath_command: Command) -> None:
+    """RFC 9000 §17.2: long header, version 1, connection identifiers of 8 bytes, packet type Initial."""
+    initial = bytes([0xC3]) + struct.pack(">I", 1) + b"\x08" + b"d" * 8 + b"\x08" + b"s" * 8 + bytes(1178)
+    answer = bytes([0xC3]) + struct.pack(">I", 1) + b"\x08" + b"s" * 8 + b"\x08" + b"t" * 8 + bytes(1178)
+    capture = pcap(airpath_command.folder / "quic.pcap", 101, udp(initial, 5000, 443), udp(answer, 443, 5000))
+    done = airpath_command("trace", capture, "-o", "report.html")
+    assert done.code == 0, done.err
+    assert "QUIC flow" in done.out
+    assert "192.0.2.1:5000 → 192.0.2.2:443" in done.out
+    assert "QUIC encrypts" in (airpath_command.folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_capture_without_tcp_names_what_it_has(airpath_command: Command) -> None:
+    capture = pcap(airpath_command.folder / "other.pcap", 147, b"nothing", b"known")
+    done = airpath_command("trace", capture)
+    assert done.code == 2
+    assert "no TCP in its 2 frames (2 of unsupported link type 147)" in done.err
+
+
+def test_the_end_of_a_cut_file_is_reported_once() -> None:
+    file = {"name": "cut.pcap", "ending": "it ends within a record", "ahead": None, "back": None, "dropped": 0}
+    lacks = {"options_cut": 0, "super_segments": 0, "unseen_bytes": 0}
+    reading = {"files": [file], "interrupted": False, "shortcomings": lacks}
+    assert len(warnings(reading | {"skipped": {"cut_record": 1}})) == 1
+    assert "skipped: 1 corrupt record" in warnings(reading | {"skipped": {"corrupt_record": 1}})
+
+
+def test_the_rate_is_that_of_delivered_data_and_of_more_than_a_flight(tmp_path: Path) -> None:
+    run = airpath.run(DOWNLOAD, out=tmp_path / "run", capture=True)
+    trace = airpath.trace(next(path for path in run.captures() if path.name.endswith("server.pcapng")))
+    [client, server] = trace.directions.rows(named=True)
+    assert server["goodput"] == pytest.approx(server["throughput"])
+    texts = dict(figures([client, server]))
+    assert texts["throughput"][0] == "–"
+    assert texts["throughput"][1] != "–"
+    # Half of the data is not acknowledged at the end of the capture.
+    aborted = server | {"goodput": server["throughput"] / 2}
+    assert dict(figures([client, aborted]))["throughput"][1] != texts["throughput"][1]
+
+
+def test_many_connections_are_grouped_by_server_application_and_cause() -> None:
+    def flow(number: int, server: str, **causes: float) -> dict[str, Any]:
+        row = {"connection": number, "server_address": server, "server_port": 443, "duration_s": sum(causes.values())}
+        return row | {cause.column: 0.0 for cause in CAUSES} | causes
+
+    class Timelines:
+        def iter_rows(self, *, named: bool) -> list[dict[str, Any]]:
+            assert named
+            return [{"connection": 1, "application": "tls", "server_name": "one.example"}]
+
+    class Trace:
+        timelines = Timelines()
+
+    flows = [flow(1, "192.0.2.1", radio_s=2.0)]
+    flows += [flow(number, "192.0.2.9", application_s=1.0) for number in range(2, 50)]
+    found = groups.groups(Trace(), flows)  # pyright: ignore[reportArgumentType]
+    assert [(group.server, group.application, len(group.flows)) for group in found] == [
+        ("one.example", "tls", 1),
+        ("192.0.2.9", "port 443", 48),
+    ]
+    assert found[0].avoidable == 2.0
+
+
+def test_the_two_sides_of_a_proxy_are_not_joined(tmp_path: Path) -> None:
+    scenario = DOWNLOAD + '\n[proxy]\npreset = "bearer"\n'
+    run = airpath.run(scenario, out=tmp_path / "run", capture=True)
+    trace = airpath.trace(run.path)
+    assert trace.connections.height == 1
+    [note] = [each for each in warnings(trace.reading) if "proxy" in each]
+    assert "0000-server.pcapng alone" in note
+    assert "airpath trace " in note
+    assert note.endswith("0000-mobile.pcapng")
+    # The radio is not on the path between the server and the proxy.
+    assert trace.sources.radio == ()
+
+
+def test_a_selected_connection_has_the_causes_of_the_whole_run(tmp_path: Path) -> None:
+    run = airpath.run(TWO, out=tmp_path / "run", capture=True)
+    whole = airpath.trace(run.path)
+    for number in (1, 2):
+        alone = airpath.trace(run.path, flow=number)
+        assert alone.connections.equals(whole.connections.filter(connection=number))
+        assert alone.one_way.equals(whole.one_way.filter(connection=number))
