@@ -313,32 +313,6 @@ def test_a_browser_uses_an_explicit_proxy(link: LinkCommand, need: Need, web: st
     assert counted["name_queries"] >= 4
 
 
-DELTA = """
-import base64, hashlib, http.client, subprocess, sys
-connection = http.client.HTTPConnection("server", 80)
-def get(path, fields):
-    connection.request("GET", path, headers=fields)
-    answer = connection.getresponse()
-    return answer, answer.read()
-answer, old = get("/old.html", {"Accept-Encoding": "gzip"})
-assert answer.headers["Use-As-Dictionary"] == 'match="/old.html"', answer.headers
-digest = hashlib.sha256(old).digest()
-stated = {"Available-Dictionary": f":{base64.b64encode(digest).decode()}:"}
-answer, coded = get("/new.html", stated | {"Accept-Encoding": "gzip, br, dcb, dcz"})
-assert answer.headers["Content-Encoding"] == "dcz", answer.headers
-assert answer.headers["Vary"] == "Accept-Encoding, Available-Dictionary", answer.headers
-assert coded[:8] == bytes([0x5E, 0x2A, 0x4D, 0x18, 0x20, 0, 0, 0]) and coded[8:40] == digest
-open("dictionary", "wb").write(old)
-new = subprocess.run([sys.argv[1], "-dcD", "dictionary"], input=coded, capture_output=True, check=True).stdout
-assert new == get("/new.html", {})[1]
-print(len(new), len(coded))
-for fields in ({"Accept-Encoding": "dcz"}, stated | {"Accept-Encoding": "gzip"}):
-    answer, _ = get("/new.html", fields)
-    assert answer.headers["Content-Encoding"] is None, answer.headers
-"""
-"""A client that keeps a dictionary, and decodes with the command line of Zstandard."""
-
-
 def test_a_new_version_is_coded_against_the_old_one(link: LinkCommand, need: Need) -> None:
     out, files = link.folder / "out", link.folder / "files"
     files.mkdir()
@@ -348,13 +322,37 @@ def test_a_new_version_is_coded_against_the_old_one(link: LinkCommand, need: Nee
     (files / "new.html").write_text("".join(lines))
     serve = [sys.executable, "-m", "http.server", "-p", "HTTP/1.1", "-d", str(files), "80"]
     done = link(
-        *python(DELTA, need("zstd")),
+        *python("dictionary.py", need("zstd")),
         link=link.wire(),
         serve=shlex.join(serve),
         options=f"--proxy --set proxy.http.dictionaries=1MB --out {out}",
     )
     whole, coded = map(int, done.out.split())
-    assert whole > 30_000 and coded < 300
+    assert whole > 30_000 and coded < 500
     counted = counters(out)
     assert counted["delta_responses"] == 1
     assert counted["stored_dictionaries"] == 2
+
+
+def test_the_objects_of_a_page_are_fetched_before(link: LinkCommand, need: Need) -> None:
+    urls = "http://server/ " + " ".join(f"http://server/{number}.png" for number in (0, 1, 2, 3, 5))
+    times = []
+    for options in ("", " --set proxy.http.prefetch=6"):
+        out = link.folder / f"out{len(times)}"
+        done = link(
+            *(need("curl"), "-sS", "--fail", "-w", "\n%{time_total} %{size_download}\n", *urls.split()),
+            link=link.wire(delay="200 ms"),
+            serve=shlex.join(python("images.py", 0.3)),
+            options=f"--proxy --set proxy.http.cache=1MB{options} --out {out}",
+        )
+        lines = [line.split() for line in done.out.splitlines() if len(line.split()) == 2]
+        times.append(sum(float(line[0]) for line in lines))
+        assert [int(line[1]) for line in lines[1:]] == [3500] * 5
+    counted = counters(out)
+    assert times[1] < times[0] - 0.3
+    # The fifth is not requested, and the sixth must not be stored.
+    assert counted["prefetched"] == 5
+    assert counted["prefetched_used"] == 4
+    assert counted["prefetched_unused"] == 1
+    assert counted["prefetches_failed"] == 1
+    assert counted["prefetched_bytes"] == 5 * 3500

@@ -10,6 +10,8 @@
 //! | `message` | heads of requests and responses |
 //! | `body` | content, and where it ends |
 //! | `compression` | compression of responses |
+//! | `page` | the objects that a page names |
+//! | `prefetch` | objects that are fetched before the client requests them |
 //! | `dictionary` | delta coding against what the client has |
 //! | `cache` | responses that all mobiles share |
 //! | `freshness` | which responses may be stored, and for how long they are fresh |
@@ -37,7 +39,9 @@ mod freshness;
 mod lookup;
 mod message;
 mod names;
+mod page;
 mod pool;
+mod prefetch;
 mod recode;
 mod refusal;
 mod relay;

@@ -132,6 +132,10 @@ pub(crate) fn read(mut node: Node) -> Result<ProxyTable, ScenarioError> {
     if config.http.as_ref().and_then(|http| http.cache).is_some_and(|bytes| bytes < LEAST_CACHE) {
         return wrong("http.cache", "this must be at least 100 kB", "remove it for no cache");
     }
+    if config.http.as_ref().is_some_and(|http| http.prefetch > 0 && http.cache.is_none()) {
+        let help = "add `cache`, as in cache = \"10 MB\"";
+        return wrong("http.prefetch", "without a cache there is no place for what is prefetched", help);
+    }
     if config.http.as_ref().and_then(|http| http.dictionaries).is_some_and(|bytes| bytes < LEAST_CACHE) {
         return wrong("http.dictionaries", "this must be at least 100 kB", "remove it for no dictionaries");
     }

@@ -123,6 +123,7 @@ fn errors_name_the_line_and_the_key() {
         ("= 8\n", "= 0\n", "s.toml:22: proxy.http.pipelining:", "nonzero"),
         ("pipelining = 8", "image_quality = 101", "s.toml:22: proxy.http.image_quality:", "1 to 100"),
         ("pipelining = 8", "cache = \"9 kB\"", "s.toml:22: proxy.http.cache:", "remove it"),
+        ("pipelining = 8", "prefetch = 3", "s.toml:22: proxy.http.prefetch:", "add `cache`"),
         ("pipelining = 8", "dictionaries = \"9 kB\"", "s.toml:22: proxy.http.dictionaries:", "remove it"),
         ("pipelining = 8", "address = \"127.0.0.1:80\"", "s.toml:22: proxy.http.address:", "no host has"),
         ("pipelining = 8", "address = \"10.99.0.1:0\"", "s.toml:22: proxy.http.address:", "no host has"),

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use airpath_core::Instant;
@@ -54,6 +55,8 @@ pub struct Stored {
     selecting: Vec<(String, Option<Vec<u8>>)>,
     freshness: Freshness,
     arrived: Instant,
+    /// Whether it was prefetched, and no client has requested it since.
+    is_unused: AtomicBool,
 }
 
 /// Fields that belong to a connection (RFC 9110 §7.6.1), and those that are made for each use.
@@ -93,7 +96,8 @@ impl Stored {
         whole.splice(head.len()..head.len(), age);
         let freshness = Freshness::of(request, &whole, self.status(), times)?;
         let (content, selecting) = (Arc::clone(&self.content), self.selecting.clone());
-        Some(Self { head, content, selecting, freshness, arrived: now })
+        let is_unused = AtomicBool::new(false);
+        Some(Self { head, content, selecting, freshness, arrived: now, is_unused })
     }
 
     fn status(&self) -> u16 {
@@ -104,6 +108,11 @@ impl Stored {
     /// Whether the response may be used for a request without a validation.
     pub fn satisfies(&self, requested: &Directives, now: Instant) -> bool {
         self.freshness.satisfies(requested, self.resident(now))
+    }
+
+    /// A client requests it. Returns whether it is the first one after it was prefetched.
+    pub fn begin_use(&self) -> bool {
+        self.is_unused.swap(false, Ordering::Relaxed)
     }
 
     /// Seconds since it arrived.
@@ -338,10 +347,20 @@ impl SharedCache {
         let (start, fields) = lines(response)?;
         let mut head = [start, b"\r\n"].concat();
         append_fields(&mut head, fields, response);
-        let (request, cache, content) = (request.to_vec(), self.clone(), Vec::new());
-        let arriving =
-            Arriving { cache, key, request, head, selecting, freshness, arrived: now, content, most, reserved: 0 };
-        Some(arriving)
+        let (request, cache) = (request.to_vec(), self.clone());
+        Some(Arriving {
+            cache,
+            key,
+            request,
+            head,
+            selecting,
+            freshness,
+            arrived: now,
+            content: Vec::new(),
+            most,
+            reserved: 0,
+            is_prefetched: false,
+        })
     }
 }
 
@@ -390,6 +409,8 @@ pub struct Arriving {
     content: Vec<u8>,
     most: u64,
     reserved: u64,
+    /// Whether no client has requested it.
+    pub is_prefetched: bool,
 }
 
 impl Arriving {
@@ -411,7 +432,9 @@ impl Arriving {
         let take = std::mem::take::<Vec<u8>>;
         let (head, content) = (take(&mut self.head), take(&mut self.content).into());
         let (selecting, request) = (std::mem::take(&mut self.selecting), take(&mut self.request));
-        let stored = Stored { head, content, selecting, freshness: self.freshness, arrived: self.arrived };
+        let (freshness, arrived) = (self.freshness, self.arrived);
+        let is_unused = AtomicBool::new(self.is_prefetched);
+        let stored = Stored { head, content, selecting, freshness, arrived, is_unused };
         let (stored, cache, key) = (Arc::new(stored), self.cache.clone(), self.key.clone());
         drop(self);
         cache.insert(key, &request, Arc::clone(&stored));

@@ -5,7 +5,6 @@
 
 use std::io::Write;
 
-use crate::http::dictionary::Dictionary;
 use crate::http::fields::{lines, values};
 use crate::http::transform::{client_permits, permits, transformed};
 
@@ -152,10 +151,10 @@ impl Encoder {
         }))
     }
 
-    /// An encoder that refers to a dictionary. `None` if the library refuses, for want of memory.
-    pub fn with_dictionary(dictionary: &Dictionary) -> Option<Self> {
-        let before = dictionary.header();
-        let encoder = zstd::stream::write::Encoder::with_dictionary(before, ZSTD_LEVEL, &dictionary.content).ok()?;
+    /// An encoder of Zstandard that refers to a dictionary, with bytes before what it writes.
+    /// `None` if the library refuses, for want of memory.
+    pub fn with_dictionary(before: Vec<u8>, dictionary: &[u8]) -> Option<Self> {
+        let encoder = zstd::stream::write::Encoder::with_dictionary(before, ZSTD_LEVEL, dictionary).ok()?;
         Some(Self(State::Zstandard(Box::new(encoder))))
     }
 

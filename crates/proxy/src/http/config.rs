@@ -29,6 +29,9 @@ pub struct Config {
     /// Bytes of the cache that all mobiles share; none without the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Bytes>,
+    /// Objects of a page that are fetched into the cache before the client requests them.
+    #[serde(default)]
+    pub prefetch: u8,
     /// Bytes of the dictionaries with which responses are coded for clients that have them; none
     /// without the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,6 +70,7 @@ impl Default for Config {
             image_quality: None,
             server_pool: 0,
             cache: None,
+            prefetch: 0,
             dictionaries: None,
             address: None,
             resolver: None,

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-use crate::http::compression::{LEAST_LENGTH, begin_coded, is_coded, weight};
+use crate::http::compression::{Encoder, LEAST_LENGTH, begin_coded, is_coded, weight};
 use crate::http::fields::{is, lines, values};
 use crate::http::transform::client_permits;
 
@@ -48,7 +48,7 @@ struct Stored {
 /// A dictionary that the client has.
 #[derive(Clone, Debug)]
 pub struct Dictionary {
-    pub content: Arc<[u8]>,
+    content: Arc<[u8]>,
     hash: [u8; 32],
 }
 
@@ -121,9 +121,9 @@ impl Dictionary {
         begin_coded(head, CODING, &["Accept-Encoding", "Available-Dictionary"])
     }
 
-    /// What precedes the coded content.
-    pub fn header(&self) -> Vec<u8> {
-        [&MAGIC[..], &self.hash].concat()
+    /// An encoder that refers to it; `None` for want of memory.
+    pub fn encoder(&self) -> Option<Encoder> {
+        Encoder::with_dictionary([&MAGIC[..], &self.hash].concat(), &self.content)
     }
 }
 
@@ -228,14 +228,13 @@ mod tests {
         use std::io::Read;
 
         use crate::http::body::{Body, Framing};
-        use crate::http::compression::Encoder;
 
         let text = |from: u32| -> Vec<u8> {
             (from..from + 3000).flat_map(|n| n.wrapping_mul(n).to_string().into_bytes()).collect()
         };
         let (old, new) = (text(1000), [text(1000), b"and more".to_vec()].concat());
         let dictionary = Dictionary { hash: Sha256::digest(&old).into(), content: old.clone().into() };
-        let mut encoder = Encoder::with_dictionary(&dictionary).expect("there is memory");
+        let mut encoder = dictionary.encoder().expect("there is memory");
         encoder.write(&new);
         let (mut coded, mut body) = (Vec::new(), Body::new(Framing::Chunked));
         body.advance(&encoder.finish(), |data| coded.extend_from_slice(data)).expect("valid chunks");
@@ -263,7 +262,8 @@ mod tests {
         assert!(!learns(&dictionaries, &[99; 255]), "it is too small");
         assert!(!learns(&dictionaries, &[&FORMATTED[..], &[0; 500]].concat()), "it would be read in another way");
         dictionaries.set_capacity(0);
-        assert_eq!((dictionaries.lock().used, dictionaries.lock().contents.len()), (0, 0));
+        let stored = dictionaries.lock();
+        assert_eq!((stored.used, stored.contents.len()), (0, 0));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::http::cache::{Arriving, Reuse};
 use crate::http::compression::{Coding, Encoder};
 use crate::http::dictionary::{Dictionary, Learning};
 use crate::http::message::Method;
+use crate::http::page::Page;
 use crate::http::recode::{Recoder, Recoding};
 use crate::http::statistics::{Bypass, Statistics};
 use crate::http::target::Origin;
@@ -48,6 +49,8 @@ pub struct Exchange {
     pub dictionary: Option<Dictionary>,
     /// How the response becomes a dictionary.
     pub learning: Option<Learning>,
+    /// The page whose objects are prefetched.
+    pub page: Option<Page>,
     /// How an image is recoded, and the one that arrives.
     pub recoding: Option<Recoding>,
     recoder: Option<Recoder>,
@@ -79,6 +82,7 @@ impl Exchange {
             encoder: None,
             dictionary: None,
             learning: None,
+            page: None,
             recoding: None,
             recoder: None,
             has_response: false,
@@ -101,6 +105,7 @@ impl Exchange {
     pub fn append_head(&mut self, origin: &[u8], statistics: &mut Statistics) {
         self.has_response = true;
         self.head = Vec::new();
+        self.page.iter_mut().for_each(|page| page.begin(origin));
         self.recoder = self.recoding.and_then(|recoding| recoding.begin(origin));
         if self.recoder.is_some() {
             return;
@@ -109,7 +114,7 @@ impl Exchange {
         let end = origin.len().saturating_sub(b"\r\n".len());
         let origin = [&origin[..end], field.as_bytes(), &origin[end..]].concat();
         let dictionary = self.dictionary.take();
-        let delta = dictionary.and_then(|known| known.rewrite(&origin).zip(Encoder::with_dictionary(&known)));
+        let delta = dictionary.and_then(|known| known.rewrite(&origin).zip(known.encoder()));
         statistics.delta_responses += u64::from(delta.is_some());
         let coding = self.coding;
         let compressed = || coding.and_then(|coding| coding.rewrite(&origin).zip(Encoder::new(coding)));
@@ -132,11 +137,12 @@ impl Exchange {
         bytes: &[u8],
         statistics: &mut Statistics,
     ) -> Result<usize, Malformed> {
-        let Self { encoder, arriving, recoder, learning, .. } = self;
+        let Self { encoder, arriving, recoder, learning, page, .. } = self;
         let count = body.advance(bytes, |data| {
             encoder.iter_mut().for_each(|encoder| encoder.write(data));
             recoder.iter_mut().for_each(|recoder| recoder.write(data));
             learning.iter_mut().for_each(|learning| learning.append(data));
+            page.iter_mut().for_each(|page| page.append(data));
             if arriving.as_mut().is_some_and(|arriving| !arriving.append(data)) {
                 *arriving = None;
             }

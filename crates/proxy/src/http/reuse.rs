@@ -38,6 +38,7 @@ impl CacheOfServer {
         let stored = self.cache.find(&key, &exchange.head);
         if let Some(stored) = stored.as_ref().filter(|stored| stored.satisfies(&requested, now)) {
             statistics.cache_hits += 1;
+            statistics.prefetched_used += u64::from(stored.begin_use());
             return match stored.is_not_modified(&exchange.head) {
                 Some(true) => exchange.answer(&stored.not_modified(now)),
                 _ => exchange.serve(&stored.head(now), &stored.content, statistics),

@@ -16,6 +16,8 @@ pub struct Server {
     pub origin: Option<Origin>,
     /// Whether the connection to the server is or was open.
     pub is_connected: bool,
+    /// Whether it fetches an object that no client has requested.
+    pub is_prefetching: bool,
     /// Whether the server closes it after its response.
     pub closes: bool,
     /// Exchanges whose responses it has not completed, in their order.
@@ -52,6 +54,7 @@ impl Server {
             state,
             origin: None,
             is_connected: false,
+            is_prefetching: false,
             closes: false,
             assigned: VecDeque::new(),
             has_answered: false,
@@ -79,7 +82,8 @@ impl Server {
 
     /// Whether it is open, and no request or response is under way.
     pub fn is_idle(&self) -> bool {
-        self.state == ServerState::Open && self.assigned.is_empty() && self.outgoing.is_empty() && self.body.is_none()
+        let is_used = self.is_prefetching || !self.assigned.is_empty();
+        self.state == ServerState::Open && !is_used && self.outgoing.is_empty() && self.body.is_none()
     }
 
     /// The outgoing bytes that can be appended.

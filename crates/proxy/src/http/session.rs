@@ -30,6 +30,8 @@ use crate::http::config::Config;
 use crate::http::dictionary::Dictionaries;
 use crate::http::exchange::{End, Exchange};
 use crate::http::message::{Method, RequestHead, ResponseHead, binds_connection};
+use crate::http::page::Page;
+use crate::http::prefetch::{self, Prefetcher};
 use crate::http::recode::Recoding;
 use crate::http::refusal::Refusal;
 use crate::http::reuse::CacheOfServer;
@@ -54,7 +56,9 @@ pub struct Session {
     /// Number of the first exchange.
     first: u64,
     servers: Vec<Server>,
-    /// Most server connections, and most exchanges.
+    /// Server connections for requests of the client; those after them prefetch.
+    for_client: usize,
+    /// Most server connections for requests of the client, and most exchanges.
     most_servers: usize,
     depth: usize,
     /// Most bytes of a response that wait for the client, and of a head.
@@ -64,6 +68,9 @@ pub struct Session {
     image_quality: Option<NonZeroU8>,
     cache: Option<CacheOfServer>,
     dictionaries: Option<Dictionaries>,
+    prefetcher: Option<Prefetcher>,
+    /// When the last bytes were read.
+    now: Instant,
     /// If the client has named it as its proxy.
     explicit: Option<ExplicitProxy>,
     /// The server of the tunnel.
@@ -85,11 +92,14 @@ impl Session {
         let pipelining = config.pipelining.get() as usize;
         let first = if config.server_pool > 0 { ServerState::Wanted } else { ServerState::Open };
         let mut servers = vec![Server::new(first)];
-        servers.resize_with(pipelining, || Server::new(ServerState::Unused));
+        let prefetcher = (config.prefetch > 0).then(|| Prefetcher::new(config.prefetch));
+        let for_prefetching = if prefetcher.is_some() { prefetch::SERVERS } else { 0 };
+        servers.resize_with(pipelining + for_prefetching, || Server::new(ServerState::Unused));
         Self {
             exchanges: VecDeque::new(),
             first: 0,
             servers,
+            for_client: pipelining,
             most_servers: pipelining,
             depth: if pipelining > 1 { pipelining } else { SERIAL_DEPTH },
             buffer,
@@ -99,6 +109,8 @@ impl Session {
             image_quality: config.image_quality,
             cache: None,
             dictionaries: None,
+            prefetcher,
+            now: Instant::ZERO,
             explicit: None,
             tunnel: None,
             has_begun: false,
@@ -131,6 +143,7 @@ impl Session {
     /// Reads bytes of the client's stream, which follow those read before. Returns how many were
     /// used: the others are passed in again, with those that arrive later.
     pub fn read_client(&mut self, now: Instant, bytes: &[u8]) -> usize {
+        self.now = now;
         let mut used = 0;
         while used < bytes.len() && (self.end.is_none() || self.tunnel.is_some()) {
             let count = self.read_request(now, &bytes[used..]);
@@ -212,6 +225,8 @@ impl Session {
                     exchange.dictionary = dictionaries.of_request(&exchange.head);
                     exchange.learning = dictionaries.learn(&exchange.head);
                 }
+                exchange.page =
+                    self.prefetcher.as_ref().and_then(|prefetcher| Page::of_request(&exchange.head, prefetcher.most));
                 if let Some(cache) = &self.cache {
                     cache.look_up(now, &mut exchange, &mut self.statistics);
                 }
@@ -270,14 +285,17 @@ impl Session {
         for index in 0..self.exchanges.len() {
             let exchange = &self.exchanges[index];
             let is_waiting = exchange.server.is_none() && !exchange.is_served() && !exchange.is_complete;
-            if is_waiting && self.end.is_none() {
+            if is_waiting && self.is_prefetching(exchange) {
+                // Its response arrives already.
+            } else if is_waiting && self.end.is_none() {
                 if exchange.is_barrier && !all_complete {
                     return;
                 }
                 let is_safe = !exchange.is_barrier;
                 let origin = exchange.origin.clone();
                 let Some(server) = self.choose(is_safe, &origin) else {
-                    let has_none = self.explicit.is_none() && !self.servers.iter().any(Server::is_usable);
+                    let has_none =
+                        self.explicit.is_none() && !self.servers[..self.for_client].iter().any(Server::is_usable);
                     if all_complete && has_none {
                         self.give_up(index);
                         self.settle();
@@ -299,7 +317,7 @@ impl Session {
         // What cannot be repeated needs a connection that the server has not closed meanwhile.
         let is_own = |server: &Server| server.origin == *origin;
         let is_replaced = |server: &Server| server.is_untried() && server.is_idle() && is_own(server);
-        let untried = self.servers.iter().position(is_replaced);
+        let untried = self.servers[..self.for_client].iter().position(is_replaced);
         if let Some(number) = untried.filter(|_| !is_safe) {
             self.servers[number] = Server { origin: origin.clone(), ..Server::replacement() };
             return Some(number);
@@ -308,7 +326,7 @@ impl Session {
         if self.most_servers == 1 && is_used(&self.servers[0]) && is_own(&self.servers[0]) {
             return self.servers[0].is_usable().then_some(0);
         }
-        let servers = &self.servers[..self.most_servers.min(self.servers.len())];
+        let servers = &self.servers[..self.most_servers];
         let idle = |state| {
             let fits = |server: &Server| server.state == state && server.assigned.is_empty();
             servers.iter().position(|server| fits(server) && (is_own(server) || state == ServerState::Unused))
@@ -464,6 +482,7 @@ impl Session {
 
     /// An ended server connection is gone: another may take its number.
     pub fn release_server(&mut self, server: usize) {
+        self.end_prefetch(server, false);
         self.servers[server] = Server::new(ServerState::Unused);
         self.settle();
     }
@@ -481,6 +500,7 @@ impl Session {
     /// Reads bytes of a server's stream, as [`Self::read_client`] does. Nothing is used while
     /// enough waits for the client.
     pub fn read_server(&mut self, now: Instant, server: usize, bytes: &[u8]) -> usize {
+        self.now = now;
         let mut used = 0;
         while used < bytes.len() && self.servers[server].state == ServerState::Open {
             let count = self.read_response(now, server, &bytes[used..]);
@@ -494,6 +514,9 @@ impl Session {
     }
 
     fn read_response(&mut self, now: Instant, from: usize, bytes: &[u8]) -> usize {
+        if self.servers[from].is_prefetching {
+            return self.read_prefetched(now, from, bytes);
+        }
         let Some(index) = self.front(from) else { return self.read_unsolicited(now, from, bytes) };
         let exchange = &mut self.exchanges[index];
         let room = self.buffer.saturating_sub(exchange.response.len());
@@ -657,6 +680,11 @@ impl Session {
         if self.servers[server].state == ServerState::Ended {
             return;
         }
+        if self.servers[server].is_prefetching {
+            self.servers[server].state = ServerState::Ended;
+            self.end_prefetch(server, false);
+            return self.settle();
+        }
         if self.servers[server].is_untried() && self.servers[server].body.is_none() && unread.is_empty() {
             // An idle connection ends at any time: another takes its place.
             self.statistics.retries += self.servers[server].assigned.len() as u64;
@@ -720,7 +748,7 @@ impl Session {
     /// have never answered.
     pub fn use_one_server(&mut self) {
         self.most_servers = 1;
-        for number in 1..self.servers.len() {
+        for number in 1..self.for_client {
             let server = &mut self.servers[number];
             if server.state != ServerState::Unused && !server.has_answered {
                 server.state = ServerState::Ended;
@@ -770,6 +798,7 @@ impl Session {
     /// Sends the requests that can be sent, and finds out whether the stream to the client ends.
     fn settle(&mut self) {
         self.exchanges.iter_mut().for_each(|exchange| exchange.feed(self.buffer, &mut self.statistics));
+        self.prefetch();
         while let Some(exchange) = self.exchanges.front()
             && exchange.is_complete
             && exchange.response.is_empty()
@@ -796,6 +825,8 @@ impl Session {
         self.tunnel
     }
 }
+
+mod prefetching;
 
 #[cfg(test)]
 #[path = "session/tests.rs"]

@@ -92,6 +92,14 @@ pub struct Statistics {
     pub cache_validations: u64,
     /// Responses that were stored.
     pub cache_stored: u64,
+    /// Objects that were prefetched into the cache.
+    pub prefetched: u64,
+    /// Bytes of content that was prefetched, with its framing.
+    pub prefetched_bytes: u64,
+    /// Those that a client has requested afterwards.
+    pub prefetched_used: u64,
+    /// Requests for prefetching whose responses could not be stored.
+    pub prefetches_failed: u64,
     /// Bytes of content from the cache, before compression.
     pub cached_bytes: u64,
     /// Bytes of servers without a request, which were discarded.
@@ -122,6 +130,10 @@ impl Statistics {
         self.cache_hits += other.cache_hits;
         self.cache_validations += other.cache_validations;
         self.cache_stored += other.cache_stored;
+        self.prefetched += other.prefetched;
+        self.prefetched_bytes += other.prefetched_bytes;
+        self.prefetched_used += other.prefetched_used;
+        self.prefetches_failed += other.prefetches_failed;
         self.cached_bytes += other.cached_bytes;
         self.discarded_bytes += other.discarded_bytes;
         for (sum, bytes) in self.bypassed_bytes.iter_mut().zip(other.bypassed_bytes) {
@@ -151,6 +163,11 @@ impl Statistics {
             ("cache_hits", self.cache_hits),
             ("cache_validations", self.cache_validations),
             ("cache_stored", self.cache_stored),
+            ("prefetched", self.prefetched),
+            ("prefetched_bytes", self.prefetched_bytes),
+            ("prefetched_used", self.prefetched_used),
+            ("prefetched_unused", self.prefetched.saturating_sub(self.prefetched_used)),
+            ("prefetches_failed", self.prefetches_failed),
             ("cached_bytes", self.cached_bytes),
             ("discarded_bytes", self.discarded_bytes),
         ];

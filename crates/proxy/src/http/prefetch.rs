@@ -1,0 +1,47 @@
+//! Prefetching: what a page names is fetched into the cache before the client requests it.
+//!
+//! Only `GET` requests to the server of the page are made, without credentials, and only responses
+//! that the cache may store are read to their end.
+
+use std::collections::VecDeque;
+
+use crate::http::cache::Key;
+use crate::http::exchange::Exchange;
+use crate::http::page::Page;
+use crate::http::target::Origin;
+
+/// Server connections of a client connection for prefetching: a browser has six for all.
+pub const SERVERS: usize = 2;
+
+/// The prefetching of a client connection.
+#[derive(Debug)]
+pub struct Prefetcher {
+    /// Most objects of a page.
+    pub most: usize,
+    /// Heads of requests, with the server if the client has named it.
+    pub waiting: VecDeque<(Option<Origin>, Vec<u8>)>,
+    /// What each of its server connections fetches.
+    pub current: [Option<Prefetch>; SERVERS],
+}
+
+/// An object that is being fetched.
+#[derive(Debug)]
+pub struct Prefetch {
+    pub key: Key,
+    pub exchange: Exchange,
+}
+
+impl Prefetcher {
+    /// Fetches at most `most` objects of each page.
+    pub fn new(most: u8) -> Self {
+        Self { most: most.into(), waiting: VecDeque::new(), current: Default::default() }
+    }
+
+    /// Adds the requests for the objects of a page, in the place of those of an earlier one.
+    pub fn add(&mut self, page: &Page, origin: Option<&Origin>) {
+        let requests = page.requests();
+        if !requests.is_empty() {
+            self.waiting = requests.into_iter().map(|request| (origin.cloned(), request)).collect();
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The objects of pages that a session fetches into the cache.
+
+use airpath_core::Instant;
+
+use super::Session;
+use crate::http::body::{Body, Framing};
+use crate::http::cache::Reuse;
+use crate::http::exchange::Exchange;
+use crate::http::message::{Method, ResponseHead};
+use crate::http::prefetch::Prefetch;
+use crate::http::server::{Server, ServerState};
+use crate::http::statistics::Statistics;
+
+impl Session {
+    /// Requests the objects of pages that are complete, as far as there are server connections.
+    pub(super) fn prefetch(&mut self) {
+        let Some((prefetcher, cache)) = self.prefetcher.as_mut().zip(self.cache.as_ref()) else { return };
+        for exchange in self.exchanges.iter_mut().filter(|exchange| exchange.is_complete) {
+            if let Some(page) = exchange.page.take() {
+                prefetcher.add(&page, exchange.origin.as_ref());
+            }
+        }
+        if self.end.is_some() || self.tunnel.is_some() {
+            prefetcher.waiting.clear();
+        }
+        while let Some((origin, _)) = prefetcher.waiting.front() {
+            let fits = |server: &Server| server.state == ServerState::Unused || server.is_idle();
+            let all = self.servers.iter().enumerate().skip(self.for_client);
+            let mut free = all.filter(|(_, server)| fits(server)).map(|(number, _)| number).peekable();
+            let first = free.peek().copied();
+            let own = free.find(|number| {
+                self.servers[*number].state == ServerState::Open && self.servers[*number].origin == *origin
+            });
+            let Some(number) = own.or(first) else { return };
+            let Some((origin, head)) = prefetcher.waiting.pop_front() else { return };
+            let mut exchange = Exchange::new(Method::Safe, head, Framing::Length(0));
+            cache.look_up(self.now, &mut exchange, &mut Statistics::default());
+            // What is stored is used, or validated when the client requests it.
+            let Reuse::Stores { key, stale: None, .. } = &exchange.reuse else { continue };
+            let key = key.clone();
+            if own.is_none() {
+                self.servers[number] = Server::new(ServerState::Wanted);
+            }
+            let server = &mut self.servers[number];
+            server.outgoing.extend(&exchange.head);
+            (server.origin, server.is_prefetching) = (origin, true);
+            prefetcher.current[number - self.for_client] = Some(Prefetch { key, exchange });
+        }
+    }
+
+    /// Whether the response to a request is being prefetched.
+    pub(super) fn is_prefetching(&self, exchange: &Exchange) -> bool {
+        let Reuse::Stores { key, .. } = &exchange.reuse else { return false };
+        let current = self.prefetcher.iter().flat_map(|prefetcher| &prefetcher.current);
+        current.zip(&self.servers[self.for_client..]).any(|(current, server)| {
+            server.body.is_some() && current.as_ref().is_some_and(|current| current.key == *key)
+        })
+    }
+
+    /// Reads a response that no client has requested.
+    pub(super) fn read_prefetched(&mut self, now: Instant, from: usize, bytes: &[u8]) -> usize {
+        let (server, statistics) = (&mut self.servers[from], &mut self.statistics);
+        let prefetcher = self.prefetcher.as_mut().zip(self.cache.as_ref());
+        let Some((prefetcher, cache)) = prefetcher else { return 0 };
+        let Some(Prefetch { exchange, .. }) = &mut prefetcher.current[from - self.for_client] else { return 0 };
+        let read = match &mut server.body {
+            Some(body) => exchange.append_content(body, bytes, statistics).ok().inspect(|count| {
+                statistics.prefetched_bytes += *count as u64;
+                exchange.response.clear();
+            }),
+            None => match ResponseHead::parse(bytes, Method::Safe, self.most_head) {
+                Ok(None) => return 0,
+                Ok(Some(head)) if head.is_interim() => return head.length,
+                Ok(Some(head)) => {
+                    cache.on_response(now, exchange, (&head, &bytes[..head.length]), statistics);
+                    exchange.arriving.iter_mut().for_each(|arriving| arriving.is_prefetched = true);
+                    (server.body, server.closes) = (Some(Body::new(head.framing)), head.closes);
+                    server.has_answered = true;
+                    Some(head.length)
+                }
+                Err(_) => None,
+            },
+        };
+        // What cannot be stored is not read.
+        let read = read.filter(|_| exchange.arriving.is_some());
+        let is_complete = server.body.is_some_and(|body| body.is_complete());
+        if read.is_none() || is_complete && server.closes {
+            server.state = ServerState::Ended;
+        }
+        if read.is_none() || is_complete {
+            self.end_prefetch(from, read.is_some());
+        }
+        read.unwrap_or(bytes.len())
+    }
+
+    /// A server connection has stopped to fetch an object, which is stored if it is complete. The
+    /// requests that have waited for it go on.
+    pub(super) fn end_prefetch(&mut self, number: usize, is_complete: bool) {
+        if !std::mem::take(&mut self.servers[number].is_prefetching) {
+            return;
+        }
+        self.servers[number].body = None;
+        let current =
+            self.prefetcher.as_mut().and_then(|prefetcher| prefetcher.current[number - self.for_client].take());
+        let Some((Prefetch { key, mut exchange }, cache)) = current.zip(self.cache.as_ref()) else { return };
+        if is_complete {
+            let mut statistics = Statistics::default();
+            exchange.finish_content(&mut statistics);
+            self.statistics.prefetched += statistics.cache_stored;
+        } else {
+            self.statistics.prefetches_failed += 1;
+        }
+        for waiting in &mut self.exchanges {
+            let is_new = waiting.server.is_none() && !waiting.has_response;
+            if is_new
+                && matches!(&waiting.reuse, Reuse::Stores { key: wanted, .. } if *wanted == key)
+                && let Reuse::Stores { request, .. } = std::mem::take(&mut waiting.reuse)
+            {
+                waiting.head = request;
+                cache.look_up(self.now, waiting, &mut self.statistics);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airpath_core::Bytes;
+
+    use super::*;
+    use crate::http::cache::SharedCache;
+    use crate::http::config::Config;
+
+    const NOW: Instant = Instant::ZERO;
+
+    fn session() -> Session {
+        let config = Config { prefetch: 4, cache: Some(Bytes::new(1_000_000)), ..Config::default() };
+        let mut session = Session::new(&config, 100_000).with_cache(SharedCache::new(1_000_000), None);
+        request(&mut session, "/");
+        let page = b"<img src=a.png><img src=b.png><img src=c.png>";
+        assert!(sent(&mut session, 0).starts_with("GET / "));
+        respond(&mut session, 0, "Content-Type: text/html\r\n", page);
+        for server in 1..=2 {
+            assert_eq!(session.wanted_server(), Some(server));
+            session.set_server(server, true);
+        }
+        assert_eq!(session.wanted_server(), None, "two at most");
+        received(&mut session);
+        session
+    }
+
+    fn request(session: &mut Session, path: &str) {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nCookie: c\r\n\r\n");
+        assert_eq!(session.read_client(NOW, request.as_bytes()), request.len());
+    }
+
+    fn message(fields: &str, content: &[u8]) -> Vec<u8> {
+        let head = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {}\r\n\r\n", content.len());
+        [head.as_bytes(), content].concat()
+    }
+
+    fn respond(session: &mut Session, server: usize, fields: &str, content: &[u8]) {
+        let message = message(fields, content);
+        assert_eq!(session.read_server(NOW, server, &message), message.len());
+    }
+
+    fn sent(session: &mut Session, server: usize) -> String {
+        let mut bytes = Vec::new();
+        session.take_request_bytes(server, usize::MAX, |part| bytes.extend_from_slice(part));
+        String::from_utf8(bytes).expect("it is text")
+    }
+
+    fn received(session: &mut Session) -> String {
+        let mut bytes = Vec::new();
+        session.take_response_bytes(u64::MAX, |part| bytes.extend_from_slice(part));
+        String::from_utf8(bytes).expect("it is text")
+    }
+
+    const FRESH: &str = "Cache-Control: max-age=60\r\n";
+
+    #[test]
+    fn a_request_waits_for_an_object_that_arrives() {
+        let mut session = session();
+        assert_eq!(sent(&mut session, 1), "GET /a.png HTTP/1.1\r\nHost: a\r\n\r\n");
+        let whole = message(FRESH, &[b'x'; 1000]);
+        session.read_server(NOW, 1, &whole[..500]);
+        request(&mut session, "/a.png");
+        assert_eq!((sent(&mut session, 0), session.available()), (String::new(), 0));
+        assert_eq!(session.read_server(NOW, 1, &whole[500..]), whole.len() - 500);
+        assert!(received(&mut session).ends_with(&"x".repeat(1000)));
+        let Statistics { prefetched, prefetched_used, prefetched_bytes, .. } = session.statistics;
+        assert_eq!((prefetched, prefetched_used, prefetched_bytes), (1, 1, 1000));
+        assert!(sent(&mut session, 1).starts_with("GET /c.png "), "the connection is used again");
+    }
+
+    #[test]
+    fn a_request_goes_on_if_the_object_cannot_be_had() {
+        let mut session = session();
+        let whole = message(FRESH, &[b'x'; 1000]);
+        session.read_server(NOW, 1, &whole[..500]);
+        request(&mut session, "/a.png");
+        session.server_ended(1, true, &[]);
+        assert!(session.has_abandoned(1));
+        assert_eq!(sent(&mut session, 0), "GET /a.png HTTP/1.1\r\nHost: a\r\nCookie: c\r\n\r\n");
+        respond(&mut session, 0, FRESH, b"own");
+        assert!(received(&mut session).ends_with("own"));
+        // What must not be stored is not read.
+        let secret = message("Cache-Control: private\r\n", &[b'x'; 1000]);
+        session.read_server(NOW, 2, &secret);
+        assert!(session.has_abandoned(2));
+        assert_eq!((session.statistics.prefetches_failed, session.statistics.prefetched), (2, 0));
+        // One that has not begun to arrive is not waited for.
+        session.release_server(1);
+        session.set_server(1, true);
+        request(&mut session, "/c.png");
+        assert!(sent(&mut session, 0).starts_with("GET /c.png "));
+    }
+
+    #[test]
+    fn an_idle_connection_is_only_kept_if_nothing_is_under_way() {
+        let mut session = session();
+        assert!(!session.may_keep(1), "a request was sent");
+        assert!(sent(&mut session, 2).contains("GET /b.png "));
+        respond(&mut session, 2, FRESH, b"x");
+        assert!(sent(&mut session, 2).contains("GET /c.png "));
+        assert!(!session.may_keep(2), "the next request was sent");
+        respond(&mut session, 2, FRESH, b"x");
+        assert!(session.may_keep(2));
+    }
+}
