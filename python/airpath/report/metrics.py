@@ -1,7 +1,7 @@
 """The figures of a report: each has one value per repetition."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor, sqrt
 from statistics import fmean, variance
 
@@ -51,11 +51,14 @@ class Metric(Quantity):
 
 
 def interval_of(values: Sequence[float]) -> Interval | None:
-    """Return the mean with its 95 % interval.
+    """Return the mean with its 95 % interval; of few values it ends at 0, as no figure is negative.
 
     `None` for fewer than two values, or if all values are equal.
     """
-    return mean_interval(values) if len(values) > 1 and min(values) < max(values) else None
+    if len(values) < 2 or min(values) == max(values):
+        return None
+    interval = mean_interval(values)
+    return replace(interval, low=max(interval.low, 0.0))
 
 
 def difference(values: Sequence[float], base: Sequence[float]) -> Interval | None:
