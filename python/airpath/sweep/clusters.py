@@ -17,6 +17,10 @@ CONNECT_SECONDS = 10
 """How long a scheduler may take to answer."""
 
 
+RECONNECT_SECONDS = 60
+"""How long a scheduler that ended may take to return."""
+
+
 class ClusterError(Exception):
     """A cluster cannot be used. The message has the fault and the next step."""
 
@@ -45,9 +49,11 @@ def executor_of(cluster: str | None, workers: int | None = None) -> Iterator[tup
     with ExitStack() as stack:
         address = cluster if ":" in cluster else stack.enter_context(_started(cluster, workers))
         try:
-            client = stack.enter_context(Client(address, timeout=CONNECT_SECONDS))
+            # A wrong address is reported soon; a scheduler that ends later has longer to return.
+            Client(address, timeout=CONNECT_SECONDS).close()
         except (OSError, ValueError) as error:
             raise ClusterError(f"the Dask cluster {cluster} does not answer: {error}; check its address") from None
+        client = stack.enter_context(Client(address, timeout=RECONNECT_SECONDS))
         executor = stack.enter_context(DaskExecutor(client))
         nthreads: Any = client.nthreads()
         threads = sum(nthreads.values())
