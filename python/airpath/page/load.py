@@ -121,7 +121,11 @@ def load(
     elif serve is not None or hosts:
         raise UsageError("a server needs a URL to load from it", "remove --serve and --host, or name a URL")
     else:
-        chosen = _served(target, PROTOCOLS[protocol or "http/1.1"], tls, compression=compression)
+        try:
+            chosen = _served(target, PROTOCOLS[protocol or "http/1.1"], tls, compression=compression)
+        except ValueError as error:
+            # A host or port that no URL can have; errors of page files are another type.
+            raise UsageError(f"{target}: {error}", "check the origins of its objects") from None
     with temporary_folder("airpath-page-") as folder:
         options = list(chosen.plan["options"])
         if chosen.secure:
