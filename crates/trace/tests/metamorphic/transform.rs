@@ -22,8 +22,8 @@ pub enum Change {
     Offload,
     /// One pair of full segments becomes one, whatever the time between them.
     MergeOne,
-    /// One in twenty segments with data becomes two, at the same time. If all did, the capture would
-    /// be that of a sender with half the MSS.
+    /// One in twenty segments with data becomes two, at the same time. If all did, the capture
+    /// would be that of a sender with half the MSS.
     Split,
     /// One in fifty segments with data that is acknowledged later is not in the capture.
     DropAcknowledged,
