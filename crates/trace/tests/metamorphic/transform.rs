@@ -122,7 +122,7 @@ impl Change {
                 let control = Flags::SYN | Flags::FIN | Flags::RST;
                 segment.length > 0 || segment.flags.0 & control.0 != 0 || random.below(50) > 0
             }),
-            Self::ShiftClock => each(packets, |_, time| *time = *time + self.shift()),
+            Self::ShiftClock => each(packets, |_, time| *time += self.shift()),
             Self::RewriteAddresses => each(packets, |route, _| *route = rewritten(route)),
             Self::AddStranger => with_stranger(packets),
             Self::AddNeighbour => with_neighbour(packets),
