@@ -31,7 +31,7 @@ fn packets(input: &[u8]) -> Packets {
     for (record, frame) in input.chunks_exact(RECORD).zip(1..) {
         let (client, from) = (usize::from(record[0] & 1), usize::from(record[0] >> 1 & 1));
         let route = Route { source: end(1 + client as u8, 4000), destination: end(9, 80), tunnel: Tunnel::None };
-        time = time + Span::from_micros(u64::from(u16::from_le_bytes([record[1], record[2]])) << (record[0] >> 5));
+        time += Span::from_micros(u64::from(u16::from_le_bytes([record[1], record[2]])) << (record[0] >> 5));
         let length = u32::from(record[3]) * 12;
         let repeated = if record[0] & 4 != 0 { u32::from(record[4]) * 100 } else { 0 };
         let sequence = next[client][from].saturating_sub(repeated);

@@ -30,7 +30,7 @@ def udp(payload: bytes, source: int, destination: int) -> bytes:
 
 
 def test_a_capture_with_only_quic_has_its_table(airpath_command: Command) -> None:
-    """RFC 9000 §17.2: long header, version 1, connection identifiers of 8 bytes, packet type Initial."""
+    """RFC 9000 §17.2.2: two Initial packets of version 1, with identifiers of 8 bytes."""
     initial = bytes([0xC3]) + struct.pack(">I", 1) + b"\x08" + b"d" * 8 + b"\x08" + b"s" * 8 + bytes(1178)
     answer = bytes([0xC3]) + struct.pack(">I", 1) + b"\x08" + b"s" * 8 + b"\x08" + b"t" * 8 + bytes(1178)
     capture = pcap(airpath_command.folder / "quic.pcap", 101, udp(initial, 5000, 443), udp(answer, 443, 5000))

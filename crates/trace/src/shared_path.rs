@@ -25,8 +25,8 @@ const STORED: usize = (1 << 16) + LONGEST_QUERY as usize;
 /// The longest time that is searched, in intervals.
 const LONGEST_QUERY: u64 = 1 << 12;
 
-/// A host without packets among so many last ones is forgotten: twice as many as a reader can be
-/// ahead of the analysis, which thus finds every host that it looks up.
+/// A host is forgotten if none of this number of last packets is its own. It is twice what a reader
+/// can be ahead of the analysis, which thus finds every host that it looks up.
 const FORGOTTEN_AFTER: u64 = 2 << 16;
 
 /// Handshakes of a host that are followed at a time.

@@ -15,8 +15,9 @@ _SKIPPED = {
     "malformed": ("frame with a malformed header", "frames with malformed headers"),
     "too_deep": ("frame with too many nested tunnels", "frames with too many nested tunnels"),
 }
-"""The causes of skipped records that are reported, for one and for several. The end of a cut file is
-reported elsewhere. Traffic other than IP is not reported."""
+"""The causes of skipped records that are reported, for one and for several.
+
+The end of a cut file is reported elsewhere. Traffic other than IP is not reported."""
 
 
 _UNAVOIDABLE = {"path-rate", "queueing", "sharing", "application", "closing"}

@@ -74,7 +74,7 @@ fn seeds() -> Range<u64> {
     1..2 + cases / 512
 }
 
-/// With other seeds, one of so many comparisons may fail.
+/// With other seeds, at most one in this number of comparisons fails.
 const SOAK: usize = 100;
 
 fn assert_causes_stay(files: &[PathBuf]) {

@@ -22,8 +22,8 @@ pub enum Change {
     Offload,
     /// One pair of full segments becomes one, whatever the time between them.
     MergeOne,
-    /// One in twenty segments with data becomes two, at the same time. If all did, the capture would
-    /// be that of a sender with half the MSS.
+    /// One in twenty segments with data becomes two, at the same time. If all did, the capture
+    /// would be that of a sender with half the MSS.
     Split,
     /// One in fifty segments with data that is acknowledged later is not in the capture.
     DropAcknowledged,
@@ -122,7 +122,7 @@ impl Change {
                 let control = Flags::SYN | Flags::FIN | Flags::RST;
                 segment.length > 0 || segment.flags.0 & control.0 != 0 || random.below(50) > 0
             }),
-            Self::ShiftClock => each(packets, |_, time| *time = *time + self.shift()),
+            Self::ShiftClock => each(packets, |_, time| *time += self.shift()),
             Self::RewriteAddresses => each(packets, |route, _| *route = rewritten(route)),
             Self::AddStranger => with_stranger(packets),
             Self::AddNeighbour => with_neighbour(packets),

@@ -39,8 +39,8 @@ const AT_SERVER: &str = "
     100 > psh data 0..100 ack 0
 ";
 
-/// Data that arrives at the client every millisecond; the segments that end at `merged` are in one frame
-/// with those before.
+/// Data that arrives at the client every millisecond; the segments that end at `merged` are in one
+/// frame with those before.
 fn steady_arrivals(merged: &[u64]) -> String {
     let mut exchange = AT_CLIENT.to_owned();
     let mut begin = 0;
