@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers `GET /` with the page, and `GET /NUMBER.png` with 3500 bytes."""
+    """Answers `GET /` with the page, and `GET /NUMBER.png` with 3000 bytes."""
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1

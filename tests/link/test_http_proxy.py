@@ -347,7 +347,7 @@ def test_the_objects_of_a_page_are_fetched_before(link: LinkCommand, need: Need)
         )
         lines = [line.split() for line in done.out.splitlines() if len(line.split()) == 2]
         times.append(sum(float(line[0]) for line in lines))
-        assert [int(line[1]) for line in lines[1:]] == [3500] * 5
+        assert [int(line[1]) for line in lines[1:]] == [3000] * 5
     counted = counters(out)
     assert times[1] < times[0] - 0.3
     # The fifth is not requested, and the sixth must not be stored.
@@ -355,4 +355,4 @@ def test_the_objects_of_a_page_are_fetched_before(link: LinkCommand, need: Need)
     assert counted["prefetched_used"] == 4
     assert counted["prefetched_unused"] == 1
     assert counted["prefetches_failed"] == 1
-    assert counted["prefetched_bytes"] == 5 * 3500
+    assert counted["prefetched_bytes"] == 5 * 3000
