@@ -391,12 +391,12 @@ fn only_the_application_at_the_capture_is_known() {
     let exchange = format!(
         "{AT_CLIENT}
         200 < ack 100
-        1200 < data 0..400 ack 100
+        1200 < psh data 0..400 ack 100
         1200 > ack 400
-        3200 > data 100..200 ack 400
-        3300 < data 400..800 ack 200
+        3200 > psh data 100..200 ack 400
+        3300 < psh data 400..800 ack 200
         3300 > ack 800
-        6300 < data 800..1200 ack 200
+        6300 < psh data 800..1200 ack 200
         6300 > ack 1200
         "
     );
