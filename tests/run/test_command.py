@@ -53,7 +53,7 @@ def test_a_proxy_by_name_and_by_file(airpath_command: Command, scenario: WriteSc
     assert proxy("--proxy", "--seed", "2") == proxy("--proxy", "adaptive") == proxy("--proxy=adaptive")
     assert proxy("--proxy", "gprs-clamp")["profile"] == "linux-2.4"
     assert proxy("--proxy", "gprs-clamp", "--set", "proxy.budget=12 kB")["budget"] == "12 kB"
-    assert proxy("--proxy", "fq-codel")["queue"]["packets"] == 1000
+    assert proxy("--proxy", "fq-codel")["queue"]["bytes"] == "1.5 MB"
     router = airpath_command.folder / "router.toml"
     router.write_text('format = 1\nmobiles = ["10.0.0.0/8"]\n[proxy]\nscheduler = "fifo"\n')
     assert proxy("--proxy", "router.toml")["scheduler"] == "fifo"
