@@ -69,9 +69,10 @@ docs: $(VENV)/.native
 # The wheel and the source distribution in target/wheels, and a user's first commands with the wheel
 # in an empty environment.
 wheel: setup
+	@rm -rf target/wheels
 	$(BIN)/maturin build --release --locked --out target/wheels
 	$(BIN)/maturin sdist --out target/wheels
-	$(BIN)/pytest tests/repository/test_wheel.py
+	AIRPATH_WHEELS=target/wheels $(BIN)/pytest tests/repository/test_wheel.py
 
 # Licences, advisories and sources of the dependencies. Needs `cargo install cargo-deny`.
 deny:

@@ -22,6 +22,7 @@ REAL_TIME = (
     "tests/pages/test_browser",
     "tests/pages/test_pages.py",
     "tests/pages/test_record.py",
+    "tests/pages/test_throttle.py",
     "tests/proxy/",
     "tests/study/test_two_clocks.py",
     "tests/trace/test_causes.py",

@@ -25,6 +25,9 @@ def test_the_keys_of_the_scenario_are_completed(airpath_command: Command) -> Non
     assert "tcp.congestion.algorithm=" in completed(airpath_command, "airpath run gprs --set tcp.con")
     assert completed(airpath_command, "airpath run gprs --set bearer.cell.sl") == ["bearer.cell.slots="]
     assert completed(airpath_command, "airpath run umts-dch-384 --set bearer.cell.sl") == []
+    assert completed(airpath_command, "airpath run typo --set bearer.cell.sl") == []
+    load = "airpath page load static-site --link gprs --set bearer.cell.sl"
+    assert completed(airpath_command, load) == ["bearer.cell.slots="]
 
 
 def test_the_list_of_presets_has_simulated_figures(airpath_command: Command) -> None:

@@ -248,9 +248,10 @@ def test_ctrl_c_prints_the_complete_experiments(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airpath.cli import main
+    from airpath.run import execute as run_once
     from airpath.study import simulation
 
-    execute, calls = simulation.execute, []
+    execute, calls = run_once, []
 
     def interrupted(*arguments: Any, **named: Any) -> Any:
         calls.append(arguments)

@@ -2,7 +2,9 @@
 
 import http.server
 import json
+import struct
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,18 @@ from support.needs import needs
 
 Need = Callable[..., str]
 
+
+def png(seed: int) -> bytes:
+    """Return a valid image of 16 × 16 pixels: Chromium cancels others while they arrive."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = b"".join(b"\0" + bytes((seed * x * y) % 256 for x in range(48)) for y in range(16))
+    header = struct.pack(">IIBBBBB", 16, 16, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
 FILES = {
     "/index.html": (
         "text/html",
@@ -22,8 +36,8 @@ FILES = {
         "<p>\u00e4</p><img src='b%20c.png?x=1'><script src=app.js></script>".encode("latin-1"),
     ),
     "/css/main.css": ("text/css", b"p { background: url('../d.png') }"),
-    "/b%20c.png?x=1": ("image/png", bytes(range(256)) * 9),
-    "/d.png": ("image/png", b"\x00\xff" * 800),
+    "/b%20c.png?x=1": ("image/png", png(9)),
+    "/d.png": ("image/png", png(5)),
     "/app.js": ("text/javascript", b"fetch('moved').then(r => r.text()); new Worker('worker.js')"),
     "/data.json": ("application/json", b'{"a": 1}'),
     "/worker.js": ("text/javascript", b"fetch('from-worker.bin').then(r => r.arrayBuffer())"),
@@ -101,8 +115,13 @@ def test_nothing_is_left_of_a_site_that_cannot_be_recorded(
     (tmp_path / "full" / "mine").write_text("")
     done = airpath_command("page", "record", "http://127.0.0.1:9/", "-o", "full")
     assert (done.code, "other files" in done.err) == (2, True), done.err
+    # Nor a folder that has a HAR file and other files.
+    (tmp_path / "full" / "site.har").write_text("{}")
+    for folder in ("full", "full/../full", "."):
+        done = airpath_command("page", "record", "http://127.0.0.1:9/", "-o", folder)
+        assert (done.code, "other files" in done.err) == (2, True), done.err
     assert airpath_command("page", "record", "example.com", "-o", "recorded").code == 2
-    assert [path.name for path in tmp_path.rglob("*")] == ["full", "mine"]
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["full", "mine", "site.har"]
 
 
 def entry(**content: Any) -> dict[str, Any]:

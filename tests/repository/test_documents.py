@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
@@ -32,8 +33,9 @@ def assert_runs(command: list[str], folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_commands_and_the_python_of_the_readme(tmp_path: Path) -> None:
+def test_the_commands_and_the_python_of_the_readme(tmp_path: Path, need: Callable[..., str]) -> None:
     """Each block of language `sh` and `python` runs, in order, in one folder with the examples."""
+    need("chromium")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     commands = _blocks("sh")
     assert len(commands) >= 5

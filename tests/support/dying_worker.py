@@ -2,7 +2,8 @@
 
 import os
 
-from airpath.sweep.task import Outcome, Task, run_task
+from airpath.sweep.task import Outcome, run_task
+from airpath.sweep.work import Task
 
 
 def exit_at_case_1(task: Task) -> Outcome:

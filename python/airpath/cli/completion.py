@@ -10,14 +10,14 @@ import typer
 
 
 def complete_preset(incomplete: str) -> list[str]:
-    """Return the names of presets that begin so."""
+    """Return the names of presets that start with the given text."""
     from airpath.preset import presets
 
     return [each.name for each in presets() if each.name.startswith(incomplete)]
 
 
 def complete_scenario(incomplete: str) -> list[str]:
-    """Return the bearers' presets, and the TOML files and folders, that begin so."""
+    """Return the bearers' presets, and the TOML files and folders, that start with it."""
     from airpath.preset import presets
 
     names = [each.name for each in presets() if each.kind == "bearer" and each.name.startswith(incomplete)]
@@ -28,16 +28,17 @@ def complete_scenario(incomplete: str) -> list[str]:
 
 
 def complete_override(context: typer.Context, incomplete: str) -> list[str]:
-    """Return the keys of the command's scenario that begin so, each with `=`."""
+    """Return the keys of the command's scenario that start with the given text, each with `=`."""
+    from airpath._native import ScenarioError
     from airpath.preset import download_over
     from airpath.run import resolve
 
     # While a shell completes, arguments are not parsed yet.
-    given = next(iter(context.args), "gprs")
+    given = context.params.get("link") or next(iter(context.args), "gprs")
     try:
         source = Path(given) if Path(given).is_file() else download_over(given)
         resolved = tomllib.loads(resolve(source))
-    except ValueError:  # an invalid scenario
+    except (ScenarioError, OSError, ValueError):  # there is no valid scenario
         return []
     flow = next(iter(resolved.get("flow", [])), {})
     tables = {key: table for key, table in resolved.items() if isinstance(table, dict)}

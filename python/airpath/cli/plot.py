@@ -27,9 +27,10 @@ class What(StrEnum):
     RADIO = "radio"
     LOSSES = "losses"
     HOPS = "hops"
+    WATERFALL = "waterfall"
 
 
-_OF_A_FLOW = (What.TIME_SEQUENCE, What.WINDOW, What.ROUND_TRIP, What.HOPS)
+_OF_A_FLOW = (What.TIME_SEQUENCE, What.WINDOW, What.ROUND_TRIP, What.HOPS, What.WATERFALL)
 
 
 def plot(
@@ -64,6 +65,8 @@ def plot(
 
     if flow is not None and what not in _OF_A_FLOW:
         raise Problem(f"--flow does not apply to {what}", next_step=f"remove it, or draw {', '.join(_OF_A_FLOW)}")
+    if what is What.WATERFALL and len(results) > 1:
+        raise Problem("a waterfall is drawn of one result", next_step="name one folder")
     size = (_millimetres("--width", width), None if height is None else _millimetres("--height", height))
     draw: Callable[..., go.Figure] = getattr(figures, what.replace("-", "_"))
     with explained():
@@ -71,7 +74,7 @@ def plot(
         loaded = [load(folder) for folder in results]
         shown = loaded[0] if len(loaded) == 1 else loaded
         try:
-            figure = draw(shown) if flow is None else draw(shown, flow)
+            figure = draw(shown) if flow is None else draw(shown, flow=flow)
             with writing(out):
                 write_image(figure, out, width_mm=size[0], height_mm=size[1], font_pt=font)
         except figures.NothingToDrawError as error:

@@ -59,9 +59,8 @@ def _timings(request: Mapping[str, Any], timing: Mapping[str, Any]) -> dict[str,
         for name in ("dns", "connect", "ssl"):
             if timing[f"{name}Start"] >= 0:
                 phases[name] = timing[f"{name}End"] - timing[f"{name}Start"]
-        steps = [timing[name] for name in ("dnsStart", "connectStart", "sendStart") if timing[name] >= 0]
         used = max(0.0, phases["dns"]) + max(0.0, phases["connect"])
-        phases["blocked"] = max(0.0, queued + min(steps) + (timing["sendStart"] - min(steps) - used))
+        phases["blocked"] = max(0.0, queued + timing["sendStart"] - used)
         phases["send"] = timing["sendEnd"] - timing["sendStart"]
         phases["wait"] = timing["receiveHeadersEnd"] - timing["sendEnd"]
         phases["receive"] = max(0.0, (end - timing["requestTime"]) * 1e3 - timing["receiveHeadersEnd"])

@@ -1,6 +1,5 @@
 """Records a site through Chromium, so that it can be loaded again without the Internet."""
 
-import shutil
 import tempfile
 import time
 from collections.abc import Mapping
@@ -16,6 +15,9 @@ from airpath.page.har import caching, initiator_of
 from airpath.page.origins import origin_of
 from airpath.page.resources import Resource, add_objects
 from airpath.page.view import Tab
+
+_WRITTEN = {recording.HAR, recording.PAGE, recording.CONTENTS}
+"""All that the folder of a recording contains."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ def record(url: str, out: Path, *, timeout: float = 120) -> Recorded:
         OSError: The folder cannot be written.
     """
     origin_of(url)
-    if out.exists() and not (out / recording.HAR).is_file() and (not out.is_dir() or any(out.iterdir())):
+    out = out.resolve()
+    if out.exists() and (not out.is_dir() or {each.name for each in out.iterdir()} - _WRITTEN):
         raise FileExistsError(f"{out}: it has other files; name a new folder")
     out.parent.mkdir(parents=True, exist_ok=True)
     until = time.monotonic() + timeout
@@ -55,7 +58,8 @@ def record(url: str, out: Path, *, timeout: float = 120) -> Recorded:
         draft = Path(name, "site")
         draft.mkdir()
         recorded = _write(draft, url, view)
-        shutil.rmtree(out, ignore_errors=True)
+        if out.exists():
+            out.rename(Path(name, "earlier"))
         draft.rename(out)
     return recorded
 

@@ -17,6 +17,7 @@ from airpath.page.site import Content
 
 HAR = "site.har"
 PAGE = "site.page"
+CONTENTS = "contents"
 _OF_CONNECTION = frozenset(
     {"alt-svc", "connection", "content-encoding", "content-length", "keep-alive", "transfer-encoding", "upgrade"}
 )
@@ -113,7 +114,7 @@ def _content(response: Mapping[str, Any], body: bytes, *, compression: bool) -> 
 
 def attach(entry: dict[str, Any], body: bytes, folder: Path, number: int) -> None:
     """Write the content of an entry to a file beside the HAR file, and name it in the entry."""
-    path = folder / "contents" / f"{number:05}"
+    path = folder / CONTENTS / f"{number:05}"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(body)
     entry["response"]["content"] |= {"size": len(body), "_file": path.relative_to(folder).as_posix()}

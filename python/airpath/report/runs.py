@@ -22,6 +22,7 @@ def page(results: Sequence[Result], out: Path, command: str | None) -> str:
     runs = drawn(results)
     cases = views.cases(runs)
     waterfalls, notes = views.waterfalls(cases)
+    objects = [views.objects(case) for case in cases[: views.MOST]]
     over_time = figures.over_time(runs)
     distributions = figures.distributions(runs)
     page_times = views.page_times(cases) if cases else []
@@ -33,11 +34,11 @@ def page(results: Sequence[Result], out: Path, command: str | None) -> str:
         partial=[run for run in runs if not run.result.complete],
         verdict=views.verdict(cases) if cases else verdict(runs),
         tiles=[*views.tiles(cases), *tiles(runs, transfers=not cases)],
-        waterfalls=[each for each in waterfalls if isinstance(each, Figure)],
+        # Each with the table of its objects.
+        waterfalls=[pair for pair in zip(waterfalls, objects, strict=False) if isinstance(pair[0], Figure)],
         waterfall_notes=notes,
         page_figures=[each for each in page_times if isinstance(each, Figure)],
         page_table=views.table(cases) if cases else None,
-        objects=[views.objects(case) for case in cases[: views.MOST]],
         differences=tables.differences(runs) if len(runs) > 1 else None,
         headline=conditions.headline(runs),
         conditions=conditions.conditions(runs),
