@@ -661,3 +661,20 @@ fn nothing_is_appended_to_a_response_that_has_begun() {
         assert!(session.has_abandoned(0));
     }
 }
+
+#[test]
+fn a_response_after_an_interim_one_is_coded_with_a_dictionary() {
+    let content = b"0123456789".repeat(100);
+    let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 1000\r\n\r\n";
+    let mut session = Session::new(&Config::default(), 2000).with_dictionaries(Dictionaries::new(100_000));
+    session.read_client(Instant::ZERO, GET);
+    session.read_server(Instant::ZERO, 0, &[&head[..], &content].concat());
+    assert_eq!(session.statistics.stored_dictionaries, 1);
+    ready(&mut session);
+    let hash = "q2xfMjf1UdII/CylIlpMyiCz/WOHlKgE8O1VSdUEFzQ=";
+    let fields = format!("Accept-Encoding: dcz\r\nAvailable-Dictionary: :{hash}:\r\n");
+    session.read_client(Instant::ZERO, format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").as_bytes());
+    let interim = b"HTTP/1.1 103 Early Hints\r\n\r\n";
+    session.read_server(Instant::ZERO, 0, &[&interim[..], head, &content].concat());
+    assert_eq!(session.statistics.delta_responses, 1);
+}
