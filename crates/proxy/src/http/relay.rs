@@ -529,7 +529,8 @@ impl HttpRelay {
         explicit.opening.retain(|number, _| !session.is_connected(*number) && !session.has_abandoned(*number));
         let mut released: Vec<Channel> = explicit.lookup.take_unused(ends).into_iter().collect();
         for number in 0..self.session.servers_count() {
-            if self.session.has_abandoned(number) {
+            // A tunnel whose server has ended its direction still carries the other.
+            if self.session.has_abandoned(number) && self.session.tunnel_server() != Some(number) {
                 released.extend(self.servers.get_mut(number).and_then(Option::take));
                 self.session.release_server(number);
             }

@@ -281,3 +281,29 @@ fn a_query_goes_over_a_new_connection_to_the_resolver() {
         assert_eq!(to_resolver, 2);
     }
 }
+
+#[test]
+fn a_tunnel_carries_one_direction_after_the_end_of_the_other() {
+    let mut network = explicit(&[], 0, usize::MAX);
+    let mut steps = 0;
+    network.ends[0][Side::Mobile as usize].speaker = Some(Box::new(move |received| {
+        let sends: &[u8] = match steps {
+            0 => b"CONNECT 192.0.2.2:443 HTTP/1.1\r\nHost: 192.0.2.2\r\n\r\n",
+            1 if received.ends_with(b"bye") => b"late",
+            _ => b"",
+        };
+        steps += usize::from(!sends.is_empty());
+        (sends.to_vec(), steps == 2)
+    }));
+    let heard = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let hears = std::rc::Rc::clone(&heard);
+    network.servers = Some(Box::new(move || {
+        let (hears, mut sends) = (std::rc::Rc::clone(&hears), b"bye".to_vec());
+        Box::new(move |received: &[u8]| {
+            *hears.borrow_mut() = received.to_vec();
+            (std::mem::take(&mut sends), true)
+        })
+    }));
+    network.run(at(60_000));
+    assert_eq!(String::from_utf8_lossy(&heard.borrow()), "late");
+}
