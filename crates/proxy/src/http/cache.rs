@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use airpath_core::Instant;
 
-use crate::http::fields::{date, has_token, is, lines, list, values};
+use crate::http::fields::{OF_CONNECTION, date, has_token, is, lines, list, values};
 use crate::http::freshness::{Directives, Freshness, Times};
 
 /// Stored responses of one key, which differ in the fields that `Vary` names.
@@ -59,19 +59,8 @@ pub struct Stored {
     is_unused: AtomicBool,
 }
 
-/// Fields that belong to a connection (RFC 9110 §7.6.1), and those that are made for each use.
-const NOT_STORED: [&str; 10] = [
-    "connection",
-    "proxy-connection",
-    "keep-alive",
-    "te",
-    "transfer-encoding",
-    "upgrade",
-    "proxy-authenticate",
-    "proxy-authentication-info",
-    "content-length",
-    "age",
-];
+/// Fields besides [`OF_CONNECTION`] that are not stored: they are made for each use.
+const NOT_STORED: [&str; 3] = ["transfer-encoding", "content-length", "age"];
 
 /// Fields that a validation does not change, because they describe the content.
 const OF_CONTENT: [&str; 4] = ["content-encoding", "content-type", "content-range", "etag"];
@@ -187,7 +176,7 @@ fn append_fields<'a>(head: &mut Vec<u8>, fields: impl Iterator<Item = (&'a [u8],
     let of_connection = list(message, "connection").unwrap_or_default();
     for (name, value) in fields {
         let is_named = std::str::from_utf8(name).is_ok_and(|name| has_token(&of_connection, name));
-        if !is_named && !NOT_STORED.iter().any(|known| is(name, known)) {
+        if !is_named && !OF_CONNECTION.iter().chain(&NOT_STORED).any(|known| is(name, known)) {
             head.extend([name, b": ", value, b"\r\n"].concat());
         }
     }

@@ -5,7 +5,8 @@
 //! dictionary. The field `Use-As-Dictionary` makes a client keep a response for the next version of
 //! the same resource; the proxy adds it where the server has not.
 //!
-//! All mobiles share the dictionaries: who states the hash has the content.
+//! All mobiles share the dictionaries: who states the hash has the content. What a shared cache must
+//! not store does not become a dictionary (RFC 9111 §3).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::http::compression::{Encoder, LEAST_LENGTH, begin_coded, is_coded, weight};
 use crate::http::fields::{is, lines, values};
+use crate::http::freshness::{Directives, is_private};
 use crate::http::transform::client_permits;
 
 /// The content coding, and the header of its content before the hash: a skippable frame of
@@ -38,9 +40,10 @@ pub struct Dictionaries(Arc<Mutex<Stored>>);
 #[derive(Debug, Default)]
 struct Stored {
     capacity: u64,
+    /// Bytes of the contents, and of responses that arrive.
     used: u64,
     /// By hash, as `Available-Dictionary` has it.
-    contents: BTreeMap<String, Arc<[u8]>>,
+    contents: BTreeMap<String, Dictionary>,
     /// The hashes, the oldest first.
     order: VecDeque<String>,
 }
@@ -52,7 +55,8 @@ pub struct Dictionary {
     hash: [u8; 32],
 }
 
-/// The response to a request, while it arrives and will be a dictionary.
+/// The response to a request, while it arrives and will be a dictionary. Its bytes are counted from
+/// the start.
 #[derive(Debug)]
 pub struct Learning {
     dictionaries: Dictionaries,
@@ -77,7 +81,7 @@ impl Dictionaries {
     pub fn set_capacity(&self, bytes: u64) {
         let mut stored = self.lock();
         stored.capacity = bytes;
-        stored.make_room(0);
+        let _ = stored.make_room(0);
     }
 
     /// The dictionary that a request states, if the client accepts the coding.
@@ -87,9 +91,8 @@ impl Dictionaries {
         }
         let mut stated = values(head, "available-dictionary");
         let hash = stated.next()?.strip_prefix(b":")?.strip_suffix(b":")?;
-        let content = self.lock().contents.get(std::str::from_utf8(hash).ok()?).cloned()?;
-        let hash = Sha256::digest(&content).into();
-        stated.next().is_none().then_some(Dictionary { content, hash })
+        let found = self.lock().contents.get(std::str::from_utf8(hash).ok()?).cloned()?;
+        stated.next().is_none().then_some(found)
     }
 
     /// Whether and how the response to a request becomes a dictionary.
@@ -99,19 +102,22 @@ impl Dictionaries {
         let most = (self.lock().capacity / MOST_PART).min(MOST_LENGTH);
         // Other characters have a meaning in patterns (RFC 9842 §2.1.1).
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-~%".contains(byte);
-        let is_usual = client_permits(request) && path.starts_with(b"/") && path.iter().all(is_plain);
+        let is_shared = !is_private(request) && !Directives::of(request).no_store;
+        let is_usual = is_shared && client_permits(request) && path.starts_with(b"/") && path.iter().all(is_plain);
         let path = String::from_utf8(path.to_vec()).ok().filter(|_| is_usual)?;
         Some(Learning { dictionaries: self.clone(), path, content: Vec::new(), most, is_used: false })
     }
 }
 
 impl Stored {
-    fn make_room(&mut self, bytes: u64) {
+    /// Removes the oldest until `bytes` fit. Returns whether they do.
+    fn make_room(&mut self, bytes: u64) -> bool {
         while self.used + bytes > self.capacity
             && let Some(oldest) = self.order.pop_front()
         {
-            self.used -= self.contents.remove(&oldest).map_or(0, |content| content.len() as u64);
+            self.used -= self.contents.remove(&oldest).map_or(0, |removed| removed.content.len() as u64);
         }
+        self.used + bytes <= self.capacity
     }
 }
 
@@ -130,38 +136,53 @@ impl Dictionary {
 impl Learning {
     /// The head of the response has arrived. Returns the field that is to be added to it.
     pub fn begin(&mut self, head: &[u8]) -> Option<String> {
-        self.is_used = is_coded(head);
+        let directives = Directives::of(head);
+        let is_shared = !directives.no_store && !directives.private && values(head, "set-cookie").next().is_none();
+        self.is_used = is_shared && is_coded(head);
         let has_field = lines(head)?.1.clone().any(|(name, _)| is(name, "use-as-dictionary"));
         (self.is_used && !has_field).then(|| format!("Use-As-Dictionary: match=\"{}\"\r\n", self.path))
     }
 
     /// Content arrives.
     pub fn append(&mut self, data: &[u8]) {
-        self.is_used &= (self.content.len() + data.len()) as u64 <= self.most;
+        if !self.is_used {
+            return;
+        }
+        let bytes = data.len() as u64;
+        let mut stored = self.dictionaries.lock();
+        self.is_used = self.content.len() as u64 + bytes <= self.most && stored.make_room(bytes);
         if self.is_used {
+            stored.used += bytes;
             self.content.extend_from_slice(data);
         } else {
-            self.content = Vec::new();
+            stored.used -= std::mem::take(&mut self.content).len() as u64;
         }
     }
 
     /// The response is complete. Returns whether it is stored now, and was not before.
-    pub fn store(self) -> bool {
-        let Self { dictionaries, content, is_used, .. } = self;
-        let bytes = content.len() as u64;
-        if !is_used || bytes < LEAST_LENGTH || content.starts_with(&FORMATTED) {
+    pub fn store(mut self) -> bool {
+        let is_short = (self.content.len() as u64) < LEAST_LENGTH;
+        if !self.is_used || is_short || self.content.starts_with(&FORMATTED) {
             return false;
         }
-        let hash = base64(&Sha256::digest(&content));
+        let hash: [u8; 32] = Sha256::digest(&self.content).into();
+        let key = base64(&hash);
+        let dictionaries = self.dictionaries.clone();
         let mut stored = dictionaries.lock();
-        if stored.contents.contains_key(&hash) {
+        // The capacity may have become smaller than what arrives.
+        if stored.contents.contains_key(&key) || !stored.make_room(0) {
             return false;
         }
-        stored.make_room(bytes);
-        stored.used += bytes;
-        stored.order.push_back(hash.clone());
-        stored.contents.insert(hash, content.into());
+        let content = std::mem::take(&mut self.content).into();
+        stored.order.push_back(key.clone());
+        stored.contents.insert(key, Dictionary { content, hash });
         true
+    }
+}
+
+impl Drop for Learning {
+    fn drop(&mut self) {
+        self.dictionaries.lock().used -= self.content.len() as u64;
     }
 }
 
@@ -264,6 +285,43 @@ mod tests {
         dictionaries.set_capacity(0);
         let stored = dictionaries.lock();
         assert_eq!((stored.used, stored.contents.len()), (0, 0));
+    }
+
+    #[test]
+    fn responses_that_arrive_are_counted() {
+        let dictionaries = Dictionaries::new(8000);
+        let begin = || {
+            let mut learning = dictionaries.learn(REQUEST).expect("it is usual");
+            learning.begin(RESPONSE);
+            learning
+        };
+        let mut all: Vec<Learning> = (0..9).map(|_| begin()).collect();
+        all.iter_mut().enumerate().for_each(|(index, learning)| learning.append(&[index as u8; 1000]));
+        assert_eq!(dictionaries.lock().used, 8000);
+        assert!(!all.remove(8).store(), "there was no room");
+        assert!(all.remove(0).store());
+        let all_but_one: Vec<Learning> = all.drain(1..).collect();
+        drop(all_but_one);
+        assert_eq!(dictionaries.lock().used, 2000);
+        dictionaries.set_capacity(999);
+        assert!(!all.remove(0).store(), "the capacity is smaller now");
+        assert_eq!(dictionaries.lock().used, 0);
+    }
+
+    #[test]
+    fn what_is_private_is_not_a_dictionary() {
+        let dictionaries = Dictionaries::new(100_000);
+        for field in ["Authorization: Basic x", "Cache-Control: no-store"] {
+            let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n");
+            assert!(dictionaries.learn(request.as_bytes()).is_none(), "{field}");
+        }
+        for field in ["Cache-Control: private", "Cache-Control: a, No-Store", "Set-Cookie: a=b"] {
+            let mut learning = dictionaries.learn(REQUEST).expect("it is usual");
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{field}\r\n\r\n");
+            assert_eq!(learning.begin(head.as_bytes()), None, "{field}");
+            learning.append(&[0; 1000]);
+            assert!(!learning.store(), "{field}");
+        }
     }
 
     #[test]

@@ -113,8 +113,9 @@ impl Exchange {
         let field = self.learning.as_mut().and_then(|learning| learning.begin(origin)).unwrap_or_default();
         let end = origin.len().saturating_sub(b"\r\n".len());
         let origin = [&origin[..end], field.as_bytes(), &origin[end..]].concat();
-        let dictionary = self.dictionary.take();
-        let delta = dictionary.and_then(|known| known.rewrite(&origin).zip(known.encoder()));
+        // An interim response may come before the one that is coded.
+        let known = self.dictionary.as_ref();
+        let delta = known.and_then(|known| Some((known.rewrite(&origin)?, known.encoder()?)));
         statistics.delta_responses += u64::from(delta.is_some());
         let coding = self.coding;
         let compressed = || coding.and_then(|coding| coding.rewrite(&origin).zip(Encoder::new(coding)));

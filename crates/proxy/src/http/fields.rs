@@ -2,6 +2,18 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// Fields that concern one connection (RFC 9110 §7.6.1, §11.7).
+pub const OF_CONNECTION: [&str; 8] = [
+    "connection",
+    "proxy-connection",
+    "keep-alive",
+    "te",
+    "upgrade",
+    "proxy-authenticate",
+    "proxy-authentication-info",
+    "proxy-authorization",
+];
+
 /// The name and the value of a header field.
 pub type Field<'a> = (&'a [u8], &'a [u8]);
 

@@ -22,7 +22,7 @@ pub struct Directives {
     pub only_if_cached: bool,
     pub max_age: Option<u64>,
     pub min_fresh: Option<u64>,
-    private: bool,
+    pub private: bool,
     public: bool,
     s_maxage: Option<u64>,
 }

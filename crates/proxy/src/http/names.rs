@@ -15,6 +15,9 @@ use crate::http::refusal::Refusal;
 /// Names that are stored at most.
 const MOST_NAMES: usize = 4096;
 
+/// Addresses of a name that are stored at most.
+const MOST_ADDRESSES: usize = 8;
+
 /// An answer is used for this time at least, so that waiting requests can use it, and at most.
 const LEAST_TIME: Span = Span::from_secs(1);
 const MOST_TIME: Span = Span::from_secs(3600);
@@ -114,7 +117,10 @@ fn addresses(reader: &mut Reader<'_>, (questions, answers): (u16, u16), is_ipv4:
         if (kind, class) == (record_type(is_ipv4), INTERNET) {
             let v4 = || <[u8; 4]>::try_from(data).map(|octets| IpAddr::from(Ipv4Addr::from(octets)));
             let v6 = || <[u8; 16]>::try_from(data).map(|octets| IpAddr::from(Ipv6Addr::from(octets)));
-            addresses.push(if is_ipv4 { v4() } else { v6() }.ok()?);
+            let address = if is_ipv4 { v4() } else { v6() }.ok()?;
+            if addresses.len() < MOST_ADDRESSES {
+                addresses.push(address);
+            }
         }
         lifetime = lifetime.min(Span::from_secs(seconds.into()));
     }
@@ -172,11 +178,13 @@ impl Names {
         if known.len() >= MOST_NAMES {
             known.retain(|_, known| now < known.expires);
         }
-        if known.len() >= MOST_NAMES {
-            known.pop_first();
+        let key = (name.to_owned(), is_ipv4);
+        if known.len() >= MOST_NAMES && !known.contains_key(&key) {
+            let first = known.iter().min_by_key(|(_, known)| known.expires).map(|(key, _)| key.clone());
+            first.map(|first| known.remove(&first));
         }
         let Answer { addresses, lifetime } = answer;
-        known.insert((name.to_owned(), is_ipv4), Known { addresses, expires: now + lifetime });
+        known.insert(key, Known { addresses, expires: now + lifetime });
     }
 
     /// An address of a name does not accept connections: the others are used before it. Returns
@@ -239,6 +247,28 @@ mod tests {
         assert_eq!((names.find(at(9), "a", false), names.find(at(10), "a", true)), (None, None));
         (0..MOST_NAMES + 9).for_each(|number| names.insert(at(20), &number.to_string(), true, answer.clone()));
         assert!(names.0.lock().expect("it is not poisoned").len() <= MOST_NAMES);
+    }
+
+    #[test]
+    fn the_answer_that_expires_first_makes_room() {
+        let (names, at) = (Names::default(), |seconds| Instant::ZERO + Span::from_secs(seconds));
+        let answer = |seconds| Answer { addresses: vec![[192, 0, 2, 1].into()], lifetime: Span::from_secs(seconds) };
+        (1..MOST_NAMES).for_each(|number| names.insert(at(0), &number.to_string(), true, answer(100)));
+        names.insert(at(0), "z", true, answer(50));
+        names.insert(at(1), "a", true, answer(100));
+        let is_known = |name: &str| names.find(at(2), name, true).is_some();
+        assert_eq!((is_known("1"), is_known("z"), is_known("a")), (true, false, true));
+    }
+
+    #[test]
+    fn few_addresses_of_a_name_are_stored() {
+        let mut message = vec![0, 1, 0x81, 0x80, 0, 0, 0, 20, 0, 0, 0, 0];
+        for last in 0..20 {
+            message.extend([&b"\0\0\x01\0\x01\0\0\0\x3C\0\x04\xC0\0\x02"[..], &[last]].concat());
+        }
+        let bytes = [&(message.len() as u16).to_be_bytes()[..], &message].concat();
+        let found = answer(&bytes, true).expect("it is a response").expect("it is complete");
+        assert_eq!(found.result.expect("there are addresses").addresses.len(), MOST_ADDRESSES);
     }
 
     proptest! {

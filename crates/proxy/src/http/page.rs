@@ -11,6 +11,9 @@ use crate::http::freshness::is_private;
 const MOST_CODED: usize = 256 << 10;
 const MOST_BYTES: u64 = 1 << 20;
 
+/// The longest link that is resolved: every recipient supports this length (RFC 9110 §4.1).
+const MOST_LINK: usize = 8000;
+
 /// Buffer of the decoder of Brotli.
 const BROTLI_BUFFER: usize = 4096;
 
@@ -106,7 +109,7 @@ impl Page {
     fn resolve(&self, link: &[u8]) -> Option<Vec<u8>> {
         let link = link.trim_ascii().split(|byte| *byte == b'#').next()?;
         let is_valid = |byte: &u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(byte);
-        if link.is_empty() || !link.iter().all(is_valid) {
+        if link.is_empty() || link.len() > MOST_LINK || !link.iter().all(is_valid) {
             return None;
         }
         let rest = match link.get(..5) {
@@ -147,11 +150,16 @@ fn normal(path: &[u8]) -> Vec<u8> {
             segment => segments.push(segment),
         }
     }
-    let mut whole = segments.iter().fold(Vec::new(), |whole, segment| [&whole[..], b"/", segment].concat());
+    let mut whole = Vec::with_capacity(path.len() + 1 + query.len());
+    for segment in segments {
+        whole.push(b'/');
+        whole.extend_from_slice(segment);
+    }
     if ends_in_folder || whole.is_empty() {
         whole.push(b'/');
     }
-    [&whole[..], query].concat()
+    whole.extend_from_slice(query);
+    whole
 }
 
 /// The objects that a page needs to be shown, in its order; none if it has another base.
@@ -235,6 +243,13 @@ mod tests {
             let found = page("", b"").resolve(link.as_bytes());
             assert_eq!(found.map(|found| String::from_utf8(found).expect("it is text")).as_deref(), path, "{link}");
         }
+    }
+
+    #[test]
+    fn long_links_are_not_used() {
+        let link = |length| "/a".repeat(length / 2);
+        assert_eq!(page("", b"").resolve(link(MOST_LINK).as_bytes()), Some(link(MOST_LINK).into_bytes()));
+        assert_eq!(page("", b"").resolve(link(MOST_LINK + 2).as_bytes()), None);
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub enum Refusal {
     ConnectionTimeout,
     /// The server has closed the connection without a response.
     NoResponse,
+    /// The response is malformed, or is a `101` that was not requested.
+    MalformedResponse,
 }
 
 impl Refusal {
@@ -58,6 +60,7 @@ impl Refusal {
             Self::Unreachable => (GATEWAY, "destination_ip_unroutable", "the server cannot be reached"),
             Self::ConnectionTimeout => (TIMEOUT, "connection_timeout", "the server does not answer"),
             Self::NoResponse => (GATEWAY, "connection_terminated", "the server has closed without a response"),
+            Self::MalformedResponse => (GATEWAY, "http_protocol_error", "the response of the server is malformed"),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::http::cache::SharedCache;
 use crate::http::channel::Channel;
 use crate::http::dictionary::Dictionaries;
 use crate::http::exchange::End;
-use crate::http::lookup::Lookup;
+use crate::http::lookup::{Answered, Lookup};
 use crate::http::names::Names;
 use crate::http::refusal::Refusal;
 use crate::http::session::Session;
@@ -480,14 +480,18 @@ impl HttpRelay {
     /// Reads the answers of the resolver.
     fn read_lookup(&mut self, now: Instant) {
         let Some(explicit) = &mut self.explicit else { return };
-        let mut answered = explicit.lookup.read(now);
+        let answered = explicit.lookup.read(now);
+        self.finish_lookups(&answered);
+    }
+
+    fn finish_lookups(&mut self, answered: &[Answered]) {
         let resolving = if answered.is_empty() { Vec::new() } else { self.session.resolving() };
         for number in resolving {
             let name = match self.session.origin(number) {
                 Some(Origin { host: Host::Name(name), .. }) => name.clone(),
                 _ => continue,
             };
-            match answered.iter_mut().find(|(answered, _)| *answered == name) {
+            match answered.iter().find(|(answered, _)| *answered == name) {
                 Some((_, Ok(()))) => self.session.set_wanted(number),
                 Some((_, Err(refusal))) => self.session.fail(number, *refusal),
                 None => {}
@@ -513,9 +517,8 @@ impl HttpRelay {
                 self.session.fail(number, Refusal::ConnectionTimeout);
             }
         }
-        if explicit.lookup.limit().is_some_and(|limit| limit <= now) {
-            self.fail_lookups(Refusal::ResolverTimeout);
-        }
+        let late = explicit.lookup.expire(now);
+        self.finish_lookups(&late);
     }
 
     /// Releases the server connections that an explicit proxy does not use any more, so that others
@@ -526,7 +529,8 @@ impl HttpRelay {
         explicit.opening.retain(|number, _| !session.is_connected(*number) && !session.has_abandoned(*number));
         let mut released: Vec<Channel> = explicit.lookup.take_unused(ends).into_iter().collect();
         for number in 0..self.session.servers_count() {
-            if self.session.has_abandoned(number) {
+            // A tunnel whose server has ended its direction still carries the other.
+            if self.session.has_abandoned(number) && self.session.tunnel_server() != Some(number) {
                 released.extend(self.servers.get_mut(number).and_then(Option::take));
                 self.session.release_server(number);
             }

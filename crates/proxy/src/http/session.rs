@@ -170,7 +170,13 @@ impl Session {
                 let Ok(count) = last.body.advance(&bytes[..room], |_| {}) else {
                     if self.explicit.is_some() {
                         self.servers[server].state = ServerState::Ended;
-                        self.refuse_first(server, Refusal::Malformed);
+                        if last.has_response {
+                            last.cut_content(&[]);
+                            self.servers[server].assigned.clear();
+                            self.cut_off(self.exchanges.len() - 1, End::Abort);
+                        } else {
+                            self.refuse_first(server, Refusal::Malformed);
+                        }
                         return 0;
                     }
                     // Its head has been sent: what follows is passed on to the same server.
@@ -537,7 +543,8 @@ impl Session {
         }
         match ResponseHead::parse(bytes, exchange.method, self.most_head) {
             Ok(None) => 0,
-            Ok(Some(head)) => {
+            // An explicit proxy forwards no `Upgrade`, and answers `CONNECT` itself.
+            Ok(Some(head)) if self.explicit.is_none() || !head.begins_tunnel(exchange.method) => {
                 server.has_answered = true;
                 let origin = &bytes[..head.length];
                 server.is_bound |= binds_connection(origin);
@@ -571,7 +578,7 @@ impl Session {
                 }
                 head.length
             }
-            Err(_) => {
+            Ok(Some(_)) | Err(_) => {
                 self.take_unframed(from);
                 self.read_response(now, from, bytes)
             }
@@ -606,6 +613,16 @@ impl Session {
             // What follows cannot be appended to compressed content.
             self.statistics.truncated += 1;
             self.servers[from].state = ServerState::Ended;
+            self.servers[from].assigned.clear();
+            return self.cut_off(index, End::Abort);
+        }
+        if self.explicit.is_some() {
+            // The client's next requests may be for other servers: this one must not receive them.
+            self.statistics.truncated += 1;
+            self.servers[from].state = ServerState::Ended;
+            if !self.exchanges[index].has_response {
+                return self.refuse_first(from, Refusal::MalformedResponse);
+            }
             self.servers[from].assigned.clear();
             return self.cut_off(index, End::Abort);
         }

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::http::fields::{Field, has_token, is, lines, list, values};
+use crate::http::fields::{Field, OF_CONNECTION, has_token, is, lines, list, values};
 use crate::http::message::{Method, RequestHead};
 use crate::http::refusal::Refusal;
 
@@ -32,10 +32,6 @@ pub struct ExplicitProxy {
     pub address: SocketAddr,
     pub connect_ports: Vec<u16>,
 }
-
-/// Fields that concern one connection (RFC 9110 §7.6.1), and credentials for the proxy.
-const OF_CONNECTION: [&str; 6] =
-    ["connection", "proxy-connection", "keep-alive", "te", "upgrade", "proxy-authorization"];
 
 /// Fields that `Connection` cannot remove: the message would be read in another way.
 const KEPT: [&str; 3] = ["content-length", "transfer-encoding", "host"];
@@ -277,7 +273,8 @@ mod tests {
 
     #[test]
     fn a_response_loses_the_fields_of_its_connection() {
-        let response = "HTTP/1.0 200 OK\r\nConnection: close, X\r\nKeep-Alive: 5\r\nX: y\r\nContent-Length: 3\r\n\r\n";
+        let response = "HTTP/1.0 200 OK\r\nConnection: close, X\r\nKeep-Alive: 5\r\nX: y\r\nProxy-Authenticate: Basic\r\n\
+                        Proxy-Authentication-Info: a\r\nContent-Length: 3\r\n\r\n";
         let head = String::from_utf8(proxy().answer(response.as_bytes(), true)).expect("it is text");
         let expected = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\nVia: 1.1 10.0.0.9:8080\r\n\r\n";
         assert_eq!(head, expected);

@@ -229,3 +229,81 @@ fn a_name_without_an_answer_of_the_resolver_is_an_error() {
         assert_eq!(network.opened(), [RESOLVER.into()]);
     }
 }
+
+/// A resolver's answer to `query`: the address 192.0.2.2.
+fn address_of(query: &[u8]) -> Vec<u8> {
+    let mut answer = [&query[2..4], &b"\x81\x80\0\0\0\x01\0\0\0\0"[..]].concat();
+    answer.extend(b"\0\0\x01\0\x01\0\0\0\x3C\0\x04\xC0\0\x02\x02");
+    [&(answer.len() as u16).to_be_bytes()[..], &answer].concat()
+}
+
+/// A resolver that answers the first query of its first connection with `first`, and closes that
+/// one at the second query; and servers that answer any request.
+fn resolver(first: fn(&[u8]) -> Vec<u8>) -> Box<dyn Fn() -> Speaker> {
+    let connections = std::rc::Rc::new(std::cell::Cell::new(0));
+    Box::new(move || {
+        let connections = std::rc::Rc::clone(&connections);
+        let (mut own, mut done) = (None, 0);
+        Box::new(move |received: &[u8]| {
+            let new = &received[done..];
+            if new.starts_with(b"GET ") {
+                done = received.len();
+                return (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec(), false);
+            }
+            if new.is_empty() {
+                return (Vec::new(), false);
+            }
+            let number = *own.get_or_insert_with(|| connections.replace(connections.get() + 1));
+            let is_first = std::mem::replace(&mut done, received.len()) == 0;
+            match (number, is_first) {
+                (0, true) => (first(new), false),
+                (0, false) => (Vec::new(), true),
+                _ => (address_of(new), false),
+            }
+        })
+    })
+}
+
+#[test]
+fn a_query_goes_over_a_new_connection_to_the_resolver() {
+    let requests =
+        &["GET http://a.example/ HTTP/1.1\r\nHost: a\r\n\r\n", "GET http://b.example/ HTTP/1.1\r\nHost: b\r\n\r\n"];
+    let malformed: fn(&[u8]) -> Vec<u8> = |_| b"\0\x0C\0\0\0\0\0\0\0\0\0\0\0\0".to_vec();
+    for (first, expected) in [(malformed, ["502", "200"]), (address_of, ["200", "200"])] {
+        let mut network = explicit(requests, 0, usize::MAX);
+        network.servers = Some(resolver(first));
+        network.run(at(60_000));
+        let text = received(&network);
+        let codes: Vec<&str> = text.split("HTTP/1.1 ").skip(1).map(|part| &part[..3]).collect();
+        assert_eq!(codes, expected, "{text}");
+        let resolver = std::net::SocketAddr::from(RESOLVER);
+        let to_resolver = network.opened().iter().filter(|server| **server == resolver).count();
+        assert_eq!(to_resolver, 2);
+    }
+}
+
+#[test]
+fn a_tunnel_carries_one_direction_after_the_end_of_the_other() {
+    let mut network = explicit(&[], 0, usize::MAX);
+    let mut steps = 0;
+    network.ends[0][Side::Mobile as usize].speaker = Some(Box::new(move |received| {
+        let sends: &[u8] = match steps {
+            0 => b"CONNECT 192.0.2.2:443 HTTP/1.1\r\nHost: 192.0.2.2\r\n\r\n",
+            1 if received.ends_with(b"bye") => b"late",
+            _ => b"",
+        };
+        steps += usize::from(!sends.is_empty());
+        (sends.to_vec(), steps == 2)
+    }));
+    let heard = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let hears = std::rc::Rc::clone(&heard);
+    network.servers = Some(Box::new(move || {
+        let (hears, mut sends) = (std::rc::Rc::clone(&hears), b"bye".to_vec());
+        Box::new(move |received: &[u8]| {
+            *hears.borrow_mut() = received.to_vec();
+            (std::mem::take(&mut sends), true)
+        })
+    }));
+    network.run(at(60_000));
+    assert_eq!(String::from_utf8_lossy(&heard.borrow()), "late");
+}

@@ -6,6 +6,7 @@ use airpath_core::Seed;
 use proptest::prelude::*;
 
 use super::*;
+use crate::http::target::Host;
 
 /// A request and its response.
 #[derive(Clone, Debug)]
@@ -606,4 +607,74 @@ fn a_connection_with_credentials_of_its_own_is_not_kept() {
         answered(&mut session, at(0), &response);
         assert_eq!(session.may_keep(0), is_kept, "{field} {}", String::from_utf8_lossy(&response));
     }
+}
+
+/// The session of an explicit proxy that has sent `request` over server connection 0.
+fn explicit(request: &[u8]) -> Session {
+    let address = "192.0.2.99:8080".parse().expect("it is an address");
+    let config = Config { pipelining: NonZeroU8::new(4).expect("at least one"), ..Config::default() };
+    let proxy = ExplicitProxy { address, connect_ports: vec![443] };
+    let mut session = Session::new(&config, 2000).with_explicit(proxy);
+    assert_eq!(session.read_client(Instant::ZERO, request), request.len());
+    assert_eq!(session.wanted_server(), Some(0));
+    session.set_server(0, true);
+    session.connected(0);
+    outgoing(&mut session, 0);
+    session
+}
+
+const GET_OF_PROXY: &[u8] = b"GET http://192.0.2.1/ HTTP/1.1\r\nHost: 192.0.2.1\r\n\r\n";
+
+#[test]
+fn a_server_cannot_take_the_connection_of_an_explicit_proxy() {
+    let chunk = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\nx\r\n";
+    let upgrade = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n";
+    for (response, has_head) in [(&b"nonsense\r\n\r\n"[..], false), (upgrade, false), (chunk, true)] {
+        let mut session = explicit(GET_OF_PROXY);
+        session.read_server(Instant::ZERO, 0, response);
+        assert_eq!((session.tunnel_server(), session.has_abandoned(0)), (None, true));
+        assert_eq!(session.statistics.truncated, 1);
+        let received = String::from_utf8(ready(&mut session)).expect("it is text");
+        assert_eq!(received.starts_with("HTTP/1.1 200 OK"), has_head, "{received}");
+        assert_eq!(received.starts_with("HTTP/1.1 502 "), !has_head, "{received}");
+        assert_eq!(session.end(), has_head.then_some(End::Abort));
+        session.release_server(0);
+        let next = b"GET http://192.0.2.2/secret HTTP/1.1\r\nHost: 192.0.2.2\r\n\r\n";
+        session.read_client(Instant::ZERO, next);
+        let origin = (!has_head).then(|| session.origin(0).expect("it is wanted").host.clone());
+        assert!(origin.is_none_or(|host| matches!(host, Host::Address(address) if address.to_string() == "192.0.2.2")));
+    }
+}
+
+#[test]
+fn nothing_is_appended_to_a_response_that_has_begun() {
+    let post = b"POST http://192.0.2.1/ HTTP/1.1\r\nHost: 192.0.2.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for has_begun in [false, true] {
+        let mut session = explicit(post);
+        if has_begun {
+            session.read_server(Instant::ZERO, 0, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc");
+        }
+        session.read_client(Instant::ZERO, b"nonsense\r\n");
+        let received = String::from_utf8(ready(&mut session)).expect("it is text");
+        assert_eq!(received.contains("HTTP/1.1 400 "), !has_begun, "{received}");
+        assert_eq!(session.end(), Some(if has_begun { End::Abort } else { End::Close }));
+        assert!(session.has_abandoned(0));
+    }
+}
+
+#[test]
+fn a_response_after_an_interim_one_is_coded_with_a_dictionary() {
+    let content = b"0123456789".repeat(100);
+    let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 1000\r\n\r\n";
+    let mut session = Session::new(&Config::default(), 2000).with_dictionaries(Dictionaries::new(100_000));
+    session.read_client(Instant::ZERO, GET);
+    session.read_server(Instant::ZERO, 0, &[&head[..], &content].concat());
+    assert_eq!(session.statistics.stored_dictionaries, 1);
+    ready(&mut session);
+    let hash = "q2xfMjf1UdII/CylIlpMyiCz/WOHlKgE8O1VSdUEFzQ=";
+    let fields = format!("Accept-Encoding: dcz\r\nAvailable-Dictionary: :{hash}:\r\n");
+    session.read_client(Instant::ZERO, format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").as_bytes());
+    let interim = b"HTTP/1.1 103 Early Hints\r\n\r\n";
+    session.read_server(Instant::ZERO, 0, &[&interim[..], head, &content].concat());
+    assert_eq!(session.statistics.delta_responses, 1);
 }
