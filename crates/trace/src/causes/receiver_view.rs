@@ -223,6 +223,7 @@ impl ReceiverView {
     /// Data arrived.
     pub(super) fn arrived(&mut self, observation: &Observation, timeline: &mut Timeline, stalls: &mut Vec<Stall>) {
         if observation.flags.contains(Flags::FIN) {
+            self.end_round(observation.time, timeline);
             self.more = false;
         }
         // The further segments of a super-segment acknowledge nothing.
@@ -282,6 +283,8 @@ impl ReceiverView {
 
     /// The connection ended.
     pub(super) fn end(&mut self, timeline: &mut Timeline) {
+        // The time after the last arrival has the number of the round after it.
+        self.end_round(Instant::FAR_FUTURE, timeline);
         if let Some(Stamp { time: now, .. }) = self.last {
             self.next_round(now, timeline);
         }
@@ -332,7 +335,8 @@ impl ReceiverView {
         let even = self.segments >= SEGMENTS_PER_ROUND / 2 && self.longest <= spacing;
         // Each acknowledgement, or the data that it released, waited: a queue stands in the path.
         let waited = self.echoes.next_round().map_or(Span::ZERO, |shortest| shortest.saturating_sub(self.round_trip));
-        let queued = waited > self.round_trip.max(STANDING_QUEUE);
+        // Without a handshake the round trip of the empty path is unknown.
+        let queued = !self.round_trip.is_zero() && waited > self.round_trip.max(STANDING_QUEUE);
         let load = if queued { Cause::Queueing } else { Cause::PathRate };
         if self.before > 0 {
             self.slow_start_over = (bytes as f64) < GROWTH * self.before as f64;

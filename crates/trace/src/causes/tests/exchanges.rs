@@ -415,3 +415,50 @@ fn only_the_application_at_the_capture_is_known() {
     // The client's pause from 1200 to 3200. What the server sends on may have been on the path.
     assert_eq!(known, Span::from_millis(2000));
 }
+
+/// The pieces of an exchange in a capture at the client.
+fn pieces_at_client(exchange: &str) -> Vec<Piece> {
+    let (_, observations) = play(exchange);
+    let mut causes = Causes::new(Some(End::Client));
+    let mut pieces = Vec::new();
+    for observation in &observations {
+        causes.observe(observation, &mut |piece| pieces.push(*piece));
+    }
+    causes.finish(&mut |piece| pieces.push(*piece));
+    pieces
+}
+
+#[test]
+fn without_a_handshake_echoes_show_no_queue() {
+    let mut exchange = "0 > psh data 0..100 ack 0 ts 0,0\n".to_owned();
+    // Data follows its acknowledgement after the round trip of an empty path.
+    for flight in 0..40 {
+        let (at, begin) = (120 + 120 * flight, flight * 4 * 1448);
+        for segment in 0..4 {
+            let from = begin + segment * 1448;
+            writeln!(exchange, "{at} < data {from}..{} ack 100 ts {at},{}", from + 1448, at - 120).unwrap();
+        }
+        writeln!(exchange, "{at} > ack {} ts {at},{at}", begin + 4 * 1448).unwrap();
+    }
+    let pieces = pieces_at_client(&exchange);
+    assert!(pieces.iter().all(|piece| piece.cause != Cause::Queueing), "{pieces:#?}");
+}
+
+#[test]
+fn the_time_after_the_last_round_is_judged_at_the_fin() {
+    let mut exchange = AT_CLIENT.replace("100 > ack 0\n", "100 > ack 0 win 8760\n");
+    exchange = exchange.replace("data 0..100 ack 0", "data 0..100 ack 0 win 8760");
+    // Six segments fill the window in a round trip.
+    for segment in 0..6 {
+        writeln!(exchange, "{} < data {}..{} ack 100", 200 + 20 * segment, segment * 1460, (segment + 1) * 1460)
+            .unwrap();
+    }
+    writeln!(exchange, "301 > ack 8760 win 0").unwrap();
+    writeln!(exchange, "3000 < fin ack 100 at 8760").unwrap();
+    writeln!(exchange, "3000 > fin ack 8761 at 100").unwrap();
+    let pieces = pieces_at_client(&exchange);
+    let closed: Vec<_> = pieces.iter().filter(|piece| piece.cause == Cause::ReceiveWindow).collect();
+    let length = closed.iter().fold(Span::ZERO, |sum, piece| sum + piece.end.since(piece.begin));
+    assert!(length > Span::from_secs(2), "{pieces:#?}");
+    assert!(closed.iter().all(|piece| piece.confidence == Confidence::Medium), "{pieces:#?}");
+}
