@@ -116,8 +116,8 @@ impl SharedPaths {
         Arc::clone(self.lock().entry(address).or_default())
     }
 
-    /// Forgets the hosts without a packet since the one of this number, unless a connection is open:
-    /// a new log would not have the packets that the connection waits for.
+    /// Forgets the hosts without an open connection and without a packet since the one of this
+    /// number. A new log would lack the packets that an open connection waits for.
     fn forget_before(&self, packet: u64) {
         self.lock().retain(|_, host| Arc::strong_count(host) > 1 || host.lock().last_packet >= packet);
     }
