@@ -3,7 +3,7 @@
 //! Time is divided into rounds as long as the round trip of the handshake, or longer where few
 //! segments arrive. A full link delivers evenly. A window-limited sender sends a flight and pauses:
 //! the receive window is the limit if as much arrived as it allows, else the sender's own window
-//! is. Queueing at the link is not observable here.
+//! is. Queueing shows only in the echoes of timestamps (`echoes`).
 
 use std::collections::VecDeque;
 
@@ -19,10 +19,10 @@ use super::{Cause, Confidence, EndOfData, Stamp};
 use crate::shared_path::takes_share;
 use airpath_observe::{Events, Observation};
 
-/// The link is full in a round if no gap is longer than this multiple of the mean,
+/// The link is full in a round if its gaps are even. A gap up to this multiple of the mean is even.
 const EVEN_SPACING: u64 = 3;
 
-/// or than this part of the round.
+/// So is a gap up to this part of the round.
 const LONGEST_PAUSE: u64 = 10;
 
 /// An interface joins segments (GRO) that are no further apart than this.
@@ -143,12 +143,12 @@ impl ReceiverView {
         self.echoes.sent(observation.timestamps, observation.time);
         self.window = observation.window;
         let Some(acknowledged) = observation.acknowledged else { return };
-        // What the receiver has, the capture may lack.
         // A FIN has a number, too, and is no data.
         if acknowledged > self.highest + 1 {
             self.last = Some(Stamp::of(observation));
             self.more = true;
         }
+        // What the receiver has, the capture may lack.
         self.highest = self.highest.max(acknowledged);
         self.hole &= acknowledged < self.highest;
         let edge = acknowledged.saturating_add_unsigned(observation.window);
