@@ -1,5 +1,5 @@
-//! Changes to arbitrary segments that leave their connections as they are: the same causes at
-//! another time and with other addresses, and no panic after the other changes.
+//! Changes to arbitrary segments that leave their connections as they are: the same causes with
+//! other addresses, and no panic after the other changes.
 
 #![no_main]
 

@@ -1,6 +1,10 @@
 """Ground truth of causes: the agreement of the analyser with the events must not fall."""
 
+import errno
 import re
+import runpy
+import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -35,6 +39,17 @@ def test_causes_of_real_connections_agree_with_the_kernels(
     shares = agreements([sys.executable, str(GROUND_TRUTH), "kernel", *selection])
     assert len(shares) == len(least)
     assert all(share > bound for share, bound in zip(shares, least, strict=True)), shares
+
+
+def test_an_error_of_the_kernel_ends_the_samples() -> None:
+    answer = runpy.run_path(str(GROUND_TRUTH / "kernels" / "around.py"))["answer"]
+    kernel, program = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with kernel, program:
+        program.settimeout(5)
+        # NLMSG_ERROR (netlink(7)): the error number, and the header of the request.
+        kernel.send(struct.pack("IHHII", 36, 2, 0, 0, 0) + struct.pack("i", -errno.EPERM) + bytes(16))
+        with pytest.raises(PermissionError):
+            answer(program, socket.AF_INET)
 
 
 def agreements(command: list[str]) -> list[float]:

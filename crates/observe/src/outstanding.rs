@@ -326,7 +326,7 @@ impl Outstanding {
         }
         selective.insert(Range::new(start, end), |Range { start: from, end: to }| {
             newly_sacked += to - from;
-            // A super-segment (TSO) is one run, and may arrive in parts.
+            // A run may be longer than a segment on the path, and arrive in parts.
             let first = first_from(runs, from);
             let first = first - usize::from(first > 0 && runs[first - 1].end > from);
             for run in runs.range_mut(first..).take_while(|run| run.start < to) {

@@ -267,10 +267,10 @@ enum Phase {
 
 /// A host acknowledges data that has arrived within this time, unless it delays that (RFC 9293
 /// §3.8.6.3).
-const AT_ONCE: Span = Span::from_millis(1);
+const IMMEDIATE_ACK: Span = Span::from_millis(1);
 
-/// Round trips after which data that was never acknowledged at once was sent from here.
-const SAMPLES: u32 = 8;
+/// Acknowledgements of one end after which the capture is at the other, if none was immediate.
+const MIN_ROUND_TRIPS: u32 = 8;
 
 /// The causes of one connection.
 #[derive(Clone, Debug)]
@@ -278,8 +278,9 @@ pub struct Causes {
     phase: Phase,
     /// The end at which the capture was taken.
     near: Option<End>,
-    /// Round trips of data, while `near` is not known although the connection is open.
-    samples: u32,
+    /// Acknowledgements of each end that gave a round trip, while `near` is not known although the
+    /// connection is open.
+    samples: [u32; 2],
     /// The last observation.
     last: Option<Stamp>,
     /// Whether some times were out of order or out of bounds.
@@ -298,6 +299,8 @@ pub struct Causes {
     radio: Option<Radio>,
     /// The packets of all connections of the client.
     host: Option<Arc<HostLog>>,
+    /// The shortest round trip of the client's handshakes with the same server.
+    host_round_trip: Option<Span>,
 }
 
 /// The radio log, and the position in it.
@@ -313,12 +316,12 @@ struct Radio {
 }
 
 impl Causes {
-    /// For a capture taken at `near`; without it, the handshake decides which end that is.
+    /// For a capture taken at `near`; without it, the handshake or data shows that end.
     pub fn new(near: Option<End>) -> Self {
         let mut causes = Self {
             phase: Phase::SetUp,
             near: None,
-            samples: 0,
+            samples: [0; 2],
             last: None,
             irregular_times: false,
             syn: None,
@@ -331,6 +334,7 @@ impl Causes {
             account: Account::default(),
             radio: None,
             host: None,
+            host_round_trip: None,
         };
         if let Some(near) = near {
             causes.set_near(near);
@@ -360,7 +364,7 @@ impl Causes {
         if let Some(round_trip) = round_trip {
             self.sender.bottleneck().path.round_trip(round_trip, 0);
         }
-        self.host = Some(host);
+        (self.host, self.host_round_trip) = (Some(host), round_trip);
         if let Some(near) = self.near {
             self.set_near(near);
         }
@@ -391,7 +395,8 @@ impl Causes {
         self
     }
 
-    /// The end at which the capture was taken; `None` before the handshake decides.
+    /// The end at which the capture was taken; `None` before the handshake or data
+    /// shows it.
     pub const fn near(&self) -> Option<End> {
         self.near
     }
@@ -524,6 +529,9 @@ impl Causes {
                 }
                 // At the client the SYN-ACK opens the connection (RFC 9293 §3.5).
                 if self.near == Some(End::Client) {
+                    if self.syn.is_none() {
+                        self.timeline.doubt_all();
+                    }
                     self.phase = Phase::Open;
                     self.first_round_trip(observation.time);
                 }
@@ -565,18 +573,27 @@ impl Causes {
 
     /// Without a handshake, data that is acknowledged at once shows the end of the capture: it has
     /// arrived there.
-    fn infer_near_from_data(&mut self, observation: &Observation) {
+    fn infer_near_from_data(&mut self, observation: &Observation, stalls: &mut Vec<Stall>) {
         let Some((sample, _)) = observation.round_trip.filter(|_| self.near.is_none()) else { return };
-        self.samples += 1;
+        let samples = &mut self.samples[observation.from as usize];
+        *samples += 1;
         let near = match () {
-            () if sample < AT_ONCE => observation.from,
-            () if self.samples == SAMPLES => observation.from.other(),
+            () if sample < IMMEDIATE_ACK => observation.from,
+            () if *samples == MIN_ROUND_TRIPS => observation.from.other(),
             () => return,
         };
         if near != self.capture_end() {
+            self.receiver.end(&mut self.timeline);
+            self.sender.end(&mut self.timeline, stalls);
+            // The rounds of the new views have the same numbers.
+            self.timeline.decide_pending();
             (self.sender, self.receiver) = (SenderView::default(), ReceiverView::new());
+            if let Some(round_trip) = self.host_round_trip {
+                self.sender.bottleneck().path.round_trip(round_trip, 0);
+            }
         }
         self.set_near(near);
+        self.sender.bottleneck().set_now(observation.time);
     }
 
     /// The end at which the capture was taken; the server where the handshake is missing.
@@ -586,7 +603,7 @@ impl Causes {
 
     fn open(&mut self, observation: &Observation) {
         let mut stalls = Vec::new();
-        self.infer_near_from_data(observation);
+        self.infer_near_from_data(observation, &mut stalls);
         if observation.events.contains(Events::ACK_LOST_SEGMENT) {
             self.timeline.doubt();
         }

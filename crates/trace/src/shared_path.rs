@@ -116,9 +116,10 @@ impl SharedPaths {
         Arc::clone(self.lock().entry(address).or_default())
     }
 
-    /// Forgets the hosts without a packet since the one of this number.
+    /// Forgets the hosts without an open connection and without a packet since the one of this
+    /// number. A new log would lack the packets that an open connection waits for.
     fn forget_before(&self, packet: u64) {
-        self.lock().retain(|_, host| host.lock().last_packet >= packet);
+        self.lock().retain(|_, host| Arc::strong_count(host) > 1 || host.lock().last_packet >= packet);
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, Arc<HostLog>>> {
@@ -163,8 +164,8 @@ impl Recorder {
     fn passed(&mut self, route: &Route, time: Instant, load: Load) {
         self.packets += 1;
         if self.packets.is_multiple_of(FORGOTTEN_AFTER) {
-            self.paths.forget_before(self.packets - FORGOTTEN_AFTER);
             self.last = [None, None];
+            self.paths.forget_before(self.packets - FORGOTTEN_AFTER);
         }
         let ends = [(route.destination.address, Passage::Received), (route.source.address, Passage::Sent)];
         for (slot, (address, passage)) in self.last.iter_mut().zip(ends) {
@@ -347,6 +348,24 @@ mod tests {
         (0..FORGOTTEN_AFTER).for_each(|_| recorder.segment(&packet));
         assert!(paths.host(other.route.source.address).is_none());
         assert!(paths.host(packet.route.source.address).is_some());
+    }
+
+    #[test]
+    fn the_log_of_an_open_connection_is_not_replaced() {
+        let paths = Arc::new(SharedPaths::default());
+        let mut recorder = Recorder::new(Arc::clone(&paths));
+        let packet = segment("0 > ack 0", 1).0;
+        let mut other = packet;
+        other.route.source.address = "192.0.2.7".parse().unwrap();
+        recorder.segment(&other);
+        let held = paths.host(other.route.source.address).unwrap();
+        (0..2 * FORGOTTEN_AFTER).for_each(|_| recorder.segment(&packet));
+        recorder.segment(&other);
+        assert!(paths.host(other.route.source.address).is_some_and(|log| Arc::ptr_eq(&log, &held)));
+        // The connection is over.
+        drop(held);
+        (0..2 * FORGOTTEN_AFTER).for_each(|_| recorder.segment(&packet));
+        assert!(paths.host(other.route.source.address).is_none());
     }
 
     #[test]

@@ -12,7 +12,7 @@ from airpath.trace.messages import Row, avoidable
 if TYPE_CHECKING:
     from airpath.trace.data import TraceData
 
-FROM = 40
+GROUPED_ABOVE = 40
 """Connections are grouped if there are more than this number."""
 _MOST_GROUPS = 40
 HEAD = ("server", "application", "main cause", "connections", "time", "avoidable")
@@ -66,7 +66,7 @@ def cells(group: Group) -> tuple[str, ...]:
 
 def groups_table(trace: "TraceData", flows: Sequence[Row]) -> Table | None:
     """Return the table of groups for a report; `None` for few connections."""
-    if len(flows) <= FROM:
+    if len(flows) <= GROUPED_ABOVE:
         return None
     every = groups(trace, flows)
     rows = [[Cell(text, number=index > 2) for index, text in enumerate(cells(group))] for group in every[:_MOST_GROUPS]]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from airpath.quantities import count, seconds
 from airpath.trace.causes import of_name
 from airpath.trace.format import figures
-from airpath.trace.groups import FROM, cells, groups
+from airpath.trace.groups import GROUPED_ABOVE, cells, groups
 from airpath.trace.groups import HEAD as GROUPS_HEAD
 from airpath.trace.messages import (
     Row,
@@ -50,7 +50,7 @@ def render(trace: "TraceData", console: "Console", *, why: bool) -> None:
     """
     flows = worst_first(trace.connections.iter_rows(named=True))
     console.print(summary(trace.reading, len(flows)), style="dim", soft_wrap=True)
-    if len(flows) > FROM:
+    if len(flows) > GROUPED_ABOVE:
         _groups(trace, flows, console)
     if len(flows) > 1:
         _table(flows, console)

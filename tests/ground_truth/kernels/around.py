@@ -11,6 +11,7 @@ It needs nothing but the standard library: it runs inside namespaces.
 """
 
 import contextlib
+import os
 import signal
 import socket
 import struct
@@ -28,7 +29,7 @@ AFTER_S = 0.7
 NETLINK_SOCK_DIAG = 4
 SOCK_DIAG_BY_FAMILY = 20
 NLM_F_REQUEST, NLM_F_DUMP = 1, 0x300
-NLMSG_DONE = 3
+NLMSG_ERROR, NLMSG_DONE = 2, 3
 TCP_LISTEN = 10
 INET_DIAG_INFO, INET_DIAG_CONG = 2, 4
 
@@ -51,6 +52,9 @@ def answer(kernel: socket.socket, family: int) -> bytes:
             length, kind = struct.unpack_from("IH", part, at)
             if kind == NLMSG_DONE:
                 return whole
+            if kind == NLMSG_ERROR:
+                (number,) = struct.unpack_from("i", part, at + 16)
+                raise OSError(-number, f"sock_diag: {os.strerror(-number)}")
             whole += part[at : at + length]
             at += length + 3 & ~3
 

@@ -37,6 +37,10 @@ impl Echoes {
     /// Data of the other end arrived. Only the first segment after an acknowledgement measures.
     pub(super) fn arrived(&mut self, timestamps: Option<Timestamps>, now: Instant) {
         let Some(Timestamps { echo, .. }) = timestamps else { return };
+        // Most segments echo an acknowledgement that others have echoed before.
+        if self.sent.front().is_some_and(|(first, _)| (echo.wrapping_sub(*first) as i32) < 0) {
+            return;
+        }
         let Some(at) = self.sent.iter().position(|(value, _)| *value == echo) else { return };
         let (_, sent) = self.sent[at];
         self.sent.drain(..=at);
@@ -50,5 +54,25 @@ impl Echoes {
         let shortest = self.shortest.take();
         let samples = std::mem::take(&mut self.samples);
         shortest.filter(|_| samples >= LEAST_SAMPLES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_echo_after_the_clock_wrapped_is_no_earlier_one() {
+        let mut echoes = Echoes::default();
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        let stamps = |value, echo| Some(Timestamps { value, echo });
+        echoes.sent(stamps(u32::MAX, 0), at(0));
+        echoes.sent(stamps(4, 0), at(5));
+        // Each is echoed by two segments.
+        for (echo, now) in [(u32::MAX, 100), (u32::MAX, 101), (4, 125), (4, 126)] {
+            echoes.arrived(stamps(0, echo), at(now));
+        }
+        assert_eq!(echoes.samples, 2);
+        assert_eq!(echoes.next_round(), Some(Span::from_millis(100)));
     }
 }

@@ -3,7 +3,7 @@
 //! Time is divided into rounds as long as the round trip of the handshake, or longer where few
 //! segments arrive. A full link delivers evenly. A window-limited sender sends a flight and pauses:
 //! the receive window is the limit if as much arrived as it allows, else the sender's own window
-//! is. Queueing at the link is not observable here.
+//! is. Queueing shows only in the echoes of timestamps (`echoes`).
 
 use std::collections::VecDeque;
 
@@ -19,10 +19,10 @@ use super::{Cause, Confidence, EndOfData, Stamp};
 use crate::shared_path::takes_share;
 use airpath_observe::{Events, Observation};
 
-/// The link is full in a round if no gap is longer than this multiple of the mean,
+/// The link is full in a round if its gaps are even. A gap up to this multiple of the mean is even.
 const EVEN_SPACING: u64 = 3;
 
-/// or than this part of the round.
+/// So is a gap up to this part of the round.
 const LONGEST_PAUSE: u64 = 10;
 
 /// An interface joins segments (GRO) that are no further apart than this.
@@ -143,12 +143,12 @@ impl ReceiverView {
         self.echoes.sent(observation.timestamps, observation.time);
         self.window = observation.window;
         let Some(acknowledged) = observation.acknowledged else { return };
-        // What the receiver has, the capture may lack.
         // A FIN has a number, too, and is no data.
         if acknowledged > self.highest + 1 {
             self.last = Some(Stamp::of(observation));
             self.more = true;
         }
+        // What the receiver has, the capture may lack.
         self.highest = self.highest.max(acknowledged);
         self.hole &= acknowledged < self.highest;
         let edge = acknowledged.saturating_add_unsigned(observation.window);
@@ -223,6 +223,7 @@ impl ReceiverView {
     /// Data arrived.
     pub(super) fn arrived(&mut self, observation: &Observation, timeline: &mut Timeline, stalls: &mut Vec<Stall>) {
         if observation.flags.contains(Flags::FIN) {
+            self.end_round(observation.time, timeline);
             self.more = false;
         }
         // The further segments of a super-segment acknowledge nothing.
@@ -282,6 +283,8 @@ impl ReceiverView {
 
     /// The connection ended.
     pub(super) fn end(&mut self, timeline: &mut Timeline) {
+        // The time after the last arrival has the number of the round after it.
+        self.end_round(Instant::FAR_FUTURE, timeline);
         if let Some(Stamp { time: now, .. }) = self.last {
             self.next_round(now, timeline);
         }
@@ -332,7 +335,8 @@ impl ReceiverView {
         let even = self.segments >= SEGMENTS_PER_ROUND / 2 && self.longest <= spacing;
         // Each acknowledgement, or the data that it released, waited: a queue stands in the path.
         let waited = self.echoes.next_round().map_or(Span::ZERO, |shortest| shortest.saturating_sub(self.round_trip));
-        let queued = waited > self.round_trip.max(STANDING_QUEUE);
+        // Without a handshake the round trip of the empty path is unknown.
+        let queued = !self.round_trip.is_zero() && waited > self.round_trip.max(STANDING_QUEUE);
         let load = if queued { Cause::Queueing } else { Cause::PathRate };
         if self.before > 0 {
             self.slow_start_over = (bytes as f64) < GROWTH * self.before as f64;

@@ -473,13 +473,12 @@ impl SenderView {
     /// `newly_delivered` bytes were acknowledged.
     fn detect_application_limit(&mut self, newly_delivered: u64, timeline: &mut Timeline) {
         self.acknowledged_since_send += newly_delivered;
-        let room = self.window_edge.is_none_or(|edge| edge - self.highest >= i64::from(self.full_segment));
         // A sender that halves its window sends nothing until half of the flight is acknowledged.
         // Then the acknowledged bytes equal those still outstanding. 3/2 adds a margin.
         let outstanding = self.outstanding();
         let enough = (MIN_ACKNOWLEDGED_SEGMENTS * u64::from(self.full_segment)).max(outstanding * 3 / 2);
         let sends_nothing = self.acknowledged_since_send >= enough;
-        if self.application_limited || self.recovery_point.is_some() || !room || !sends_nothing {
+        if self.application_limited || self.recovery_point.is_some() || !self.has_room() || !sends_nothing {
             return;
         }
         self.application_limited = true;

@@ -414,3 +414,15 @@ fn where_data_arrives_flights_with_pauses_are_a_windows_and_even_arrivals_a_full
     let account = arriving(10, 10, 100);
     assert!(milliseconds(&account, Cause::PathRate) > 1500, "{account}");
 }
+
+#[test]
+fn retransmissions_of_any_length_at_the_time_of_a_timeout_are_added() {
+    let mut script = steady(5, 2, 5, 1 << 20);
+    let last = script.observations.last().unwrap().time.as_nanos() / 1_000_000;
+    for trigger in [Trigger::Timeout, Trigger::Fast, Trigger::Fast] {
+        script.again(last + 1000, 25, trigger);
+        let observation = script.observations.last_mut().unwrap();
+        (observation.length, observation.full_segment) = (u32::MAX / 2 + 1, u32::MAX);
+    }
+    script.times();
+}

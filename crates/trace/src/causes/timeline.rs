@@ -247,6 +247,14 @@ impl Timeline {
         }
     }
 
+    /// Decides what is pending by the evidence so far.
+    pub(super) fn decide_pending(&mut self) {
+        for slice in &mut self.pending {
+            let (cause, confidence) = assumed(slice.label);
+            slice.label = Label::Known(cause, confidence);
+        }
+    }
+
     /// Emits the settled pieces that end by `until`.
     pub(super) fn settle(&mut self, until: Instant, settled: &mut impl FnMut(&Piece)) {
         loop {

@@ -74,7 +74,7 @@ impl SenderView {
             if let Some(timeouts) = &mut self.timeouts {
                 timeouts.resent += numbers(observation);
                 if timeouts.last == now {
-                    timeouts.length += observation.length;
+                    timeouts.length = timeouts.length.saturating_add(observation.length);
                 }
             }
             return;

@@ -301,8 +301,8 @@ fn a_short_segment_that_filled_an_earlier_window_is_not_the_applications_last() 
         }
         // The receiver moves its window before the rest of the flight has arrived.
         writeln!(exchange, "{at} > ack {} win 6000", begin + 2920).unwrap();
-        for (from, to) in [(2920, 4380), (4380, 5840), (5840, 6000)] {
-            writeln!(exchange, "{} < data {}..{} ack 100", at + 1, begin + from, begin + to).unwrap();
+        for (flags, from, to) in [("", 2920, 4380), ("", 4380, 5840), ("psh", 5840, 6000)] {
+            writeln!(exchange, "{} < {flags} data {}..{} ack 100", at + 1, begin + from, begin + to).unwrap();
         }
         writeln!(exchange, "{} > ack {} win 6000", at + 1, begin + 6000).unwrap();
     }
@@ -414,4 +414,116 @@ fn only_the_application_at_the_capture_is_known() {
     causes.finish(&mut count);
     // The client's pause from 1200 to 3200. What the server sends on may have been on the path.
     assert_eq!(known, Span::from_millis(2000));
+}
+
+/// The pieces of an exchange in a capture at the client.
+fn pieces_at_client(exchange: &str) -> Vec<Piece> {
+    let (_, observations) = play(exchange);
+    let mut causes = Causes::new(Some(End::Client));
+    let mut pieces = Vec::new();
+    for observation in &observations {
+        causes.observe(observation, &mut |piece| pieces.push(*piece));
+    }
+    causes.finish(&mut |piece| pieces.push(*piece));
+    pieces
+}
+
+#[test]
+fn without_a_handshake_echoes_show_no_queue() {
+    let mut exchange = "0 > psh data 0..100 ack 0 ts 0,0\n".to_owned();
+    // Data follows its acknowledgement after the round trip of an empty path.
+    for flight in 0..40 {
+        let (at, begin) = (120 + 120 * flight, flight * 4 * 1448);
+        for segment in 0..4 {
+            let from = begin + segment * 1448;
+            writeln!(exchange, "{at} < data {from}..{} ack 100 ts {at},{}", from + 1448, at - 120).unwrap();
+        }
+        writeln!(exchange, "{at} > ack {} ts {at},{at}", begin + 4 * 1448).unwrap();
+    }
+    let pieces = pieces_at_client(&exchange);
+    assert!(pieces.iter().all(|piece| piece.cause != Cause::Queueing), "{pieces:#?}");
+}
+
+#[test]
+fn the_time_after_the_last_round_is_judged_at_the_fin() {
+    let mut exchange = AT_CLIENT.replace("100 > ack 0\n", "100 > ack 0 win 8760\n");
+    exchange = exchange.replace("data 0..100 ack 0", "data 0..100 ack 0 win 8760");
+    // Six segments fill the window in a round trip.
+    for segment in 0..6 {
+        writeln!(exchange, "{} < data {}..{} ack 100", 200 + 20 * segment, segment * 1460, (segment + 1) * 1460)
+            .unwrap();
+    }
+    writeln!(exchange, "301 > ack 8760 win 0").unwrap();
+    writeln!(exchange, "3000 < fin ack 100 at 8760").unwrap();
+    writeln!(exchange, "3000 > fin ack 8761 at 100").unwrap();
+    let pieces = pieces_at_client(&exchange);
+    let closed: Vec<_> = pieces.iter().filter(|piece| piece.cause == Cause::ReceiveWindow).collect();
+    let length = closed.iter().fold(Span::ZERO, |sum, piece| sum + piece.end.since(piece.begin));
+    assert!(length > Span::from_secs(2), "{pieces:#?}");
+    assert!(closed.iter().all(|piece| piece.confidence == Confidence::Medium), "{pieces:#?}");
+}
+
+#[test]
+fn at_the_client_a_connection_that_begins_with_its_syn_ack_is_in_doubt() {
+    let exchange = "
+        100 < syn ack 0 mss 1460
+        100 > ack 0
+        100 > psh data 0..100 ack 0
+        300 < psh data 0..100 ack 100
+        300 > ack 100
+        1300 > psh data 100..200 ack 100
+        1400 < psh data 100..200 ack 200
+    ";
+    let pieces = pieces_at_client(exchange);
+    assert!(pieces.iter().all(|piece| piece.confidence == Confidence::Low), "{pieces:#?}");
+}
+
+#[test]
+fn samples_of_both_directions_are_counted_apart() {
+    // Seven round trips of the server's data, one of the client's, whose acknowledgement the server
+    // delays, and another of the server's.
+    let flight = |at: u64, begin: u64, ack: u64| {
+        format!("{at} < psh data {begin}..{} ack {ack}\n{} > ack {} at {ack}\n", begin + 50, at + 100, begin + 50)
+    };
+    let mut exchange: String = (0..7).map(|each| flight(200 * each, 50 * each, 0)).collect();
+    exchange += "1400 > psh data 0..50 ack 350\n1440 < ack 50 at 350\n";
+    let (_, observations) = play(&(exchange.clone() + &flight(1600, 350, 50)));
+    let mut causes = Causes::new(None);
+    for observation in &observations {
+        causes.observe(observation, &mut |_| {});
+    }
+    assert_eq!(causes.near(), Some(End::Server));
+}
+
+#[test]
+fn what_was_known_before_the_end_of_the_capture_is_kept() {
+    // A capture at the client that begins with a request; the server is 100 ms away.
+    let mut exchange = "0 > psh data 0..100 ack 0\n".to_owned();
+    for burst in 0..5 {
+        let (at, begin) = (100 + 100 * burst, 5840 * burst);
+        for segment in 0..4 {
+            let from = begin + segment * 1460;
+            writeln!(exchange, "{at} < data {from}..{} ack 100", from + 1460).unwrap();
+        }
+        // The acknowledgements are delayed until the last.
+        writeln!(exchange, "{} > ack {}", if burst < 4 { at + 20 } else { at }, begin + 5840).unwrap();
+    }
+    writeln!(exchange, "510 < psh data 29200..29300 ack 100").unwrap();
+    writeln!(exchange, "1510 < psh data 29300..29400 ack 100").unwrap();
+    writeln!(exchange, "2510 < psh data 29400..29500 ack 100").unwrap();
+    let (connection, observations) = play(&exchange);
+    let paths = Arc::new(SharedPaths::default());
+    Recorder::new(Arc::clone(&paths)).segment(&segment("0 > ack 0", 0).0);
+    let host = paths.host(connection.route().source.address).unwrap();
+    let round_trip = Some(Span::from_millis(90));
+    let mut causes = Causes::new(None).with_host(host, round_trip);
+    let mut settled = None;
+    for observation in &observations {
+        causes.observe(observation, &mut |piece| settled = Some(piece.end));
+    }
+    assert_eq!(causes.near(), Some(End::Client));
+    assert_eq!(causes.sender.bottleneck().path.base(), round_trip);
+    // The time before the end was known does not wait.
+    let known = segment("500 > ack 0", 0).0.time;
+    assert!(settled >= Some(known), "{settled:?} {known:?}");
 }
