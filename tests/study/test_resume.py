@@ -45,6 +45,28 @@ def test_an_interrupted_study_continues(tmp_path: Path, monkeypatch: pytest.Monk
         run(out=tmp_path / "out", seed=99)
 
 
+def test_the_failure_of_this_start_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(message: str, at: int) -> Any:
+        calls: list[Any] = []
+
+        def run(*arguments: Any, **named: Any) -> Any:
+            calls.append(named)
+            if len(calls) == at:
+                raise study.StudyError(message)
+            return execute(*arguments, **named)
+
+        return run
+
+    monkeypatch.setattr(simulation, "execute", failing("an earlier failure", 3))
+    with pytest.raises(study.StudyError, match="an earlier failure"):
+        run(out=tmp_path / "out")
+    # This task is run before the one that failed.
+    (tmp_path / "out" / "rtt" / "metrics" / "0000000-0000000.parquet").unlink()
+    monkeypatch.setattr(simulation, "execute", failing("a new failure", 1))
+    with pytest.raises(study.StudyError, match="a new failure"):
+        run(out=tmp_path / "out")
+
+
 def test_the_rows_are_the_same_in_parts_on_an_executor() -> None:
     with ThreadPoolExecutor(2) as threads:
         parts = run(executor=threads, workers=2)

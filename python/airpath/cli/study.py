@@ -60,8 +60,9 @@ def run_study(
         typer.Option(help="With `real`, also over emulated links with the kernel's TCP, in real time."),
     ] = "virtual",
     links: Annotated[
-        int, typer.Option(min=1, max=64, metavar="N", help="With --clock real, the number of parallel links.")
-    ] = 6,
+        int | None,
+        typer.Option(min=1, max=64, metavar="N", help="With --clock real, the number of parallel links; by default 6."),
+    ] = None,
     format: Annotated[
         Literal["text", "json", "markdown"],
         typer.Option(
@@ -115,6 +116,8 @@ def run_study(
         )
     if workers is not None and dask is None:
         raise Problem("--workers is for a cluster; here a study has all cores", next_step="add --dask, or remove it")
+    if links is not None and clock != "real":
+        raise Problem("--links is for emulated links", next_step="add --clock real, or remove it")
     check_outputs(report)
     names = None if only is None else [name for each in only for name in each.split(",")]
     try:
@@ -130,7 +133,7 @@ def run_study(
                 seed=seed,
                 repeat=repeat,
                 clock=clock,
-                links=links,
+                links=links or 6,
                 out=out,
                 executor=executor,
                 workers=slots or 1,

@@ -229,7 +229,8 @@ class _Driver:
         if self.progress is not None:
             sums = [(each.runs, each.plan.runs, each.failed, each.runs_before) for each in self.sweeps]
             runs, total, failed, before = map(sum, zip(*sums, strict=True))
-            self.progress(Progress(runs, total, failed, time.monotonic() - self.start, before))
+            error = next((each.error for each in self.sweeps if each.error), "")
+            self.progress(Progress(runs, total, failed, time.monotonic() - self.start, before, error))
 
 
 class _Sweep:
@@ -244,6 +245,8 @@ class _Sweep:
         self.failures = folder.failed()
         self.done = folder.finished(plan.work) - (self.failures if retry else set())
         self.failed = 0 if retry else sum(each["count"] for each in folder.failures())
+        self.error = ""
+        """The first error of this start."""
         self.runs = self.runs_before = 0
         self.is_ended = False
         self.intervals = [_Mean() for _ in plan.cases] if isinstance(plan.repeat, Until) else []
@@ -304,6 +307,8 @@ class _Sweep:
         self.folder.add(task, outcome)
         self.runs += task.runs
         self.failed += sum(each.count for each in outcome.failures)
+        if outcome.failures:
+            self.error = self.error or outcome.failures[0].error
         if self.runs == self.plan.runs:
             self.end()
         return [] if outcome.failures else self._follow(task, outcome.samples)
