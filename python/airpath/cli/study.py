@@ -1,12 +1,22 @@
 """`airpath study`: repeats published studies and prints their figures beside ours."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, help_without_command, note, writing
+from airpath.cli.messages import (
+    ExitCode,
+    Problem,
+    check_outputs,
+    cleanly_ended,
+    explained,
+    help_without_command,
+    note,
+    writing,
+)
 from airpath.run import MAX_SEED
 
 app = typer.Typer(help="List and run published studies.", rich_markup_mode=None, invoke_without_command=True)
@@ -124,6 +134,8 @@ def run_study(
         with (
             explained(),
             explained_tasks(out),
+            # The threads of emulated links cannot be ended: with them SIGTERM ends the process at once.
+            cleanly_ended() if clock == "virtual" else nullcontext(),
             executor_of(dask, workers) as (executor, slots),
             progress_bar(id) as progress,
         ):

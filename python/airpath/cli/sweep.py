@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from airpath.cli.messages import ExitCode, Problem, explained, note
+from airpath.cli.messages import ExitCode, Problem, cleanly_ended, explained, note
 from airpath.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def sweep(
 
     if out is None and not dry_run:
         raise Problem("a sweep needs a folder for its rows", next_step="add --out DIR, or --dry-run")
-    with explained(), explained_tasks(out):
+    with explained(), explained_tasks(out), cleanly_ended():
         read = read_plan(plan)
         _check_figure(figure, read)
         if dry_run:

@@ -2,7 +2,9 @@
 
 import math
 import os
+import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +33,10 @@ _MEASURED_SECONDS = 0.2
 """Cases that an estimate runs, and about how long each."""
 _CORES_PER_LINK = 4
 """Real-time runs are sequential, unless there are this many cores for each."""
+_TERMINATE_SECONDS = 10.0
+"""How long a worker may take to end its programs."""
+_TERMINATED = 128 + signal.SIGTERM
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _AHEAD = 3
 """Tasks submitted for each worker, so that none waits for the driver."""
 
@@ -364,6 +370,8 @@ class Pool:
         self.workers = workers
         self.ahead = ahead * workers
         """Tasks that are submitted at the same time."""
+        self._folder = Path(tempfile.mkdtemp(prefix="airpath-")) if executor is None else None
+        """The temporary files of the built-in executor's tasks."""
         self.executor = executor or self._start()
 
     def _start(self) -> "ProcessPoolExecutor":
@@ -371,7 +379,10 @@ class Pool:
         from multiprocessing import get_context
 
         # Not forked: a copy of a process with threads can hang.
-        return ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
+        arguments = (str(self._folder), os.getpid())
+        return ProcessPoolExecutor(
+            self.workers, mp_context=get_context("spawn"), initializer=_prepare_worker, initargs=arguments
+        )
 
     def submit(self, task: Task) -> "Future[Outcome]":
         """Submit a task; if the built-in executor is broken, the future reports it.
@@ -383,7 +394,11 @@ class Pool:
         from concurrent.futures.process import BrokenProcessPool
 
         try:
-            return self.executor.submit(run_task, task)
+            return (
+                self.executor.submit(_run_in_worker, run_task, task)
+                if self.own
+                else self.executor.submit(run_task, task)
+            )
         except Exception as error:
             if self.own and isinstance(error, BrokenProcessPool):
                 failed: Future[Outcome] = Future()
@@ -402,13 +417,26 @@ class Pool:
         self.executor = self._start()
 
     def end(self) -> None:
-        """End the built-in executor at once: unfinished tasks have written nothing."""
-        if not self.own:
+        """End the built-in executor at once, and remove its temporary files.
+
+        Unfinished tasks have written no rows.
+        """
+        from multiprocessing.connection import wait
+
+        if self._folder is None:
             return
         processes = list((getattr(self.executor, "_processes", None) or {}).values())
         self.executor.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.terminate()
+        running = {process.sentinel: process for process in processes}
+        deadline = time.monotonic() + _TERMINATE_SECONDS
+        while running and (left := deadline - time.monotonic()) > 0:
+            for sentinel in wait(list(running), left):
+                del running[int(sentinel)]
+        for process in running.values():
+            process.kill()
+        _remove(self._folder)
 
 
 @contextmanager
@@ -421,9 +449,50 @@ def tasks_on(executor: "Executor | None", workers: int) -> Iterator[Pool]:
         pool.end()
 
 
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the driver, in a worker."""
+def _prepare_worker(folder: str, driver: int) -> None:
+    """Prepare a worker process.
+
+    Args:
+        folder: The folder of its temporary files, which the driver removes.
+        driver: The process that started it. The worker ends with it.
+    """
+    import ctypes
+
+    # Ctrl-C is handled by the driver.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tempfile.tempdir = os.environ["TMPDIR"] = folder
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != driver:
+        sys.exit(_TERMINATED)
+
+
+def _run_in_worker(run: Callable[[Task], Outcome], task: Task) -> Outcome:
+    """Run a task. SIGTERM ends the worker, in real time also the programs of the task."""
+    if not task.work.is_real_time:
+        return run(task)
+
+    def end(*_: object) -> None:
+        # `subprocess.run` kills its process on an exception.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise SystemExit(_TERMINATED)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        return run(task)
+    except SystemExit:
+        # `ProcessPoolExecutor` would return it as the result of the task, and go on.
+        os._exit(_TERMINATED)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder to which killed processes may still write for a moment."""
+    for _ in range(20):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.05)
 
 
 def _outcome(future: "Future[Outcome]", task: Task, pool: Pool) -> Outcome | None:
