@@ -13,7 +13,7 @@ from airpath import study
 from airpath.sweep import driver, estimate
 from airpath.sweep.kinds import LinkCommand, PageLoad, Simulation, from_dict
 from airpath.sweep.report import commands
-from airpath.sweep.work import Until, to_dict
+from airpath.sweep.work import Batch, Lines, Task, Until, to_dict
 from support import DOWNLOAD, ROOT, Command
 from support.executors import Inline
 
@@ -176,6 +176,23 @@ def test_an_estimate_measures_several_cases(read):
     # The last case alone takes most of the time.
     only = estimate(replace(plan, cases=plan.cases[:1]), workers=2)
     assert found.seconds_per_run > 2 * only.seconds_per_run
+
+
+def test_an_estimate_reports_a_failure_and_runs_a_link_once(read, monkeypatch: pytest.MonkeyPatch):
+    calls: list[int] = []
+
+    def fail_later(_: Any, task: Task, batch: Batch) -> Lines:
+        calls.append(batch.case)
+        if len(calls) > 1:
+            raise RuntimeError("no server")
+        return {}
+
+    plan = read('scenario = "small.toml"\n[axes]\nfixed.loss = [0, 0.1]\n[link]\ncommand = ["true"]\n')
+    monkeypatch.setattr(LinkCommand, "run", fail_later)
+    assert estimate(plan, workers=1).measured == 1
+    assert calls == [0]
+    with pytest.raises(airpath.PlanError, match="case 0 fails: RuntimeError: no server"):
+        estimate(plan, workers=1)
 
 
 def test_a_sweep_of_a_text_prints_a_command_that_runs(tmp_path: Path, airpath_command: Command):

@@ -70,15 +70,19 @@ def estimate(plan: Plan, workers: int | None = None) -> Estimate:
 
     In real time that is one run of one case, otherwise several runs of up to `_MOST_MEASURED`
     cases, evenly spread over the plan.
+
+    Raises:
+        PlanError: One of these runs fails, or the scenario has no flow of the name in `repeat`.
     """
     cases = len(plan.cases)
     most = 1 if plan.work.is_real_time else min(cases, _MOST_MEASURED)
     measured = sorted({round(index * (cases - 1) / max(most - 1, 1)) for index in range(most)})
-    _check_flow(plan, _probe(plan, measured[0], 1))
+    first = _probed(plan, measured[0], 1)
+    _check_flow(plan, first)
     if not plan.work.is_real_time:
-        seconds = [_seconds_per_run(plan, case) for case in measured]
+        seconds = [_seconds_per_run(plan, case, _probed) for case in measured]
     else:
-        seconds = [_probe(plan, measured[0], 1).seconds]
+        seconds = [first.seconds]
     fewest = cases * (plan.repeat.least if isinstance(plan.repeat, Until) else plan.repeat)
     mean = sum(seconds) / len(seconds)
     return Estimate(cases, plan.runs, fewest, mean, len(measured), workers or cores(plan))
@@ -249,6 +253,8 @@ class _Sweep:
         self.runs_per_task = runs_per_task
         self.kinds = tuple(plan.kinds().items())
         self.failures = folder.failed()
+        if retry and self.failures:
+            folder.reopen(plan, version, runs_per_task)
         self.done = folder.finished(plan.work) - (self.failures if retry else set())
         self.failed = 0 if retry else sum(each["count"] for each in folder.failures())
         self.error = ""
@@ -429,12 +435,12 @@ class Pool:
         self.executor.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.terminate()
-        running = {process.sentinel: process for process in processes}
+        running = processes
         deadline = time.monotonic() + _TERMINATE_SECONDS
         while running and (left := deadline - time.monotonic()) > 0:
-            for sentinel in wait(list(running), left):
-                del running[int(sentinel)]
-        for process in running.values():
+            ended = wait([process.sentinel for process in running], left)
+            running = [process for process in running if process.sentinel not in ended]
+        for process in running:
             process.kill()
         _remove(self._folder)
 
@@ -529,19 +535,32 @@ def _runs_per_task(plan: Plan, workers: int) -> int:
     return max(1, min(fitting, math.ceil(plan.runs / (4 * workers)), _MOST_RUNS_PER_TASK))
 
 
-def _seconds_per_run(plan: Plan, case: int) -> float:
+def _seconds_per_run(plan: Plan, case: int, probe: Callable[[Plan, int, int], Outcome] | None = None) -> float:
+    probe = probe or _probe
     # The first run loads modules, and fills caches; the second gives the number for the third.
-    _probe(plan, case, 1)
-    once = _probe(plan, case, 1).seconds
+    probe(plan, case, 1)
+    once = probe(plan, case, 1).seconds
     most = plan.repeat if isinstance(plan.repeat, int) else plan.repeat.least
     count = max(1, min(math.ceil(_MEASURED_SECONDS / max(once, 1e-6)), most))
-    return once if count == 1 else _probe(plan, case, count).seconds / count
+    return once if count == 1 else probe(plan, case, count).seconds / count
 
 
 def _probe(plan: Plan, case: int, count: int) -> Outcome:
     """Run some repetitions of a case in this process."""
     batch = Batch(case, tuple(plan.overrides(case)), plan.cases[case], 0, count)
     return run_task(Task(plan.text, plan.file, plan.seed, tuple(plan.kinds().items()), (batch,), plan.work))
+
+
+def _probed(plan: Plan, case: int, count: int) -> Outcome:
+    """Run some repetitions of a case in this process.
+
+    Raises:
+        PlanError: One fails.
+    """
+    outcome = _probe(plan, case, count)
+    if outcome.failures:
+        raise PlanError(f"case {case} fails: {outcome.failures[0].error}")
+    return outcome
 
 
 def _check_flow(plan: Plan, outcome: Outcome) -> None:

@@ -109,6 +109,10 @@ class SweepFolder:
             raise SweepFolderError(f"{path}: is not of schema {SCHEMA}; repeat the sweep in another folder")
         return state
 
+    def reopen(self, plan: Plan, version: str, runs_per_task: int) -> None:
+        """Mark the sweep as not complete."""
+        self._save(plan, version, runs_per_task, complete=False)
+
     def end(self, plan: Plan, version: str, runs_per_task: int) -> None:
         """Mark the sweep as complete."""
         self._save(plan, version, runs_per_task, complete=True)
