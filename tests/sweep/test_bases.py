@@ -131,6 +131,24 @@ def test_a_page_load_is_a_run(read, tmp_path: Path, monkeypatch):
     assert command.startswith(f"airpath page load static-site --link {tmp_path / 'out' / 'scenario.toml'} ")
 
 
+def test_a_scenario_that_changes_during_a_sweep_is_a_failure(read, tmp_path: Path, monkeypatch):
+    page_load = import_module("airpath.page.load")
+
+    def loaded(page, scenario, out, **_):
+        view = {"run": 0, "view": 0, "page": page, "page_time_s": 2.0, "missing": []}
+        result = airpath.run(PAGE, out=out, log=False)
+        with scenario.open("a") as file:
+            file.write("# changed\n")
+        return page_load.Loaded([view], airpath.Linked(0, result, None, None), None)
+
+    monkeypatch.setattr(page_load, "load", loaded)
+    plan = read('scenario = "small.toml"\nrepeat = 2\nseed = 5\npage = { name = "static-site" }\n')
+    result = airpath.sweep(plan, executor=Inline(), workers=1, out=tmp_path / "out")
+    assert [(each["first"], each["error"].split("; ")[0]) for each in result.failures] == [
+        (1, f"RuntimeError: {tmp_path / 'small.toml'}: changed during the sweep")
+    ]
+
+
 @pytest.mark.real_time
 def test_page_loads_in_a_browser(read, tmp_path: Path, need, link):
     need("chromium")

@@ -256,6 +256,22 @@ def test_page_loads_of_a_browser_are_compared_by_view(tmp_path: Path):
     assert found["page front, view 1"] == (5, pytest.approx(1 / 1.02))
 
 
+def test_damaged_files_are_reported(tmp_path: Path, airpath_command: Command):
+    airpath.run(PAGE, out=tmp_path / "a", log=False)
+    for damaged in ("{", "[]", "{}", "[1]", '[{"run": 0}]'):
+        (tmp_path / "a" / "page.json").write_text(damaged)
+        with pytest.raises(airpath.UnreadableResultError, match=r"page\.json: damaged"):
+            airpath.compare(tmp_path / "a", tmp_path / "a")
+    (tmp_path / "b").mkdir()
+    whole = {"schema": 2, "airpath": "1", "complete": True, "runs_per_task": 1, "file": "x"}
+    for state in ({"schema": 2}, {**whole, "plan": []}, {**whole, "plan": {"scenario": ""}}):
+        (tmp_path / "b" / "sweep.json").write_text(json.dumps(state))
+        with pytest.raises(airpath.SweepFolderError, match=r"sweep\.json: damaged"):
+            airpath.compare(tmp_path / "b", tmp_path / "b")
+    done = airpath_command("compare", tmp_path / "a", tmp_path / "b")
+    assert (done.code, "damaged" in done.err) == (2, True)
+
+
 def test_folders_of_captures_are_compared_by_service(tmp_path: Path):
     for side, bler in (("a", 0.0), ("b", 0.3)):
         airpath.run(

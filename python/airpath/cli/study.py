@@ -134,7 +134,7 @@ def run_study(
         with (
             explained(),
             explained_tasks(out),
-            # The threads of emulated links cannot be ended: with them SIGTERM ends the process at once.
+            # Threads of emulated links cannot be ended: with them SIGTERM ends the process at once.
             cleanly_ended() if clock == "virtual" else nullcontext(),
             executor_of(dask, workers) as (executor, slots),
             progress_bar(id) as progress,

@@ -95,12 +95,26 @@ def _of_results(path: Path, folders: Sequence[Path]) -> Samples:
 
 
 def _views(path: Path) -> "pl.DataFrame":
-    """Return the views of `airpath page load`; its loads are repetitions."""
+    """Return the views of `airpath page load`; its loads are repetitions.
+
+    Raises:
+        UnreadableResultError: The file is damaged.
+    """
     import polars as pl
 
-    views = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        views = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UnreadableResultError(f"{path}: damaged: {error}; load the page again") from None
+    if not isinstance(views, list) or not views or not all(map(_is_view, views)):
+        raise UnreadableResultError(f"{path}: damaged: it is no list of views; load the page again")
     flat = [{key: value for key, value in view.items() if not isinstance(value, list | dict)} for view in views]
     return pl.DataFrame(flat, infer_schema_length=None).with_columns(repetition=pl.col("run"))
+
+
+def _is_view(view: object) -> bool:
+    kinds = {"run": int, "view": int, "page": str}
+    return isinstance(view, dict) and all(isinstance(view.get(name), kind) for name, kind in kinds.items())
 
 
 def _of_sweep(path: Path) -> Samples:

@@ -32,6 +32,20 @@ SCHEMA = 2
 SCENARIO = "scenario.toml"
 _PLAN, _FAILED, _LOCK = "sweep.json", "failed", "lock"
 
+_STATE_KEYS = {"airpath": str, "complete": bool, "runs_per_task": int, "file": str, "plan": dict}
+_PLAN_KEYS: dict[str, type | tuple[type, ...]] = {
+    "scenario": str,
+    "seed": int,
+    "columns": list,
+    "cases": list,
+    "repeat": (int, dict),
+    "set": dict,
+    "work": dict,
+    "labels": list,
+    "given": list,
+}
+"""The keys of `sweep.json` and of its plan, with their types."""
+
 
 class SweepFolderError(Exception):
     """A folder cannot be used for a sweep. The message has the fault and the next step."""
@@ -107,6 +121,10 @@ class SweepFolder:
             raise SweepFolderError(f"{path}: damaged: {error}") from None
         if not isinstance(state, dict) or state.get("schema") != SCHEMA:
             raise SweepFolderError(f"{path}: is not of schema {SCHEMA}; repeat the sweep in another folder")
+        for keys, data in ((_STATE_KEYS, state), (_PLAN_KEYS, state.get("plan"))):
+            for key, kinds in keys.items():
+                if not isinstance(data, dict) or not isinstance(data.get(key), kinds):
+                    raise SweepFolderError(f"{path}: damaged: '{key}'; repeat the sweep in another folder")
         return state
 
     def reopen(self, plan: Plan, version: str, runs_per_task: int) -> None:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from airpath.files import read_text
 from airpath.sweep.axes import Value
 
 Tables = dict[str, dict[str, str]]
@@ -62,9 +63,17 @@ class Task:
 
     @property
     def scenario(self) -> Path | str:
-        """The scenario's file if it is on this machine, otherwise its text."""
+        """The scenario's file if it is on this machine, otherwise its text.
+
+        Raises:
+            RuntimeError: The file is not the one of the plan any more.
+        """
         path = Path(self.file)
-        return path if path.is_file() else self.text
+        if not path.is_file():
+            return self.text
+        if read_text(path) != self.text:
+            raise RuntimeError(f"{self.file}: changed during the sweep; undo the change, or begin another sweep")
+        return path
 
     @property
     def name(self) -> str:
