@@ -11,7 +11,7 @@ import pytest
 import airpath
 from airpath import study
 from airpath.sweep import driver, estimate
-from airpath.sweep.kinds import LinkCommand, PageLoad, Simulation, from_dict
+from airpath.sweep.kinds import VIEWS, LinkCommand, PageLoad, Simulation, from_dict
 from airpath.sweep.report import commands
 from airpath.sweep.work import Batch, Lines, Task, Until, to_dict
 from support import DOWNLOAD, ROOT, Command
@@ -129,6 +129,17 @@ def test_a_page_load_is_a_run(read, tmp_path: Path, monkeypatch):
     assert result.flows.height == 2
     command = commands(result)[0]
     assert command.startswith(f"airpath page load static-site --link {tmp_path / 'out' / 'scenario.toml'} ")
+
+
+def test_the_views_have_all_times_and_a_page_file_its_absolute_path(read, tmp_path: Path, monkeypatch):
+    assert {"speed_index_s", "content_loaded_s"} <= set(VIEWS)
+    page = tmp_path / "front.page"
+    page.write_text((ROOT / "pages" / "static-site.page").read_text())
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.toml").write_text('format = 1\nscenario = "gprs"\npage = { name = "front.page" }\n')
+    plan = airpath.read_plan("plan.toml")
+    assert isinstance(plan.work, PageLoad)
+    assert plan.work.page == str(page)
 
 
 def test_a_scenario_that_changes_during_a_sweep_is_a_failure(read, tmp_path: Path, monkeypatch):

@@ -16,6 +16,7 @@ from airpath.compare.output import to_junit, to_markdown
 from airpath.compare.rules import parse_rule, read_rules
 from airpath.compare.samples import Samples
 from airpath.compare.statistics import Pair
+from airpath.sweep.folder import SCHEMA
 from support import DOWNLOAD, Command
 
 LOSSY = DOWNLOAD.replace("loss = 0.01", "loss = 0.03")
@@ -263,8 +264,8 @@ def test_damaged_files_are_reported(tmp_path: Path, airpath_command: Command):
         with pytest.raises(airpath.UnreadableResultError, match=r"page\.json: damaged"):
             airpath.compare(tmp_path / "a", tmp_path / "a")
     (tmp_path / "b").mkdir()
-    whole = {"schema": 2, "airpath": "1", "complete": True, "runs_per_task": 1, "file": "x"}
-    for state in ({"schema": 2}, {**whole, "plan": []}, {**whole, "plan": {"scenario": ""}}):
+    whole = {"schema": SCHEMA, "airpath": "1", "complete": True, "runs_per_task": 1, "file": "x"}
+    for state in ({"schema": SCHEMA}, {**whole, "plan": []}, {**whole, "plan": {"scenario": ""}}):
         (tmp_path / "b" / "sweep.json").write_text(json.dumps(state))
         with pytest.raises(airpath.SweepFolderError, match=r"sweep\.json: damaged"):
             airpath.compare(tmp_path / "b", tmp_path / "b")

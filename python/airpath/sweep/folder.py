@@ -26,7 +26,7 @@ from airpath.sweep.plan import Plan
 from airpath.sweep.task import Outcome
 from airpath.sweep.work import Task, Work
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the folder."""
 
 SCENARIO = "scenario.toml"
