@@ -125,7 +125,6 @@ def sweep(
     if out is None:
         temporary = tempfile.TemporaryDirectory(prefix="airpath-")
         out = temporary.name
-        Path(out).rmdir()
     workers = workers or cores(plan)
     with ExitStack() as stack:
         pool = stack.enter_context(tasks_on(executor, workers))

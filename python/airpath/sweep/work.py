@@ -14,7 +14,7 @@ Tables = dict[str, dict[str, str]]
 Lines = dict[str, str]
 """The rows of tables as JSON lines. Each row has its `repetition`."""
 
-_KEYS = ("repetition", "flow", "view", "object", "connection", "start_s", "start", "client_port", "server_port")
+KEYS = ("repetition", "flow", "view", "object", "connection", "start_s", "start", "client_port", "server_port")
 """Numeric columns that are no figures."""
 
 
@@ -112,10 +112,14 @@ def figures(work: Work) -> dict[str, str]:
     """Return the figures of its tables: their numeric columns; of a name the first table."""
     found: dict[str, str] = {}
     for table, columns in work.tables().items():
-        for name, kind in columns.items():
-            if kind in ("Float64", "Int64") and name not in _KEYS:
-                found.setdefault(name, table)
+        for name in figures_of(columns):
+            found.setdefault(name, table)
     return found
+
+
+def figures_of(columns: Mapping[str, str]) -> list[str]:
+    """Return the figures of a table: its numeric columns that are no keys."""
+    return [name for name, kind in columns.items() if kind in ("Float64", "Int64") and name not in KEYS]
 
 
 def lines_of(rows: Iterable[Mapping[str, Any]]) -> str:
