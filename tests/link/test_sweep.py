@@ -1,11 +1,16 @@
 """Sweeps on emulated links: each run is a command."""
 
+import os
+import signal
+import subprocess
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 import airpath
-from support.link import LinkCommand
+from support import Command
+from support.link import LinkCommand, descendants_of, until
 
 PLAN = """\
 format = 1
@@ -44,3 +49,29 @@ def test_a_command_that_fails_is_a_failure_of_its_runs(link: LinkCommand, tmp_pa
     (tmp_path / "plan.toml").write_text(plan)
     result = airpath.sweep(airpath.read_plan(tmp_path / "plan.toml"), out=tmp_path / "sweep")
     assert [each["error"] for each in result.failures] == ["RuntimeError: the command ended with 1:"] * 2
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_sweep_that_is_ended_leaves_no_process_and_no_folder(
+    link: LinkCommand, airpath_command: Command, tmp_path: Path, sent: signal.Signals, code: int
+) -> None:
+    assert link
+    (tmp_path / "wired.toml").write_text('format = 1\nname = "wired"\n[bearer]\npreset = "wired"\n')
+    (tmp_path / "plan.toml").write_text(
+        'format = 1\nscenario = "wired.toml"\nrepeat = 2\n'
+        '[link]\ncommand = ["sh", "-c", "touch started; sleep 60"]\nserve = "python3 -m http.server 8000"\n'
+    )
+    (tmp_path / "tmp").mkdir()
+    line = airpath_command.line("sweep", "plan.toml", "--out", "out")
+    environment = os.environ | {"TMPDIR": str(tmp_path / "tmp")}
+    with subprocess.Popen(line, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        until((tmp_path / "started").exists, "the command of the first run has started", 30)
+        # Worker, resource tracker, link, server and command.
+        processes = descendants_of(process.pid)
+        assert len(processes) >= 5
+        process.send_signal(sent)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == code, errors
+    assert "Traceback" not in errors
+    until(lambda: not any(Path(f"/proc/{each}").exists() for each in processes), "all its processes have ended")
+    assert list((tmp_path / "tmp").iterdir()) == []

@@ -1,6 +1,6 @@
 """A study in a folder: what is finished is not run again, on any executor, with the same rows."""
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from airpath.run import execute
 from airpath.study import simulation
 from airpath.sweep import SweepFolderError, SweepResult
 from support import Command
+from support.executors import Inline
 
 ONLY = ["rtt", "utilisation-20kB"]
 
@@ -43,6 +44,36 @@ def test_an_interrupted_study_continues(tmp_path: Path, monkeypatch: pytest.Monk
     assert samples(whole) == samples(run())
     with pytest.raises(SweepFolderError, match=r"another plan \(changed: seed\)"):
         run(out=tmp_path / "out", seed=99)
+
+
+def test_the_failure_of_this_start_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(message: str, at: int) -> Any:
+        calls: list[Any] = []
+
+        def raising(*arguments: Any, **named: Any) -> Any:
+            calls.append(named)
+            if len(calls) == at:
+                raise study.StudyError(message)
+            return execute(*arguments, **named)
+
+        return raising
+
+    class Late(Inline):
+        """An executor whose first task does not end."""
+
+        submitted = 0
+
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+            self.submitted += 1
+            return Future() if self.submitted == 1 else super().submit(fn, *args, **kwargs)
+
+    monkeypatch.setattr(simulation, "execute", failing("an earlier failure", 1))
+    with pytest.raises(study.StudyError, match="an earlier failure"):
+        run(out=tmp_path / "out", executor=Inline())
+    # The task that failed is run again, and has not ended when another one fails.
+    monkeypatch.setattr(simulation, "execute", failing("a new failure", 1))
+    with pytest.raises(study.StudyError, match="a new failure"):
+        run(out=tmp_path / "out", executor=Late(), workers=2)
 
 
 def test_the_rows_are_the_same_in_parts_on_an_executor() -> None:

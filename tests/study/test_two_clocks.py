@@ -12,6 +12,8 @@ import steps
 
 from airpath import realtime, study
 from airpath.quantities import parse_size
+from airpath.run import execute
+from airpath.study import runner, simulation
 from support import ROOT, Command
 from support.needs import missing, require
 
@@ -174,6 +176,30 @@ def test_links_that_stay_invalid_are_marked(monkeypatch: pytest.MonkeyPatch) -> 
     assert "the kernel dropped up to 3 packets before the link" in text
 
 
+@pytest.mark.parametrize("calls_before", [9 + 1, 9 + 9 + 1, 2 * (9 + 9) - 1])
+def test_ctrl_c_in_a_simulation_ends_a_study_under_the_real_clock(
+    monkeypatch: pytest.MonkeyPatch, calls_before: int
+) -> None:
+    calls: list[Any] = []
+
+    def interrupted(*arguments: Any, **named: Any) -> Any:
+        calls.append(named["set"])
+        if len(calls) == calls_before:
+            raise KeyboardInterrupt
+        return execute(*arguments, **{**named, "repeat": 2})
+
+    def two_repetitions(experiment: Any, *, seed: int, repeat: int | None) -> Any:
+        assert repeat is None
+        return simulation.plan_of(experiment, seed=seed, repeat=2)
+
+    monkeypatch.setattr(simulation, "execute", interrupted)
+    monkeypatch.setattr(runner, "plan_of", two_repetitions)
+    monkeypatch.setattr(runner, "run_cases", lambda *_, **__: pytest.fail("it went on"))
+    with pytest.raises(KeyboardInterrupt):
+        study.run("hsdpa-sim", only=["utilisation-20kB", "utilisation-50kB"], clock="real")
+    assert len(calls) == calls_before
+
+
 def test_what_cannot_be_run_under_the_real_clock_is_reported(
     airpath_command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +209,8 @@ def test_what_cannot_be_run_under_the_real_clock_is_reported(
     done = airpath_command("study", "run", "hsdpa-sim", "--clock", "real", "--report", "r.html")
     assert done.code == 2
     assert "--report draws only simulated figures" in done.err
+    done = airpath_command("study", "run", "hsdpa-sim", "--links", "2")
+    assert (done.code, "--links is for emulated links" in done.err) == (2, True)
     monkeypatch.setattr(realtime, "obstacle", lambda: "no namespaces")
     with pytest.raises(study.StudyError, match="needs emulated links, and this host cannot make one: no namespaces"):
         study.run("hsdpa-sim", only="utilisation-20kB", clock="real", repeat=2)

@@ -11,9 +11,9 @@ import pytest
 import airpath
 from airpath import study
 from airpath.sweep import driver, estimate
-from airpath.sweep.kinds import LinkCommand, PageLoad, Simulation, from_dict
+from airpath.sweep.kinds import VIEWS, LinkCommand, PageLoad, Simulation, from_dict
 from airpath.sweep.report import commands
-from airpath.sweep.work import Until, to_dict
+from airpath.sweep.work import Batch, Lines, Task, Until, to_dict
 from support import DOWNLOAD, ROOT, Command
 from support.executors import Inline
 
@@ -131,6 +131,35 @@ def test_a_page_load_is_a_run(read, tmp_path: Path, monkeypatch):
     assert command.startswith(f"airpath page load static-site --link {tmp_path / 'out' / 'scenario.toml'} ")
 
 
+def test_the_views_have_all_times_and_a_page_file_its_absolute_path(read, tmp_path: Path, monkeypatch):
+    assert {"speed_index_s", "content_loaded_s"} <= set(VIEWS)
+    page = tmp_path / "front.page"
+    page.write_text((ROOT / "pages" / "static-site.page").read_text())
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.toml").write_text('format = 1\nscenario = "gprs"\npage = { name = "front.page" }\n')
+    plan = airpath.read_plan("plan.toml")
+    assert isinstance(plan.work, PageLoad)
+    assert plan.work.page == str(page)
+
+
+def test_a_scenario_that_changes_during_a_sweep_is_a_failure(read, tmp_path: Path, monkeypatch):
+    page_load = import_module("airpath.page.load")
+
+    def loaded(page, scenario, out, **_):
+        view = {"run": 0, "view": 0, "page": page, "page_time_s": 2.0, "missing": []}
+        result = airpath.run(PAGE, out=out, log=False)
+        with scenario.open("a") as file:
+            file.write("# changed\n")
+        return page_load.Loaded([view], airpath.Linked(0, result, None, None), None)
+
+    monkeypatch.setattr(page_load, "load", loaded)
+    plan = read('scenario = "small.toml"\nrepeat = 2\nseed = 5\npage = { name = "static-site" }\n')
+    result = airpath.sweep(plan, executor=Inline(), workers=1, out=tmp_path / "out")
+    assert [(each["first"], each["error"].split("; ")[0]) for each in result.failures] == [
+        (1, f"RuntimeError: {tmp_path / 'small.toml'}: changed during the sweep")
+    ]
+
+
 @pytest.mark.real_time
 def test_page_loads_in_a_browser(read, tmp_path: Path, need, link):
     need("chromium")
@@ -176,6 +205,23 @@ def test_an_estimate_measures_several_cases(read):
     # The last case alone takes most of the time.
     only = estimate(replace(plan, cases=plan.cases[:1]), workers=2)
     assert found.seconds_per_run > 2 * only.seconds_per_run
+
+
+def test_an_estimate_reports_a_failure_and_runs_a_link_once(read, monkeypatch: pytest.MonkeyPatch):
+    calls: list[int] = []
+
+    def fail_later(_: Any, task: Task, batch: Batch) -> Lines:
+        calls.append(batch.case)
+        if len(calls) > 1:
+            raise RuntimeError("no server")
+        return {}
+
+    plan = read('scenario = "small.toml"\n[axes]\nfixed.loss = [0, 0.1]\n[link]\ncommand = ["true"]\n')
+    monkeypatch.setattr(LinkCommand, "run", fail_later)
+    assert estimate(plan, workers=1).measured == 1
+    assert calls == [0]
+    with pytest.raises(airpath.PlanError, match="case 0 fails: RuntimeError: no server"):
+        estimate(plan, workers=1)
 
 
 def test_a_sweep_of_a_text_prints_a_command_that_runs(tmp_path: Path, airpath_command: Command):

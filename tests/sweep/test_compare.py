@@ -14,9 +14,12 @@ from airpath.compare import statistics
 from airpath.compare.comparison import LEVEL, Comparison
 from airpath.compare.output import to_junit, to_markdown
 from airpath.compare.rules import parse_rule, read_rules
-from airpath.compare.samples import Samples
+from airpath.compare.samples import Samples, load_samples
 from airpath.compare.statistics import Pair
+from airpath.sweep.folder import SCHEMA
+from airpath.sweep.kinds import Simulation
 from support import DOWNLOAD, Command
+from support.executors import Inline
 
 LOSSY = DOWNLOAD.replace("loss = 0.01", "loss = 0.03")
 
@@ -256,6 +259,22 @@ def test_page_loads_of_a_browser_are_compared_by_view(tmp_path: Path):
     assert found["page front, view 1"] == (5, pytest.approx(1 / 1.02))
 
 
+def test_damaged_files_are_reported(tmp_path: Path, airpath_command: Command):
+    airpath.run(PAGE, out=tmp_path / "a", log=False)
+    for damaged in ("{", "[]", "{}", "[1]", '[{"run": 0}]'):
+        (tmp_path / "a" / "page.json").write_text(damaged)
+        with pytest.raises(airpath.UnreadableResultError, match=r"page\.json: damaged"):
+            airpath.compare(tmp_path / "a", tmp_path / "a")
+    (tmp_path / "b").mkdir()
+    whole = {"schema": SCHEMA, "airpath": "1", "complete": True, "runs_per_task": 1, "file": "x"}
+    for state in ({"schema": SCHEMA}, {**whole, "plan": []}, {**whole, "plan": {"scenario": ""}}):
+        (tmp_path / "b" / "sweep.json").write_text(json.dumps(state))
+        with pytest.raises(airpath.SweepFolderError, match=r"sweep\.json: damaged"):
+            airpath.compare(tmp_path / "b", tmp_path / "b")
+    done = airpath_command("compare", tmp_path / "a", tmp_path / "b")
+    assert (done.code, "damaged" in done.err) == (2, True)
+
+
 def test_folders_of_captures_are_compared_by_service(tmp_path: Path):
     for side, bler in (("a", 0.0), ("b", 0.3)):
         airpath.run(
@@ -277,6 +296,14 @@ def test_the_metrics_of_a_study_are_compared_by_case(tmp_path: Path):
     assert {row.figure for row in compared.rows} == {"round-trip"}
     assert compared.rows[0].group == "channel=DCH 384, 99 ms, bler=1 %"
     assert len(compared.failed) == 4
+
+
+def test_ports_of_connections_in_a_sweep_are_no_figures(tmp_path: Path):
+    plan = replace(airpath.make_plan(DOWNLOAD, {"bearer.bler": [0.1]}, repeat=2), work=Simulation(trace=True))
+    airpath.sweep(plan, executor=Inline(), out=tmp_path / "out")
+    figures = {name for each in load_samples(tmp_path / "out").values.values() for name in each}
+    assert "duration_s" in figures
+    assert not {"client_port", "server_port", "start", "start_s", "connection", "repetition"} & figures
 
 
 def test_what_only_one_side_has_is_reported_and_can_fail(tmp_path: Path, airpath_command: Command):

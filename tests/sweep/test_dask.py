@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from polars.testing import assert_frame_equal
@@ -147,6 +149,57 @@ def test_a_cluster_by_name_and_errors_of_its_name(monkeypatch):
         pass
     with pytest.raises(ClusterError, match="add --workers N"), executor_of("slurm"):
         pass
+
+
+def test_a_cluster_that_cannot_be_started_is_an_error(monkeypatch):
+    made = []
+
+    class Unscalable:
+        closed = False
+
+        def __init__(self) -> None:
+            made.append(self)
+
+        def scale(self, _: int) -> None:
+            raise OSError("no sbatch")
+
+        def close(self) -> None:
+            self.closed = True
+
+    class Unconfigured:
+        def __init__(self) -> None:
+            raise ValueError("You must specify how many cores to use")
+
+    for broken, message in ((Unconfigured, "how many cores"), (Unscalable, "no sbatch")):
+        monkeypatch.setattr("support.dask_cluster.QueuedCluster", broken)
+        monkeypatch.setitem(clusters._CLUSTERS, "slurm", ("support.dask_cluster", "QueuedCluster"))
+        with pytest.raises(ClusterError, match=f"slurm cannot be started: .*{message}"), executor_of("slurm", 2):
+            pass
+    assert [each.closed for each in made] == [True]
+
+
+def test_an_error_of_the_scheduler_at_the_start_is_that_of_the_cluster(monkeypatch):
+    def lost(_: object) -> None:
+        raise OSError("connection reset")
+
+    monkeypatch.setattr(distributed.Client, "nthreads", lost)
+    with pytest.raises(ClusterError, match="does not answer: connection reset"), executor_of("local"):
+        pass
+
+
+def test_tasks_may_end_while_the_executor_is_shut_down(monkeypatch):
+    client = SimpleNamespace(status="running", cancel=lambda _: None)
+    monkeypatch.setattr(dask_executor.DaskExecutor, "_watch", lambda _: None)
+    executor = dask_executor.DaskExecutor(cast("distributed.Client", client))
+
+    class Ending:
+        @property
+        def remote(self) -> None:
+            executor._tasks.discard(cast("dask_executor._Task", self))
+
+    executor._tasks.update(cast("dask_executor._Task", Ending()) for _ in range(2))
+    executor.shutdown()
+    assert not executor._tasks
 
 
 def test_a_cluster_without_workers_is_scaled(monkeypatch):

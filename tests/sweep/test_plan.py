@@ -108,6 +108,7 @@ def test_repetitions_until_an_interval_is_narrow(plan):
         ('repeat = { figure = "duration_s", within = 3 }\n', "a share of the mean"),
         ("axis = 3\n", "unknown key 'axis'; did you mean 'axes'"),
         ("link = { command = [] }\n", "command must be a list"),
+        ("[set]\nbearer.bler = [0.1]\n", r"plan\.toml:\d: set\.bearer: 'bler' has a value that is no number"),
     ],
 )
 def test_a_wrong_plan_is_an_error_with_its_place(plan, text, message):

@@ -11,8 +11,9 @@ from airpath.plot.selection import NothingToDrawError
 from airpath.sweep.figures import draw_effects, draw_lines, draw_map, effects, scale
 from airpath.sweep.folder import SweepFolder
 from airpath.sweep.kinds import LinkCommand
-from airpath.sweep.report import commands
+from airpath.sweep.report import commands, write
 from support import DOWNLOAD, Command
+from support.executors import Inline
 
 GRID = {"fixed.delay": ["10 ms", "100 ms", "400 ms"], "bearer.bler": [0.0, 0.3], "tcp.timestamps": [True, False]}
 
@@ -92,3 +93,16 @@ def test_the_report_of_a_sweep(tmp_path: Path, airpath_command: Command):
     assert airpath_command("run", "small.toml", "--set", "fixed.delay=10 ms", "--set", "tcp.timestamps=true").code == 0
     assert "no figure 'speed'" in airpath_command("report", "sweep", "-o", "x.html", "--figure", "speed").err
     assert airpath_command("report", "small.toml", "-o", "x.html", "--figure", "lost").code == 2
+
+
+def test_each_figure_is_computed_once(tmp_path: Path, monkeypatch):
+    result = airpath.sweep(airpath.make_plan(DOWNLOAD, GRID, repeat=2), out=tmp_path / "sweep", executor=Inline())
+    computed, means = [], airpath.SweepResult.means
+
+    def counted(self: airpath.SweepResult, figure: str) -> pl.DataFrame:
+        computed.append(figure)
+        return means(self, figure)
+
+    monkeypatch.setattr(airpath.SweepResult, "means", counted)
+    write(result, tmp_path / "sweep.html", names=["duration_s", "throughput_bps"])
+    assert computed == ["duration_s", "throughput_bps"]

@@ -157,6 +157,25 @@ def test_a_failed_batch_is_kept_and_the_rest_runs(tmp_path, monkeypatch):
     assert (again.failures, len(again.flows)) == ([], 2)
 
 
+def test_an_interrupted_retry_is_not_complete(tmp_path, monkeypatch):
+    until = Until(figure="duration_s", flow=None, within=0.001, least=2, most=8)
+    plan = replace(airpath.make_plan(DOWNLOAD, {"fixed.loss": [0.03]}), repeat=until)
+    out = tmp_path / "out"
+    with monkeypatch.context() as patched:
+        patched.setattr(Plan, "overrides", lambda *_: [("fixed.los", "0")])
+        assert airpath.sweep(plan, executor=Inline(), out=out).complete
+
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        airpath.sweep(plan, executor=Inline(), out=out, retry=True, progress=interrupt)
+    partial = airpath.SweepResult(out)
+    assert (partial.complete, len(partial.flows)) == (False, 2)
+    again = airpath.sweep(plan, executor=Inline(), out=out)
+    assert (again.complete, len(again.flows)) == (True, 8)
+
+
 def test_a_task_that_ends_its_worker_is_a_failure_and_the_others_are_not(tmp_path, monkeypatch):
     monkeypatch.setattr(driver, "TASK_SECONDS", 1e-9)
     monkeypatch.setattr(driver, "run_task", dying_worker.exit_at_case_1)
@@ -199,6 +218,8 @@ def test_the_command(plan: Path, airpath_command: Command, tmp_path: Path):
     estimate = airpath_command("sweep", plan, "--dry-run")
     assert "4 cases, 16 runs" in estimate.out
     assert not (tmp_path / "out").exists()
+    elsewhere = airpath_command("sweep", plan, "--dry-run", "--dask", "nothing")
+    assert (elsewhere.code, "--dry-run measures on this machine" in elsewhere.err) == (2, True)
     done = airpath_command("sweep", plan, "--out", "out", "--format", "csv", "--figure", "throughput_bps")
     lines = done.out.splitlines()
     assert lines[0] == "case,bearer.bler,fixed.delay,mean,low,high,n"

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -105,6 +106,25 @@ def explained() -> Iterator[None]:
         raise
     except OSError as error:
         raise os_problem(error) from None
+
+
+@contextmanager
+def cleanly_ended() -> Iterator[None]:
+    """End by SIGTERM or SIGHUP as by an exception: programs, links and temporary files end, too."""
+
+    def end(number: int, _: object) -> None:
+        # Not an `Exception`: tasks keep those as failures of their runs.
+        raise SystemExit(128 + number)
+
+    earlier = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in earlier.items():
+        if handler is not signal.SIG_IGN:  # as with nohup
+            signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
 
 
 def os_problem(error: OSError) -> Problem:

@@ -1,7 +1,6 @@
 """`airpath page`: web pages as data."""
 
 import json
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +8,16 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, help_without_command, note, writing
+from airpath.cli.messages import (
+    ExitCode,
+    Problem,
+    check_outputs,
+    cleanly_ended,
+    explained,
+    help_without_command,
+    note,
+    writing,
+)
 from airpath.cli.options import Overrides, Seed
 from airpath.cli.proxy_option import Proxy, WithProxyOption, proxy_override
 
@@ -153,7 +161,7 @@ def record_page(
     from airpath.page.recording import PAGE
     from airpath.quantities import size
 
-    with explained(), _browser_problems(), _cleanly_ended():
+    with explained(), _browser_problems(), cleanly_ended():
         check_outputs(folders=[out])
         try:
             recorded = record(url, out, timeout=timeout)
@@ -236,7 +244,7 @@ def load_page(
     from airpath.run import override_texts
 
     overrides = proxy_override(proxy) | parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
-    with explained(), _browser_problems(), _cleanly_ended():
+    with explained(), _browser_problems(), cleanly_ended():
         _native.files(*scenario_of(link), override_texts(overrides))
         try:
             loaded = load_in_browser(
@@ -298,21 +306,6 @@ def _print_views(views: list[dict[str, Any]], format: str) -> None:
             note(f"run {each['run'] + 1}: not requested: {', '.join(each['missing'])}")
         for url, reason in each["failed"].items():
             note(f"run {each['run'] + 1}: {url}: {reason}")
-
-
-@contextmanager
-def _cleanly_ended() -> Iterator[None]:
-    """End by SIGTERM or SIGHUP as by an exception: browser, link and temporary files end, too."""
-
-    def end(number: int, _: object) -> None:
-        raise typer.Exit(128 + number)
-
-    earlier = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

@@ -1,12 +1,22 @@
 """`airpath study`: repeats published studies and prints their figures beside ours."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, help_without_command, note, writing
+from airpath.cli.messages import (
+    ExitCode,
+    Problem,
+    check_outputs,
+    cleanly_ended,
+    explained,
+    help_without_command,
+    note,
+    writing,
+)
 from airpath.run import MAX_SEED
 
 app = typer.Typer(help="List and run published studies.", rich_markup_mode=None, invoke_without_command=True)
@@ -60,8 +70,9 @@ def run_study(
         typer.Option(help="With `real`, also over emulated links with the kernel's TCP, in real time."),
     ] = "virtual",
     links: Annotated[
-        int, typer.Option(min=1, max=64, metavar="N", help="With --clock real, the number of parallel links.")
-    ] = 6,
+        int | None,
+        typer.Option(min=1, max=64, metavar="N", help="With --clock real, the number of parallel links; by default 6."),
+    ] = None,
     format: Annotated[
         Literal["text", "json", "markdown"],
         typer.Option(
@@ -115,12 +126,16 @@ def run_study(
         )
     if workers is not None and dask is None:
         raise Problem("--workers is for a cluster; here a study has all cores", next_step="add --dask, or remove it")
+    if links is not None and clock != "real":
+        raise Problem("--links is for emulated links", next_step="add --clock real, or remove it")
     check_outputs(report)
     names = None if only is None else [name for each in only for name in each.split(",")]
     try:
         with (
             explained(),
             explained_tasks(out),
+            # Threads of emulated links cannot be ended: with them SIGTERM ends the process at once.
+            cleanly_ended() if clock == "virtual" else nullcontext(),
             executor_of(dask, workers) as (executor, slots),
             progress_bar(id) as progress,
         ):
@@ -130,7 +145,7 @@ def run_study(
                 seed=seed,
                 repeat=repeat,
                 clock=clock,
-                links=links,
+                links=links or 6,
                 out=out,
                 executor=executor,
                 workers=slots or 1,

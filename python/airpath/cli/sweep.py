@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from airpath.cli.messages import ExitCode, Problem, explained, note
+from airpath.cli.messages import ExitCode, Problem, cleanly_ended, explained, note
 from airpath.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ def sweep(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The folder of the rows; a sweep that ended early continues.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Run one case, and estimate the time of all.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Run up to five cases, and estimate the time of all.")
+    ] = False,
     workers: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Parallel tasks; by default the number of cores, of links 1.")
     ] = None,
@@ -62,7 +64,9 @@ def sweep(
 
     if out is None and not dry_run:
         raise Problem("a sweep needs a folder for its rows", next_step="add --out DIR, or --dry-run")
-    with explained(), explained_tasks(out):
+    if dry_run and dask is not None:
+        raise Problem("--dry-run measures on this machine, not on a cluster", next_step="remove --dask or --dry-run")
+    with explained(), explained_tasks(out), cleanly_ended():
         read = read_plan(plan)
         _check_figure(figure, read)
         if dry_run:

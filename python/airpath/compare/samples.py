@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airpath.result import Result, UnreadableResultError, is_result
+from airpath.sweep.work import KEYS, figures_of
 from airpath.tables import MAIN_FIGURES, MAIN_PAGE_FIGURES
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ Group = str
 Values = dict[Group, dict[str, dict[str, float]]]
 """By group, figure and repetition."""
 
-_NUMBERS = ("repetition", "flow", "view", "object", "connection", "start_s", "run")
-"""Columns that are no figures."""
+_NOT_FIGURES = (*KEYS, "run")
+"""Numeric columns that are no figures."""
 
 
 class IncomparableError(Exception):
@@ -95,12 +96,26 @@ def _of_results(path: Path, folders: Sequence[Path]) -> Samples:
 
 
 def _views(path: Path) -> "pl.DataFrame":
-    """Return the views of `airpath page load`; its loads are repetitions."""
+    """Return the views of `airpath page load`; its loads are repetitions.
+
+    Raises:
+        UnreadableResultError: The file is damaged.
+    """
     import polars as pl
 
-    views = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        views = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UnreadableResultError(f"{path}: damaged: {error}; load the page again") from None
+    if not isinstance(views, list) or not views or not all(map(_is_view, views)):
+        raise UnreadableResultError(f"{path}: damaged: it is no list of views; load the page again")
     flat = [{key: value for key, value in view.items() if not isinstance(value, list | dict)} for view in views]
     return pl.DataFrame(flat, infer_schema_length=None).with_columns(repetition=pl.col("run"))
+
+
+def _is_view(view: object) -> bool:
+    kinds = {"run": int, "view": int, "page": str}
+    return isinstance(view, dict) and all(isinstance(view.get(name), kind) for name, kind in kinds.items())
 
 
 def _of_sweep(path: Path) -> Samples:
@@ -113,8 +128,8 @@ def _of_sweep(path: Path) -> Samples:
     values: Values = {}
     for table, columns in result.work.tables().items():
         group = pl.concat_str([*settings, _GROUPS[table]()], separator=", ", ignore_nulls=True)
-        figures = [name for name, kind in columns.items() if kind in _NUMERIC and name not in _NUMBERS]
-        _add(values, result.table(table).with_columns(sample=pl.col("repetition").cast(pl.String)), group, figures)
+        rows = result.table(table).with_columns(sample=pl.col("repetition").cast(pl.String))
+        _add(values, rows, group, figures_of(columns))
     main = tuple(result.figures) if "metrics" in result.work.tables() else Samples.main
     return Samples(str(path), values, None if result.work.is_real_time else result.plan["seed"], main)
 
@@ -157,7 +172,6 @@ def _metrics() -> "pl.Expr":
 
 _GROUPS = {"flows": _flow, "pages": _view, "objects": _object, "connections": _service, "metrics": _metrics}
 """What is compared in the rows of each table."""
-_NUMERIC = ("Float64", "Int64")
 _CAPTURES = (".pcap", ".pcapng", ".snoop", ".cap")
 
 
@@ -167,7 +181,7 @@ def _add(values: Values, rows: "pl.DataFrame", group: "pl.Expr", figures: Sequen
 
     if figures is None:
         kinds = rows.schema.items()
-        figures = [name for name, kind in kinds if kind.is_numeric() and name not in _NUMBERS]
+        figures = [name for name, kind in kinds if kind.is_numeric() and name not in _NOT_FIGURES]
     # A single row without a setting, as of a study, still has a group.
     named = group.fill_null("all")
     means = rows.group_by(named.alias("group"), "sample", maintain_order=True).agg(pl.col(figures).mean())

@@ -151,7 +151,7 @@ class _Simulator:
                 threads=None if self._is_here else 1,
                 # A run that failed is run again: the study may have been changed.
                 retry=True,
-                progress=lambda now: _stop_at_a_failure(now, plans, counter),
+                progress=lambda now: _stop_at_a_failure(now, counter),
             )
         except KeyboardInterrupt as error:
             interrupt = error
@@ -179,14 +179,14 @@ class _ThisProcess(Executor):
         return future
 
 
-def _stop_at_a_failure(now: SweepProgress, plans: Sequence[tuple[Plan, Path]], counter: "_Counter") -> None:
+def _stop_at_a_failure(now: SweepProgress, counter: "_Counter") -> None:
     """Report the progress.
 
     Raises:
         StudyError: A run has failed.
     """
     if now.failed:
-        raise StudyError(next(each["error"] for _, folder in plans for each in SweepResult(folder).failures))
+        raise StudyError(now.error)
     counter.report(now.runs)
 
 
@@ -208,9 +208,10 @@ def _rows_with_both_clocks(
     cases = [case for experiment in experiments for case in experiment.cases]
     # Each case is simulated twice (study's TCP, kernel's TCP) and downloaded over an emulated link.
     counter = _Counter(sum(2 * case.repeat + downloads for case in cases), progress)
-    rows = simulator.rows(experiments, study, seed, repeat=None, counter=counter)
+    rows = _require_all(simulator.rows(experiments, study, seed, repeat=None, counter=counter), experiments)
     controls = [experiment.with_overrides(study.emulation.control_overrides) for experiment in experiments]
     control_rows = simulator.rows(controls, study, seed, repeat=None, counter=counter, name="{}-control")
+    _require_all(control_rows, controls)
     emulated = run_cases(
         cases,
         study.emulation,
@@ -229,6 +230,17 @@ def _rows_with_both_clocks(
         for row, control in zip(rows, control_rows, strict=True)
         if row.experiment not in incomplete
     ]
+
+
+def _require_all(rows: list[Row], experiments: Sequence[Experiment]) -> list[Row]:
+    """Return the rows if they are those of all experiments.
+
+    Raises:
+        KeyboardInterrupt: Some are missing, as Ctrl-C came before they were complete.
+    """
+    if {row.experiment for row in rows} != {experiment.name for experiment in experiments}:
+        raise KeyboardInterrupt
+    return rows
 
 
 def _chosen(study: Study, only: Sequence[str] | None, clock: Clock) -> list[Experiment]:

@@ -51,17 +51,21 @@ def executor_of(cluster: str | None, workers: int | None = None) -> Iterator[tup
         try:
             # A wrong address is reported soon; a scheduler that ends later has longer to return.
             Client(address, timeout=CONNECT_SECONDS).close()
+            client = stack.enter_context(Client(address, timeout=RECONNECT_SECONDS))
+            nthreads: Any = client.nthreads()
         except (OSError, ValueError) as error:
             raise ClusterError(f"the Dask cluster {cluster} does not answer: {error}; check its address") from None
-        client = stack.enter_context(Client(address, timeout=RECONNECT_SECONDS))
         executor = stack.enter_context(DaskExecutor(client))
-        nthreads: Any = client.nthreads()
         threads = sum(nthreads.values())
         yield executor, workers or max(threads, 1)
 
 
 def _started(cluster: str, workers: int | None) -> Any:
-    """Return a new cluster of Dask's class of this name."""
+    """Return a new cluster of Dask's class of this name.
+
+    Raises:
+        ClusterError: There is no such cluster, or Dask cannot start it.
+    """
     if cluster not in _CLUSTERS:
         raise ClusterError(
             f"no cluster '{cluster}'; write an address such as tcp://scheduler:8786, or {', '.join(_CLUSTERS)}"
@@ -74,6 +78,18 @@ def _started(cluster: str, workers: int | None) -> Any:
     except ImportError:
         package = module.partition(".")[0].replace("_", "-")
         raise ClusterError(f"{package} is not installed; `pip install {package}` adds it") from None
+    except Exception as error:  # each class has its own, as for a setting that is missing
+        raise _not_started(cluster, error) from None
     if workers is not None:
-        made.scale(workers)
+        try:
+            made.scale(workers)
+        except Exception as error:
+            made.close()
+            raise _not_started(cluster, error) from None
     return made
+
+
+def _not_started(cluster: str, error: Exception) -> ClusterError:
+    return ClusterError(
+        f"the Dask cluster {cluster} cannot be started: {error or type(error).__name__}; check Dask's configuration"
+    )

@@ -73,7 +73,7 @@ class DaskExecutor(Executor):
         self._changed.set()
         if wait:
             self._watcher.join(_RESULT_SECONDS)
-        left = [task.remote for task in self._tasks]
+        left = [task.remote for task in self._snapshot()]
         if left and self._client.status == "running":
             self._client.cancel(left)
 

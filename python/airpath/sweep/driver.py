@@ -2,7 +2,9 @@
 
 import math
 import os
+import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +33,10 @@ _MEASURED_SECONDS = 0.2
 """Cases that an estimate runs, and about how long each."""
 _CORES_PER_LINK = 4
 """Real-time runs are sequential, unless there are this many cores for each."""
+_TERMINATE_SECONDS = 10.0
+"""How long a worker may take to end its programs."""
+_TERMINATED = 128 + signal.SIGTERM
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _AHEAD = 3
 """Tasks submitted for each worker, so that none waits for the driver."""
 
@@ -64,15 +70,19 @@ def estimate(plan: Plan, workers: int | None = None) -> Estimate:
 
     In real time that is one run of one case, otherwise several runs of up to `_MOST_MEASURED`
     cases, evenly spread over the plan.
+
+    Raises:
+        PlanError: One of these runs fails, or the scenario has no flow of the name in `repeat`.
     """
     cases = len(plan.cases)
     most = 1 if plan.work.is_real_time else min(cases, _MOST_MEASURED)
     measured = sorted({round(index * (cases - 1) / max(most - 1, 1)) for index in range(most)})
-    _check_flow(plan, _probe(plan, measured[0], 1))
+    first = _probed(plan, measured[0], 1)
+    _check_flow(plan, first)
     if not plan.work.is_real_time:
-        seconds = [_seconds_per_run(plan, case) for case in measured]
+        seconds = [_seconds_per_run(plan, case, _probed) for case in measured]
     else:
-        seconds = [_probe(plan, measured[0], 1).seconds]
+        seconds = [first.seconds]
     fewest = cases * (plan.repeat.least if isinstance(plan.repeat, Until) else plan.repeat)
     mean = sum(seconds) / len(seconds)
     return Estimate(cases, plan.runs, fewest, mean, len(measured), workers or cores(plan))
@@ -115,7 +125,6 @@ def sweep(
     if out is None:
         temporary = tempfile.TemporaryDirectory(prefix="airpath-")
         out = temporary.name
-        Path(out).rmdir()
     workers = workers or cores(plan)
     with ExitStack() as stack:
         pool = stack.enter_context(tasks_on(executor, workers))
@@ -229,7 +238,8 @@ class _Driver:
         if self.progress is not None:
             sums = [(each.runs, each.plan.runs, each.failed, each.runs_before) for each in self.sweeps]
             runs, total, failed, before = map(sum, zip(*sums, strict=True))
-            self.progress(Progress(runs, total, failed, time.monotonic() - self.start, before))
+            error = next((each.error for each in self.sweeps if each.error), "")
+            self.progress(Progress(runs, total, failed, time.monotonic() - self.start, before, error))
 
 
 class _Sweep:
@@ -242,8 +252,12 @@ class _Sweep:
         self.runs_per_task = runs_per_task
         self.kinds = tuple(plan.kinds().items())
         self.failures = folder.failed()
+        if retry and self.failures:
+            folder.reopen(plan, version, runs_per_task)
         self.done = folder.finished(plan.work) - (self.failures if retry else set())
         self.failed = 0 if retry else sum(each["count"] for each in folder.failures())
+        self.error = ""
+        """The first error of this start."""
         self.runs = self.runs_before = 0
         self.is_ended = False
         self.intervals = [_Mean() for _ in plan.cases] if isinstance(plan.repeat, Until) else []
@@ -304,6 +318,8 @@ class _Sweep:
         self.folder.add(task, outcome)
         self.runs += task.runs
         self.failed += sum(each.count for each in outcome.failures)
+        if outcome.failures:
+            self.error = self.error or outcome.failures[0].error
         if self.runs == self.plan.runs:
             self.end()
         return [] if outcome.failures else self._follow(task, outcome.samples)
@@ -359,6 +375,8 @@ class Pool:
         self.workers = workers
         self.ahead = ahead * workers
         """Tasks that are submitted at the same time."""
+        self._folder = Path(tempfile.mkdtemp(prefix="airpath-")) if executor is None else None
+        """The temporary files of the built-in executor's tasks."""
         self.executor = executor or self._start()
 
     def _start(self) -> "ProcessPoolExecutor":
@@ -366,7 +384,10 @@ class Pool:
         from multiprocessing import get_context
 
         # Not forked: a copy of a process with threads can hang.
-        return ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
+        arguments = (str(self._folder), os.getpid())
+        return ProcessPoolExecutor(
+            self.workers, mp_context=get_context("spawn"), initializer=_prepare_worker, initargs=arguments
+        )
 
     def submit(self, task: Task) -> "Future[Outcome]":
         """Submit a task; if the built-in executor is broken, the future reports it.
@@ -378,7 +399,11 @@ class Pool:
         from concurrent.futures.process import BrokenProcessPool
 
         try:
-            return self.executor.submit(run_task, task)
+            return (
+                self.executor.submit(_run_in_worker, run_task, task)
+                if self.own
+                else self.executor.submit(run_task, task)
+            )
         except Exception as error:
             if self.own and isinstance(error, BrokenProcessPool):
                 failed: Future[Outcome] = Future()
@@ -397,13 +422,26 @@ class Pool:
         self.executor = self._start()
 
     def end(self) -> None:
-        """End the built-in executor at once: unfinished tasks have written nothing."""
-        if not self.own:
+        """End the built-in executor at once, and remove its temporary files.
+
+        Unfinished tasks have written no rows.
+        """
+        from multiprocessing.connection import wait
+
+        if self._folder is None:
             return
         processes = list((getattr(self.executor, "_processes", None) or {}).values())
         self.executor.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.terminate()
+        running = processes
+        deadline = time.monotonic() + _TERMINATE_SECONDS
+        while running and (left := deadline - time.monotonic()) > 0:
+            ended = wait([process.sentinel for process in running], left)
+            running = [process for process in running if process.sentinel not in ended]
+        for process in running:
+            process.kill()
+        _remove(self._folder)
 
 
 @contextmanager
@@ -416,9 +454,50 @@ def tasks_on(executor: "Executor | None", workers: int) -> Iterator[Pool]:
         pool.end()
 
 
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the driver, in a worker."""
+def _prepare_worker(folder: str, driver: int) -> None:
+    """Prepare a worker process.
+
+    Args:
+        folder: The folder of its temporary files, which the driver removes.
+        driver: The process that started it. The worker ends with it.
+    """
+    import ctypes
+
+    # Ctrl-C is handled by the driver.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tempfile.tempdir = os.environ["TMPDIR"] = folder
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != driver:
+        sys.exit(_TERMINATED)
+
+
+def _run_in_worker(run: Callable[[Task], Outcome], task: Task) -> Outcome:
+    """Run a task. SIGTERM ends the worker, in real time also the programs of the task."""
+    if not task.work.is_real_time:
+        return run(task)
+
+    def end(*_: object) -> None:
+        # `subprocess.run` kills its process on an exception.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise SystemExit(_TERMINATED)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        return run(task)
+    except SystemExit:
+        # `ProcessPoolExecutor` would return it as the result of the task, and go on.
+        os._exit(_TERMINATED)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder to which killed processes may still write for a moment."""
+    for _ in range(20):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.05)
 
 
 def _outcome(future: "Future[Outcome]", task: Task, pool: Pool) -> Outcome | None:
@@ -455,19 +534,32 @@ def _runs_per_task(plan: Plan, workers: int) -> int:
     return max(1, min(fitting, math.ceil(plan.runs / (4 * workers)), _MOST_RUNS_PER_TASK))
 
 
-def _seconds_per_run(plan: Plan, case: int) -> float:
+def _seconds_per_run(plan: Plan, case: int, probe: Callable[[Plan, int, int], Outcome] | None = None) -> float:
+    probe = probe or _probe
     # The first run loads modules, and fills caches; the second gives the number for the third.
-    _probe(plan, case, 1)
-    once = _probe(plan, case, 1).seconds
+    probe(plan, case, 1)
+    once = probe(plan, case, 1).seconds
     most = plan.repeat if isinstance(plan.repeat, int) else plan.repeat.least
     count = max(1, min(math.ceil(_MEASURED_SECONDS / max(once, 1e-6)), most))
-    return once if count == 1 else _probe(plan, case, count).seconds / count
+    return once if count == 1 else probe(plan, case, count).seconds / count
 
 
 def _probe(plan: Plan, case: int, count: int) -> Outcome:
     """Run some repetitions of a case in this process."""
     batch = Batch(case, tuple(plan.overrides(case)), plan.cases[case], 0, count)
     return run_task(Task(plan.text, plan.file, plan.seed, tuple(plan.kinds().items()), (batch,), plan.work))
+
+
+def _probed(plan: Plan, case: int, count: int) -> Outcome:
+    """Run some repetitions of a case in this process.
+
+    Raises:
+        PlanError: One fails.
+    """
+    outcome = _probe(plan, case, count)
+    if outcome.failures:
+        raise PlanError(f"case {case} fails: {outcome.failures[0].error}")
+    return outcome
 
 
 def _check_flow(plan: Plan, outcome: Outcome) -> None:

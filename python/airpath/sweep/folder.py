@@ -26,11 +26,25 @@ from airpath.sweep.plan import Plan
 from airpath.sweep.task import Outcome
 from airpath.sweep.work import Task, Work
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the folder."""
 
 SCENARIO = "scenario.toml"
 _PLAN, _FAILED, _LOCK = "sweep.json", "failed", "lock"
+
+_STATE_KEYS = {"airpath": str, "complete": bool, "runs_per_task": int, "file": str, "plan": dict}
+_PLAN_KEYS: dict[str, type | tuple[type, ...]] = {
+    "scenario": str,
+    "seed": int,
+    "columns": list,
+    "cases": list,
+    "repeat": (int, dict),
+    "set": dict,
+    "work": dict,
+    "labels": list,
+    "given": list,
+}
+"""The keys of `sweep.json` and of its plan, with their types."""
 
 
 class SweepFolderError(Exception):
@@ -107,7 +121,15 @@ class SweepFolder:
             raise SweepFolderError(f"{path}: damaged: {error}") from None
         if not isinstance(state, dict) or state.get("schema") != SCHEMA:
             raise SweepFolderError(f"{path}: is not of schema {SCHEMA}; repeat the sweep in another folder")
+        for keys, data in ((_STATE_KEYS, state), (_PLAN_KEYS, state.get("plan"))):
+            for key, kinds in keys.items():
+                if not isinstance(data, dict) or not isinstance(data.get(key), kinds):
+                    raise SweepFolderError(f"{path}: damaged: '{key}'; repeat the sweep in another folder")
         return state
+
+    def reopen(self, plan: Plan, version: str, runs_per_task: int) -> None:
+        """Mark the sweep as not complete."""
+        self._save(plan, version, runs_per_task, complete=False)
 
     def end(self, plan: Plan, version: str, runs_per_task: int) -> None:
         """Mark the sweep as complete."""

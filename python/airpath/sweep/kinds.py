@@ -23,9 +23,11 @@ VIEWS = {
     "page": "String",
     "page_time_s": "Float64",
     "first_byte_s": "Float64",
+    "content_loaded_s": "Float64",
     "load_event_s": "Float64",
     "first_contentful_paint_s": "Float64",
     "largest_contentful_paint_s": "Float64",
+    "speed_index_s": "Float64",
     "cumulative_layout_shift": "Float64",
     "requests": "Int64",
     "connections": "Int64",
@@ -121,7 +123,7 @@ class PageLoad:
     kind: ClassVar[str] = "page"
     is_real_time: ClassVar[bool] = True
     page: str
-    """Its name, or the path of a page file."""
+    """Its name, or the absolute path of a page file."""
     protocol: str = "http/1.1"
     compression: bool = True
     repeat_view: bool = False

@@ -208,7 +208,7 @@ def _base(table: Table, folder: Path) -> Base:
 def _page(table: Table, folder: Path) -> PageLoad:
     name = table.take("name", str)
     work = PageLoad(
-        str(folder / name) if (folder / name).is_file() else name,
+        str((folder / name).resolve()) if (folder / name).is_file() else name,
         table.take("protocol", str, "http/1.1"),
         table.take("compression", bool, True),
         table.take("repeat_view", bool, False),
@@ -227,7 +227,7 @@ def _fixed(table: Table) -> dict[str, tuple[Value, ...]]:
     """Return the overrides of `[set]`; each is a single value."""
     overrides = table.table("set")
     single = _listed(overrides.data)
-    axes = read_axes(overrides.child(single, "set"))
+    axes = read_axes(overrides.child(single))
     return {path: axis.values for path, axis in axes.items()}
 
 

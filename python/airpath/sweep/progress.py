@@ -21,6 +21,8 @@ class Progress:
     """Time since this start."""
     runs_before: int
     """Runs finished before this start."""
+    error: str = ""
+    """The first error of this start."""
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The report of a sweep: heat maps, small multiples, effects of axes, and commands of the cases."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -40,7 +40,8 @@ def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None)
         if name not in present:
             raise KeyError(name)
     again = commands(result)
-    drawn = {name: _figures(result, name, again) for name in names}
+    means = {name: result.means(name) for name in names}
+    drawn = {name: _figures(result, name, means[name], again) for name in names}
     failed = sum(each["count"] for each in result.failures)
     rows = result.scan(next(iter(result.work.tables()))).select(pl.len()).collect().item()
     counted = f"{len(result.plan['cases']):,} cases, {rows:,} rows"
@@ -52,7 +53,7 @@ def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None)
             counted=counted + ("" if result.complete else "; the sweep is not complete"),
             failed=f"{failed:,} runs failed." if failed else "",
             figures=drawn,
-            table_of_cases=_table(result, names),
+            table_of_cases=_table(result, means),
             commands=[shlex.join(["airpath", "report", str(result.path), "-o", str(out)])],
         ),
     )
@@ -65,8 +66,8 @@ def main_figures(present: Sequence[str]) -> list[str]:
     return main or list(present)
 
 
-def _figures(result: SweepResult, name: str, again: dict[int, str]) -> list[Figure]:
-    means, axes = result.means(name), _varying(result)
+def _figures(result: SweepResult, name: str, means: pl.DataFrame, again: dict[int, str]) -> list[Figure]:
+    axes = _varying(result)
     made = [
         figure(lambda: figures.draw_map(means, axes, name, again), name),
         figure(lambda: figures.draw_lines(means, axes, name, again), name),
@@ -113,20 +114,20 @@ def _command(work: Work, scenario: str) -> list[str]:
             return ["airpath", "run", scenario]
 
 
-def _table(result: SweepResult, names: Sequence[str]) -> Table:
+def _table(result: SweepResult, means: Mapping[str, pl.DataFrame]) -> Table:
     cases = result.cases.head(MOST_ROWS)
-    means = {
-        name: {row[0]: row[1:] for row in result.means(name).select("case", "mean", "low", "high").iter_rows()}
-        for name in names
+    intervals = {
+        name: {row[0]: row[1:] for row in each.select("case", "mean", "low", "high").iter_rows()}
+        for name, each in means.items()
     }
     rows = []
     for number, *values in cases.iter_rows():
         cells = [Cell(str(number)), *(Cell("–" if value is None else str(value), number=False) for value in values)]
-        for name in names:
-            mean, low, high = means[name].get(number, (None, None, None))
+        for name in means:
+            mean, low, high = intervals[name].get(number, (None, None, None))
             cells.append(
                 Cell("–" if mean is None else f"{mean:.5g}", "" if low is None else f"{low:.5g} to {high:.5g}")
             )
         rows.append(cells)
     notes = [f"The first {MOST_ROWS} of {result.cases.height:,} cases."] if result.cases.height > MOST_ROWS else []
-    return Table("Cases", "Means with their 95 % intervals.", ["case", *result.axes, *names], rows, notes)
+    return Table("Cases", "Means with their 95 % intervals.", ["case", *result.axes, *means], rows, notes)

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from airpath.files import read_text
 from airpath.sweep.axes import Value
 
 Tables = dict[str, dict[str, str]]
@@ -13,7 +14,7 @@ Tables = dict[str, dict[str, str]]
 Lines = dict[str, str]
 """The rows of tables as JSON lines. Each row has its `repetition`."""
 
-_KEYS = ("repetition", "flow", "view", "object", "connection", "start_s", "start", "client_port", "server_port")
+KEYS = ("repetition", "flow", "view", "object", "connection", "start_s", "start", "client_port", "server_port")
 """Numeric columns that are no figures."""
 
 
@@ -62,9 +63,17 @@ class Task:
 
     @property
     def scenario(self) -> Path | str:
-        """The scenario's file if it is on this machine, otherwise its text."""
+        """The scenario's file if it is on this machine, otherwise its text.
+
+        Raises:
+            RuntimeError: The file is not the one of the plan any more.
+        """
         path = Path(self.file)
-        return path if path.is_file() else self.text
+        if not path.is_file():
+            return self.text
+        if read_text(path) != self.text:
+            raise RuntimeError(f"{self.file}: changed during the sweep; undo the change, or begin another sweep")
+        return path
 
     @property
     def name(self) -> str:
@@ -103,10 +112,14 @@ def figures(work: Work) -> dict[str, str]:
     """Return the figures of its tables: their numeric columns; of a name the first table."""
     found: dict[str, str] = {}
     for table, columns in work.tables().items():
-        for name, kind in columns.items():
-            if kind in ("Float64", "Int64") and name not in _KEYS:
-                found.setdefault(name, table)
+        for name in figures_of(columns):
+            found.setdefault(name, table)
     return found
+
+
+def figures_of(columns: Mapping[str, str]) -> list[str]:
+    """Return the figures of a table: its numeric columns that are no keys."""
+    return [name for name, kind in columns.items() if kind in ("Float64", "Int64") and name not in KEYS]
 
 
 def lines_of(rows: Iterable[Mapping[str, Any]]) -> str:
