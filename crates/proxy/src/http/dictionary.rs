@@ -5,8 +5,8 @@
 //! dictionary. The field `Use-As-Dictionary` makes a client keep a response for the next version of
 //! the same resource; the proxy adds it where the server has not.
 //!
-//! All mobiles share the dictionaries: who states the hash has the content. What a shared cache must
-//! not store does not become a dictionary (RFC 9111 §3).
+//! All mobiles share the dictionaries: a client that states the hash has the content. What a shared
+//! cache must not store does not become a dictionary (RFC 9111 §3).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
