@@ -133,7 +133,7 @@ impl LiveConfig {
         let format = Format::check(&mut node, "configuration", file)?;
         let table = node.take("proxy").unwrap_or_else(|| Node::table(Origin::File(file.to_owned())));
         let table = proxy::resolve(table, Path::new(file).parent().unwrap_or(Path::new("")))?;
-        let origin_of_address = table.get("http").map(|_| table.origin_of("http.address").clone());
+        let origin_of = ["http.address", "http.resolver"].map(|key| table.origin_of(key).clone());
         let ProxyTable { config: proxy, budget_of_bearer, rate_of_bearer } = proxy::read(table)?;
         for (measured, key, help) in [
             (budget_of_bearer, "proxy.budget", "write the budget in bytes, or `adaptive`"),
@@ -152,12 +152,16 @@ impl LiveConfig {
         })?;
         check(&keys, &node)?;
         let Keys { mobiles, interfaces, device, table, priority, mtu, ipv6_mobile, most_mobiles, user, metrics } = keys;
-        let own = proxy.http.as_ref().and_then(|http| http.address).map(|address| address.ip());
-        if let Some(prefix) = own.and_then(|own| mobiles.iter().find(|prefix| prefix.contains(own))) {
-            let message = format!("this address belongs to the mobiles of {prefix}");
-            let origin = origin_of_address.unwrap_or_else(|| Origin::File(file.to_owned()));
-            return Err(ScenarioError::new(message, origin, "proxy.http.address")
-                .help("use an address that no host has, outside of the prefixes of the mobiles"));
+        let addresses = proxy.http.as_ref().map_or([None; 2], |http| [http.address, http.resolver]);
+        for (address, origin, key, help) in [
+            (addresses[0], &origin_of[0], "proxy.http.address", "use an address that no host has, outside of them"),
+            (addresses[1], &origin_of[1], "proxy.http.resolver", "use a resolver on the servers' side"),
+        ] {
+            let of_mobiles = |ip| mobiles.iter().find(|prefix| prefix.contains(ip));
+            if let Some(prefix) = address.and_then(|address| of_mobiles(address.ip())) {
+                let message = format!("this address belongs to the mobiles of {prefix}");
+                return Err(ScenarioError::new(message, origin.clone(), key).help(help));
+            }
         }
         Ok(Self {
             format,
@@ -354,6 +358,10 @@ mod tests {
             ("[proxy]\npreset = \"fq-codel\"", "proxy preset fq-codel:9: proxy.queue.rate: a router has no bearer"),
             ("[proxy]\nbudjet = \"1 kB\"", "proxy.toml:4: proxy.budjet: unknown key; did you mean `budget`?"),
             ("[proxy.http]\naddress = \"10.1.0.9:80\"", "proxy.toml:4: proxy.http.address: this address belongs to"),
+            (
+                "[proxy.http]\naddress = \"10.99.0.1:80\"\nresolver = \"10.1.0.9:53\"",
+                "proxy.toml:5: proxy.http.resolver: this address belongs to",
+            ),
             ("[proxy]\nbuffer = \"1 kB\"", "proxy.toml:4: proxy.buffer: this must be at least 3 kB"),
         ] {
             let error = with(lines);

@@ -149,6 +149,14 @@ pub(crate) fn read(mut node: Node) -> Result<ProxyTable, ScenarioError> {
             let help = "use a unicast address that mobiles can reach, as in \"9.9.9.9:53\"";
             return wrong("http.resolver", "this cannot be the address of a resolver", help);
         }
+        if http.connect_ports.contains(&0) {
+            return wrong("http.connect_ports", "0 is not a port", "list ports of servers; the default is [443]");
+        }
+        // A configuration that was written out has the default.
+        if http.address.is_none() && http.connect_ports != HttpConfig::default().connect_ports {
+            let help = "add `address`; without it `CONNECT` passes to the server";
+            return wrong("http.connect_ports", "only an explicit proxy checks the ports of `CONNECT`", help);
+        }
         if let Some(resolver) = http.resolver {
             let Some(address) = http.address else {
                 let help = "add `address`; without it the proxy resolves no names";

@@ -134,6 +134,13 @@ fn errors_name_the_line_and_the_key() {
             "s.toml:23: proxy.http.resolver:",
             "same IP version",
         ),
+        ("pipelining = 8", "connect_ports = [22]", "s.toml:22: proxy.http.connect_ports:", "add `address`"),
+        (
+            "pipelining = 8",
+            "address = \"10.99.0.1:80\"\nconnect_ports = [443, 0]",
+            "s.toml:23: proxy.http.connect_ports:",
+            "the default is [443]",
+        ),
         ("pipelining", "pipeline", "s.toml:22: proxy.http.pipeline:", "did you mean `pipelining`?"),
         ("scheduler", "sheduler", "s.toml:7: proxy.sheduler:", "did you mean `scheduler`?"),
     ];

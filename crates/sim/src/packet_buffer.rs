@@ -9,6 +9,9 @@ use airpath_tcp::Segment;
 use airpath_wire::ipv4::Ipv4Header;
 use airpath_wire::ipv6::Ipv6Header;
 
+/// Port of the servers whose connections carry bytes.
+pub const HTTP_PORT: u16 = 80;
+
 /// The address of all servers in captures, and of the first host of pages, from the block for
 /// documentation (RFC 5737).
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -124,7 +127,7 @@ impl PacketBuffer {
     /// The segments of `flow`, a connection to `host`, carry bytes.
     pub fn carry_bytes(&mut self, flow: FlowId, host: &str) {
         let next = Ipv4Addr::from_bits(SERVER.to_bits() + self.hosts.len() as u32);
-        let address = self.hosts.entry(host.to_owned()).or_insert_with(|| (next, 80).into());
+        let address = self.hosts.entry(host.to_owned()).or_insert_with(|| (next, HTTP_PORT).into());
         self.carriers.insert(flow, *address);
     }
 

@@ -14,6 +14,7 @@ use airpath_scenario::{Kind, Origin, PlannedPath, Scenario, ScenarioError, Users
 use crate::capture::Captures;
 use crate::flow::{DatagramsFlow, Flow, Identity, PageFlow, PingFlow, TransactionsFlow, TransferFlow};
 use crate::network::{Network, Node};
+use crate::packet_buffer::HTTP_PORT;
 
 /// The stop flag is read once in this number of events.
 const STOP_CHECK: u64 = 1 << 12;
@@ -251,7 +252,7 @@ impl<'a> Simulation<'a> {
 fn check_http(http: &HttpConfig, scenario: &Scenario) -> Result<(), ScenarioError> {
     // All keys are named, so that a new one is decided on here.
     let HttpConfig {
-        ports: _,
+        ports,
         pipelining: _,
         compression: _,
         image_quality,
@@ -281,9 +282,18 @@ fn check_http(http: &HttpConfig, scenario: &Scenario) -> Result<(), ScenarioErro
         let message = "a simulated browser has no address of a proxy";
         return refuse("proxy.http.address", message, "set `proxy = true` in the flow of the page instead");
     }
-    if !scenario.flows().iter().any(|flow| flow.kind == Kind::Page) {
-        let message = "only flows of kind \"page\" have HTTP to read in a simulation";
+    let is_read = |work: &Work| match work {
+        Work::Page { session, tcp } => PageFlow::is_read(session, tcp),
+        _ => false,
+    };
+    if !scenario.flows().iter().any(|flow| is_read(&flow.work)) {
+        let message =
+            "only flows of kind \"page\" with HTTP/1.x in clear text and a handshake are read in a simulation";
         return refuse("proxy.http", message, "add such a flow, use `airpath link`, or remove the table");
+    }
+    if !ports.contains(&HTTP_PORT) {
+        let message = "the servers of simulated pages have port 80";
+        return refuse("proxy.http.ports", message, "add 80, or remove the table");
     }
     Ok(())
 }

@@ -165,4 +165,7 @@ fn what_has_no_meaning_in_a_simulation_is_refused() {
     }
     let message = refused("[[flow]]\nkind = \"download\"\nbytes = \"1 kB\"", "");
     assert!(message.contains("proxy.http") && message.contains("page"), "{message}");
+    let protected = "[[flow]]\nkind = \"page\"\ntls = \"TLSv1.3\"\nFRESH";
+    assert!(refused(protected, "").contains("clear text"), "nothing can be read");
+    assert!(refused(page, "ports = [8080]").contains("proxy.http.ports"), "the servers have port 80");
 }

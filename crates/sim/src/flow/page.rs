@@ -74,6 +74,11 @@ struct Applications {
 }
 
 impl PageFlow {
+    /// Whether a proxy can read its HTTP: without a handshake it does not see connections open.
+    pub fn is_read(session: &Arc<Session>, tcp: &Settings) -> bool {
+        tcp.config.handshake && Urls::of(session).is_some()
+    }
+
     /// A session that waits for its start. With `carries_text`, HTTP/1.x in clear text is carried,
     /// not counted.
     pub fn new(identity: Identity, session: Arc<Session>, tcp: &Settings, carries_text: bool) -> Self {
