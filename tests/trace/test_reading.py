@@ -46,6 +46,11 @@ def test_a_capture_without_tcp_names_what_it_has(airpath_command: Command) -> No
     done = airpath_command("trace", capture)
     assert done.code == 2
     assert "no TCP in its 2 frames (2 of unsupported link type 147)" in done.err
+    # A second file has a supported link type, and no TCP.
+    datagram = pcap(airpath_command.folder / "udp.pcap", 101, bytes([0x60]) + bytes(39))
+    done = airpath_command("trace", capture, datagram)
+    assert "of unsupported link type 147" in done.err
+    assert "101, 147" not in done.err
 
 
 def test_the_end_of_a_cut_file_is_reported_once() -> None:
@@ -111,4 +116,5 @@ def test_a_selected_connection_has_the_causes_of_the_whole_run(tmp_path: Path) -
     for number in (1, 2):
         alone = airpath.trace(run.path, flow=number)
         assert alone.connections.equals(whole.connections.filter(connection=number))
+        assert alone.one_way.height > 0
         assert alone.one_way.equals(whole.one_way.filter(connection=number))

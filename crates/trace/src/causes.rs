@@ -615,7 +615,7 @@ impl Causes {
                 self.receiver.request_sent(observation.time, &mut self.timeline);
             }
             self.sender.sent(observation, &mut self.timeline, &mut stalls);
-            self.receiver.acknowledged(observation);
+            self.receiver.acknowledged(observation, &mut self.timeline);
         } else {
             if observation.acknowledged.is_some() && takes_share(observation.flags, observation.length) {
                 let is_data = observation.length > 0;

@@ -34,8 +34,8 @@ impl Reading {
     pub(super) fn without_tcp(&self) -> String {
         let frames: u64 = self.files.iter().map(|file| file.frames).sum();
         let names: Vec<_> = self.files.iter().map(|file| file.name.as_str()).collect();
-        let links: BTreeSet<_> = self.files.iter().filter_map(|file| Some(file.link_type?.0.to_string())).collect();
-        let links = links.into_iter().collect::<Vec<_>>().join(", ");
+        let links: BTreeSet<_> = self.files.iter().flat_map(|file| &file.unsupported).collect();
+        let links = links.iter().map(|link| link.0.to_string()).collect::<Vec<_>>().join(", ");
         let words = |cause: Cause| match cause {
             Cause::UnknownLinkType => format!("of unsupported link type {links}"),
             cause => cause.words().to_owned(),
@@ -59,6 +59,8 @@ pub struct FileReading {
     pub frames: u64,
     /// The link type of its first frame.
     pub link_type: Option<LinkType>,
+    /// The link types of its frames that are not supported.
+    pub unsupported: BTreeSet<LinkType>,
     /// The earliest and the latest time of its packets.
     pub times: Option<(Instant, Instant)>,
     /// The longest step forward from the time of one packet to that of the next.
@@ -77,6 +79,7 @@ impl FileReading {
             name,
             frames: 0,
             link_type: None,
+            unsupported: BTreeSet::new(),
             times: None,
             ahead: Step::default(),
             back: Step::default(),
@@ -157,7 +160,12 @@ pub fn captured(files: &[PathBuf], mut take: impl FnMut(&Decoded<'_>) -> bool) -
                     reading.datagrams += 1;
                     datagram.frame += base;
                 }
-                Decoded::Skipped(_) => continue,
+                Decoded::Skipped(cause) => {
+                    if *cause == Cause::UnknownLinkType {
+                        of_file.unsupported.insert(record.link_type);
+                    }
+                    continue;
+                }
             }
             goes_on = take(&packet);
         }
@@ -189,4 +197,29 @@ fn open(file: &Path) -> Result<Box<dyn Read + Send>, TraceError> {
         return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
     Ok(Box::new(opened))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_link_types_that_are_not_supported_are_named() {
+        let folder = std::env::temp_dir().join(format!("airpath-reading-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder can be made");
+        // An ARP packet, and a frame of a link layer for private use.
+        let files = [(1_u32, [0, 0, 8, 6]), (147, [0; 4])].map(|(link_type, end)| {
+            let mut file: Vec<u8> =
+                [0xA1B2_C3D4, 0x0004_0002, 0, 0, 65535, link_type, 0, 0, 14, 14].map(u32::to_le_bytes).concat();
+            file.extend([0; 10]);
+            file.extend(end);
+            let path = folder.join(format!("{link_type}.pcap"));
+            std::fs::write(&path, file).expect("a file can be written");
+            path
+        });
+        let reading = captured(&files, |_| true).expect("both files are captures");
+        std::fs::remove_dir_all(folder).expect("the folder can be removed");
+        let message = reading.without_tcp();
+        assert!(message.contains("1 of unsupported link type 147"), "{message}");
+    }
 }

@@ -72,6 +72,8 @@ pub(super) struct ReceiverView {
     /// Whether more data is expected: the last segment did not end the data.
     more: bool,
     end_of_data: EndOfData,
+    /// Where the data ended. A hole below may be filled later.
+    ended_at: Option<i64>,
     /// Whether data below the highest offset is missing.
     hole: bool,
     round: u32,
@@ -139,10 +141,11 @@ impl ReceiverView {
     }
 
     /// The receiver acknowledged data, and advertised a window.
-    pub(super) fn acknowledged(&mut self, observation: &Observation) {
+    pub(super) fn acknowledged(&mut self, observation: &Observation, timeline: &mut Timeline) {
         self.echoes.sent(observation.timestamps, observation.time);
         self.window = observation.window;
         let Some(acknowledged) = observation.acknowledged else { return };
+        let was_idle = self.idle();
         // A FIN has a number, too, and is no data.
         if acknowledged > self.highest + 1 {
             self.last = Some(Stamp::of(observation));
@@ -151,6 +154,10 @@ impl ReceiverView {
         // What the receiver has, the capture may lack.
         self.highest = self.highest.max(acknowledged);
         self.hole &= acknowledged < self.highest;
+        self.more &= acknowledged < self.highest || self.ended_at != Some(self.highest);
+        if self.idle() && !was_idle {
+            self.next_round(observation.time, timeline);
+        }
         let edge = acknowledged.saturating_add_unsigned(observation.window);
         if self.edge.is_none_or(|before| before < edge) {
             self.edge = Some(edge);
@@ -271,6 +278,9 @@ impl ReceiverView {
         // A sub-MSS segment may fill the window, as it was a round trip ago.
         let fills = (self.more || self.edges.contains(&end)) && !observation.flags.contains(Flags::FIN);
         self.more |= fills;
+        if end == self.highest {
+            self.ended_at = (!self.more).then_some(end);
+        }
         if fills && !self.hole && !self.has_room() {
             self.closed = Some(Closed { since: Stamp::of(observation), opened: None, probes: 0 });
         }

@@ -527,3 +527,25 @@ fn what_was_known_before_the_end_of_the_capture_is_kept() {
     let known = segment("500 > ack 0", 0).0.time;
     assert!(settled >= Some(known), "{settled:?} {known:?}");
 }
+
+#[test]
+fn data_that_had_ended_does_not_continue_after_a_hole_is_filled() {
+    // Two segments are lost; the last segment has arrived before they are sent again.
+    let exchange = format!(
+        "{AT_CLIENT}
+        200 < data 0..1460 ack 100
+        200 > ack 1460
+        201 < psh data 4380..4500 ack 100
+        201 > ack 1460 sack 4380..4500
+        300 < data 1460..2920 ack 100
+        300 > ack 2920 sack 4380..4500
+        400 < data 2920..4380 ack 100
+        400 > ack 4500
+        3000 < psh data 4500..4600 ack 100
+        3000 > ack 4600
+        "
+    );
+    let account = account(&exchange);
+    assert_eq!(account.of(Cause::Radio), Span::ZERO, "{account}");
+    assert_eq!(millis(&account, Cause::Application), 2700, "{account}");
+}
