@@ -86,9 +86,7 @@ def link(
         arguments += [] if serve is None else ["--serve", serve]
         arguments += ["--capture"] if capture else []
         arguments += [] if precise is None else ["--precise" if precise else "--no-precise"]
-        done = subprocess.run(
-            [*arguments, "--", *command], stdin=stdin, capture_output=capture_output, timeout=timeout, check=False
-        )
+        done = _run([*arguments, "--", *command], stdin, timeout, capture_output=capture_output)
     if done.returncode == _FAILED and not (Path(out) / "summary.json").is_file():
         done.check_returncode()
     return Linked(done.returncode, Result(out, _temporary=temporary), done.stdout, done.stderr)
@@ -100,6 +98,26 @@ def preset_scenario(preset: str) -> str:
 
 
 _FAILED = 125
+_LONGEST_END = 10
+"""Seconds in which a link ends its programs after SIGTERM."""
+
+
+def _run(
+    arguments: list[str], stdin: Any, timeout: float | None, *, capture_output: bool
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a link. After an exception its programs have ended, too."""
+    captured = subprocess.PIPE if capture_output else None
+    with subprocess.Popen(arguments, stdin=stdin, stdout=captured, stderr=captured) as process:
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except BaseException:
+            process.terminate()
+            try:
+                process.wait(_LONGEST_END)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            raise
+    return subprocess.CompletedProcess(arguments, process.returncode, output, errors)
 
 
 def _name(scenario: str | Path | Mapping[str, Any], folder: Path) -> str:
