@@ -28,6 +28,18 @@ kind = "download"
 bytes = "200 kB"
 """
 
+PAGE = """\
+format = 1
+seed = 3
+
+[bearer]
+preset = "umts-dch-384"
+
+[[flow]]
+kind = "page"
+page = "static-site"
+"""
+
 
 @dataclass(frozen=True)
 class Finished:

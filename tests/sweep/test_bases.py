@@ -14,20 +14,8 @@ from airpath.sweep import driver, estimate
 from airpath.sweep.kinds import VIEWS, LinkCommand, PageLoad, Simulation, from_dict
 from airpath.sweep.report import commands
 from airpath.sweep.work import Batch, Lines, Task, Until, to_dict
-from support import DOWNLOAD, ROOT, Command
+from support import DOWNLOAD, PAGE, ROOT, Command
 from support.executors import Inline
-
-PAGE = """\
-format = 1
-seed = 3
-
-[bearer]
-preset = "umts-dch-384"
-
-[[flow]]
-kind = "page"
-page = "static-site"
-"""
 
 
 @pytest.fixture

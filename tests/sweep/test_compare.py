@@ -18,7 +18,7 @@ from airpath.compare.samples import Samples, load_samples
 from airpath.compare.statistics import Pair
 from airpath.sweep.folder import SCHEMA
 from airpath.sweep.kinds import Simulation
-from support import DOWNLOAD, Command
+from support import DOWNLOAD, PAGE, Command
 from support.executors import Inline
 
 LOSSY = DOWNLOAD.replace("loss = 0.01", "loss = 0.03")
@@ -210,19 +210,6 @@ def test_markdown_and_junit_escape_names():
     made = Comparison(odd, [odd], figures=None, rules=[parse_rule("duration_s > 5 %")])
     assert "x\\|<y>" in to_markdown(made)
     assert ElementTree.fromstring(to_junit(made).encode())[0][0].get("classname") == "x|<y>"
-
-
-PAGE = """\
-format = 1
-seed = 3
-
-[bearer]
-preset = "umts-dch-384"
-
-[[flow]]
-kind = "page"
-page = "static-site"
-"""
 
 
 def test_pages_are_compared_by_name(tmp_path: Path):
