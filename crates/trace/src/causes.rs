@@ -7,6 +7,7 @@
 //!
 //! | module | what |
 //! | --- | --- |
+//! | `account` | the causes, their confidence, and their sums |
 //! | `sender_view`, `receiver_view` | what limits the sender, from a capture at the sender, or at the receiver |
 //! | `bottleneck` | what the bottleneck link carried, and its gaps |
 //! | `echoes` | round trips at the receiver, by its timestamps |
@@ -18,6 +19,7 @@
 //!
 //! `docs/trace-causes.md` has the definitions and their validation.
 
+mod account;
 mod arrivals;
 mod bottleneck;
 mod echoes;
@@ -31,8 +33,6 @@ mod timeline;
 
 #[cfg(test)]
 mod tests;
-
-use core::fmt;
 
 use std::sync::Arc;
 
@@ -50,6 +50,7 @@ use receiver_view::ReceiverView;
 use sender_view::SenderView;
 use timeline::{Label, Timeline};
 
+pub use account::{Account, Cause, Confidence, Piece};
 pub use stall::{Fate, Stall};
 
 /// Time and frame number of an observation.
@@ -92,168 +93,6 @@ impl EndOfData {
             self.bytes = 0;
         }
         segment.flags.contains(Flags::FIN) || is_sub_mss && pushed
-    }
-}
-
-/// What a moment of a connection is spent on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
-    /// The handshake.
-    SetUp,
-    /// The applications have nothing to send: the time between request and reply, think time, and
-    /// the end of a reply in transit.
-    Application,
-    /// Slow start: the sender probes for the rate of the path, and has not reached it.
-    SlowStart,
-    /// The receive window limits the sender.
-    ReceiveWindow,
-    /// The congestion window, or a clamp on the sender's window, is smaller than the path's
-    /// capacity.
-    CongestionWindow,
-    /// The link is full: it delivers at its rate.
-    PathRate,
-    /// The link is full, and more than a round trip of data queues before it.
-    Queueing,
-    /// The path carries data of other connections of the same host, and this one waits for it.
-    Sharing,
-    /// The radio carries nothing.
-    Radio,
-    /// The path could carry data, but the sender waits for its retransmission timer.
-    Timer,
-    /// Loss recovery: lost data is retransmitted, and the link is not full.
-    Recovery,
-    /// The path carries spurious retransmissions.
-    Spurious,
-    /// All data has arrived; the connection closes.
-    Closing,
-}
-
-impl Cause {
-    /// Number of causes.
-    pub const COUNT: usize = 13;
-
-    /// All causes, in the order of their declaration.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::SetUp,
-        Self::Application,
-        Self::SlowStart,
-        Self::ReceiveWindow,
-        Self::CongestionWindow,
-        Self::PathRate,
-        Self::Queueing,
-        Self::Sharing,
-        Self::Radio,
-        Self::Timer,
-        Self::Recovery,
-        Self::Spurious,
-        Self::Closing,
-    ];
-
-    /// Its name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::SetUp => "set-up",
-            Self::Application => "application",
-            Self::SlowStart => "slow-start",
-            Self::ReceiveWindow => "receive-window",
-            Self::CongestionWindow => "congestion-window",
-            Self::PathRate => "path-rate",
-            Self::Queueing => "queueing",
-            Self::Sharing => "sharing",
-            Self::Radio => "radio",
-            Self::Timer => "timer",
-            Self::Recovery => "recovery",
-            Self::Spurious => "spurious",
-            Self::Closing => "closing",
-        }
-    }
-}
-
-/// The confidence of a cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Confidence {
-    /// One of several explanations that the capture does not distinguish.
-    Low,
-    /// Inferred from times and rates.
-    Medium,
-    /// Observed in the packets, or in the radio log.
-    High,
-}
-
-impl Confidence {
-    /// Its name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-}
-
-/// A stretch of time with one cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
-    /// The cause.
-    pub cause: Cause,
-    /// Its confidence.
-    pub confidence: Confidence,
-    /// Begin.
-    pub begin: Instant,
-    /// End.
-    pub end: Instant,
-    /// The frame at or before its begin.
-    pub first_frame: u64,
-    /// The frame at or after its end.
-    pub last_frame: u64,
-}
-
-/// The sum of a connection's pieces.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Account {
-    /// Time by cause, in the order of [`Cause::ALL`]. They add up to the connection's elapsed time.
-    pub times: [Span; Cause::COUNT],
-    /// Its longest stalls, the longest first.
-    pub stalls: Vec<Stall>,
-}
-
-impl Account {
-    /// Stalls that are kept.
-    pub const STALLS: usize = 8;
-
-    /// Shorter times are no stalls: the least retransmission time-out of Linux.
-    pub const SHORTEST_STALL: Span = Span::from_millis(200);
-
-    /// The elapsed time: the sum of all causes.
-    pub fn total(&self) -> Span {
-        self.times.iter().fold(Span::ZERO, |sum, &time| sum + time)
-    }
-
-    /// Time attributed to a cause.
-    pub const fn of(&self, cause: Cause) -> Span {
-        self.times[cause as usize]
-    }
-
-    fn add_stall(&mut self, stall: Stall) {
-        if stall.fate != Fate::Nagle && stall.length() < Self::SHORTEST_STALL {
-            return;
-        }
-        let index = self.stalls.partition_point(|other| other.length() >= stall.length());
-        if index < Self::STALLS {
-            self.stalls.truncate(Self::STALLS - 1);
-            self.stalls.insert(index, stall);
-        }
-    }
-}
-
-impl fmt::Display for Account {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut first = true;
-        for cause in Cause::ALL.into_iter().filter(|cause| !self.of(*cause).is_zero()) {
-            let separator = if core::mem::take(&mut first) { "" } else { ", " };
-            write!(f, "{separator}{} {}", cause.name(), self.of(cause))?;
-        }
-        Ok(())
     }
 }
 
