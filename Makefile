@@ -29,15 +29,15 @@ demo: setup
 	@$(BIN)/airpath report $(DEMO)/no-proxy $(DEMO)/proxy -o $(CURDIR)/$(DEMO)/proxy.html
 
 # One core links the package while the other lints. The property tests have one seed: their result
-# is the same on every machine. Tests that depend on real time run alone, at the end. The last lines
-# are a list of all skipped tests.
+# is the same on every machine. Tests in real time run at the end, where no other test takes both
+# cores. The last lines are a list of all skipped tests.
 test: export AIRPATH_SKIPPED := $(CURDIR)/target/skipped.txt
 test:
 	@$(MAKE) --no-print-directory --jobs=2 lint rust-tests
 	@rm -f $(AIRPATH_SKIPPED)
 	PROPTEST_RNG_SEED=1 cargo test --workspace --locked --quiet
 	$(BIN)/pytest --numprocesses=2 --dist=loadfile -m 'not soak and not real_time'
-	$(BIN)/pytest -m 'not soak and real_time'
+	$(BIN)/pytest --numprocesses=2 --dist=worksteal -m 'not soak and real_time'
 
 rust-tests: lint-rust
 	cargo test --workspace --locked --quiet --no-run

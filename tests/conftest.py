@@ -28,7 +28,7 @@ REAL_TIME = (
     "tests/trace/test_causes.py",
     "tests/trace/test_link.py",
 )
-"""Tests that measure real time or send real packets: `make test` runs them one after the other."""
+"""Tests that measure real time or send real packets: they wait more than they compute."""
 
 # Under nohup, and in the background of a shell, processes of the tests would ignore these signals;
 # a shell cannot trap a signal that was ignored at its start.
