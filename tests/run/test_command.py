@@ -29,7 +29,7 @@ def test_text_names_the_end_of_the_clock_and_the_tcp_profile(airpath_command: Co
 def test_each_profile_lists_its_options(airpath_command: Command, scenario: WriteScenario) -> None:
     path = scenario()
     details = []
-    for profile in ("ns2-newreno", "windows-xp", "linux-2.4", "linux-6"):
+    for profile in ("ns2-newreno", "windows-nt4", "windows-xp", "linux-2.0", "linux-2.4", "linux-6"):
         summary = airpath_command("run", path, "--set", f"tcp.profile={profile}", "--format", "json").json
         tcp = summary["flows"][0]["tcp"]
         assert tcp.pop("profile") == profile

@@ -32,7 +32,7 @@ fn run(text: &str, repetition: u64) -> Run {
 prop_compose! {
     fn scenario()(
         preset in prop::sample::select(vec!["umts-dch-384", "umts-dch-64", "hs-dsch-384", "hs-dsch-360", "hs-dsch-classes-abc"]),
-        profile in prop::sample::select(vec!["ns2-newreno", "windows-xp", "linux-2.4", "linux-6"]),
+        profile in prop::sample::select(vec!["ns2-newreno", "windows-nt4", "windows-xp", "linux-2.0", "linux-2.4", "linux-6"]),
         bler in prop::sample::select(vec![0.0, 0.01, 0.1, 0.3]),
         loss in prop::sample::select(vec![0.0, 0.01, 0.05]),
         queue in 3u32..60,

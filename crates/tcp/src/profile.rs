@@ -1,8 +1,10 @@
 //! TCP settings of an era, by name.
 
+mod linux_2_0;
 mod linux_2_4;
 mod linux_6;
 mod ns2_newreno;
+mod windows_nt4;
 mod windows_xp;
 
 use std::fmt;
@@ -21,9 +23,15 @@ pub enum Profile {
     /// with the windows of the study `hsdpa-sim`.
     #[serde(rename = "ns2-newreno")]
     Ns2NewReno,
+    /// Windows NT 4.0.
+    #[serde(rename = "windows-nt4")]
+    WindowsNt4,
     /// Windows XP.
     #[serde(rename = "windows-xp")]
     WindowsXp,
+    /// Linux 2.0.
+    #[serde(rename = "linux-2.0")]
+    Linux20,
     /// Linux 2.4.
     #[serde(rename = "linux-2.4")]
     Linux24,
@@ -34,18 +42,21 @@ pub enum Profile {
 
 /// A name without a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown TCP profile `{0}`: use ns2-newreno, windows-xp, linux-2.4 or linux-6")]
+#[error("unknown TCP profile `{0}`: use ns2-newreno, windows-nt4, windows-xp, linux-2.0, linux-2.4 or linux-6")]
 pub struct UnknownProfile(String);
 
 impl Profile {
     /// All profiles.
-    pub const ALL: [Self; 4] = [Self::Ns2NewReno, Self::WindowsXp, Self::Linux24, Self::Linux6];
+    pub const ALL: [Self; 6] =
+        [Self::Ns2NewReno, Self::WindowsNt4, Self::WindowsXp, Self::Linux20, Self::Linux24, Self::Linux6];
 
     /// The name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ns2NewReno => "ns2-newreno",
+            Self::WindowsNt4 => "windows-nt4",
             Self::WindowsXp => "windows-xp",
+            Self::Linux20 => "linux-2.0",
             Self::Linux24 => "linux-2.4",
             Self::Linux6 => "linux-6",
         }
@@ -55,7 +66,9 @@ impl Profile {
     pub const fn config(self) -> Config {
         match self {
             Self::Ns2NewReno => ns2_newreno::CONFIG,
+            Self::WindowsNt4 => windows_nt4::CONFIG,
             Self::WindowsXp => windows_xp::CONFIG,
+            Self::Linux20 => linux_2_0::CONFIG,
             Self::Linux24 => linux_2_4::CONFIG,
             Self::Linux6 => linux_6::CONFIG,
         }

@@ -1,7 +1,7 @@
 //! Settings: serialisation, and invalid values.
 
 use airpath_core::{Bytes, Span};
-use airpath_tcp::{Algorithm, Config, Counting, HyStartVariant, InitialWindow, Limit, Profile};
+use airpath_tcp::{Algorithm, Config, Counting, HyStartVariant, InitialWindow, Limit, PartialAcks, Profile};
 
 fn read(change: impl FnOnce(&mut toml::Table)) -> Result<Config, String> {
     let mut table = toml::Table::try_from(Profile::Linux6.config()).expect("settings are a table");
@@ -20,7 +20,7 @@ fn every_profile_goes_through_text() {
     }
     assert_eq!(
         "linux-7".parse::<Profile>().expect_err("no such profile").to_string(),
-        "unknown TCP profile `linux-7`: use ns2-newreno, windows-xp, linux-2.4 or linux-6"
+        "unknown TCP profile `linux-7`: use ns2-newreno, windows-nt4, windows-xp, linux-2.0, linux-2.4 or linux-6"
     );
 }
 
@@ -29,7 +29,9 @@ fn each_stack_repairs_losses_in_its_own_way() {
     // The sources are in `src/profile`.
     for (profile, expected) in [
         (Profile::Ns2NewReno, "limited_transmit timeouts_add_up"),
+        (Profile::WindowsNt4, ""),
         (Profile::WindowsXp, ""),
+        (Profile::Linux20, ""),
         (Profile::Linux24, "adaptive_threshold fack limited_transmit prr eifel dsack"),
         (Profile::Linux6, "limited_transmit rack tlp prr frto eifel dsack"),
     ] {
@@ -51,7 +53,12 @@ fn each_stack_repairs_losses_in_its_own_way() {
         let found: Vec<&str> = mechanisms.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect();
         assert_eq!(found.join(" "), expected, "{profile}");
         assert_eq!(recovery.burst == Limit::at_most(2), profile == Profile::Ns2NewReno);
-        assert_eq!(recovery.duplicate_threshold, if profile == Profile::WindowsXp { 2 } else { 3 }, "{profile}");
+        let windows = [Profile::WindowsNt4, Profile::WindowsXp].contains(&profile);
+        assert_eq!(recovery.duplicate_threshold, if windows { 2 } else { 3 }, "{profile}");
+        assert_eq!(
+            recovery.partial_acks == PartialAcks::Impatient,
+            [Profile::Ns2NewReno, Profile::Linux20].contains(&profile)
+        );
     }
 }
 
@@ -59,7 +66,9 @@ fn each_stack_repairs_losses_in_its_own_way() {
 fn each_stack_grows_and_halves_its_window_in_its_own_way() {
     for (profile, counting, whole, least) in [
         (Profile::Ns2NewReno, Counting::Acknowledgements, true, 1),
+        (Profile::WindowsNt4, Counting::Acknowledgements, false, 2),
         (Profile::WindowsXp, Counting::Acknowledgements, false, 2),
+        (Profile::Linux20, Counting::Acknowledgements, true, 2),
         (Profile::Linux24, Counting::Acknowledgements, false, 2),
         (Profile::Linux6, Counting::Bytes, true, 2),
     ] {
