@@ -156,11 +156,17 @@ def _retransmitted(flows: Sequence[Flow], _: Inputs) -> float:
 
 def _ftp_throughput(flows: Sequence[Flow], _: Inputs) -> float:
     """Return the mean of the completed transfers in 1,024 bytes per second, as BSD's ftp."""
-    return statistics.fmean(flow["throughput_bps"] for flow in _completed(flows)) / 8 / 1024
+    return _completed_throughput(flows) / 8 / 1024
 
 
 def _share_of_header_arithmetic(flows: Sequence[Flow], inputs: Inputs) -> float:
-    return 100 * statistics.fmean(flow["throughput_bps"] for flow in _completed(flows)) / inputs["header_limit_bps"]
+    return 100 * _completed_throughput(flows) / inputs["header_limit_bps"]
+
+
+def _completed_throughput(flows: Sequence[Flow]) -> float:
+    """Return the mean throughput of the completed transfers in bit/s; `nan` if there are none."""
+    rates = [flow["throughput_bps"] for flow in _completed(flows)]
+    return statistics.fmean(rates) if rates else float("nan")
 
 
 def _completed(flows: Sequence[Flow]) -> list[Flow]:
