@@ -19,7 +19,7 @@ GROUND_TRUTH = ROOT / "tests" / "ground_truth"
 
 def test_causes_agree_with_the_events() -> None:
     shares = agreements([sys.executable, str(GROUND_TRUTH), "--every"])
-    # The goals of docs/trace-causes.md: the sender's capture, both, the radio's log with one and both.
+    # The goals of docs/trace-causes.md: one capture and both, without and with the radio's log.
     least = [90, 90, 95, 95, 92, 92, 98, 98]
     assert len(shares) == len(least)
     assert all(share > bound for share, bound in zip(shares, least, strict=True)), shares

@@ -180,7 +180,7 @@ impl Recorder {
             if let Some((_, host)) = slot {
                 let mut state = host.lock();
                 if is_forgotten(state.last_packet, self.packets) {
-                    // An open connection may have kept the log, depending on how far the analysis is.
+                    // An open connection may have kept the log.
                     *state = State::default();
                 }
                 state.last_packet = self.packets;

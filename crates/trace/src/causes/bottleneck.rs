@@ -290,7 +290,7 @@ impl Bottleneck {
         let Some(SuspectedGap { length, end, segments, service }) = self.suspected else { return };
         let time = self.link.busy_until().map_or(Span::ZERO, |done| done.since(end));
         let transmission = service.saturating_mul(segments);
-        // Over a long time the error of the service time adds up: a burst is at least twice as fast.
+        // Over a long time the error of the service time adds up, so a burst is twice as fast.
         let burst = transmission.saturating_sub(time) >= length / 2 && transmission >= time * 2;
         if burst || time >= length {
             timeline.resolve_gap(!burst);

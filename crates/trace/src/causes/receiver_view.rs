@@ -97,7 +97,7 @@ pub(super) struct ReceiverView {
     /// Earlier edges, with the timestamps that offered them: a segment that arrives was sent into
     /// one of them.
     edges: VecDeque<(Option<u32>, i64)>,
-    /// Whether a segment of the round, or of the one before, reached the edge that its sender knew.
+    /// Whether a segment of the round, or of the one before, reached the edge known to its sender.
     reached_edge: bool,
     reached_edge_before: bool,
     send_times: SendTimes,
@@ -199,8 +199,8 @@ impl ReceiverView {
         }
     }
 
-    /// Whether data up to `end` left no room for a full segment in the window that its sender knew:
-    /// that of the timestamp that it echoes.
+    /// Whether data up to `end` left no room for a full segment in the window of its sender: that
+    /// of the timestamp that it echoes.
     fn reaches_edge(&mut self, end: i64, timestamps: Option<Timestamps>) -> bool {
         let Some(Timestamps { echo, .. }) = timestamps else { return false };
         let is_known = |offered: &(Option<u32>, i64)| offered.0.is_some_and(|at| echo.wrapping_sub(at) as i32 >= 0);

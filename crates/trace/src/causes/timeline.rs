@@ -244,7 +244,7 @@ impl Timeline {
                     index += 1;
                     continue;
                 }
-                // The data of the other end delayed the acknowledgements that the sender waited for.
+                // Data of the other end delayed the acknowledgements.
                 Label::Known(cause, _) if view == View::Receiver && is_clocked(cause) => {
                     let Some((cause, confidence)) = link else {
                         index += 1;

@@ -53,7 +53,7 @@ const EXCEPTIONS: [(Change, &str, &str); 3] = [
     (
         Change::DropPureAcknowledgements,
         "variant_snap60.pcap",
-        "at the receiver, an acknowledgement shows the window that the sender knew; those that closed it are dropped",
+        "at the receiver, an acknowledgement shows the window of the sender; those that closed it are dropped",
     ),
     (
         Change::DropAcknowledged,

@@ -353,7 +353,7 @@ fn timestamps_show_a_queue_at_the_receiver() {
 
 #[test]
 fn data_that_waits_in_front_of_the_link_before_it_arrives_is_not_the_applications() {
-    // The server answers at 150 ms, and the link, which others have filled, delivers from 700 ms on.
+    // The server answers at 150 ms, and the link, which others fill, delivers from 700 ms on.
     let mut exchange = format!("{AT_CLIENT_TS}200 < ack 100 ts 150,100\n");
     for segment in 0..10 {
         let (at, begin) = (700 + 20 * segment, 1448 * segment);
