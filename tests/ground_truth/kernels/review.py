@@ -1,4 +1,4 @@
-"""The 29 situations of an independent review of `airpath trace`, by the situations that repeat them."""
+"""The 29 situations of an independent review, by the situations that repeat them."""
 
 from collections.abc import Mapping
 
@@ -41,7 +41,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def table(shares: Mapping[str, Mapping[str, float]]) -> str:
-    """The verdicts as Markdown, from the share of each situation by view; without those that did not run."""
+    """The verdicts as Markdown, from the share of each situation by view; only those that ran."""
     views = ("sender", "receiver", "both")
     lines = ["| situation | runs | " + " | ".join(views) + " |", "| --- | --- |" + " --- |" * len(views)]
     right = dict.fromkeys(views, 0)
