@@ -10,7 +10,7 @@
 //! | `account` | the causes, their confidence, and their sums |
 //! | `sender_view`, `receiver_view` | what limits the sender, from a capture at the sender, or at the receiver |
 //! | `bottleneck` | what the bottleneck link carried, and its gaps |
-//! | `echoes` | round trips at the receiver, by its timestamps |
+//! | `send_times` | when segments were sent, at the receiver, by their timestamps |
 //! | `path_estimate`, `arrivals` | estimates from acknowledgements, and exact arrivals from the other end's capture |
 //! | `link_load` | when the link was full, and when data queued |
 //! | `neighbours` | what the path carried of other connections of the host |
@@ -22,11 +22,11 @@
 mod account;
 mod arrivals;
 mod bottleneck;
-mod echoes;
 mod link_load;
 mod neighbours;
 mod path_estimate;
 mod receiver_view;
+mod send_times;
 mod sender_view;
 mod stall;
 mod timeline;
@@ -37,7 +37,7 @@ mod tests;
 use std::sync::Arc;
 
 use airpath_core::{Direction, Instant, Span};
-use airpath_wire::tcp::Flags;
+use airpath_wire::tcp::{Flags, Timestamps};
 
 use crate::radio::RadioLog;
 use crate::shared_path::{HostLog, Passage, takes_share};
@@ -127,6 +127,8 @@ pub struct Causes {
     /// The first SYN, the last one, and the number of its retransmissions.
     syn: Option<(Stamp, Instant, u32)>,
     syn_ack: Option<Instant>,
+    /// The timestamps of the SYN and of the SYN-ACK, by the end that sent them.
+    handshake: [Option<(Timestamps, Instant)>; 2],
     fin: bool,
     /// The last segment with data, and the end that sent it.
     last_data: Option<(End, Instant)>,
@@ -165,6 +167,7 @@ impl Causes {
             irregular_times: false,
             syn: None,
             syn_ack: None,
+            handshake: [None; 2],
             fin: false,
             last_data: None,
             sender: SenderView::default(),
@@ -187,6 +190,7 @@ impl Causes {
         self.near = Some(near);
         let mobile = self.radio.as_ref().map_or(End::Client, |radio| radio.mobile);
         self.sender.bottleneck().set_on_radio(near == mobile);
+        self.receiver.set_from_radio(near != mobile);
         if let Some(host) = &self.host {
             // The packets from the far end show what the path carried.
             let passage = if near == End::Client { Passage::Received } else { Passage::Sent };
@@ -345,6 +349,9 @@ impl Causes {
 
     fn set_up(&mut self, observation: &Observation) {
         let (syn, ack) = (observation.flags.contains(Flags::SYN), observation.flags.contains(Flags::ACK));
+        if let Some(timestamps) = observation.timestamps.filter(|_| syn) {
+            self.handshake[observation.from as usize] = Some((timestamps, observation.time));
+        }
         match (syn, ack) {
             (true, false) => {
                 self.syn = Some(match self.syn {
@@ -398,6 +405,9 @@ impl Causes {
         let round_trip = syn_ack.since(syn).max(now.since(syn_ack));
         self.sender.bottleneck().path.round_trip(round_trip, 0);
         self.receiver.first_round_trip(round_trip);
+        if let Some((timestamps, time)) = self.handshake[self.capture_end().other() as usize] {
+            self.receiver.handshake(Some(timestamps), time);
+        }
     }
 
     /// Infers the end of the capture: the half of the handshake on its own side takes almost no

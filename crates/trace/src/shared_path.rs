@@ -116,15 +116,20 @@ impl SharedPaths {
         Arc::clone(self.lock().entry(address).or_default())
     }
 
-    /// Forgets the hosts without an open connection and without a packet since the one of this
-    /// number. A new log would lack the packets that an open connection waits for.
-    fn forget_before(&self, packet: u64) {
-        self.lock().retain(|_, host| Arc::strong_count(host) > 1 || host.lock().last_packet >= packet);
+    /// Forgets the hosts without recent packets before the packet of number `now`. Hosts with open
+    /// connections stay: a new log would lack the packets that such a connection waits for.
+    fn forget_hosts(&self, now: u64) {
+        self.lock().retain(|_, host| Arc::strong_count(host) > 1 || !is_forgotten(host.lock().last_packet, now));
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, Arc<HostLog>>> {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a host with this last packet is forgotten before the packet of number `now`.
+const fn is_forgotten(last_packet: u64, now: u64) -> bool {
+    last_packet < (now / FORGOTTEN_AFTER).saturating_sub(1) * FORGOTTEN_AFTER
 }
 
 impl Recorder {
@@ -165,7 +170,7 @@ impl Recorder {
         self.packets += 1;
         if self.packets.is_multiple_of(FORGOTTEN_AFTER) {
             self.last = [None, None];
-            self.paths.forget_before(self.packets - FORGOTTEN_AFTER);
+            self.paths.forget_hosts(self.packets);
         }
         let ends = [(route.destination.address, Passage::Received), (route.source.address, Passage::Sent)];
         for (slot, (address, passage)) in self.last.iter_mut().zip(ends) {
@@ -174,6 +179,10 @@ impl Recorder {
             }
             if let Some((_, host)) = slot {
                 let mut state = host.lock();
+                if is_forgotten(state.last_packet, self.packets) {
+                    // An open connection may have kept the log.
+                    *state = State::default();
+                }
                 state.last_packet = self.packets;
                 state.series[passage as usize].add(time, load != Load::None);
                 if load == Load::Data {
@@ -335,37 +344,81 @@ mod tests {
         assert_eq!(log.packets(Passage::Received, at(0), at(1200)), 1);
     }
 
+    /// A capture in which a host that opens a connection is followed by another host.
+    struct Hosts {
+        paths: Arc<SharedPaths>,
+        recorder: Recorder,
+    }
+
+    impl Hosts {
+        const HOST: &str = "192.0.2.7";
+
+        fn new() -> Self {
+            let paths = Arc::new(SharedPaths::default());
+            let mut hosts = Self { recorder: Recorder::new(Arc::clone(&paths)), paths };
+            ["0 > syn", "100 < syn ack 0", "101 > ack 0"].iter().for_each(|line| hosts.host_passes(line));
+            hosts
+        }
+
+        fn host_passes(&mut self, line: &str) {
+            let (mut packet, host) = (segment(line, 1).0, Self::HOST.parse().unwrap());
+            let is_sent = line.contains('>');
+            if is_sent {
+                packet.route.source.address = host
+            } else {
+                packet.route.destination.address = host
+            }
+            self.recorder.segment(&packet);
+        }
+
+        fn others_pass(&mut self, packets: u64) {
+            let packet = segment("200 > ack 0", 1).0;
+            (0..packets).for_each(|_| self.recorder.segment(&packet));
+        }
+
+        fn host(&self) -> Option<Arc<HostLog>> {
+            self.paths.host(Self::HOST.parse().unwrap())
+        }
+    }
+
     #[test]
     fn hosts_without_packets_are_forgotten() {
-        let paths = Arc::new(SharedPaths::default());
-        let mut recorder = Recorder::new(Arc::clone(&paths));
-        let packet = segment("0 > ack 0", 1).0;
-        let mut other = packet;
-        other.route.source.address = "192.0.2.7".parse().unwrap();
-        recorder.segment(&other);
-        (0..FORGOTTEN_AFTER).for_each(|_| recorder.segment(&packet));
-        assert!(paths.host(other.route.source.address).is_some());
-        (0..FORGOTTEN_AFTER).for_each(|_| recorder.segment(&packet));
-        assert!(paths.host(other.route.source.address).is_none());
-        assert!(paths.host(packet.route.source.address).is_some());
+        let mut hosts = Hosts::new();
+        hosts.others_pass(FORGOTTEN_AFTER);
+        assert!(hosts.host().is_some());
+        hosts.others_pass(FORGOTTEN_AFTER);
+        assert!(hosts.host().is_none());
+        assert!(hosts.paths.host(segment("0 > ack 0", 1).0.route.source.address).is_some());
     }
 
     #[test]
     fn the_log_of_an_open_connection_is_not_replaced() {
-        let paths = Arc::new(SharedPaths::default());
-        let mut recorder = Recorder::new(Arc::clone(&paths));
-        let packet = segment("0 > ack 0", 1).0;
-        let mut other = packet;
-        other.route.source.address = "192.0.2.7".parse().unwrap();
-        recorder.segment(&other);
-        let held = paths.host(other.route.source.address).unwrap();
-        (0..2 * FORGOTTEN_AFTER).for_each(|_| recorder.segment(&packet));
-        recorder.segment(&other);
-        assert!(paths.host(other.route.source.address).is_some_and(|log| Arc::ptr_eq(&log, &held)));
+        let mut hosts = Hosts::new();
+        let held = hosts.host().unwrap();
+        hosts.others_pass(2 * FORGOTTEN_AFTER);
+        hosts.host_passes("300 > ack 0");
+        assert!(hosts.host().is_some_and(|log| Arc::ptr_eq(&log, &held)));
         // The connection is over.
         drop(held);
-        (0..2 * FORGOTTEN_AFTER).for_each(|_| recorder.segment(&packet));
-        assert!(paths.host(other.route.source.address).is_none());
+        hosts.others_pass(2 * FORGOTTEN_AFTER);
+        assert!(hosts.host().is_none());
+    }
+
+    /// A connection that ends by idling drops its log earlier or later, depending on how far the
+    /// analysis is.
+    #[test]
+    fn what_is_known_of_a_host_does_not_depend_on_who_holds_its_log() {
+        let server = segment("0 < ack 0", 1).0.route.source.address;
+        let known = |is_held: bool| {
+            let mut hosts = Hosts::new();
+            let held = hosts.host().filter(|_| is_held);
+            hosts.others_pass(2 * FORGOTTEN_AFTER);
+            hosts.host_passes("300 > ack 0");
+            assert_eq!(held.is_some(), is_held);
+            let log = hosts.host().unwrap();
+            (log.round_trip(server, at(400)), log.packets(Passage::Sent, at(0), at(400)))
+        };
+        assert_eq!(known(true), known(false));
     }
 
     #[test]

@@ -12,6 +12,7 @@ import numpy as np
 from analyser import analyser
 from compare import Confusion
 
+from kernels import review
 from kernels.run import missing, run
 from kernels.score import VIEWS, judge
 from kernels.situations import SITUATIONS, Situation
@@ -39,6 +40,7 @@ def _print(wanted: list[Situation], work: Path, tables: bool) -> None:
     program = analyser()
     whole = {view: Confusion() for view in VIEWS}
     shares: dict[str, list[float]] = {view: [] for view in VIEWS}
+    by_situation: dict[str, dict[str, float]] = {}
     lines = ["| situation | seconds | sender | receiver | both |", "| --- | ---: | ---: | ---: | ---: |"]
     for situation in wanted:
         if lacks := missing(situation):
@@ -50,6 +52,7 @@ def _print(wanted: list[Situation], work: Path, tables: bool) -> None:
             confusion = judge(situation, folder, program, view)
             whole[view].add(confusion)
             shares[view] += [confusion.agreement()] if confusion.total() else []
+            by_situation.setdefault(situation.name, {})[view] = confusion.agreement() if confusion.total() else 0.0
             longest = max(longest, confusion.total())
             cells.append(f"{100 * confusion.agreement():.1f} %" if confusion.total() else "")
             if tables and confusion.total():
@@ -62,3 +65,4 @@ def _print(wanted: list[Situation], work: Path, tables: bool) -> None:
             out(f"queueing and path rate as one {100 * confusion.agreement_of_full():.1f} %\n")
             out(f"\n{confusion.table()}\n\n{confusion.calibration_table()}\n")
     out("\n" + "\n".join(lines) + "\n")
+    out(f"\n{review.table(by_situation)}\n")

@@ -7,7 +7,7 @@ use super::arrivals::{Arrival, Arrivals};
 use super::link_load::{Load, LoadMeter};
 use super::neighbours::{Meanwhile, Neighbours};
 use super::path_estimate::PathEstimate;
-use super::timeline::{Label, Limit, Timeline};
+use super::timeline::{Label, Limit, Timeline, View};
 use super::{Cause, Confidence};
 use airpath_observe::Observation;
 
@@ -23,7 +23,7 @@ const GAP_SERVICE_TIMES: u64 = 3;
 
 /// The largest one-way delay attributed to the fixed network: 10,000 km of fibre. The rest of the
 /// delay belongs to the radio.
-const FIXED_NETWORK_DELAY: Span = Span::from_millis(50);
+pub(super) const FIXED_NETWORK_DELAY: Span = Span::from_millis(50);
 
 /// A gap in the deliveries of the link, unless the packets after it had only queued behind others.
 #[derive(Clone, Copy, Debug)]
@@ -268,7 +268,7 @@ impl Bottleneck {
             self.path.service_sample(left.since(done) / segments);
         }
         let done = self.link.busy_until().unwrap_or(first).max(first);
-        let report = &mut |until, load| timeline.set_load(until, load, window_kind);
+        let report = &mut |until, load| timeline.set_load(until, load, window_kind, View::Sender);
         if segments > 1 {
             let others = estimate.service.saturating_mul(segments - 1);
             let before = (left - others.min(left.since(first))).max(first);
@@ -289,7 +289,9 @@ impl Bottleneck {
     fn judge_gap(&mut self, timeline: &mut Timeline) {
         let Some(SuspectedGap { length, end, segments, service }) = self.suspected else { return };
         let time = self.link.busy_until().map_or(Span::ZERO, |done| done.since(end));
-        let burst = service.saturating_mul(segments).saturating_sub(time) >= length / 2;
+        let transmission = service.saturating_mul(segments);
+        // Over a long time the error of the service time adds up, so a burst is twice as fast.
+        let burst = transmission.saturating_sub(time) >= length / 2 && transmission >= time * 2;
         if burst || time >= length {
             timeline.resolve_gap(!burst);
             self.suspected = None;
@@ -354,8 +356,10 @@ impl Bottleneck {
     /// Nothing is outstanding: the link runs empty.
     pub(super) fn run_empty(&mut self, window_kind: Limit, timeline: &mut Timeline) {
         self.confirm_gap(timeline);
-        self.link.run_empty(self.path.link_estimate(), &mut |until, load| timeline.set_load(until, load, window_kind));
-        timeline.set_load(Instant::FAR_FUTURE, Load::Free, window_kind);
+        self.link.run_empty(self.path.link_estimate(), &mut |until, load| {
+            timeline.set_load(until, load, window_kind, View::Sender)
+        });
+        timeline.set_load(Instant::FAR_FUTURE, Load::Free, window_kind, View::Sender);
     }
 }
 

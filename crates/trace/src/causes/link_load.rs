@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 
 use airpath_core::{Instant, Span};
 
+use super::{Cause, Confidence};
+
 /// Pauses of up to this fraction of the window do not end a busy period.
 const PAUSE: u64 = 10;
 
@@ -28,6 +30,18 @@ pub(super) enum Load {
     Full,
     /// The link is full, and packets wait for longer than a round trip of the empty path.
     Queueing,
+}
+
+impl Load {
+    /// The cause of the time where the link is full; `shared` with other connections.
+    pub(super) const fn cause(self, shared: bool) -> Option<(Cause, Confidence)> {
+        match self {
+            Self::Free => None,
+            _ if shared => Some((Cause::Sharing, Confidence::Medium)),
+            Self::Full => Some((Cause::PathRate, Confidence::Medium)),
+            Self::Queueing => Some((Cause::Queueing, Confidence::Medium)),
+        }
+    }
 }
 
 /// The estimate of the link and its path.

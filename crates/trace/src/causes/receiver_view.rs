@@ -1,20 +1,23 @@
-//! What limits the sender, from a capture at the receiver: inferred from the spacing of arrivals.
+//! What limits the sender, from a capture at the receiver.
 //!
-//! Time is divided into rounds as long as the round trip of the handshake, or longer where few
-//! segments arrive. A full link delivers evenly. A window-limited sender sends a flight and pauses:
-//! the receive window is the limit if as much arrived as it allows, else the sender's own window
-//! is. Queueing shows only in the echoes of timestamps (`echoes`).
+//! The timestamps of the sender show how long each segment waited (`send_times`), and thus when the
+//! link was full. Without them the spacing of arrivals shows it: a full link delivers evenly, and
+//! a window-limited sender sends a flight and pauses. Time is divided into rounds as long as the
+//! round trip of the handshake, or longer where few segments arrive. Where the link was not full,
+//! the receive window is the limit if as much arrived as it allows, else the sender's own window.
 
 use std::collections::VecDeque;
 
 use airpath_core::{Instant, Span};
-use airpath_wire::tcp::Flags;
+use airpath_wire::tcp::{Flags, Timestamps};
 
-use super::echoes::Echoes;
+use super::bottleneck::FIXED_NETWORK_DELAY;
+use super::link_load::{LinkEstimate, Load, LoadMeter};
 use super::neighbours::{Meanwhile, Neighbours};
 use super::path_estimate::PathEstimate;
+use super::send_times::SendTimes;
 use super::stall::{Fate, Stall};
-use super::timeline::{Label, Limit, Timeline};
+use super::timeline::{Label, Limit, Timeline, View};
 use super::{Cause, Confidence, EndOfData, Stamp};
 use crate::shared_path::takes_share;
 use airpath_observe::{Events, Observation};
@@ -43,11 +46,8 @@ const GAP_INTERVALS: u64 = 3;
 /// A shorter time with a closed window is the receiver's own processing.
 const SHORTEST_CLOSED: Span = Span::from_millis(10);
 
-/// A queue that delays all packets for less is none: the other end may wait before it sends.
-const STANDING_QUEUE: Span = Span::from_millis(50);
-
-/// Right edges of the window that are stored: those of a round trip with a small window.
-const EDGES: usize = 32;
+/// Right edges of the window that are stored: with timestamps those of a round trip.
+const EDGES: usize = 256;
 
 /// A time in which the receive window allowed no full segment although all data had arrived.
 #[derive(Clone, Copy, Debug)]
@@ -94,9 +94,20 @@ pub(super) struct ReceiverView {
     window: u64,
     /// The right edge of the window that this end offers.
     edge: Option<i64>,
-    /// Earlier edges: a segment that arrives was sent into one of them.
-    edges: VecDeque<i64>,
-    echoes: Echoes,
+    /// Earlier edges, with the timestamps that offered them: a segment that arrives was sent into
+    /// one of them.
+    edges: VecDeque<(Option<u32>, i64)>,
+    /// Whether a segment of the round, or of the one before, reached the edge known to its sender.
+    reached_edge: bool,
+    reached_edge_before: bool,
+    send_times: SendTimes,
+    /// When the last segment entered the link, where timestamps show it, and whether it waited
+    /// there for the one before.
+    entered: Option<Instant>,
+    waited: bool,
+    link: LoadMeter,
+    /// Whether the sender is the mobile: then the link is the first hop.
+    from_radio: bool,
     closed: Option<Closed>,
     /// The other connections of the host.
     neighbours: Option<Neighbours>,
@@ -121,6 +132,16 @@ impl ReceiverView {
         self.path.round_trip(sample, 0);
     }
 
+    /// Sets whether the sender is the mobile.
+    pub(super) fn set_from_radio(&mut self, from_radio: bool) {
+        self.from_radio = from_radio;
+    }
+
+    /// The other end sent a segment of the handshake.
+    pub(super) fn handshake(&mut self, timestamps: Option<Timestamps>, now: Instant) {
+        self.send_times.arrived(timestamps, now);
+    }
+
     /// Whether no data is expected: the last segment ended the data.
     pub(super) fn idle(&self) -> bool {
         !self.more && !self.hole
@@ -142,7 +163,6 @@ impl ReceiverView {
 
     /// The receiver acknowledged data, and advertised a window.
     pub(super) fn acknowledged(&mut self, observation: &Observation, timeline: &mut Timeline) {
-        self.echoes.sent(observation.timestamps, observation.time);
         self.window = observation.window;
         let Some(acknowledged) = observation.acknowledged else { return };
         let was_idle = self.idle();
@@ -150,27 +170,47 @@ impl ReceiverView {
         if acknowledged > self.highest + 1 {
             self.last = Some(Stamp::of(observation));
             self.more = true;
+            if let Some(busy) = self.link.busy_until() {
+                // The link carried what the capture lacks.
+                self.carry(busy, self.at_link(observation.time).max(busy), timeline);
+            }
         }
         // What the receiver has, the capture may lack.
         self.highest = self.highest.max(acknowledged);
         self.hole &= acknowledged < self.highest;
         self.more &= acknowledged < self.highest || self.ended_at != Some(self.highest);
         if self.idle() && !was_idle {
-            self.next_round(observation.time, timeline);
+            self.end_of_flight(observation.time, timeline);
         }
         let edge = acknowledged.saturating_add_unsigned(observation.window);
-        if self.edge.is_none_or(|before| before < edge) {
+        let edge = self.edge.map_or(edge, |before| before.max(edge));
+        let stamp = observation.timestamps.map(|stamps| stamps.value);
+        if self.edge != Some(edge) || self.edges.back().is_some_and(|(last, _)| *last != stamp) {
             self.edge = Some(edge);
             if self.edges.len() == EDGES {
                 self.edges.pop_front();
             }
-            self.edges.push_back(edge);
+            self.edges.push_back((stamp, edge));
         }
         if self.has_room()
             && let Some(closed) = &mut self.closed
         {
             closed.opened.get_or_insert(Stamp::of(observation));
         }
+    }
+
+    /// Whether data up to `end` left no room for a full segment in the window of its sender: that
+    /// of the timestamp that it echoes.
+    fn reaches_edge(&mut self, end: i64, timestamps: Option<Timestamps>) -> bool {
+        let Some(Timestamps { echo, .. }) = timestamps else { return false };
+        let is_known = |offered: &(Option<u32>, i64)| offered.0.is_some_and(|at| echo.wrapping_sub(at) as i32 >= 0);
+        let known = self.edges.iter().take_while(|offered| is_known(offered)).count();
+        if known == 0 {
+            return false;
+        }
+        self.edges.drain(..known - 1);
+        let (stamp, edge) = self.edges[0];
+        stamp == Some(echo) && end + i64::from(self.segment) > edge
     }
 
     /// Whether the window allows a full segment after the data that has arrived.
@@ -224,6 +264,7 @@ impl ReceiverView {
                 matches!(label, Label::Limited(..))
             });
             self.next_round(now, timeline);
+            self.run_empty(timeline);
         }
     }
 
@@ -248,16 +289,18 @@ impl ReceiverView {
             closed.probes += 1;
             return;
         }
+        let now = observation.time;
+        let unqueued = self.send_times.arrived(observation.timestamps, now);
         if observation.length == 0 {
             return;
         }
-        let now = observation.time;
         self.end_round(now, timeline);
         let end = observation.offset + i64::from(observation.length);
         let filled = observation.offset < self.highest;
-        self.echoes.arrived(observation.timestamps, now);
+        // Without the round trip of the empty path a queue is not known.
+        self.entered = unqueued.filter(|_| !self.round_trip.is_zero());
         if self.end_of_closed(Stamp::of(observation), timeline, stalls) || self.idle() {
-            self.start(now);
+            self.start(now, timeline);
         } else {
             self.gap(observation, filled, timeline, stalls);
         }
@@ -268,6 +311,7 @@ impl ReceiverView {
             self.path.progress(now);
         }
         self.bytes += u64::from(observation.length);
+        self.carried(now, timeline);
         self.hole =
             if filled { self.hole && observation.retransmission.is_none() } else { observation.offset > self.highest };
         self.segment = observation.full_segment;
@@ -275,8 +319,10 @@ impl ReceiverView {
         self.arrived += u64::from(observation.length);
         self.last = Some(Stamp::of(observation));
         self.more = !self.end_of_data.at(observation);
+        self.reached_edge |= self.reaches_edge(end, observation.timestamps);
         // A sub-MSS segment may fill the window, as it was a round trip ago.
-        let fills = (self.more || self.edges.contains(&end)) && !observation.flags.contains(Flags::FIN);
+        let fills =
+            (self.more || self.edges.iter().any(|(_, edge)| *edge == end)) && !observation.flags.contains(Flags::FIN);
         self.more |= fills;
         if end == self.highest {
             self.ended_at = (!self.more).then_some(end);
@@ -287,8 +333,66 @@ impl ReceiverView {
         self.round_is_over =
             now.since(self.begin) >= self.round_trip && self.segments + self.arrival() >= SEGMENTS_PER_ROUND;
         if self.idle() {
-            self.next_round(now, timeline);
+            self.end_of_flight(now, timeline);
         }
+    }
+
+    /// All data has arrived. From when its last segment was sent, the sender had no data.
+    fn end_of_flight(&mut self, now: Instant, timeline: &mut Timeline) {
+        if let Some(entered) = self.entered {
+            let begin = self.at_link(entered);
+            let label = Label::Limited(Limit::Application, self.round);
+            timeline.relabel(begin, now, label, |label| {
+                matches!(label, Label::Limited(limit, round) if View::of(round) == View::Receiver
+                    && !matches!(limit, Limit::ClosedWindow | Limit::Recovery))
+            });
+        }
+        self.next_round(now, timeline);
+        self.run_empty(timeline);
+    }
+
+    /// The link carried a segment that arrived `now`.
+    fn carried(&mut self, now: Instant, timeline: &mut Timeline) {
+        let Some(entered) = self.entered else { return };
+        let (entered, left) = (self.at_link(entered), self.at_link(now));
+        self.waited = self.link.busy_until().is_some_and(|busy| entered < busy);
+        self.carry(entered, left, timeline);
+    }
+
+    fn carry(&mut self, entered: Instant, left: Instant, timeline: &mut Timeline) {
+        let (estimate, window_kind) = (self.link_estimate(), self.window_kind());
+        self.link.carry(entered, left, estimate, &mut |until, load| {
+            timeline.set_load(until, load, window_kind, View::Receiver);
+        });
+    }
+
+    /// No data is expected: the link runs empty.
+    fn run_empty(&mut self, timeline: &mut Timeline) {
+        if self.entered.is_none() {
+            return;
+        }
+        let (estimate, window_kind) = (self.link_estimate(), self.window_kind());
+        let report = &mut |until, load| timeline.set_load(until, load, window_kind, View::Receiver);
+        self.link.run_empty(estimate, report);
+        report(Instant::FAR_FUTURE, Load::Free);
+    }
+
+    /// The window that limits the sender, by its last segments.
+    fn window_kind(&self) -> Limit {
+        let is_receivers = self.reached_edge || self.reached_edge_before;
+        if is_receivers { Limit::ReceiveWindow } else { Limit::own_window(self.slow_start_over) }
+    }
+
+    fn link_estimate(&self) -> LinkEstimate {
+        LinkEstimate { base: self.round_trip, service: self.path.link_estimate().service }
+    }
+
+    /// When a segment that arrives at `time` was at the link. The position of the link on the path
+    /// is not observable; half of the round trip is assumed for the way of the data.
+    fn at_link(&self, time: Instant) -> Instant {
+        let delay = self.round_trip / 2;
+        let before = if self.from_radio { Span::ZERO } else { FIXED_NETWORK_DELAY.min(delay / 4) };
+        time - (delay - before).min(time.since(Instant::ZERO))
     }
 
     /// The connection ended.
@@ -298,6 +402,7 @@ impl ReceiverView {
         if let Some(Stamp { time: now, .. }) = self.last {
             self.next_round(now, timeline);
         }
+        self.run_empty(timeline);
     }
 
     /// Full segments of the last arrival.
@@ -310,19 +415,29 @@ impl ReceiverView {
         // Segments further apart are not joined: they came together, after a pause.
         let is_steady = self.took <= JOINED_WITHIN * segments;
         self.longest = self.longest.max(if is_steady { self.took / segments.max(1) } else { self.took });
+        if self.waited && segments > 0 {
+            self.path.service_sample(self.took / segments);
+        }
         self.segments += segments;
         (self.bytes, self.took) = (0, Span::ZERO);
     }
 
-    fn start(&mut self, now: Instant) {
+    /// Data comes after the other end had none.
+    fn start(&mut self, now: Instant, timeline: &mut Timeline) {
         self.path.pause();
         (self.bytes, self.took) = (0, Span::ZERO);
         self.round += 2;
         self.begin = now;
         (self.segments, self.longest) = (0, Span::ZERO);
-        self.echoes.next_round();
         self.arrived_before = self.arrived;
         self.before = 0;
+        if let Some(entered) = self.entered {
+            // It was on the path before it arrived.
+            let label = Label::Limited(Limit::OwnWindowUndecided, self.round);
+            timeline.relabel(self.at_link(entered), now, label, |label| {
+                matches!(label, Label::Known(Cause::Application, _))
+            });
+        }
     }
 
     /// Ends a round that is over: nothing more came at the time of its last arrival.
@@ -343,29 +458,24 @@ impl ReceiverView {
         let bytes = self.arrived - self.arrived_before;
         let spacing = (time / self.segments.max(1) * EVEN_SPACING).max(time / LONGEST_PAUSE);
         let even = self.segments >= SEGMENTS_PER_ROUND / 2 && self.longest <= spacing;
-        // Each acknowledgement, or the data that it released, waited: a queue stands in the path.
-        let waited = self.echoes.next_round().map_or(Span::ZERO, |shortest| shortest.saturating_sub(self.round_trip));
-        // Without a handshake the round trip of the empty path is unknown.
-        let queued = !self.round_trip.is_zero() && waited > self.round_trip.max(STANDING_QUEUE);
-        let load = if queued { Cause::Queueing } else { Cause::PathRate };
         if self.before > 0 {
             self.slow_start_over = (bytes as f64) < GROWTH * self.before as f64;
         }
-        let receiver = bytes + u64::from(self.segment) > self.window;
-        let window = if receiver {
-            Cause::ReceiveWindow
-        } else if self.slow_start_over {
-            Cause::CongestionWindow
+        if self.entered.is_some() {
+            // The load of the link decides later.
+            timeline.set_window_kind(self.round, self.window_kind());
+            self.reached_edge_before = std::mem::take(&mut self.reached_edge);
         } else {
-            Cause::SlowStart
-        };
-        timeline.resolve(self.round, |label, shared| match label {
-            Label::Limited(Limit::ClosedWindow, _) => (Cause::ReceiveWindow, Confidence::Medium),
-            _ if shared => (Cause::Sharing, Confidence::Low),
-            _ if even || queued => (load, Confidence::Medium),
-            Label::Limited(Limit::Recovery, _) => (Cause::Recovery, Confidence::Medium),
-            _ => (window, Confidence::Low),
-        });
+            let is_filled = bytes + u64::from(self.segment) > self.window;
+            let window = if is_filled { Limit::ReceiveWindow } else { Limit::own_window(self.slow_start_over) };
+            timeline.resolve(self.round, |label, shared| match label {
+                Label::Limited(Limit::ClosedWindow, _) => (Cause::ReceiveWindow, Confidence::Medium),
+                _ if shared => (Cause::Sharing, Confidence::Low),
+                _ if even => (Cause::PathRate, Confidence::Medium),
+                Label::Limited(Limit::Recovery, _) => (Cause::Recovery, Confidence::Medium),
+                _ => (window.cause().0, Confidence::Low),
+            });
+        }
         (self.segments, self.longest) = (0, Span::ZERO);
         self.before = bytes;
         self.arrived_before = self.arrived;

@@ -305,6 +305,17 @@ fn what_is_held_back_and_then_arrives_is_the_radios() {
 }
 
 #[test]
+fn a_link_that_is_somewhat_faster_after_a_gap_does_not_undo_it() {
+    let mut script = Script::new();
+    script.send(ROUND_TRIP, 40);
+    (1..8).for_each(|segment| script.acknowledge(700 + 560 * segment, segment as usize));
+    // Six seconds later, each takes two thirds of the time before.
+    (8..40).for_each(|segment| script.acknowledge(7800 + 360 * segment, segment as usize));
+    let account = script.times();
+    assert!((5500..=6000).contains(&milliseconds(&account, Cause::Radio)), "{account}");
+}
+
+#[test]
 fn while_the_other_ends_data_comes_the_radio_is_not_silent() {
     let mut script = steady(20, 10, 5, 1 << 20);
     let last = script.observations.last().unwrap().time.as_nanos() / 1_000_000;

@@ -49,7 +49,7 @@ impl Limit {
         if slow_start_over { Self::CongestionWindow } else { Self::SlowStart }
     }
 
-    const fn cause(self) -> (Cause, Confidence) {
+    pub(super) const fn cause(self) -> (Cause, Confidence) {
         match self {
             Self::Application => (Cause::Application, Confidence::Medium),
             Self::ReceiveWindow => (Cause::ReceiveWindow, Confidence::Medium),
@@ -62,13 +62,29 @@ impl Limit {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+/// The view that labels a slice. Rounds of the sender's view have even numbers, and those of the
+/// receiver's view odd ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum View {
+    Sender,
+    Receiver,
+}
+
+impl View {
+    pub(super) const fn of(round: u32) -> Self {
+        if round.is_multiple_of(2) { Self::Sender } else { Self::Receiver }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slice {
     begin: Stamp,
     end: Stamp,
     label: Label,
     /// Whether the path carried packets of other connections meanwhile.
     shared: bool,
+    /// The load of the link in front of the acknowledgements by data of the connection.
+    reverse: Load,
     /// The highest confidence that its cause can have: less where the capture lacks packets that
     /// could show another.
     most: Confidence,
@@ -79,6 +95,8 @@ pub(super) struct Timeline {
     pending: VecDeque<Slice>,
     /// The last settled piece, which the next may extend.
     open: Option<Piece>,
+    /// Until when the receiver's view has reported the load of its link.
+    reverse_until: Instant,
     /// Whether the capture lacks the begin of the connection.
     incomplete: bool,
 }
@@ -90,12 +108,20 @@ impl Timeline {
             Some(last)
                 if last.label == label
                     && !last.shared
+                    && last.reverse == Load::Free
                     && last.most == Confidence::High
                     && last.end.time == begin.time =>
             {
                 last.end = end;
             }
-            _ => self.pending.push_back(Slice { begin, end, label, shared: false, most: Confidence::High }),
+            _ => self.pending.push_back(Slice {
+                begin,
+                end,
+                label,
+                shared: false,
+                reverse: Load::Free,
+                most: Confidence::High,
+            }),
         }
     }
 
@@ -184,22 +210,50 @@ impl Timeline {
         }
     }
 
-    /// Sets the load of the link until an instant. A full link is the cause; else the sender's
-    /// limit is. `window` stands for the kind of the sender's own window where that has not been
-    /// judged.
-    pub(super) fn set_load(&mut self, until: Instant, load: Load, window_kind: Limit) {
-        let of_link = |shared: bool| match load {
-            Load::Free => None,
-            _ if shared => Some((Cause::Sharing, Confidence::Medium)),
-            Load::Full => Some((Cause::PathRate, Confidence::Medium)),
-            Load::Queueing => Some((Cause::Queueing, Confidence::Medium)),
-        };
+    /// Sets the load of the link until an instant, in the slices of `view`. A full link is the
+    /// cause; else the sender's limit is. `window_kind` stands for the kind of the sender's own
+    /// window where that has not been judged.
+    pub(super) fn set_load(&mut self, until: Instant, load: Load, window_kind: Limit, view: View) {
+        let mut since = Instant::ZERO;
+        if view == View::Receiver {
+            let end = self.pending.back().map_or(Instant::ZERO, |last| last.end.time);
+            since = self.reverse_until;
+            self.reverse_until = since.max(until.min(end));
+        }
         let mut index = 0;
         while let Some(slice) = self.pending.get(index).copied().filter(|slice| slice.begin.time < until) {
-            let link = of_link(slice.shared);
+            let link = load.cause(slice.shared);
+            let is_others = match slice.label {
+                Label::Limited(_, round) => View::of(round) != view,
+                Label::Known(cause, _) => is_clocked(cause),
+                Label::AcknowledgementGap | Label::SuspectedGap(_) => false,
+            };
+            if view == View::Receiver && is_others && slice.begin.time < since {
+                // Reported before.
+                self.split_at(index, since);
+                index += 1;
+                continue;
+            }
             let (cause, confidence) = match slice.label {
-                // The receiver's view decides its own rounds.
-                Label::Limited(_, round) if !round.is_multiple_of(2) => {
+                Label::Limited(_, round) if View::of(round) != view => {
+                    if view == View::Receiver && load != Load::Free && slice.reverse != load {
+                        self.split_at(index, until);
+                        self.pending[index].reverse = load;
+                        index -= usize::from(self.joins_previous(index));
+                    }
+                    index += 1;
+                    continue;
+                }
+                // Data of the other end delayed the acknowledgements.
+                Label::Known(cause, _) if view == View::Receiver && is_clocked(cause) => {
+                    let Some((cause, confidence)) = link else {
+                        index += 1;
+                        continue;
+                    };
+                    (cause, confidence)
+                }
+                // The sender's view decides gaps.
+                Label::AcknowledgementGap | Label::SuspectedGap(_) if view == View::Receiver => {
                     index += 1;
                     continue;
                 }
@@ -207,8 +261,11 @@ impl Timeline {
                     index += 1;
                     continue;
                 }
-                Label::Limited(Limit::OwnWindowUndecided, _) => link.unwrap_or(window_kind.cause()),
-                Label::Limited(limit, _) => link.unwrap_or(limit.cause()),
+                Label::Limited(limit, _) => {
+                    let own = if limit == Limit::OwnWindowUndecided { window_kind } else { limit }.cause();
+                    let reverse = slice.reverse.cause(slice.shared).filter(|_| is_clocked(own.0));
+                    link.or(reverse).unwrap_or(own)
+                }
                 Label::AcknowledgementGap => link.unwrap_or((Cause::Radio, Confidence::High)),
                 Label::SuspectedGap(_) => {
                     let label = Label::SuspectedGap(Some(load));
@@ -224,12 +281,29 @@ impl Timeline {
 
     /// Relabels a slice, or its part before `until`.
     fn label_until(&mut self, index: usize, until: Instant, label: Label) {
+        self.split_at(index, until);
+        self.pending[index].label = label;
+    }
+
+    /// Joins a slice with the one before, if they differ in their times only.
+    fn joins_previous(&mut self, index: usize) -> bool {
+        let Some(before) = index.checked_sub(1).map(|before| self.pending[before]) else { return false };
+        let slice = self.pending[index];
+        let joins = Slice { begin: before.begin, ..slice } == Slice { end: slice.end, ..before };
+        if joins {
+            self.pending[index - 1].end = slice.end;
+            self.pending.remove(index);
+        }
+        joins
+    }
+
+    /// Divides a slice in which `until` lies.
+    fn split_at(&mut self, index: usize, until: Instant) {
         let slice = self.pending[index];
         if until < slice.end.time {
             self.pending.insert(index + 1, Slice { begin: Stamp { time: until, frame: slice.begin.frame }, ..slice });
             self.pending[index].end = Stamp { time: until, frame: slice.end.frame };
         }
-        self.pending[index].label = label;
     }
 
     /// Resolves suspected gaps: they were the radio's, or the load of the link is the cause.
@@ -311,6 +385,11 @@ impl Timeline {
     }
 }
 
+/// Whether a sender that is limited so waits for acknowledgements.
+const fn is_clocked(cause: Cause) -> bool {
+    matches!(cause, Cause::SlowStart | Cause::CongestionWindow | Cause::Recovery)
+}
+
 /// The cause of a slice for which no evidence came.
 fn assumed(label: Label) -> (Cause, Confidence) {
     let cause = match label {
@@ -319,4 +398,43 @@ fn assumed(label: Label) -> (Cause, Confidence) {
         Label::AcknowledgementGap | Label::SuspectedGap(_) => Cause::Radio,
     };
     (cause, Confidence::Low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Stamp {
+        Stamp { time: Instant::from_nanos(millis * 1_000_000), frame: millis }
+    }
+
+    /// With captures of both ends the link of the data is known to be free.
+    #[test]
+    fn data_of_the_other_end_in_front_of_the_acknowledgements_fills_the_link() {
+        let causes = |limit: Limit, is_decided: bool| {
+            let mut timeline = Timeline::default();
+            timeline.push(at(0), at(300), Label::Limited(limit, 2));
+            timeline.push(at(300), at(310), Label::Known(Cause::Application, Confidence::High));
+            let free = |timeline: &mut Timeline| {
+                timeline.set_load(at(300).time, Load::Free, Limit::SlowStart, View::Sender);
+            };
+            if is_decided {
+                free(&mut timeline);
+            }
+            timeline.set_load(at(100).time, Load::Free, Limit::SlowStart, View::Receiver);
+            for until in [150, 200] {
+                timeline.set_load(at(until).time, Load::Queueing, Limit::SlowStart, View::Receiver);
+            }
+            free(&mut timeline);
+            let mut pieces = Vec::new();
+            timeline.finish(&mut |piece| pieces.push((piece.cause, piece.end.as_nanos() / 1_000_000)));
+            pieces
+        };
+        let application = (Cause::Application, 310);
+        let own = causes(Limit::OwnWindowUndecided, false);
+        assert_eq!(own, [(Cause::SlowStart, 100), (Cause::Queueing, 200), (Cause::SlowStart, 300), application]);
+        assert_eq!(causes(Limit::OwnWindowUndecided, true), own);
+        // Acknowledgements do not open a window that the receiver closes.
+        assert_eq!(causes(Limit::ReceiveWindow, false), [(Cause::ReceiveWindow, 300), application]);
+    }
 }

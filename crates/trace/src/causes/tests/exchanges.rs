@@ -311,30 +311,81 @@ fn a_short_segment_that_filled_an_earlier_window_is_not_the_applications_last() 
     assert!(millis(&account, Cause::Application) <= 110, "{account}");
 }
 
+/// The same with timestamps: the SYN-ACK takes 50 ms, the one-way delay of the empty path.
+const AT_CLIENT_TS: &str = "
+    0 > syn mss 1460 ts 0,0
+    100 < syn ack 0 mss 1460 ts 50,0
+    100 > ack 0 ts 100,50
+    100 > psh data 0..100 ack 0 ts 100,50
+";
+
 #[test]
-fn echoes_of_timestamps_show_a_queue_at_the_receiver() {
+fn timestamps_show_a_queue_at_the_receiver() {
     // A radio that delivers in order: four segments together, every 120 ms.
     let bursts = |delay: Option<u64>| {
-        let mut exchange = AT_CLIENT.to_owned();
+        let mut exchange = if delay.is_some() { AT_CLIENT_TS } else { AT_CLIENT }.to_owned();
         // The option takes 12 bytes.
         let size = if delay.is_some() { 1448 } else { 1460 };
         for burst in 0..50 {
             let at = 1200 + 120 * burst;
-            let stamps = |own: u64| delay.map_or(String::new(), |delay| format!("ts {own},{}", own - delay));
+            let sent = delay.map_or(String::new(), |delay| format!("ts {},100", at - delay));
             for segment in 4 * burst..4 * burst + 4 {
                 let (begin, end) = (segment * size, (segment + 1) * size);
-                writeln!(exchange, "{at} < data {begin}..{end} ack 100 {}", stamps(at)).unwrap();
+                writeln!(exchange, "{at} < data {begin}..{end} ack 100 {sent}").unwrap();
             }
-            writeln!(exchange, "{at} > ack {} {}", (4 * burst + 4) * size, stamps(at)).unwrap();
+            writeln!(
+                exchange,
+                "{at} > ack {} {}",
+                (4 * burst + 4) * size,
+                if sent.is_empty() { "" } else { "ts 100,0" }
+            )
+            .unwrap();
         }
         account(&exchange)
     };
     let (unknown, queued) = (bursts(None), bursts(Some(960)));
     assert!(millis(&unknown, Cause::Queueing) == 0, "{unknown}");
-    assert!(millis(&queued, Cause::Queueing) > 3000, "{queued}");
-    // Data that follows its acknowledgement at once shows no queue.
-    let prompt = bursts(Some(120));
-    assert_eq!(prompt.of(Cause::Queueing), Span::ZERO, "{prompt}");
+    assert!(millis(&queued, Cause::Queueing) > 5000, "{queued}");
+    // A link that delivers each burst at once is not full.
+    let prompt = bursts(Some(50));
+    assert_eq!(prompt.of(Cause::Queueing) + prompt.of(Cause::PathRate), Span::ZERO, "{prompt}");
+}
+
+#[test]
+fn data_that_waits_in_front_of_the_link_before_it_arrives_is_not_the_applications() {
+    // The server answers at 150 ms, and the link, which others fill, delivers from 700 ms on.
+    let mut exchange = format!("{AT_CLIENT_TS}200 < ack 100 ts 150,100\n");
+    for segment in 0..10 {
+        let (at, begin) = (700 + 20 * segment, 1448 * segment);
+        let flags = if segment == 9 { "psh" } else { "" };
+        let end = if segment == 9 { begin + 700 } else { begin + 1448 };
+        writeln!(exchange, "{at} < {flags} data {begin}..{end} ack 100 ts 150,100").unwrap();
+        writeln!(exchange, "{at} > ack {end} ts {at},150").unwrap();
+    }
+    writeln!(exchange, "2000 > fin at 100 ack {}", 1448 * 9 + 700).unwrap();
+    let account = account(&exchange);
+    let full = millis(&account, Cause::Queueing) + millis(&account, Cause::PathRate);
+    assert!((600..=700).contains(&full), "{account}");
+}
+
+#[test]
+fn a_flight_that_ends_at_the_edge_of_the_window_waits_for_the_receiver() {
+    // Eight segments a round trip; the window is as large, or larger.
+    let flights = |window: u64| {
+        let mut exchange = AT_CLIENT_TS.replace("ack 0 ts", &format!("ack 0 win {window} ts"));
+        for flight in 0..30 {
+            let at = 200 + 100 * flight;
+            for segment in 8 * flight..8 * flight + 8 {
+                let (begin, end) = (segment * 1448, (segment + 1) * 1448);
+                writeln!(exchange, "{at} < data {begin}..{end} ack 100 ts {},{}", at - 50, at - 100).unwrap();
+            }
+            writeln!(exchange, "{at} > ack {} win {window} ts {at},{}", (8 * flight + 8) * 1448, at - 50).unwrap();
+        }
+        account(&exchange)
+    };
+    let (filled, not) = (flights(8 * 1448), flights(60_000));
+    assert!(millis(&filled, Cause::ReceiveWindow) > 2500, "{filled}");
+    assert_eq!(not.of(Cause::ReceiveWindow), Span::ZERO, "{not}");
 }
 
 #[test]

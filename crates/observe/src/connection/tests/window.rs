@@ -1,0 +1,61 @@
+//! Closed windows, probes and keep-alives.
+
+use super::opened;
+use crate::testing::play;
+use crate::{End, Events};
+
+#[test]
+fn a_closed_window_and_its_probes() {
+    let (_, seen) = opened(
+        "
+        200 > data 0..1000 ack 0
+        300 < ack 1000 win 0
+        600 > data 1000..1001 ack 0
+        700 < ack 1000 win 0
+        800 < ack 1000 win 100
+        800 > data 1000..2000 ack 0
+        ",
+    );
+    let events: Vec<_> = seen.iter().map(|seen| seen.events).collect();
+    assert_eq!(events[1], Events::ZERO_WINDOW);
+    assert_eq!(events[2], Events::ZERO_WINDOW_PROBE);
+    assert_eq!(events[3], Events::ZERO_WINDOW | Events::ZERO_WINDOW_PROBE_ACK);
+    assert_eq!(events[4], Events::WINDOW_UPDATE);
+}
+
+#[test]
+fn a_keep_alive_is_no_retransmission() {
+    let (_, seen) = opened(
+        "
+        200 > data 0..1000 ack 0
+        300 < ack 1000
+        9000 > at 999 ack 0
+        9100 < ack 1000
+        ",
+    );
+    assert_eq!(seen[2].events, Events::KEEP_ALIVE);
+    assert_eq!(seen[3].events, Events::KEEP_ALIVE_ACK);
+}
+
+#[test]
+fn a_probe_of_a_closed_window_is_no_data_until_it_is_acknowledged() {
+    let exchange = "
+        0 > syn
+        0 < syn ack 0
+        100 > ack 0 win 1000
+        100 < data 0..1000 ack 0
+        200 > ack 1000 win 0
+        1200 < data 1000..1001 ack 0
+        1300 > ack 1000 win 0
+        2000 > ack 1000 win 1000
+        2000 < data 1000..2000 ack 0
+        2100 > ack 2000 win 0
+        3100 < data 2000..2001 ack 0
+        3200 > ack 2001 win 999
+        3200 < data 2001..3000 ack 0
+    ";
+    let (connection, _) = play(exchange);
+    let figures = connection.figures(End::Server);
+    assert_eq!((figures.retransmissions, figures.unique_bytes, figures.unseen_bytes), (0, 3000, 0));
+    assert_eq!((figures.window_probes, figures.window_probe_bytes), (2, 2));
+}
