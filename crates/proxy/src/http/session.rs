@@ -231,9 +231,9 @@ impl Session {
                     exchange.dictionary = dictionaries.of_request(&exchange.head);
                     exchange.learning = dictionaries.learn(&exchange.head);
                 }
-                exchange.page =
-                    self.prefetcher.as_ref().and_then(|prefetcher| Page::of_request(&exchange.head, prefetcher.most));
                 if let Some(cache) = &self.cache {
+                    let most = self.prefetcher.as_ref().map(|prefetcher| prefetcher.most);
+                    exchange.page = most.and_then(|most| Page::of_request(&exchange.head, most, &cache.cache));
                     cache.look_up(now, &mut exchange, &mut self.statistics);
                 }
                 self.exchanges.push_back(exchange);
