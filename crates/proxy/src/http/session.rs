@@ -179,6 +179,14 @@ impl Session {
                         }
                         return 0;
                     }
+                    if last.encoder.is_some() {
+                        // What follows cannot be appended to compressed content.
+                        self.statistics.truncated += 1;
+                        self.servers[server].state = ServerState::Ended;
+                        self.servers[server].assigned.clear();
+                        self.cut_off(self.exchanges.len() - 1, End::Abort);
+                        return 0;
+                    }
                     // Its head has been sent: what follows is passed on to the same server.
                     self.begin_tunnel(server, Bypass::MalformedRequest);
                     return self.servers[server].send(bytes);
