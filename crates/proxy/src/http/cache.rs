@@ -200,6 +200,13 @@ pub enum Reuse {
     Forgets(Key),
 }
 
+impl Reuse {
+    /// Whether it stores the response of this resource.
+    pub fn stores(&self, resource: &Key) -> bool {
+        matches!(self, Self::Stores { key, .. } if key == resource)
+    }
+}
+
 /// The cache, as all sessions share it.
 #[derive(Clone, Debug)]
 pub struct SharedCache(Arc<Mutex<Cache>>);

@@ -235,6 +235,7 @@ impl HttpRelay {
         if self.stalled.is_some_and(|since| since + MOST_STALL <= now) {
             self.session.use_one_server();
         }
+        self.session.handle_timeout(now);
         self.give_up(now);
         if self.deadline(config).is_some_and(|deadline| deadline <= now) {
             self.abort(now, cx);
@@ -247,7 +248,7 @@ impl HttpRelay {
         let explicit = self.explicit.iter();
         let limits =
             explicit.flat_map(|explicit| explicit.limits().map(|(limit, _)| limit).chain(explicit.lookup.limit()));
-        timers.chain(self.deadline(config)).chain(stall).chain(limits).min()
+        timers.chain(self.deadline(config)).chain(stall).chain(limits).chain(self.session.next_wakeup()).min()
     }
 
     /// Server connections have some time to end after the mobile's, and are aborted then.
