@@ -2,11 +2,13 @@
 //!
 //! | module | contents |
 //! | --- | --- |
+//! | `application` | what client connections share, and the server connections that are opened |
 //! | `relay` | a client connection: its TCP end, those towards its server, the session between them |
 //! | `session` | which server connection fetches each request, and in which order responses leave |
 //! | `exchange` | a request and its response |
 //! | `server` | a server connection as the session uses it |
 //! | `pool` | server connections that no client uses |
+//! | `ports` | ports of the connections that the proxy opens |
 //! | `message` | heads of requests and responses |
 //! | `body` | content, and where it ends |
 //! | `compression` | compression of responses |
@@ -27,6 +29,7 @@
 //! | `statistics` | which bytes could be helped |
 //! | `config` | the keys of the scenario table `[proxy.http]` |
 
+mod application;
 mod body;
 mod cache;
 mod channel;
@@ -41,6 +44,7 @@ mod message;
 mod names;
 mod page;
 mod pool;
+mod ports;
 mod prefetch;
 mod recode;
 mod refusal;
@@ -52,13 +56,11 @@ mod statistics;
 mod target;
 mod transform;
 
+pub use application::{Application, Opening};
 pub use cache::SharedCache;
 pub use config::Config;
-pub use dictionary::Dictionaries;
 pub use exchange::End;
-pub use names::Names;
-pub use pool::Pool;
-pub use relay::{Destination, HttpRelay, NewServer};
+pub use relay::HttpRelay;
 pub use session::Session;
 pub use statistics::{Bypass, Statistics};
 pub use target::is_unicast;
