@@ -14,7 +14,8 @@
 //! | `compression` | compression of responses |
 //! | `page` | the objects that a page names |
 //! | `prefetch` | objects that are fetched before the client requests them |
-//! | `dictionary` | delta coding against what the client has |
+//! | `dictionary` | responses that clients have, against which others are coded |
+//! | `delta` | content codings with a dictionary |
 //! | `cache` | responses that all mobiles share |
 //! | `freshness` | which responses may be stored, and for how long they are fresh |
 //! | `reuse` | what the cache does for a request |
@@ -35,6 +36,7 @@ mod cache;
 mod channel;
 mod compression;
 mod config;
+mod delta;
 mod dictionary;
 mod exchange;
 mod fields;
@@ -59,8 +61,10 @@ mod transform;
 pub use application::{Application, Opening};
 pub use cache::SharedCache;
 pub use config::Config;
+pub use dictionary::Dictionaries;
 pub use exchange::End;
+pub use refusal::Refusal;
 pub use relay::HttpRelay;
 pub use session::Session;
 pub use statistics::{Bypass, Statistics};
-pub use target::is_unicast;
+pub use target::{ExplicitProxy, is_unicast};

@@ -65,6 +65,9 @@ mod transmit;
 
 pub use config::{Accept, BudgetSource, Config, Discipline};
 pub use fair_queue::Config as QueueConfig;
-pub use http::{Bypass, Config as HttpConfig, End, Session, SharedCache, Statistics, is_unicast};
+pub use http::{
+    Bypass, Config as HttpConfig, Dictionaries, End, ExplicitProxy, Refusal, Session, SharedCache, Statistics,
+    is_unicast,
+};
 pub use proxy::Proxy;
 pub use statistics::{MobileState, PassCause, Totals};
