@@ -19,7 +19,7 @@ pub fn examine(config: &HttpConfig) -> Vec<Check> {
 
 fn own_address(address: IpAddr) -> Check {
     let name = "proxy.http.address";
-    if is_of_host(address) {
+    if belongs_to_host(address) {
         let finding = format!("this host has the address {address}, and ends connections to it itself");
         let step = "change it to an address that no host has, and give the mobiles a route to it past this router";
         return Check::missing(name, finding, "no mobile reaches the explicit proxy", step);
@@ -30,7 +30,7 @@ fn own_address(address: IpAddr) -> Check {
 fn resolver(address: SocketAddr) -> Check {
     let name = "proxy.http.resolver";
     let unnamed = "requests that name a server are answered with an error";
-    if is_of_host(address.ip()) {
+    if belongs_to_host(address.ip()) {
         let finding = format!("this host has the address {}, so its answers go past the proxy", address.ip());
         return Check::missing(name, finding, unnamed, "change it to a resolver on the servers' side");
     }
@@ -50,7 +50,7 @@ fn resolver(address: SocketAddr) -> Check {
 }
 
 /// Whether an interface of this host has the address.
-fn is_of_host(address: IpAddr) -> bool {
+fn belongs_to_host(address: IpAddr) -> bool {
     UdpSocket::bind(SocketAddr::new(address, 0)).is_ok()
 }
 

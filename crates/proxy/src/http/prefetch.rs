@@ -15,7 +15,7 @@ use crate::http::target::Origin;
 /// Server connections of a client connection for prefetching: a browser has six for all.
 pub const SERVERS: usize = 2;
 
-/// A request waits for an object of which nothing arrives for this time at most.
+/// A request does not wait longer for an object if nothing of it arrives.
 pub const MOST_PAUSE: Span = Span::from_secs(5);
 
 /// The prefetching of a client connection.
