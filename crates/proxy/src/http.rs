@@ -16,6 +16,7 @@
 //! | `prefetch` | objects that are fetched before the client requests them |
 //! | `dictionary` | responses that clients have, against which others are coded |
 //! | `delta` | content codings with a dictionary |
+//! | `prefix_brotli` | an encoder of Brotli with a dictionary |
 //! | `cache` | responses that all mobiles share |
 //! | `freshness` | which responses may be stored, and for how long they are fresh |
 //! | `reuse` | what the cache does for a request |
@@ -48,6 +49,7 @@ mod page;
 mod pool;
 mod ports;
 mod prefetch;
+mod prefix_brotli;
 mod recode;
 mod refusal;
 mod relay;

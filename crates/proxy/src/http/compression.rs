@@ -5,8 +5,8 @@
 
 use std::io::Write;
 
-use crate::http::delta::PrefixBrotli;
 use crate::http::fields::{lines, values};
+use crate::http::prefix_brotli::PrefixBrotli;
 use crate::http::transform::{client_permits, permits, transformed};
 
 /// Shorter content is not worth it: the head grows by about 70 bytes.
@@ -14,7 +14,7 @@ pub const LEAST_LENGTH: u64 = 256;
 
 /// Levels at which one core compresses some 50 MB/s, far above the rate of a bearer.
 const GZIP_LEVEL: u32 = 6;
-pub const BROTLI_QUALITY: u32 = 5;
+const BROTLI_QUALITY: u32 = 5;
 const BROTLI_WINDOW: u32 = 20;
 const ZSTD_LEVEL: i32 = 6;
 
@@ -162,8 +162,8 @@ impl Encoder {
     }
 
     /// The same of Brotli.
-    pub fn with_prefix(encoder: PrefixBrotli) -> Self {
-        Self(State::PrefixBrotli(Box::new(encoder)))
+    pub fn with_prefix(before: Vec<u8>, dictionary: &[u8]) -> Self {
+        Self(State::PrefixBrotli(Box::new(PrefixBrotli::new(before, dictionary, BROTLI_QUALITY))))
     }
 
     /// Appends content. Writing into memory does not fail.
