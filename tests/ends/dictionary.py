@@ -32,6 +32,9 @@ assert coded[:8] == bytes([0x5E, 0x2A, 0x4D, 0x18, 0x20, 0, 0, 0]) and coded[8:4
 Path("dictionary").write_bytes(old)
 new = subprocess.run([sys.argv[1], "-dcD", "dictionary"], input=coded, capture_output=True, check=True).stdout
 assert new == get("/new.html", {})[1]
+answer, by_brotli = get("/new.html", stated | {"Accept-Encoding": "gzip, dcb"})
+assert answer.headers["Content-Encoding"] == "dcb", answer.headers
+assert by_brotli.startswith(bytes([0xFF, 0x44, 0x43, 0x42]) + digest) and len(by_brotli) < 500, len(by_brotli)
 for other in ({"Accept-Encoding": "dcz"}, stated | {"Accept-Encoding": "gzip"}):
     answer, _ = get("/new.html", other)
     assert answer.headers["Content-Encoding"] is None, answer.headers

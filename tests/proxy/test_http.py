@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.link import ENDS, until
-from support.proxy import OTHER, SERVER, SERVER6, Network
+from support.proxy import OTHER, ROUTER, SERVER, SERVER6, Network, airpath
 
 PIPELINED = ENDS / "pipelined.py"
 
@@ -71,6 +71,26 @@ Server(("::", 80), Handler).serve_forever()
             assert counted["compressed_bytes"] < 1000
 
 
+def _check(network: Network, lines: str, code: int = 0) -> str:
+    return network.run("router", airpath(), "proxy", "check", network.configure(lines), code=code).out
+
+
+def test_an_explicit_proxy_is_checked(network: Network) -> None:
+    lines = '[proxy]\n[proxy.http]\naddress = "{}:3128"\nresolver = "{}:53"'.format
+    before = network.state()
+    # Nothing listens there.
+    checked = _check(network, lines("10.99.0.1", SERVER))
+    assert "ok       proxy.http.address: 10.99.0.1 is not an address of this host" in checked
+    assert f"limited  proxy.http.resolver: {SERVER}:53 accepts no connection" in checked
+    for address, resolver, expected in (
+        (ROUTER, SERVER, f"missing  proxy.http.address: this host has the address {ROUTER}"),
+        ("10.99.0.1", ROUTER, f"missing  proxy.http.resolver: this host has the address {ROUTER}"),
+        ("10.99.0.1", "203.0.113.1", "missing  proxy.http.resolver: this host has no route to 203.0.113.1:53"),
+    ):
+        assert expected in _check(network, lines(address, resolver), code=1)
+    assert network.state() == before
+
+
 def test_mobiles_name_the_proxy(network: Network, need, tmp_path: Path) -> None:
     lines = f'[proxy]\n[proxy.http]\naddress = "10.99.0.1:3128"\nresolver = "{SERVER}:53"'
     dnsmasq = [need("dnsmasq"), "--keep-in-foreground", "--conf-file=/dev/null", "--pid-file=", "--user=root"]
@@ -82,6 +102,7 @@ def test_mobiles_name_the_proxy(network: Network, need, tmp_path: Path) -> None:
     ):
         until(lambda: network.run("server", "ss", "-ltn").out.count(":53 ") > 1, "the resolver listens")
         until(lambda: ":80 " in network.run("server", "ss", "-ltn").out, "the server listens")
+        assert f"ok       proxy.http.resolver: {SERVER}:53 accepts connections" in _check(network, lines)
         with network.proxy(lines=lines):
             assert network.run("mobile", *curl, "http://a.test/7/20000").out == "200"
             assert (tmp_path / "got").stat().st_size == 20_000

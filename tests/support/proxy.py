@@ -16,6 +16,7 @@ from support.link import until
 MOBILE, MOBILE6 = "10.1.0.2", "fd00:1::2"
 OTHER = "10.1.0.3"
 SERVER, SERVER6 = "192.0.2.2", "2001:db8::2"
+ROUTER = "192.0.2.1"
 
 _ROUTER = [
     "ip link set lo up",
@@ -23,7 +24,7 @@ _ROUTER = [
     "ip link add mob0 type veth peer name eth0 netns {mobile}",
     "ip link add wan0 type veth peer name eth0 netns {server}",
     "ip address add 10.1.0.1/24 dev mob0",
-    "ip address add 192.0.2.1/24 dev wan0",
+    f"ip address add {ROUTER}/24 dev wan0",
     "ip link set mob0 up",
     "ip link set wan0 up",
     "ip -6 address add fd00:1::1/64 dev mob0 nodad",
@@ -150,7 +151,7 @@ def network(folder: Path, *, in_user_namespace: bool = False) -> Iterator[Networ
         for line in _ROUTER:
             made.run("router", *line.format(**numbers).split())
         for host, v4, v6 in (("mobile", MOBILE, MOBILE6), ("server", SERVER, SERVER6)):
-            router, router6 = ("10.1.0.1", "fd00:1::1") if host == "mobile" else ("192.0.2.1", "2001:db8::1")
+            router, router6 = ("10.1.0.1", "fd00:1::1") if host == "mobile" else (ROUTER, "2001:db8::1")
             for line in _END:
                 made.run(host, *line.format(v4=v4, v6=v6, router=router, router6=router6).split())
         made.run("mobile", "ip", "address", "add", f"{OTHER}/24", "dev", "eth0")

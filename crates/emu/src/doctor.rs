@@ -4,6 +4,7 @@
 
 mod attempt;
 mod congestion;
+mod explicit;
 mod namespaces;
 mod outside;
 mod ports;

@@ -21,7 +21,7 @@
 //! | `budget` | the budget as a congestion window |
 //! | `relayed` | a connection at one of the two levels |
 //! | `http` | the application level |
-//! | `ports` | ports of the connections that the proxy opens by itself |
+//! | `flows` | which connection a flow belongs to |
 //! | `fair_queue` | one queue for all packets to a mobile |
 //! | `scheduler` | which connection of a mobile sends next |
 //! | `statistics` | counters, and the state of the mobiles |
@@ -53,9 +53,9 @@ mod adaptive;
 mod budget;
 mod config;
 mod fair_queue;
+mod flows;
 mod http;
 mod mobile;
-mod ports;
 mod proxy;
 mod relay;
 mod relayed;
@@ -65,6 +65,9 @@ mod transmit;
 
 pub use config::{Accept, BudgetSource, Config, Discipline};
 pub use fair_queue::Config as QueueConfig;
-pub use http::{Bypass, Config as HttpConfig, End, Session, SharedCache, Statistics, is_unicast};
+pub use http::{
+    Bypass, Config as HttpConfig, Dictionaries, End, ExplicitProxy, Refusal, Session, SharedCache, Statistics,
+    is_unicast,
+};
 pub use proxy::Proxy;
 pub use statistics::{MobileState, PassCause, Totals};

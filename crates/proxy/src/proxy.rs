@@ -14,9 +14,9 @@ use airpath_wire::tcp::Flags;
 
 use crate::budget::BudgetWindow;
 use crate::config::{Accept, Config, Ends};
-use crate::http::{Bypass, Destination, Dictionaries, HttpRelay, Names, NewServer, Pool, SharedCache, Statistics};
+use crate::flows::Flows;
+use crate::http::{Application, HttpRelay, Opening, Statistics};
 use crate::mobile::{Admission, Mobile};
-use crate::ports::Ports;
 use crate::relay::Relay;
 use crate::relayed::Relayed;
 use crate::statistics::{MobileState, PassCause, Totals};
@@ -31,21 +31,13 @@ pub struct Proxy {
     /// The connections, by number. Numbers are reused.
     relays: Vec<Option<Entry>>,
     free: Vec<u32>,
-    numbers: BTreeMap<FlowId, u32>,
+    flows: Flows,
     mobiles: BTreeMap<UserId, Mobile>,
     timers: BTreeSet<(Instant, Timer)>,
     left: Departures,
     /// Packets that were created and have not left nor entered a queue.
     created: Departures,
-    ports: Ports,
-    cache: SharedCache,
-    dictionaries: Dictionaries,
-    names: Names,
-    pool: Pool,
-    /// The counters of connections that have ended.
-    statistics: Statistics,
-    /// Flows that have ended since the last call into the middlebox.
-    ended: Vec<FlowId>,
+    application: Application,
     totals: Totals,
     /// Mean round trips of connections that have ended, if they are recorded.
     round_trips: Option<BTreeMap<FlowId, [Option<f64>; 2]>>,
@@ -80,8 +72,6 @@ enum Timer {
     Queue(UserId),
     /// A connection is aborted.
     Abort(u32),
-    /// A timer of an unused server connection expires.
-    Idle(FlowId),
 }
 
 impl Proxy {
@@ -93,18 +83,12 @@ impl Proxy {
             initial_sequences,
             relays: Vec::new(),
             free: Vec::new(),
-            numbers: BTreeMap::new(),
+            flows: Flows::default(),
             mobiles: BTreeMap::new(),
             timers: BTreeSet::new(),
             left: Departures::new(),
             created: Departures::new(),
-            ports: Ports::default(),
-            dictionaries: Dictionaries::new(dictionary_capacity(&config)),
-            names: Names::default(),
-            pool: Pool::default(),
-            cache: SharedCache::new(cache_capacity(&config)),
-            statistics: Statistics::default(),
-            ended: Vec::new(),
+            application: Application::new(&config),
             totals: Totals::default(),
             round_trips: None,
             config,
@@ -120,7 +104,7 @@ impl Proxy {
     /// Mean round trip between the proxy and the end of a flow at `side`, in seconds, as the proxy
     /// measured it; `None` if it did not.
     pub fn round_trip_s(&self, flow: FlowId, side: Side) -> Option<f64> {
-        let open = self.numbers.get(&flow).and_then(|number| self.relays[*number as usize].as_ref());
+        let open = self.flows.connection_of(flow).and_then(|number| self.relays[number as usize].as_ref());
         let round_trips = match open {
             Some(entry) => entry.relay.round_trips(),
             None => *self.round_trips.as_ref()?.get(&flow)?,
@@ -135,11 +119,14 @@ impl Proxy {
 
     /// What the application level has done, and which bytes it could not help.
     pub fn http_statistics(&self) -> Statistics {
-        let mut sum = self.statistics;
-        for entry in self.relays.iter().flatten() {
-            entry.relay.statistics().into_iter().for_each(|part| sum.add(part));
-        }
+        let mut sum = *self.application.statistics();
+        self.http_relays().for_each(|relay| sum.add(relay.statistics()));
         sum
+    }
+
+    /// The connections of the application level.
+    fn http_relays(&self) -> impl Iterator<Item = &HttpRelay> {
+        self.relays.iter().flatten().filter_map(|entry| entry.relay.http())
     }
 
     /// What has happened so far.
@@ -164,7 +151,7 @@ impl Proxy {
     /// that its number can be that of another one. Returns whether it had none.
     pub fn forget(&mut self, user: UserId) -> bool {
         let is_unused = |mobile: &Mobile| mobile.connections == 0 && mobile.queue.bytes() == 0;
-        let is_idle = self.mobiles.get(&user).is_none_or(is_unused) && !self.pool.has_user(user);
+        let is_idle = self.mobiles.get(&user).is_none_or(is_unused) && !self.application.keeps_for(user);
         if is_idle {
             self.mobiles.remove(&user);
         }
@@ -184,7 +171,7 @@ impl Proxy {
     pub fn abort_connections(&mut self, now: Instant) {
         let used = self.relays.iter().zip(0..).filter(|(entry, _)| entry.is_some());
         self.timers.extend(used.map(|(_, number)| (now, Timer::Abort(number))));
-        self.timers.extend(self.pool.abort_all().map(|flow| (now, Timer::Idle(flow))));
+        self.application.abort_kept(now);
     }
 
     /// Changes the settings. Buffers, scheduler and the acceptance of connections change for new
@@ -192,45 +179,55 @@ impl Proxy {
     pub fn reconfigure(&mut self, config: Config) {
         self.ends = [config.ends(false), config.ends(true)];
         self.mobiles.values_mut().for_each(|mobile| mobile.reconfigure(&config));
-        self.cache.set_capacity(cache_capacity(&config));
-        self.dictionaries.set_capacity(dictionary_capacity(&config));
+        self.application.reconfigure(&config);
         self.config = config;
     }
 
     /// The time of day when the clock was zero, since 1 January 1970, UTC, for ages of responses.
     pub fn set_time_of_day(&mut self, start: Span) {
-        self.cache.set_epoch(start.as_nanos() / 1_000_000_000);
-    }
-
-    fn end_flows(&mut self, cx: &mut MiddleboxContext<'_>) {
-        self.ended.drain(..).for_each(|flow| cx.end_flow(flow));
+        self.application.set_time_of_day(start);
     }
 
     /// Carries out everything that is due up to `now`, at its own time.
     fn advance(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
-        while let Some(&(time, timer)) = self.timers.first()
-            && time <= now
-        {
-            self.timers.pop_first();
-            match timer {
-                Timer::Connection(number) => {
-                    if let Some(entry) = &mut self.relays[number as usize] {
-                        entry.wakeup = None;
-                        entry.relay.handle_timeout(time, &self.config, cx);
-                        self.proceed(time, number, cx);
-                    }
+        while let Some(time) = self.next_timer().filter(|time| *time <= now) {
+            match self.timers.first().copied().filter(|(first, _)| *first == time) {
+                Some(entry) => {
+                    self.timers.remove(&entry);
+                    self.expire(time, entry.1, cx);
                 }
-                Timer::Burst(user) => self.serve(time, user, cx),
-                Timer::Queue(user) => self.send_queued(time, user, cx),
-                Timer::Abort(number) => {
-                    if let Some(entry) = &mut self.relays[number as usize] {
-                        entry.relay.abort(time, cx);
-                        self.proceed(time, number, cx);
-                    }
+                None => {
+                    let kept = self.application.next_wakeup();
+                    kept.into_iter().for_each(|(_, flow)| self.proceed_kept(time, flow, cx));
                 }
-                Timer::Idle(flow) => self.proceed_idle(time, flow, cx),
             }
         }
+    }
+
+    fn expire(&mut self, time: Instant, timer: Timer, cx: &mut MiddleboxContext<'_>) {
+        match timer {
+            Timer::Connection(number) => {
+                if let Some(entry) = &mut self.relays[number as usize] {
+                    entry.wakeup = None;
+                    entry.relay.handle_timeout(time, &self.config, cx);
+                    self.proceed(time, number, cx);
+                }
+            }
+            Timer::Burst(user) => self.serve(time, user, cx),
+            Timer::Queue(user) => self.send_queued(time, user, cx),
+            Timer::Abort(number) => {
+                if let Some(entry) = &mut self.relays[number as usize] {
+                    entry.relay.abort(time, cx);
+                    self.proceed(time, number, cx);
+                }
+            }
+        }
+    }
+
+    /// When the next timer expires.
+    fn next_timer(&self) -> Option<Instant> {
+        let kept = self.application.next_wakeup().map(|(time, _)| time);
+        self.timers.first().map(|(time, _)| *time).into_iter().chain(kept).min()
     }
 
     /// The connection of a packet: an old one, or a new one if this is a SYN.
@@ -242,9 +239,8 @@ impl Proxy {
         segment: &Segment,
         cx: &MiddleboxContext<'_>,
     ) -> Result<u32, PassCause> {
-        let flags = segment.header.flags;
-        let opens = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK) && !flags.contains(Flags::RST);
-        if let Some(number) = self.numbers.get(&packet.flow).copied() {
+        let opens = opens(segment);
+        if let Some(number) = self.flows.connection_of(packet.flow) {
             let entry = self.relays[number as usize].as_ref();
             if !opens || entry.is_some_and(|entry| !entry.relay.is_finished()) {
                 return Ok(number);
@@ -255,7 +251,7 @@ impl Proxy {
         if !opens {
             return Err(PassCause::Unknown);
         }
-        if self.numbers.len() >= self.config.connections as usize {
+        if self.flows.len() >= self.config.connections as usize {
             return Err(PassCause::Connections);
         }
         if self.mobiles.get(&packet.user).is_some_and(|mobile| mobile.half_open >= self.config.half_open) {
@@ -274,7 +270,7 @@ impl Proxy {
         cx: &mut MiddleboxContext<'_>,
     ) -> bool {
         let Some((flow, error)) = cx.icmp_error(packet.slot) else { return false };
-        let Some(number) = self.numbers.get(&flow).copied() else { return false };
+        let Some(number) = self.flows.connection_of(flow) else { return false };
         let Some(entry) = &mut self.relays[number as usize] else { return false };
         let Some(end) = entry.relay.end_mut(flow, Side::at_start_of(direction)) else { return false };
         match error.kind {
@@ -286,14 +282,14 @@ impl Proxy {
                 self.totals.path_mtus += 1;
                 cx.absorb(now, direction, packet);
                 self.proceed(now, number, cx);
-                self.end_flows(cx);
+                self.flows.report_ended(cx);
                 true
             }
             IcmpErrorKind::Unreachable => {
                 if end.handle_unreachable(now, error.sequence, cx.context()) {
                     self.totals.unreachable += 1;
                     self.proceed(now, number, cx);
-                    self.end_flows(cx);
+                    self.flows.report_ended(cx);
                 }
                 false
             }
@@ -351,8 +347,7 @@ impl Proxy {
         let relay = Relay::new((flow, user), client, *syn, (listening, connecting), defers, now);
         let mut relay = match http.filter(|http| is_explicit || http.ports.contains(&server_port)) {
             Some(http) => {
-                let shared = (&self.cache, &self.dictionaries, &self.names);
-                Relayed::Application(Box::new(HttpRelay::new(relay, (server, server_port), (config, http), shared)))
+                Relayed::Application(Box::new(self.application.relay(relay, (server, server_port), (config, http))))
             }
             None => Relayed::Transport(relay),
         };
@@ -378,7 +373,7 @@ impl Proxy {
                 self.relays.len() as u32 - 1
             }
         };
-        self.numbers.insert(flow, number);
+        self.flows.assign(flow, number);
         number
     }
 
@@ -394,79 +389,22 @@ impl Proxy {
         self.serve(now, user, cx);
     }
 
-    /// Opens the server connections that the application level wants, and frees the ports of those
-    /// that have ended.
+    /// Opens the server connections that the application level wants.
     fn open_servers(&mut self, now: Instant, number: u32, cx: &mut MiddleboxContext<'_>) {
-        let Some(relay) = self.relays[number as usize].as_mut().and_then(|entry| entry.relay.application()) else {
-            return;
+        let entry = self.relays[number as usize].as_mut();
+        let Some(relay) = entry.and_then(|entry| entry.relay.http_mut()) else { return };
+        let mut opening = Opening {
+            end: &self.ends[0].server,
+            initial_sequences: &mut self.initial_sequences,
+            flows: &mut self.flows,
+            left: &mut self.left,
         };
-        let (flow, user) = relay.identity();
-        for (flow, port) in relay.take_closed() {
-            self.numbers.remove(&flow);
-            self.ports.free(user, port);
-            self.ended.push(flow);
-        }
-        let mut any = false;
-        while let Some(wanted) = relay.wanted_server() {
-            any = true;
-            let (server, is_lookup) = match relay.destination(now, wanted) {
-                Destination::Server(server) => (server, false),
-                Destination::Resolver(resolver) => (Some(resolver), true),
-                Destination::Queried | Destination::Refused => continue,
-            };
-            let kept =
-                relay.reusable(wanted, server).filter(|_| !is_lookup).and_then(|server| self.pool.take((user, server)));
-            if let Some((channel, wakeup)) = kept {
-                self.numbers.insert(channel.flow, number);
-                if let Some(wakeup) = wakeup {
-                    self.timers.remove(&(wakeup, Timer::Idle(channel.flow)));
-                }
-                relay.reuse_server(wanted, channel);
-                continue;
-            }
-            let own = cx.server_address(flow);
-            let new = self.ports.open(user, |port| match server.filter(|_| server != own) {
-                Some(server) => cx.open_flow_to(now, flow, port, server),
-                None => cx.open_flow(now, flow, port),
-            });
-            let new = new.map(|(flow, port)| {
-                self.numbers.insert(flow, number);
-                let initial_sequence = self.initial_sequences.bits() as u32;
-                NewServer { flow, server, port, initial_sequence }
-            });
-            if is_lookup {
-                relay.open_lookup(now, new, &self.ends[0].server);
-            } else {
-                relay.open_server(now, wanted, new, &self.ends[0].server);
-            }
-        }
-        if any {
-            relay.exchange(now, cx);
-        }
-        let released = relay.take_released();
-        let most = self.config.http.as_ref().map_or(0, |http| http.server_pool.into());
-        for (channel, server) in
-            released.into_iter().filter_map(|channel| channel.server.map(|server| (channel, server)))
-        {
-            let flow = channel.flow;
-            self.numbers.remove(&flow);
-            self.pool.put(now, channel, (user, server), most);
-            self.proceed_idle(now, flow, cx);
-        }
+        self.application.open_servers(now, (number, relay), &mut opening, cx);
     }
 
-    /// Continues an unused server connection.
-    fn proceed_idle(&mut self, now: Instant, flow: FlowId, cx: &mut MiddleboxContext<'_>) {
-        let step = self.pool.proceed(now, flow, &mut self.left, cx);
-        let (old, new) = step.wakeups;
-        if let Some(old) = old {
-            self.timers.remove(&(old, Timer::Idle(flow)));
-        }
-        self.timers.extend(new.map(|new| (new, Timer::Idle(flow))));
-        if let Some((user, port)) = step.ended {
-            port.into_iter().for_each(|port| self.ports.free(user, port));
-            self.ended.push(flow);
-        }
+    /// Continues a server connection that no client connection uses.
+    fn proceed_kept(&mut self, now: Instant, flow: FlowId, cx: &mut MiddleboxContext<'_>) {
+        self.application.proceed_kept(now, flow, &mut self.flows, &mut self.left, cx);
     }
 
     /// Counts a connection that has become an upload or has ceased to be one, and gives it its
@@ -550,7 +488,7 @@ impl Proxy {
             mobile.on_sent(now, length);
             entry.relay.grant(now, length, cx);
             if matches!(entry.relay, Relayed::Transport(_)) {
-                self.statistics.bypass(Bypass::OtherPort, length.into());
+                self.application.count_other_port(length.into());
             }
             self.open_servers(now, number, cx);
             self.transmit(now, number, cx);
@@ -596,14 +534,15 @@ impl Proxy {
             mobile.half_open -= 1;
         }
         if relay.is_over() {
-            self.ended.push(relay.identity().0);
+            let flow = relay.identity().0;
             self.remove(number);
+            self.flows.end(flow);
         }
     }
 
     /// Takes a connection out of the tables.
     fn remove(&mut self, number: u32) {
-        let Some(mut entry) = self.relays[number as usize].take() else { return };
+        let Some(entry) = self.relays[number as usize].take() else { return };
         let (flow, user) = entry.relay.identity();
         if let Some(recorded) = &mut self.round_trips {
             recorded.insert(flow, entry.relay.round_trips());
@@ -619,44 +558,39 @@ impl Proxy {
         if let Some(wakeup) = entry.wakeup {
             self.timers.remove(&(wakeup, Timer::Connection(number)));
         }
-        self.numbers.remove(&flow);
-        if let Some(application) = entry.relay.application() {
-            self.statistics.add(application.statistics());
-            for (flow, port) in application.opened_flows() {
-                self.numbers.remove(&flow);
-                self.ports.free(user, port);
-                self.ended.push(flow);
-            }
+        self.flows.release(flow);
+        if let Some(relay) = entry.relay.http() {
+            self.application.remove(relay, &mut self.flows);
         }
         self.free.push(number);
     }
 }
 
-/// Bytes of the cache; 0 without one.
-fn cache_capacity(config: &Config) -> u64 {
-    config.http.as_ref().and_then(|http| http.cache).map_or(0, airpath_core::Bytes::get)
-}
-
-/// Bytes of dictionaries; 0 without any.
-fn dictionary_capacity(config: &Config) -> u64 {
-    config.http.as_ref().and_then(|http| http.dictionaries).map_or(0, airpath_core::Bytes::get)
+/// Whether a segment begins a connection.
+fn opens(segment: &Segment) -> bool {
+    let flags = segment.header.flags;
+    flags.contains(Flags::SYN) && !flags.contains(Flags::ACK) && !flags.contains(Flags::RST)
 }
 
 impl Middlebox for Proxy {
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut MiddleboxContext<'_>) {
         self.advance(now, cx);
         let side = Side::at_start_of(direction);
-        if self.pool.has(packet.flow)
+        if self.application.keeps(packet.flow)
             && let Some(segment) = cx.tcp_segment(&packet)
         {
-            // The mobile cannot use a port that the proxy has (as in `HttpRelay::receive`).
-            if side == Side::Server {
-                self.totals.relayed_bytes[direction as usize] += u64::from(segment.length);
-                self.pool.receive(now, packet.flow, (&segment, packet.slot), cx);
+            if side == Side::Mobile && opens(&segment) {
+                self.application.give_up_port(now, packet.flow, &mut self.left, cx);
+            } else {
+                // The mobile cannot use a port that the proxy has (as in `HttpRelay::receive`).
+                if side == Side::Server {
+                    self.totals.relayed_bytes[direction as usize] += u64::from(segment.length);
+                    self.application.receive(now, (packet.flow, &segment, packet.slot), cx);
+                }
+                cx.absorb(now, direction, packet);
+                self.proceed_kept(now, packet.flow, cx);
+                return self.flows.report_ended(cx);
             }
-            cx.absorb(now, direction, packet);
-            self.proceed_idle(now, packet.flow, cx);
-            return self.end_flows(cx);
         }
         let relayed = cx.tcp_segment(&packet).ok_or(PassCause::NotTcp).and_then(|segment| {
             let number = self.connection_of(now, side, &packet, &segment, cx)?;
@@ -668,7 +602,7 @@ impl Middlebox for Proxy {
             Err(cause) => {
                 self.totals.passed[cause as usize] += u64::from(cx.packets(&packet));
                 // A SYN that opens nothing needs no number.
-                if !self.numbers.contains_key(&packet.flow) {
+                if self.flows.connection_of(packet.flow).is_none() {
                     cx.end_flow(packet.flow);
                 }
                 self.send(now, direction, packet, false, cx);
@@ -679,7 +613,7 @@ impl Middlebox for Proxy {
         self.totals.urgent += u64::from(segment.header.flags.contains(Flags::URG));
         if let Some(entry) = &mut self.relays[number as usize] {
             entry.relay.receive(now, (packet.flow, side), &segment, packet.slot, cx);
-            if entry.relay.application().is_some_and(|relay| relay.is_counted()) {
+            if entry.relay.http().is_some_and(HttpRelay::is_counted) {
                 self.relays[number as usize] = self.relays[number as usize]
                     .take()
                     .map(|entry| Entry { relay: entry.relay.into_transport(), ..entry });
@@ -687,17 +621,17 @@ impl Middlebox for Proxy {
         }
         cx.absorb(now, direction, packet);
         self.proceed(now, number, cx);
-        self.end_flows(cx);
+        self.flows.report_ended(cx);
     }
 
     fn pop(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) -> Option<(Direction, Departure)> {
         self.advance(now, cx);
-        self.end_flows(cx);
+        self.flows.report_ended(cx);
         self.left.pop()
     }
 
     fn next_wakeup(&self) -> Option<Instant> {
-        self.left.next().or_else(|| self.timers.first().map(|(time, _)| *time))
+        self.left.next().or_else(|| self.next_timer())
     }
 
     fn statistics(&self) -> Vec<(&'static str, u64)> {

@@ -131,6 +131,10 @@ impl Relay {
     /// Passes on what has arrived or ended at one end to the other, except data towards the mobile,
     /// which waits for [`Self::grant`].
     pub fn exchange(&mut self, now: Instant, cx: &mut MiddleboxContext<'_>) {
+        // A restored connection that is reset has no streams (`proxy/saved`).
+        if self.is_over() {
+            return;
+        }
         let [first, second] = &mut self.ends;
         let (client, server) = if self.client == Side::Server { (first, second) } else { (second, first) };
         self.held_syn.release(now, client, server, cx);

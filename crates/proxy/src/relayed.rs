@@ -5,7 +5,7 @@ use airpath_path::{Departures, MiddleboxContext, Side};
 use airpath_tcp::{Connection, Segment};
 
 use crate::config::Config;
-use crate::http::{HttpRelay, Statistics};
+use crate::http::HttpRelay;
 use crate::relay::{MOST_REQUEST, Relay};
 
 /// A relayed connection.
@@ -47,19 +47,19 @@ impl Relayed {
         each!(self, relay => relay.mobile())
     }
 
-    /// The state of the application level, if it has one.
-    pub const fn application(&mut self) -> Option<&mut HttpRelay> {
+    /// The application level, if it has one.
+    pub const fn http_mut(&mut self) -> Option<&mut HttpRelay> {
         match self {
             Self::Transport(_) => None,
             Self::Application(relay) => Some(relay),
         }
     }
 
-    /// The counters of the application level, if it has one.
-    pub const fn statistics(&self) -> Option<&Statistics> {
+    /// The same, to read.
+    pub const fn http(&self) -> Option<&HttpRelay> {
         match self {
             Self::Transport(_) => None,
-            Self::Application(relay) => Some(relay.statistics()),
+            Self::Application(relay) => Some(relay),
         }
     }
 

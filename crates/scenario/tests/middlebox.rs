@@ -2,9 +2,8 @@
 
 mod support;
 
-use airpath_core::Seed;
-use airpath_scenario::{Scenario, Users};
-use support::{assert_errors, read};
+use airpath_scenario::Users;
+use support::{assert_errors, component_names, read, resolved};
 
 const GOOD: &str = r#"format = 1
 
@@ -28,19 +27,15 @@ kind = "ping"
 #[test]
 fn the_middlebox_is_between_fixed_network_and_cells() {
     let scenario = read(GOOD).expect("a valid scenario");
-    let names = |scenario: &Scenario, users| {
-        scenario.build_path(Seed::new(1), users).expect("it can be built").topology.component_names()
-    };
-    let all = names(&scenario, Users::All);
+    let all = component_names(&scenario, Users::All);
     assert_eq!(all[..2], ["fixed", "middlebox"]);
     assert_eq!(all[all.len() - 5..], ["access-ping-0", "access-ping-1", "server", "mobile-0", "mobile-1"]);
-    let first = names(&scenario, Users::First);
+    let first = component_names(&scenario, Users::First);
     assert_eq!(
         (first.len(), &first[..2], &first[3..]),
         (5, &all[..2], &["server".to_owned(), "mobile-0".to_owned()][..])
     );
-    let resolved = read(&scenario.to_toml()).expect("the resolved scenario is valid");
-    assert_eq!(resolved.middlebox, scenario.middlebox);
+    assert_eq!(resolved(&scenario).middlebox, scenario.middlebox);
 }
 
 #[test]

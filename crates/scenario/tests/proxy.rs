@@ -2,10 +2,10 @@
 
 mod support;
 
-use airpath_core::{Bytes, Seed};
+use airpath_core::Bytes;
 use airpath_proxy::BudgetSource;
 use airpath_scenario::{ProxyConfig, Scenario, Users};
-use support::{assert_errors, read};
+use support::{assert_errors, component_names, read, resolved};
 
 const GOOD: &str = r#"format = 1
 
@@ -44,10 +44,8 @@ kind = "ping"
 #[test]
 fn the_proxy_is_between_fixed_network_and_middlebox() {
     let scenario = read(GOOD).expect("a valid scenario");
-    let names = scenario.build_path(Seed::new(1), Users::All).expect("it can be built").topology.component_names();
-    assert_eq!(names[..3], ["fixed", "proxy", "middlebox"]);
-    let resolved = read(&scenario.to_toml()).expect("the resolved scenario is valid");
-    assert_eq!(resolved.proxy, scenario.proxy);
+    assert_eq!(component_names(&scenario, Users::All)[..3], ["fixed", "proxy", "middlebox"]);
+    assert_eq!(resolved(&scenario).proxy, scenario.proxy);
 }
 
 #[test]
@@ -60,8 +58,7 @@ fn every_key_has_a_default() {
     assert_eq!(proxy("[proxy]\nbudget = \"adaptive\""), proxy("[proxy]"));
     let none = proxy("[proxy]\nbudget = \"none\"");
     assert_eq!(none, ProxyConfig { budget: BudgetSource::None, ..fixed });
-    let resolved = read(&read(&text("[proxy]")).expect("valid").to_toml()).expect("the resolved scenario is valid");
-    assert_eq!(resolved.proxy, Some(proxy("[proxy]")));
+    assert_eq!(resolved(&read(&text("[proxy]")).expect("valid")).proxy, Some(proxy("[proxy]")));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use airpath_scenario::LiveConfig;
 use nix::unistd::User;
 
-use super::{Check, ports};
+use super::{Check, explicit, ports};
 use crate::live::rules::RulePlan;
 use crate::namespace::{self, capability};
 use crate::nat::Forwarding;
@@ -25,6 +25,7 @@ pub fn examine(config: &LiveConfig) -> Vec<Check> {
         }
     }));
     checks.extend(config.user.as_deref().map(user));
+    checks.extend(config.proxy.http.iter().flat_map(explicit::examine));
     checks
 }
 

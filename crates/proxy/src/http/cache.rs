@@ -200,6 +200,13 @@ pub enum Reuse {
     Forgets(Key),
 }
 
+impl Reuse {
+    /// Whether it stores the response of this resource.
+    pub fn stores(&self, resource: &Key) -> bool {
+        matches!(self, Self::Stores { key, .. } if key == resource)
+    }
+}
+
 /// The cache, as all sessions share it.
 #[derive(Clone, Debug)]
 pub struct SharedCache(Arc<Mutex<Cache>>);
@@ -207,7 +214,7 @@ pub struct SharedCache(Arc<Mutex<Cache>>);
 #[derive(Debug, Default)]
 struct Cache {
     capacity: u64,
-    /// Bytes of entries, and of responses that are arriving.
+    /// Bytes of entries, and reserved ones.
     used: u64,
     /// The time of day when the clock was zero, in seconds since 1970.
     epoch: Option<u64>,
@@ -248,6 +255,11 @@ impl SharedCache {
     /// Bytes in use.
     pub fn used(&self) -> u64 {
         self.lock().used
+    }
+
+    /// For what arrives: at most `most` bytes, and at most as many as one object may have.
+    pub fn reserve(&self, most: u64) -> Reservation {
+        Reservation { cache: self.clone(), most: most.min(self.lock().capacity / MOST_PART), bytes: 0 }
     }
 
     /// The stored response that a request selects.
@@ -319,8 +331,8 @@ impl SharedCache {
         (status, length): (u16, Option<u64>),
         (requested, now): (Instant, Instant),
     ) -> Option<Arriving> {
-        let most = self.lock().capacity / MOST_PART;
-        if length.is_some_and(|length| length > most) || !response.starts_with(b"HTTP/1.1 ") {
+        let reservation = self.reserve(u64::MAX);
+        if length.is_some_and(|length| length > reservation.most) || !response.starts_with(b"HTTP/1.1 ") {
             return None;
         }
         let freshness = Freshness::of(request, response, status, self.times(requested, now))?;
@@ -336,9 +348,8 @@ impl SharedCache {
         let (start, fields) = lines(response)?;
         let mut head = [start, b"\r\n"].concat();
         append_fields(&mut head, fields, response);
-        let (request, cache) = (request.to_vec(), self.clone());
+        let request = request.to_vec();
         Some(Arriving {
-            cache,
             key,
             request,
             head,
@@ -346,8 +357,7 @@ impl SharedCache {
             freshness,
             arrived: now,
             content: Vec::new(),
-            most,
-            reserved: 0,
+            reservation,
             is_prefetched: false,
         })
     }
@@ -385,10 +395,42 @@ impl Cache {
     }
 }
 
+/// Bytes of the capacity that something uses which is not stored.
+#[derive(Debug)]
+pub struct Reservation {
+    cache: SharedCache,
+    most: u64,
+    bytes: u64,
+}
+
+impl Reservation {
+    /// Bytes that it may reserve besides.
+    pub fn room(&self) -> usize {
+        usize::try_from(self.most - self.bytes).unwrap_or(usize::MAX)
+    }
+
+    /// Reserves bytes more. Returns whether there was room for all of them.
+    pub fn extend(&mut self, bytes: usize) -> bool {
+        let (fits, bytes) = (bytes <= self.room(), bytes as u64);
+        let mut cache = self.cache.lock();
+        let fits = fits && cache.make_room(bytes);
+        if fits {
+            cache.used += bytes;
+            self.bytes += bytes;
+        }
+        fits
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.cache.lock().used -= self.bytes;
+    }
+}
+
 /// A response that is arriving and will be stored. Its bytes count as used.
 #[derive(Debug)]
 pub struct Arriving {
-    cache: SharedCache,
     key: Key,
     request: Vec<u8>,
     head: Vec<u8>,
@@ -396,8 +438,7 @@ pub struct Arriving {
     freshness: Freshness,
     arrived: Instant,
     content: Vec<u8>,
-    most: u64,
-    reserved: u64,
+    reservation: Reservation,
     /// Whether no client has requested it.
     pub is_prefetched: bool,
 }
@@ -405,35 +446,22 @@ pub struct Arriving {
 impl Arriving {
     /// Appends content. Returns whether it can be stored.
     pub fn append(&mut self, data: &[u8]) -> bool {
-        let bytes = data.len() as u64;
-        let mut cache = self.cache.lock();
-        if self.reserved + bytes > self.most || !cache.make_room(bytes) {
-            return false;
+        let fits = self.reservation.extend(data.len());
+        if fits {
+            self.content.extend_from_slice(data);
         }
-        cache.used += bytes;
-        self.reserved += bytes;
-        self.content.extend_from_slice(data);
-        true
+        fits
     }
 
     /// The response is complete.
-    pub fn store(mut self) -> Arc<Stored> {
-        let take = std::mem::take::<Vec<u8>>;
-        let (head, content) = (take(&mut self.head), take(&mut self.content).into());
-        let (selecting, request) = (std::mem::take(&mut self.selecting), take(&mut self.request));
-        let (freshness, arrived) = (self.freshness, self.arrived);
-        let is_unused = AtomicBool::new(self.is_prefetched);
-        let stored = Stored { head, content, selecting, freshness, arrived, is_unused };
-        let (stored, cache, key) = (Arc::new(stored), self.cache.clone(), self.key.clone());
-        drop(self);
+    pub fn store(self) -> Arc<Stored> {
+        let Self { key, request, head, selecting, freshness, arrived, content, reservation, is_prefetched } = self;
+        let is_unused = AtomicBool::new(is_prefetched);
+        let stored = Arc::new(Stored { head, content: content.into(), selecting, freshness, arrived, is_unused });
+        let cache = reservation.cache.clone();
+        drop(reservation);
         cache.insert(key, &request, Arc::clone(&stored));
         stored
-    }
-}
-
-impl Drop for Arriving {
-    fn drop(&mut self) {
-        self.cache.lock().used -= self.reserved;
     }
 }
 

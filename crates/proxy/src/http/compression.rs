@@ -6,6 +6,7 @@
 use std::io::Write;
 
 use crate::http::fields::{lines, values};
+use crate::http::prefix_brotli::PrefixBrotli;
 use crate::http::transform::{client_permits, permits, transformed};
 
 /// Shorter content is not worth it: the head grows by about 70 bytes.
@@ -110,6 +111,7 @@ pub struct Encoder(State);
 
 enum State {
     Brotli(Box<brotli::CompressorWriter<Vec<u8>>>),
+    PrefixBrotli(Box<PrefixBrotli>),
     Zstandard(Box<zstd::stream::write::Encoder<'static, Vec<u8>>>),
     Gzip(Box<flate2::write::GzEncoder<Vec<u8>>>),
 }
@@ -125,6 +127,7 @@ macro_rules! each {
     ($encoder:expr, $state:ident => $call:expr) => {
         match &mut $encoder.0 {
             State::Brotli($state) => $call,
+            State::PrefixBrotli($state) => $call,
             State::Zstandard($state) => $call,
             State::Gzip($state) => $call,
         }
@@ -158,6 +161,11 @@ impl Encoder {
         Some(Self(State::Zstandard(Box::new(encoder))))
     }
 
+    /// The same of Brotli.
+    pub fn with_prefix(before: Vec<u8>, dictionary: &[u8]) -> Self {
+        Self(State::PrefixBrotli(Box::new(PrefixBrotli::new(before, dictionary, BROTLI_QUALITY))))
+    }
+
     /// Appends content. Writing into memory does not fail.
     pub fn write(&mut self, data: &[u8]) {
         each!(self, state => state.write_all(data)).expect("memory can be written");
@@ -172,6 +180,7 @@ impl Encoder {
     pub fn take_chunk(&mut self) -> Vec<u8> {
         let bytes = match &mut self.0 {
             State::Brotli(state) => std::mem::take(state.get_mut()),
+            State::PrefixBrotli(state) => state.take(),
             State::Zstandard(state) => std::mem::take(state.get_mut()),
             State::Gzip(state) => std::mem::take(state.get_mut()),
         };
@@ -182,6 +191,7 @@ impl Encoder {
     pub fn finish(self) -> Vec<u8> {
         let bytes = match self.0 {
             State::Brotli(state) => state.into_inner(),
+            State::PrefixBrotli(state) => state.finish().expect("memory can be written"),
             State::Zstandard(state) => state.finish().expect("memory can be written"),
             State::Gzip(state) => state.finish().expect("memory can be written"),
         };

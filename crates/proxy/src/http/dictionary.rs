@@ -13,15 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest, Sha256};
 
-use crate::http::compression::{Encoder, LEAST_LENGTH, begin_coded, is_coded, weight};
+use crate::http::compression::{Encoder, LEAST_LENGTH, begin_coded, is_coded};
+use crate::http::delta::DeltaCoding;
 use crate::http::fields::{is, lines, values};
 use crate::http::freshness::{Directives, is_private};
 use crate::http::transform::client_permits;
-
-/// The content coding, and the header of its content before the hash: a skippable frame of
-/// Zstandard (RFC 9842 §5).
-const CODING: &str = "dcz";
-const MAGIC: [u8; 8] = [0x5E, 0x2A, 0x4D, 0x18, 0x20, 0, 0, 0];
 
 /// The window of the encoder reaches this far back.
 const MOST_LENGTH: u64 = 2 << 20;
@@ -48,11 +44,18 @@ struct Stored {
     order: VecDeque<String>,
 }
 
-/// A dictionary that the client has.
+/// A response that clients may have.
 #[derive(Clone, Debug)]
-pub struct Dictionary {
+struct Dictionary {
     content: Arc<[u8]>,
     hash: [u8; 32],
+}
+
+/// A dictionary that the client of a request has, and the coding that it prefers.
+#[derive(Clone, Debug)]
+pub struct Available {
+    dictionary: Dictionary,
+    coding: DeltaCoding,
 }
 
 /// The response to a request, while it arrives and will be a dictionary. Its bytes are counted from
@@ -84,15 +87,13 @@ impl Dictionaries {
         let _ = stored.make_room(0);
     }
 
-    /// The dictionary that a request states, if the client accepts the coding.
-    pub fn of_request(&self, head: &[u8]) -> Option<Dictionary> {
-        if !client_permits(head) || weight(head, CODING) == 0.0 {
-            return None;
-        }
+    /// The dictionary that a request states, if the client accepts a coding with it.
+    pub fn of_request(&self, head: &[u8]) -> Option<Available> {
+        let coding = DeltaCoding::of_request(head).filter(|_| client_permits(head))?;
         let mut stated = values(head, "available-dictionary");
         let hash = stated.next()?.strip_prefix(b":")?.strip_suffix(b":")?;
-        let found = self.lock().contents.get(std::str::from_utf8(hash).ok()?).cloned()?;
-        stated.next().is_none().then_some(found)
+        let dictionary = self.lock().contents.get(std::str::from_utf8(hash).ok()?).cloned()?;
+        stated.next().is_none().then_some(Available { dictionary, coding })
     }
 
     /// Whether and how the response to a request becomes a dictionary.
@@ -121,15 +122,15 @@ impl Stored {
     }
 }
 
-impl Dictionary {
+impl Available {
     /// The head of the coded response for that of the origin; `None` if it is not to be coded.
     pub fn rewrite(&self, head: &[u8]) -> Option<Vec<u8>> {
-        begin_coded(head, CODING, &["Accept-Encoding", "Available-Dictionary"])
+        begin_coded(head, self.coding.name(), &["Accept-Encoding", "Available-Dictionary"])
     }
 
     /// An encoder that refers to it; `None` for want of memory.
     pub fn encoder(&self) -> Option<Encoder> {
-        Encoder::with_dictionary([&MAGIC[..], &self.hash].concat(), &self.content)
+        self.coding.encoder(&self.dictionary.content, &self.dictionary.hash)
     }
 }
 
@@ -216,7 +217,7 @@ mod tests {
         learning.store()
     }
 
-    fn states(dictionaries: &Dictionaries, fields: &str) -> Option<Dictionary> {
+    fn states(dictionaries: &Dictionaries, fields: &str) -> Option<Available> {
         dictionaries.of_request(format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").as_bytes())
     }
 
@@ -237,38 +238,15 @@ mod tests {
         let hash = base64(&Sha256::digest(&content));
         let available = format!("Available-Dictionary: :{hash}:\r\n");
         let found = states(&dictionaries, &format!("{available}Accept-Encoding: gzip, dcz\r\n"));
-        assert_eq!(&found.expect("it is stored").content[..], content);
-        assert!(states(&dictionaries, &format!("{available}Accept-Encoding: gzip, dcb\r\n")).is_none());
+        let found = found.expect("it is stored");
+        assert_eq!(&found.dictionary.content[..], content);
+        let expected = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nVary: Accept-Encoding, Available-Dictionary\r\n\
+                        Content-Encoding: dcz\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert_eq!(found.rewrite(RESPONSE).as_deref(), Some(expected.as_bytes()));
+        assert!(states(&dictionaries, &format!("{available}Accept-Encoding: gzip, br\r\n")).is_none());
         assert!(states(&dictionaries, &format!("{available}Accept-Encoding: dcz;q=0\r\n")).is_none());
         assert!(states(&dictionaries, "Accept-Encoding: dcz\r\nAvailable-Dictionary: :AAAA:\r\n").is_none());
         assert!(states(&dictionaries, "Accept-Encoding: dcz\r\nAvailable-Dictionary: \"a\"\r\n").is_none());
-    }
-
-    #[test]
-    fn only_what_differs_is_sent() {
-        use std::io::Read;
-
-        use crate::http::body::{Body, Framing};
-
-        let text = |from: u32| -> Vec<u8> {
-            (from..from + 3000).flat_map(|n| n.wrapping_mul(n).to_string().into_bytes()).collect()
-        };
-        let (old, new) = (text(1000), [text(1000), b"and more".to_vec()].concat());
-        let dictionary = Dictionary { hash: Sha256::digest(&old).into(), content: old.clone().into() };
-        let mut encoder = dictionary.encoder().expect("there is memory");
-        encoder.write(&new);
-        let (mut coded, mut body) = (Vec::new(), Body::new(Framing::Chunked));
-        body.advance(&encoder.finish(), |data| coded.extend_from_slice(data)).expect("valid chunks");
-        assert!(coded.starts_with(&MAGIC) && coded[MAGIC.len()..].starts_with(&dictionary.hash));
-        assert!(coded.len() < 200, "{} bytes for {}", coded.len(), new.len());
-        let mut decoder = zstd::stream::read::Decoder::with_dictionary(&coded[..], &old).expect("there is memory");
-        let mut read = Vec::new();
-        decoder.read_to_end(&mut read).expect("it is valid");
-        assert!(read == new);
-        let head = dictionary.rewrite(RESPONSE).expect("it is text");
-        let expected = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nVary: Accept-Encoding, Available-Dictionary\r\n\
-                        Content-Encoding: dcz\r\nTransfer-Encoding: chunked\r\n\r\n";
-        assert_eq!(String::from_utf8(head).expect("it is text"), expected);
     }
 
     #[test]

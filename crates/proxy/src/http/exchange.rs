@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::http::body::{Body, Framing, Malformed};
 use crate::http::cache::{Arriving, Reuse};
 use crate::http::compression::{Coding, Encoder};
-use crate::http::dictionary::{Dictionary, Learning};
+use crate::http::dictionary::{Available, Learning};
 use crate::http::message::Method;
 use crate::http::page::Page;
 use crate::http::recode::{Recoder, Recoding};
@@ -45,8 +45,8 @@ pub struct Exchange {
     /// The coding that the client accepts, and the encoder of the response.
     pub coding: Option<Coding>,
     pub encoder: Option<Encoder>,
-    /// A dictionary that the client has.
-    pub dictionary: Option<Dictionary>,
+    /// A dictionary that the client has, and the coding with it.
+    pub dictionary: Option<Available>,
     /// How the response becomes a dictionary.
     pub learning: Option<Learning>,
     /// The page whose objects are prefetched.

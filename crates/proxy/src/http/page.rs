@@ -4,11 +4,12 @@ use std::io::Read;
 
 use html5gum::{DefaultEmitter, Token, Tokenizer};
 
+use crate::http::cache::{Reservation, SharedCache};
 use crate::http::fields::{is, lines, values};
 use crate::http::freshness::is_private;
 
 /// Most bytes of a page, as it comes and decoded: objects that are named later are not fetched.
-const MOST_CODED: usize = 256 << 10;
+const MOST_CODED: u64 = 256 << 10;
 const MOST_BYTES: u64 = 1 << 20;
 
 /// The longest link that is resolved: every recipient supports this length (RFC 9110 §4.1).
@@ -32,11 +33,15 @@ pub struct Page {
     coding: Vec<u8>,
     is_page: bool,
     content: Vec<u8>,
+    /// Whether a part of the content did not fit.
+    is_cut: bool,
+    /// The content counts as bytes of the cache.
+    reservation: Reservation,
 }
 
 impl Page {
-    /// The page that a request may fetch, with at most `most` objects.
-    pub fn of_request(request: &[u8], most: usize) -> Option<Self> {
+    /// The page that a request may fetch, with at most `most` objects for `cache`.
+    pub fn of_request(request: &[u8], most: usize, cache: &SharedCache) -> Option<Self> {
         let (start, all) = lines(request)?;
         let target = start.strip_prefix(b"GET ")?.strip_suffix(b" HTTP/1.1")?;
         let path = target.split(|byte| *byte == b'?').next()?.to_vec();
@@ -49,8 +54,8 @@ impl Page {
         for (name, value) in all.filter(|(name, _)| COPIED.iter().any(|known| is(name, known))) {
             fields.extend([name, b": ", value, b"\r\n"].concat());
         }
-        let (coding, content) = (Vec::new(), Vec::new());
-        Some(Self { most, path, host, fields, coding, is_page: false, content })
+        let (coding, content, reservation) = (Vec::new(), Vec::new(), cache.reserve(MOST_CODED));
+        Some(Self { most, path, host, fields, coding, is_page: false, content, is_cut: false, reservation })
     }
 
     /// The head of the response has arrived.
@@ -61,11 +66,13 @@ impl Page {
         self.coding = values(head, "content-encoding").next().unwrap_or_default().to_ascii_lowercase();
     }
 
-    /// Content arrives.
+    /// Content arrives. What does not fit into the cache, and what follows it, is not used.
     pub fn append(&mut self, data: &[u8]) {
-        if self.is_page {
-            let room = MOST_CODED.saturating_sub(self.content.len()).min(data.len());
-            self.content.extend_from_slice(&data[..room]);
+        let part = &data[..data.len().min(self.reservation.room())];
+        if self.is_page && !self.is_cut && self.reservation.extend(part.len()) {
+            self.content.extend_from_slice(part);
+        } else {
+            self.is_cut = true;
         }
     }
 
@@ -191,9 +198,13 @@ mod tests {
     use super::*;
 
     fn page(coding: &str, content: &[u8]) -> Page {
+        page_with(&SharedCache::new(1_000_000), coding, content)
+    }
+
+    fn page_with(cache: &SharedCache, coding: &str, content: &[u8]) -> Page {
         let request =
             "GET /a/b/page.html?x HTTP/1.1\r\nHost: Example.com\r\nCookie: a\r\nAccept-Encoding: gzip\r\n\r\n";
-        let mut page = Page::of_request(request.as_bytes(), 4).expect("it is usual");
+        let mut page = Page::of_request(request.as_bytes(), 4, cache).expect("it is usual");
         let head = format!("HTTP/1.1 200 OK\r\nContent-Type: Text/HTML; charset=utf-8\r\n{coding}\r\n");
         page.begin(head.as_bytes());
         content.chunks(7).for_each(|part| page.append(part));
@@ -267,9 +278,22 @@ mod tests {
     }
 
     #[test]
+    fn pages_that_arrive_count_as_bytes_of_the_cache() {
+        let cache = SharedCache::new(8000);
+        let text = format!("<img src=x.png>{}<img src=y.png>", "text ".repeat(300));
+        let pages: Vec<Page> = (0..8).map(|_| page_with(&cache, "", text.as_bytes())).collect();
+        assert!(cache.used() > 7000 && cache.used() <= 8000, "{}", cache.used());
+        assert!(pages.iter().all(|page| page.requests().len() == 1), "an eighth of the capacity is read");
+        drop(pages);
+        page_with(&cache, "Content-Type: text/plain\r\n", text.as_bytes());
+        assert_eq!(cache.used(), 0);
+    }
+
+    #[test]
     fn what_is_private_has_no_page() {
+        let cache = SharedCache::new(1_000_000);
         for request in ["POST / HTTP/1.1\r\nHost: a", "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Basic x"] {
-            assert!(Page::of_request(format!("{request}\r\n\r\n").as_bytes(), 4).is_none(), "{request}");
+            assert!(Page::of_request(format!("{request}\r\n\r\n").as_bytes(), 4, &cache).is_none(), "{request}");
         }
     }
 }

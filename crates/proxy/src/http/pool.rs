@@ -1,12 +1,12 @@
 //! Server connections that outlive the client connections that they served, for the next
 //! connection of the same mobile to the same server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use airpath_core::{FlowId, Instant, Slot, Span, UserId};
-use airpath_path::{Departures, MiddleboxContext};
-use airpath_tcp::Segment;
+use airpath_path::{Departures, MiddleboxContext, Side};
+use airpath_tcp::{Connection, Segment};
 
 use crate::http::channel::Channel;
 
@@ -18,25 +18,35 @@ const MOST_IDLE: Span = Span::from_secs(60);
 pub struct Pool {
     idle: BTreeMap<FlowId, Idle>,
     by_server: BTreeMap<(UserId, SocketAddr), Vec<FlowId>>,
+    wakeups: BTreeSet<(Instant, FlowId)>,
 }
 
 #[derive(Debug)]
 struct Idle {
     channel: Channel,
-    owner: (UserId, SocketAddr),
+    user: UserId,
     since: Instant,
+    /// Its time in `wakeups`.
     wakeup: Option<Instant>,
     is_aborted: bool,
 }
 
-/// The state of a connection after a step.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Step {
-    /// Its wake-up before and now.
-    pub wakeups: (Option<Instant>, Option<Instant>),
-    /// The mobile and the port of a connection that has ended, and is gone.
-    pub ended: Option<(UserId, Option<u16>)>,
+impl Idle {
+    fn owner(&self) -> Option<(UserId, SocketAddr)> {
+        self.channel.server.map(|server| (self.user, server))
+    }
+
+    fn wake_at(&mut self, time: Option<Instant>, wakeups: &mut BTreeSet<(Instant, FlowId)>) {
+        let flow = self.channel.flow;
+        if let Some(old) = std::mem::replace(&mut self.wakeup, time) {
+            wakeups.remove(&(old, flow));
+        }
+        wakeups.extend(time.map(|time| (time, flow)));
+    }
 }
+
+/// The mobile of a connection that is gone, and the port if the proxy has chosen it.
+type Ended = (UserId, Option<u16>);
 
 impl Pool {
     /// Keeps a connection, or closes it if there are `most` already. The caller continues with
@@ -48,18 +58,26 @@ impl Pool {
         } else {
             others.push(channel.flow);
         }
-        self.idle.insert(channel.flow, Idle { channel, owner, since: now, wakeup: None, is_aborted: false });
+        let idle = Idle { channel, user: owner.0, since: now, wakeup: None, is_aborted: false };
+        self.idle.insert(idle.channel.flow, idle);
     }
 
-    /// Takes a connection that can be used, with its wake-up.
-    pub fn take(&mut self, owner: (UserId, SocketAddr)) -> Option<(Channel, Option<Instant>)> {
+    /// Takes a connection that can be used.
+    pub fn take(&mut self, owner: (UserId, SocketAddr)) -> Option<Channel> {
         let flow = *self.by_server.get(&owner)?.last()?;
-        self.forget(owner, flow);
-        self.idle.remove(&flow).map(|idle| (idle.channel, idle.wakeup))
+        self.remove(flow).map(|idle| idle.channel)
+    }
+
+    fn remove(&mut self, flow: FlowId) -> Option<Idle> {
+        let mut idle = self.idle.remove(&flow)?;
+        self.withdraw(idle.owner(), flow);
+        idle.wake_at(None, &mut self.wakeups);
+        Some(idle)
     }
 
     /// A connection is not to be used any more.
-    fn forget(&mut self, owner: (UserId, SocketAddr), flow: FlowId) {
+    fn withdraw(&mut self, owner: Option<(UserId, SocketAddr)>, flow: FlowId) {
+        let Some(owner) = owner else { return };
         let Some(others) = self.by_server.get_mut(&owner) else { return };
         others.retain(|other| *other != flow);
         if others.is_empty() {
@@ -73,12 +91,25 @@ impl Pool {
         self.by_server.range((user, first)..).next().is_some_and(|((next, _), _)| *next == user)
     }
 
-    /// All its connections end with resets at their next [`Self::proceed`]. Returns their flows.
-    pub fn abort_all(&mut self) -> impl Iterator<Item = FlowId> {
-        self.idle.iter_mut().map(|(flow, idle)| {
+    /// Its connections.
+    pub fn connections(&self) -> impl Iterator<Item = (FlowId, UserId, &Connection)> {
+        self.idle.iter().map(|(flow, idle)| (*flow, idle.user, &idle.channel.connection))
+    }
+
+    /// Resets all its connections, from `now` on.
+    pub fn abort_all(&mut self, now: Instant) {
+        for idle in self.idle.values_mut() {
             idle.is_aborted = true;
-            *flow
-        })
+            idle.wake_at(Some(now), &mut self.wakeups);
+        }
+    }
+
+    /// Resets a connection to a server from `now` on, until which it is one of these.
+    pub fn abort(&mut self, now: Instant, (flow, user): (FlowId, UserId), connection: Connection) {
+        let channel = Channel::new(flow, None, connection, Side::Server);
+        let mut idle = Idle { channel, user, since: now, wakeup: None, is_aborted: true };
+        idle.wake_at(Some(now), &mut self.wakeups);
+        self.idle.insert(flow, idle);
     }
 
     /// Whether a flow is one of its connections.
@@ -99,43 +130,60 @@ impl Pool {
         }
     }
 
-    /// Handles what is due, closes what cannot be used any more, and sends.
+    /// When to call [`Self::proceed`] next, and for which connection.
+    pub fn next_wakeup(&self) -> Option<(Instant, FlowId)> {
+        self.wakeups.first().copied()
+    }
+
+    /// Resets a connection, which is then gone.
+    pub fn reset(
+        &mut self,
+        now: Instant,
+        flow: FlowId,
+        left: &mut Departures,
+        cx: &mut MiddleboxContext<'_>,
+    ) -> Option<Ended> {
+        let Idle { mut channel, user, .. } = self.remove(flow)?;
+        channel.connection.abort(now, cx.context());
+        channel.transmit(now, user, left, cx);
+        Some((user, channel.port))
+    }
+
+    /// Handles what is due, closes what cannot be used any more, and sends. Returns a connection
+    /// that has ended.
     pub fn proceed(
         &mut self,
         now: Instant,
         flow: FlowId,
         left: &mut Departures,
         cx: &mut MiddleboxContext<'_>,
-    ) -> Step {
-        let Some(idle) = self.idle.get_mut(&flow) else { return Step::default() };
-        let Idle { channel, owner, since, wakeup, is_aborted } = idle;
+    ) -> Option<Ended> {
+        let idle = self.idle.get_mut(&flow)?;
+        let Idle { channel, user, since, is_aborted, .. } = idle;
+        let end = *since + MOST_IDLE;
+        // A server that does not end its side is not waited for longer.
+        if *is_aborted || end + MOST_IDLE <= now {
+            return self.reset(now, flow, left, cx);
+        }
         channel.connection.handle_timeout(now, cx.context());
         channel.free_acknowledged();
-        let end = *since + MOST_IDLE;
         let unread = channel.unread().len();
         channel.consume(unread);
         if channel.is_writable() && (end <= now || unread > 0 || channel.connection.peer_closed()) {
             channel.close();
         }
-        let (is_closing, user, owner) = (!channel.is_writable(), owner.0, *owner);
-        // A server that does not end its side is not waited for longer.
-        if *is_aborted || end + MOST_IDLE <= now {
-            channel.connection.abort(now, cx.context());
-        }
-        channel.transmit(now, user, left, cx);
-        let old = *wakeup;
+        channel.transmit(now, *user, left, cx);
         if channel.connection.outcome().is_some() {
-            let ended = Some((user, channel.port));
-            self.idle.remove(&flow);
-            self.forget(owner, flow);
-            return Step { wakeups: (old, None), ended };
+            return self.remove(flow).map(|idle| (idle.user, idle.channel.port));
         }
+        let is_closing = !channel.is_writable();
         let limit = if is_closing { end + MOST_IDLE } else { end };
-        *wakeup = channel.connection.next_wakeup().into_iter().chain([limit]).min();
-        let step = Step { wakeups: (old, *wakeup), ended: None };
+        let next = channel.connection.next_wakeup().into_iter().chain([limit]).min();
+        idle.wake_at(next, &mut self.wakeups);
         if is_closing {
-            self.forget(owner, flow);
+            let owner = idle.owner();
+            self.withdraw(owner, flow);
         }
-        step
+        None
     }
 }

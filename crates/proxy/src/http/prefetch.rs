@@ -5,6 +5,8 @@
 
 use std::collections::VecDeque;
 
+use airpath_core::{Instant, Span};
+
 use crate::http::cache::Key;
 use crate::http::exchange::Exchange;
 use crate::http::page::Page;
@@ -13,6 +15,9 @@ use crate::http::target::Origin;
 /// Server connections of a client connection for prefetching: a browser has six for all.
 pub const SERVERS: usize = 2;
 
+/// A request does not wait longer for an object if nothing of it arrives.
+pub const MOST_PAUSE: Span = Span::from_secs(5);
+
 /// The prefetching of a client connection.
 #[derive(Debug)]
 pub struct Prefetcher {
@@ -20,8 +25,6 @@ pub struct Prefetcher {
     pub most: usize,
     /// Heads of requests, with the server if the client has named it.
     pub waiting: VecDeque<(Option<Origin>, Vec<u8>)>,
-    /// What each of its server connections fetches.
-    pub current: [Option<Prefetch>; SERVERS],
 }
 
 /// An object that is being fetched.
@@ -29,12 +32,14 @@ pub struct Prefetcher {
 pub struct Prefetch {
     pub key: Key,
     pub exchange: Exchange,
+    /// When bytes of it arrived last.
+    pub active: Instant,
 }
 
 impl Prefetcher {
     /// Fetches at most `most` objects of each page.
     pub fn new(most: u8) -> Self {
-        Self { most: most.into(), waiting: VecDeque::new(), current: Default::default() }
+        Self { most: most.into(), waiting: VecDeque::new() }
     }
 
     /// Adds the requests for the objects of a page, in the place of those of an earlier one.

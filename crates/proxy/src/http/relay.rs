@@ -160,10 +160,11 @@ impl HttpRelay {
         &self.mobile.connection
     }
 
-    /// The end of server connection 0, or without one that of the spare, and that of the mobile.
+    /// The ends of the connection that the mobile has opened: the server's, and its own.
     pub fn first_ends(&self) -> [&Connection; 2] {
-        let server = self.servers[0].as_ref().or(self.spare.as_ref());
-        let server = server.expect("only connections of a pool are released, and those leave the spare");
+        let is_own = |server: &&Channel| server.port.is_none();
+        let server = self.servers[0].as_ref().filter(is_own).or(self.spare.as_ref());
+        let server = server.expect("the server connection with the client's port is not released");
         [&server.connection, self.mobile()]
     }
 
@@ -235,6 +236,7 @@ impl HttpRelay {
         if self.stalled.is_some_and(|since| since + MOST_STALL <= now) {
             self.session.use_one_server();
         }
+        self.session.handle_timeout(now);
         self.give_up(now);
         if self.deadline(config).is_some_and(|deadline| deadline <= now) {
             self.abort(now, cx);
@@ -247,7 +249,7 @@ impl HttpRelay {
         let explicit = self.explicit.iter();
         let limits =
             explicit.flat_map(|explicit| explicit.limits().map(|(limit, _)| limit).chain(explicit.lookup.limit()));
-        timers.chain(self.deadline(config)).chain(stall).chain(limits).min()
+        timers.chain(self.deadline(config)).chain(stall).chain(limits).chain(self.session.next_wakeup()).min()
     }
 
     /// Server connections have some time to end after the mobile's, and are aborted then.
@@ -550,9 +552,18 @@ impl HttpRelay {
 
     /// All flows that the proxy has opened, with their ports.
     pub fn opened_flows(&self) -> impl Iterator<Item = (FlowId, u16)> {
+        self.opened().filter_map(|channel| channel.port.map(|port| (channel.flow, port)))
+    }
+
+    /// The ends of all flows that the proxy has opened.
+    pub fn opened_ends(&self) -> impl Iterator<Item = (FlowId, UserId, &Connection)> {
+        self.opened().map(|channel| (channel.flow, self.user, &channel.connection))
+    }
+
+    fn opened(&self) -> impl Iterator<Item = &Channel> {
         let lookup = self.explicit.iter().filter_map(|explicit| explicit.lookup.channel.as_ref());
         let channels = self.servers.iter().flatten().chain(&self.released).chain(lookup);
-        channels.filter_map(|channel| channel.port.map(|port| (channel.flow, port)))
+        channels.filter(|channel| channel.port.is_some())
     }
 
     pub fn backlog(&self) -> u64 {

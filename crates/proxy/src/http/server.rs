@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::http::body::Body;
+use crate::http::prefetch::Prefetch;
 use crate::http::target::Origin;
 
 /// Bytes of requests that wait for a server connection.
@@ -16,8 +17,8 @@ pub struct Server {
     pub origin: Option<Origin>,
     /// Whether the connection to the server is or was open.
     pub is_connected: bool,
-    /// Whether it fetches an object that no client has requested.
-    pub is_prefetching: bool,
+    /// The object that it fetches although no client has requested it.
+    pub prefetch: Option<Prefetch>,
     /// Whether the server closes it after its response.
     pub closes: bool,
     /// Exchanges whose responses it has not completed, in their order.
@@ -54,7 +55,7 @@ impl Server {
             state,
             origin: None,
             is_connected: false,
-            is_prefetching: false,
+            prefetch: None,
             closes: false,
             assigned: VecDeque::new(),
             has_answered: false,
@@ -82,7 +83,7 @@ impl Server {
 
     /// Whether it is open, and no request or response is under way.
     pub fn is_idle(&self) -> bool {
-        let is_used = self.is_prefetching || !self.assigned.is_empty();
+        let is_used = self.prefetch.is_some() || !self.assigned.is_empty();
         self.state == ServerState::Open && !is_used && self.outgoing.is_empty() && self.body.is_none()
     }
 

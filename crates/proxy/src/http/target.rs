@@ -30,6 +30,7 @@ pub enum Host {
 pub struct ExplicitProxy {
     /// Its own address, with which `Via` names it.
     pub address: SocketAddr,
+    /// Ports to which it permits `CONNECT`.
     pub connect_ports: Vec<u16>,
 }
 

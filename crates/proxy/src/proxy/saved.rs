@@ -1,8 +1,8 @@
 //! The serialised state of a proxy, with which another process continues its connections.
 //!
 //! Left out are the settings, which the other process has, the source of initial sequence numbers,
-//! which are random, and the application level: its connections are reset, and its cache, its
-//! dictionaries and the addresses of servers begin empty.
+//! which are random, and the application level: its connections are reset, with all those to
+//! servers, and its cache, its dictionaries and the addresses of servers begin empty.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::{Entry, Proxy, Timer};
 use crate::budget::BudgetWindow;
 use crate::config::Config;
-use crate::http::Statistics;
+use crate::http::{HttpRelay, Statistics};
 use crate::mobile::Mobile;
-use crate::ports::Ports;
 use crate::relay::{HeldSyn, Relay, Stream};
 use crate::relayed::Relayed;
 use crate::statistics::Totals;
@@ -29,6 +28,8 @@ struct Saved<C, S, M> {
     settings: Vec<String>,
     /// By number.
     relays: Vec<Option<SavedRelay<C, S>>>,
+    /// Other server connections of the application level.
+    servers: Vec<SavedServer<C>>,
     free: Vec<u32>,
     mobiles: BTreeMap<UserId, M>,
     /// When the next segments of paced bursts may leave.
@@ -37,6 +38,15 @@ struct Saved<C, S, M> {
     next_port: u16,
     statistics: Statistics,
     totals: Totals,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedServer<C> {
+    flow: FlowId,
+    user: UserId,
+    end: C,
+    /// The index of its settings.
+    settings: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -87,37 +97,36 @@ impl Proxy {
             initial_sequences: _,
             relays,
             free,
-            numbers: _,
+            flows: _,
             mobiles,
             timers,
             left: _,
             created: _,
-            ports,
-            cache: _,
-            dictionaries: _,
-            names: _,
-            pool: _,
-            // With those of the connections that are reset.
-            statistics: _,
-            ended: _,
+            application,
             totals,
             round_trips: _,
         } = self;
         let mut settings = SettingsTable::default();
         let relays = relays.iter().map(|entry| entry.as_ref().map(|entry| SavedRelay::of(entry, &mut settings)));
         let relays: Vec<Option<SavedRelay<&Connection, &[Stream; 2]>>> = relays.collect();
+        let servers = self.servers().map(|(flow, user, end)| {
+            let settings = settings.index_of(end);
+            SavedServer { flow, user, end, settings }
+        });
+        let servers = servers.collect();
         let bursts = timers.iter().filter_map(|(time, timer)| match timer {
             Timer::Burst(user) => Some((*time, *user)),
-            Timer::Connection(_) | Timer::Queue(_) | Timer::Abort(_) | Timer::Idle(_) => None,
+            Timer::Connection(_) | Timer::Queue(_) | Timer::Abort(_) => None,
         });
         let json = |settings: &Arc<_>| serde_json::to_string(settings).expect("settings are text and numbers");
         let saved = Saved {
             settings: settings.0.iter().map(json).collect(),
             relays,
+            servers,
             free: free.clone(),
             mobiles: mobiles.iter().map(|(user, mobile)| (*user, mobile)).collect(),
             bursts: bursts.collect(),
-            next_port: ports.next_port(),
+            next_port: application.next_port(),
             statistics: self.http_statistics(),
             totals: *totals,
         };
@@ -143,8 +152,14 @@ impl Proxy {
         let mut proxy = Self::new(config, initial_sequences);
         proxy.mobiles = saved.mobiles;
         proxy.timers.extend(saved.bursts.into_iter().map(|(time, user)| (time, Timer::Burst(user))));
-        (proxy.free, proxy.statistics, proxy.totals) = (saved.free, saved.statistics, saved.totals);
-        proxy.ports = Ports::beginning_with(saved.next_port);
+        (proxy.free, proxy.totals) = (saved.free, saved.totals);
+        proxy.application.restore(saved.statistics, saved.next_port);
+        let settings_of = |index: u32| settings.get(index as usize).ok_or("a connection has no settings");
+        for SavedServer { flow: old, user, mut end, settings } in saved.servers {
+            let flow = flow(old).ok_or("a connection has no addresses")?;
+            end.restore(Arc::clone(settings_of(settings)?), flow);
+            proxy.application.abort(now, (flow, user), end);
+        }
         for (saved, number) in saved.relays.into_iter().zip(0..) {
             let Some(mut saved) = saved else {
                 proxy.relays.push(None);
@@ -152,15 +167,14 @@ impl Proxy {
             };
             saved.flow = flow(saved.flow).ok_or("a connection has no addresses")?;
             for (end, index) in saved.ends.iter_mut().zip(saved.settings) {
-                let settings = settings.get(index as usize).ok_or("a connection has no settings")?;
-                end.restore(Arc::clone(settings), saved.flow);
+                end.restore(Arc::clone(settings_of(index)?), saved.flow);
             }
             let mobile = proxy.mobiles.get(&saved.user).ok_or("a connection has no mobile")?;
             if !proxy.config.splits_only() {
                 let window = BudgetWindow::restored(mobile.budget.clone(), saved.window);
                 saved.ends[Side::Mobile as usize].set_congestion_control(Box::new(window));
             }
-            proxy.numbers.insert(saved.flow, number);
+            proxy.flows.assign(saved.flow, number);
             let is_transport = saved.streams.is_some();
             let mut entry = saved.entry();
             if is_transport {
@@ -179,7 +193,13 @@ impl Proxy {
 
     /// The flows of the connections that [`Self::save`] includes.
     pub fn saved_flows(&self) -> impl Iterator<Item = FlowId> {
-        self.relays.iter().flatten().map(|entry| entry.relay.identity().0)
+        let servers = self.servers().map(|(flow, ..)| flow);
+        self.relays.iter().flatten().map(|entry| entry.relay.identity().0).chain(servers)
+    }
+
+    /// The server connections that the application level has opened.
+    fn servers(&self) -> impl Iterator<Item = (FlowId, UserId, &Connection)> {
+        self.http_relays().flat_map(HttpRelay::opened_ends).chain(self.application.kept())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::num::NonZeroU8;
 
 use airpath_core::{Bytes, Instant};
-use airpath_path::Side;
+use airpath_path::{Middlebox, Side};
 use airpath_proxy::{Config, HttpConfig};
 use airpath_tcp::Outcome;
 use proptest::prelude::*;
@@ -58,8 +58,18 @@ fn network_with(
     radio: [Line; 2],
 ) -> Network<'static> {
     let config = Config { http: Some(http), ..Config::new(Bytes::new(20_000)) };
+    network_through(Box::new(proxy(config)), sizes, most, wired, radio)
+}
+
+pub fn network_through(
+    proxy: Box<dyn Middlebox>,
+    sizes: &[usize],
+    most: usize,
+    wired: [Line; 2],
+    radio: [Line; 2],
+) -> Network<'static> {
     let talk = Talk::download(Instant::ZERO, 0);
-    let mut network = Network::new(Some(Box::new(proxy(config))), vec![talk], wired, radio, None);
+    let mut network = Network::new(Some(proxy), vec![talk], wired, radio, None);
     network.servers = Some(Box::new(move || server(most)));
     network.ends[0][Side::Server as usize].speaker = Some(server(most));
     network.ends[0][Side::Mobile as usize].speaker = Some(client(sizes));
@@ -131,6 +141,20 @@ fn server_connections_are_kept_and_closed_after_a_time() {
     assert_eq!((network.ends.len(), open(&network)), (4, 1 + 2));
     network.run(at(1_000_000));
     assert_eq!(open(&network), 1);
+    assert_eq!(network.packets_inside(), 0);
+}
+
+#[test]
+fn a_mobile_may_use_the_port_of_a_server_connection_that_is_kept() {
+    let http = HttpConfig { server_pool: 1, ..HttpConfig::default() };
+    let mut network = network_with(&[3000], http, usize::MAX, lines(20), lines(100));
+    network.run(at(20_000));
+    assert_eq!((network.ends.len(), network.outcomes(1)[Side::Server as usize]), (2, None), "it is kept");
+    network.open_again(1, client(&[2000]));
+    network.run(at(25_000));
+    assert!(network.ends[1][Side::Mobile as usize].received == response(0, 2000));
+    assert_eq!(network.outcomes(1)[Side::Server as usize], Some(Outcome::Reset), "the server learns of it");
+    network.run(at(1_000_000));
     assert_eq!(network.packets_inside(), 0);
 }
 

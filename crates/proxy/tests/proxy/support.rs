@@ -434,6 +434,14 @@ impl<'a> Network<'a> {
         &self.store.opened
     }
 
+    /// The mobile begins a connection with the addresses and ports of a flow that has one.
+    pub fn open_again(&mut self, flow: usize, client: Speaker) {
+        let talk = Talk { client: Side::Mobile, ..Talk::download(self.now, 0) };
+        let [_, mobile] = ends(flow as u32, &talk);
+        self.ends[flow][Side::Mobile as usize] = End { speaker: Some(client), ..mobile };
+        self.touch(flow, Side::Mobile);
+    }
+
     /// Number of packets between the ends.
     pub fn packets_inside(&self) -> usize {
         self.store.len()

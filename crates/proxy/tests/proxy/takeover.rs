@@ -9,7 +9,10 @@ use airpath_proxy::{Config, HttpConfig, Proxy};
 use airpath_tcp::Outcome;
 use proptest::prelude::*;
 
+use std::num::NonZeroU8;
+
 use crate::conversations::{at, config, lines, proxy, talk, unreliable};
+use crate::http::network_through;
 use crate::support::{Network, Talk};
 
 /// A proxy that is replaced by its restored state when no packet is left in it.
@@ -96,6 +99,28 @@ fn connections_of_the_application_level_are_reset() {
         assert_eq!(network.outcomes(0), [Some(expected); 2]);
         let received = network.ends[0][Side::Mobile as usize].connection.received();
         assert_eq!(received == 50_000, expected == Outcome::Closed, "{received} bytes");
+    }
+}
+
+#[test]
+fn all_server_connections_of_the_application_level_are_reset() {
+    for server_pool in [0, 2] {
+        let pipelining = NonZeroU8::new(3).expect("it is not zero");
+        let http = HttpConfig { pipelining, server_pool, ..HttpConfig::default() };
+        let config = Config { http: Some(http), ..Config::new(Bytes::new(20_000)) };
+        let replaced = Replaced::new(config, 1.0, at(1000));
+        let mut radio = lines(50);
+        radio[0].rate = Some(airpath_core::Bitrate::from_bps(100_000));
+        let mut network = network_through(Box::new(replaced), &[50_000; 3], usize::MAX, lines(10), radio);
+        network.run(at(100_000));
+        assert_eq!(network.outcomes(0)[Side::Mobile as usize], Some(Outcome::Reset));
+        let of_client = if server_pool > 0 { 1 } else { 0 };
+        let opened = network.ends.len();
+        assert_eq!(opened, of_client + 3);
+        for flow in of_client..opened {
+            assert_eq!(network.outcomes(flow)[Side::Server as usize], Some(Outcome::Reset), "server {flow}");
+        }
+        assert_eq!(network.packets_inside(), 0);
     }
 }
 

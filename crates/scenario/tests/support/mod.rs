@@ -3,11 +3,22 @@
 
 use std::path::Path;
 
-use airpath_scenario::{Scenario, ScenarioError};
+use airpath_core::Seed;
+use airpath_scenario::{Scenario, ScenarioError, Users};
 
 /// Reads a scenario as the file `s.toml`.
 pub fn read(text: &str) -> Result<Scenario, ScenarioError> {
     Scenario::read(text, "s.toml", Path::new("."), &[])
+}
+
+/// The hops of the path of a scenario, from the server on.
+pub fn component_names(scenario: &Scenario, users: Users) -> Vec<String> {
+    scenario.build_path(Seed::new(1), users).expect("it can be built").topology.component_names()
+}
+
+/// The scenario that a resolved one, with every default written out, is read as.
+pub fn resolved(scenario: &Scenario) -> Scenario {
+    read(&scenario.to_toml()).expect("the resolved scenario is valid")
 }
 
 /// The error after `from` was replaced by `to` in the valid scenario `good`.

@@ -4,10 +4,10 @@ use airpath_core::Instant;
 
 use super::Session;
 use crate::http::body::{Body, Framing};
-use crate::http::cache::Reuse;
+use crate::http::cache::{Key, Reuse};
 use crate::http::exchange::Exchange;
 use crate::http::message::{Method, ResponseHead};
-use crate::http::prefetch::Prefetch;
+use crate::http::prefetch::{MOST_PAUSE, Prefetch};
 use crate::http::server::{Server, ServerState};
 use crate::http::statistics::Statistics;
 
@@ -24,45 +24,68 @@ impl Session {
             prefetcher.waiting.clear();
         }
         while let Some((origin, _)) = prefetcher.waiting.front() {
-            let fits = |server: &Server| server.state == ServerState::Unused || server.is_idle();
-            let all = self.servers.iter().enumerate().skip(self.for_client);
-            let mut free = all.filter(|(_, server)| fits(server)).map(|(number, _)| number).peekable();
-            let first = free.peek().copied();
-            let own = free.find(|number| {
-                self.servers[*number].state == ServerState::Open && self.servers[*number].origin == *origin
-            });
-            let Some(number) = own.or(first) else { return };
+            let Some((number, is_open)) = self.servers.choose_for_prefetching(origin) else { return };
             let Some((origin, head)) = prefetcher.waiting.pop_front() else { return };
             let mut exchange = Exchange::new(Method::Safe, head, Framing::Length(0));
             cache.look_up(self.now, &mut exchange, &mut Statistics::default());
             // What is stored is used, or validated when the client requests it.
             let Reuse::Stores { key, stale: None, .. } = &exchange.reuse else { continue };
             let key = key.clone();
-            if own.is_none() {
+            if !is_open {
                 self.servers[number] = Server::new(ServerState::Wanted);
             }
             let server = &mut self.servers[number];
             server.outgoing.extend(&exchange.head);
-            (server.origin, server.is_prefetching) = (origin, true);
-            prefetcher.current[number - self.for_client] = Some(Prefetch { key, exchange });
+            server.origin = origin;
+            server.prefetch = Some(Prefetch { key, exchange, active: self.now });
         }
     }
 
     /// Whether the response to a request is being prefetched.
     pub(super) fn is_prefetching(&self, exchange: &Exchange) -> bool {
         let Reuse::Stores { key, .. } = &exchange.reuse else { return false };
-        let current = self.prefetcher.iter().flat_map(|prefetcher| &prefetcher.current);
-        current.zip(&self.servers[self.for_client..]).any(|(current, server)| {
-            server.body.is_some() && current.as_ref().is_some_and(|current| current.key == *key)
-        })
+        self.arriving().any(|(_, prefetch)| prefetch.key == *key)
+    }
+
+    /// Objects whose content arrives, with their server connections.
+    fn arriving(&self) -> impl Iterator<Item = (usize, &Prefetch)> {
+        let with_content = self.servers.for_prefetching().filter(|(_, server)| server.body.is_some());
+        with_content.filter_map(|(number, server)| Some((number, server.prefetch.as_ref()?)))
+    }
+
+    /// Until when requests wait for objects that arrive, with the server connections.
+    fn limits(&self) -> impl Iterator<Item = (Instant, usize)> {
+        let awaits = |key: &Key| {
+            let waiting = self.exchanges.iter().filter(|exchange| is_waiting(exchange));
+            waiting.map(|exchange| &exchange.reuse).any(|reuse| reuse.stores(key))
+        };
+        let awaited = self.arriving().filter(move |(_, prefetch)| awaits(&prefetch.key));
+        awaited.map(|(number, prefetch)| (prefetch.active + MOST_PAUSE, number))
+    }
+
+    /// When to call [`Self::handle_timeout`] next.
+    pub fn next_wakeup(&self) -> Option<Instant> {
+        self.limits().map(|(limit, _)| limit).min()
+    }
+
+    /// Gives up the objects that do not arrive while a request waits for them.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let late: Vec<usize> = self.limits().filter(|(limit, _)| *limit <= now).map(|(_, number)| number).collect();
+        for number in &late {
+            self.servers[*number].state = ServerState::Ended;
+            self.end_prefetch(*number, false);
+        }
+        if !late.is_empty() {
+            self.settle();
+        }
     }
 
     /// Reads a response that no client has requested.
     pub(super) fn read_prefetched(&mut self, now: Instant, from: usize, bytes: &[u8]) -> usize {
         let (server, statistics) = (&mut self.servers[from], &mut self.statistics);
-        let prefetcher = self.prefetcher.as_mut().zip(self.cache.as_ref());
-        let Some((prefetcher, cache)) = prefetcher else { return 0 };
-        let Some(Prefetch { exchange, .. }) = &mut prefetcher.current[from - self.for_client] else { return 0 };
+        let Some((prefetch, cache)) = server.prefetch.as_mut().zip(self.cache.as_ref()) else { return 0 };
+        prefetch.active = now;
+        let exchange = &mut prefetch.exchange;
         let read = match &mut server.body {
             Some(body) => exchange.append_content(body, bytes, statistics).ok().inspect(|count| {
                 statistics.prefetched_bytes += *count as u64;
@@ -96,13 +119,11 @@ impl Session {
     /// A server connection has stopped to fetch an object, which is stored if it is complete. The
     /// requests that have waited for it go on.
     pub(super) fn end_prefetch(&mut self, number: usize, is_complete: bool) {
-        if !std::mem::take(&mut self.servers[number].is_prefetching) {
+        let server = &mut self.servers[number];
+        let Some((Prefetch { key, mut exchange, .. }, cache)) = server.prefetch.take().zip(self.cache.as_ref()) else {
             return;
-        }
-        self.servers[number].body = None;
-        let current =
-            self.prefetcher.as_mut().and_then(|prefetcher| prefetcher.current[number - self.for_client].take());
-        let Some((Prefetch { key, mut exchange }, cache)) = current.zip(self.cache.as_ref()) else { return };
+        };
+        server.body = None;
         if is_complete {
             let mut statistics = Statistics::default();
             exchange.finish_content(&mut statistics);
@@ -110,10 +131,8 @@ impl Session {
         } else {
             self.statistics.prefetches_failed += 1;
         }
-        for waiting in &mut self.exchanges {
-            let is_new = waiting.server.is_none() && !waiting.has_response;
-            if is_new
-                && matches!(&waiting.reuse, Reuse::Stores { key: wanted, .. } if *wanted == key)
+        for waiting in self.exchanges.iter_mut().filter(|exchange| is_waiting(exchange)) {
+            if waiting.reuse.stores(&key)
                 && let Reuse::Stores { request, .. } = std::mem::take(&mut waiting.reuse)
             {
                 waiting.head = request;
@@ -123,9 +142,14 @@ impl Session {
     }
 }
 
+/// Whether a request was neither sent nor answered.
+fn is_waiting(exchange: &Exchange) -> bool {
+    exchange.server.is_none() && !exchange.has_response
+}
+
 #[cfg(test)]
 mod tests {
-    use airpath_core::Bytes;
+    use airpath_core::{Bytes, Span};
 
     use super::*;
     use crate::http::cache::SharedCache;
@@ -214,6 +238,26 @@ mod tests {
         session.set_server(1, true);
         request(&mut session, "/c.png");
         assert!(sent(&mut session, 0).starts_with("GET /c.png "));
+    }
+
+    #[test]
+    fn a_request_does_not_wait_for_an_object_that_stalls() {
+        let after = |seconds| NOW + Span::from_secs(seconds);
+        let mut session = session();
+        let whole = message(FRESH, &[b'x'; 1000]);
+        session.read_server(NOW, 1, &whole[..300]);
+        assert_eq!(session.next_wakeup(), None, "nothing waits for it");
+        request(&mut session, "/a.png");
+        session.read_server(after(3), 1, &whole[300..500]);
+        assert_eq!(session.next_wakeup(), Some(after(8)));
+        session.handle_timeout(after(7));
+        assert_eq!(sent(&mut session, 0), "");
+        session.handle_timeout(after(8));
+        assert!(session.has_abandoned(1));
+        assert!(sent(&mut session, 0).starts_with("GET /a.png "));
+        assert_eq!((session.next_wakeup(), session.statistics.prefetches_failed), (None, 1));
+        respond(&mut session, 0, FRESH, b"own");
+        assert!(received(&mut session).ends_with("own"));
     }
 
     #[test]

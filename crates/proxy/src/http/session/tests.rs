@@ -540,6 +540,20 @@ fn an_image_is_not_held_back_when_its_connection_becomes_a_tunnel() {
     assert_eq!(answered(&mut session, at(0), b"anything"), b"anything");
 }
 
+#[test]
+fn compressed_content_does_not_become_a_tunnel() {
+    let config = Config { compression: true, ..Config::default() };
+    let mut session = Session::new(&config, 20_000);
+    let head = b"GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n";
+    session.read_client(at(0), &[&head[..], b"2\r\nab\r\n"].concat());
+    let response = message("HTTP/1.1 200 OK\r\nContent-Type: text/plain", 1, &[b'x'; 5000]);
+    assert!(String::from_utf8_lossy(&answered(&mut session, at(0), &response[..3000])).contains("gzip"));
+    session.read_client(at(0), b"no length\r\n");
+    let received = answered(&mut session, at(0), &response[3000..]);
+    assert!(!received.ends_with(b"0\r\n\r\n") && !received.ends_with(b"xx"), "the rest is neither coded nor framed");
+    assert_eq!((session.end(), session.tunnel_server()), (Some(End::Abort), None));
+}
+
 /// A session whose server connection 0 was open before, and which has read `bytes`.
 fn reusing(bytes: &[u8]) -> Session {
     let mut session = Session::new(&Config { server_pool: 1, ..Config::default() }, 2000);
