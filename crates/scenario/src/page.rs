@@ -178,6 +178,7 @@ fn contradiction(settings: &Settings) -> Option<(&'static str, &'static str, &'s
             "TLS 1.2 has no early data",
             "set tls to \"TLSv1.3\", or resumption to \"ticket\"",
         ),
+        (clear && settings.client_hello != usual.client_hello, "client_hello", "there is no TLS", "set tls"),
         (clear && settings.certificates != usual.certificates, "certificates", "there is no TLS", "set tls"),
         (settings.dns && settings.proxy, "dns", "the proxy looks up the names", "remove one of dns and proxy"),
         (

@@ -87,6 +87,7 @@ fn errors_of_a_flow_name_its_key() {
         ("pipeline = { after = 4 }", "flow.0.pipeline"),
         ("resumption = \"ticket\"", "flow.0.resumption"),
         ("tls = \"TLSv1.2\"\nresumption = \"0-rtt\"", "flow.0.resumption"),
+        ("client_hello = \"300 B\"", "flow.0.client_hello"),
         ("certificates = \"4 kB\"", "flow.0.certificates"),
         ("unsent = \"4 kB\"", "flow.0.unsent"),
         ("dns = true\nproxy = true", "flow.0.dns"),
