@@ -87,8 +87,8 @@ def load(
     The result folder of the link gets `page.json`, `page.har` and `filmstrip` in addition.
 
     Args:
-        target: Name of a page of airpath, path of a page file, folder or HAR file of a recorded
-            site, or a URL.
+        target: Name of a page of airpath, path of a page file, folder, HAR or WARC file of a
+            recorded site, or a URL.
         scenario: The link, as for `airpath.link`.
         out: The result folder.
         protocol: `http/1.0`, `http/1.1` (or `h1`), `h2` or `h3`; `http/1.1` by default, and of a URL
@@ -161,8 +161,8 @@ def load(
 
 def _served(target: str, protocol: str, tls: str | None, *, compression: bool) -> _Target:
     """Return a page that is served inside the link."""
-    har = recording.har_of(Path(target))
-    if har is None:
+    recorded = recording.file_of(Path(target))
+    if recorded is None:
         page = files.load(target)
         tls = tls or ("TLSv1.3" if protocol in ("h2", "h3") else "none")
         scheme = "http" if tls == "none" else "https"
@@ -171,13 +171,13 @@ def _served(target: str, protocol: str, tls: str | None, *, compression: bool) -
         source = {"page": page, "recording": None}
     else:
         # Read here, so that errors come before the link.
-        objects = {url: url for url in recording.contents(har, compression=False)}
-        name, url, origins = har.resolve().parent.name, recording.document_of(har), origins_of(objects)
-        source = {"page": None, "recording": str(har.resolve())}
+        objects = {url: url for url in recording.contents(recorded, compression=False)}
+        name, url, origins = recording.name_of(recorded), recording.document_of(recorded), origins_of(objects)
+        source = {"page": None, "recording": str(recorded.resolve())}
         secure = any(each.is_secure for each in origins)
         if tls is not None and (tls != "none") != secure:
-            recorded = "over TLS" if secure else "without TLS"
-            raise UsageError(f"{target}: the site was recorded {recorded}", f"remove --tls {tls}")
+            how = "over TLS" if secure else "without TLS"
+            raise UsageError(f"{target}: the site was recorded {how}", f"remove --tls {tls}")
         tls = tls or ("TLSv1.3" if secure else "none")
     if protocol in ("h2", "h3"):
         if tls == "none":
