@@ -23,6 +23,12 @@ TLS_VERSIONS = ("none", "TLSv1.2", "TLSv1.3")
 _HTTP_1 = ["--disable-http2", "--disable-quic"]
 _WITHOUT = {"http/1.0": _HTTP_1, "http/1.1": _HTTP_1, "h2": ["--disable-quic"], "h3": []}
 """Options of Chromium that leave one protocol."""
+SERVER = (
+    "import socket, runpy; early = socket.create_server(('', 0)); "
+    "runpy.run_module('airpath.page.serve', run_name='__main__')"
+)
+"""A link starts its command when something listens at the server: so Chromium starts while the server
+is still being imported, and waits for it before the first load."""
 
 
 class LoadError(Exception):
@@ -133,14 +139,16 @@ def load(
             options.append(f"--ignore-certificate-errors-spki-list={key}")
         plan = chosen.plan | {"url": chosen.url, "runs": runs, "views": 2 if repeat_view else 1, "timeout": timeout}
         plan |= {"certificates": str(folder), "options": options, "throttle": throttle}
+        # The user's own server is waited for by the link.
+        plan["ready"] = str(folder / "ready") if chosen.serve is None and chosen.plan["closed"] else None
         file = folder / "plan.json"
         file.write_text(json.dumps(plan), encoding="utf-8")
-        server = shlex.join(["exec", sys.executable, "-m", "airpath.page.serve", str(file)])
+        server = shlex.join(["exec", sys.executable, "-c", SERVER, str(file)])
         try:
             linked = link(
                 scenario,
                 [sys.executable, "-m", "airpath.page.browse", str(file), str(folder)],
-                serve=server if chosen.serve is None and chosen.plan["closed"] else chosen.serve,
+                serve=server if plan["ready"] else chosen.serve,
                 hosts=link_names(chosen.hosts),
                 set=overrides,
                 seed=seed,

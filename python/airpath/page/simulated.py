@@ -34,7 +34,10 @@ def simulated(result: Result) -> list[View]:
     found = []
     for page in result.summary.get("pages", []):
         rows = objects.get((page["repetition"], page["flow"], page["view"]), [])
-        connections, look_ups = log.connections(page, rows, secure=is_secure(flows[page["flow"]])), log.look_ups(page, rows)
+        connections, look_ups = (
+            log.connections(page, rows, secure=is_secure(flows[page["flow"]])),
+            log.look_ups(page, rows),
+        )
         setup = _setup(rows, connections, look_ups)
         protocol = flows[page["flow"]].get("protocol") or ""
         requests = [_request(row, setup.get(row["object"], ()), protocol) for row in rows]
