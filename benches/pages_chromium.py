@@ -8,9 +8,9 @@ of heads, handshakes and certificates are those that Chromium and the servers se
 All other keys of the simulation have their defaults. `processing` is the page time over the preset
 `wired`, 100 Mbit/s and 0.2 ms: what browser and server need on this machine.
 
-Prints the table of docs/pages.md and the time that a load takes beside its page time, and writes the
-table with `--write`. Needs Chromium, the extra `page` and links (`airpath doctor`). Loads are in real
-time: with the default of three, all take about nine minutes on an idle machine.
+Prints the table of docs/pages.md and the time that a load takes beside its page time, and writes
+the table with `--write`. Needs Chromium, the extra `page` and links (`airpath doctor`). Loads are in
+real time: with the default of three, all take about nine minutes on an idle machine.
 """
 
 import argparse
@@ -39,7 +39,7 @@ HEAD = ("page", "link", "protocol", "Chromium", "spread", "processing", "simulat
 LINE = {"downlink.rate": "4 Mbit/s", "uplink.rate": "1 Mbit/s", "downlink.delay": "20 ms", "uplink.delay": "20 ms"}
 """Keys of `wired` for a line whose rate and delay are neither negligible nor those of a radio."""
 CLEAR = {"request": "400 B", "response": "220 B"}
-"""Chromium's requests have 392 B (images) to 448 B (documents); heads of the servers 219 to 221 B."""
+"""Requests of Chromium: 392 B (images) to 448 B (documents). Heads of the servers: 219 to 221 B."""
 SECURE = {"request": "580 B", "response": "220 B", "certificates": "1100 B"}
 """Over TLS, Chromium adds fields (client hints, Sec-Fetch): 583 B."""
 TICKETS = {"resumption": "ticket"}
@@ -89,7 +89,7 @@ CASES = (
 
 
 def in_chromium(case: Case, seed: int) -> tuple[dict[str, Any], float]:
-    """Return the figures of a load in Chromium, and the time of the command beside the page time."""
+    """Return the figures of a load in Chromium, and the command's time beside the page time."""
     with tempfile.TemporaryDirectory() as folder:
         words = [sys.executable, "-m", "airpath", "page", "load", case.page, "--link", case.preset]
         words += ["--protocol", case.protocol, "--tls", case.tls, "--seed", str(seed), "--format", "json"]

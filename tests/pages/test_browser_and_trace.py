@@ -74,7 +74,8 @@ def connections(found: list[View], pairs: list[tuple[Any, Any]], origin: float) 
     for view in found:
         for connection in view.connections:
             if connection.key in syns and connection.opened > 0:
-                # Chromium reads its clock before it calls the kernel, and can wait for a processor between.
+                # Chromium reads its clock before it calls the kernel; a processor may be
+                # busy in between.
                 waited = syns[connection.key] - (origin + view.start + connection.opened)
                 assert -CLOCKS < waited < BUSY, connection.key
                 checked += 1

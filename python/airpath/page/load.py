@@ -27,8 +27,8 @@ SERVER = (
     "import socket, runpy; early = socket.create_server(('', 0)); "
     "runpy.run_module('airpath.page.serve', run_name='__main__')"
 )
-"""A link starts its command when something listens at the server: so Chromium starts while the server
-is still being imported, and waits for it before the first load."""
+"""A link starts its command when something listens at the server: so Chromium starts while the
+server is still being imported, and waits for it before the first load."""
 
 
 class LoadError(Exception):

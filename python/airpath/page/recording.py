@@ -1,7 +1,7 @@
 """A recorded site: a HAR or WARC file with contents of responses, which a server can answer again.
 
-The contents of a HAR file are `content.text` of HAR 1.2, as browsers save them, or files that `content._file`
-names, relative to the HAR file, as `airpath page record` and Playwright write them.
+The contents of a HAR file are `content.text` of HAR 1.2, as browsers save them, or files that
+`content._file` names, relative to the HAR file, as `airpath page record` and Playwright write them.
 """
 
 import base64

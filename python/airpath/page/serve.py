@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def _report(plan: Mapping[str, Any], reason: str = "") -> None:
-    """Tell the browser that the servers listen, or why they do not."""
+    """Report to the browser that the servers listen, or why they do not."""
     with replacing(Path(plan["ready"])) as draft:
         draft.write_text(reason, encoding="utf-8")
 
