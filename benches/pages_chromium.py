@@ -4,13 +4,13 @@
 
 Each load is an `airpath page load` of its own, so that it starts with an idle radio; page times of
 Chromium are medians of the loads, simulated ones of as many runs with the seeds of the links. Sizes
-of heads, handshakes and certificates are those that Chromium and the servers send, from captures.
+of heads and certificates, and the number of speculative connections, are those of captures.
 All other keys of the simulation have their defaults. `processing` is the page time over the preset
 `wired`, 100 Mbit/s and 0.2 ms: what browser and server need on this machine.
 
 Prints the table of docs/pages.md and the time that a load takes beside its page time, and writes
-the table with `--write`. Needs Chromium, the extra `page` and links (`airpath doctor`). Loads are in
-real time: with the default of three, all take about nine minutes on an idle machine.
+the table with `--write`. Needs Chromium, the extra `page` and links (`airpath doctor`). Loads are
+in real time: with the default of three, all take about nine minutes on an idle machine.
 """
 
 import argparse
@@ -38,9 +38,9 @@ DOCUMENT = ROOT / "docs" / "pages.md"
 HEAD = ("page", "link", "protocol", "Chromium", "spread", "processing", "simulated", "difference")
 LINE = {"downlink.rate": "4 Mbit/s", "uplink.rate": "1 Mbit/s", "downlink.delay": "20 ms", "uplink.delay": "20 ms"}
 """Keys of `wired` for a line whose rate and delay are neither negligible nor those of a radio."""
-CLEAR = {"request": "400 B", "response": "220 B"}
+CLEAR = {"request": "400 B", "response": "220 B", "speculative": 1}
 """Requests of Chromium: 392 B (images) to 448 B (documents). Heads of the servers: 219 to 221 B."""
-SECURE = {"request": "580 B", "response": "220 B", "certificates": "1100 B"}
+SECURE = {"request": "580 B", "response": "220 B", "speculative": 1, "certificates": "1100 B"}
 """Over TLS, Chromium adds fields (client hints, Sec-Fetch): 583 B."""
 TICKETS = {"resumption": "ticket"}
 """Chromium resumes TLS on later connections of HTTP/1."""

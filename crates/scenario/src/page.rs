@@ -165,6 +165,12 @@ fn contradiction(settings: &Settings) -> Option<(&'static str, &'static str, &'s
             "HTTP/2 has one connection to each origin",
             "remove the key",
         ),
+        (
+            !http2 && settings.speculative >= settings.connections,
+            "speculative",
+            "the document has one of `connections` itself",
+            "set it to less than connections",
+        ),
         (!http2 && settings.unsent != usual.unsent, "unsent", "only HTTP/2 servers have it", "remove the key"),
         (
             clear && settings.resumption != Resumption::None,

@@ -82,6 +82,7 @@ fn errors_of_a_flow_name_its_key() {
         ("protocol = \"h3\"", "flow.0.protocol"),
         ("connections = 0", "flow.0.connections"),
         ("protocol = \"h2\"\nconnections = 2", "flow.0.connections"),
+        ("speculative = 6", "flow.0.speculative"),
         ("pipeline = { depth = 0 }", "flow.0.pipeline"),
         ("protocol = \"h2\"\npipeline = { depth = 4 }", "flow.0.pipeline"),
         ("pipeline = { after = 4 }", "flow.0.pipeline"),

@@ -13,6 +13,9 @@ pub struct Settings {
     pub protocol: Protocol,
     /// Maximum number of connections to an origin, or in clear text to the proxy. HTTP/2 uses one.
     pub connections: u32,
+    /// Connections to the origin of a document that are opened beside its own, before there are
+    /// requests for them.
+    pub speculative: u32,
     /// Pipelining, with HTTP/1.1.
     pub pipeline: Pipeline,
     /// TLS.
@@ -52,6 +55,7 @@ impl Default for Settings {
             protocol: Protocol::Http11,
             // Chromium, Firefox and Safari.
             connections: 6,
+            speculative: 0,
             pipeline: Pipeline::default(),
             tls: Tls::None,
             resumption: Resumption::None,
