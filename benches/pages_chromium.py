@@ -143,7 +143,7 @@ def main() -> None:
         own = processing(case.page, case.protocol, case.tls)
         differences.append(ours / theirs - 1)
         spread = f"{min(times):.2f} to {max(times):.2f} s" if loads > 1 else "one load"
-        difference = f"{differences[-1]:+.0%}".replace("%", " %").replace("-", "−")
+        difference = f"{round(100 * differences[-1]):+d} %".replace("-", "−")
         lines.append(row((*names, f"{theirs:.2f} s", spread, f"{own:.2f} s", f"{ours:.2f} s", difference)))
         counts = [(each["requests"], each["connections"]) for each in (real[0][0], model[0])]
         print(lines[-1], *(["requests, connections:", counts] if counts[0] != counts[1] else []), flush=True)
