@@ -1,6 +1,7 @@
 """Page files from HAR files and folders, and errors of both."""
 
 import contextlib
+import functools
 import gzip
 import json
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airpath.page import PageProblemError, from_folder, from_har
+from airpath.page import PageProblemError, from_folder, from_har, recording
 
 
 def entry(url: str, start: str, wait: float, **keys: Any) -> dict[str, Any]:
@@ -106,15 +107,34 @@ def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 def test_any_value_anywhere_in_a_har_file_is_a_page_or_an_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    """Values of other types never cause another exception."""
+    """Values of other types never cause another exception, read as a page or as a recorded site."""
     document = json.loads(json.dumps({"log": {"pages": [{"id": "page_1"}], "entries": ENTRIES}}))
+    for each in document["log"]["entries"][:2]:
+        each["response"]["content"] |= {"text": "YQ==", "encoding": "base64"}
+    document["log"]["entries"][2]["response"]["content"]["_file"] = "contents/00000"
     *path, last = data.draw(st.sampled_from(places(document)[1:]))
     table = document
     for key in path:
         table = table[key]
     table[last] = data.draw(JSON)
-    with contextlib.suppress(PageProblemError):
-        from_har(write(tmp_path_factory.mktemp("har"), document))
+    file = write(tmp_path_factory.mktemp("har"), document)
+    for read in (from_har, recording.document_of, functools.partial(recording.contents, compression=True)):
+        with contextlib.suppress(PageProblemError):
+            read(file)
+
+
+@given(data=st.data())
+def test_any_change_of_the_bytes_of_a_har_file_is_a_page_or_an_error(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Broken JSON never causes another exception."""
+    whole = json.dumps({"log": {"pages": [{"id": "page_1"}], "entries": ENTRIES}}).encode()
+    at, removed = data.draw(st.integers(0, len(whole) - 1)), data.draw(st.integers(0, 40))
+    file = tmp_path_factory.mktemp("har") / "site.har"
+    file.write_bytes(whole[:at] + data.draw(st.binary(max_size=20)) + whole[at + removed :])
+    for read in (from_har, recording.document_of):
+        with contextlib.suppress(PageProblemError):
+            read(file)
 
 
 def test_a_page_of_a_har_file_can_be_chosen(tmp_path: Path) -> None:

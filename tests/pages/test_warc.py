@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-from airpath.page import PageProblemError, from_warc
+from airpath.page import PageProblemError, from_warc, recording
 from support import Command
 
 SITE = "https://www.example.org/"
@@ -63,6 +63,23 @@ def test_a_warc_file_becomes_a_page(tmp_path: Path, airpath_command: Command, pa
     assert rows["/a.css"]["at"] == f"{HTML.index(b'<link')} B"
     assert (rows["/b.png"]["origin"], rows["/b.png"]["at"]) == ("cdn.example.org", f"{HTML.index(b'<img')} B")
     assert (rows["/c.png"]["referrer"], rows["/late.json"]["referrer"]) == ("/a.css", "/")
+
+
+def test_a_warc_file_is_a_recorded_site(tmp_path: Path) -> None:
+    """A server can answer with its responses, of any status."""
+    path = write(tmp_path, warc())
+    assert recording.file_of(path) == path
+    assert (recording.document_of(path), recording.name_of(path)) == (SITE, "site")
+    served = recording.contents(path, compression=True)
+    document = served[SITE]
+    assert gzip.decompress(document.body) == HTML
+    assert dict(document.headers) == {
+        "content-type": "text/html",
+        "cache-control": "max-age=60",
+        "content-encoding": "gzip",
+    }
+    assert (served[f"{SITE}gone"].status, served[f"{SITE}c.png"].body) == (404, b"\x01" * 90)
+    assert recording.contents(path, compression=False)[SITE].body == HTML
 
 
 def test_a_crawl_has_many_pages(tmp_path: Path, airpath_command: Command) -> None:

@@ -87,6 +87,16 @@ def test_set_up_is_that_of_the_packets(secure: airpath.Result, view: View) -> No
     assert not any(request.time_of("dns") is not None for request in again.requests)
 
 
+def test_only_flows_with_tls_have_its_phase() -> None:
+    """Connections that were opened ahead wait for their request without it."""
+    clear = '[[flow]]\nkind = "page"\npage = "umts-live-yahoo"\nspeculative = 2\n'
+    found = {
+        view.page: {phase.name for request in view.requests for phase in request.phases}
+        for view in views(airpath.run(SCENARIO + clear))
+    }
+    assert ["tls" in phases for phases in found.values()] == [True, False]
+
+
 def request_opens(request: Any) -> bool:
     """Return whether a request waited for the handshake of its connection."""
     return request.time_of("connect") is not None

@@ -165,6 +165,12 @@ fn contradiction(settings: &Settings) -> Option<(&'static str, &'static str, &'s
             "HTTP/2 has one connection to each origin",
             "remove the key",
         ),
+        (
+            !http2 && settings.speculative >= settings.connections,
+            "speculative",
+            "the document has one of `connections` itself",
+            "set it to less than connections",
+        ),
         (!http2 && settings.unsent != usual.unsent, "unsent", "only HTTP/2 servers have it", "remove the key"),
         (
             clear && settings.resumption != Resumption::None,
@@ -178,6 +184,7 @@ fn contradiction(settings: &Settings) -> Option<(&'static str, &'static str, &'s
             "TLS 1.2 has no early data",
             "set tls to \"TLSv1.3\", or resumption to \"ticket\"",
         ),
+        (clear && settings.client_hello != usual.client_hello, "client_hello", "there is no TLS", "set tls"),
         (clear && settings.certificates != usual.certificates, "certificates", "there is no TLS", "set tls"),
         (settings.dns && settings.proxy, "dns", "the proxy looks up the names", "remove one of dns and proxy"),
         (

@@ -70,6 +70,17 @@ fn page_times_are_round_trips() {
 }
 
 #[test]
+fn speculative_connections_are_open_before_their_requests() {
+    // The first object after the document needs no handshake: the last of five ends one earlier.
+    assert_eq!(round_trips("protocol = \"http/1.0\"\nconnections = 2\nspeculative = 1"), [2 + 5]);
+    // Streams share the connection of the document.
+    let spare = "protocol = \"h2\"\ntls = \"TLSv1.3\"\nspeculative = 1";
+    assert_eq!(round_trips(spare), [3 + 1]);
+    assert_eq!(load(spare, |flow| flow.browser.opened()), 2);
+    assert_eq!(figures(spare).connections, 1);
+}
+
+#[test]
 fn later_views_use_what_is_known() {
     let session = "views = 2\nreading = \"5 s\"\nprotocol = \"h2\"\n";
     assert_eq!(round_trips(session), [3, 2], "the connection is still open");

@@ -180,7 +180,7 @@ def load_page(
         str,
         typer.Argument(
             metavar="PAGE|FOLDER|URL",
-            help="A page, a recorded site (folder or HAR file), or a URL.",
+            help="A page, a recorded site (folder, HAR or WARC file), or a URL.",
             autocompletion=_complete,
         ),
     ],

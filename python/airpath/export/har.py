@@ -5,17 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from airpath.page import har_log
+from airpath.page.files import MEDIA_TYPES
+from airpath.page.simulated import is_secure
 from airpath.result import Result
 
-_MEDIA_TYPES = {
-    "document": "text/html",
-    "style": "text/css",
-    "script": "text/javascript",
-    "font": "font/woff2",
-    "image": "image/*",
-    "media": "video/*",
-    "data": "application/octet-stream",
-}
 _STATUS = {"network": 200, "revalidated": 304}
 _VERSIONS = {"http/1.0": "HTTP/1.0", "http/1.1": "HTTP/1.1", "h2": "HTTP/2"}
 
@@ -49,7 +42,7 @@ def har(result: Result, path: Path, *, repetition: int = 0) -> Path:
         raise NoPagesError(
             f"{result.path}: repetition {repetition} has no pages; run a scenario with a flow of kind page"
         )
-    protocols = {flow["flow"]: flow.get("protocol") for flow in result.summary["flows"]}
+    flows = {flow["flow"]: flow for flow in result.summary["flows"]}
     views = {(page["flow"], page["view"]): page for page in pages}
     entries = [
         (views[each["flow"], each["view"]], each)
@@ -57,7 +50,7 @@ def har(result: Result, path: Path, *, repetition: int = 0) -> Path:
         if each["repetition"] == repetition and each["requested_s"] is not None
     ]
     entries.sort(key=lambda entry: entry[0]["start_s"] + entry[1]["found_s"])
-    described = [_entry(page, each, _VERSIONS.get(protocols[page["flow"]] or "", "")) for page, each in entries]
+    described = [_entry(page, each, flows[page["flow"]]) for page, each in entries]
     har_log.write(path, [_page(page) for page in pages], described)
     return path
 
@@ -74,7 +67,8 @@ def _page(page: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _entry(page: Mapping[str, Any], each: Mapping[str, Any], version: str) -> dict[str, Any]:
+def _entry(page: Mapping[str, Any], each: Mapping[str, Any], flow: Mapping[str, Any]) -> dict[str, Any]:
+    version, scheme = _VERSIONS.get(flow.get("protocol") or "", ""), "https" if is_secure(flow) else "http"
     found, requested = each["found_s"], each["requested_s"]
     # What did not arrive before the end has no time.
     first = each["first_byte_s"] if each["first_byte_s"] is not None else requested
@@ -85,14 +79,14 @@ def _entry(page: Mapping[str, Any], each: Mapping[str, Any], version: str) -> di
         "pageref": _identifier(page),
         "startedDateTime": har_log.date(page["start_s"] + found),
         "time": blocked + wait + receive,
-        "request": har_log.request(f"http://{each['origin']}/{each['name'].lstrip('/')}", version),
+        "request": har_log.request(f"{scheme}://{each['origin']}/{each['name'].lstrip('/')}", version),
         "response": {
             "status": _STATUS[each["source"]] if complete else 0,
             "statusText": "",
             "httpVersion": version,
             "cookies": [],
             "headers": [],
-            "content": {"size": each["bytes"], "mimeType": _MEDIA_TYPES[each["type"]]},
+            "content": {"size": each["bytes"], "mimeType": MEDIA_TYPES[each["type"]]},
             "redirectURL": "",
             "headersSize": -1,
             "bodySize": each["bytes"],

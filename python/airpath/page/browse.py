@@ -40,6 +40,7 @@ def main() -> int:
             until = time.monotonic() + plan["timeout"]
             with Chromium(options, until + min(_ANSWER, plan["timeout"]), arguments.folder) as browser:
                 tab = Tab(browser, until, may_be_incomplete=plan["may_be_incomplete"])
+                await_server(plan["ready"], until)
                 if plan["throttle"] is not None:
                     tab.call("Network.emulateNetworkConditions", offline=False, **plan["throttle"])
                 for view in range(plan["views"]):
@@ -53,6 +54,16 @@ def main() -> int:
         (arguments.folder / "error").write_text(reason, encoding="utf-8")
         return 1
     return 0
+
+
+def await_server(ready: str | None, until: float) -> None:
+    """Wait until the servers of the page listen, which start with the browser."""
+    while ready is not None and not Path(ready).is_file():
+        if time.monotonic() > until:
+            raise BrowserError("the server did not start in time")
+        time.sleep(0.005)
+    if ready is not None and (reason := Path(ready).read_text(encoding="utf-8")):
+        raise BrowserError(f"the server did not start: {reason}")
 
 
 if __name__ == "__main__":

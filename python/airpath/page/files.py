@@ -11,6 +11,16 @@ from airpath.files import replacing
 STYLE_TYPES = ("text/css",)
 SCRIPT_TYPES = ("javascript", "ecmascript")
 DOCUMENT_TYPES = ("text/html", "application/xhtml+xml")
+MEDIA_TYPES = {
+    "document": "text/html",
+    "style": "text/css",
+    "script": "text/javascript",
+    "font": "font/woff2",
+    "image": "image/gif",
+    "media": "video/mp4",
+    "data": "application/octet-stream",
+}
+"""The media types of contents that airpath makes, by the types of page files."""
 
 
 class PageProblemError(Exception):

@@ -23,6 +23,12 @@ TLS_VERSIONS = ("none", "TLSv1.2", "TLSv1.3")
 _HTTP_1 = ["--disable-http2", "--disable-quic"]
 _WITHOUT = {"http/1.0": _HTTP_1, "http/1.1": _HTTP_1, "h2": ["--disable-quic"], "h3": []}
 """Options of Chromium that leave one protocol."""
+SERVER = (
+    "import socket, runpy; early = socket.create_server(('', 0)); "
+    "runpy.run_module('airpath.page.serve', run_name='__main__')"
+)
+"""A link starts its command when something listens at the server: so Chromium starts while the
+server is still being imported, and waits for it before the first load."""
 
 
 class LoadError(Exception):
@@ -87,8 +93,8 @@ def load(
     The result folder of the link gets `page.json`, `page.har` and `filmstrip` in addition.
 
     Args:
-        target: Name of a page of airpath, path of a page file, folder or HAR file of a recorded
-            site, or a URL.
+        target: Name of a page of airpath, path of a page file, folder, HAR or WARC file of a
+            recorded site, or a URL.
         scenario: The link, as for `airpath.link`.
         out: The result folder.
         protocol: `http/1.0`, `http/1.1` (or `h1`), `h2` or `h3`; `http/1.1` by default, and of a URL
@@ -133,14 +139,16 @@ def load(
             options.append(f"--ignore-certificate-errors-spki-list={key}")
         plan = chosen.plan | {"url": chosen.url, "runs": runs, "views": 2 if repeat_view else 1, "timeout": timeout}
         plan |= {"certificates": str(folder), "options": options, "throttle": throttle}
+        # The user's own server is waited for by the link.
+        plan["ready"] = str(folder / "ready") if chosen.serve is None and chosen.plan["closed"] else None
         file = folder / "plan.json"
         file.write_text(json.dumps(plan), encoding="utf-8")
-        server = shlex.join(["exec", sys.executable, "-m", "airpath.page.serve", str(file)])
+        server = shlex.join(["exec", sys.executable, "-c", SERVER, str(file)])
         try:
             linked = link(
                 scenario,
                 [sys.executable, "-m", "airpath.page.browse", str(file), str(folder)],
-                serve=server if chosen.serve is None and chosen.plan["closed"] else chosen.serve,
+                serve=server if plan["ready"] else chosen.serve,
                 hosts=link_names(chosen.hosts),
                 set=overrides,
                 seed=seed,
@@ -161,8 +169,8 @@ def load(
 
 def _served(target: str, protocol: str, tls: str | None, *, compression: bool) -> _Target:
     """Return a page that is served inside the link."""
-    har = recording.har_of(Path(target))
-    if har is None:
+    recorded = recording.file_of(Path(target))
+    if recorded is None:
         page = files.load(target)
         tls = tls or ("TLSv1.3" if protocol in ("h2", "h3") else "none")
         scheme = "http" if tls == "none" else "https"
@@ -171,13 +179,13 @@ def _served(target: str, protocol: str, tls: str | None, *, compression: bool) -
         source = {"page": page, "recording": None}
     else:
         # Read here, so that errors come before the link.
-        objects = {url: url for url in recording.contents(har, compression=False)}
-        name, url, origins = har.resolve().parent.name, recording.document_of(har), origins_of(objects)
-        source = {"page": None, "recording": str(har.resolve())}
+        objects = {url: url for url in recording.contents(recorded, compression=False)}
+        name, url, origins = recording.name_of(recorded), recording.document_of(recorded), origins_of(objects)
+        source = {"page": None, "recording": str(recorded.resolve())}
         secure = any(each.is_secure for each in origins)
         if tls is not None and (tls != "none") != secure:
-            recorded = "over TLS" if secure else "without TLS"
-            raise UsageError(f"{target}: the site was recorded {recorded}", f"remove --tls {tls}")
+            how = "over TLS" if secure else "without TLS"
+            raise UsageError(f"{target}: the site was recorded {how}", f"remove --tls {tls}")
         tls = tls or ("TLSv1.3" if secure else "none")
     if protocol in ("h2", "h3"):
         if tls == "none":

@@ -1,19 +1,20 @@
-"""A recorded site: a HAR file with the contents of its responses, which a server can answer again.
+"""A recorded site: a HAR or WARC file with contents of responses, which a server can answer again.
 
-The contents are `content.text` of HAR 1.2, as browsers save them, or files that `content._file`
-names, relative to the HAR file, as `airpath page record` and Playwright write them.
+The contents of a HAR file are `content.text` of HAR 1.2, as browsers save them, or files that
+`content._file` names, relative to the HAR file, as `airpath page record` and Playwright write them.
 """
 
 import base64
 import binascii
 import gzip
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from airpath.page.files import PageProblemError
+from airpath.page.files import DOCUMENT_TYPES, PageProblemError
 from airpath.page.har import read_entries
 from airpath.page.site import Content
+from airpath.page.warc import is_warc, responses
 
 HAR = "site.har"
 PAGE = "site.page"
@@ -26,37 +27,68 @@ _OF_TIME = frozenset({"age", "date", "expires"})
 """Fields that would make each response older than its recording."""
 
 
-def har_of(source: Path) -> Path | None:
-    """Return the HAR file of a recorded site; `None` if `source` is none."""
+def file_of(source: Path) -> Path | None:
+    """Return the HAR or WARC file of a recorded site; `None` if `source` is none."""
     if source.is_dir():
         return source / HAR
-    return source if source.suffix == ".har" else None
+    return source if source.suffix == ".har" or is_warc(source) else None
 
 
-def document_of(har: Path) -> str:
+def name_of(file: Path) -> str:
+    """Return the name of a recorded site: that of its folder, or of a WARC file."""
+    return file.name.partition(".warc")[0] if is_warc(file) else file.resolve().parent.name
+
+
+def document_of(file: Path) -> str:
     """Return the URL of the first document.
 
     Raises:
-        PageProblemError: The file is not HAR 1.2, or has no document.
+        PageProblemError: The file cannot be used, or has no document.
         OSError: It cannot be read.
     """
-    for entry in read_entries(har):
-        if entry["response"]["status"] < 300 and "html" in str(entry["response"]["content"].get("mimeType")):
-            return entry["request"]["url"]
-    raise PageProblemError(f"{har}: log.entries: no HTML document; record the page again")
+    for url, status, media_type in _described(file):
+        if status < 300 and media_type.partition(";")[0].strip().lower() in DOCUMENT_TYPES:
+            return url
+    raise PageProblemError(f"{file}: no HTML document; record the page again")
 
 
-def contents(har: Path, *, compression: bool) -> dict[str, Content]:
+def _described(file: Path) -> Iterator[tuple[str, float, str]]:
+    """Yield URL, status and media type of all responses."""
+    if is_warc(file):
+        for each in responses(file):
+            yield each.url, each.status, dict(each.headers).get("content-type", "")
+        return
+    for entry in read_entries(file):
+        response = entry["response"]
+        yield entry["request"]["url"], response["status"], str(response["content"].get("mimeType"))
+
+
+def contents(file: Path, *, compression: bool) -> dict[str, Content]:
     """Return the contents by URL; the first response of each URL is taken.
 
     Args:
-        har: The HAR file.
+        file: The HAR or WARC file.
         compression: Whether responses that were compressed are compressed, by gzip.
 
     Raises:
-        PageProblemError: The file is not HAR 1.2, or lacks contents.
+        ExtraMissingError: `warcio` is not installed.
+        PageProblemError: The file cannot be used, or lacks contents.
         OSError: A file cannot be read.
     """
+    return (_of_warc if is_warc(file) else _of_har)(file, compression=compression)
+
+
+def _of_warc(file: Path, *, compression: bool) -> dict[str, Content]:
+    found: dict[str, Content] = {}
+    for each in responses(file):
+        if each.url not in found and 200 <= each.status <= 599:
+            found[each.url] = _content(each.headers, each.status, each.body, compression=compression)
+    if not found:
+        raise PageProblemError(f"{file}: no HTTP response; write the file again")
+    return found
+
+
+def _of_har(har: Path, *, compression: bool) -> dict[str, Content]:
     found: dict[str, Content] = {}
     without = 0
     for number, entry in enumerate(read_entries(har)):
@@ -68,7 +100,8 @@ def contents(har: Path, *, compression: bool) -> dict[str, Content]:
         if body is None:
             without += 1
             continue
-        found[url] = _content(response, body, compression=compression)
+        fields = [(str(each["name"]).lower(), str(each["value"])) for each in response["headers"]]
+        found[url] = _content(fields, int(response["status"]), body, compression=compression)
     if not found:
         reason = f"{without} responses have no content; save it with contents, or use `airpath page record`"
         raise PageProblemError(f"{har}: log.entries: {reason}" if without else f"{har}: log.entries: no HTTP response")
@@ -96,8 +129,7 @@ def _body(har: Path, response: Mapping[str, Any], number: int) -> bytes | None:
     return b"" if empty else None
 
 
-def _content(response: Mapping[str, Any], body: bytes, *, compression: bool) -> Content:
-    fields = [(str(each["name"]).lower(), str(each["value"])) for each in response["headers"]]
+def _content(fields: Sequence[tuple[str, str]], status: int, body: bytes, *, compression: bool) -> Content:
     encoded = any(name == "content-encoding" for name, _ in fields)
     kept = [
         # Chromium joins the values of repeated fields by line breaks.
@@ -109,7 +141,7 @@ def _content(response: Mapping[str, Any], body: bytes, *, compression: bool) -> 
     if encoded and compression and body:
         kept.append(("content-encoding", "gzip"))
         body = gzip.compress(body, 6, mtime=0)
-    return Content(tuple(kept), body, status=int(response["status"]))
+    return Content(tuple(kept), body, status=status)
 
 
 def attach(entry: dict[str, Any], body: bytes, folder: Path, number: int) -> None:

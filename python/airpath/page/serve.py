@@ -1,5 +1,6 @@
 """Web servers for a page, at the other end of a link: `python -m airpath.page.serve PLAN.json`.
 
+When all listen, the file `ready` of the plan is written: empty, or with the reason why they do not.
 Each origin has the address of its name. HTTP/1 is served by Python's library, with a thread for
 each connection, HTTP/2 and HTTP/3 by hypercorn (`streams`).
 """
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from airpath.files import replacing
 from airpath.page import authority, recording
 from airpath.page.origins import Origin, addresses
 from airpath.page.site import Content, Site, contents
@@ -93,6 +95,20 @@ def main() -> None:
     parser.add_argument("plan", type=Path)
     arguments = parser.parse_args()
     plan = json.loads(arguments.plan.read_text(encoding="utf-8"))
+    try:
+        _serve(plan)
+    except Exception as error:
+        _report(plan, f"{type(error).__name__}: {error}")
+        raise
+
+
+def _report(plan: Mapping[str, Any], reason: str = "") -> None:
+    """Report to the browser that the servers listen, or why they do not."""
+    with replacing(Path(plan["ready"])) as draft:
+        draft.write_text(reason, encoding="utf-8")
+
+
+def _serve(plan: Mapping[str, Any]) -> None:
     site, protocol, known = Site(lambda: _contents(plan)), plan["protocol"], addresses(plan["hosts"])
     multiplexed = []
     for origin in (Origin(*each) for each in plan["origins"]):
@@ -107,8 +123,9 @@ def main() -> None:
     if multiplexed:
         from airpath.page.streams import serve
 
-        asyncio.run(serve(site, multiplexed, known, plan))
+        asyncio.run(serve(site, multiplexed, known, plan, lambda: _report(plan)))
     else:
+        _report(plan)
         threading.Event().wait()
 
 

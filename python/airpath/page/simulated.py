@@ -1,6 +1,5 @@
 """The views of simulated pages, from `pages` and `objects` of the summary and the event log."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,18 +29,27 @@ def simulated(result: Result) -> list[View]:
             objects.setdefault((row["repetition"], row["flow"], row["view"]), []).append(row)
     if not objects:
         return []
-    protocols = {flow["flow"]: flow.get("protocol") or "" for flow in result.summary["flows"]}
+    flows = {flow["flow"]: flow for flow in result.summary["flows"]}
     log = _Log(result)
     found = []
     for page in result.summary.get("pages", []):
         rows = objects.get((page["repetition"], page["flow"], page["view"]), [])
-        connections, look_ups = log.connections(page, rows), log.look_ups(page, rows)
+        connections, look_ups = (
+            log.connections(page, rows, secure=is_secure(flows[page["flow"]])),
+            log.look_ups(page, rows),
+        )
         setup = _setup(rows, connections, look_ups)
-        requests = [_request(row, setup.get(row["object"], ()), protocols[page["flow"]]) for row in rows]
+        protocol = flows[page["flow"]].get("protocol") or ""
+        requests = [_request(row, setup.get(row["object"], ()), protocol) for row in rows]
         figures = {key: value for key, value in page.items() if isinstance(value, int | float)}
         place = (page["page"], page["repetition"], page["view"], page["flow"], page["start_s"])
         found.append(View(*place, figures, sorted(requests, key=lambda each: each.start), connections))
     return found
+
+
+def is_secure(flow: Row) -> bool:
+    """Return whether a flow of kind `page` uses TLS; results of older versions do not have it."""
+    return flow.get("tls", "none") != "none"
 
 
 class _Log:
@@ -59,10 +67,8 @@ class _Log:
             ).collect()
         except (NotLoggedError, PolarsError):
             self._steps = None
-        scenario = tomllib.loads(result.scenario)
-        self._secure = any(flow.get("tls", "none") != "none" for flow in scenario.get("flow", []))
 
-    def connections(self, page: Row, rows: Sequence[Row]) -> list[Connection]:
+    def connections(self, page: Row, rows: Sequence[Row], *, secure: bool) -> list[Connection]:
         """Return the connections with requests in a view, in the order of their opening."""
         first: dict[int, Row] = {}
         for row in sorted((row for row in rows if row["requested_s"] is not None), key=lambda row: row["requested_s"]):
@@ -74,7 +80,7 @@ class _Log:
             if handshake is not None:
                 opened, established, closed = handshake
                 setup.append(Phase("connect", opened, established))
-                if self._secure and row["requested_s"] > established:
+                if secure and row["requested_s"] > established:
                     setup.append(Phase("tls", established, row["requested_s"]))
             found.append(Connection(str(number), row["origin"], opened, tuple(setup), closed))
         return sorted(found, key=lambda each: each.opened)

@@ -15,17 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from airpath.page.files import MEDIA_TYPES
 from airpath.page.quantities import bytes_of, seconds_of
 
-_MEDIA_TYPES = {
-    "document": "text/html",
-    "style": "text/css",
-    "script": "text/javascript",
-    "font": "font/woff2",
-    "image": "image/gif",
-    "media": "video/mp4",
-    "data": "application/octet-stream",
-}
 _CACHING = {
     "fresh": {"cache-control": "max-age=86400"},
     "revalidate": {"cache-control": "no-cache", "etag": '"1"'},
@@ -125,7 +117,7 @@ def _content(described: Mapping[str, Any], children: list[Mapping[str, Any]], *,
     if compressed is not None:
         body, encoding = _fitting(build, bytes_of(compressed)), "gzip"
     headers = {
-        "content-type": _MEDIA_TYPES[kind],
+        "content-type": MEDIA_TYPES[kind],
         "access-control-allow-origin": "*",
         "timing-allow-origin": "*",
         **({"content-encoding": encoding} if encoding else {}),

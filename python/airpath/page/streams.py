@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,9 @@ _UNSENT = 16_384
 class _Config(Config):
     """The settings of one origin."""
 
-    def __init__(self, origin: Origin, address: str, plan: Mapping[str, Any]) -> None:
+    def __init__(self, origin: Origin, address: str, plan: Mapping[str, Any], bound: Callable[[], None]) -> None:
         super().__init__()
+        self._bound = bound
         self._address, self._plan, self._origin = (address, origin.port), plan, origin
         self.certfile = self.keyfile = str(authority.path_of(origin.host, Path(plan["certificates"])))
         self.alpn_protocols = ["h2"]
@@ -48,11 +49,26 @@ class _Config(Config):
             bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
         bound.bind(self._address)
         bound.setblocking(False)
+        self._bound()
         return Sockets([], [], [bound]) if is_quic else Sockets([bound], [], [])
 
 
-async def serve(site: Site, origins: Sequence[Origin], known: Mapping[str, str], plan: Mapping[str, Any]) -> None:
-    """Serve until the process is ended."""
+async def serve(
+    site: Site,
+    origins: Sequence[Origin],
+    known: Mapping[str, str],
+    plan: Mapping[str, Any],
+    ready: Callable[[], None],
+) -> None:
+    """Serve until the process is ended; call `ready` when all origins listen."""
+    left = len(origins)
+
+    def bound() -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            # hypercorn listens at a socket before it lets others run.
+            asyncio.get_running_loop().call_soon(ready)
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -72,7 +88,7 @@ async def serve(site: Site, origins: Sequence[Origin], known: Mapping[str, str],
             await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
     never = asyncio.Event()
-    configurations = [_Config(origin, known[origin.host], plan) for origin in origins]
+    configurations = [_Config(origin, known[origin.host], plan, bound) for origin in origins]
     await asyncio.gather(
         *(serve_application(application, each, shutdown_trigger=never.wait) for each in configurations)
     )

@@ -21,10 +21,15 @@ _NEXT = "write the file again, or check it with `warcio check`"
 
 
 @dataclass(frozen=True, slots=True)
-class _Response:
+class Response:
+    """A response of HTTP in a WARC file."""
+
     url: str
-    fields: dict[str, str]
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    """Its fields, with names in lower case."""
     body: bytes
+    """The body without transfer and content encoding."""
 
 
 def is_warc(path: Path) -> bool:
@@ -47,9 +52,9 @@ def from_warc(path: Path, document: str | None = None) -> PageFile:
         PageProblemError: The file is broken, or has no such document.
         OSError: It cannot be read.
     """
-    require_extra("warcio", "brotli")
     taken: set[str] = set()
-    resources = [_resource(each, taken) for each in _responses(path)]
+    successful = [each for each in responses(path) if 200 <= each.status < 300]
+    resources = [_resource(each, taken) for each in {each.url: each for each in reversed(successful)}.values()][::-1]
     documents = [each for each in resources if each.type == "document"]
     chosen = [each for each in documents if document is None or each.url == urldefrag(document).url]
     if not chosen:
@@ -64,26 +69,33 @@ def from_warc(path: Path, document: str | None = None) -> PageFile:
     return page
 
 
-def _resource(response: _Response, taken: set[str]) -> Resource:
+def _resource(response: Response, taken: set[str]) -> Resource:
     parts = urlsplit(response.url)
-    media_type = response.fields.get("content-type", "")
+    fields = dict(response.headers)
     return Resource(
         response.url,
         name_of(parts, taken),
-        media_type,
+        fields.get("content-type", ""),
         response.body,
         origin=parts.netloc,
-        cache=caching(response.fields),
+        cache=caching(fields),
     )
 
 
-def _responses(path: Path) -> list[_Response]:
-    """Return the successful responses of HTTP, one of each URL."""
+def responses(path: Path) -> list[Response]:
+    """Return the responses of HTTP in a WARC file, in its order.
+
+    Raises:
+        ExtraMissingError: `warcio` is not installed.
+        PageProblemError: The file is broken.
+        OSError: It cannot be read.
+    """
+    require_extra("warcio", "brotli")
     import brotli
     from warcio.archiveiterator import ArchiveIterator
     from warcio.exceptions import ArchiveLoadFailed
 
-    found: dict[str, _Response] = {}
+    found: list[Response] = []
     number, place = 0, ""
     with path.open("rb") as file:
         try:
@@ -94,14 +106,14 @@ def _responses(path: Path) -> list[_Response]:
                 number += 1
                 place = f"record {number + 1}: "
                 if response is not None:
-                    found.setdefault(response.url, response)
+                    found.append(response)
         # The library raises various exceptions for bytes that it does not expect.
         except (*_BROKEN, ArchiveLoadFailed, brotli.error, gzip.BadGzipFile, zlib.error) as error:
             reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
             raise PageProblemError(f"{path}: {place}{reason[0]}; {_NEXT}") from None
     if not number:
         raise PageProblemError(f"{path}: no record; is this a WARC file?")
-    return list(found.values())
+    return found
 
 
 def _check_end(file: BinaryIO) -> None:
@@ -117,8 +129,8 @@ def _check_end(file: BinaryIO) -> None:
         raise EOFError("the file does not end with a complete record")
 
 
-def _response(record: Any) -> _Response | None:
-    """Return a record as a response; `None` if it is none, or none that a page has."""
+def _response(record: Any) -> Response | None:
+    """Return a record as a response; `None` if it is none of HTTP."""
     url = urldefrag((record.rec_headers.get_header("WARC-Target-URI") or "").strip("<>")).url
     if record.rec_headers.get_header("Content-Length") is None:
         raise EOFError("it has no Content-Length; the file may be cut short")
@@ -130,10 +142,9 @@ def _response(record: Any) -> _Response | None:
     if record.http_headers is None:
         raise EOFError("it has no head of HTTP")
     _ = urlsplit(url).port  # it raises ValueError
-    if not record.http_headers.get_statuscode().startswith("2"):
-        return None
-    fields = {name.lower(): value for name, value in record.http_headers.headers}
-    return _Response(url, fields, _decoded(raw, fields))
+    fields = tuple((name.lower(), value) for name, value in record.http_headers.headers)
+    status = int(record.http_headers.get_statuscode())
+    return Response(url, status, fields, _decoded(raw, dict(fields)))
 
 
 def _decoded(raw: bytes, fields: dict[str, str]) -> bytes:

@@ -301,7 +301,16 @@ impl Browser {
             }
             at += 1;
         }
-        None
+        self.speculate(now)
+    }
+
+    /// Opens a speculative connection, if the document of the view waits for its own.
+    fn speculate(&mut self, now: Instant) -> Option<Action> {
+        let settings = &self.session.settings;
+        let view = self.views.last().filter(|view| view.fetches[0].first_byte.is_none())?;
+        let origin = self.session.origin_of(view.page, 0);
+        let open = self.pool(origin).count() as u32;
+        (0 < open && open <= settings.speculative).then(|| self.open(now, origin))
     }
 
     /// The connections that can carry a request to `origin`. A proxy takes requests in clear text
@@ -328,7 +337,11 @@ impl Browser {
         let number = |connection: &Connection| {
             self.connections.iter().position(|other| other.number == connection.number).expect("it is one of them")
         };
-        if let Some(free) = self.pool(origin).find(|connection| connection.is_free(settings.protocol)) {
+        let free = || self.pool(origin).filter(|connection| connection.is_free(settings.protocol));
+        // Streams share the connection that has some: a speculative one may be ready later.
+        let shared = || free().find(|connection| connection.requests > 0);
+        let http2 = settings.protocol == Protocol::Http2;
+        if let Some(free) = http2.then(shared).flatten().or_else(|| free().next()) {
             return Some(number(free));
         }
         let pipeline = settings.pipeline;

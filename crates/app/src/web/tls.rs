@@ -2,7 +2,7 @@
 //!
 //! The sizes of the messages are those of OpenSSL 3.0 (`openssl s_client -msg` against
 //! `openssl s_server` with an ECDSA P-256 key; a server name of 15 bytes), with the certificates
-//! added. A browser's ClientHello is larger by its extensions.
+//! added. The ClientHello is a setting: that of a browser is larger by its extensions.
 
 use super::settings::{Resumption, Settings, Tls};
 
@@ -25,26 +25,30 @@ pub struct Handshake {
 /// with the fields Host, User-Agent and Proxy-Connection, and a status line.
 const CONNECT: (u64, u64) = (122, 39);
 
+/// What a ticket adds to a ClientHello: with TLS 1.3 the extension with its binder.
+const TICKET_V13: u64 = 271;
+const TICKET_V12: u64 = 208;
+
 /// A record has up to 2¹⁴ bytes (RFC 8446 §5.1).
 pub const RECORD: u64 = 1 << 14;
 
 impl Handshake {
     /// The handshake of a connection; `known` if the browser has a ticket of the origin.
     pub fn of(settings: &Settings, known: bool) -> Self {
-        let certificates = settings.certificates.get();
+        let (hello, certificates) = (settings.client_hello.get(), settings.certificates.get());
         let resumes = known && settings.resumption != Resumption::None;
         let (trips, last, tickets): (&[_], _, _) = match (settings.tls, resumes) {
             (Tls::None, _) => {
                 return Self { round_trips: [(0, 0); 3], count: 0, last: 0, early_data: false, tickets: 0 };
             }
             // RFC 8446 §2: one round trip. Two tickets follow.
-            (Tls::V13, false) => (&[(249, 371 + certificates)], 80, 510),
+            (Tls::V13, false) => (&[(hello, 371 + certificates)], 80, 510),
             // RFC 8446 §2.2.
-            (Tls::V13, true) => (&[(520, 241)], 80, 255),
+            (Tls::V13, true) => (&[(hello + TICKET_V13, 241)], 80, 255),
             // RFC 5246 §7.3: two round trips. The ticket is part of the second (RFC 5077 §3.1).
-            (Tls::V12, false) => (&[(212, 215 + certificates), (93, 242)], 0, 0),
+            (Tls::V12, false) => (&[(hello, 215 + certificates), (93, 242)], 0, 0),
             // RFC 5246 §7.3, RFC 5077 §3.1: one round trip.
-            (Tls::V12, true) => (&[(420, 141)], 51, 0),
+            (Tls::V12, true) => (&[(hello + TICKET_V12, 141)], 51, 0),
         };
         let early_data = settings.tls == Tls::V13 && resumes && settings.resumption == Resumption::ZeroRtt;
         let tunnel = settings.proxy.then_some(CONNECT);

@@ -11,6 +11,8 @@ pub struct SessionRow {
     pub tcp: serde_json::Value,
     /// Protocol.
     pub protocol: &'static str,
+    /// Version of TLS, or `none`.
+    pub tls: &'static str,
     /// Connections opened in all views.
     pub opened: u32,
     /// From the start until the last page was loaded.
@@ -102,6 +104,7 @@ impl SessionRow {
         Self {
             tcp,
             protocol: session.settings.protocol.name(),
+            tls: session.settings.tls.name(),
             opened: browser.opened(),
             duration_s: complete.and_then(|loaded| loaded.last().map(|last| last.since(start).as_secs_f64())),
         }

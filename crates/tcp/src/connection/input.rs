@@ -60,7 +60,7 @@ impl Connection {
         self.take_syn(header);
         if answers {
             self.receiver.acks.demand();
-            self.establish(now, cx);
+            self.establish(now, header, cx);
         } else {
             // Simultaneous open: the SYN is sent again, with an acknowledgement.
             self.state = State::SynReceived;
@@ -139,7 +139,7 @@ impl Connection {
                 // Without a handshake, the peer may send before this end has sent anything.
                 return !self.config.handshake;
             }
-            self.establish(now, cx);
+            self.establish(now, header, cx);
         }
         let (_, shift) = self.options.scaling.unwrap_or((0, 0));
         let acknowledgment = Acknowledgment {
@@ -284,7 +284,7 @@ impl Connection {
 
     /// Start and end of the clock tick in which the echoed segment was sent.
     #[inline]
-    fn echoed(&self, now: Instant, header: &TcpHeader) -> Option<(Instant, Instant)> {
+    pub(super) fn echoed(&self, now: Instant, header: &TcpHeader) -> Option<(Instant, Instant)> {
         let timestamps = header.options.timestamps.filter(|_| self.options.timestamps)?;
         let tick = self.config.timestamp_tick.as_nanos();
         let ticks = now.as_nanos() / tick;

@@ -5,7 +5,7 @@ use airpath_wire::tcp::{Flags, TcpHeader, Timestamps};
 use serde::{Deserialize, Serialize};
 
 use super::Connection;
-use crate::config::Config;
+use crate::config::{Config, Samples};
 use crate::congestion::CongestionControl;
 use crate::segment::Segment;
 use crate::sequence::FIRST_BYTE;
@@ -177,8 +177,9 @@ impl Connection {
         self.sender.set_initial_peer_window(u64::from(header.window));
     }
 
-    /// This end's SYN was acknowledged: the connection is open.
-    pub(super) fn establish(&mut self, now: Instant, cx: &mut Context<'_>) {
+    /// This end's SYN was acknowledged by a segment with this header: the connection is open.
+    pub(super) fn establish(&mut self, now: Instant, header: &TcpHeader, cx: &mut Context<'_>) {
+        let echo = self.echoed(now, header);
         let config = &self.config;
         self.opening.step = Step::Done;
         self.timers.stop(Timer::Retransmission);
@@ -195,9 +196,18 @@ impl Connection {
                 self.statistics.round_trip(now.since(self.opening.last));
             }
         } else if self.opening.attempts > 1 {
-            // RFC 5681 §3.1: after a lost SYN, the initial window is one segment.
-            self.sender.controller.on_idle(now, u64::from(size));
-            self.sender.rtt.fall_back();
+            // RFC 5681 §3.1: after a lost SYN, the initial window is one segment. The echo of the
+            // first one shows that it was not lost (RFC 3522 §3.2), as in Linux since 5.3
+            // (tcp_try_undo_spurious_syn).
+            let first = self.opening.first;
+            if echo.is_none_or(|(begin, end)| first < begin || end <= first) {
+                self.sender.controller.on_idle(now, u64::from(size));
+            }
+            // RFC 6298 §3: a timestamp identifies the transmission.
+            match echo.filter(|_| config.retransmission_timeout.samples != Samples::OneAtATime) {
+                Some((sent, _)) => self.sender.rtt.measure(sent, now, &config.retransmission_timeout),
+                None => self.sender.rtt.fall_back(),
+            }
         }
         if config.handshake {
             self.state = if self.sender.is_closing() { State::FinWait1 } else { State::Established };

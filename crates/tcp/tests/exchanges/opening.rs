@@ -76,6 +76,30 @@ fn a_lost_syn_is_retransmitted_and_limits_the_initial_window() {
     );
 }
 
+/// As `tcp_try_undo_spurious_syn` of Linux, whose round trip is then that of the echo.
+#[test]
+fn the_echo_of_the_first_syn_shows_that_it_was_not_lost() {
+    let config = Config { timestamps: true, ..plain() };
+    let script = |echo: u32| {
+        format!(
+            "> S 0:0(0)
+            +1 > S 0:0(0)
+            +0.5 < S 0:0(0) ack 1 <mss 1000,sackOK,ts 7:{echo}>
+            > . 1:1(0) ack 1
+            ! write 4940
+            > . 1:989(988) ack 1\n"
+        )
+    };
+    let initial = "> . 989:1977(988) ack 1
+        > . 1977:2965(988) ack 1
+        > . 2965:3953(988) ack 1
+        > . 3953:4941(988) ack 1\n";
+    // 1.5 s, with a variation of half of that: 1.5 + 4 · 0.75 s.
+    Script::connect(&config).run(&format!("{}{initial}+4.5 > . 1:989(988) ack 1", script(0)));
+    // The second one was answered, after 0.5 s: the first may have been lost.
+    Script::connect(&config).run(&format!("{}+1.5 > . 1:989(988) ack 1", script(1000)));
+}
+
 #[test]
 fn an_unanswered_syn_times_out() {
     let config = Config { opening_retries: 2, ..plain() };
