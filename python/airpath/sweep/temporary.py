@@ -21,7 +21,7 @@ class WorkerFolder:
     def __init__(self) -> None:
         _remove_abandoned()
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
-        # Renamed when it is locked: a lock under its name that nobody holds is abandoned.
+        # Renamed when it is locked: a lock of that name without a holder is abandoned.
         draft = self.path / f"{_LOCK}.draft"
         draft.touch()
         self._lock = _hold(draft)
