@@ -87,7 +87,8 @@ def execute(scenario: str | Path | Mapping[str, Any], **options: Any) -> dict[st
 
     The options are those of `execute_to_text`.
     """
-    return json.loads(execute_to_text(scenario, **options))
+    text, _ = execute_to_text(scenario, **options)
+    return json.loads(text)
 
 
 def execute_to_text(
@@ -102,10 +103,11 @@ def execute_to_text(
     log: bool = False,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> str:
+) -> tuple[str, str]:
     """Run a scenario and return the text of its `summary.json`. See `run`.
 
-    `first` is the number of the first repetition.
+    `first` is the number of the first repetition. The second text has the outcomes of the summary
+    alone, for `warn_about`: a large summary takes long to parse.
     """
     from airpath import _native
 

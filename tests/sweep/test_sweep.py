@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import subprocess
+import sys
+import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
@@ -18,6 +20,7 @@ import airpath
 from airpath.sweep import ExecutorLostError, driver
 from airpath.sweep.folder import SweepFolder
 from airpath.sweep.plan import Plan
+from airpath.sweep.temporary import WorkerFolder
 from airpath.sweep.work import Until
 from support import DOWNLOAD, Command, dying_worker
 from support.executors import Inline
@@ -128,6 +131,23 @@ def test_a_killed_sweep_continues_and_has_every_row_once(plan: Path, airpath_com
     assert done.code == 0, done.err
     rows = pl.read_parquet(tmp_path / "out" / "flows" / "*.parquet")
     assert len(rows) == len(rows.unique(["case", "repetition", "flow"])) == 4 * 400
+
+
+def test_the_temporary_files_of_a_killed_sweep_are_removed_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ends = "import os; from airpath.sweep.temporary import WorkerFolder as F; F(); os.kill(os.getpid(), 9)"
+    running = WorkerFolder()
+    killed = subprocess.run([sys.executable, "-c", ends], env=os.environ | {"TMPDIR": str(tmp_path)}, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    left = set(tmp_path.iterdir()) - {running.path}
+    assert len(left) == 1
+    started = WorkerFolder()
+    assert set(tmp_path.iterdir()) == {running.path, started.path}
+    for folder in (running, started):
+        folder.remove()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_failed_batch_is_kept_and_the_rest_runs(tmp_path, monkeypatch):

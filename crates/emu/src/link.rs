@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use airpath_capture::headers::HeaderRecorder;
 use airpath_core::{Direction, Seed, Sink, Span, UserId};
@@ -233,7 +234,7 @@ impl Host {
     /// Names the kernel and its congestion control in the `tcp` of flows whose two ends are
     /// programs on this host. A program can select another congestion control for its own socket.
     fn name_stack(&self, flows: &mut [FlowRow]) {
-        for tcp in flows.iter_mut().filter_map(|flow| flow.transfer.as_mut()).map(|row| &mut row.tcp) {
+        for tcp in flows.iter_mut().filter_map(|flow| flow.transfer.as_mut()).map(|row| Arc::make_mut(&mut row.tcp)) {
             tcp["profile"] = format!("Linux {}", self.kernel).into();
             tcp["congestion"] = serde_json::json!({ "algorithm": self.congestion_control });
         }

@@ -118,7 +118,7 @@ impl Outcome {
             outcome,
             cause,
             probes: Some(ProbesRow::of(client.requests().into(), client.latencies().count(), client.latencies())),
-            transactions: Some(TransactionsRow::of(&exchange.transactions, &client, start, tcp)),
+            transactions: Some(TransactionsRow::of(&exchange.transactions, &client, start, tcp.into())),
             ..row(0, "transactions", "transactions".into())
         });
         self.add_steps(origin, record.into_steps());
@@ -141,7 +141,7 @@ impl Outcome {
                 Direction::Up => (flow.tcp.as_ref(), theirs.tcp.as_ref()),
             };
             let mut transfer =
-                TransferRow::of(&bulk.transfer, &flow.milestones, flow.start, flow.end, flow.settings.clone());
+                TransferRow::of(&bulk.transfer, &flow.milestones, flow.start, flow.end, flow.settings.clone().into());
             if let Some(sent) = sender {
                 transfer = sent.fill(transfer);
             }

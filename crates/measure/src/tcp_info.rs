@@ -1,7 +1,7 @@
 //! TCP counters of the kernel (`TCP_INFO`, tcp(7), linux/tcp.h).
 
 use std::fs;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use airpath_result::summary::TransferRow;
 use nix::sys::socket::getsockopt;
@@ -94,7 +94,7 @@ impl TcpInfo {
     /// Adds the fields of this, the sending end, to the row of a transfer.
     pub fn fill(&self, row: TransferRow) -> TransferRow {
         let mut tcp = row.tcp;
-        self.add_settings(&mut tcp);
+        self.add_settings(Arc::make_mut(&mut tcp));
         TransferRow {
             tcp,
             data_packets: Some(self.data_packets),

@@ -63,7 +63,7 @@ fn states_without_transfer() -> Vec<(&'static str, &'static str)> {
     silent.map(|(aspect, name, _)| (aspect.name(), name)).collect()
 }
 
-/// Runs a scenario and returns its summary as JSON.
+/// Runs a scenario and returns its summary as JSON, and the outcomes in it alone.
 #[pyfunction]
 #[pyo3(signature = (text, name, sets, seed, first, repeat, out, capture, log, threads, progress))]
 #[expect(clippy::too_many_arguments, reason = "Python's side gives them names and defaults")]
@@ -80,7 +80,7 @@ fn run(
     log: bool,
     threads: Option<usize>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<(String, String)> {
     let mut scenario = read(py, text, name, &sets)?;
     scenario.seed = seed.unwrap_or(scenario.seed);
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -92,7 +92,8 @@ fn run(
         progress.as_ref(),
         || (over.load(Ordering::Relaxed), repeat),
     )?;
-    summary.map(|summary| summary.to_json()).map_err(|error| run_error(py, &error))
+    let summary = summary.map_err(|error| run_error(py, &error))?;
+    Ok(py.detach(|| (summary.to_json(), summary.outcomes_to_json())))
 }
 
 /// Runs repetitions of a scenario on this thread. Returns the rows of their flows without TCP

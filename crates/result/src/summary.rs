@@ -6,6 +6,7 @@
 mod page;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use airpath_app::Samples;
 use airpath_app::arrivals::Analysis;
@@ -141,8 +142,8 @@ pub struct FlowRow {
 #[derive(Clone, Debug, Serialize)]
 pub struct TransferRow {
     /// TCP settings in force, as far as available: the configured ones, and under `negotiated`
-    /// those agreed with the peer.
-    pub tcp: serde_json::Value,
+    /// those agreed with the peer. Flows with the same settings share them.
+    pub tcp: Arc<serde_json::Value>,
     /// Application bytes to transfer.
     pub bytes: u64,
     /// Application bytes that arrived.
@@ -286,7 +287,7 @@ pub struct StreamRow {
 #[derive(Clone, Debug, Serialize)]
 pub struct TransactionsRow {
     /// TCP settings, as for a transfer.
-    pub tcp: serde_json::Value,
+    pub tcp: Arc<serde_json::Value>,
     /// `one` for all, or one for `each`.
     pub connections: &'static str,
     /// Bytes of a request.
@@ -410,15 +411,35 @@ impl Summary {
         serde_json::to_string_pretty(self).expect("a summary is made of numbers and text")
     }
 
+    /// How the run and its flows ended, as JSON: the fields of the summary on which notes and exit
+    /// codes depend.
+    pub fn outcomes_to_json(&self) -> String {
+        #[derive(Serialize)]
+        struct FlowOutcome<'a> {
+            outcome: &'static str,
+            cause: Option<&'a str>,
+        }
+        #[derive(Serialize)]
+        struct Outcomes<'a> {
+            complete: bool,
+            stopped: Option<&'a str>,
+            flows: Vec<FlowOutcome<'a>>,
+        }
+        let flows = self.flows.iter().map(|flow| FlowOutcome { outcome: flow.outcome, cause: flow.cause.as_deref() });
+        let outcomes = Outcomes { complete: self.complete, stopped: self.stopped.as_deref(), flows: flows.collect() };
+        serde_json::to_string(&outcomes).expect("outcomes are text")
+    }
+
     /// The rows of flows (without their TCP settings), of views of pages, and of their objects, as
     /// JSON lines.
     #[must_use]
     pub fn lines(mut self) -> [String; 3] {
+        let nothing = Arc::default();
         for flow in &mut self.flows {
             let transfers = flow.transfer.iter_mut().map(|transfer| &mut transfer.tcp);
             let transactions = flow.transactions.iter_mut().map(|transactions| &mut transactions.tcp);
             let sessions = flow.session.iter_mut().map(|session| &mut session.tcp);
-            transfers.chain(transactions).chain(sessions).for_each(|settings| *settings = serde_json::Value::Null);
+            transfers.chain(transactions).chain(sessions).for_each(|settings| settings.clone_from(&nothing));
         }
         [json_lines(&self.flows), json_lines(&self.pages), json_lines(&self.objects)]
     }
@@ -512,7 +533,7 @@ impl TransferRow {
         milestones: &Milestones,
         start: Instant,
         now: Instant,
-        tcp: serde_json::Value,
+        tcp: Arc<serde_json::Value>,
     ) -> Self {
         let since_start = |mark: Option<Instant>| mark.map(|mark| mark.since(start).as_secs_f64());
         Self {
@@ -586,7 +607,7 @@ impl StreamRow {
 
 impl TransactionsRow {
     /// The row of `client` for `work` that started at `start`.
-    pub fn of(work: &Transactions, client: &Client, start: Instant, tcp: serde_json::Value) -> Self {
+    pub fn of(work: &Transactions, client: &Client, start: Instant, tcp: Arc<serde_json::Value>) -> Self {
         let duration = client.last().map(|last| last.since(start).as_secs_f64());
         Self {
             tcp,

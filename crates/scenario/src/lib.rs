@@ -455,6 +455,9 @@ impl Scenario {
     /// Whether the bearers support the `[[change]]` tables, tried on idle ones in the
     /// order of time.
     fn check_changes(&self, tables: &[Node]) -> Result<(), ScenarioError> {
+        if tables.is_empty() {
+            return Ok(());
+        }
         let mobiles = self.mobiles();
         let mut fixed = self.build_fixed(Seed::default());
         let mut cells = self.build_cells(Seed::default())?;
@@ -509,8 +512,13 @@ impl Scenario {
                 return Err(error.help(did_you_mean(name, &known)));
             }
         }
-        // Building finds errors that depend on the model, such as an unknown class.
-        self.build_cells(Seed::default()).map_err(|mut error| {
+        // Building finds errors that depend on the model, such as an unknown class. Mobiles of a
+        // group differ in their names only, so one is enough where each has a bearer of its own.
+        let mut built = mobiles;
+        if !self.bearer.is_shared() {
+            built.dedup_by(|mobile, before| mobile.group == before.group);
+        }
+        self.bearer.build(&built, Seed::default()).map_err(|mut error| {
             error.origin = bearer.origin_of(bearer::field_below_bearer(&error)).clone();
             error
         })?;

@@ -53,10 +53,15 @@ impl Payload {
     }
 }
 
+/// A payload that begins at a cache line, so that it has as few as possible.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Stored(Payload);
+
 /// The payloads of all packets in the network. Slots are reused.
 #[derive(Debug, Default)]
 pub struct PacketBuffer {
-    payloads: Vec<Payload>,
+    payloads: Vec<Stored>,
     free: Vec<Slot>,
     /// Recorded flows over IPv6; all others have IPv4 headers.
     ipv6_flows: BTreeSet<FlowId>,
@@ -84,11 +89,11 @@ impl PacketBuffer {
     pub fn insert(&mut self, payload: Payload) -> Slot {
         match self.free.pop() {
             Some(slot) => {
-                self.payloads[slot.0 as usize] = payload;
+                self.payloads[slot.0 as usize] = Stored(payload);
                 slot
             }
             None => {
-                self.payloads.push(payload);
+                self.payloads.push(Stored(payload));
                 Slot(u32::try_from(self.payloads.len() - 1).expect("fewer than 2³² packets are in the network"))
             }
         }
@@ -97,13 +102,13 @@ impl PacketBuffer {
     /// The payload at `slot`.
     #[inline]
     pub fn get(&self, slot: Slot) -> &Payload {
-        &self.payloads[slot.0 as usize]
+        &self.payloads[slot.0 as usize].0
     }
 
     /// The payload at `slot`, to be changed.
     #[inline]
     pub fn get_mut(&mut self, slot: Slot) -> &mut Payload {
-        &mut self.payloads[slot.0 as usize]
+        &mut self.payloads[slot.0 as usize].0
     }
 
     /// Frees `slot`.

@@ -1,5 +1,7 @@
 //! The rows of the summary, from the state of a simulation.
 
+use std::sync::Arc;
+
 use airpath_core::{Direction, Instant, Span, UserId};
 use airpath_path::{Hop, Side};
 use airpath_result::summary::{
@@ -28,7 +30,8 @@ pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[Str
         Hop::Middlebox(middlebox) => middlebox.downcast_ref::<Proxy>(),
         Hop::Bearer(_) => None,
     });
-    let flows = simulation.flows().iter().map(|each| flow(each, proxy, number, now, mobiles)).collect();
+    let mut settings = SharedSettings::default();
+    let flows = simulation.flows().iter().map(|each| flow(each, proxy, number, now, mobiles, &mut settings)).collect();
     let (links, radio) = of_hops(simulation.hops(), simulation.users(), number);
     let sessions = || {
         simulation.flows().iter().filter_map(|flow| match flow {
@@ -69,7 +72,14 @@ pub fn of_hops<'a>(
     (links, radio)
 }
 
-fn flow(flow: &Flow, proxy: Option<&Proxy>, repetition: u64, now: Instant, mobiles: &[String]) -> FlowRow {
+fn flow(
+    flow: &Flow,
+    proxy: Option<&Proxy>,
+    repetition: u64,
+    now: Instant,
+    mobiles: &[String],
+    settings: &mut SharedSettings,
+) -> FlowRow {
     let identity = flow.identity();
     let row = |kind, outcome| FlowRow {
         repetition,
@@ -91,7 +101,7 @@ fn flow(flow: &Flow, proxy: Option<&Proxy>, repetition: u64, now: Instant, mobil
     match flow {
         Flow::Transfer(flow) => FlowRow {
             cause: flow.cause(),
-            transfer: Some(transfer(flow, proxy, now)),
+            transfer: Some(transfer(flow, proxy, now, settings.of(&flow.tcp, negotiated(flow)))),
             ..row(
                 match flow.transfer.direction {
                     Direction::Down => "download",
@@ -117,7 +127,7 @@ fn flow(flow: &Flow, proxy: Option<&Proxy>, repetition: u64, now: Instant, mobil
                 &flow.work,
                 &flow.client,
                 flow.identity.start,
-                tcp(&flow.tcp, flow.negotiated),
+                settings.of(&flow.tcp, flow.negotiated),
             )),
             ..row("transactions", if flow.cause().is_some() { "aborted" } else { over })
         },
@@ -127,7 +137,7 @@ fn flow(flow: &Flow, proxy: Option<&Proxy>, repetition: u64, now: Instant, mobil
                 &flow.session,
                 &flow.browser,
                 flow.identity.start,
-                tcp(&flow.tcp, flow.negotiated),
+                settings.of(&flow.tcp, flow.negotiated),
             )),
             ..row("page", if flow.cause().is_some() { "aborted" } else { over })
         },
@@ -143,13 +153,36 @@ struct Tcp<'a> {
     negotiated: Option<Negotiated>,
 }
 
-fn tcp(settings: &Settings, negotiated: Option<Negotiated>) -> serde_json::Value {
-    serde_json::to_value(Tcp { settings, negotiated }).expect("settings are numbers and text")
+/// The TCP settings of the flows as JSON. Those of a group have the same settings, and share them.
+#[derive(Default)]
+struct SharedSettings {
+    made: Vec<(Settings, Option<Negotiated>, Arc<serde_json::Value>)>,
 }
 
-fn transfer(flow: &TransferFlow, proxy: Option<&Proxy>, now: Instant) -> TransferRow {
+impl SharedSettings {
+    /// Number of the last settings that are compared: flows of a group follow each other.
+    const COMPARED: usize = 4;
+
+    fn of(&mut self, settings: &Settings, negotiated: Option<Negotiated>) -> Arc<serde_json::Value> {
+        let same = |(made, with, _): &&(Settings, Option<Negotiated>, _)| {
+            made.profile == settings.profile && Arc::ptr_eq(&made.config, &settings.config) && *with == negotiated
+        };
+        if let Some((.., value)) = self.made.iter().rev().take(Self::COMPARED).find(same) {
+            return Arc::clone(value);
+        }
+        let tcp = Tcp { settings, negotiated };
+        let value = Arc::new(serde_json::to_value(tcp).expect("settings are numbers and text"));
+        self.made.push((settings.clone(), negotiated, Arc::clone(&value)));
+        value
+    }
+}
+
+fn negotiated(flow: &TransferFlow) -> Option<Negotiated> {
+    flow.milestones.connected.map(|_| flow.sender().negotiated())
+}
+
+fn transfer(flow: &TransferFlow, proxy: Option<&Proxy>, now: Instant, tcp: Arc<serde_json::Value>) -> TransferRow {
     let sent = flow.sender().statistics();
-    let negotiated = flow.milestones.connected.map(|_| flow.sender().negotiated());
     TransferRow {
         data_packets: Some(sent.data_segments),
         data_bytes: Some(sent.data_bytes),
@@ -166,7 +199,7 @@ fn transfer(flow: &TransferFlow, proxy: Option<&Proxy>, now: Instant) -> Transfe
         rtt_samples: Some(sent.rtt_samples),
         proxy_rtt_mean_s: proxy
             .and_then(|proxy| proxy.round_trip_s(flow.identity.id, Side::at_end_of(flow.transfer.direction))),
-        ..TransferRow::of(&flow.transfer, &flow.milestones, flow.identity.start, now, tcp(&flow.tcp, negotiated))
+        ..TransferRow::of(&flow.transfer, &flow.milestones, flow.identity.start, now, tcp)
     }
 }
 

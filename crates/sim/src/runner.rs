@@ -58,10 +58,10 @@ pub fn run(
     stop: &AtomicBool,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Summary, RunError> {
-    let components = Setup::new(scenario, Seed::new(scenario.seed))?.names();
+    let components = Setup::names_for(scenario)?;
     let folder = options.out.as_deref().map(|out| begin_folder(scenario, out)).transpose()?;
     let shared = Shared { scenario, options, stop, components: &components, folder: folder.as_ref() };
-    shared.save_so_far(Vec::new())?;
+    shared.save_so_far(&[])?;
     let (next, over) = (AtomicU64::new(0), AtomicU64::new(0));
     let results: Mutex<Vec<(u64, Rows)>> = Mutex::default();
     let failure: Mutex<Option<RunError>> = Mutex::default();
@@ -81,7 +81,7 @@ pub fn run(
                 match outcome {
                     // At powers of two, so that the total written grows linearly with the
                     // repetitions; under the lock, so that no thread overwrites a newer summary.
-                    Ok(()) if results.len().is_power_of_two() => shared.save_so_far(results.clone()),
+                    Ok(()) if results.len().is_power_of_two() => shared.save_so_far(&results),
                     outcome => outcome,
                 }
             };
@@ -180,10 +180,13 @@ impl Shared<'_> {
         (Some(rows), written)
     }
 
-    /// Writes the summary that remains if the run is killed from here on.
-    fn save_so_far(&self, results: Vec<(u64, Rows)>) -> Result<(), RunError> {
-        let Some(folder) = self.folder else { return Ok(()) };
-        let mut summary = self.summary(results);
+    /// Writes the summary that remains if the run is killed from here on; not after the last
+    /// repetition.
+    fn save_so_far(&self, results: &[(u64, Rows)]) -> Result<(), RunError> {
+        let Some(folder) = self.folder.filter(|_| (results.len() as u64) < self.options.repeat) else {
+            return Ok(());
+        };
+        let mut summary = self.summary(results.to_vec());
         summary.unfinished("ended from outside before all repetitions were done");
         Ok(folder.save(&summary)?)
     }

@@ -47,11 +47,17 @@ impl Setup {
     /// # Errors
     /// If there are no flows, or the path cannot be built.
     pub fn new(scenario: &Scenario, seed: Seed) -> Result<Self, ScenarioError> {
-        scenario.require_flows()?;
-        if let Some(http) = scenario.proxy.as_ref().and_then(|proxy| proxy.http.as_ref()) {
-            check_http(http, scenario)?;
-        }
+        check(scenario)?;
         Self::build(scenario, seed)
+    }
+
+    /// Names of the components of `scenario`, by their number, without building its flows.
+    ///
+    /// # Errors
+    /// Those of [`Self::new`].
+    pub fn names_for(scenario: &Scenario) -> Result<Vec<String>, ScenarioError> {
+        check(scenario)?;
+        Ok(build_path(scenario, Seed::new(scenario.seed))?.topology.component_names())
     }
 
     /// The same for a scenario that may have no flows, for a replay.
@@ -68,12 +74,7 @@ impl Setup {
     }
 
     fn build(scenario: &Scenario, seed: Seed) -> Result<Self, ScenarioError> {
-        if scenario.access.is_some() && scenario.flows().iter().any(|flow| flow.kind == Kind::Page) {
-            let message = "an access link belongs to one server, and a page has connections to several";
-            let help = "describe the servers' side in [fixed]";
-            return Err(ScenarioError::new(message, Origin::default(), "access").help(help));
-        }
-        let PlannedPath { topology, changes } = scenario.build_path(seed, Users::All)?;
+        let PlannedPath { topology, changes } = build_path(scenario, seed)?;
         let planned = scenario.flows().into_iter().enumerate();
         let carries_text = scenario.proxy.as_ref().is_some_and(|proxy| proxy.http.is_some());
         let flows = planned.map(|(index, planned)| {
@@ -245,6 +246,24 @@ impl<'a> Simulation<'a> {
     pub fn finish_captures(&mut self) -> std::io::Result<()> {
         let headers = self.network.headers.take().map_or(Ok(()), HeaderRecorder::finish);
         self.network.captures.take().map_or(Ok(()), Captures::finish).and(headers)
+    }
+}
+
+fn build_path(scenario: &Scenario, seed: Seed) -> Result<PlannedPath, ScenarioError> {
+    if scenario.access.is_some() && scenario.flows().iter().any(|flow| flow.kind == Kind::Page) {
+        let message = "an access link belongs to one server, and a page has connections to several";
+        let help = "describe the servers' side in [fixed]";
+        return Err(ScenarioError::new(message, Origin::default(), "access").help(help));
+    }
+    scenario.build_path(seed, Users::All)
+}
+
+/// Checks that `scenario` has flows, and that they suit its proxy.
+fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
+    scenario.require_flows()?;
+    match scenario.proxy.as_ref().and_then(|proxy| proxy.http.as_ref()) {
+        Some(http) => check_http(http, scenario),
+        None => Ok(()),
     }
 }
 

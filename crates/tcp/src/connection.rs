@@ -52,27 +52,31 @@ pub struct Identity {
 /// The serialised form has the whole state, to continue the connection in another process. It lacks
 /// what connections share: the settings and a congestion control of the caller, which
 /// [`Self::restore`] and [`Self::set_congestion_control`] set again.
+///
+/// Fields are ordered by use, and the struct is aligned to a cache line: thousands of connections
+/// exceed the cache, and the cost of a packet is the number of lines that it touches.
 #[derive(Debug, Serialize, Deserialize)]
+#[repr(C, align(64))]
 pub struct Connection {
+    /// The latest time passed in by the caller.
+    now: Instant,
     #[serde(skip, default = "unrestored")]
     config: Arc<Config>,
-    id: Identity,
-    state: State,
     outcome: Option<Outcome>,
-    opening: Opening,
-    sender: Sender,
-    receiver: Receiver,
-    timers: Timers,
-    statistics: Statistics,
-    options: Options,
-    /// A reset to send.
-    reset: Option<Reset>,
+    state: State,
     /// The application has closed the receive window ([`Connection::close_window`]).
     window_closed: bool,
     /// Acknowledgements that announce the open window, still to be sent.
     announcements: u8,
-    /// The latest time passed in by the caller.
-    now: Instant,
+    options: Options,
+    id: Identity,
+    timers: Timers,
+    opening: Opening,
+    receiver: Receiver,
+    statistics: Statistics,
+    sender: Sender,
+    /// A reset to send.
+    reset: Option<Reset>,
     /// Earliest time of the next challenge ACK (RFC 5961).
     next_challenge: Instant,
 }

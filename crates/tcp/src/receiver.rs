@@ -10,32 +10,33 @@ use crate::delayed_ack::{AckSchedule, Schedule};
 use crate::receive_window::ReceiveWindow;
 use crate::sequence::{FIRST_BYTE, Sequence, to_wire};
 
-/// The receiving half of a connection.
+/// The receiving half of a connection. Fields are ordered by use, as those of the connection.
 #[derive(Debug, Serialize, Deserialize)]
+#[repr(C)]
 pub struct Receiver {
     /// The peer's initial sequence number.
     pub initial: u32,
+    /// The largest payload received: the size of a full segment.
+    full_size: u32,
     /// The next sequence number expected.
     pub next: Sequence,
     /// Everything below this was read.
     read: Sequence,
     /// The sequence number of the FIN, once received.
     fin: Option<Sequence>,
-    /// Ranges that arrived out of order.
-    gaps: RangeSet<Sequence>,
-    /// The ranges of `gaps` changed most recently, the newest first (RFC 2018 §4).
-    recent: [Range<Sequence>; SackBlocks::MAX],
-    /// A range that arrived twice, to be reported once (DSACK, RFC 2883).
-    duplicate: Option<Range<Sequence>>,
-    pub window: ReceiveWindow,
-    pub acks: AckSchedule,
-    /// The largest payload received: the size of a full segment.
-    full_size: u32,
     /// The next sequence number expected when the last acknowledgement was sent.
     pub last_ack: Sequence,
+    pub acks: AckSchedule,
+    pub window: ReceiveWindow,
     /// The part of the last segment that was inside the window, with its first sequence number; the
     /// FIN counts.
     pub accepted: Option<(Range<Sequence>, Sequence)>,
+    /// Ranges that arrived out of order.
+    gaps: RangeSet<Sequence>,
+    /// A range that arrived twice, to be reported once (DSACK, RFC 2883).
+    duplicate: Option<Range<Sequence>>,
+    /// The ranges of `gaps` changed most recently, the newest first (RFC 2018 §4).
+    recent: [Range<Sequence>; SackBlocks::MAX],
 }
 
 /// The part of a segment's payload that the receiver accepted: an owner of payload stores it.

@@ -74,11 +74,10 @@ def run(
     overrides = proxy_override(proxy) | parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
     with explained():
         source = _scenario(Path(scenario))
-        resolved = resolve(source, set=overrides)
-    if format == "jsonl":
-        print_start(resolved, seed, repeat)
+        if format == "jsonl":
+            print_start(resolve(source, set=overrides), seed, repeat)
     with explained(), replacing_result(out), progress_bar(Path(scenario).name) as progress:
-        text = execute_to_text(
+        text, outcomes = execute_to_text(
             source,
             set=overrides,
             seed=seed,
@@ -89,12 +88,11 @@ def run(
             threads=threads,
             progress=progress,
         )
-    summary = json.loads(text)
     if format == "json":
         typer.echo(text)  # as it is: printing a large summary in pieces takes longer than the run
     else:
-        print_summary(summary, format)
-    raise typer.Exit(warn_about(summary, out))
+        print_summary(json.loads(text), format)
+    raise typer.Exit(warn_about(json.loads(outcomes), out))
 
 
 def _scenario(scenario: Path) -> Path | dict[str, Any]:

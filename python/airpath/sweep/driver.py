@@ -2,7 +2,6 @@
 
 import math
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from airpath.sweep.plan import Plan, PlanError
 from airpath.sweep.progress import Progress, is_notebook, sweep_progress
 from airpath.sweep.result import SweepResult
 from airpath.sweep.task import Failure, Outcome, run_task
+from airpath.sweep.temporary import WorkerFolder, join_folder
 from airpath.sweep.work import Batch, Task, Until, figures
 
 if TYPE_CHECKING:
@@ -375,7 +375,7 @@ class Pool:
         self.workers = workers
         self.ahead = ahead * workers
         """Tasks that are submitted at the same time."""
-        self._folder = Path(tempfile.mkdtemp(prefix="airpath-")) if executor is None else None
+        self._folder = WorkerFolder() if executor is None else None
         """The temporary files of the built-in executor's tasks."""
         self.executor = executor or self._start()
 
@@ -384,7 +384,8 @@ class Pool:
         from multiprocessing import get_context
 
         # Not forked: a copy of a process with threads can hang.
-        arguments = (str(self._folder), os.getpid())
+        assert self._folder is not None
+        arguments = (str(self._folder.path), os.getpid())
         return ProcessPoolExecutor(
             self.workers, mp_context=get_context("spawn"), initializer=_prepare_worker, initargs=arguments
         )
@@ -441,7 +442,7 @@ class Pool:
             running = [process for process in running if process.sentinel not in ended]
         for process in running:
             process.kill()
-        _remove(self._folder)
+        self._folder.remove()
 
 
 @contextmanager
@@ -469,6 +470,7 @@ def _prepare_worker(folder: str, driver: int) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != driver:
         sys.exit(_TERMINATED)
+    join_folder(Path(folder))
 
 
 def _run_in_worker(run: Callable[[Task], Outcome], task: Task) -> Outcome:
@@ -489,15 +491,6 @@ def _run_in_worker(run: Callable[[Task], Outcome], task: Task) -> Outcome:
         os._exit(_TERMINATED)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder to which killed processes may still write for a moment."""
-    for _ in range(20):
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
-            return
-        time.sleep(0.05)
 
 
 def _outcome(future: "Future[Outcome]", task: Task, pool: Pool) -> Outcome | None:

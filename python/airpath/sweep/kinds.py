@@ -62,7 +62,7 @@ class Simulation:
     def _run_with_captures(task: Task, batch: Batch, repetition: int, folder: Path) -> Lines:
         from airpath import _native
 
-        text = _native.run(
+        text, _ = _native.run(
             *(task.text, task.file, list(batch.overrides), task.seed, repetition, 1),
             *(str(folder), True, False, 1, None),
         )

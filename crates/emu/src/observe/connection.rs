@@ -145,7 +145,7 @@ impl Connection {
         let seconds = |time: Option<Instant>| since_start(time).map(Span::as_secs_f64);
         let is_acknowledged = bytes > 0 && delivery.acknowledged >= bytes.cast_signed();
         TransferRow {
-            tcp: self.negotiated(),
+            tcp: self.negotiated().into(),
             bytes,
             delivered_bytes: delivered.get(),
             connect_s: seconds(self.deliveries[opened.opposite() as usize].syn),

@@ -1,5 +1,7 @@
 //! The rows of web pages.
 
+use std::sync::Arc;
+
 use airpath_app::web::{Browser, Figures, Session};
 use airpath_core::{Instant, Span};
 use serde::Serialize;
@@ -8,7 +10,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize)]
 pub struct SessionRow {
     /// TCP settings, as for a transfer.
-    pub tcp: serde_json::Value,
+    pub tcp: Arc<serde_json::Value>,
     /// Protocol.
     pub protocol: &'static str,
     /// Version of TLS, or `none`.
@@ -98,7 +100,7 @@ pub struct ObjectRow {
 
 impl SessionRow {
     /// The row of `browser` in a session that started at `start`.
-    pub fn of(session: &Session, browser: &Browser, start: Instant, tcp: serde_json::Value) -> Self {
+    pub fn of(session: &Session, browser: &Browser, start: Instant, tcp: Arc<serde_json::Value>) -> Self {
         let loaded = browser.views().iter().map(|view| view.loaded).collect::<Option<Vec<_>>>();
         let complete = loaded.filter(|loaded| loaded.len() == session.settings.views as usize);
         Self {
