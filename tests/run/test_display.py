@@ -22,3 +22,4 @@ def test_the_module_shows_its_public_names_only() -> None:
     assert {"run", "link", "plot", "study", "__version__"} <= set(names)
     assert not {"Any", "TYPE_CHECKING", "import_module"} & set(names)
     assert all(hasattr(airpath, name) for name in names)
+    assert set(airpath.__all__) <= set(names)
