@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from airpath.preset import Parameter, Preset, preset, presets
     from airpath.replay import replay
     from airpath.result import NotLoggedError, Result, UnreadableResultError, load
-    from airpath.run import resolve, run
+    from airpath.run import resolve
+    from airpath.simulate import run
     from airpath.sweep import Plan, PlanError, SweepFolderError, SweepResult, make_plan, read_plan, sweep
     from airpath.trace import Trace, trace
 
@@ -74,7 +75,8 @@ _NAMES = {
     "preset": ("Parameter", "Preset", "preset", "presets"),
     "replay": ("replay",),
     "result": ("NotLoggedError", "Result", "UnreadableResultError", "load"),
-    "run": ("resolve", "run"),
+    "run": ("resolve",),
+    "simulate": ("run",),
     "sweep": ("Plan", "PlanError", "SweepFolderError", "SweepResult", "make_plan", "read_plan", "sweep"),
     "trace": ("Trace", "trace"),
 }

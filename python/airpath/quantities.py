@@ -22,6 +22,18 @@ def seconds(value: float) -> str:
     return f"{value * 1e3:.4g} ms" if value < 1 else f"{value:,.1f} s" if value >= 1000 else f"{value:.4g} s"
 
 
+def span(seconds: float) -> str:
+    """Return a time in seconds, minutes or hours."""
+    if seconds < 120:
+        return f"{seconds:.0f} s" if seconds >= 9.5 else f"{seconds:.2g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def time_left(done: int, total: int, elapsed: float) -> str:
+    """Return the time left, from that of what is done, as text; empty before anything is done."""
+    return f"{span(elapsed * (total - done) / done)} left" if 0 < done < total else ""
+
+
 def rate(value: float) -> str:
     """Return bits per second as text."""
     return _scaled(value, "bit/s", 4)

@@ -8,7 +8,7 @@ import typer
 
 from airpath.cli.messages import Problem, explained, help_without_command, note, replacing_result
 from airpath.cli.option_groups import with_groups
-from airpath.cli.options import Out
+from airpath.cli.options import Out, Quiet
 
 Format = Literal["text", "json", "jsonl", "csv"]
 
@@ -56,6 +56,7 @@ class Common:
     ] = "text"
     ipv4: Annotated[bool, typer.Option("--ipv4", "-4", help="Over IPv4 only.")] = False
     ipv6: Annotated[bool, typer.Option("--ipv6", "-6", help="Over IPv6 only.")] = False
+    quiet: Quiet = False
 
 
 @dataclass(frozen=True)

@@ -68,8 +68,24 @@ def show(problem: Problem) -> None:
     sys.stderr.write("\n".join(lines) + "\n")
 
 
+_quiet = False
+
+
+def set_quiet(quiet: bool) -> None:
+    """Print no notes and no progress from now on, or print them again."""
+    global _quiet  # noqa: PLW0603 - the state of the command line, as its streams are
+    _quiet = quiet
+
+
+def is_quiet() -> bool:
+    """Return whether notes and progress are not printed."""
+    return _quiet
+
+
 def note(text: str) -> None:
     """Print a note on standard error."""
+    if _quiet:
+        return
     sys.stderr.write(f"{_painted('note:', '1')} {text}\n")
 
 

@@ -17,6 +17,7 @@ from airpath.cli.messages import (
     note,
     writing,
 )
+from airpath.cli.options import Quiet
 from airpath.run import MAX_SEED
 
 app = typer.Typer(help="List and run published studies.", rich_markup_mode=None, invoke_without_command=True)
@@ -95,6 +96,7 @@ def run_study(
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, metavar="N", help="With --dask, the number of workers.")] = None,
     report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report, too: one HTML file.")] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Run a study and print the published figures beside ours, with the 95 % interval of the mean.
 
