@@ -57,6 +57,24 @@ def parse_size(text: str) -> int:
     return round(float(number) * factors[unit])
 
 
+def parse_seconds(text: str) -> float:
+    """Parse a time, in seconds: `1 s`, `500 ms`, `2 min`.
+
+    Raises:
+        ValueError: It is no time.
+    """
+    digits = text.rstrip("abcdefghijklmnopqrstuvwxyz")
+    unit = text[len(digits) :]
+    factors = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+    try:
+        value = float(digits) * factors[unit]
+    except (KeyError, ValueError):
+        raise ValueError(f"'{text}' is no time with a unit") from None
+    if not 0 < value < float("inf"):
+        raise ValueError(f"'{text}' is no positive time")
+    return value
+
+
 def count(value: float) -> str:
     """Return a count as text, with a decimal only if it is not whole."""
     return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"

@@ -40,7 +40,7 @@ def repeat_link(repeat: int, *, seed: int, out: Path | None) -> int:
             done = subprocess.run(link, check=False)
             summary = _summary(folder)
             if summary is None:
-                return done.returncode  # the link has said why
+                return done.returncode  # the link has printed the reason
             times += [summary["emulation"]["command_s"]] if summary["complete"] else []
             failed = failed or done.returncode
             if done.returncode < 0 or is_interrupted():

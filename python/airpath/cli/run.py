@@ -40,7 +40,7 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="K=A,B,...",
-            help="Run all combinations of these values; prints the mean of each. May be given many times.",
+            help="Run all combinations of these values, and print their means; repeatable.",
             autocompletion=complete_override,
         ),
     ] = None,
