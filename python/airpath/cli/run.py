@@ -70,7 +70,7 @@ def run(
       airpath run examples/hs-dsch.toml
       airpath run examples/hs-dsch.toml --set bearer.downlink.bler=0.1 --repeat 30
       airpath run examples/hs-dsch.toml --out runs/one --capture
-      airpath run examples/hs-dsch.toml --vary bearer.bler=0.01,0.1 --vary tcp.congestion=reno,cubic --repeat 20
+      airpath run examples/hs-dsch.toml --vary bearer.bler=0.01,0.1 --repeat 20
       airpath run gprs --report report.html
       airpath run examples/short-transfers.toml --proxy
       airpath run examples/shared-cell.toml --format csv > flows.csv

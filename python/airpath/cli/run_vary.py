@@ -17,7 +17,7 @@ Values = Mapping[str, Sequence[bool | int | float | str]]
 
 
 def values_of(options: Sequence[str]) -> Values:
-    """Parse the values of `--vary`: numbers and truth values as in TOML, everything else as text."""
+    """Parse the values of `--vary`: numbers and truth values as in TOML, other values as text."""
     parsed = parse_pairs("--vary", options, example="bearer.downlink.bler=0.01,0.1")
     return {key: [_value(each.strip()) for each in text.split(",")] for key, text in parsed.items()}
 
