@@ -38,11 +38,11 @@ def report(
     from airpath import load
     from airpath.report import write
 
-    if out is None:
-        out = (results[0] if len(results) == 1 else Path()) / "report.html"
     with explained():
-        if not results[0].is_dir():
-            load(results[0])  # before its report: the folder is what is missing
+        if out is None:
+            if not results[0].is_dir():
+                load(results[0])  # the folder is missing, not its report
+            out = (results[0] if len(results) == 1 else Path()) / "report.html"
         check_outputs(out)
         if len(results) == 1 and (results[0] / "sweep.json").is_file():
             _report_sweep(results[0], out, figure)
