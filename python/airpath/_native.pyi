@@ -115,19 +115,23 @@ def link(
     capture: bool,
     record: str | Path | None,
     precise: bool | None,
-    budget: str,
+    budget: str | None,
     device: str | None,
     offload: bool,
     mtu: int,
     parameters: list[tuple[str, str]],
     hosts: list[str],
+    host_ports: list[int],
+    host_relay: int,
     status: bool,
+    watched: bool,
 ) -> str:
     """Run a command on an emulated link until it ends, and return its outcome as JSON.
 
     It has `exit` (`code`, `signal` or `not-executed`), `number` (exit code, signal, or error of the
-    system), `lateness`, `overruns` and `summary`, as in `summary.json`. This process must have one
-    thread only; without privileges it is in a new user namespace afterwards.
+    system), `lateness`, `transmission_period_s` (of the bearer), `overruns` and `summary`, as in
+    `summary.json`. This process must have one thread only; without privileges it is in a new user
+    namespace afterwards.
 
     Args:
         text: The scenario, as TOML.
@@ -142,13 +146,17 @@ def link(
         record: Path for the delivered packets, with `.down` and `.up` added.
         precise: Whether to poll the clock while packets are in flight; `None` for the default of
             the host's cores.
-        budget: The lateness that 99 % of the packets must not exceed, as in `"2 ms"`.
+        budget: The lateness that 99 % of the packets must not exceed, as in `"2 ms"`; `None` for
+            half a TTI of the bearer, at least 2 ms.
         device: `tun` or `veth`; `None` for the better one on this host.
         offload: Whether the kernel may hand over TCP in large segments.
         mtu: The largest IP packet, in bytes.
         parameters: Kernel parameters of both ends, by their names in sysctl(8).
         hosts: Further names of the server, each with an address of its own; each once.
+        host_ports: Ports of the host that the mobile reaches at the server's address.
+        host_relay: Descriptor of the socket to their relay (`airpath.sidecar.host_ports`).
         status: Whether to keep a status line on the terminal.
+        watched: Whether the control socket reports the state of the radio.
 
     Raises:
         ScenarioError: The scenario is invalid; nothing was run.

@@ -14,6 +14,8 @@ _PREFIX = "airpath-link-"
 _TIMEOUT_S = 5.0
 _TRIES = 5
 """A link waits for a request for 20 ms only, which is short on a busy host."""
+_IDEMPOTENT = frozenset({"status", "reload"})
+"""Requests that may be sent again even if the link has received them."""
 
 
 class NoLinkError(LookupError):
@@ -22,6 +24,10 @@ class NoLinkError(LookupError):
 
 class NotReadyError(NoLinkError):
     """The link is not yet ready for requests."""
+
+
+class _NotSentError(Exception):
+    """The link closed the connection before the request was sent."""
 
 
 def running() -> list[int]:
@@ -65,16 +71,23 @@ def send(process: int, request: dict[str, Any]) -> dict[str, Any]:
         NoLinkError: It has just ended.
         ValueError: It rejects the request; the message has the reason.
     """
+    retried = (_NotSentError, ConnectionResetError) if _IDEMPOTENT.issuperset(request) else _NotSentError
     line = b""
     try:
         for attempt in range(_TRIES):
             try:
                 line = _exchange(process, json.dumps(request).encode() + b"\n")
                 break
-            except (BrokenPipeError, ConnectionResetError):
-                # The link has closed the connection without reading: the request came too late.
+            except retried:
                 if attempt + 1 == _TRIES:
                     raise
+    except _NotSentError:
+        raise NoLinkError(f"the link of process {process} is too busy for requests; try again") from None
+    except ConnectionResetError:
+        raise NoLinkError(
+            f"the link of process {process} has closed the connection without an answer; "
+            "its result has the table `changes`, if the change took effect"
+        ) from None
     except TimeoutError:
         raise NotReadyError(f"the link of process {process} is not ready yet: it waits for its server") from None
     except OSError as error:
@@ -91,7 +104,10 @@ def _exchange(process: int, request: bytes) -> bytes:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
         link.settimeout(_TIMEOUT_S)
         link.connect(f"\0{_PREFIX}{process}")
-        link.sendall(request)
+        try:
+            link.sendall(request)
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise _NotSentError from error
         with link.makefile("rb") as answers:
             return answers.readline()
 

@@ -13,7 +13,7 @@ from airpath.result import Result
 from airpath.run import override_texts, read_scenario
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Linked:
     """A command that ran on a link."""
 
@@ -26,6 +26,12 @@ class Linked:
     """The command's standard output, if captured."""
     stderr: bytes | None
     """The standard error of the command, its server and airpath, if captured."""
+
+    def __repr__(self) -> str:
+        return f"<airpath.Linked exit code {self.returncode}, {self.result!r}>"
+
+    def _repr_html_(self) -> str:
+        return self.result._repr_html_()
 
 
 def link(

@@ -1,6 +1,6 @@
-"""The display of a result in a notebook."""
+"""The display of results in a notebook."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -28,21 +28,47 @@ def html(path: Path, summary: Mapping[str, Any]) -> str:
         summary: The contents of its `summary.json`.
     """
     flows = summary["flows"]
-    state = "" if summary["complete"] else f" <strong>partial: {escape(str(summary['stopped']))}</strong>"
-    head = "".join(f"<th>{escape(title)}</th>" for title, _, _ in _COLUMNS)
-    body = "".join(_row(flow) for flow in flows[:_MOST_ROWS])
-    more = f"<p>and {len(flows) - _MOST_ROWS} more in <code>.flows</code></p>" if len(flows) > _MOST_ROWS else ""
-    return (
-        f"<div><p><strong>{escape(summary['scenario'])}</strong>, seed {summary['seed']}, "
-        f"{len(summary['repetitions'])} repetition(s){state}</p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
-        f"<p>in <code>{escape(str(path))}</code></p></div>"
+    state = "" if summary["complete"] else f", partial: {summary['stopped']}"
+    rows = [[_cell(flow.get(field), factor) for _, field, factor in _COLUMNS] for flow in flows]
+    return table(
+        summary["scenario"],
+        f", seed {summary['seed']}, {len(summary['repetitions'])} repetition(s){state}",
+        [title for title, _, _ in _COLUMNS],
+        rows,
+        rest="in .flows",
+        below=f"in {path}",
     )
 
 
-def _row(flow: Mapping[str, Any]) -> str:
-    cells = "".join(f"<td>{_cell(flow.get(field), factor)}</td>" for _, field, factor in _COLUMNS)
-    return f"<tr>{cells}</tr>"
+def table(
+    title: str,
+    text: str,
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    rest: str = "",
+    below: str = "",
+    most: int = _MOST_ROWS,
+) -> str:
+    """Return a paragraph and a table as HTML.
+
+    Args:
+        title: What it is.
+        text: More about it, beside the title.
+        head: The titles of the columns.
+        rows: The cells as text.
+        rest: Where the other rows are.
+        below: A line below the table.
+        most: The rows that are shown.
+    """
+    titles = "".join(f"<th>{escape(each)}</th>" for each in head)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows[:most])
+    more = f"<p>and {len(rows) - most:,} more {escape(rest)}</p>" if len(rows) > most else ""
+    more += f"<p>{escape(below)}</p>" if below else ""
+    return (
+        f"<div><p><strong>{escape(title)}</strong>{escape(text)}</p>"
+        f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
+    )
 
 
 def _cell(value: Any, factor: float) -> str:
@@ -54,4 +80,4 @@ def _cell(value: Any, factor: float) -> str:
         case int() | float():
             return f"{value * factor:,.3f}"
         case _:
-            return escape(str(value))
+            return str(value)

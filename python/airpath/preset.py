@@ -2,12 +2,11 @@
 
 import json
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Parameter:
     """One parameter of a preset."""
 
@@ -18,6 +17,9 @@ class Parameter:
     source: str | None
     """Its source: a study and table, a specification and clause, or the reason of a choice. `None`
     for `model`."""
+
+    def __repr__(self) -> str:
+        return f"<parameter {self.key} = {self.value}>"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -35,14 +37,10 @@ class Preset:
         return f"<{self.kind} preset {self.name}: {self.title}>"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in (each.key, each.value, each.source or ''))}</tr>"
-            for each in self.parameters
-        )
-        return (
-            f"<div><p><strong>{escape(self.name)}</strong>: {escape(self.title)}</p><table><thead>"
-            f"<tr><th>parameter</th><th>value</th><th>source</th></tr></thead><tbody>{rows}</tbody></table></div>"
-        )
+        from airpath.notebook import table
+
+        rows = [(each.key, each.value, each.source or "") for each in self.parameters]
+        return table(self.name, f": {self.title}", ("parameter", "value", "source"), rows, most=len(rows))
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Preset":

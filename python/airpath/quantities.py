@@ -22,6 +22,18 @@ def seconds(value: float) -> str:
     return f"{value * 1e3:.4g} ms" if value < 1 else f"{value:,.1f} s" if value >= 1000 else f"{value:.4g} s"
 
 
+def span(seconds: float) -> str:
+    """Return a time in seconds, minutes or hours."""
+    if seconds < 120:
+        return f"{seconds:.0f} s" if seconds >= 9.5 else f"{seconds:.2g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def time_left(done: int, total: int, elapsed: float) -> str:
+    """Return the time left, from that of what is done, as text; empty before anything is done."""
+    return f"{span(elapsed * (total - done) / done)} left" if 0 < done < total else ""
+
+
 def rate(value: float) -> str:
     """Return bits per second as text."""
     return _scaled(value, "bit/s", 4)
@@ -43,6 +55,24 @@ def parse_size(text: str) -> int:
     if unit not in factors:
         raise ValueError(f"'{text}' is no size")
     return round(float(number) * factors[unit])
+
+
+def parse_seconds(text: str) -> float:
+    """Parse a time, in seconds: `1 s`, `500 ms`, `2 min`.
+
+    Raises:
+        ValueError: It is no time.
+    """
+    digits = text.rstrip("abcdefghijklmnopqrstuvwxyz")
+    unit = text[len(digits) :]
+    factors = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+    try:
+        value = float(digits) * factors[unit]
+    except (KeyError, ValueError):
+        raise ValueError(f"'{text}' is no time with a unit") from None
+    if not 0 < value < float("inf"):
+        raise ValueError(f"'{text}' is no positive time")
+    return value
 
 
 def count(value: float) -> str:

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airpath.tables import EVENT_TABLES, OPTIONAL_TABLES, PROXY, SUMMARY_TABLES, flat_rows
+from airpath.tables import EVENT_TABLES, OPTIONAL_TABLES, PROXY, SUMMARY_TABLES, TCP_SETTING, flat_rows
 
 if TYPE_CHECKING:
     import tempfile
@@ -65,6 +65,11 @@ class Result:
         """Why the run stopped before its end: `"interrupted"`, or the text of an error."""
         return self.summary["stopped"]
 
+    @property
+    def is_temporary(self) -> bool:
+        """Whether the folder is removed with this object."""
+        return self._temporary is not None
+
     @cached_property
     def scenario(self) -> str:
         """The resolved scenario as TOML, with its seed.
@@ -75,8 +80,23 @@ class Result:
 
     @cached_property
     def flows(self) -> "pl.DataFrame":
-        """One row per flow and repetition; seconds (`…_s`), bits per second (`…_bps`), bytes."""
-        return self._summary_frame("flows")
+        """One row per flow and repetition; seconds (`…_s`), bits per second (`…_bps`), bytes.
+
+        `settings` has the TCP settings of these flows.
+        """
+        return self._flows_and_settings[0]
+
+    @cached_property
+    def settings(self) -> "pl.DataFrame":
+        """One row per flow and repetition, in the order of `flows`: the settings of its TCP."""
+        return self._flows_and_settings[1]
+
+    @cached_property
+    def _flows_and_settings(self) -> "tuple[pl.DataFrame, pl.DataFrame]":
+        rows = self._summary_frame("flows")
+        settings = [name for name in rows.columns if name.startswith(TCP_SETTING)]
+        named = rows.select("repetition", "flow", "name", *settings)
+        return rows.drop(settings), named.rename({name: name.removeprefix(TCP_SETTING) for name in settings})
 
     @cached_property
     def links(self) -> "pl.DataFrame":

@@ -1,14 +1,13 @@
-"""Runs scenarios."""
+"""Runs scenarios, and reads them: what `airpath.run` and the command line share."""
 
 import json
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from airpath.files import printable, read_text
-from airpath.result import Result, is_result
+from airpath.result import is_result
 
 MAX_SEED = 2**63 - 1
 """The largest seed: TOML has integers of 64 bits with a sign."""
@@ -20,66 +19,6 @@ _WRITTEN_BY_A_RUN = frozenset(
     # Files are replaced by renaming a draft; a killed run may leave one.
     | {"scenario.toml.draft", "summary.json.draft"}
 )
-
-
-def run(
-    scenario: str | Path | Mapping[str, Any],
-    *,
-    set: Mapping[str, Any] | None = None,
-    seed: int | None = None,
-    repeat: int = 1,
-    out: str | Path | None = None,
-    capture: bool = False,
-    log: bool = True,
-    threads: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Result:
-    """Run a scenario in virtual time and return its result.
-
-    Args:
-        scenario: A file's path, the TOML text itself (recognised by its line breaks), or the same
-            as a dictionary.
-        set: Overrides by dotted path, as in `{"bearer.downlink.bler": 0.1, "fixed.delay": "80
-            ms"}`.
-        seed: The seed, in place of the scenario's. The same scenario and seed give the same result
-            on any machine.
-        repeat: The number of repetitions, each with its own random streams.
-        out: The result folder. An earlier result there is replaced; a folder with other files is an
-            error. Without it the result lies in a temporary folder that lasts as long as the
-            returned object.
-        capture: Whether to write pcapng captures of both ends.
-        log: Whether to write the event tables (`packets`, `tcp`, `radio`, `app`) that the scenario
-            enables.
-        threads: The number of parallel repetitions; by default the number of cores.
-        progress: Called with the repetitions that are done and the total.
-
-    Returns:
-        The result. After Ctrl-C it is partial, and its `complete` is false.
-
-    Raises:
-        ScenarioError: The scenario is invalid; nothing was run.
-        ResultError: The result could not be written in full; the written part is kept.
-        FileNotFoundError: There is no such scenario file.
-        FileExistsError: `out` has a file that is not of a result.
-        NotTextError: The scenario file is not UTF-8 text.
-        ValueError: `repeat` or `seed` is out of range.
-    """
-    temporary = None
-    if out is None:
-        temporary = tempfile.TemporaryDirectory(prefix="airpath-")
-        out = temporary.name
-    execute(
-        scenario,
-        set=set,
-        seed=seed,
-        repeat=repeat,
-        out=Path(out),
-        capture=capture,
-        log=log,
-        threads=threads,
-        progress=progress,
-    )
-    return Result(out, _temporary=temporary)
 
 
 def execute(scenario: str | Path | Mapping[str, Any], **options: Any) -> dict[str, Any]:
@@ -104,7 +43,7 @@ def execute_to_text(
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[str, str]:
-    """Run a scenario and return the text of its `summary.json`. See `run`.
+    """Run a scenario and return the text of its `summary.json`. See `airpath.run`.
 
     `first` is the number of the first repetition. The second text has the outcomes of the summary
     alone, for `warn_about`: a large summary takes long to parse.

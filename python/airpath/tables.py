@@ -247,6 +247,9 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
 setting (`tcp_…`). Names that end in `_s` are seconds, in `_bps` bits per second, in `_bytes`
 bytes."""
 
+TCP_SETTING = "tcp_"
+"""The columns of `flows` with a setting of TCP begin with this."""
+
 FIGURES = tuple(
     name
     for name, kind in SUMMARY_TABLES["flows"].items()

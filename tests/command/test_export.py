@@ -38,7 +38,7 @@ def trace(result: airpath.Result, tmp_path_factory: pytest.TempPathFactory) -> l
 
 def test_each_table_is_a_file(result: airpath.Result, tmp_path: Path) -> None:
     files = export.csv(result, tmp_path / "tables")
-    assert {file.stem for file in files} == {*EVENT_TABLES, "flows", "links", "radio-totals", "repetitions"}
+    assert {file.stem for file in files} == {*EVENT_TABLES, "flows", "links", "radio-totals", "repetitions", "settings"}
     with (tmp_path / "tables" / "states.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == list(EVENT_TABLES["states"])

@@ -19,6 +19,19 @@ def test_the_package_imports_nothing_heavy() -> None:
     assert not _imported("import airpath") & {*HEAVY, "rich", "typer"}
 
 
+def test_a_name_is_loaded_when_it_is_used() -> None:
+    assert not {each for each in _imported("import airpath") if each.startswith("airpath.")}
+    loaded = _imported("import airpath; airpath.run")
+    assert "airpath.run" in loaded
+    assert not loaded & {"airpath.sweep.driver", "airpath.compare", "airpath.trace"}
+
+
+@pytest.mark.parametrize("name", ["compare", "link", "preset", "replay", "run", "sweep", "trace"])
+def test_a_function_stays_one_after_its_module_is_imported(name: str) -> None:
+    code = f"import airpath.{name}, airpath; assert callable(airpath.{name}), airpath.{name}"
+    assert f"airpath.{name}" in _imported(code)
+
+
 def test_running_needs_no_frames() -> None:
     """A run's summary is printed without Polars, Plotly and the template engine."""
     code = "from airpath.cli import main; main(['run', 'no-such-file.toml'])"

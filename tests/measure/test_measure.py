@@ -185,6 +185,27 @@ def test_ctrl_c_leaves_a_result_marked_partial(airpath_command: Command, respond
     assert summary["flows"][0]["outcome"] == "unfinished"
 
 
+def test_intervals_add_up_and_are_printed_while_it_runs(airpath_command: Command, responder: str) -> None:
+    options = ("--duration", "0.6 s", "--rate", "1 Mbit/s", "--interval", "200 ms", "--format", "jsonl")
+    lines = [json.loads(line) for line in airpath_command("measure", "datagrams", responder, *options).out.splitlines()]
+    intervals = [line for line in lines if line["type"] == "interval"]
+    flow = next(line for line in lines if line["type"] == "flow")
+    assert lines.index(intervals[-1]) < lines.index(flow)
+    assert len(intervals) >= 3
+    assert sum(each["count"] for each in intervals) == flow["received"]
+    assert [each["start_s"] for each in intervals[1:]] == [each["end_s"] for each in intervals[:-1]]
+    text = airpath_command("measure", "bulk", responder, "--bytes", "1 MB", "--interval", "30 s").out
+    assert text.splitlines()[0].endswith("bit/s")
+    assert ": 1 MB, " in text
+
+
+@pytest.mark.parametrize("options", ["--interval 1x", "--interval 0s", "--interval 10ms", "--interval 1s --format csv"])
+def test_an_interval_that_cannot_be_printed_is_an_error(airpath_command: Command, options: str) -> None:
+    done = airpath_command("measure", "bulk", "127.0.0.1:1", *options.split())
+    assert done.code == 2
+    assert "--interval" in done.err
+
+
 def test_garbage_does_no_harm(airpath_command: Command, responder: str) -> None:
     host, port = responder.split(":")
     for garbage in (b"", b"GET / HTTP/1.0\r\n\r\n", b"airpath-measure x\n", b"\xff" * 5000, b"airpath-measure 1\n{}\n"):

@@ -158,3 +158,28 @@ def test_every_example_runs(airpath_command: Command, example: Path) -> None:
     assert done.code == 0, done.err
     assert done.json["complete"]
     assert all(flow["outcome"] != "aborted" for flow in done.json["flows"])
+
+
+def test_a_report_needs_no_folder(airpath_command: Command, scenario: WriteScenario) -> None:
+    path = scenario()
+    done = airpath_command("run", path, "--report", "x.html")
+    assert done.err == "note: the report is in x.html\n"
+    page = (airpath_command.folder / "x.html").read_text()
+    assert f"airpath run {path} --report x.html" in page
+    assert "/tmp/airpath-" not in page
+
+
+def test_a_report_that_cannot_be_written_runs_nothing(airpath_command: Command, scenario: WriteScenario) -> None:
+    done = airpath_command("run", scenario(), "--report", "no/x.html", "--out", "one")
+    assert done.code == 3
+    assert "no/x.html cannot be written" in done.err
+    assert not (airpath_command.folder / "one").exists()
+
+
+def test_quiet_prints_the_result_only(airpath_command: Command, scenario: WriteScenario) -> None:
+    path = scenario()
+    loud = airpath_command("run", path, "--out", "one")
+    quiet = airpath_command("run", path, "--out", "one", "--quiet")
+    assert "the result is in one" in loud.err
+    assert (quiet.out, quiet.err) == (loud.out, "")
+    assert "no such option" in airpath_command("run", path, "--quiet", "--nonsense").err

@@ -86,7 +86,10 @@ def test_frames_have_their_columns(result: airpath.Result) -> None:
     for name, frame in (frames | {"repetitions": result.repetitions}).items():
         assert frame.columns[: len(SUMMARY_TABLES[name])] == list(SUMMARY_TABLES[name])
     assert result.flows.height == 2
-    assert "tcp_profile" in result.flows.columns
+    assert not [name for name in result.flows.columns if name.startswith("tcp_")]
+    assert set(result.settings["profile"]) == {"linux-6"}
+    keys = ["repetition", "flow", "name"]
+    assert result.settings.select(keys).equals(result.flows.select(keys))
 
 
 def test_the_events_add_up_to_the_summary(result: airpath.Result) -> None:

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from airpath.cli.text import render
+from airpath.quantities import seconds
 from airpath.run import execute
 from support import ROOT
 
@@ -47,3 +48,12 @@ def test_settings_of_tcp_are_those_that_differ_from_the_profile() -> None:
     changed = printed(download, 200, settings={"tcp.recovery.rack": "false", "tcp.congestion.algorithm": "reno"})
     assert "TCP linux-6: new-reno" in changed
     assert "recovery.rack = false" in changed
+
+
+def test_many_flows_have_percentiles_by_nearest_rank() -> None:
+    download = {"format": 1, "bearer": {"preset": "umts"}, "flow": [{"kind": "download", "bytes": "20 kB"}]}
+    times = sorted(flow["duration_s"] for flow in execute(download, repeat=20)["flows"])
+    line = next(line for line in printed(download, 200, repeat=20).splitlines() if line.startswith("all flows"))
+    quantiles = ", ".join(f"p{share} {seconds(times[rank - 1])}" for share, rank in ((50, 10), (95, 19), (99, 20)))
+    assert line == f"all flows: 20 finished; time {quantiles}"
+    assert "all flows" not in printed(download, 200, repeat=9)

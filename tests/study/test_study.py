@@ -3,10 +3,14 @@
 import io
 import json
 import math
+import os
 import re
+import signal
+import subprocess
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -528,8 +532,35 @@ def test_ctrl_c_ends_the_emulated_cases(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(emulation, "_measure", interrupt)
     found = definition.load_study("hsdpa-sim")
     cases = found.experiments[0].cases
-    figures = emulation.run_cases(cases, found.emulation, seed=1, repeat=2, links=1, on_case_done=lambda: None)
+    figures = emulation.run_cases(cases, found.emulation, seed=1, repeat=2, parallel=1, on_case_done=lambda: None)
     assert figures == {}
+
+
+def test_an_interrupt_ends_running_links_and_keeps_complete_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = definition.load_study("hsdpa-sim")
+    experiment = next(each for each in found.experiments if each.name in found.emulation.experiments)
+    first, second = experiment.cases[:2]
+    has_finished = Event()
+    ended: list[int] = []
+
+    def measure(case: Case, _emulation: Any, _seed: int, _repeat: int, links: realtime.Links) -> realtime.Measured:
+        if case is first:
+            with subprocess.Popen(["sleep", "600"], text=True) as link:
+                links.add(link)
+                assert has_finished.wait(30)
+                os.kill(os.getpid(), signal.SIGINT)
+                ended.append(link.wait(30))
+            raise realtime.RealtimeError("the link ended")
+        return realtime.Measured((transfer, transfer), late_s=0.0, overruns=0, valid=True)
+
+    transfer = realtime.Transfer(100_000, 0.1, 0.2, 2.0, 2.1, 70, 0)
+    monkeypatch.setattr(realtime, "obstacle", lambda: None)
+    monkeypatch.setattr(emulation, "_measure", measure)
+    figures = emulation.run_cases(
+        [first, second], found.emulation, seed=1, repeat=2, parallel=2, on_case_done=has_finished.set
+    )
+    assert ended == [-signal.SIGTERM]
+    assert {key[1] for key in figures} == {tuple(second.axis_values.values())}
 
 
 def test_interruption_and_other_ends_are_not_taken_for_results(small: Callable[..., Path], core: Core) -> None:

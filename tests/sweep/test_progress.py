@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import airpath
-from airpath.sweep.progress import Progress, is_notebook, span, state, sweep_progress
+from airpath.quantities import span, time_left
+from airpath.sweep.progress import Progress, is_notebook, state, sweep_progress
 from support import DOWNLOAD
 
 
@@ -16,6 +17,7 @@ def test_rate_time_left_and_failures():
     assert state(now) == "20 runs/s, 35 s left, 2 failed"
     assert state(Progress(0, 10, 0, 0.0, 0)) == "0 runs/s"
     assert [span(seconds) for seconds in (0.25, 35, 600, 36_000)] == ["0.25 s", "35 s", "10 min", "10.0 h"]
+    assert [time_left(done, 4, 30.0) for done in (0, 1, 3, 4)] == ["", "90 s left", "10 s left", ""]
 
 
 def test_without_a_terminal_and_a_notebook_nothing_is_shown():

@@ -6,7 +6,7 @@
 //!
 //! | request | response |
 //! | --- | --- |
-//! | `{"status": {}}` | `{"time_s": …, "links": […], "transit_s": {…}, "late_p99_s": …}`: transit time of the last packet in each direction, and how late packets left |
+//! | `{"status": {}}` | `{"time_s": …, "links": […], "transit_s": {…}, "late_p99_s": …}`: transit time of the last packet in each direction, and how late packets left. Of a link also `budget_s`, that of the lateness, and `radio`, the state of the radio, if it was started with a live page |
 //! | `{"change": {…}}`, with the keys of a scenario's `[[change]]` but for `at` | `{"time_s": …}`: when it took effect |
 //! | `{"reload": {}}`, to a live proxy | `{"time_s": …}`: when its configuration was read again |
 //! | `{"take_over": {…}}`, to a live proxy | its state ([`crate::live::takeover`]) |

@@ -96,6 +96,14 @@ pub enum LinkError {
     /// The server ended before the command began.
     #[error("the server {0} before it listened at any port; run it by itself to see why")]
     ServerEnded(String),
+    /// A port of the host cannot be opened at the server's end.
+    #[error("--host-port {port}: {source}; the server of this link listens there, give it another port")]
+    HostPort {
+        /// The port.
+        port: u16,
+        /// Why not.
+        source: io::Error,
+    },
     /// A program cannot be run.
     #[error("{program}: {source}")]
     NotExecuted {

@@ -32,6 +32,16 @@ pub struct LatenessRow {
     pub valid: bool,
 }
 
+/// The budget of a link without slots: a tenth of a round trip of 20 ms, the shortest of mobile
+/// networks.
+const LEAST_BUDGET: Span = Span::from_millis(2);
+
+/// The budget of a link whose bearer transmits in this period: half of it. A packet waits for the
+/// next period that long on average anyway.
+pub fn default_budget(transmission_period: Option<Span>) -> Span {
+    transmission_period.map_or(LEAST_BUDGET, |period| LEAST_BUDGET.max(Span::from_nanos(period.as_nanos() / 2)))
+}
+
 /// Anything longer is counted as this.
 const LONGEST: u64 = 3_600_000_000_000;
 
@@ -100,6 +110,14 @@ mod tests {
         assert!(lateness.row(Span::from_micros(500), 0).valid);
         let row = lateness.row(Span::from_micros(500), 1);
         assert!(row.within_budget && !row.valid);
+    }
+
+    #[test]
+    fn the_default_budget_grows_with_the_period() {
+        let budget = |period: Option<u64>| default_budget(period.map(Span::from_millis));
+        assert_eq!(budget(None), Span::from_millis(2));
+        assert_eq!(budget(Some(2)), Span::from_millis(2), "HSDPA");
+        assert_eq!(budget(Some(20)), Span::from_millis(10), "GPRS");
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub mod control;
 pub mod doctor;
 pub mod error;
 pub mod forwarder;
+pub mod host_ports;
 mod join;
 pub mod lateness;
 pub mod link;

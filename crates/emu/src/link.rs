@@ -1,9 +1,12 @@
 //! A link from its scenario to its result: build both ends, start the programs, forward packets
 //! until the command has ended, write the result.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use airpath_capture::headers::HeaderRecorder;
@@ -16,20 +19,20 @@ use airpath_scenario::{Origin, PlannedPath, Scenario, ScenarioError, Users};
 use nix::poll::{PollFd, PollFlags, poll};
 use serde::Serialize;
 
-use crate::LinkError;
 use crate::clock::{Clock, time_of_day};
 use crate::control::ControlSocket;
 use crate::forwarder::Forwarder;
-use crate::lateness::LatenessRow;
+use crate::lateness::{LatenessRow, default_budget};
 use crate::namespace::{Listeners, NetworkNamespace};
 use crate::observe::Observer;
-use crate::radio_state::Listener;
+use crate::radio_state::{Listener, RadioState};
 use crate::record::Recorder;
 use crate::session::{Command, Session, Signals, Waiting, cores};
 use crate::status::Status;
 use crate::supervisor::{ChildEvent, Exit, Program, Programs, Supervisor};
 use crate::taps::{Captures, Taps};
 use crate::testbed::{Device, FarEnd, Plan, Testbed, environment};
+use crate::{LinkError, host_ports};
 
 /// What to run on a link, and how.
 #[derive(Clone, Debug)]
@@ -48,8 +51,9 @@ pub struct Options {
     pub record: Option<PathBuf>,
     /// How to wait until a packet is due.
     pub waiting: Waiting,
-    /// The lateness that 99 % of the packets must not exceed.
-    pub budget: Span,
+    /// The lateness that 99 % of the packets must not exceed; by default that of
+    /// [`default_budget`].
+    pub budget: Option<Span>,
     /// How packets get from the kernel into this process; by default the better one of those that
     /// the host has.
     pub device: Option<Device>,
@@ -61,8 +65,21 @@ pub struct Options {
     pub parameters: Vec<(String, String)>,
     /// Further names of the server, each with an address of its own.
     pub hosts: Vec<String>,
+    /// Ports of this host that the mobile reaches at the server's address, on a closed link.
+    pub host_ports: Vec<u16>,
+    /// Socket to the process that connects them ([`crate::host_ports`]).
+    pub host_relay: RawFd,
     /// Whether to draw a status line.
     pub status: bool,
+    /// Whether the control socket reports the state of the radio.
+    pub watched: bool,
+}
+
+impl Options {
+    /// Whether the other end is a namespace of this link, not the host's network.
+    fn is_closed(&self) -> bool {
+        self.server.is_some() || !self.host_ports.is_empty()
+    }
 }
 
 /// How a link ended.
@@ -74,6 +91,8 @@ pub struct Outcome {
     pub summary: Summary,
     /// How late packets left.
     pub lateness: LatenessRow,
+    /// The period in which the bearer transmits, if it has any.
+    pub transmission_period: Option<Span>,
     /// Packets that the kernel dropped because this process did not read them in time.
     pub overruns: u64,
 }
@@ -88,7 +107,11 @@ struct Emulation {
     /// The words of the command, the server's line, and how the command ended.
     command: Vec<String>,
     serve: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    host_ports: Vec<u16>,
     exit: String,
+    /// Time of the command; none if it did not end.
+    command_s: Option<f64>,
     /// How packets were read, and how the process waited.
     device: &'static str,
     offload: bool,
@@ -138,13 +161,15 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
         _ => None,
     };
     let (started, clock) = (time_of_day(), Clock::start());
-    let status = if options.status { Status::begin() } else { None };
+    let radio = Rc::new(Cell::new(RadioState::default()));
+    let status = if options.status { Status::begin(radio.clone()) } else { None };
     let log_sink = log.as_mut().map(|log| log as &mut dyn Sink);
     // The status line needs the states of the radio, with or without a log.
     let mut listener = None;
-    let sink = match &status {
-        Some(status) => Some(listener.insert(Listener::new(log_sink, status.radio())) as &mut dyn Sink),
-        None => log_sink,
+    let sink = if status.is_some() || options.watched {
+        Some(listener.insert(Listener::new(log_sink, radio.clone())) as &mut dyn Sink)
+    } else {
+        log_sink
     };
     let path = HopPath::new(planned.topology, sink);
     let taps = open_taps(&Wanted {
@@ -158,18 +183,24 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     let path = PolledPath::new(path, planned.changes);
     let mut forwarder = Forwarder::new(path, clock, taps, &testbed.server_port, &testbed.mobile_port);
     forwarder.set_time_of_day(started);
-    let command = Command { scenario, supervisor, exit: None };
+    let transmission_period = scenario.bearer.transmission_period();
+    let budget = options.budget.unwrap_or_else(|| default_budget(transmission_period));
+    let mut command = Command::new(scenario, supervisor, budget);
+    command.radio = options.watched.then_some(radio);
     let mut session = Session::new(forwarder, command, control, signals, options.waiting, status)?;
     let realtime_priority = options.waiting.raise_priority();
+    session.operator.start = session.forwarder.clock.now();
     let ended = session.operator.supervisor.go().and_then(|()| session.run());
-    let Session { forwarder, operator: Command { exit, .. }, .. } = session;
+    let Session { forwarder, operator: Command { exit, start, end, .. }, .. } = session;
     let ended = ended.and_then(|()| exit.ok_or(LinkError::InitGone));
-    let emulation = Emulation::new(options, &testbed, started, &forwarder, &ended, realtime_priority);
+    let lateness = forwarder.lateness.row(budget, testbed.overruns());
+    let mut emulation = Emulation::new(options, &testbed, started, &forwarder, &ended, lateness, realtime_priority);
+    emulation.command_s = end.map(|end| end.since(start).as_secs_f64());
     let (lateness, overruns) = (emulation.lateness, emulation.overruns);
     let mut summary = Summary::new(&scenario.name, scenario.seed, &components);
     let end = if ended.is_ok() { Ended::Finished } else { Ended::Interrupted };
     let mut rows = rows(&forwarder, end);
-    if options.server.is_some() {
+    if options.is_closed() {
         emulation.host.name_stack(&mut rows.flows);
     }
     summary.add(rows);
@@ -185,7 +216,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     folder.as_ref().map_or(Ok(()), |folder| folder.save(&summary))?;
     let exit = ended?;
     written?;
-    Ok(Outcome { exit, summary, lateness, overruns })
+    Ok(Outcome { exit, summary, lateness, transmission_period, overruns })
 }
 
 impl Emulation {
@@ -195,15 +226,17 @@ impl Emulation {
         started: Span,
         forwarder: &Forwarder<'_>,
         ended: &Result<Exit, LinkError>,
+        lateness: LatenessRow,
         realtime_priority: bool,
     ) -> Self {
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let overruns = testbed.overruns();
         Self {
             process: std::process::id(),
             started_s: started.as_secs_f64(),
             command: options.command.words(),
             serve: options.server.as_ref().and_then(Program::shell_line),
+            host_ports: options.host_ports.clone(),
+            command_s: None,
             exit: ended.as_ref().map_or_else(|error| error.to_string(), |exit| exit.to_string()),
             device: testbed.device.name(),
             offload: options.offload,
@@ -216,9 +249,9 @@ impl Emulation {
                 cores: cores(),
                 congestion_control: testbed.congestion_control.clone(),
             },
-            lateness: forwarder.lateness.row(options.budget, overruns),
+            lateness,
             refused: forwarder.dropped.by_cause(),
-            overruns,
+            overruns: testbed.overruns(),
             middleboxes: middleboxes(forwarder.path()),
         }
     }
@@ -278,7 +311,7 @@ pub(crate) fn create_folder_of(
 fn plan<'a>(options: &'a Options, scenario: &Scenario) -> Plan<'a> {
     let http = scenario.proxy.as_ref().and_then(|proxy| proxy.http.as_ref());
     Plan {
-        far_end: if options.server.is_some() { FarEnd::Server } else { FarEnd::Outside },
+        far_end: if options.is_closed() { FarEnd::Server } else { FarEnd::Outside },
         device: options.device.unwrap_or_else(Device::of_host),
         offload: options.offload,
         mtu: options.mtu,
@@ -303,7 +336,10 @@ fn start_programs(
         environment: environment(testbed.addresses, plan),
     })?;
     if let Some(server) = &testbed.server {
-        await_server(server, &mut supervisor)?;
+        if options.server.is_some() {
+            await_server(server, &mut supervisor)?;
+        }
+        host_ports::open(server, &options.host_ports, options.host_relay)?;
     }
     Ok(supervisor)
 }

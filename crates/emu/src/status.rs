@@ -28,20 +28,15 @@ pub struct Status {
 
 impl Status {
     /// Reserves the last row of the terminal on standard error; `None` if that is not a terminal,
-    /// or too small.
-    pub fn begin() -> Option<Self> {
+    /// or too small. The line shows `radio`, which the caller keeps up to date.
+    pub fn begin(radio: Rc<Cell<RadioState>>) -> Option<Self> {
         let mut terminal = stderr();
         let (_, rows) = sys::terminal_size(&terminal).filter(|(_, rows)| *rows > 2)?;
         // A new line first, so that no existing text is below the scrolling region (ECMA-48: DECSC,
         // DECSTBM).
         let text = format!("\n\x1b[A\x1b7\x1b[1;{}r\x1b8", rows - 1);
         terminal.write_all(text.as_bytes()).ok()?;
-        Some(Self { terminal, rows, next: Instant::ZERO, before: (Instant::ZERO, [0; 2]), radio: Rc::default() })
-    }
-
-    /// The state of the radio that the line shows; the caller keeps it up to date.
-    pub fn radio(&self) -> Rc<Cell<RadioState>> {
-        self.radio.clone()
+        Some(Self { terminal, rows, next: Instant::ZERO, before: (Instant::ZERO, [0; 2]), radio })
     }
 
     /// Draws the line if its period has passed; returns the time until the next drawing.

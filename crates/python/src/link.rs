@@ -16,7 +16,7 @@ use crate::{LinkError, ResultError, read, scenario_error};
 /// Runs a command on an emulated link and returns its outcome as JSON.
 #[pyfunction]
 #[pyo3(signature = (text, name, sets, seed, command, *, serve, out, log, capture, record, precise, budget, device, offload,
-                    mtu, parameters, hosts, status))]
+                    mtu, parameters, hosts, host_ports, host_relay, status, watched))]
 #[expect(clippy::too_many_arguments, reason = "Python's side gives them names and defaults")]
 pub fn link(
     py: Python<'_>,
@@ -31,13 +31,16 @@ pub fn link(
     capture: bool,
     record: Option<PathBuf>,
     precise: Option<bool>,
-    budget: &str,
+    budget: Option<&str>,
     device: Option<&str>,
     offload: bool,
     mtu: u32,
     parameters: Vec<(String, String)>,
     hosts: Vec<String>,
+    host_ports: Vec<u16>,
+    host_relay: i32,
     status: bool,
+    watched: bool,
 ) -> PyResult<String> {
     let mut scenario = read(py, text, name, &sets)?;
     scenario.seed = seed.unwrap_or(scenario.seed);
@@ -53,7 +56,10 @@ pub fn link(
             Some(true) => Waiting::Precise,
             Some(false) => Waiting::Sleeping,
         },
-        budget: budget.parse::<Span>().map_err(|error| LinkError::new_err(format!("--budget: {error}")))?,
+        budget: budget
+            .map(|budget| budget.parse::<Span>())
+            .transpose()
+            .map_err(|error| LinkError::new_err(format!("--budget: {error}")))?,
         device: match device {
             None => None,
             Some("tun") => Some(Device::Tun),
@@ -64,7 +70,10 @@ pub fn link(
         mtu,
         parameters,
         hosts,
+        host_ports,
+        host_relay,
         status,
+        watched,
     };
     let outcome = py.detach(|| airpath_emu::run(&scenario, &options)).map_err(|error| python_error(py, error))?;
     let (how, number) = match outcome.exit {
@@ -76,6 +85,7 @@ pub fn link(
         "exit": how,
         "number": number,
         "lateness": outcome.lateness,
+        "transmission_period_s": outcome.transmission_period.map(Span::as_secs_f64),
         "overruns": outcome.overruns,
         "summary": outcome.summary,
     });

@@ -6,7 +6,7 @@
 use std::fmt::Debug;
 use std::path::PathBuf;
 
-use airpath_core::Seed;
+use airpath_core::{Seed, Span};
 use airpath_link::Bearer;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -36,6 +36,11 @@ pub trait Model: Clone + Debug + Serialize + DeserializeOwned + JsonSchema + Sen
 
     /// The radio conditions of its mobiles, if it has any.
     fn conditions(&mut self) -> Option<&mut conditions::Config> {
+        None
+    }
+
+    /// The shortest period in which it transmits: a TTI, a radio block, a frame. None without one.
+    fn transmission_period(&self) -> Option<Span> {
         None
     }
 
@@ -70,6 +75,8 @@ pub trait AnyModel: Debug + Send + Sync {
     fn is_shared(&self) -> bool;
     /// [`Model::conditions`].
     fn conditions(&mut self) -> Option<&mut conditions::Config>;
+    /// [`Model::transmission_period`].
+    fn transmission_period(&self) -> Option<Span>;
     /// [`Model::files_mut`].
     fn files_mut(&mut self) -> Vec<&mut PathBuf>;
     /// [`Model::prepare`].
@@ -100,6 +107,10 @@ impl<M: Model> AnyModel for M {
 
     fn conditions(&mut self) -> Option<&mut conditions::Config> {
         Model::conditions(self)
+    }
+
+    fn transmission_period(&self) -> Option<Span> {
+        Model::transmission_period(self)
     }
 
     fn files_mut(&mut self) -> Vec<&mut PathBuf> {

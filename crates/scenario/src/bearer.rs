@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use airpath_core::Seed;
+use airpath_core::{Seed, Span};
 use airpath_link::Bearer;
 use airpath_radio::model::{AnyModel, Entry};
 use airpath_radio::{ModelError, Models, conditions};
@@ -71,6 +71,11 @@ impl BearerConfig {
     /// The radio conditions of its mobiles, if the model has any.
     pub(crate) fn conditions(&mut self) -> Option<&mut conditions::Config> {
         self.0.conditions()
+    }
+
+    /// The shortest period in which it transmits, if it has any.
+    pub fn transmission_period(&self) -> Option<Span> {
+        self.0.transmission_period()
     }
 
     /// Whether one bearer has all mobiles, rather than each its own.

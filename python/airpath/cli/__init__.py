@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import typer
 
-from airpath.cli.messages import ExitCode, Problem, os_problem, show
+from airpath.cli.messages import ExitCode, Problem, os_problem, set_quiet, show
 from airpath.files import printable
 from airpath.suggest import did_you_mean
 
@@ -22,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_standard_streams()
     from airpath.cli.application import app
 
+    set_quiet(False)
     try:
         with _explained():
             code = app(arguments, prog_name="airpath", standalone_mode=False)

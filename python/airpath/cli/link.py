@@ -3,21 +3,26 @@
 import json
 import os
 import re
+import shlex
 import signal
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from airpath.cli.completion import complete_scenario
-from airpath.cli.messages import COMMAND_LINE, Problem, check_outputs, explained, note, replacing_result
-from airpath.cli.options import Capture, NoLog, Out, Overrides, Seed
+from airpath.cli.link_repeat import repeat_link
+from airpath.cli.messages import COMMAND_LINE, Problem, check_outputs, explained, is_quiet, note, replacing_result
+from airpath.cli.options import Capture, NoLog, Out, Overrides, Quiet, Seed
 from airpath.cli.proxy_option import Proxy, proxy_override
 from airpath.files import printable, read_text
 from airpath.link import preset_scenario
+from airpath.quantities import seconds
+from airpath.sidecar import sidecar
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
@@ -64,9 +69,13 @@ def link(
         ),
     ] = None,
     budget: Annotated[
-        str,
-        typer.Option(metavar="TIME", help="The run is invalid if more than 1 % of the packets are later than this."),
-    ] = "2 ms",
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="The run is invalid if more than 1 % of the packets are later than this; by default half a TTI of "
+            "the bearer, at least 2 ms.",
+        ),
+    ] = None,
     mtu: Annotated[
         int, typer.Option(min=68, max=65535, metavar="BYTES", help="The largest IP packet; below 1280 without IPv6.")
     ] = 1500,
@@ -80,6 +89,22 @@ def link(
         list[str] | None,
         typer.Option(metavar="NAME", help="A further name of the server, with an address of its own; repeatable."),
     ] = None,
+    host_port: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=1,
+            max=65535,
+            metavar="PORT",
+            help="Reach this port of the host's own localhost at `server`; repeatable.",
+        ),
+    ] = None,
+    repeat: Annotated[
+        int,
+        typer.Option(min=1, metavar="N", help="Run the command N times, and print the median of its time."),
+    ] = 1,
+    open: Annotated[
+        bool, typer.Option("--open", help="Show rate, queues, radio state and lateness on a page, while it runs.")
+    ] = False,
     offload: Annotated[
         bool, typer.Option(help="Take TCP from the kernel in large segments and segment it here: faster.")
     ] = True,
@@ -89,12 +114,13 @@ def link(
     status: Annotated[
         bool | None, typer.Option(help="Show a status line at the bottom; default on a terminal.")
     ] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Run a real program on an emulated link.
 
     The command's input, output, exit code and signals pass through. With --serve the server runs at
-    the other end, as host `server`, and both ends are isolated. Without it the outside is at the
-    other end, which needs root.
+    the other end, as host `server`, and both ends are isolated. With --host-port a server of the
+    host itself is there. Without both the outside is at the other end, which needs root.
 
     \b
     Examples:
@@ -102,6 +128,8 @@ def link(
       airpath link umts-dch-384 -- curl -o /dev/null http://example.org/
       airpath link umts-dch-64 --out runs/one --capture --serve 'iperf3 -s' -- iperf3 -c server
       airpath link gprs-3+1 --proxy http --serve 'python3 -m http.server 8000' -- curl -O http://server:8000/file
+      airpath link 3g --host-port 3000 --open -- chromium http://server:3000/
+      airpath link gprs --repeat 5 --serve 'python3 -m http.server 8000' -- curl -sO http://server:8000/file
       airpath link wired -- airpath link umts-dch-64 -- ping -c 3 192.0.2.1
 
     \b
@@ -110,6 +138,9 @@ def link(
       126  the command cannot be executed
       127  the command does not exist
     """
+    if repeat > 1:
+        first = _seed(scenario, set or [], proxy) if seed is None else seed
+        raise typer.Exit(repeat_link(repeat, seed=first, out=out))
     try:
         outcome = _run(
             scenario,
@@ -129,12 +160,14 @@ def link(
             mtu=mtu,
             sysctls=sysctl or [],
             hosts=host or [],
+            host_ports=host_port or [],
+            open_page=open,
             status=status,
         )
     except Problem as problem:
         problem.exit_code = FAILED
         raise
-    _warn(outcome, out, outside=serve is None)
+    _warn(outcome, out, outside=serve is None and not host_port)
     _end_like(outcome, command[0])
 
 
@@ -147,8 +180,10 @@ def _run(
     out: Path | None,
     capture: bool,
     precise: bool | None,
-    budget: str,
+    budget: str | None,
     sysctls: list[str],
+    host_ports: list[int],
+    open_page: bool,
     status: bool | None,
     record: Path | None,
     **options: Any,
@@ -169,7 +204,7 @@ def _run(
     _check_hosts(options["hosts"], serve=options["serve"])
     if record is not None:
         check_outputs(record.with_name(f"{record.name}.down"), record.with_name(f"{record.name}.up"))
-    with explained(), _advised(parameters), replacing_result(out):
+    with explained(), _advised(parameters), replacing_result(out), ExitStack() as stack:
         text, name = scenario_of(scenario)
         needed = _native.files(
             text, name, overrides
@@ -180,6 +215,13 @@ def _run(
         # removes the namespaces.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
+        relay = -1
+        if host_ports:
+            relay = stack.enter_context(sidecar("host_ports")).fileno()
+        if open_page:
+            title = f"{shlex.join(command)} over {Path(scenario).stem}"
+            page = stack.enter_context(sidecar("live", str(os.getpid()), title))
+            note(f"the link is shown at {page.recv(100).decode()} while it runs")
         result = _native.link(
             text,
             name,
@@ -192,7 +234,10 @@ def _run(
             budget=budget,
             record=record,
             parameters=list(parameters.items()),
-            status=sys.stderr.isatty() if status is None else status,
+            host_ports=host_ports,
+            host_relay=relay,
+            watched=open_page,
+            status=sys.stderr.isatty() and not is_quiet() if status is None else status,
             **options,
         )
     return json.loads(result)
@@ -242,14 +287,26 @@ def scenario_of(scenario: str) -> tuple[str, str]:
     return preset_scenario(scenario), COMMAND_LINE
 
 
+def _seed(scenario: str, sets: list[str], proxy: str | None) -> int:
+    """Return the seed of a scenario."""
+    from airpath import _native
+    from airpath.cli.key_value import parse_pairs
+    from airpath.run import override_texts
+
+    overrides = proxy_override(proxy) | parse_pairs("--set", sets, example="bearer.downlink.bler=0.1")
+    try:
+        with explained():
+            return tomllib.loads(_native.resolve(*scenario_of(scenario), override_texts(overrides)))["seed"]
+    except Problem as problem:
+        problem.exit_code = FAILED
+        raise
+
+
 def _warn(outcome: dict[str, Any], out: Path | None, *, outside: bool) -> None:
     """Print notes on standard error: an invalid run, no answer from outside, the result folder."""
     lateness = outcome["lateness"]
     if not lateness["within_budget"]:
-        note(
-            f"this run is invalid: 1 % of its packets left more than {1e3 * lateness['p99_s']:.2f} ms late, over the"
-            f" budget of {1e3 * lateness['budget_s']:g} ms; the host was too busy for this link (try --precise)"
-        )
+        note(f"this run is invalid: {late_text(lateness, outcome['transmission_period_s'])}")
     if outcome["overruns"]:
         note(
             f"this run is invalid: the kernel dropped {outcome['overruns']} packets before the link;"
@@ -262,6 +319,18 @@ def _warn(outcome: dict[str, Any], out: Path | None, *, outside: bool) -> None:
         note("no packet came back from the outside; `airpath doctor` checks this host's forwarding")
     if out is not None:
         note(f"the result is in {out}; `airpath report {out} -o report.html` draws it")
+
+
+def late_text(lateness: dict[str, Any], period_s: float | None) -> str:
+    """Return how late packets left, what that changes, and what to do."""
+    p99, median, budget = (seconds(lateness[name]) for name in ("p99_s", "p50_s", "budget_s"))
+    change = "round trips and gaps of the result are longer by as much"
+    if period_s is not None:
+        change = f"such a packet may miss its TTI and wait for the next one, {seconds(period_s)} later"
+    return (
+        f"1 % of its packets left more than {p99} late (half of them {median}), over the budget of {budget}; {change}. "
+        "The host was too busy for this link: end other programs, try --precise, or accept it with --budget"
+    )
 
 
 def _end_like(outcome: dict[str, Any], command: str) -> None:

@@ -8,7 +8,8 @@ import typer
 
 from airpath.cli.messages import Problem, explained, help_without_command, note, replacing_result
 from airpath.cli.option_groups import with_groups
-from airpath.cli.options import Out
+from airpath.cli.options import Out, Quiet
+from airpath.quantities import parse_seconds
 
 Format = Literal["text", "json", "jsonl", "csv"]
 
@@ -40,6 +41,9 @@ app = typer.Typer(help=_HELP, rich_markup_mode=None)
 Host = Annotated[
     str, typer.Argument(metavar="HOST[:PORT]", help="Where `airpath measure serve` runs; [ADDRESS]:PORT for IPv6.")
 ]
+Interval = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Print a line for each interval, as in --interval '1 s'.")
+]
 Duration = Annotated[str, typer.Option(metavar="TIME", help="Limit of the measurement; then it is unfinished.")]
 
 
@@ -56,6 +60,7 @@ class Common:
     ] = "text"
     ipv4: Annotated[bool, typer.Option("--ipv4", "-4", help="Over IPv4 only.")] = False
     ipv6: Annotated[bool, typer.Option("--ipv6", "-6", help="Over IPv6 only.")] = False
+    quiet: Quiet = False
 
 
 @dataclass(frozen=True)
@@ -151,6 +156,7 @@ def bulk(
         str, typer.Option(metavar="SIZE", help="Size of the request before a download; by default none.")
     ] = "0 B",
     flows: Annotated[int, typer.Option(min=1, max=64, metavar="N", help="Number of parallel flows.")] = 1,
+    interval: Interval = None,
     duration: Duration = "1 h",
 ) -> None:
     """Measure downloads or uploads over TCP.
@@ -158,13 +164,20 @@ def bulk(
     \b
     Examples:
       airpath measure bulk server.example
+      airpath measure bulk server.example --interval '1 s'
       airpath measure bulk server.example --request "300 B" --bytes "100 kB" --format json
       airpath measure bulk server.example --upload --flows 4 --congestion reno --out runs/four
     """
     if upload and request != "0 B":
         raise Problem("--request: an upload has no request", next_step="leave out --request or --upload")
     transfer = {"direction": "up" if upload else "down", "bytes": bytes, "request": request}
-    _measure(host, {"kind": "bulk", "transfer": transfer, "flows": flows, "tcp": asdict(tcp)}, duration, common)
+    _measure(
+        host,
+        {"kind": "bulk", "transfer": transfer, "flows": flows, "tcp": asdict(tcp)},
+        duration,
+        common,
+        every=interval,
+    )
 
 
 @app.command()
@@ -182,6 +195,7 @@ def datagrams(
     timeout: Annotated[
         str, typer.Option(metavar="TIME", help="Wait for the last datagrams at most this long.")
     ] = "2 s",
+    interval: Interval = None,
 ) -> None:
     """Measure a stream of datagrams: one-way delay, loss, gaps, delay periods.
 
@@ -193,7 +207,7 @@ def datagrams(
     direction = "up" if upload else "down"
     work = {"kind": "datagrams", "direction": direction, "rate": rate, "size": size}
     work |= {"duration": duration, "late": late, "timeout": timeout}
-    _measure(host, work, "3 h", common)
+    _measure(host, work, "3 h", common, every=interval)
 
 
 @app.command()
@@ -212,6 +226,7 @@ def transactions(
     ] = None,
     duration: Annotated[str | None, typer.Option(metavar="TIME", help="Start new transactions for this time.")] = None,
     think: Annotated[str, typer.Option(metavar="TIME", help="Time from a response to the next request.")] = "0 s",
+    interval: Interval = None,
 ) -> None:
     """Measure requests and responses over TCP.
 
@@ -229,11 +244,14 @@ def transactions(
         "connections": connections,
     } | ({} if duration is None else {"duration": duration})
     work = {"kind": "transactions", "transactions": exchange, "tcp": asdict(tcp)}
-    _measure(host, work, "3 h", common)
+    _measure(host, work, "3 h", common, every=interval)
 
 
-def _measure(host: str, work: dict[str, Any], limit: str, common: Common, *, icmp: bool = False) -> None:
+def _measure(
+    host: str, work: dict[str, Any], limit: str, common: Common, *, icmp: bool = False, every: str | None = None
+) -> None:
     from airpath import _native
+    from airpath.cli.interval_lines import interval_lines, text_of
     from airpath.cli.output import print_line, print_summary
     from airpath.cli.progress import progress_bar
     from airpath.cli.warnings import warn_about
@@ -242,15 +260,42 @@ def _measure(host: str, work: dict[str, Any], limit: str, common: Common, *, icm
     if common.ipv4 and common.ipv6:
         raise Problem("--ipv4 and --ipv6 exclude each other", next_step="use one of them, or none")
     family = "v4" if common.ipv4 else "v6" if common.ipv6 else "any"
+    seconds = _interval(every, common.format)
     request = json.dumps({"host": host, "family": family, "work": work, "icmp": icmp, "limit": limit})
     with explained(), replacing_result(common.out), progress_bar(f"{work['kind']} {host}") as progress:
         if common.out is not None:
             clear_result_folder(common.out)
         if common.format == "jsonl":
             print_line("start", {"measurement": work["kind"], "host": host})
+
+        def show(line: dict[str, Any]) -> None:
+            if common.format == "jsonl":
+                print_line("interval", line)
+            else:
+                typer.echo(text_of(line))
+
         try:
-            summary = json.loads(_native.measure(request, None if common.out is None else str(common.out), progress))
+            with interval_lines(seconds, work["kind"], show, progress) as counted:
+                out = None if common.out is None else str(common.out)
+                summary = json.loads(_native.measure(request, out, counted))
         except ValueError as error:
             raise Problem(str(error), next_step=f"`airpath measure {work['kind']} --help` shows the options") from None
     print_summary(summary, common.format)
     raise typer.Exit(warn_about(summary, common.out))
+
+
+def _interval(text: str | None, format: Format) -> float | None:
+    """Return the seconds of `--interval`."""
+    from airpath.cli.interval_lines import SHORTEST_S
+
+    if text is None:
+        return None
+    if format not in ("text", "jsonl"):
+        raise Problem(f"--interval prints lines, but --format {format} is one document", next_step="use --format jsonl")
+    try:
+        seconds = parse_seconds(text)
+    except ValueError as error:
+        raise Problem(f"--interval: {error}", next_step="write it as in --interval '1 s'") from None
+    if seconds < SHORTEST_S:
+        raise Problem(f"--interval {text}: too short", next_step=f"use at least {SHORTEST_S:g} s")
+    return seconds

@@ -4,7 +4,7 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
@@ -68,8 +68,24 @@ def show(problem: Problem) -> None:
     sys.stderr.write("\n".join(lines) + "\n")
 
 
+_quiet = False
+
+
+def set_quiet(quiet: bool) -> None:
+    """Print no notes and no progress from now on, or print them again."""
+    global _quiet  # noqa: PLW0603 - the state of the command line, as its streams are
+    _quiet = quiet
+
+
+def is_quiet() -> bool:
+    """Return whether notes and progress are not printed."""
+    return _quiet
+
+
 def note(text: str) -> None:
     """Print a note on standard error."""
+    if _quiet:
+        return
     sys.stderr.write(f"{_painted('note:', '1')} {text}\n")
 
 
@@ -116,15 +132,33 @@ def cleanly_ended() -> Iterator[None]:
         # Not an `Exception`: tasks keep those as failures of their runs.
         raise SystemExit(128 + number)
 
+    with _handled(end):
+        yield
+
+
+@contextmanager
+def interrupted_by_signals() -> Iterator[None]:
+    """Treat SIGTERM and SIGHUP as Ctrl-C: what is complete is kept."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with _handled(interrupt):
+        yield
+
+
+@contextmanager
+def _handled(handler: Callable[[int, object], None]) -> Iterator[None]:
+    """Handle SIGTERM and SIGHUP, unless they are ignored as with nohup."""
     earlier = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    for number, handler in earlier.items():
-        if handler is not signal.SIG_IGN:  # as with nohup
-            signal.signal(number, end)
+    for number, before in earlier.items():
+        if before is not signal.SIG_IGN:
+            signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
+        for number, before in earlier.items():
+            signal.signal(number, before)
 
 
 def os_problem(error: OSError) -> Problem:

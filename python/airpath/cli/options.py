@@ -6,7 +6,14 @@ from typing import Annotated
 import typer
 
 from airpath.cli.completion import complete_override
+from airpath.cli.messages import set_quiet
 from airpath.run import MAX_SEED
+
+
+def _quiet(wanted: bool) -> bool:
+    set_quiet(wanted)
+    return wanted
+
 
 Overrides = Annotated[
     list[str] | None,
@@ -30,6 +37,12 @@ Out = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Write the result to this folder, replacing an earlier one.")
 ]
 """`--out`: the result folder; without it no result is written."""
+
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Print the result and errors only: no notes, no progress.", callback=_quiet),
+]
+"""`--quiet`: handled before the command, whose parameter has no further use."""
 
 NoLog = Annotated[bool, typer.Option("--no-log", help="Write the summary but no event tables: smaller and faster.")]
 """`--no-log`."""

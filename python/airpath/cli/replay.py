@@ -7,7 +7,7 @@ import typer
 
 from airpath.cli.key_value import parse_pairs
 from airpath.cli.messages import ExitCode, Problem, explained, note, replacing_result
-from airpath.cli.options import NoLog, Out, Overrides
+from airpath.cli.options import NoLog, Out, Overrides, Quiet
 from airpath.tables import flat_rows
 
 
@@ -20,6 +20,7 @@ def replay(
         typer.Option(help="On standard output: a table, the summary as JSON, or a JSON line a link."),
     ] = "text",
     no_log: NoLog = False,
+    quiet: Quiet = False,
 ) -> None:
     """Send the packets of a result through its network again, in virtual time.
 

@@ -10,7 +10,15 @@ from airpath.cli.messages import Problem, check_outputs, explained, writing
 
 def report(
     results: Annotated[list[Path], typer.Argument(metavar="DIR", help="Result folders, as `run --out` writes them.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The HTML file.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="The HTML file; by default report.html in the folder, of several in the working folder.",
+        ),
+    ] = None,
     figure: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Of a sweep: draw this column of flows; may be given many times."),
@@ -22,6 +30,7 @@ def report(
 
     \b
     Examples:
+      airpath report runs/one
       airpath report runs/one -o report.html
       airpath report runs/hs-dsch runs/dch -o compared.html
       airpath report runs/sweep -o sweep.html --figure duration_s
@@ -30,6 +39,10 @@ def report(
     from airpath.report import write
 
     with explained():
+        if out is None:
+            if not results[0].is_dir():
+                load(results[0])  # the folder is missing, not its report
+            out = (results[0] if len(results) == 1 else Path()) / "report.html"
         check_outputs(out)
         if len(results) == 1 and (results[0] / "sweep.json").is_file():
             _report_sweep(results[0], out, figure)

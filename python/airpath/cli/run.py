@@ -1,17 +1,22 @@
 """`airpath run`: runs a scenario file and prints its figures."""
 
 import json
+import shlex
+import sys
+import tempfile
+from contextlib import ExitStack
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from airpath.cli.completion import complete_scenario
+from airpath.cli.completion import complete_override, complete_scenario
 from airpath.cli.key_value import parse_pairs
-from airpath.cli.messages import Problem, explained, replacing_result
-from airpath.cli.options import Capture, NoLog, Out, Overrides, Seed
+from airpath.cli.messages import Problem, check_outputs, explained, note, replacing_result, writing
+from airpath.cli.options import Capture, NoLog, Out, Overrides, Quiet, Seed
 from airpath.cli.proxy_option import Proxy, proxy_override
+from airpath.result import Result
 
 Format = Literal["text", "json", "jsonl", "csv"]
 
@@ -31,6 +36,17 @@ def run(
     repeat: Annotated[int, typer.Option(min=1, metavar="N", help="Repetitions, in parallel on the cores.")] = 1,
     out: Out = None,
     capture: Capture = False,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="K=A,B,...",
+            help="Run all combinations of these values, and print their means; repeatable.",
+            autocompletion=complete_override,
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a report of the result, too: one HTML file.")
+    ] = None,
     format: Annotated[
         Format,
         typer.Option(
@@ -44,6 +60,7 @@ def run(
             min=1, metavar="N", help="Parallel repetitions; by default the number of cores. It does not change results."
         ),
     ] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Run a scenario in virtual time and print its figures.
 
@@ -53,6 +70,8 @@ def run(
       airpath run examples/hs-dsch.toml
       airpath run examples/hs-dsch.toml --set bearer.downlink.bler=0.1 --repeat 30
       airpath run examples/hs-dsch.toml --out runs/one --capture
+      airpath run examples/hs-dsch.toml --vary bearer.bler=0.01,0.1 --repeat 20
+      airpath run gprs --report report.html
       airpath run examples/short-transfers.toml --proxy
       airpath run examples/shared-cell.toml --format csv > flows.csv
 
@@ -66,33 +85,70 @@ def run(
     """
     from airpath.cli.output import print_start, print_summary
     from airpath.cli.progress import progress_bar
+    from airpath.cli.run_vary import run_vary, values_of
     from airpath.cli.warnings import warn_about
     from airpath.run import execute_to_text, resolve
 
     if capture and out is None:
         raise Problem("--capture needs a result folder", next_step="add --out DIR")
+    if vary and (capture or report):
+        raise Problem("--vary keeps rows only", next_step="run one case with --capture or --report")
+    check_outputs(report)
     overrides = proxy_override(proxy) | parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
     with explained():
         source = _scenario(Path(scenario))
+        if vary:
+            raise typer.Exit(
+                run_vary(
+                    source,
+                    values_of(vary),
+                    overrides=overrides,
+                    seed=seed,
+                    repeat=repeat,
+                    out=out,
+                    threads=threads,
+                    format=format,
+                )
+            )
         if format == "jsonl":
             print_start(resolve(source, set=overrides), seed, repeat)
-    with explained(), replacing_result(out), progress_bar(Path(scenario).name) as progress:
+    with ExitStack() as stack:
+        folder, temporary = out, None
+        if report is not None and out is None:
+            temporary = tempfile.TemporaryDirectory(prefix="airpath-")
+            folder = Path(stack.enter_context(temporary))
+        stack.enter_context(explained())
+        stack.enter_context(replacing_result(out))
+        progress = stack.enter_context(progress_bar(Path(scenario).name))
         text, outcomes = execute_to_text(
             source,
             set=overrides,
             seed=seed,
             repeat=repeat,
-            out=out,
+            out=folder,
             capture=capture,
             log=not no_log,
             threads=threads,
             progress=progress,
         )
+        if report is not None:
+            assert folder is not None
+            write_report(Result(folder, _temporary=temporary), report)
     if format == "json":
         typer.echo(text)  # as it is: printing a large summary in pieces takes longer than the run
     else:
         print_summary(json.loads(text), format)
     raise typer.Exit(warn_about(json.loads(outcomes), out))
+
+
+def write_report(result: Result, report: Path) -> None:
+    """Write the report of a result; of a temporary one with this command line as its command."""
+    from airpath.report import write
+
+    command = shlex.join(["airpath", *sys.argv[1:]]) if result.is_temporary else None
+    with writing(report):
+        write([result], report, command=command)
+    note(f"the report is in {report}")
 
 
 def _scenario(scenario: Path) -> Path | dict[str, Any]:

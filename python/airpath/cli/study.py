@@ -1,7 +1,6 @@
 """`airpath study`: repeats published studies and prints their figures beside ours."""
 
 import json
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,9 +13,11 @@ from airpath.cli.messages import (
     cleanly_ended,
     explained,
     help_without_command,
+    interrupted_by_signals,
     note,
     writing,
 )
+from airpath.cli.options import Quiet
 from airpath.run import MAX_SEED
 
 app = typer.Typer(help="List and run published studies.", rich_markup_mode=None, invoke_without_command=True)
@@ -95,6 +96,7 @@ def run_study(
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, metavar="N", help="With --dask, the number of workers.")] = None,
     report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report, too: one HTML file.")] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Run a study and print the published figures beside ours, with the 95 % interval of the mean.
 
@@ -112,7 +114,8 @@ def run_study(
       1    a finding does not hold, or a run of the study failed; or the cluster ended
       2    bad usage
       3    the runs or the report could not be written
-      130  interrupted by Ctrl-C; the complete experiments are printed
+      130  interrupted by Ctrl-C, or under the real clock by SIGTERM; the complete experiments are
+           printed
     """
     from airpath import study
     from airpath.cli.output import console
@@ -134,8 +137,7 @@ def run_study(
         with (
             explained(),
             explained_tasks(out),
-            # Threads of emulated links cannot be ended: with them SIGTERM ends the process at once.
-            cleanly_ended() if clock == "virtual" else nullcontext(),
+            cleanly_ended() if clock == "virtual" else interrupted_by_signals(),
             executor_of(dask, workers) as (executor, slots),
             progress_bar(id) as progress,
         ):

@@ -1,18 +1,18 @@
 """`airpath sweep`: runs a plan of many scenarios."""
 
-import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from airpath.cli.messages import ExitCode, Problem, cleanly_ended, explained, note
+from airpath.cli.messages import Problem, cleanly_ended, explained, is_quiet
+from airpath.cli.options import Quiet
+from airpath.cli.sweep_output import interrupted, print_means, warn_about_failures
 from airpath.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from airpath.sweep import Estimate, Plan, SweepResult
-
-_MOST_ROWS = 100
+    from airpath.sweep import Estimate, Plan
 
 
 def sweep(
@@ -37,6 +37,7 @@ def sweep(
     format: Annotated[
         Literal["text", "json", "csv"], typer.Option(help="On standard output: means of the cases, in this format.")
     ] = "text",
+    quiet: Quiet = False,
 ) -> None:
     """Run a scenario with many settings, and keep one table of all flows.
 
@@ -62,6 +63,7 @@ def sweep(
     from airpath.sweep.clusters import executor_of
     from airpath.sweep.progress import sweep_progress
 
+    shown = nullcontext if is_quiet() else sweep_progress
     if out is None and not dry_run:
         raise Problem("a sweep needs a folder for its rows", next_step="add --out DIR, or --dry-run")
     if dry_run and dask is not None:
@@ -74,7 +76,7 @@ def sweep(
             return
         assert out is not None
         try:
-            with executor_of(dask, workers) as (executor, slots), sweep_progress(plan.name) as progress:
+            with executor_of(dask, workers) as (executor, slots), shown(plan.name) as progress:
                 result = run_sweep(
                     read,
                     out=out,
@@ -84,17 +86,9 @@ def sweep(
                     progress=progress,
                 )
         except KeyboardInterrupt:
-            raise Problem(
-                f"interrupted; finished tasks are kept in {out}",
-                next_step="the same command continues",
-                exit_code=ExitCode.INTERRUPTED,
-            ) from None
-    _print(result, figure, format)
-    if result.failures:
-        failed = sum(each["count"] for each in result.failures)
-        first = result.failures[0]
-        note(f"{failed} runs failed, the first one in case {first['case']}: {first['error']}; see {out / 'failed'}")
-        raise typer.Exit(ExitCode.FAILED)
+            raise interrupted(out) from None
+    print_means(result, figure, format)
+    raise typer.Exit(warn_about_failures(result))
 
 
 def _check_figure(figure: str | None, plan: "Plan") -> None:
@@ -108,7 +102,7 @@ def _check_figure(figure: str | None, plan: "Plan") -> None:
 
 def _estimated(found: "Estimate") -> str:
     """Return the text of an estimate."""
-    from airpath.sweep.progress import span
+    from airpath.quantities import span
 
     runs, time = f"{found.runs:,} runs", span(found.seconds(found.runs))
     if found.fewest < found.runs:
@@ -119,30 +113,3 @@ def _estimated(found: "Estimate") -> str:
         f"{found.cases:,} cases, {runs}; {measured} {found.seconds_per_run * 1e3:.3g} ms, "
         f"all about {time} with {found.workers} at the same time"
     )
-
-
-def _print(result: "SweepResult", wanted: str | None, format: str) -> None:
-    from airpath.cli.output import print_table
-    from airpath.sweep.report import main_figures
-
-    found = main_figures(result.present())
-    if wanted is None and not found:
-        note("no run has a figure")
-        return
-    figure = wanted or found[0]
-    means = result.means(figure)
-    match format:
-        case "json":
-            typer.echo(json.dumps(means.to_dicts(), indent=2))
-        case "csv":
-            typer.echo(means.write_csv(), nl=False)
-        case _:
-            rows = [[_cell(value) for value in row] for row in means.head(_MOST_ROWS).iter_rows()]
-            head = ["case", *result.axes, figure, "95 % from", "to", "n"]
-            print_table(head, rows)
-            if len(means) > _MOST_ROWS:
-                note(f"the first {_MOST_ROWS} of {len(means)} cases; --format csv prints all")
-
-
-def _cell(value: object) -> str:
-    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,6 +1,7 @@
 """A run's figures as text: one row per flow over all repetitions, and the figures' definitions."""
 
 import json
+import math
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, stdev
@@ -16,6 +17,8 @@ Flow = dict[str, Any]
 
 _MOST_ROWS = 50
 """Most rows of a table."""
+_FEWEST_IN_DISTRIBUTION = 10
+"""Fewest flows, over all repetitions, whose percentiles are printed."""
 _MOST_NAMES = 3
 """Most names of flows in a line."""
 
@@ -42,13 +45,13 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         round_trips = ("RTT to server", "RTT to mobile") if is_split else ("round trip",)
         head = ("flow", "mobile", "outcome", "bytes", "time", "throughput", "retransmitted", *round_trips, "time-outs")
         _print_table(console, head, [_transfer_row(group, is_split=is_split) for group in transfers[:_MOST_ROWS]])
-        _print_rest(console, transfers, "duration_s", "time")
+        _print_all(console, transfers, "duration_s", "time")
         for line in (TRANSFER_CLOCK, *_tcp_details(transfers)):
             console.print(line, style="dim")
     if delays:
         head = ("flow", "mobile", "outcome", "sent", "lost", "delay", "shortest", "95 %", "longest")
         _print_table(console, head, [_delay_row(group) for group in delays[:_MOST_ROWS]])
-        _print_rest(console, delays, "delay_mean_s", "mean delay")
+        _print_all(console, delays, "delay_mean_s", "mean delay")
         console.print(DELAY_CLOCK, style="dim")
         for line in filter(None, map(_beyond_delay, delays)):
             console.print(line, style="dim")
@@ -213,19 +216,25 @@ def _width(columns: Sequence[Sequence[str]]) -> int:
     return sum(max(map(len, column)) + 3 for column in columns) - 3
 
 
-def _print_rest(console: "Console", groups: Sequence[Sequence[Flow]], figure: str, name: str) -> None:
-    """Print how the flows are distributed if the table does not have all of them."""
-    if len(groups) <= _MOST_ROWS:
-        return
+def _print_all(console: "Console", groups: Sequence[Sequence[Flow]], figure: str, name: str) -> None:
+    """Print how all flows are distributed if they are many, and how many rows the table lacks."""
     flows = [flow for group in groups for flow in group]
+    if len(groups) > _MOST_ROWS:
+        console.print(f"and {len(groups) - _MOST_ROWS:,} more flows; --format csv prints all", style="dim")
+    if len(flows) < _FEWEST_IN_DISTRIBUTION:
+        return
     values = sorted(flow[figure] for flow in flows if flow.get(figure) is not None)
-    console.print(f"and {len(groups) - _MOST_ROWS:,} more flows; --format csv prints all", style="dim")
     outcomes = [flow["outcome"] for flow in flows]
-    counted = ", ".join(f"{outcomes.count(each):,} {each}" for each in sorted(set(outcomes)))
+    parts = [", ".join(f"{outcomes.count(each):,} {each}" for each in sorted(set(outcomes)))]
     if values:
-        quantiles = (f"p{share} {seconds(values[len(values) * share // 100])}" for share in (50, 95, 99))
-        counted += f"; {name} {', '.join(quantiles)}"
-    console.print(f"all flows: {counted}")
+        quantiles = (f"p{share} {seconds(_nearest_rank(values, share))}" for share in (50, 95, 99))
+        parts.append(f"{name} {', '.join(quantiles)}")
+    console.print(f"all flows: {'; '.join(parts)}")
+
+
+def _nearest_rank(values: Sequence[float], share: int) -> float:
+    """Return the smallest of some sorted values that `share` per cent of them do not exceed."""
+    return values[math.ceil(len(values) * share / 100) - 1]
 
 
 def _tcp_details(groups: Sequence[Sequence[Flow]]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, note, writing
+from airpath.cli.options import Quiet
 
 if TYPE_CHECKING:
     from airpath.trace import Trace
@@ -79,6 +80,7 @@ def trace(
     har: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the HTTP exchanges as an HTTP Archive (HAR).")
     ] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Show the causes of each TCP connection's elapsed time.
 

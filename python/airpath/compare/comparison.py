@@ -23,6 +23,10 @@ _ASSUMED_CHANGE = 0.05
 """The change for which the needed repetitions are computed where no rule has a limit."""
 
 
+HEAD = ("flow", "figure", "base", "new", "change", "95 % interval", "p", "verdict")
+"""Titles of the columns of `cells`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One figure of one flow, on both sides."""
@@ -49,6 +53,24 @@ class Row:
     `equal`, `no difference found`, or `too few repetitions`."""
     needed: int | None
     """About how many repetitions would show a change of 5 %."""
+
+
+def cells(row: Row) -> list[str]:
+    """Return a row as text."""
+    interval = "" if row.interval is None else f"{row.interval[0]:+.1%} to {row.interval[1]:+.1%}"
+    verdict = row.verdict
+    if verdict in ("too few repetitions", "no difference found") and row.needed:
+        verdict += f"; about {row.needed} would show 5 %"
+    return [
+        row.group,
+        row.figure,
+        f"{row.base_mean:.4g}",
+        f"{row.new_mean:.4g}",
+        "" if row.change is None else f"{row.change:+.1%}",
+        interval,
+        f"{row.p:.2g}",
+        verdict,
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +102,18 @@ class Comparison:
                 raise IncomparableError(
                     f"{base.name} and {new.name} have no flow in common: {_few(base.values)}; {_few(new.values)}"
                 )
+
+    def __repr__(self) -> str:
+        others = ", ".join(each.name for each in self.others)
+        return f"<airpath.Comparison of {others} with {self.base.name}>"
+
+    def _repr_html_(self) -> str:
+        from airpath.notebook import table
+
+        rows = [cells(row) for row in self.rows]
+        return table(
+            ", ".join(each.name for each in self.others), f" against {self.base.name}", HEAD, rows, rest="in .rows"
+        )
 
     @cached_property
     def rows(self) -> list[Row]:

@@ -4,12 +4,10 @@ import json
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from airpath.compare.comparison import Comparison, Row
+from airpath.compare.comparison import HEAD, Comparison, cells
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-HEAD = ("flow", "figure", "base", "new", "change", "95 % interval", "p", "verdict")
 
 
 def print_text(comparison: Comparison, console: "Console") -> None:
@@ -28,24 +26,6 @@ def print_text(comparison: Comparison, console: "Console") -> None:
         console.print(line)
     for each in comparison.outcomes:
         console.print(f"{each.state}: {each.rule.text}: {each.group}: {each.message}")
-
-
-def cells(row: Row) -> list[str]:
-    """Return a row as text."""
-    interval = "" if row.interval is None else f"{row.interval[0]:+.1%} to {row.interval[1]:+.1%}"
-    verdict = row.verdict
-    if verdict in ("too few repetitions", "no difference found") and row.needed:
-        verdict += f"; about {row.needed} would show 5 %"
-    return [
-        row.group,
-        row.figure,
-        f"{row.base_mean:.4g}",
-        f"{row.new_mean:.4g}",
-        "" if row.change is None else f"{row.change:+.1%}",
-        interval,
-        f"{row.p:.2g}",
-        verdict,
-    ]
 
 
 def notes(comparison: Comparison) -> list[str]:

@@ -14,6 +14,7 @@ SUMMARIES = {
     "objects": "objects",
     "middleboxes": "middleboxes",
     "repetitions": "repetitions",
+    "settings": "settings",
 }
 """The names of the files that the summary's tables go to, and of the frames."""
 

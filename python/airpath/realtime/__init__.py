@@ -14,6 +14,6 @@ The kernel's TCP over an emulated link, measured like a simulated flow.
 | `measure` | one link with its two programs, and their measurements |
 """
 
-from airpath.realtime.measure import Measured, RealtimeError, Transfer, measure, obstacle
+from airpath.realtime.measure import Links, Measured, RealtimeError, Transfer, measure, obstacle
 
-__all__ = ["Measured", "RealtimeError", "Transfer", "measure", "obstacle"]
+__all__ = ["Links", "Measured", "RealtimeError", "Transfer", "measure", "obstacle"]

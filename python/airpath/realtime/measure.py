@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from airpath.run import override_texts, read_scenario
@@ -55,6 +56,34 @@ class Measured:
     """Whether the lateness was within the budget, without overruns."""
 
 
+class Links:
+    """Running links of several threads, which another thread can end."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._processes: set[subprocess.Popen[str]] = set()
+        self._is_ended = False
+
+    def add(self, process: "subprocess.Popen[str]") -> None:
+        """Add a link; end it if the others were ended."""
+        with self._lock:
+            self._processes.add(process)
+            if self._is_ended:
+                process.terminate()
+
+    def remove(self, process: "subprocess.Popen[str]") -> None:
+        """Remove a link that has ended."""
+        with self._lock:
+            self._processes.discard(process)
+
+    def end(self) -> None:
+        """End all, and those that start later: their measurements raise `RealtimeError`."""
+        with self._lock:
+            self._is_ended = True
+            for process in self._processes:
+                process.terminate()
+
+
 def measure(
     scenario: str | Path | Mapping[str, Any],
     *,
@@ -72,6 +101,7 @@ def measure(
     out: Path | None = None,
     capture: bool = False,
     timeout: float = 600,
+    links: "Links | None" = None,
 ) -> Measured:
     """Set up a link, download over it with the kernel's TCP, and measure at both ends.
 
@@ -91,6 +121,7 @@ def measure(
         out: Keep the result folder here.
         capture: Whether to capture packets at both ends, in `out`.
         timeout: Limit of the whole measurement, in seconds.
+        links: Running links, among which this one is, so that another thread can end it.
 
     Raises:
         RealtimeError: The link failed, or a transfer did not finish.
@@ -122,7 +153,7 @@ def measure(
             *([] if congestion is None else ["--congestion", congestion]),
             *["--log", str(client_log), "--server-log", str(server_log)],
         ]
-        _run(line, timeout)
+        _run(line, timeout, links)
         emulation = json.loads((result / "summary.json").read_text())["emulation"]
         server_lines = {line["port"]: line for line in _lines(server_log, count * downloads)}
         clients = sorted(_lines(client_log, count * downloads), key=lambda line: line["began"])
@@ -141,13 +172,20 @@ def obstacle() -> str | None:
     return None if done.returncode == 0 else _last_line(done.stderr)
 
 
-def _run(line: Sequence[str], timeout: float) -> None:
-    try:
-        done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=timeout)
-    except subprocess.TimeoutExpired:
-        raise RealtimeError(f"the transfer did not finish within {timeout:g} s") from None
-    if done.returncode != 0:
-        raise RealtimeError(_last_line(done.stderr))
+def _run(line: Sequence[str], timeout: float, links: Links | None) -> None:
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        if links is not None:
+            links.add(process)
+        try:
+            _, errors = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise RealtimeError(f"the transfer did not finish within {timeout:g} s") from None
+        finally:
+            if links is not None:
+                links.remove(process)
+            process.kill()
+    if process.returncode != 0:
+        raise RealtimeError(_last_line(errors))
 
 
 def _last_line(text: str) -> str:

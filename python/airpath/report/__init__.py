@@ -27,8 +27,8 @@ def write(results: Sequence[Path | Result], out: Path, *, command: str | None = 
     Args:
         results: Results or their folders, in the order in which they are compared.
         out: The HTML file.
-        command: The command that makes the report again; by default `airpath report` with these
-            folders.
+        command: The command that makes results and report again; by default those of the results,
+            and `airpath report` with their folders.
 
     Returns:
         `out`.

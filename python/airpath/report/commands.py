@@ -8,10 +8,12 @@ from airpath.plot.selection import Drawn
 
 
 def commands(runs: Sequence[Drawn], out: Path, command: str | None) -> list[str]:
-    """Return the commands that run each scenario again and make the report."""
+    """Return the commands that run each scenario again and make the report, or the given one."""
+    if command is not None:
+        return [command]
     lines = [_run(run) for run in runs]
     folders = " ".join(shlex.quote(str(run.result.path)) for run in runs)
-    lines.append(command or f"airpath report {folders} -o {shlex.quote(str(out))}")
+    lines.append(f"airpath report {folders} -o {shlex.quote(str(out))}")
     return lines
 
 
@@ -37,6 +39,8 @@ def _link(run: Drawn) -> str:
     if run.result.captures():
         words.append("--capture")
     words.append("--precise" if emulation["precise"] else "--no-precise")
+    for port in emulation.get("host_ports", ()):
+        words += ["--host-port", str(port)]
     if emulation["serve"] is not None:
         words += ["--serve", emulation["serve"]]
     return shlex.join([*words, "--", *emulation["command"]])

@@ -44,7 +44,7 @@ def _rows(runs: Sequence[Drawn]) -> dict[str, list[str]]:
         "TCP": [_profiles(run) for run in runs],
         "repetitions": [f"{run.result.repetitions.height:,}" for run in runs],
         "drawn over time": [_which(run) for run in runs],
-        "result folder": [str(run.result.path) for run in runs],
+        "result folder": ["–" if run.result.is_temporary else str(run.result.path) for run in runs],
     }
     if all(run.result.repetitions.height == 1 for run in runs):
         del rows["drawn over time"]

@@ -97,7 +97,7 @@ class Emulation:
     in the file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Study:
     """A published study: its experiments, its figures and its findings."""
 
@@ -108,6 +108,9 @@ class Study:
     tolerances: dict[str, Tolerance]
     findings: tuple[FindingDefinition, ...]
     emulation: Emulation
+
+    def __repr__(self) -> str:
+        return f"<airpath.study.Study {self.id}: {self.title}, {len(self.experiments)} experiments>"
 
     @property
     def experiment_names(self) -> tuple[str, ...]:

@@ -28,12 +28,12 @@ def run_cases(
     *,
     seed: int,
     repeat: int,
-    links: int,
+    parallel: int,
     on_case_done: Callable[[], None],
 ) -> dict[RowKey, Emulated]:
     """Run each case over its own link, `repeat` downloads in sequence, and return its figures.
 
-    After Ctrl-C it returns those of the cases that were complete.
+    After Ctrl-C it ends the links, and returns the figures of the cases that were complete.
 
     Raises:
         StudyError: This host cannot make a link, a download did not finish, or fewer than two
@@ -43,9 +43,12 @@ def run_cases(
     if obstacle is not None:
         raise StudyError(f"the real clock needs emulated links, and this host cannot make one: {obstacle}")
 
-    def run(case: Case) -> dict[RowKey, Emulated]:
-        measured = _measure(case, emulation, seed, repeat)
-        on_case_done()
+    links = realtime.Links()
+
+    complete: list[dict[RowKey, Emulated]] = []
+
+    def run(case: Case) -> None:
+        measured = _measure(case, emulation, seed, repeat, links)
         flows = [asdict(transfer) for transfer in measured.transfers]
         figures: dict[RowKey, Emulated] = {}
         for metric in case.metrics:
@@ -57,22 +60,24 @@ def run_cases(
                 overruns=measured.overruns,
                 valid=measured.valid,
             )
-        return figures
+        complete.append(figures)
+        on_case_done()
 
-    figures: dict[RowKey, Emulated] = {}
-    with ThreadPoolExecutor(links) as pool:
+    with ThreadPoolExecutor(parallel) as pool:
         try:
-            for each in pool.map(run, cases):
-                figures |= each
+            for future in [pool.submit(run, case) for case in cases]:
+                future.result()
         except realtime.RealtimeError as error:
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)
+            links.end()
             raise StudyError(f"under the real clock: {error}") from error
         except KeyboardInterrupt:
-            pool.shutdown(cancel_futures=True)
-    return figures
+            pool.shutdown(wait=False, cancel_futures=True)
+            links.end()
+    return {key: figure for figures in complete for key, figure in figures.items()}
 
 
-def _measure(case: Case, emulation: Emulation, seed: int, repeat: int) -> realtime.Measured:
+def _measure(case: Case, emulation: Emulation, seed: int, repeat: int, links: realtime.Links) -> realtime.Measured:
     """Return the downloads of a case: of the first valid attempt, or else of the best one."""
     (flow,) = tomllib.loads(resolve(case.scenario, set=case.set))["flow"]
     attempts: list[realtime.Measured] = []
@@ -88,6 +93,7 @@ def _measure(case: Case, emulation: Emulation, seed: int, repeat: int) -> realti
                 sysctl=emulation.sysctl,
                 budget=_BUDGET,
                 timeout=3600,
+                links=links,
             )
         )
     return min(attempts, key=lambda each: (not each.valid, each.overruns, each.late_s))

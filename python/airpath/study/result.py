@@ -25,7 +25,7 @@ class Finding:
     holds: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class StudyResult:
     """The rows and findings of a run."""
 
@@ -35,6 +35,10 @@ class StudyResult:
     findings: list[Finding]
     complete: bool = True
     """Whether all experiments were run; false after Ctrl-C."""
+
+    def __repr__(self) -> str:
+        state = "complete" if self.complete else "partial"
+        return f"<airpath.study.StudyResult {self.study.id} seed {self.seed}, {len(self.rows)} rows, {state}>"
 
     @property
     def exit_code(self) -> int:

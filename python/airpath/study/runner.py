@@ -217,7 +217,7 @@ def _rows_with_both_clocks(
         study.emulation,
         seed=seed,
         repeat=downloads,
-        links=links,
+        parallel=links,
         on_case_done=lambda: counter.add(downloads),
     )
     # `definition._emulation` rejects experiments with aggregates or differences: each row is a

@@ -22,7 +22,7 @@ class PlanError(TableError):
     """A plan is invalid. The message has the place and the fault."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Plan:
     """What a sweep runs: cases of one scenario, each with the same seed and repetitions.
 
@@ -67,6 +67,20 @@ class Plan:
     def kinds(self) -> dict[str, str]:
         """Return the type of each column, by its name in Polars."""
         return kinds_of(self.columns, self.cases)
+
+    def __repr__(self) -> str:
+        return (
+            f"<airpath.Plan of {self.file}: {len(self.cases):,} cases of {', '.join(self.columns)}; {self.runs:,} runs>"
+        )
+
+    def _repr_html_(self) -> str:
+        from airpath.notebook import table
+
+        rows = [
+            [str(number), *("" if value is None else str(value) for value in case)]
+            for number, case in enumerate(self.cases)
+        ]
+        return table(self.file, f", {self.runs:,} runs", ("case", *self.columns), rows, rest="in .cases")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data: what determines the rows."""

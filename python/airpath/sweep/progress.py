@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from airpath.quantities import time_left
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -57,15 +59,8 @@ def state(now: Progress) -> str:
     """Return rate, time left and failures."""
     rate = (now.runs - now.runs_before) / max(now.seconds, 1e-9)
     failed = f", {now.failed} failed" if now.failed else ""
-    left = f", {span((now.total - now.runs) / rate)} left" if rate else ""
-    return f"{rate:,.0f} runs/s{left}{failed}"
-
-
-def span(seconds: float) -> str:
-    """Return a time in seconds, minutes or hours."""
-    if seconds < 120:
-        return f"{seconds:.0f} s" if seconds >= 9.5 else f"{seconds:.2g} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    left = time_left(now.runs - now.runs_before, now.total - now.runs_before, now.seconds)
+    return f"{rate:,.0f} runs/s{left and f', {left}'}{failed}"
 
 
 def is_notebook() -> bool:

@@ -186,3 +186,11 @@ class SweepResult:
         state = "complete" if self.complete else "partial"
         failed = f", {len(self.failures)} failed" if self.failures else ""
         return f"<airpath.SweepResult {len(self.plan['cases'])} cases, {state}{failed}, in {self.path}>"
+
+    def _repr_html_(self) -> str:
+        from airpath.notebook import table
+
+        cases = self.cases
+        rows = [["" if value is None else str(value) for value in row] for row in cases.iter_rows()]
+        state = "complete" if self.complete else "partial"
+        return table(self.file, f", {state}", cases.columns, rows, rest="in .cases", below=f"in {self.path}")

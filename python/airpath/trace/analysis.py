@@ -106,8 +106,22 @@ class Trace(TraceData):
         return Path(out)
 
     def __repr__(self) -> str:
-        named = ", ".join(file["name"] for file in self.reading["files"])
-        return f"<airpath.Trace of {named}: {self.connections.height:,} connections>"
+        names = [file["name"] for file in self.reading["files"]]
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        return f"<airpath.Trace of {names[0]}{more}: {self.connections.height:,} connections>"
+
+    def _repr_html_(self) -> str:
+        from airpath.notebook import table
+        from airpath.quantities import seconds
+
+        head = ("connection", "client", "server", "time", "ending")
+        columns = ("connection", "client", "server", "duration_s", "ending")
+        rows = [
+            (str(number), client, server, seconds(duration), ending or "")
+            for number, client, server, duration, ending in self.connections.select(columns).iter_rows()
+        ]
+        files = ", ".join(file["name"] for file in self.reading["files"])
+        return table(files, f", {len(rows):,} connections", head, rows, rest="in .connections")
 
 
 def stream(

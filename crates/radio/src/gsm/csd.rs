@@ -64,7 +64,7 @@ mod tracks;
 mod traffic_channel;
 mod van_jacobson;
 
-use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, UserId};
+use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, Span, UserId};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 use circuit::Circuit;
@@ -83,6 +83,10 @@ impl Model for Config {
 
     fn conditions(&mut self) -> Option<&mut conditions::Config> {
         self.conditions.as_mut()
+    }
+
+    fn transmission_period(&self) -> Option<Span> {
+        self.radio.as_ref().map(|radio| radio.channel.frame_duration())
     }
 
     fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {

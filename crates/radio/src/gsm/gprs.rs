@@ -77,7 +77,7 @@ mod uplink;
 mod voice;
 
 use airpath_core::{
-    Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioTotals, Seed, UserId,
+    Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioTotals, Seed, Span, UserId,
 };
 use airpath_link::command::Change;
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
@@ -106,6 +106,10 @@ impl Model for Config {
 
     fn conditions(&mut self) -> Option<&mut conditions::Config> {
         Some(&mut self.conditions)
+    }
+
+    fn transmission_period(&self) -> Option<Span> {
+        Some(multiframe::BLOCK_PERIOD)
     }
 
     fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {

@@ -39,7 +39,7 @@
 
 use std::path::PathBuf;
 
-use airpath_core::{Direction, Seed};
+use airpath_core::{Direction, Seed, Span};
 use airpath_link::Bearer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,6 +70,10 @@ impl Model for Config {
 
     fn files_mut(&mut self) -> Vec<&mut PathBuf> {
         self.uplink.file_mut().into_iter().collect()
+    }
+
+    fn transmission_period(&self) -> Option<Span> {
+        Some(self.downlink.tti)
     }
 
     fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {

@@ -195,6 +195,10 @@ impl Model for Config {
         self.uplink.file_mut().into_iter().collect()
     }
 
+    fn transmission_period(&self) -> Option<Span> {
+        Some(self.downlink.tti)
+    }
+
     fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {
         Ok(Box::new(HsDschSimple::new(self, classes, seed, name)?))
     }

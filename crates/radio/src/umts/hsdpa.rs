@@ -45,7 +45,7 @@ mod transport_block;
 mod unit;
 mod user;
 
-use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, UserId};
+use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, Span, UserId};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 pub use config::{Cell, Config, Downlink, Harq, Iub, Mobile, TTI};
@@ -67,6 +67,10 @@ impl Model for Config {
 
     fn conditions(&mut self) -> Option<&mut conditions::Config> {
         Some(&mut self.conditions)
+    }
+
+    fn transmission_period(&self) -> Option<Span> {
+        Some(TTI)
     }
 
     fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {

@@ -67,7 +67,7 @@ pub(crate) mod radio_link;
 mod rrc;
 mod switching;
 
-use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, UserId};
+use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, Span, UserId};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 pub use crate::common::arq::rlc_am::{Discard, Rlc};
@@ -87,6 +87,10 @@ impl Model for Config {
 
     fn conditions(&mut self) -> Option<&mut conditions::Config> {
         Some(&mut self.conditions)
+    }
+
+    fn transmission_period(&self) -> Option<Span> {
+        [&self.downlink, &self.uplink].into_iter().flat_map(|link| &link.formats).map(|format| format.tti).min()
     }
 
     fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {

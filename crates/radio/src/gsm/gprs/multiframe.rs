@@ -7,7 +7,7 @@
 //!
 //! The timeslots of a frame are taken to begin together; those that a mobile has lie within 5 ms.
 
-use airpath_core::Instant;
+use airpath_core::{Instant, Span};
 
 /// Radio blocks in a 52-multiframe.
 const BLOCKS: u64 = 12;
@@ -26,6 +26,9 @@ const FRAMES_PER_BLOCK: u64 = 4;
 /// Blocks from a downlink block that polls to the uplink block of the reply, with the shortest of
 /// the periods that RRBP can give, 13 frames (TS 44.060, table 10.4.5.1).
 pub const POLL_TO_REPLY: u64 = 3;
+
+/// A multiframe of 240 ms has 12 radio blocks (TS 43.064 §6.3).
+pub const BLOCK_PERIOD: Span = Span::from_millis(20);
 
 /// When a TDMA frame begins.
 const fn frame(number: u64) -> Instant {

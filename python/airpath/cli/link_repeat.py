@@ -1,0 +1,99 @@
+"""`airpath link --repeat`: the same command on several links, one after the other."""
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from airpath.cli.messages import Problem, cleanly_ended, note
+from airpath.quantities import seconds
+from airpath.statistics import mean_interval
+
+
+def repeat_link(repeat: int, *, seed: int, out: Path | None) -> int:
+    """Run this command line `repeat` times without `--repeat`, and print the times of its command.
+
+    Each link is a process of its own, as it cannot leave its namespaces. Repetition `n` has the
+    seed plus `n`, so that each has other losses, and its result in the folder `n` of `out`.
+
+    Returns:
+        The exit code of the first command that failed; 0 without one.
+    """
+    arguments = list(without_options(sys.argv[1:], ("--repeat", "--seed", "--out")))
+    times: list[float] = []
+    failed = 0
+    with (
+        tempfile.TemporaryDirectory(prefix="airpath-") as temporary,
+        cleanly_ended(),
+        _interruptible() as is_interrupted,
+    ):
+        for number in range(repeat):
+            folder = Path(temporary) / "link" if out is None else out / str(number)
+            options = ["--seed", str(seed + number), "--out", str(folder), *(["--no-log"] if out is None else [])]
+            link = [sys.executable, "-m", "airpath", arguments[0], *options, *arguments[1:]]
+            done = subprocess.run(link, check=False)
+            summary = _summary(folder)
+            if summary is None:
+                return done.returncode  # the link has printed the reason
+            times += [summary["emulation"]["command_s"]] if summary["complete"] else []
+            failed = failed or done.returncode
+            if done.returncode < 0 or is_interrupted():
+                break
+    if times:
+        note(times_text(times, repeat))
+    return failed if failed >= 0 else 128 - failed
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Leave Ctrl-C to the command; yield whether it came."""
+    came: list[int] = []
+    earlier = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield lambda: bool(came)
+    finally:
+        signal.signal(signal.SIGINT, earlier)
+
+
+def times_text(times: list[float], repeat: int) -> str:
+    """Return median, mean and interval of the command's time."""
+    of = f"{len(times)} of {repeat}" if len(times) < repeat else str(repeat)
+    if len(times) == 1:
+        return f"time of the command: {seconds(times[0])} in {of} runs"
+    interval = mean_interval(times)
+    low, high = seconds(max(0.0, interval.low)), seconds(interval.high)
+    return (
+        f"time of the command in {of} runs: median {seconds(median(times))}, from {seconds(min(times))} to "
+        f"{seconds(max(times))}; mean {seconds(interval.mean)}, 95 % interval {low} to {high}"
+    )
+
+
+def without_options(arguments: list[str], names: Iterable[str]) -> Iterable[str]:
+    """Yield the arguments of a command line before and after `--`, without options with a value."""
+    skips = False
+    for index, argument in enumerate(arguments):
+        if argument == "--":
+            yield from arguments[index:]
+            return
+        name, equals, _ = argument.partition("=")
+        if skips:
+            skips = False
+        elif name in names:
+            skips = not equals
+        else:
+            yield argument
+
+
+def _summary(folder: Path) -> dict[str, Any] | None:
+    try:
+        return json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise Problem(f"{folder}: {error}") from None

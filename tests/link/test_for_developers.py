@@ -1,0 +1,127 @@
+"""Links to the host's own servers, the live page, repetitions, and the budget of the lateness."""
+
+import http.server
+import json
+import re
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from airpath.cli.link import late_text
+from airpath.cli.link_repeat import times_text, without_options
+from support.link import LinkCommand, python, summary, until
+
+FETCH = "import sys, urllib.request; print(len(urllib.request.urlopen(sys.argv[1]).read()))"
+BODY = b"x" * 20_000
+
+
+CONNECT = """
+import socket, sys
+try:
+    socket.create_connection(("server", int(sys.argv[1]))).recv(1)
+except ConnectionResetError:
+    print("reset")
+"""
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Answers every request with the same body."""
+
+    def do_GET(self) -> None:
+        """Answer."""
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(BODY)))
+        self.end_headers()
+        self.wfile.write(BODY)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+        """Log nothing."""
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """The port of a server at this host's loopback address."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def test_a_server_of_the_host_is_reached(link: LinkCommand, port: int) -> None:
+    url = f"http://server:{port}/"
+    done = link(*python(FETCH, url), serve=None, options=f"--host-port {port} --out kept --set fixed.delay=30ms")
+    assert done.out == "20000\n"
+    result = summary(link.folder / "kept")
+    assert result["emulation"]["host_ports"] == [port]
+    flow = next(each for each in result["flows"] if each["remote"].endswith(f":{port}") and each["direction"] == "down")
+    assert flow["delivered_bytes"] > len(BODY)
+    assert flow["rtt_min_s"] > 0.06, "the data crosses the link"
+
+
+def test_a_port_at_which_nothing_listens_is_named(link: LinkCommand) -> None:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as closed:
+        free = closed.server_port
+    done = link(*python(CONNECT, free), serve=None, options=f"--host-port {free}")
+    assert done.out == "reset\n"
+    assert f"nothing listens at port {free}" in done.err
+
+
+def test_the_live_page_shows_the_link_while_it_runs(link: LinkCommand) -> None:
+    with link.started("cat", link="gprs", options="--open --no-status", popen={"stdin": -1}) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+/", line)
+        assert found, line
+        url = found[0]
+
+        def samples() -> list[dict[str, object]]:
+            with urllib.request.urlopen(f"{url}samples?since=0") as answer:
+                return json.load(answer)
+
+        until(lambda: len(samples()) > 1, "there are samples", 30)
+        assert samples()[0]["budget_s"] == 0.01
+        with urllib.request.urlopen(url) as answer:
+            assert "cat over gprs" in answer.read().decode()
+        other = urllib.request.Request(url, headers={"Host": "site.example"})
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(other)
+        process.communicate(timeout=30)
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(url)
+
+
+def test_repetitions_have_their_seeds_folders_and_times(link: LinkCommand) -> None:
+    done = link("sh", "-c", "sleep 0.2; exit 3", options="--repeat 2 --seed 7 --out kept", code=3)
+    results = [summary(link.folder / "kept" / str(number)) for number in range(2)]
+    assert [result["seed"] for result in results] == [7, 8]
+    times = [result["emulation"]["command_s"] for result in results]
+    assert min(times) >= 0.2
+    assert times_text(times, 2) in done.err
+
+
+def test_the_times_of_a_command_as_text() -> None:
+    assert times_text([2.0, 1.0, 3.0], 3) == (
+        "time of the command in 3 runs: median 2 s, from 1 s to 3 s; mean 2 s, 95 % interval 0 ms to 4.484 s"
+    )
+    assert times_text([2.0], 5) == "time of the command: 2 s in 1 of 5 runs"
+
+
+def test_a_repetition_has_the_command_line_without_its_options() -> None:
+    line = ["link", "gprs", "--repeat", "5", "--out=kept", "--seed", "1", "--mtu", "600", "--", "x", "--out", "y"]
+    kept = list(without_options(line, ("--repeat", "--seed", "--out")))
+    assert kept == ["link", "gprs", "--mtu", "600", "--", "x", "--out", "y"]
+
+
+def test_a_late_run_states_what_it_changes() -> None:
+    lateness = {"p50_s": 0.0001, "p99_s": 0.012, "budget_s": 0.01}
+    assert "may miss its TTI and wait for the next one, 20 ms later" in late_text(lateness, 0.02)
+    assert "round trips" in late_text(lateness, None)
+
+
+@pytest.mark.parametrize(("preset", "budget"), [("gprs", 0.01), ("hsdpa", 0.002), ("wired", 0.002)])
+def test_the_budget_is_that_of_the_bearer(link: LinkCommand, preset: str, budget: float) -> None:
+    link("true", link=preset, options="--out kept")
+    assert summary(link.folder / "kept")["emulation"]["lateness"]["budget_s"] == budget

@@ -1,0 +1,82 @@
+"""`airpath run --vary` and `airpath.run(vary=…)`: a sweep without a plan file."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import airpath
+from support import DOWNLOAD, Command
+
+AXES = {"bearer.bler": [0.0, 0.2], "tcp.congestion": ["reno", "cubic"]}
+OPTIONS = ("--vary", "bearer.bler=0,0.2", "--vary", "tcp.congestion=reno, cubic", "--repeat", "2")
+
+
+def test_the_parameters_are_columns() -> None:
+    flows = airpath.run(DOWNLOAD, vary=AXES, repeat=2).flows
+    assert flows.height == 8
+    alone = airpath.run(DOWNLOAD, set={"bearer.bler": 0.2, "tcp.congestion": "reno"}, repeat=2)
+    rows = flows.filter((pl.col("bearer.bler") == 0.2) & (pl.col("tcp.congestion") == "reno"))
+    assert rows["duration_s"].to_list() == alone.flows["duration_s"].to_list()
+
+
+def test_a_script_on_standard_input_can_vary() -> None:
+    script = f"import airpath\nprint(airpath.run({DOWNLOAD!r}, vary={AXES!r}).flows.height)"
+    done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True, check=True)
+    assert done.stdout == "4\n"
+
+
+def test_progress_counts_runs() -> None:
+    calls: list[tuple[int, int]] = []
+    airpath.run(DOWNLOAD, vary=AXES, progress=lambda done, total: calls.append((done, total)))
+    assert calls[-1] == (4, 4)
+
+
+@pytest.mark.parametrize(
+    ("vary", "words"),
+    [
+        ({"bearer.blr": [0.1]}, "bearer.blr"),
+        ({"bearer.bler": [2]}, "not a probability"),
+        ({"bearer.bler": []}, "no values"),
+    ],
+)
+def test_wrong_values_run_nothing(vary: dict[str, list[float]], words: str) -> None:
+    with pytest.raises(airpath.PlanError, match=words):
+        airpath.run(DOWNLOAD, vary=vary)
+
+
+def test_the_command_prints_means_or_rows(airpath_command: Command, scenario: Callable[..., Path]) -> None:
+    means = airpath_command("run", scenario(), *OPTIONS, "--format", "json").json
+    assert [(each["bearer.bler"], each["tcp.congestion"], each["n"]) for each in means] == [
+        (bler, algorithm, 2) for bler in (0.0, 0.2) for algorithm in ("reno", "cubic")
+    ]
+    text = airpath_command("run", scenario(), *OPTIONS).out
+    assert "tcp.congestion" in text
+    assert len(text.splitlines()) == 6
+    rows = list(csv.DictReader(io.StringIO(airpath_command("run", scenario(), *OPTIONS, "--format", "csv").out)))
+    assert [row["tcp.congestion"] for row in rows] == ["reno", "reno", "cubic", "cubic"] * 2
+    lines = airpath_command("run", scenario(), *OPTIONS, "--format", "jsonl").out.splitlines()
+    assert [json.loads(line)["bearer.bler"] for line in lines] == [0.0] * 4 + [0.2] * 4
+
+
+def test_a_folder_keeps_the_rows(airpath_command: Command, scenario: Callable[..., Path]) -> None:
+    path = scenario()
+    done = airpath_command("run", path, *OPTIONS, "--out", "swept")
+    assert "the rows are in swept" in done.err
+    assert airpath.SweepResult(airpath_command.folder / "swept").flows.height == 8
+    other = airpath_command("run", path, "--vary", "bearer.bler=0.1", "--out", "swept")
+    assert other.code == 2
+    assert "another plan" in other.err
+
+
+@pytest.mark.parametrize("wrong", ["bearer.bler", "bearer.bler=", "bearer.bler=0.1,,0.2", "bearer.bler=2"])
+def test_a_wrong_option_is_named(airpath_command: Command, scenario: Callable[..., Path], wrong: str) -> None:
+    done = airpath_command("run", scenario(), "--vary", wrong)
+    assert done.code == 2
+    assert "vary" in done.err
