@@ -77,7 +77,7 @@ def radio(results: Result | Sequence[Result], *, repetition: int | None = None, 
     last = "" if len(kinds) == 1 else str(len(kinds))
     figure.update_layout({"xaxis": {"anchor": f"y{last}", "range": [0, span]}})
     words = "; ".join(_words(track, frame.filter(track=index)) for index, track in enumerate(tracks))
-    notes.append(f"A cell is {seconds(width)} long.")
+    notes.append(f"Each column covers {seconds(width)}.")
     return captioned(figure, Caption("Radio", _READ, f"Radio use by user: {words}.", notes))
 
 
