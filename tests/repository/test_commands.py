@@ -78,7 +78,7 @@ def test_commands_are_accepted(page: Path) -> None:
 @pytest.mark.parametrize("line", ["airpath nosuch", "airpath page nosuch", "airpath run x.toml --nosuch"])
 def test_a_wrong_command_is_found(line: str) -> None:
     [arguments] = words(line)
-    with pytest.raises(Exception, match="no command|No such option"):
+    with pytest.raises(Exception, match=r"no command|No such option"):
         accept(arguments)
 
 

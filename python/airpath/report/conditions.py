@@ -117,7 +117,7 @@ def _bearer(run: Drawn) -> str:
 
 
 def _profiles(run: Drawn) -> str:
-    """Return profile and congestion control; for a link, the kernel and the one of its namespaces."""
+    """Return profile and congestion control; of a link, kernel and default of its namespaces."""
     return ", ".join(dict.fromkeys(_profile(flow["tcp"]) for flow in run.flows if flow.get("tcp"))) or "–"
 
 

@@ -21,7 +21,7 @@ _INLINE = "script-src 'unsafe-inline' 'unsafe-eval'"
 
 @cache
 def library() -> str:
-    """Return Plotly's library as the element that a page embeds: compressed, `report.js` unpacks it."""
+    """Return the element with Plotly's library, compressed; `report.js` unpacks it."""
     packed = base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()
     return f'<script type="application/gzip" id="library">{packed}</script>'
 
