@@ -156,7 +156,9 @@ def _draw(
         "thickness": 7,
         "ypad": 4,
         "ticksuffix": kind.unit and f" {kind.unit}",
-        "nticks": 3,
+        # Two ticks fit into the column of a paper, without turning them.
+        "nticks": 2,
+        "tickangle": 0,
         "ticklabelposition": "outside top",
         "tickfont": {"size": 10},
         "outlinewidth": 0,
