@@ -55,6 +55,8 @@ lint-rust: $(VENV)/.python
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	@# The shipped features only: the crates' tests enable further ones in each other.
 	cargo clippy --package airpath-python --locked --quiet -- -D warnings
+	@# Without the advisories, which need the network and change from day to day: `make deny`.
+	PATH="$(CURDIR)/$(BIN):$$PATH" cargo deny --log-level error --workspace --locked check licenses bans sources
 
 lint-python: setup
 	$(BIN)/ruff format --check
@@ -74,9 +76,9 @@ wheel: setup
 	$(BIN)/maturin sdist --out target/wheels
 	AIRPATH_WHEELS=target/wheels $(BIN)/pytest tests/repository/test_wheel.py
 
-# Licences, advisories and sources of the dependencies. Needs `cargo install cargo-deny`.
-deny:
-	cargo deny --workspace check
+# Licences, sources and advisories of the dependencies. Fetches the database of advisories.
+deny: $(VENV)/.python
+	PATH="$(CURDIR)/$(BIN):$$PATH" cargo deny --workspace --locked check
 
 bench: setup
 	@sh .ci/system-packages peers

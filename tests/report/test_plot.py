@@ -85,7 +85,7 @@ def test_every_segment_that_was_sent_again_is_marked(hs_dsch: airpath.Result) ->
     sent = hs_dsch.packets.filter((pl.col("step") == "sent") & (pl.col("direction") == "down") & (pl.col("length") > 0))
     again = sent.filter("retransmission")
     assert again.height > 0
-    drawn = trace(figure, "sent again")
+    drawn = trace(figure, "retransmitted")
     assert list(drawn.x) == pytest.approx(list(again["time"] / 1e9), abs=1e-3)
     assert len(trace(figure, "sent").x) < sent.height / 2
     assert "Thinned" in plot.caption_of(figure).notes[-1]

@@ -15,6 +15,7 @@ import airpath
 from airpath import report, theme
 from airpath.quantities import rate, seconds
 from airpath.report import metrics
+from airpath.report.page import library, move_library
 from airpath.study import report as study_report
 from support import DOWNLOAD, ROOT, Command
 from support.report_page import Page
@@ -69,7 +70,19 @@ def test_a_page_needs_nothing_from_outside(two: Page) -> None:
 
 def test_the_library_is_there_once(results: list[airpath.Result], tmp_path: Path) -> None:
     html = report.write(results, tmp_path / "report.html").read_text(encoding="utf-8")
-    assert html.count(get_plotlyjs()) == 1
+    assert html.count(library()) == 1
+    assert len(html) < len(get_plotlyjs()) / 2
+
+
+def test_reports_of_a_folder_can_share_the_library(
+    results: list[airpath.Result], tmp_path: Path, browse: Callable[..., str]
+) -> None:
+    for name in ("one.html", "two.html"):
+        path = report.write(results, tmp_path / name)
+        shared = move_library(path)
+        assert path.stat().st_size < 500_000
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["one.html", shared.name, "two.html"]
+    assert 'data-drawn="all"' in browse(path)
 
 
 def test_the_tiles_hold_the_figures_of_the_frames(one: Page, results: list[airpath.Result]) -> None:
@@ -88,7 +101,7 @@ def test_the_tiles_hold_the_figures_of_the_frames(one: Page, results: list[airpa
         f"{pdus[1] / pdus[0] * 100:.3g} %",
     ]
     assert f"95 % within {seconds(trips.quantile(0.95, 'linear') or 0)}" in one.words
-    assert f"{flow['retransmitted_packets']:,} segments sent again" in one.words
+    assert f"{flow['retransmitted_packets']:,} segments retransmitted" in one.words
     assert f"{flow['delivered_bytes'] / 1e3:.0f} kB in {seconds(flow['duration_s'])}" in one.words
 
 
@@ -159,11 +172,11 @@ def test_a_difference_is_welchs() -> None:
 def test_a_long_run_is_thinned_but_keeps_what_counts(tmp_path: Path) -> None:
     long = airpath.run(DOWNLOAD, set={"flow.0.bytes": "16 MB"})
     path = report.write([long], tmp_path / "report.html")
-    assert path.stat().st_size - len(get_plotlyjs().encode()) < 2_000_000
+    assert path.stat().st_size - len(library()) < 2_000_000
     page = Page(path)
     assert "Thinned to the extremes of each of 1,000 spans of time" in page.words
     [again] = [
-        each for each in page.figures["Time–sequence of download"]["data"] if each["name"].startswith("sent again")
+        each for each in page.figures["Time–sequence of download"]["data"] if each["name"].startswith("retransmitted")
     ]
     assert len(again["x"]) == long.flows["retransmitted_packets"].item() > 0
 

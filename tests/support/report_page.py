@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from plotly.offline import get_plotlyjs
+from airpath.report.page import library
 
 
 class Page(HTMLParser):
@@ -14,7 +14,7 @@ class Page(HTMLParser):
 
     def __init__(self, path: Path) -> None:
         super().__init__()
-        self.html = path.read_text(encoding="utf-8").replace(get_plotlyjs(), "")
+        self.html = path.read_text(encoding="utf-8").replace(library(), "")
         self.open: list[str] = []
         self.texts: dict[str, list[str]] = {}
         self.elements: list[tuple[str, dict[str, str | None]]] = []

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from plotly.offline import get_plotlyjs
 
 import airpath
 from airpath import _native
 from airpath.quantities import size
+from airpath.report.page import library
 from airpath.trace import stream
 from airpath.trace.causes import CAUSES, seconds_of
 from airpath.trace.compare import labels
@@ -159,8 +159,7 @@ _ZOOM = """<script>(async () => {
 
 def test_connections_are_zoomed_one_by_one(whole: Page, tmp_path: Path, browse: Callable[..., str]) -> None:
     path = tmp_path / "zoomed.html"
-    library = f"<script>{get_plotlyjs()}</script>"
-    path.write_text(whole.html.replace("<script></script>", library).replace("</body>", _ZOOM), encoding="utf-8")
+    path.write_text(whole.html.replace("</head>", f"</head>{library()}").replace("</body>", _ZOOM), encoding="utf-8")
     assert 'data-noted="true"' in browse(path)
 
 

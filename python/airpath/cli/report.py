@@ -23,6 +23,12 @@ def report(
         list[str] | None,
         typer.Option(metavar="NAME", help="Of a sweep: draw this column of flows; may be given many times."),
     ] = None,
+    shared_library: Annotated[
+        bool,
+        typer.Option(
+            "--shared-library", help="Put plotly.js in a file beside the report, for all reports of a folder."
+        ),
+    ] = False,
 ) -> None:
     """Draw results as one HTML file that works offline; several are compared on shared axes.
 
@@ -37,6 +43,7 @@ def report(
     """
     from airpath import load
     from airpath.report import write
+    from airpath.report.page import move_library
 
     with explained():
         if out is None:
@@ -46,13 +53,16 @@ def report(
         check_outputs(out)
         if len(results) == 1 and (results[0] / "sweep.json").is_file():
             _report_sweep(results[0], out, figure)
-            return
-        if figure:
+        elif figure:
             raise Problem("--figure is for the folder of a sweep", next_step="remove it, or name one such folder")
-        for folder in results:
-            load(folder)  # name every unusable folder's fault before the drawing starts
-        with writing(out):
-            write(results, out)
+        else:
+            for folder in results:
+                load(folder)  # name every unusable folder's fault before the drawing starts
+            with writing(out):
+                write(results, out)
+        if shared_library:
+            with writing(out):
+                move_library(out)
     typer.echo(out)
 
 
@@ -69,4 +79,3 @@ def _report_sweep(folder: Path, out: Path, figures: list[str] | None) -> None:
             write(result, out, names=figures)
         except KeyError as error:
             raise Problem(f"the rows have no figure {error}") from None
-    typer.echo(out)

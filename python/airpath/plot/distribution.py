@@ -23,7 +23,7 @@ TITLES = {
     "throughput_bps": "Throughput",
     "rtt_mean_s": "Mean round trip",
     "delay_mean_s": "Mean delay",
-    "retransmitted_packets": "Segments sent again",
+    "retransmitted_packets": "Segments retransmitted",
     "timeouts": "Time-outs",
     "first_byte_s": "Time to the first byte",
     "page_time_s": "Page time",

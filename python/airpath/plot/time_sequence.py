@@ -63,7 +63,7 @@ def time_sequence(
             notes += _one(figure, line, data, repeated, scale, thinner)
         else:
             _overlaid(figure, line, repeated, scale, thinner)
-    alt = f"Stream offset over time: {'; '.join(_words(line) for line in chosen)}; {again} segments were sent again."
+    alt = f"Stream offset over time: {'; '.join(_words(line) for line in chosen)}; {again} segments were retransmitted."
     title = "Time–sequence" + (f" of {chosen[0].flow['name']}" if len(runs) == len(chosen) == 1 else "")
     read = _READ_ONE if len(chosen) == 1 else _READ_SEVERAL
     return captioned(figure, Caption(title, read, alt, notes + thinner.notes()))
@@ -91,7 +91,7 @@ def _one(
     first = thinner(data.filter(~pl.col("retransmission")), "end", "sent")
     _marks(figure, first, scale, "sent", {"symbol": "circle", "size": 4, "color": hue.light})
     again = {"symbol": "x-thin", "size": 8, "line": {"width": 1.8, "color": theme.ALERT.light}}
-    _marks(figure, repeated, scale, f"sent again ({repeated.height:,})", again)
+    _marks(figure, repeated, scale, f"retransmitted ({repeated.height:,})", again)
     lost = _lost(line, data)
     if lost.height:
         style = {"symbol": "triangle-down-open", "size": 8, "color": theme.INK.light}
@@ -104,7 +104,7 @@ def _overlaid(figure: go.Figure, line: Line, repeated: pl.DataFrame, scale: floa
     style = {"color": line.colour, "width": 2, "dash": line.dash}
     steps(figure, _heard(line), "acknowledged", scale, line.label, style, thinner, legendgroup=line.label)
     again = {"symbol": "x-thin", "size": 7, "line": {"width": 1.4, "color": line.colour}}
-    _marks(figure, repeated, scale, f"{line.label}, sent again", again, legendgroup=line.label, showlegend=False)
+    _marks(figure, repeated, scale, f"{line.label}, retransmitted", again, legendgroup=line.label, showlegend=False)
 
 
 def _data(line: Line) -> pl.DataFrame:

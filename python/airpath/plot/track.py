@@ -53,6 +53,14 @@ class Track:
         longest = [f"{name} {seconds(length)}" for name, length in frame.reverse().head(3).rows()]
         return f"{self.name} {', '.join(longest)}"
 
+    def unnamed(self, span: float) -> list[str]:
+        """Return the states whose name fits into none of their bands, in the order of time."""
+        if self.steps:
+            return []
+        frame = _bands(self.rows, span)
+        named = frame.filter(_fits(span))["name"].unique()
+        return [name for name in frame["name"].unique(maintain_order=True) if name not in named]
+
 
 class Stack:
     """Places the parts of a figure on one horizontal axis, from top to bottom.
@@ -111,7 +119,6 @@ def _draw_bands(stack: Stack, track: Track, span: float) -> None:
     frame = _bands(track.rows, span)
     names = [name for name in frame["name"].unique(maintain_order=True) if name not in (_QUIET | _USUAL)]
     colours = {name: theme.state(0) for name in _USUAL} | {name: theme.state(at) for at, name in enumerate(names, 1)}
-    letter = span / _LETTERS
     labels = {"tickmode": "array", "tickvals": [0], "ticktext": [track.label]}
     axis = stack.axis(track.height, range=[-0.5, 0.5], showgrid=False, **labels)
     stack.figure.add_trace(
@@ -125,10 +132,7 @@ def _draw_bands(stack: Stack, track: Track, span: float) -> None:
             yaxis=axis,
             marker={"color": [colours.get(name, theme.GRID).light for name in frame["name"]], "line": {"width": 0}},
             # A name that does not fit is shown on hover only.
-            text=[
-                name if length > letter * (len(name) + 1) else ""
-                for name, length in frame.select("name", "length").rows()
-            ],
+            text=frame.select(pl.when(_fits(span)).then("name").otherwise(pl.lit("")))["name"].to_list(),
             textposition="inside",
             insidetextanchor="middle",
             insidetextfont={"size": 10, "color": theme.INK.light},
@@ -175,6 +179,11 @@ def _draw_steps(stack: Stack, track: Track, span: float) -> None:
         showarrow=False,
         font={"size": 11, "color": theme.MUTED.light},
     )
+
+
+def _fits(span: float) -> pl.Expr:
+    """Return whether the name of a state fits into its band."""
+    return pl.col("length") > span / _LETTERS * (pl.col("name").str.len_chars() + 1)
 
 
 def _bands(rows: pl.DataFrame, span: float) -> pl.DataFrame:

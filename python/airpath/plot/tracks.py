@@ -131,6 +131,10 @@ def _figure(runs: Sequence[Drawn], log: _Log) -> go.Figure:
             stack.track(track, group.span)
     stack.finish()
     figure.update_layout({"showlegend": False})
+    for group in groups:
+        unnamed = [f"{track.label}: {', '.join(states)}" for track in group.tracks if (states := track.unnamed(span))]
+        if unnamed:
+            notes.append(f"Too short for a name, {group.title}: {'; '.join(unnamed)}.")
     words = "; ".join(
         f"{group.title}: {'; '.join(track.words(group.span) for track in group.tracks)}" for group in groups
     )

@@ -117,8 +117,13 @@ def _bearer(run: Drawn) -> str:
 
 
 def _profiles(run: Drawn) -> str:
-    profiles = dict.fromkeys(str(flow["tcp"].get("profile", "custom")) for flow in run.flows if flow.get("tcp"))
-    return ", ".join(profiles) or "–"
+    """Return profile and congestion control; of a link, kernel and default of its namespaces."""
+    return ", ".join(dict.fromkeys(_profile(flow["tcp"]) for flow in run.flows if flow.get("tcp"))) or "–"
+
+
+def _profile(tcp: Mapping[str, Any]) -> str:
+    profile, algorithm = str(tcp.get("profile", "custom")), (tcp.get("congestion") or {}).get("algorithm")
+    return f"{profile} ({algorithm})" if algorithm else profile
 
 
 def _named(names: Sequence[str]) -> str:

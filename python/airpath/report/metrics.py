@@ -171,10 +171,10 @@ FIRST_BYTE = Metric("time to the first byte", seconds, _of_flows("first_byte_s",
 ROUND_TRIP_MEDIAN = Metric("round trip, median", seconds, _round_trip(0.5))
 ROUND_TRIP_95 = Metric("round trip, 95 %", seconds, _round_trip(0.95))
 LOST = Metric("packets lost", share, _lost)
-REPEATED_SEGMENTS = Metric("segments sent again", share, _ratio(transfers, "retransmitted_packets", "data_packets"))
+REPEATED_SEGMENTS = Metric("segments retransmitted", share, _ratio(transfers, "retransmitted_packets", "data_packets"))
 TIMEOUTS = Metric("time-outs", few, _of_flows("timeouts", lambda each: each.sum()))
 REPEATED_PDUS = Metric(
-    "PDUs sent again on the air", share, _ratio(lambda result: result.radio_totals, "repeated_pdus", "pdus")
+    "PDUs retransmitted on the air", share, _ratio(lambda result: result.radio_totals, "repeated_pdus", "pdus")
 )
 PROBES_LOST = Metric("pings and datagrams lost", share, _ratio(probes, "lost", "sent"))
 

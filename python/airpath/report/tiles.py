@@ -105,7 +105,7 @@ def _loss(result: Result) -> Reading | None:
     if flows.height:
         again = int(flows["retransmitted_packets"].sum())
         of_data = metrics.share(again / max(int(flows["data_packets"].sum()), 1))
-        text = _joined(text, f"{again:,} segments sent again ({of_data})", _timeouts(flows))
+        text = _joined(text, f"{again:,} segments retransmitted ({of_data})", _timeouts(flows))
     return Reading(metrics.share(lost / packets), text)
 
 

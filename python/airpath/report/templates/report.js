@@ -47,15 +47,17 @@
     if (figure.log?.getAttribute("aria-pressed") === "true") {
       layout.yaxis = { ...layout.yaxis, type: "log", autorange: true };
     }
-    if (figure.plot.clientWidth < 640) {
+    const isNarrow = figure.plot.clientWidth < 640;
+    if (isNarrow) {
       layout.margin = { ...layout.margin, r: 10 };
       if (layout.margin.l > NARROW) narrow(layout);
     }
-    return Plotly.react(figure.plot, data, layout, config);
+    return Plotly.react(figure.plot, data, layout, { ...config, displayModeBar: !isNarrow });
   }
 
   const currentRange = (figure) => beside(figure).find((other) => other.plot.layout)?.plot.layout.xaxis.range;
   const redraw = () => {
+    if (!window.Plotly) return; // still being unpacked
     const ranges = figures.map(currentRange);
     figures.forEach((figure, index) => draw(figure, ranges[index]));
   };
@@ -150,6 +152,18 @@
   const wanted = new URLSearchParams(location.search).get("theme");
   if (["light", "dark"].includes(wanted)) choose(wanted);
 
+  // Plotly's library is in the page, compressed, or in a file beside it.
+  async function unpack() {
+    const packed = document.getElementById("library");
+    if (!packed) return;
+    const bytes = Uint8Array.from(atob(packed.textContent), (each) => each.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+    packed.remove();
+  }
+
   // One at a time, so that the page answers while it draws.
   const queue = [...figures];
   const next = async () => {
@@ -162,5 +176,5 @@
     listen(figure);
     setTimeout(next);
   };
-  next();
+  unpack().then(next);
 })();
