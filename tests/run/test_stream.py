@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def test_tshark_reads_rtp_and_rtcp(result: airpath.Result, need: Callable[[str],
     assert len(packets) == flow["sent"]
     assert len({ssrc for _, _, ssrc, _ in packets}) == 1
     numbers = [int(sequence) for sequence, *_ in packets]
-    assert all((after - before) % 65_536 == 1 for before, after in zip(numbers, numbers[1:], strict=False))
+    assert all((after - before) % 65_536 == 1 for before, after in pairwise(numbers))
     assert sum(marker in ("1", "True") for _, marker, _, _ in packets) == flow["frames"]
     clock = [int(timestamp) for *_, timestamp in packets]
     assert (clock[-1] - clock[0]) % 2**32 == pytest.approx(90_000 * 1799 / 15, abs=2)

@@ -1,7 +1,7 @@
 //! Streaming of a video over RTP (RFC 3550): a server, a client with its playout buffer, and the
 //! packets between them.
 //!
-//! Both ends know the [`Session`]: the video, and the numbers with which its packets begin. A real
+//! Both ends have the [`Session`]: the video, and the numbers with which its packets begin. A real
 //! client learns these from the description and the set-up of the session (RTP-Info, RFC 7826
 //! §18.45), which is not modelled. Media have no contents, so a client takes the type of a frame
 //! and the number of its packets from the video, where a decoder would read them from the payload.
@@ -148,7 +148,7 @@ pub struct Datagram<'a> {
     pub media: u32,
 }
 
-/// A stream, as both ends know it.
+/// A stream, as both ends have it.
 #[derive(Clone, Debug)]
 pub struct Session {
     /// Its settings.

@@ -21,7 +21,7 @@ const TRANSPORT_FEEDBACK: u8 = 205;
 const NACK: u8 = 1;
 const TMMBR: u8 = 3;
 
-/// What a sender says of its stream in a report.
+/// What a sender reports of its stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderInfo {
     /// The time of the report, as an NTP time stamp.
@@ -34,7 +34,7 @@ pub struct SenderInfo {
     pub bytes: u32,
 }
 
-/// What a receiver says of a stream.
+/// What a receiver reports of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReportBlock {
     /// The stream.
@@ -211,32 +211,41 @@ pub fn packets(mut compound: &[u8]) -> impl Iterator<Item = Result<Packet<'_>, P
         if compound.is_empty() {
             return None;
         }
-        let read = split(compound).and_then(|(count, kind, body, rest)| {
+        let packet = split(compound).and_then(|(raw, rest)| {
             compound = rest;
-            read(count, kind, body, &mut block)
+            read(&raw, &mut block)
         });
-        if read.is_err() {
+        if packet.is_err() {
             compound = &[];
         }
-        Some(read)
+        Some(packet)
     })
 }
 
-/// The first packet of a compound: its count, its type, what follows its header, and the rest.
-fn split(compound: &[u8]) -> Result<(u8, u8, &[u8], &[u8]), ParseError> {
+/// A packet of any type.
+struct RawPacket<'a> {
+    count: u8,
+    kind: u8,
+    /// What follows the header.
+    body: &'a [u8],
+}
+
+/// The first packet of a compound, and the rest.
+fn split(compound: &[u8]) -> Result<(RawPacket<'_>, &[u8]), ParseError> {
     let [first, kind, length @ ..] = *leading::<HEADER>(NAME, compound)?;
     if first >> 6 != 2 {
         return Err(ParseError::Malformed { header: NAME, field: "version", value: (first >> 6).into() });
     }
     let needed = HEADER + 4 * usize::from(u16::from_be_bytes(length));
     match compound.split_at_checked(needed) {
-        Some((packet, rest)) => Ok((first & 0x1F, kind, &packet[HEADER..], rest)),
+        Some((packet, rest)) => Ok((RawPacket { count: first & 0x1F, kind, body: &packet[HEADER..] }, rest)),
         None => Err(ParseError::Truncated { header: NAME, needed, available: compound.len() }),
     }
 }
 
 /// Reads a packet; its report block, if it has one beside what is returned, goes to `block`.
-fn read<'a>(count: u8, kind: u8, body: &'a [u8], block: &mut Option<ReportBlock>) -> Result<Packet<'a>, ParseError> {
+fn read<'a>(packet: &RawPacket<'a>, block: &mut Option<ReportBlock>) -> Result<Packet<'a>, ParseError> {
+    let RawPacket { count, kind, body } = *packet;
     let word = |at: usize| body.get(at..at + 4).and_then(|bytes| bytes.first_chunk()).copied().map(u32::from_be_bytes);
     let needs = |length: usize| match body.len() < length {
         true => Err(ParseError::Truncated { header: NAME, needed: HEADER + length, available: HEADER + body.len() }),
@@ -275,7 +284,7 @@ fn read<'a>(count: u8, kind: u8, body: &'a [u8], block: &mut Option<ReportBlock>
             let word = at(12);
             let (exponent, mantissa) = (word >> 26, u64::from(word >> 9 & 0x1_FFFF));
             // An exponent of 63 with a mantissa of 17 bits exceeds 64 bits.
-            let rate = mantissa.checked_mul(1_u64 << exponent.min(63)).unwrap_or(u64::MAX);
+            let rate = mantissa.saturating_mul(1_u64 << exponent);
             Ok(Packet::RateLimit { rate, overhead: (word & 0x1FF) as u16 })
         }
         _ => Ok(Packet::Other(kind)),

@@ -64,12 +64,13 @@ def _of_probes(result: Result) -> list[str]:
 
 
 def _of_videos(videos: pl.DataFrame) -> list[str]:
-    decoded = videos["frames_decodable"].sum() / videos["frames"].sum()
+    decoded = sum(videos["frames_decodable"].to_list()) / sum(videos["frames"].to_list())
+    stalls, stalled = sum(videos["stalls"].to_list()), sum(videos["stall_s"].to_list())
     started = videos["startup_s"].drop_nulls().to_list()
     start = f"started after {seconds(fmean(started))} on the mean" if started else "did not start"
     return [
-        f"Playback {start} and stalled {int(videos['stalls'].sum()):,} times, for {seconds(videos['stall_s'].sum())} "
-        f"in all; {metrics.share(decoded)} of the frames could be decoded."
+        f"Playback {start}, with {stalls:,} {'stall' if stalls == 1 else 'stalls'} of {seconds(stalled)} in all; "
+        f"{metrics.share(decoded)} of the frames could be decoded."
     ]
 
 

@@ -22,7 +22,7 @@ pub struct ReportTimer {
 impl ReportTimer {
     /// Share of the session's rate for reports (RFC 3550 §6.2).
     const SHARE: f64 = 0.05;
-    /// Both ends of a session. With one sender among two members, all share the rate alike (§6.3.1).
+    /// Both ends of a session. With one sender among two members, all share the rate (§6.3.1).
     const MEMBERS: f64 = 2.0;
     /// Expected size of the first report: with headers, block and name.
     const FIRST_SIZE: f64 = 100.0;

@@ -226,8 +226,8 @@ impl Server {
         self.bytes.clear();
         match self.session.settings.repair {
             Repair::Nack => {
-                // A stream of its own, in a session of its own with the same source (RFC 4588 §5.3),
-                // whose payload begins with the original number (§4).
+                // A stream in a session of its own with the same source (RFC 4588 §5.3), whose
+                // payload begins with the original number (§4).
                 let header = RtpHeader { payload_type: RETRANSMISSION_TYPE, sequence: self.sequence, ..original };
                 self.sequence = self.sequence.wrapping_add(1);
                 self.bytes.extend(header.to_bytes());

@@ -15,7 +15,7 @@ use crate::packet_buffer::Payload;
 pub struct StreamFlow {
     /// Name, mobile, start.
     pub identity: Identity,
-    /// The stream, as both ends know it.
+    /// The stream, as both ends have it.
     pub session: Arc<Session>,
     /// The end that sends the video.
     pub server: Server,
