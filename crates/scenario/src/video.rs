@@ -60,9 +60,9 @@ impl Fields<'_> {
         };
         let size = self.get("pkt_size").ok_or_else(|| missing("pkt_size"))?.trim();
         let size = size.parse().map_err(|_| ("pkt_size", format!("`{size}` is no number of bytes")))?;
-        let known = TIMES.iter().filter_map(|name| Some((*name, self.get(name)?.trim())));
+        let mut known = TIMES.iter().filter_map(|name| Some((*name, self.get(name)?.trim())));
         let (name, time) =
-            known.clone().find(|(_, time)| *time != "N/A").or(known.last()).ok_or_else(|| missing(TIMES[1]))?;
+            known.find(|(_, time)| *time != "N/A").ok_or_else(|| (TIMES[1], "the frame has no time".to_owned()))?;
         let seconds = time.parse::<f64>().ok().filter(|seconds| (0.0..1e9).contains(seconds));
         let seconds = seconds.ok_or_else(|| (name, format!("`{time}` is no time in seconds, from zero on")))?;
         Ok(Some(Frame { kind, size, time: Span::from_secs_f64(seconds) }))
