@@ -16,6 +16,12 @@ PAGE_CLOCK = (
 )
 """Definition of the times of pages."""
 
+PLAYBACK_CLOCK = (
+    "Start-up is the time from the start of a stream to its first frame; a frame can be decoded if it and the frames "
+    "that it refers to were complete when they were due."
+)
+"""Definition of the figures of videos."""
+
 
 def seconds(value: float) -> str:
     """Return a span as text: three or four digits, `ms` below a second."""

@@ -131,6 +131,14 @@ class Result:
         return self._summary_frame("objects")
 
     @cached_property
+    def buffers(self) -> "pl.DataFrame":
+        """One row per second of a video's playback: its playout buffer, and whether it plays.
+
+        Times in seconds from the start of the flow.
+        """
+        return self._summary_frame("buffers")
+
+    @cached_property
     def middleboxes(self) -> "pl.DataFrame":
         """One row per counter of a middlebox: what a proxy did with HTTP."""
         return self._summary_frame("middleboxes")

@@ -168,6 +168,21 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
         "transactions_per_s": "Float64",
         "protocol": "String",
         "opened": "Int64",
+        "video_bps": "Int64",
+        "repaired": "Int64",
+        "retransmitted_share": "Float64",
+        "jitter_s": "Float64",
+        "frames": "Int64",
+        "frames_complete": "Int64",
+        "frames_decodable": "Int64",
+        "startup_s": "Float64",
+        "stalls": "Int64",
+        "stall_s": "Float64",
+        "stall_max_s": "Float64",
+        "stall_share": "Float64",
+        "buffer_mean_s": "Float64",
+        "buffer_min_s": "Float64",
+        "reports": "Int64",
     },
     "links": {
         "repetition": "Int64",
@@ -229,6 +244,13 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
         "first_byte_s": "Float64",
         "finished_s": "Float64",
     },
+    "buffers": {
+        "repetition": "Int64",
+        "flow": "Int64",
+        "time_s": "Float64",
+        "buffer_s": "Float64",
+        "playing": "Boolean",
+    },
     "repetitions": {
         "repetition": "Int64",
         "simulated_s": "Float64",
@@ -267,13 +289,16 @@ MAIN_FIGURES = (
     "delay_p95_s",
     "lost",
     "transactions_per_s",
+    "startup_s",
+    "stall_s",
+    "frames_decodable",
 )
 """The figures of flows that comparisons and sweeps show by default, as far as they are present."""
 
 MAIN_PAGE_FIGURES = ("page_time_s", "largest_contentful_paint_s")
 """The same for views of pages."""
 
-OPTIONAL_TABLES = ("pages", "objects", "middleboxes")
+OPTIONAL_TABLES = ("pages", "objects", "buffers", "middleboxes")
 """Tables that `summary.json` has only if they have rows."""
 
 

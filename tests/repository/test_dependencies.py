@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "observe": {"core", "wire", "capture"},
     "web": {"core", "wire", "capture", "observe"},
     "trace": {"core", "wire", "capture", "observe", "web"},
-    "app": {"core", "tcp", "web"},
+    "app": {"core", "tcp", "web", "wire"},
     "result": {"core", "app", "eventlog"},
     "scenario": {"core", "link", "path", "proxy", "radio", "tcp", "app"},
     "sim": {"core", "wire", "capture", "link", "path", "radio", "tcp", "app", "scenario", "eventlog", "result"},

@@ -9,6 +9,7 @@
 //! | [`ping`] | echo requests at an interval, and their round trips |
 //! | [`datagrams`], [`arrivals`] | datagrams at a constant rate: delay, loss, gaps, delay periods |
 //! | [`transactions`] | requests and responses, over one connection or one for each |
+//! | [`streaming`] | a video over RTP: a server, a client and its playout buffer |
 //! | [`web`] | web pages: a browser and its servers |
 //!
 //! [`transport`] is the connection as the workloads see it, [`phase`] the offset of periodic
@@ -20,6 +21,7 @@ pub mod datagrams;
 pub mod phase;
 pub mod ping;
 pub mod samples;
+pub mod streaming;
 pub mod transactions;
 pub mod transport;
 pub mod web;

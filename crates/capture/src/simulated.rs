@@ -25,6 +25,9 @@ pub const ORIGIN: Span = Span::from_secs(1_000_000_000);
 /// Initial time to live: that of most systems.
 const TIME_TO_LIVE: u8 = 64;
 
+/// Most bytes of a datagram's payload that are captured.
+pub const MOST_HEAD: usize = 256;
+
 /// A capture file with one interface.
 #[derive(Debug)]
 pub struct Capture<W: Write> {
@@ -69,13 +72,20 @@ impl<W: Write> Capture<W> {
         })
     }
 
-    /// Adds a UDP datagram with `payload_length` bytes of payload.
+    /// Adds a UDP datagram whose payload begins with `head`, which is captured, and has
+    /// `payload_length` further bytes.
     ///
     /// # Errors
     /// I/O errors of the output; a packet that is too large for IPv4 is invalid input.
-    pub fn udp(&mut self, envelope: Envelope, ports: Ports, payload_length: u32) -> io::Result<()> {
-        self.record(envelope, Protocol::UDP, UdpHeader::LENGTH, payload_length, |buffer, pseudo, length| {
-            UdpHeader { source_port: ports.source, destination_port: ports.destination, length }.emit(buffer, pseudo);
+    ///
+    /// # Panics
+    /// If `head` is longer than [`MOST_HEAD`].
+    pub fn udp(&mut self, envelope: Envelope, ports: Ports, head: &[u8], payload_length: u32) -> io::Result<()> {
+        let captured = UdpHeader::LENGTH + head.len();
+        self.record(envelope, Protocol::UDP, captured, payload_length, |buffer, pseudo, length| {
+            buffer[UdpHeader::LENGTH..captured].copy_from_slice(head);
+            let header = UdpHeader { source_port: ports.source, destination_port: ports.destination, length };
+            header.emit(buffer, pseudo.and(head));
         })
     }
 
@@ -126,7 +136,7 @@ impl<W: Write> Capture<W> {
                 io::Error::new(io::ErrorKind::InvalidInput, text)
             })?;
         let length = total_length - Ipv4Header::LENGTH as u16;
-        let mut headers = [0; Ipv4Header::LENGTH + TcpHeader::MAX_LENGTH];
+        let mut headers = [0; Ipv4Header::LENGTH + UdpHeader::LENGTH + MOST_HEAD];
         Ipv4Header {
             dscp: 0,
             ecn,

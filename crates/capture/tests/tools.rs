@@ -65,8 +65,8 @@ fn tshark_verifies_checksums_over_zeros() {
     let mut capture = create(&path);
     let ports = Ports { source: 40_000, destination: 5001 };
     capture.tcp(down(1), &header(0, 0, Flags::SYN), 0).expect("the file can be written");
-    capture.udp(down(2), ports, 0).expect("the file can be written");
-    capture.udp(down(3), ports, 1000).expect("the file can be written");
+    capture.udp(down(2), ports, &[], 0).expect("the file can be written");
+    capture.udp(down(3), ports, &[], 1000).expect("the file can be written");
     capture
         .icmp_echo(up(4), IcmpEcho { reply: false, identifier: 7, sequence: 1 }, 0)
         .expect("the file can be written");

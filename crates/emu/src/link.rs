@@ -397,6 +397,7 @@ pub(crate) fn rows(forwarder: &Forwarder<'_>, ended: Ended) -> Rows {
         radio: Vec::new(),
         pages: Vec::new(),
         objects: Vec::new(),
+        buffers: Vec::new(),
         middleboxes: Vec::new(),
     };
     for (name, hop) in path.hops() {

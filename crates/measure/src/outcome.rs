@@ -204,6 +204,7 @@ impl Outcome {
             radio: Vec::new(),
             pages: Vec::new(),
             objects: Vec::new(),
+            buffers: Vec::new(),
             middleboxes: Vec::new(),
         });
         if let Some(why) = &self.stopped {
@@ -279,6 +280,7 @@ fn row(flow: usize, kind: &'static str, name: String) -> FlowRow {
         stream: None,
         transactions: None,
         session: None,
+        playback: None,
         observed: None,
     }
 }

@@ -4,6 +4,7 @@
 //! not applicable: an unfinished transfer has no duration.
 
 mod page;
+mod playback;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use airpath_core::{Bytes, Count, Direction, DropCause, Instant, PacketCounters, 
 use serde::Serialize;
 
 pub use page::{ObjectRow, PageRow, SessionRow};
+pub use playback::{BufferRow, PlaybackRow};
 
 /// Version of the schema of the summary and of the result folder.
 pub const SCHEMA: u32 = 2;
@@ -58,6 +60,9 @@ pub struct Summary {
     /// One row per object of a view; left out without pages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<ObjectRow>,
+    /// One row per second of a video's playback and repetition; left out without videos.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub buffers: Vec<BufferRow>,
     /// One row per counter of a middlebox and repetition; left out without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub middleboxes: Vec<MiddleboxRow>,
@@ -133,6 +138,9 @@ pub struct FlowRow {
     /// Figures of pages.
     #[serde(flatten)]
     pub session: Option<SessionRow>,
+    /// Figures of a video.
+    #[serde(flatten)]
+    pub playback: Option<PlaybackRow>,
     /// Figures of the packets of a real program.
     #[serde(flatten)]
     pub observed: Option<ObservedRow>,
@@ -385,6 +393,7 @@ impl Summary {
             radio: Vec::new(),
             pages: Vec::new(),
             objects: Vec::new(),
+            buffers: Vec::new(),
             middleboxes: Vec::new(),
         }
     }
@@ -403,6 +412,7 @@ impl Summary {
         self.radio.append(&mut rows.radio);
         self.pages.append(&mut rows.pages);
         self.objects.append(&mut rows.objects);
+        self.buffers.append(&mut rows.buffers);
         self.middleboxes.append(&mut rows.middleboxes);
     }
 
@@ -465,6 +475,8 @@ pub struct Rows {
     pub pages: Vec<PageRow>,
     /// Their objects.
     pub objects: Vec<ObjectRow>,
+    /// The playout buffers of its videos.
+    pub buffers: Vec<BufferRow>,
     /// Counters of its middleboxes.
     pub middleboxes: Vec<MiddleboxRow>,
 }

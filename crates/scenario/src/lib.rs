@@ -18,6 +18,7 @@
 //! | `capacity` | rate and round trip of a bearer, measured in virtual time |
 //! | [`work`] | the `[[flow]]` tables |
 //! | [`page`] | web pages: those that are shipped, and page files |
+//! | `stream` | streams: their settings, and files of frames (`video`) |
 //! | [`change`] | the `[[change]]` tables, and changes that are commanded while a link runs |
 //! | [`archive`] | a scenario with its files, as it is stored in a result folder |
 //! | [`tcp`] | the `[tcp]` tables: a profile and what differs |
@@ -37,7 +38,9 @@ pub mod page;
 pub mod planned_path;
 pub mod preset;
 pub mod proxy;
+mod stream;
 pub mod tcp;
+mod video;
 pub mod work;
 
 use std::iter;

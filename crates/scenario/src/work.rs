@@ -1,8 +1,9 @@
 //! The flows of a scenario: which workload, between which ends, from when.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use airpath_app::streaming::{self, Video};
 use airpath_app::transactions::Connections;
 use airpath_app::web::Session;
 use airpath_app::{Datagrams, Ping, Transactions, Transfer, datagrams};
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::{Node, join};
 use crate::error::{Origin, ScenarioError, did_you_mean};
-use crate::{page, tcp};
+use crate::{page, stream, tcp};
 
 /// A `[[flow]]`: one workload, for one mobile or several, once or several times.
 #[derive(Clone, Debug, Serialize)]
@@ -23,6 +24,9 @@ pub struct FlowGroup {
     common: Common,
     #[serde(flatten)]
     settings: toml::Table,
+    /// The file of the video, if a stream has one.
+    #[serde(rename = "video", skip_serializing_if = "Option::is_none")]
+    video_file: Option<PathBuf>,
     /// TCP settings, for those that use it.
     #[serde(skip_serializing_if = "Option::is_none")]
     tcp: Option<tcp::Settings>,
@@ -48,10 +52,12 @@ pub enum Kind {
     Transactions,
     /// Web pages in a browser of the mobile.
     Page,
+    /// A video from the server to the mobile over RTP.
+    Stream,
 }
 
 impl Kind {
-    const NAMES: [&'static str; 6] = ["download", "upload", "ping", "datagrams", "transactions", "page"];
+    const NAMES: [&'static str; 7] = ["download", "upload", "ping", "datagrams", "transactions", "page", "stream"];
 
     /// The name under which it is written.
     pub const fn name(self) -> &'static str {
@@ -88,6 +94,13 @@ pub enum Work {
         session: Arc<Session>,
         /// Settings of both ends.
         tcp: Box<tcp::Settings>,
+    },
+    /// A video over RTP.
+    Stream {
+        /// Settings of both ends.
+        settings: streaming::Settings,
+        /// The video.
+        video: Arc<Video>,
     },
 }
 
@@ -236,6 +249,7 @@ impl FlowGroup {
             "datagrams" => Kind::Datagrams,
             "transactions" => Kind::Transactions,
             "page" => Kind::Page,
+            "stream" => Kind::Stream,
             _ => {
                 return Err(ScenarioError::new(
                     format!("there is no workload `{name}`"),
@@ -263,7 +277,7 @@ impl FlowGroup {
                 }
                 Some(settings)
             }
-            Kind::Ping | Kind::Datagrams => None,
+            Kind::Ping | Kind::Datagrams | Kind::Stream => None,
         };
         let transfer = |direction, bytes: Bytes, request, freezes: Vec<Freeze>| {
             if bytes == Bytes::ZERO {
@@ -281,6 +295,7 @@ impl FlowGroup {
             let transfer = Transfer { direction, bytes, request };
             Ok(Work::Transfer { transfer, tcp: Box::new(tcp), freezes })
         };
+        let mut video_file = None;
         let (work, settings) = match kind {
             Kind::Download => {
                 let download: Download = node.read(at)?;
@@ -335,8 +350,13 @@ impl FlowGroup {
                 let (session, settings) = page::read_flow(node, folder, at)?;
                 (Work::Page { session: Arc::new(session), tcp }, settings)
             }
+            Kind::Stream => {
+                let flow = stream::read_flow(node, folder, at)?;
+                video_file = flow.file;
+                (Work::Stream { settings: flow.settings, video: Arc::new(flow.video) }, flow.table)
+            }
         };
-        Ok(Self { kind, common, settings, tcp, work, mobile_origin })
+        Ok(Self { kind, common, settings, video_file, tcp, work, mobile_origin })
     }
 
     /// Its name: as given, or that of its workload.
@@ -352,6 +372,11 @@ impl FlowGroup {
     /// How many flows for each mobile.
     pub const fn count(&self) -> u32 {
         self.common.count
+    }
+
+    /// Where the file of its video lies, if it has one.
+    pub(crate) const fn file_mut(&mut self) -> Option<&mut PathBuf> {
+        self.video_file.as_mut()
     }
 
     /// The start of the flow that is number `index` of this group.

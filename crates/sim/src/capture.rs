@@ -15,6 +15,9 @@ use airpath_wire::ipv4::Ipv4Header;
 
 use crate::packet_buffer::{Payload, SERVER};
 
+/// Port of the servers of streams, for RTP; further connections have the next ones (RFC 3551 §8).
+const RTP_PORT: u16 = 5004;
+
 /// The capture files of one repetition.
 #[derive(Debug)]
 pub struct Captures {
@@ -39,9 +42,18 @@ impl Captures {
         })
     }
 
-    /// Adds a packet that `side` sends or receives. After an error nothing more is written;
+    /// Adds a packet that `side` sends or receives; `head` are the bytes with which its payload
+    /// begins, if it is a datagram of a stream. After an error nothing more is written;
     /// [`Self::finish`] returns the error.
-    pub fn record(&mut self, side: Side, now: Instant, direction: Direction, packet: &Packet, payload: &Payload) {
+    pub fn record(
+        &mut self,
+        side: Side,
+        now: Instant,
+        direction: Direction,
+        packet: &Packet,
+        payload: &Payload,
+        head: &[u8],
+    ) {
         if self.failure.is_some() {
             return;
         }
@@ -54,12 +66,20 @@ impl Captures {
             Direction::Up => (address(packet.user), SERVER),
         };
         let envelope = Envelope { time: now, source, destination, ecn: packet.ecn };
+        let port = |index: u32| 49_152 + (index % 16_384) as u16;
         let written = match payload {
             Payload::Segment(segment) => capture.tcp(envelope, &segment.header, segment.length),
             Payload::Datagram { .. } => {
-                let port = |index: u32| 49_152 + (index % 16_384) as u16;
                 let ports = Ports { source: port(packet.flow.0), destination: port(packet.flow.0) };
-                capture.udp(envelope, ports, packet.size - HEADERS)
+                capture.udp(envelope, ports, &[], packet.size - HEADERS)
+            }
+            Payload::Stream { channel, .. } => {
+                let (server, mobile) = (RTP_PORT + *channel as u16, port(packet.flow.0));
+                let ports = match direction {
+                    Direction::Down => Ports { source: server, destination: mobile },
+                    Direction::Up => Ports { source: mobile, destination: server },
+                };
+                capture.udp(envelope, ports, head, packet.size - HEADERS - head.len() as u32)
             }
             // Nothing of it is known but its TCP header.
             Payload::Recorded(_) => Ok(()),

@@ -4,6 +4,7 @@ mod connections;
 mod datagrams;
 mod page;
 mod ping;
+mod stream;
 mod transactions;
 mod transfer;
 
@@ -16,6 +17,7 @@ use crate::packet_buffer::Payload;
 pub use datagrams::DatagramsFlow;
 pub use page::PageFlow;
 pub use ping::PingFlow;
+pub use stream::StreamFlow;
 pub use transactions::TransactionsFlow;
 pub use transfer::TransferFlow;
 
@@ -51,6 +53,8 @@ pub enum Flow {
     Transactions(Box<TransactionsFlow>),
     /// Web pages.
     Page(Box<PageFlow>),
+    /// A video over RTP.
+    Stream(Box<StreamFlow>),
 }
 
 impl Flow {
@@ -62,14 +66,17 @@ impl Flow {
             Self::Datagrams(flow) => &flow.identity,
             Self::Transactions(flow) => &flow.identity,
             Self::Page(flow) => &flow.identity,
+            Self::Stream(flow) => &flow.identity,
         }
     }
 
     /// `side` receives `packet`. Returns the next wake-up of that side.
     #[inline]
     pub fn receive(&mut self, now: Instant, side: Side, packet: &Packet, network: &mut Network<'_>) -> Option<Instant> {
-        if let Self::Page(flow) = self {
-            return flow.receive(now, side, packet, network);
+        match self {
+            Self::Page(flow) => return flow.receive(now, side, packet, network),
+            Self::Stream(flow) => return flow.receive(now, side, packet, network),
+            _ => {}
         }
         let (payload, mut cx) = network.payload_for(packet, side);
         match (self, payload) {
@@ -99,6 +106,7 @@ impl Flow {
             Self::Datagrams(flow) => flow.wake(now, network),
             Self::Transactions(flow) => flow.wake(now, side, network),
             Self::Page(flow) => flow.wake(now, side, network),
+            Self::Stream(flow) => flow.wake(now, side, network),
         }
     }
 
@@ -110,6 +118,7 @@ impl Flow {
             Self::Datagrams(flow) => flow.is_over(),
             Self::Transactions(flow) => flow.is_over(),
             Self::Page(flow) => flow.is_over(),
+            Self::Stream(flow) => flow.is_over(),
         }
     }
 }

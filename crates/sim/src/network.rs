@@ -137,7 +137,8 @@ impl<'a> Network<'a> {
         self.buffer.carry_bytes(flow, host);
     }
 
-    /// Sends a packet from an end point; a TCP segment with this payload.
+    /// Sends a packet from an end point; a TCP segment with this payload, or a datagram that begins
+    /// with it.
     #[inline]
     pub fn send_with(&mut self, now: Instant, outgoing: Outgoing, content: TcpPayload<'_>) {
         let Outgoing { flow, user, side, size, ecn, payload } = outgoing;
@@ -202,6 +203,11 @@ impl<'a> Network<'a> {
         (buffer.get(packet.slot), buffer.tcp_payload(packet.slot), self.path.context(component))
     }
 
+    /// The payload of a packet that has arrived, and the bytes with which it begins.
+    pub fn datagram(&self, packet: &Packet) -> (&Payload, &[u8]) {
+        (self.buffer.get(packet.slot), self.buffer.bytes(packet.slot))
+    }
+
     /// Changes the conditions of `hop`.
     ///
     /// # Errors
@@ -227,7 +233,8 @@ impl<'a> Network<'a> {
     #[cold]
     fn capture(&mut self, now: Instant, side: Side, direction: Direction, packet: &Packet) {
         if let Some(captures) = &mut self.captures {
-            captures.record(side, now, direction, packet, self.buffer.get(packet.slot));
+            let head = self.buffer.bytes(packet.slot);
+            captures.record(side, now, direction, packet, self.buffer.get(packet.slot), head);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 
+use airpath_app::streaming::Channel;
 use airpath_core::{Direction, Dropped, FlowId, Instant, Packet, SegmentInfo, SegmentLookup, Slot};
 use airpath_path::{Contents, NewSegment, PacketStore, Payload as TcpPayload};
 use airpath_tcp::Segment;
@@ -37,6 +38,13 @@ pub enum Payload {
         /// When it was sent.
         sent: Instant,
     },
+    /// A datagram of a stream; the buffer has its headers as bytes.
+    Stream {
+        /// Its connection.
+        channel: Channel,
+        /// When it was sent.
+        sent: Instant,
+    },
     /// A packet of a recording that is replayed: only its TCP header is known, if it has one.
     Recorded(Option<SegmentInfo>),
 }
@@ -48,7 +56,7 @@ impl Payload {
         match self {
             Self::Segment(segment) => Some(segment.info),
             Self::Recorded(info) => *info,
-            Self::Echo { .. } | Self::Datagram { .. } => None,
+            Self::Echo { .. } | Self::Datagram { .. } | Self::Stream { .. } => None,
         }
     }
 }
@@ -65,8 +73,8 @@ pub struct PacketBuffer {
     free: Vec<Slot>,
     /// Recorded flows over IPv6; all others have IPv4 headers.
     ipv6_flows: BTreeSet<FlowId>,
-    /// By slot, the payload bytes of segments that carry them; empty for all others. It has no
-    /// elements while no segment carries bytes.
+    /// By slot, the payload bytes of packets that carry them; empty for all others. It has no
+    /// elements while no packet carries bytes.
     bytes: Vec<Vec<u8>>,
     /// Connections whose segments carry bytes, with the address of the server.
     carriers: BTreeMap<FlowId, SocketAddr>,
@@ -120,7 +128,12 @@ impl PacketBuffer {
         }
     }
 
-    /// The segment at `slot` carries these bytes.
+    /// The bytes that the packet at `slot` carries; of a stream, those with which it begins.
+    pub fn bytes(&self, slot: Slot) -> &[u8] {
+        self.bytes.get(slot.0 as usize).map_or(&[], |bytes| bytes)
+    }
+
+    /// The segment or datagram at `slot` carries these bytes.
     pub fn store_bytes(&mut self, slot: Slot, parts: [&[u8]; 2]) {
         let slot = slot.0 as usize;
         if self.bytes.len() <= slot {
@@ -193,7 +206,7 @@ impl PacketStore for PacketBuffer {
     fn tcp_segment(&self, slot: Slot) -> Option<Segment> {
         match self.get(slot) {
             Payload::Segment(segment) => Some(*segment),
-            Payload::Echo { .. } | Payload::Datagram { .. } | Payload::Recorded(_) => None,
+            _ => None,
         }
     }
 

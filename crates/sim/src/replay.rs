@@ -346,6 +346,7 @@ impl<'a> Replay<'a> {
             radio,
             pages: Vec::new(),
             objects: Vec::new(),
+            buffers: Vec::new(),
             middleboxes: Vec::new(),
         }
     }

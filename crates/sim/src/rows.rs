@@ -5,8 +5,8 @@ use std::sync::Arc;
 use airpath_core::{Direction, Instant, Span, UserId};
 use airpath_path::{Hop, Side};
 use airpath_result::summary::{
-    Ended, FlowRow, LinkRow, MiddleboxRow, ObjectRow, PageRow, ProbesRow, RadioRow, Repetition, Rows, SessionRow,
-    StreamRow, TransactionsRow, TransferRow,
+    BufferRow, Ended, FlowRow, LinkRow, MiddleboxRow, ObjectRow, PageRow, PlaybackRow, ProbesRow, RadioRow, Repetition,
+    Rows, SessionRow, StreamRow, TransactionsRow, TransferRow,
 };
 use airpath_scenario::proxy::Proxy;
 use airpath_scenario::tcp::Settings;
@@ -42,6 +42,11 @@ pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[Str
     let pages = |flow: &PageFlow| PageRow::of(&flow.session, &flow.browser, flow.identity.id.0, number);
     let objects = |flow: &PageFlow| ObjectRow::of(&flow.session, &flow.browser, flow.identity.id.0, number);
     let (pages, objects) = (sessions().flat_map(pages).collect(), sessions().flat_map(objects).collect());
+    let players = simulation.flows().iter().filter_map(|flow| match flow {
+        Flow::Stream(flow) => Some((flow.identity.id.0, flow.client.player())),
+        _ => None,
+    });
+    let buffers = players.flat_map(|(flow, player)| BufferRow::of(player, flow, number)).collect();
     let counters = simulation.hops().flat_map(|(name, hop)| hop.statistics().into_iter().map(move |each| (name, each)));
     let middleboxes = counters.map(|(name, (counter, value))| MiddleboxRow {
         repetition: number,
@@ -49,7 +54,7 @@ pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[Str
         counter,
         value,
     });
-    Rows { repetition, flows, links, radio, pages, objects, middleboxes: middleboxes.collect() }
+    Rows { repetition, flows, links, radio, pages, objects, buffers, middleboxes: middleboxes.collect() }
 }
 
 /// The rows of the hops, with their names, in repetition `number` of a run with `users` users.
@@ -95,6 +100,7 @@ fn flow(
         stream: None,
         transactions: None,
         session: None,
+        playback: None,
         observed: None,
     };
     let over = if flow.is_over() { "finished" } else { "unfinished" };
@@ -130,6 +136,11 @@ fn flow(
                 settings.of(&flow.tcp, flow.negotiated),
             )),
             ..row("transactions", if flow.cause().is_some() { "aborted" } else { over })
+        },
+        Flow::Stream(flow) => FlowRow {
+            cause: flow.cause(),
+            playback: Some(PlaybackRow::of(&flow.session, &flow.server, &flow.client, flow.identity.start, now)),
+            ..row("stream", if flow.client.timed_out() { "aborted" } else { over })
         },
         Flow::Page(flow) => FlowRow {
             cause: flow.cause().map(str::to_owned),

@@ -12,7 +12,7 @@ use airpath_scenario::proxy::HttpConfig;
 use airpath_scenario::{Kind, Origin, PlannedPath, Scenario, ScenarioError, Users, Work};
 
 use crate::capture::Captures;
-use crate::flow::{DatagramsFlow, Flow, Identity, PageFlow, PingFlow, TransactionsFlow, TransferFlow};
+use crate::flow::{DatagramsFlow, Flow, Identity, PageFlow, PingFlow, StreamFlow, TransactionsFlow, TransferFlow};
 use crate::network::{Network, Node};
 use crate::packet_buffer::HTTP_PORT;
 
@@ -95,6 +95,10 @@ impl Setup {
                 Work::Page { session, tcp } => {
                     Flow::Page(Box::new(PageFlow::new(identity, Arc::clone(session), tcp, carries_text)))
                 }
+                Work::Stream { settings, video } => {
+                    let random = |part| seed.stream(&format!("flow-{}/{part}", planned.name));
+                    Flow::Stream(Box::new(StreamFlow::new(identity, *settings, Arc::clone(video), random)))
+                }
                 Work::Ping(ping, fixed) => Flow::Ping(Box::new(PingFlow::new(identity, *ping, phase(*fixed)))),
                 Work::Datagrams(datagrams, fixed) => {
                     Flow::Datagrams(Box::new(DatagramsFlow::new(identity, *datagrams, phase(*fixed))))
@@ -120,11 +124,14 @@ impl Setup {
         network.captures = captures;
         for flow in &self.flows {
             let identity = flow.identity();
-            let first = match flow {
-                Flow::Datagrams(flow) => flow.source(),
-                Flow::Transfer(_) | Flow::Ping(_) | Flow::Transactions(_) | Flow::Page(_) => Side::Mobile,
+            let first: &[Side] = match flow {
+                Flow::Datagrams(flow) => &[flow.source()],
+                Flow::Transfer(_) | Flow::Ping(_) | Flow::Transactions(_) | Flow::Page(_) => &[Side::Mobile],
+                Flow::Stream(_) => &[Side::Server, Side::Mobile],
             };
-            network.events.wake(network.node_of(identity.id, first), Some(identity.start));
+            for side in first {
+                network.events.wake(network.node_of(identity.id, *side), Some(identity.start));
+            }
         }
         let mut changes = self.changes;
         changes.reverse();

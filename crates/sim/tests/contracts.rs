@@ -41,6 +41,7 @@ prop_compose! {
         seed in 0u64..1_000_000,
         upload: bool,
         probes: bool,
+        video: bool,
     ) -> String {
         let class = if preset == "hs-dsch-classes-abc" { "class = \"b\"" } else { "" };
         let mut text = format!(
@@ -53,6 +54,10 @@ prop_compose! {
         );
         if upload {
             text += "[[flow]]\nkind = \"upload\"\nbytes = \"20 kB\"\n";
+        }
+        if video {
+            text += "[[flow]]\nkind = \"stream\"\nvideo = { rate = \"40 kbit/s\", duration = \"8 s\" }\n\
+                     repair = \"nack\"\nspeed = 2\nahead = \"3 s\"\nprobes = true\n";
         }
         if probes {
             text += "[[flow]]\nkind = \"ping\"\ninterval = \"200 ms\"\nrequests = 20\n\

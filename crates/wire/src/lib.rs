@@ -12,6 +12,8 @@
 //! | [`ipv6`] | IPv6 | RFC 8200 |
 //! | [`tcp`] | TCP and its options | RFC 9293, RFC 7323, RFC 2018 |
 //! | [`udp`] | UDP | RFC 768 |
+//! | [`rtp`] | RTP | RFC 3550 |
+//! | [`rtcp`] | reports and feedback of RTP | RFC 3550, RFC 4585, RFC 5104 |
 //! | [`icmp`] | echo requests and replies | RFC 792, RFC 4443 |
 //! | [`checksum`] | the Internet checksum | RFC 1071 |
 //! | [`segment`] | a captured TCP segment or UDP datagram | |
@@ -23,6 +25,8 @@ pub mod ip;
 pub mod ipv4;
 pub mod ipv6;
 mod protocol;
+pub mod rtcp;
+pub mod rtp;
 pub mod segment;
 pub mod tcp;
 pub mod udp;

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from airpath.quantities import DELAY_CLOCK, PAGE_CLOCK, TRANSFER_CLOCK, count, rate, seconds, size
+from airpath.quantities import DELAY_CLOCK, PAGE_CLOCK, PLAYBACK_CLOCK, TRANSFER_CLOCK, count, rate, seconds, size
 from airpath.tables import TRANSFERS
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         by_flow.setdefault(flow["flow"], []).append(flow)
     groups = list(by_flow.values())
     transfers = [group for group in groups if group[0]["kind"] in TRANSFERS]
-    delays = [group for group in groups if group[0]["kind"] not in (*TRANSFERS, "page")]
+    delays = [group for group in groups if group[0]["kind"] not in (*TRANSFERS, "page", "stream")]
+    videos = [group for group in groups if group[0]["kind"] == "stream"]
     sessions = [group for group in groups if group[0]["kind"] == "page"]
     if transfers:
         is_split = any(flow.get("proxy_rtt_mean_s") is not None for group in transfers for flow in group)
@@ -55,6 +56,12 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         console.print(DELAY_CLOCK, style="dim")
         for line in filter(None, map(_beyond_delay, delays)):
             console.print(line, style="dim")
+    if videos:
+        playback = ("start-up", "stalls", "stalled", "frames", "decoded")
+        head = ("flow", "mobile", "outcome", *playback, "sent", "lost", "late", "repaired")
+        _print_table(console, head, [_video_row(group) for group in videos[:_MOST_ROWS]])
+        _print_rest(console, videos, "startup_s", "start-up")
+        console.print(PLAYBACK_CLOCK, style="dim")
     if sessions:
         views: dict[tuple[int, int], list[Flow]] = {}
         for view in summary.get("pages", []):
@@ -145,6 +152,26 @@ def _delay_row(group: Sequence[Flow]) -> tuple[str, ...]:
         mean("delay_min_s", seconds),
         mean("delay_p95_s", seconds),
         mean("delay_max_s", seconds),
+    )
+
+
+def _video_row(group: Sequence[Flow]) -> tuple[str, ...]:
+    def mean(field: str, words: Callable[[float], str]) -> str:
+        return _mean((flow.get(field) for flow in group), words)
+
+    return (
+        group[0]["name"],
+        group[0]["mobile"],
+        _outcomes(group),
+        mean("startup_s", seconds),
+        mean("stalls", count),
+        mean("stall_s", seconds),
+        mean("frames", count),
+        mean("frames_decodable", count),
+        mean("sent", count),
+        mean("lost", count),
+        mean("late", count),
+        mean("repaired", count),
     )
 
 

@@ -12,6 +12,7 @@ SUMMARIES = {
     "radio-totals": "radio_totals",
     "pages": "pages",
     "objects": "objects",
+    "buffers": "buffers",
     "middleboxes": "middleboxes",
     "repetitions": "repetitions",
     "settings": "settings",

@@ -85,7 +85,12 @@ def transfers(result: Result) -> pl.DataFrame:
 
 def probes(result: Result) -> pl.DataFrame:
     """Return the rows of the flows that measure a delay: pings and datagrams."""
-    return result.flows.filter(~pl.col("kind").is_in(TRANSFERS))
+    return result.flows.filter(~pl.col("kind").is_in((*TRANSFERS, "stream")))
+
+
+def videos(result: Result) -> pl.DataFrame:
+    """Return the rows of the flows that display a video."""
+    return result.flows.filter(kind="stream")
 
 
 def round_trips(result: Result) -> pl.DataFrame:

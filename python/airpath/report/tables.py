@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from airpath.plot.selection import Drawn
-from airpath.quantities import DELAY_CLOCK, TRANSFER_CLOCK, count, rate, seconds, size
+from airpath.quantities import DELAY_CLOCK, PLAYBACK_CLOCK, TRANSFER_CLOCK, count, rate, seconds, size
 from airpath.report import metrics
 from airpath.report.metrics import METRICS, Quantity
 from airpath.tables import DROP_CAUSES, TRANSFERS
@@ -77,7 +77,7 @@ def differences(runs: Sequence[Drawn]) -> Table:
 
 def tables(runs: Sequence[Drawn]) -> list[Table]:
     """Return the tables of flows, links and radio, of all runs together."""
-    made = [_transfers(runs), _probes(runs), _links(runs), _radio(runs), _repetitions(runs)]
+    made = [_transfers(runs), _probes(runs), _videos(runs), _links(runs), _radio(runs), _repetitions(runs)]
     return [table for table in made if table.rows]
 
 
@@ -122,6 +122,18 @@ _PROBE_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("95 %", "delay_p95_s", seconds),
     ("greatest", "delay_max_s", seconds),
 )
+_VIDEO_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("start-up", "startup_s", seconds),
+    ("stalls", "stalls", count),
+    ("stalled", "stall_s", seconds),
+    ("frames", "frames", count),
+    ("decoded", "frames_decodable", count),
+    ("buffer, mean", "buffer_mean_s", seconds),
+    ("sent", "sent", count),
+    ("lost", "lost", count),
+    ("late", "late", count),
+    ("repaired", "repaired", count),
+)
 
 
 def _transfers(runs: Sequence[Drawn]) -> Table:
@@ -129,7 +141,12 @@ def _transfers(runs: Sequence[Drawn]) -> Table:
 
 
 def _probes(runs: Sequence[Drawn]) -> Table:
-    return _flows(runs, "Pings and datagrams", DELAY_CLOCK, _PROBE_COLUMNS, lambda kind: kind not in TRANSFERS)
+    others = (*TRANSFERS, "stream")
+    return _flows(runs, "Pings and datagrams", DELAY_CLOCK, _PROBE_COLUMNS, lambda kind: kind not in others)
+
+
+def _videos(runs: Sequence[Drawn]) -> Table:
+    return _flows(runs, "Videos", PLAYBACK_CLOCK, _VIDEO_COLUMNS, lambda kind: kind == "stream")
 
 
 def _flows(

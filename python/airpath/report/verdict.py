@@ -25,7 +25,8 @@ def verdict(runs: Sequence[Drawn]) -> list[str]:
 def _of_one(result: Result) -> list[str]:
     flows = metrics.transfers(result)
     if flows.height == 0:
-        return _of_probes(result)
+        videos = metrics.videos(result)
+        return _of_videos(videos) if videos.height else _of_probes(result)
     finished = flows.filter(outcome="finished")
     repetitions = result.repetitions.height
     names = flows["name"].n_unique()
@@ -60,6 +61,17 @@ def _of_probes(result: Result) -> list[str]:
     kinds = probes["kind"].unique().to_list()
     what = "pings came back" if kinds == ["ping"] else "datagrams arrived" if "ping" not in kinds else "probes arrived"
     return [f"{received:,} of {sent:,} {what}{delay}."]
+
+
+def _of_videos(videos: pl.DataFrame) -> list[str]:
+    decoded = sum(videos["frames_decodable"].to_list()) / sum(videos["frames"].to_list())
+    stalls, stalled = sum(videos["stalls"].to_list()), sum(videos["stall_s"].to_list())
+    started = videos["startup_s"].drop_nulls().to_list()
+    start = f"started after {seconds(fmean(started))} on the mean" if started else "did not start"
+    return [
+        f"Playback {start}, with {stalls:,} {'stall' if stalls == 1 else 'stalls'} of {seconds(stalled)} in all; "
+        f"{metrics.share(decoded)} of the frames could be decoded."
+    ]
 
 
 def _ranking(runs: Sequence[Drawn]) -> str:

@@ -176,6 +176,7 @@ impl Flow {
             stream,
             transactions: None,
             session: None,
+            playback: None,
             observed: Some(ObservedRow {
                 local: self.key.map(|key| key.local()),
                 remote: self.key.map(|key| key.remote()),

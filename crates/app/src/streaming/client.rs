@@ -1,0 +1,310 @@
+//! The client: receives packets, measures their reception, and sends receiver reports and NACKs.
+
+use std::sync::Arc;
+
+use airpath_core::{Bytes, Instant, RandomStream, Span};
+use airpath_wire::rtcp::{self, Compound, Packet, ReportBlock};
+use airpath_wire::rtp::RtpHeader;
+
+use super::losses::Losses;
+use super::player::{Arrival, Player};
+use super::reports::ReportTimer;
+use super::{
+    CLOCK, Channel, Datagram, HEADERS, PAYLOAD_TYPE, PROBES, RETRANSMISSION_TYPE, Repair, Session, middle, ticks,
+};
+
+/// Name of the client in its reports (RFC 3550 §6.5.1).
+const NAME: &str = "client@airpath";
+
+/// Most pairs of a number and a mask in a NACK: with a report and a name it has less than 200
+/// bytes.
+const NACK_PAIRS: usize = 24;
+
+/// The client.
+#[derive(Clone, Debug)]
+pub struct Client {
+    session: Arc<Session>,
+    player: Player,
+    reception: Reception,
+    received: Received,
+    losses: Losses,
+    probes: Probes,
+    timer: ReportTimer,
+    /// When the client gives up unless a packet arrives before.
+    patience: Option<Instant>,
+    first: Option<Instant>,
+    timed_out: bool,
+    left: bool,
+    /// The bytes of the last datagram.
+    bytes: Vec<u8>,
+}
+
+/// What a client has received and sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Packets of the video, each once.
+    pub packets: u64,
+    /// Bytes of media in them.
+    pub bytes: u64,
+    /// Those that came after their frame was due.
+    pub late: u64,
+    /// Those that came only as a retransmission.
+    pub repaired: u64,
+    /// Packets that had come before.
+    pub duplicates: u64,
+    /// Datagrams that were no packets of this session.
+    pub foreign: u64,
+    /// RTCP packets sent.
+    pub reports: u64,
+}
+
+/// Arrivals of the probes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Probes {
+    /// How many arrived.
+    count: u16,
+    /// When the first did.
+    first: Option<Instant>,
+    /// The rate at which they arrived, in bits per second, to be reported.
+    rate: Option<u64>,
+}
+
+/// Reception of the stream as reports describe it (RFC 3550 §6.4.1, appendix A).
+#[derive(Clone, Copy, Debug, Default)]
+struct Reception {
+    /// Packets, duplicates included.
+    packets: u32,
+    /// Highest number of a packet.
+    highest: Option<u32>,
+    /// Packets and the highest number plus one, at the last report.
+    reported: (u32, u32),
+    /// Arrival minus timestamp of the last packet, in units of the RTP clock.
+    transit: Option<u32>,
+    /// Inter-arrival jitter, in these units.
+    jitter: f64,
+    /// The last sender report: the middle of its time, and when it arrived.
+    last_report: Option<(u32, Instant)>,
+}
+
+impl Client {
+    /// A client that waits for packets from `start` on.
+    pub fn new(session: Arc<Session>, start: Instant, random: RandomStream) -> Self {
+        Self {
+            player: Player::new(Arc::clone(&session), start),
+            reception: Reception::default(),
+            received: Received::default(),
+            losses: Losses::default(),
+            probes: Probes::default(),
+            timer: ReportTimer::new(&session, start, random),
+            patience: Some(start + session.settings.timeout),
+            first: None,
+            timed_out: false,
+            left: false,
+            bytes: Vec::new(),
+            session,
+        }
+    }
+
+    /// Receives a datagram; `bytes` are those with which it begins, at least its headers. Returns
+    /// the number of a packet of the video, counted from zero, that had not come before.
+    pub fn receive(&mut self, now: Instant, channel: Channel, bytes: &[u8]) -> Option<u32> {
+        self.patience = Some(now + self.session.settings.timeout);
+        match channel {
+            Channel::Media | Channel::Repair => self.receive_media(now, channel, bytes),
+            Channel::Reports => {
+                self.receive_report(now, bytes);
+                None
+            }
+        }
+    }
+
+    fn receive_media(&mut self, now: Instant, channel: Channel, bytes: &[u8]) -> Option<u32> {
+        let near = self.reception.highest.unwrap_or_default();
+        let parsed = RtpHeader::parse(bytes).ok();
+        if channel == Channel::Repair && parsed.is_some_and(|(header, _)| header.ssrc == self.session.probe_ssrc) {
+            self.receive_probe(now);
+            return None;
+        }
+        let packet = parsed.and_then(|(header, payload)| {
+            let sequence = match (channel, header.payload_type) {
+                (_, PAYLOAD_TYPE) => header.sequence,
+                // The payload begins with the original number (RFC 4588 §4).
+                (Channel::Repair, RETRANSMISSION_TYPE) => u16::from_be_bytes(*payload.first_chunk()?),
+                _ => return None,
+            };
+            let number = self.session.number_of(sequence, near)?;
+            (header.ssrc == self.session.server_ssrc).then_some((number, header.timestamp))
+        });
+        let Some((number, timestamp)) = packet else {
+            self.received.foreign += 1;
+            return None;
+        };
+        self.first.get_or_insert(now);
+        if channel == Channel::Media {
+            if self.session.settings.repair != Repair::None {
+                self.losses.detect(now, self.reception.highest, number);
+            }
+            // Retransmissions are no packets of the stream that reports describe.
+            self.reception.add(now, number, timestamp);
+        }
+        self.losses.arrived(now, number, channel == Channel::Repair);
+        match self.player.receive(now, number) {
+            Arrival::Duplicate => {
+                self.received.duplicates += 1;
+                return None;
+            }
+            Arrival::Late => self.received.late += 1,
+            Arrival::InTime => {}
+        }
+        self.received.packets += 1;
+        self.received.repaired += u64::from(channel == Channel::Repair);
+        self.received.bytes += u64::from(self.session.media_bytes(number, self.session.place_of(number)));
+        Some(number)
+    }
+
+    /// After the last probe, the rate of those after the first is reported.
+    fn receive_probe(&mut self, now: Instant) {
+        let first = *self.probes.first.get_or_insert(now);
+        self.probes.count += 1;
+        if self.probes.count == PROBES && now > first {
+            let bytes = u64::from(PROBES - 1) * (self.session.settings.packet.get() + u64::from(HEADERS));
+            self.probes.rate = Bytes::new(bytes).rate_over(now.since(first)).map(|rate| rate as u64);
+        }
+    }
+
+    fn receive_report(&mut self, now: Instant, bytes: &[u8]) {
+        for packet in rtcp::packets(bytes).map_while(Result::ok) {
+            match packet {
+                Packet::SenderReport(info) => self.reception.last_report = Some((middle(info.ntp), now)),
+                Packet::Bye => self.player.end(now),
+                _ => {}
+            }
+        }
+    }
+
+    /// Acts as the application does now, and returns a report if one is due. Call it until it
+    /// returns `None`.
+    pub fn poll(&mut self, now: Instant) -> Option<Datagram<'_>> {
+        if self.left {
+            return None;
+        }
+        self.player.advance(now);
+        if self.player.finished().is_none() && self.patience.is_some_and(|patience| patience <= now) {
+            // After the time of the video, only its end can be missing.
+            let video_is_over = self.first.is_some_and(|first| first + self.session.video.duration() <= now);
+            if video_is_over {
+                self.player.end(now);
+            } else {
+                self.timed_out = true;
+            }
+            self.patience = None;
+        }
+        self.left = self.player.finished().is_some() || self.timed_out;
+        self.losses.forget(|number| self.player.is_due(number));
+        if self.left || self.timer.next() <= now {
+            return Some(self.report(now, true));
+        }
+        self.feedback_due().is_some_and(|due| due <= now).then(|| self.report(now, false))
+    }
+
+    /// When feedback is due before the next report.
+    fn feedback_due(&self) -> Option<Instant> {
+        let losses = match self.session.settings.repair {
+            Repair::None | Repair::Once => None,
+            Repair::Nack => self.losses.due(),
+        };
+        let probes = self.probes.rate.map(|_| Instant::ZERO);
+        losses.into_iter().chain(probes).min().map(|due| due.max(self.timer.feedback()))
+    }
+
+    /// When to call [`Self::poll`] next, if nothing arrives before.
+    pub fn next_wakeup(&self) -> Option<Instant> {
+        if self.left {
+            return None;
+        }
+        let own = [self.patience, self.player.next_wakeup(), self.feedback_due(), Some(self.timer.next())];
+        own.into_iter().flatten().min()
+    }
+
+    /// Whether playback has ended, or the client has given up.
+    pub const fn is_over(&self) -> bool {
+        self.left
+    }
+
+    /// Whether the client gave up: no packet came for the time-out.
+    pub const fn timed_out(&self) -> bool {
+        self.timed_out
+    }
+
+    /// Playback.
+    pub const fn player(&self) -> &Player {
+        &self.player
+    }
+
+    /// What was received and sent.
+    pub const fn received(&self) -> Received {
+        self.received
+    }
+
+    /// Inter-arrival jitter (RFC 3550 §6.4.1).
+    pub fn jitter(&self) -> Span {
+        Span::from_secs_f64(self.reception.jitter / CLOCK as f64)
+    }
+
+    /// A receiver report with the feedback that is due, and BYE when the client leaves.
+    fn report(&mut self, now: Instant, regular: bool) -> Datagram<'_> {
+        let Self { session, losses, .. } = self;
+        let ssrc = session.client_ssrc;
+        let block = self.reception.block(now, session);
+        let mut compound = Compound::new(&mut self.bytes);
+        compound.receiver_report(ssrc, block.as_ref());
+        compound.canonical_name(ssrc, NAME);
+        if losses.due().is_some_and(|due| due <= now) && !self.left {
+            let sequences = losses.pending(now).map(|number| session.sequence.wrapping_add(number as u16));
+            let reported = compound.nack(ssrc, session.server_ssrc, sequences, NACK_PAIRS);
+            losses.reported(now, reported, session.settings.repair == Repair::Nack);
+        }
+        if let Some(rate) = self.probes.rate.take() {
+            compound.rate_limit(ssrc, session.server_ssrc, rate, HEADERS as u16);
+        }
+        if self.left {
+            compound.bye(ssrc);
+        }
+        self.received.reports += 1;
+        self.timer.sent(now, self.bytes.len(), regular);
+        Datagram { channel: Channel::Reports, head: &self.bytes, media: 0 }
+    }
+}
+
+impl Reception {
+    /// Adds a packet (RFC 3550 §A.8).
+    fn add(&mut self, now: Instant, number: u32, timestamp: u32) {
+        self.packets = self.packets.wrapping_add(1);
+        self.highest = self.highest.max(Some(number));
+        let transit = ticks(now.since(Instant::ZERO)).wrapping_sub(timestamp);
+        if let Some(before) = self.transit.replace(transit) {
+            let change = transit.wrapping_sub(before) as i32;
+            self.jitter += (f64::from(change.unsigned_abs()) - self.jitter) / 16.0;
+        }
+    }
+
+    /// The block of a report at `now`, if a packet has arrived (§A.3).
+    fn block(&mut self, now: Instant, session: &Session) -> Option<ReportBlock> {
+        let expected = self.highest? + 1;
+        let (packets_before, expected_before) = std::mem::replace(&mut self.reported, (self.packets, expected));
+        let interval = expected - expected_before;
+        let lost = interval.saturating_sub(self.packets.wrapping_sub(packets_before));
+        let (last_report, delay) = self.last_report.map_or((0, 0), |(report, arrived)| {
+            (report, ((u128::from(now.since(arrived).as_nanos()) << 16) / 1_000_000_000) as u32)
+        });
+        Some(ReportBlock {
+            ssrc: session.server_ssrc,
+            fraction_lost: (u64::from(lost) * 256).checked_div(interval.into()).unwrap_or(0).min(255) as u8,
+            lost: i64::from(expected).saturating_sub(self.packets.into()) as i32,
+            highest: u32::from(session.sequence) + self.highest?,
+            jitter: self.jitter as u32,
+            last_report,
+            delay,
+        })
+    }
+}

@@ -1,0 +1,138 @@
+//! The rows of videos.
+
+use airpath_app::streaming::player::LEVEL_INTERVAL;
+use airpath_app::streaming::{Client, Player, Server, Session};
+use airpath_core::{Instant, Span};
+use serde::Serialize;
+
+/// The columns of a video in a flow's row. Times are from the start of the flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlaybackRow {
+    /// Mean rate of the video, without headers.
+    pub video_bps: u64,
+    /// Packets of the video that the server sent.
+    pub sent: u64,
+    /// Those that arrived, each once.
+    pub received: u64,
+    /// Those that did not arrive.
+    pub lost: u64,
+    /// Those that arrived after their frame was due.
+    pub late: u64,
+    /// Those that arrived only as a retransmission.
+    pub repaired: u64,
+    /// Packets that the server sent again.
+    pub retransmitted_packets: u64,
+    /// Bytes of the video in them.
+    pub retransmitted_bytes: u64,
+    /// Those bytes, relative to the bytes of the video that were sent once; `None` if none was.
+    pub retransmitted_share: Option<f64>,
+    /// Arrivals of packets that had arrived before.
+    pub duplicates: u64,
+    /// Bytes of the video that arrived.
+    pub delivered_bytes: u64,
+    /// Inter-arrival jitter at the end (RFC 3550 §6.4.1).
+    pub jitter_s: f64,
+    /// Frames of the video.
+    pub frames: u64,
+    /// Frames that were complete when they were due.
+    pub frames_complete: u64,
+    /// Complete frames whose references could be decoded, too.
+    pub frames_decodable: u64,
+    /// Start-up time: until the first complete frame was displayed.
+    pub startup_s: Option<f64>,
+    /// Stalls, with one that was not over at the end.
+    pub stalls: u64,
+    /// Duration of all stalls.
+    pub stall_s: f64,
+    /// Duration of the longest.
+    pub stall_max_s: Option<f64>,
+    /// Share of stalls in the time after the start-up; `None` before it.
+    pub stall_share: Option<f64>,
+    /// Mean of the buffer while frames were displayed.
+    pub buffer_mean_s: Option<f64>,
+    /// Least buffer while frames were displayed, up to the last packet of the server.
+    pub buffer_min_s: Option<f64>,
+    /// Until playback ended.
+    pub duration_s: Option<f64>,
+    /// RTCP datagrams of both ends.
+    pub reports: u64,
+}
+
+/// The playout buffer of a video at a time.
+#[derive(Clone, Debug, Serialize)]
+pub struct BufferRow {
+    /// The repetition.
+    pub repetition: u64,
+    /// Number of the flow.
+    pub flow: u32,
+    /// From the start of the flow.
+    pub time_s: f64,
+    /// Media from the position of playback to the latest complete frame.
+    pub buffer_s: f64,
+    /// Whether frames are displayed.
+    pub playing: bool,
+}
+
+impl PlaybackRow {
+    /// The row of a stream that started at `start`, in its state at `now`.
+    pub fn of(session: &Session, server: &Server, client: &Client, start: Instant, now: Instant) -> Self {
+        let player = client.player();
+        let (sent, received) = (server.sent(), client.received());
+        let count = |frames: &[bool]| frames.iter().filter(|frame| **frame).count() as u64;
+        let since_start = |mark: Option<Instant>| mark.map(|mark| mark.since(start).as_secs_f64());
+        let mut stalls = player.stalls().clone();
+        let end = player.finished().unwrap_or(now);
+        if let Some(stall) = player.stalled(end) {
+            stalls.add(stall);
+        }
+        let stall_s = stalls.mean_s().unwrap_or_default() * stalls.count() as f64;
+        let shown = player.first_frame().map(|first| end.since(first).as_secs_f64());
+        let sending = (session.video.duration().as_nanos() / LEVEL_INTERVAL.as_nanos()) as usize;
+        let levels = player.levels().iter().take(sending).filter(|level| level.playing);
+        let levels: Vec<Span> = levels.map(|level| level.media).collect();
+        let mean = |levels: &[Span]| {
+            let sum: f64 = levels.iter().map(|level| level.as_secs_f64()).sum();
+            (!levels.is_empty()).then(|| sum / levels.len() as f64)
+        };
+        Self {
+            video_bps: session.video.rate().as_bps(),
+            sent: sent.packets,
+            received: received.packets,
+            lost: sent.packets - received.packets,
+            late: received.late,
+            repaired: received.repaired,
+            retransmitted_packets: sent.retransmitted_packets,
+            retransmitted_bytes: sent.retransmitted_bytes,
+            retransmitted_share: (sent.bytes > 0).then(|| sent.retransmitted_bytes as f64 / sent.bytes as f64),
+            duplicates: received.duplicates,
+            delivered_bytes: received.bytes,
+            jitter_s: client.jitter().as_secs_f64(),
+            frames: session.video.frames().len() as u64,
+            frames_complete: count(player.displayed()),
+            frames_decodable: count(&session.video.decodable(player.displayed())),
+            startup_s: since_start(player.first_frame()),
+            stalls: stalls.count(),
+            stall_s,
+            stall_max_s: stalls.quantile(1.0).map(Span::as_secs_f64),
+            stall_share: shown.filter(|shown| *shown > 0.0).map(|shown| stall_s / shown),
+            buffer_mean_s: mean(&levels),
+            buffer_min_s: levels.iter().min().map(|level| level.as_secs_f64()),
+            duration_s: since_start(player.finished()),
+            reports: sent.reports + received.reports,
+        }
+    }
+}
+
+impl BufferRow {
+    /// The rows of `player` in flow `flow`.
+    pub fn of(player: &Player, flow: u32, repetition: u64) -> Vec<Self> {
+        let row = |(number, level): (u64, &airpath_app::streaming::player::Level)| Self {
+            repetition,
+            flow,
+            time_s: (LEVEL_INTERVAL * number).as_secs_f64(),
+            buffer_s: level.media.as_secs_f64(),
+            playing: level.playing,
+        };
+        (0..).zip(player.levels()).map(row).collect()
+    }
+}
