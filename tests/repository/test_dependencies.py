@@ -14,6 +14,7 @@ ALLOWED: dict[str, set[str]] = {
     "core": set(),
     "testing": set(),
     "wire": {"core"},
+    "rohc": {"wire"},
     "link": {"core"},
     "eventlog": {"core"},
     "radio": {"core", "link"},
