@@ -17,7 +17,7 @@ ALLOWED: dict[str, set[str]] = {
     "rohc": {"wire"},
     "link": {"core"},
     "eventlog": {"core"},
-    "radio": {"core", "link"},
+    "radio": {"core", "link", "rohc"},
     "path": {"core", "wire", "link", "tcp"},
     "proxy": {"core", "wire", "link", "path", "tcp"},
     "linklevel": {"core"},

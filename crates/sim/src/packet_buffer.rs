@@ -151,6 +151,13 @@ impl SegmentLookup for PacketBuffer {
     fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
         self.get(slot).segment()
     }
+
+    fn headers(&self, direction: Direction, packet: &Packet, out: &mut Vec<u8>) -> bool {
+        let headers = crate::capture::headers(Instant::ZERO, direction, packet, self.get(packet.slot));
+        let Some(Ok(headers)) = headers else { return false };
+        out.extend_from_slice(headers.as_bytes());
+        true
+    }
 }
 
 impl PacketStore for PacketBuffer {
