@@ -91,8 +91,8 @@ pub trait SegmentLookup {
     /// The TCP header of the packet at `slot`; `None` if it is not TCP or its headers were not
     /// read.
     fn segment(&self, slot: Slot) -> Option<SegmentInfo>;
-    /// Appends the first bytes of `packet`, which goes in `direction`, to `out`: all headers that it
-    /// has, up to RTP. Returns `false` if they are not available.
+    /// Appends the first bytes of `packet`, which goes in `direction`, to `out`: all headers, up to
+    /// RTP. Returns `false` if they are not available.
     fn headers(&self, direction: Direction, packet: &Packet, out: &mut Vec<u8>) -> bool {
         let _ = (direction, packet, out);
         false

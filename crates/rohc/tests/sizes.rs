@@ -59,8 +59,8 @@ fn an_ir_packet_has_the_size_of_its_chains() {
     assert_eq!(channel.compressed[..2], [0xfd, 0x01]);
 }
 
-/// A context that was damaged on purpose: the decompressor reports it, and has it again a round trip
-/// later.
+/// A context that was damaged on purpose: the decompressor reports it, and has it again a round
+/// trip later.
 #[test]
 fn feedback_repairs_a_damaged_context() {
     let config = Config { mode: Mode::Optimistic, ..Config::default() };
