@@ -67,9 +67,7 @@ impl<W: Write> Capture<W> {
     /// # Panics
     /// If the header's options take more than 40 bytes.
     pub fn tcp(&mut self, envelope: Envelope, header: &TcpHeader, payload_length: u32) -> io::Result<()> {
-        self.record(envelope, Protocol::TCP, header.wire_length(), payload_length, |buffer, pseudo, _| {
-            header.emit(buffer, pseudo);
-        })
+        self.packet(&Headers::tcp(envelope, header, payload_length)?)
     }
 
     /// Adds a UDP datagram whose payload begins with `head`, which is captured, and has
@@ -81,12 +79,7 @@ impl<W: Write> Capture<W> {
     /// # Panics
     /// If `head` is longer than [`MOST_HEAD`].
     pub fn udp(&mut self, envelope: Envelope, ports: Ports, head: &[u8], payload_length: u32) -> io::Result<()> {
-        let captured = UdpHeader::LENGTH + head.len();
-        self.record(envelope, Protocol::UDP, captured, payload_length, |buffer, pseudo, length| {
-            buffer[UdpHeader::LENGTH..captured].copy_from_slice(head);
-            let header = UdpHeader { source_port: ports.source, destination_port: ports.destination, length };
-            header.emit(buffer, pseudo.and(head));
-        })
+        self.packet(&Headers::udp(envelope, ports, head, payload_length)?)
     }
 
     /// Adds an ICMP echo request or reply with `payload_length` bytes of payload.
@@ -94,9 +87,17 @@ impl<W: Write> Capture<W> {
     /// # Errors
     /// I/O errors of the output; a packet that is too large for IPv4 is invalid input.
     pub fn icmp_echo(&mut self, envelope: Envelope, echo: IcmpEcho, payload_length: u32) -> io::Result<()> {
-        self.record(envelope, Protocol::ICMP, IcmpEcho::LENGTH, payload_length, |buffer, _, _| {
-            echo.emit(EchoTypes::V4, buffer, Sum::default());
-        })
+        self.packet(&Headers::icmp_echo(envelope, echo, payload_length)?)
+    }
+
+    /// Adds a packet with these headers.
+    ///
+    /// # Errors
+    /// I/O errors of the output.
+    pub fn packet(&mut self, headers: &Headers) -> io::Result<()> {
+        let timestamp = (headers.time + ORIGIN).as_nanos();
+        let (bytes, original_length) = (headers.as_bytes(), headers.total_length.into());
+        self.writer.packet(self.interface, CapturedPacket { timestamp, bytes, original_length, comment: "" })
     }
 
     /// Writes what has been collected.
@@ -114,17 +115,74 @@ impl<W: Write> Capture<W> {
     pub fn finish(self) -> io::Result<()> {
         self.writer.finish()
     }
+}
 
-    /// Adds a packet whose transport header, of `header_length` bytes, `emit` writes, given the
+/// IPv4 and transport header of a packet, and the bytes with which its payload begins, if they are
+/// known.
+#[derive(Clone, Copy, Debug)]
+pub struct Headers {
+    time: Instant,
+    bytes: [u8; Ipv4Header::LENGTH + UdpHeader::LENGTH + MOST_HEAD],
+    length: usize,
+    /// Bytes of the packet.
+    total_length: u16,
+}
+
+impl Headers {
+    /// Those of a TCP segment with `payload_length` bytes of payload.
+    ///
+    /// # Errors
+    /// A packet that is too large for IPv4 is invalid input.
+    ///
+    /// # Panics
+    /// If the header's options take more than 40 bytes.
+    pub fn tcp(envelope: Envelope, header: &TcpHeader, payload_length: u32) -> io::Result<Self> {
+        Self::new(envelope, Protocol::TCP, header.wire_length(), payload_length, |buffer, pseudo, _| {
+            header.emit(buffer, pseudo);
+        })
+    }
+
+    /// Those of a UDP datagram whose payload begins with `head` and has `payload_length` further
+    /// bytes.
+    ///
+    /// # Errors
+    /// A packet that is too large for IPv4 is invalid input.
+    ///
+    /// # Panics
+    /// If `head` is longer than [`MOST_HEAD`].
+    pub fn udp(envelope: Envelope, ports: Ports, head: &[u8], payload_length: u32) -> io::Result<Self> {
+        let captured = UdpHeader::LENGTH + head.len();
+        Self::new(envelope, Protocol::UDP, captured, payload_length, |buffer, pseudo, length| {
+            buffer[UdpHeader::LENGTH..captured].copy_from_slice(head);
+            let header = UdpHeader { source_port: ports.source, destination_port: ports.destination, length };
+            header.emit(buffer, pseudo.and(head));
+        })
+    }
+
+    /// Those of an ICMP echo request or reply with `payload_length` bytes of payload.
+    ///
+    /// # Errors
+    /// A packet that is too large for IPv4 is invalid input.
+    pub fn icmp_echo(envelope: Envelope, echo: IcmpEcho, payload_length: u32) -> io::Result<Self> {
+        Self::new(envelope, Protocol::ICMP, IcmpEcho::LENGTH, payload_length, |buffer, _, _| {
+            echo.emit(EchoTypes::V4, buffer, Sum::default());
+        })
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    /// Those of a packet whose transport header, of `header_length` bytes, `emit` writes, given the
     /// pseudo header's sum and the length of header and payload.
-    fn record(
-        &mut self,
+    fn new(
         envelope: Envelope,
         protocol: Protocol,
         header_length: usize,
         payload_length: u32,
         emit: impl FnOnce(&mut [u8], Sum, u16),
-    ) -> io::Result<()> {
+    ) -> io::Result<Self> {
         let Envelope { time, source, destination, ecn } = envelope;
         let captured = Ipv4Header::LENGTH + header_length;
         let total_length = u32::try_from(captured)
@@ -154,10 +212,7 @@ impl<W: Write> Capture<W> {
         .emit(&mut headers);
         let pseudo = Sum::pseudo_v4(source, destination, protocol, length.into());
         emit(&mut headers[Ipv4Header::LENGTH..], pseudo, length);
-        let bytes = &headers[..captured];
-        let timestamp = (time + ORIGIN).as_nanos();
-        let packet = CapturedPacket { timestamp, bytes, original_length: total_length.into(), comment: "" };
-        self.writer.packet(self.interface, packet)
+        Ok(Self { time, bytes: headers, length: captured, total_length })
     }
 }
 

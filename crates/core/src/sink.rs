@@ -85,12 +85,18 @@ pub struct Dropped {
     pub cause: DropCause,
 }
 
-/// Read access to the TCP headers of the packets in a network, by slot. The owner of the slots
+/// Read access to the headers of the packets in a network, by slot. The owner of the slots
 /// implements it.
 pub trait SegmentLookup {
     /// The TCP header of the packet at `slot`; `None` if it is not TCP or its headers were not
     /// read.
     fn segment(&self, slot: Slot) -> Option<SegmentInfo>;
+    /// Appends the first bytes of `packet`, which goes in `direction`, to `out`: all headers, up to
+    /// RTP. Returns `false` if they are not available.
+    fn headers(&self, direction: Direction, packet: &Packet, out: &mut Vec<u8>) -> bool {
+        let _ = (direction, packet, out);
+        false
+    }
 }
 
 /// The event sink of a run and the packets that were dropped in it: creates the [`Context`] of each
@@ -184,6 +190,12 @@ impl<'a> Context<'a> {
     #[inline]
     pub fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
         self.segments?.segment(slot)
+    }
+
+    /// Appends the first bytes of `packet` to `out`, as [`SegmentLookup::headers`] does.
+    #[inline]
+    pub fn headers(&self, direction: Direction, packet: &Packet, out: &mut Vec<u8>) -> bool {
+        self.segments.is_some_and(|segments| segments.headers(direction, packet, out))
     }
 
     /// Whether anyone wants events of `class`.

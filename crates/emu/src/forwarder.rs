@@ -564,6 +564,10 @@ impl SegmentLookup for ObservedPackets {
     fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
         self.packets.segment(slot)
     }
+
+    fn headers(&self, direction: Direction, packet: &Packet, out: &mut Vec<u8>) -> bool {
+        self.packets.headers(direction, packet, out)
+    }
 }
 
 impl PacketStore for ObservedPackets {

@@ -6,10 +6,10 @@
 
 use std::ops::RangeInclusive;
 
-use airpath_core::{Direction, Instant, SegmentInfo, SegmentLookup, Slot};
+use airpath_core::{Direction, Instant, Packet, SegmentInfo, SegmentLookup, Slot};
 
 use crate::observe::Sighting;
-use crate::offload::Frame;
+use crate::offload::{Frame, MAX_HEADER, Written};
 use crate::port::MAX_READ;
 
 /// A packet in the network.
@@ -80,6 +80,8 @@ pub struct PacketBuffer {
     free_reads: Vec<Vec<u8>>,
 }
 
+/// Bytes behind a packet's headers that may be those of further protocols: UDP and RTP.
+const UPPER_HEADERS: usize = 64;
 /// Capacity in bytes up to which the memory of a super-segment is always kept for reuse.
 const SMALL: usize = 2048;
 /// Number of larger ones that are kept: as many as one round of reading needs.
@@ -221,5 +223,17 @@ impl PacketBuffer {
 impl SegmentLookup for PacketBuffer {
     fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
         self.packet(slot).header
+    }
+
+    fn headers(&self, _: Direction, packet: &Packet, out: &mut Vec<u8>) -> bool {
+        let buffered = self.packet(packet.slot);
+        let SuperSegment { frame, bytes, .. } = self.super_segment(buffered.super_segment);
+        let mut headers = [0; MAX_HEADER];
+        let Written { bytes: headers, payload, .. } =
+            frame.write_segments(bytes, buffered.run(), packet.ecn, &mut headers);
+        out.extend_from_slice(headers);
+        let payload = &bytes[payload];
+        out.extend_from_slice(&payload[..payload.len().min(UPPER_HEADERS)]);
+        true
     }
 }

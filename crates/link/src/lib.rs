@@ -129,6 +129,14 @@ pub trait Bearer {
     fn inspects_segments(&self) -> bool {
         false
     }
+    /// Whether it calls [`Context::headers`].
+    fn inspects_headers(&self) -> bool {
+        false
+    }
+    /// Counters beside those of packets, by name.
+    fn statistics(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
     /// Whether the bearer supports this command.
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError>;
     /// Changes its conditions, and reports that as an event.
@@ -177,6 +185,12 @@ impl<B: Bearer + ?Sized> Bearer for Box<B> {
     }
     fn inspects_segments(&self) -> bool {
         (**self).inspects_segments()
+    }
+    fn inspects_headers(&self) -> bool {
+        (**self).inspects_headers()
+    }
+    fn statistics(&self) -> Vec<(&'static str, u64)> {
+        (**self).statistics()
     }
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         (**self).check(command)

@@ -106,6 +106,9 @@ pub struct Segments(Vec<Option<SegmentInfo>>);
 /// Bytes of IPv4 and TCP headers without options (RFC 791 §3.1, RFC 9293 §3.1).
 const HEADERS: u32 = 40;
 
+/// Bytes of an IPv6 header (RFC 8200 §3).
+const IPV6_HEADER: u32 = 40;
+
 impl Segments {
     /// Headers for `arrivals`; those too small for them have none.
     pub fn of(arrivals: &[Arrival]) -> Self {
@@ -128,6 +131,18 @@ impl Segments {
 impl SegmentLookup for Segments {
     fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
         *self.0.get(slot.0 as usize)?
+    }
+
+    /// IPv6 and UDP headers of the packet's flow.
+    fn headers(&self, direction: Direction, packet: &Packet, out: &mut Vec<u8>) -> bool {
+        let Some(payload) = packet.size.checked_sub(IPV6_HEADER) else { return false };
+        let length = (payload as u16).to_be_bytes();
+        out.extend_from_slice(&[0x60, 0, 0, packet.flow.0 as u8, length[0], length[1], 17, 64]);
+        out.extend_from_slice(&[direction as u8; 32]);
+        let checksum = (packet.slot.0 as u16).to_be_bytes();
+        let udp = [0x30, 0x39, 0x14, 0xe9, length[0], length[1], checksum[0], checksum[1]];
+        out.extend_from_slice(&udp[..udp.len().min(payload as usize)]);
+        true
     }
 }
 

@@ -46,11 +46,19 @@ impl Hop {
         }
     }
 
-    /// Counters of a middlebox beside those of packets, by name.
+    /// Counters beside those of packets, by name.
     pub fn statistics(&self) -> Vec<(&'static str, u64)> {
         match self {
-            Self::Bearer(_) => Vec::new(),
+            Self::Bearer(bearer) => bearer.statistics(),
             Self::Middlebox(middlebox) => middlebox.statistics(),
+        }
+    }
+
+    /// Whether it looks up whole headers.
+    pub fn inspects_headers(&self) -> bool {
+        match self {
+            Self::Bearer(bearer) => bearer.inspects_headers(),
+            Self::Middlebox(_) => false,
         }
     }
 

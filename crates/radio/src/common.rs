@@ -2,12 +2,14 @@
 //!
 //! | module | what |
 //! | --- | --- |
+//! | [`header_compression`] | ROHC of PDCP, above any bearer |
 //! | [`arq`] | retransmission and segmentation: the RLC acknowledged mode, and what GPRS and HSDPA share with it |
 //! | [`multiplexing`] | many entities behind one clock: which acts next, and their packets in order of time |
 //! | [`shared_channel`] | a transport channel with its TTI clock, schedulers, C/I levels, hybrid ARQ |
 //! | `log` | the states of a mobile in the radio log |
 
 pub mod arq;
+pub mod header_compression;
 pub(crate) mod log;
 pub mod multiplexing;
 pub mod shared_channel;

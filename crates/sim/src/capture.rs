@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use airpath_app::datagrams::HEADERS;
-use airpath_capture::simulated::{Capture, Envelope, Ports};
+use airpath_capture::simulated::{Capture, Envelope, Headers, Ports};
 use airpath_capture::write::Interface;
 use airpath_core::{Direction, Instant, Packet, UserId};
 use airpath_path::Side;
@@ -61,34 +61,9 @@ impl Captures {
             Side::Server => &mut self.server,
             Side::Mobile => &mut self.mobile,
         };
-        let (source, destination) = match direction {
-            Direction::Down => (SERVER, address(packet.user)),
-            Direction::Up => (address(packet.user), SERVER),
-        };
-        let envelope = Envelope { time: now, source, destination, ecn: packet.ecn };
-        let port = |index: u32| 49_152 + (index % 16_384) as u16;
-        let written = match payload {
-            Payload::Segment(segment) => capture.tcp(envelope, &segment.header, segment.length),
-            Payload::Datagram { .. } => {
-                let ports = Ports { source: port(packet.flow.0), destination: port(packet.flow.0) };
-                capture.udp(envelope, ports, &[], packet.size - HEADERS)
-            }
-            Payload::Stream { channel, .. } => {
-                let (server, mobile) = (RTP_PORT + *channel as u16, port(packet.flow.0));
-                let ports = match direction {
-                    Direction::Down => Ports { source: server, destination: mobile },
-                    Direction::Up => Ports { source: mobile, destination: server },
-                };
-                capture.udp(envelope, ports, head, packet.size - HEADERS - head.len() as u32)
-            }
-            // Nothing of it is known but its TCP header.
-            Payload::Recorded(_) => Ok(()),
-            Payload::Echo { sequence, reply, .. } => {
-                let echo = IcmpEcho { reply: *reply, identifier: packet.flow.0 as u16, sequence: *sequence as u16 };
-                capture.icmp_echo(envelope, echo, packet.size - (Ipv4Header::LENGTH + IcmpEcho::LENGTH) as u32)
-            }
-        };
-        self.failure = written.err();
+        // Nothing of a recorded packet is available but its TCP header.
+        let Some(headers) = headers(now, direction, packet, payload, head) else { return };
+        self.failure = headers.and_then(|headers| capture.packet(&headers)).err();
     }
 
     /// Whether writing has failed, for instance because the disk is full.
@@ -102,6 +77,43 @@ impl Captures {
         self.server.finish()?;
         self.mobile.finish()
     }
+}
+
+/// The headers of a packet that is captured at `time`, with `head` as in [`Captures::record`]; `None`
+/// for one that is replayed.
+pub fn headers(
+    time: Instant,
+    direction: Direction,
+    packet: &Packet,
+    payload: &Payload,
+    head: &[u8],
+) -> Option<io::Result<Headers>> {
+    let (source, destination) = match direction {
+        Direction::Down => (SERVER, address(packet.user)),
+        Direction::Up => (address(packet.user), SERVER),
+    };
+    let envelope = Envelope { time, source, destination, ecn: packet.ecn };
+    let port = |index: u32| 49_152 + (index % 16_384) as u16;
+    Some(match payload {
+        Payload::Segment(segment) => Headers::tcp(envelope, &segment.header, segment.length),
+        Payload::Datagram { .. } => {
+            let ports = Ports { source: port(packet.flow.0), destination: port(packet.flow.0) };
+            Headers::udp(envelope, ports, &[], packet.size - HEADERS)
+        }
+        Payload::Stream { channel, .. } => {
+            let (server, mobile) = (RTP_PORT + *channel as u16, port(packet.flow.0));
+            let ports = match direction {
+                Direction::Down => Ports { source: server, destination: mobile },
+                Direction::Up => Ports { source: mobile, destination: server },
+            };
+            Headers::udp(envelope, ports, head, packet.size - HEADERS - head.len() as u32)
+        }
+        Payload::Recorded(_) => return None,
+        Payload::Echo { sequence, reply, .. } => {
+            let echo = IcmpEcho { reply: *reply, identifier: packet.flow.0 as u16, sequence: *sequence as u16 };
+            Headers::icmp_echo(envelope, echo, packet.size - (Ipv4Header::LENGTH + IcmpEcho::LENGTH) as u32)
+        }
+    })
 }
 
 /// A mobile's address, from a block for private use (RFC 1918).

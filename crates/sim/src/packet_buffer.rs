@@ -169,6 +169,15 @@ impl SegmentLookup for PacketBuffer {
     fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
         self.get(slot).segment()
     }
+
+    fn headers(&self, direction: Direction, packet: &Packet, out: &mut Vec<u8>) -> bool {
+        let (payload, head) = (self.get(packet.slot), self.bytes(packet.slot));
+        let Some(Ok(headers)) = crate::capture::headers(Instant::ZERO, direction, packet, payload, head) else {
+            return false;
+        };
+        out.extend_from_slice(headers.as_bytes());
+        true
+    }
 }
 
 impl PacketStore for PacketBuffer {

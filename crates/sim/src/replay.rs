@@ -129,6 +129,12 @@ pub enum ReplayError {
          writes them; remove the table `proxy`, or run the scenario again"
     )]
     NoHeaders,
+    /// Header compression, and no headers.
+    #[error(
+        "the scenario has header compression, but the result has no headers of its packets: remove the table \
+         `bearer.header_compression`, or run the scenario again"
+    )]
+    HeaderCompression,
     /// A command to a bearer that the scenario does not have.
     #[error("the log has a command to `{component}`, which the scenario does not have: its bearers are {known}")]
     NoSuchBearer {
@@ -206,6 +212,9 @@ pub fn replay_into<'a>(
     }
     let setup = Setup::network(scenario, Seed { seed: scenario.seed, repetition: recording.repetition })?;
     let mut replay = Replay::new(setup, sink, recording)?;
+    if replay.network.path.hops().any(|(_, hop)| hop.inspects_headers()) {
+        return Err(ReplayError::HeaderCompression);
+    }
     let ended = replay.run(stop)?;
     Ok(replay.rows(ended))
 }

@@ -51,6 +51,7 @@ use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 pub use config::{Cell, Config, Downlink, Harq, Iub, Mobile, TTI};
 pub use link_quality::Combining;
 
+use crate::common::header_compression;
 use crate::common::shared_channel::scheduler::Scheduler;
 use crate::conditions;
 use crate::model::Model;
@@ -74,7 +75,8 @@ impl Model for Config {
     }
 
     fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {
-        Ok(Box::new(Hsdpa::new(self, classes.len(), seed, name)?))
+        let bearer = Hsdpa::new(self, classes.len(), seed, name)?;
+        Ok(header_compression::above(self.header_compression.as_ref(), bearer, classes.len())?)
     }
 }
 

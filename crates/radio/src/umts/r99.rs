@@ -73,6 +73,7 @@ use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 pub use crate::common::arq::rlc_am::{Discard, Rlc};
 pub use config::{Config, Connected, Fading, Format, Mobility, Pch, RadioLink, Rrc, Switching, Undelivered};
 
+use crate::common::header_compression;
 use crate::common::multiplexing::members::Members;
 use crate::conditions;
 use crate::model::Model;
@@ -94,7 +95,8 @@ impl Model for Config {
     }
 
     fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {
-        Ok(Box::new(Umts::new(self, classes.len(), seed, name)?))
+        let bearer = Umts::new(self, classes.len(), seed, name)?;
+        Ok(header_compression::above(self.header_compression.as_ref(), bearer, classes.len())?)
     }
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::link_quality::Combining;
 use super::transport_block::{Category, TransportBlock};
 use crate::common::arq::rlc_am::Rlc;
+use crate::common::header_compression::HeaderCompression;
 use crate::common::shared_channel::harq::MAX_CQI;
 use crate::common::shared_channel::scheduler::SchedulerName;
 use crate::conditions;
@@ -27,6 +28,9 @@ pub struct Config {
     pub downlink: Downlink,
     /// The dedicated channel of each mobile; it has one format.
     pub uplink: r99::RadioLink,
+    /// Header compression of PDCP. Without it, headers are not compressed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header_compression: Option<HeaderCompression>,
     /// What the radio of each mobile is like.
     pub conditions: conditions::Config,
 }

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::common::arq::rlc_am::Rlc;
+use crate::common::header_compression::HeaderCompression;
 use crate::conditions;
 use crate::conditions::Profile;
 use crate::error::{ValueError, above_zero, at_most, check_queue, pdu_size, within_an_hour};
@@ -33,6 +34,9 @@ pub struct Config {
     /// What movement does to the connection.
     #[serde(default)]
     pub mobility: Mobility,
+    /// Header compression of PDCP. Without it, headers are not compressed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header_compression: Option<HeaderCompression>,
     /// What the radio of each mobile is like.
     pub conditions: conditions::Config,
 }

@@ -1,0 +1,405 @@
+//! Header compression by PDCP (TS 25.323 §5.1, TS 36.323 §5.5) above a bearer: ROHC between the
+//! network and each mobile.
+//!
+//! A packet is compressed when it enters, as PDCP does before RLC buffers it, so that whatever is
+//! lost below is missing at the decompressor. Feedback of the decompressor crosses the bearer in
+//! the opposite direction as a packet of its own. A packet whose headers are not restored is
+//! dropped ([`DropCause::Decompression`]).
+
+use std::collections::VecDeque;
+
+use airpath_core::{
+    Classes, ComponentId, Context, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, Packet, PacketCounters,
+    PacketStep, RadioTotals, Sink, Slot, UserId,
+};
+use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
+use airpath_rohc::{Compressor, ConfigError, Decompressor};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::ValueError;
+
+/// Robust header compression (RFC 5795, RFC 3095).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HeaderCompression {
+    /// How contexts are kept valid.
+    pub mode: Mode,
+    /// Flows of a mobile and direction that are remembered at once: up to 16 with small context
+    /// identifiers, which cost one octet for all but the first flow, and up to 16384 with large
+    /// ones, which cost one or two for each.
+    #[serde(default = "contexts")]
+    pub contexts: u16,
+}
+
+/// A mode of ROHC (RFC 3095 §4.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// No feedback: the context is repeated from time to time.
+    Unidirectional,
+    /// The decompressor reports a damaged context.
+    Optimistic,
+}
+
+/// The most contexts for which there are identifiers (RFC 5795 §5.1.1).
+const MOST_CONTEXTS: u64 = 1 << 14;
+
+const fn contexts() -> u16 {
+    16
+}
+
+impl HeaderCompression {
+    fn rohc(&self) -> airpath_rohc::Config {
+        let mode = match self.mode {
+            Mode::Unidirectional => airpath_rohc::Mode::Unidirectional,
+            Mode::Optimistic => airpath_rohc::Mode::Optimistic,
+        };
+        airpath_rohc::Config { mode, contexts: self.contexts, large_cids: self.contexts > 16 }
+    }
+}
+
+/// Puts header compression above `bearer`, which has `users` mobiles, if it is configured.
+///
+/// # Errors
+/// If there are no identifiers for the number of contexts.
+pub(crate) fn above(
+    config: Option<&HeaderCompression>,
+    bearer: impl Bearer + 'static,
+    users: usize,
+) -> Result<Box<dyn Bearer>, ValueError> {
+    let bearer = Box::new(bearer);
+    let Some(config) = config else { return Ok(bearer) };
+    let refuse =
+        |_| ValueError::OutOfRange { key: "header_compression.contexts".to_owned(), min: 1, max: MOST_CONTEXTS };
+    Ok(Box::new(Compressed::new(bearer, &config.rohc(), users).map_err(refuse)?))
+}
+
+/// A bearer with header compression above it.
+struct Compressed {
+    bearer: Box<dyn Bearer>,
+    /// By mobile, then by [`Direction`].
+    channels: Vec<[Channel; 2]>,
+    counters: [PacketCounters; 2],
+    /// Packets that have left the bearer, in the order of their times.
+    departures: VecDeque<(Direction, Departure)>,
+    /// Feedback packets so far, which number them from the top.
+    feedback_packets: u64,
+    /// Packets that the bearer dropped in one call; kept for its memory.
+    dropped: Vec<Dropped>,
+    /// Restored headers; kept for its memory.
+    restored: Vec<u8>,
+}
+
+/// One direction of a mobile: both ends of its compression.
+struct Channel {
+    compressor: Compressor,
+    decompressor: Decompressor,
+    /// Packets in the bearer.
+    inside: VecDeque<Inside>,
+    totals: Totals,
+}
+
+/// Sums of one direction of a mobile.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    header_bytes: u64,
+    compressed_header_bytes: u64,
+    failures: u64,
+    undetected: u64,
+    feedback_bytes: u64,
+}
+
+/// A packet in the bearer.
+struct Inside {
+    /// As it entered.
+    packet: Packet,
+    /// Feedback instead of a packet.
+    is_feedback: bool,
+    /// Its first bytes, all headers included.
+    headers: Vec<u8>,
+    /// How many of them are compressed; 0 if its headers are not available.
+    replaced: usize,
+    /// What replaces them; of feedback, all of it.
+    compressed: Vec<u8>,
+}
+
+impl Compressed {
+    fn new(bearer: Box<dyn Bearer>, config: &airpath_rohc::Config, users: usize) -> Result<Self, ConfigError> {
+        let channel = || {
+            Ok(Channel {
+                compressor: Compressor::new(config)?,
+                decompressor: Decompressor::new(config)?,
+                inside: VecDeque::new(),
+                totals: Totals::default(),
+            })
+        };
+        Ok(Self {
+            bearer,
+            channels: (0..users).map(|_| Ok([channel()?, channel()?])).collect::<Result<_, ConfigError>>()?,
+            counters: [PacketCounters::default(); 2],
+            departures: VecDeque::new(),
+            feedback_packets: 0,
+            dropped: Vec::new(),
+            restored: Vec::new(),
+        })
+    }
+
+    fn channel(&mut self, user: UserId, direction: Direction) -> &mut Channel {
+        &mut self.channels[usize::from(user.0)][direction as usize]
+    }
+
+    /// Calls the bearer, whose packets have other sizes inside than outside.
+    fn call<R>(&mut self, cx: &mut Context<'_>, call: impl FnOnce(&mut dyn Bearer, &mut Context<'_>) -> R) -> R {
+        let mut dropped = std::mem::take(&mut self.dropped);
+        let at = cx.at;
+        let mut sink = Restoring { cx, channels: &self.channels };
+        let result = call(&mut *self.bearer, &mut Context::new(Some(&mut sink), &mut dropped, at));
+        for Dropped { time, packet, cause } in dropped.drain(..) {
+            self.drop_inside(time, &packet, cause, cx);
+        }
+        self.dropped = dropped;
+        result
+    }
+
+    /// The bearer has dropped a packet.
+    fn drop_inside(&mut self, time: Instant, packet: &Packet, cause: DropCause, cx: &mut Context<'_>) {
+        let found = Direction::BOTH.into_iter().find_map(|direction| {
+            self.channel(packet.user, direction).take(packet.id).map(|inside| (direction, inside))
+        });
+        if let Some((direction, inside)) = found.filter(|(_, inside)| !inside.is_feedback) {
+            self.lose(time, direction, inside.packet, cause, cx);
+        }
+    }
+
+    fn lose(&mut self, time: Instant, direction: Direction, packet: Packet, cause: DropCause, cx: &mut Context<'_>) {
+        self.counters[direction as usize].lose(&packet, cause);
+        cx.direction = direction;
+        cx.drop_packet(time, packet, cause);
+    }
+
+    /// Handles all that happens in the bearer up to `now`, each at its time, so that feedback
+    /// enters it at the time at which it arises.
+    fn advance(&mut self, now: Instant, cx: &mut Context<'_>) {
+        while let Some(time) = self.bearer.next_wakeup().filter(|time| *time <= now) {
+            while let Some((direction, departure)) = self.call(cx, |bearer, cx| bearer.pop(time, cx)) {
+                self.receive(time, direction, departure, cx);
+            }
+        }
+    }
+
+    /// A packet has left the bearer.
+    fn receive(&mut self, now: Instant, direction: Direction, departure: Departure, cx: &mut Context<'_>) {
+        let Departure { due, packet } = departure;
+        let user = packet.user;
+        let Some(inside) = self.channel(user, direction).take(packet.id) else { return };
+        if inside.is_feedback {
+            // What a damaged or late element refers to no longer exists: nothing depends on it.
+            let _ = self.channel(user, direction.opposite()).compressor.receive_feedback(&inside.compressed);
+            return;
+        }
+        let mut restored = std::mem::take(&mut self.restored);
+        restored.clear();
+        let is_restored = self.channel(user, direction).restore(&inside, &mut restored);
+        self.restored = restored;
+        if is_restored {
+            let packet = Packet { ecn: packet.ecn, ..inside.packet };
+            self.departures.push_back((direction, Departure { due, packet }));
+        } else {
+            self.lose(due, direction, inside.packet, DropCause::Decompression, cx);
+        }
+        self.send_feedback(now, user, direction, cx);
+    }
+
+    /// Sends the feedback that the decompressor of `direction` has, if any.
+    fn send_feedback(&mut self, now: Instant, user: UserId, direction: Direction, cx: &mut Context<'_>) {
+        let id = u64::MAX - self.feedback_packets;
+        let channel = self.channel(user, direction);
+        let feedback = channel.decompressor.feedback();
+        if feedback.is_empty() {
+            return;
+        }
+        let size = feedback.len() as u32;
+        let packet = Packet { id, size, flow: FlowId(u32::MAX), user, ecn: Ecn::NotEct, slot: Slot(u32::MAX) };
+        let inside =
+            Inside { packet, is_feedback: true, headers: Vec::new(), replaced: 0, compressed: feedback.to_vec() };
+        channel.decompressor.clear_feedback();
+        channel.totals.feedback_bytes += u64::from(size);
+        self.feedback_packets += 1;
+        let opposite = direction.opposite();
+        self.channel(user, opposite).inside.push_back(inside);
+        self.call(cx, |bearer, cx| bearer.push(now, opposite, packet, cx));
+    }
+}
+
+impl Channel {
+    /// Compresses a packet that enters the bearer.
+    fn compress(&mut self, direction: Direction, packet: Packet, cx: &Context<'_>) -> Inside {
+        let (mut headers, mut compressed) = (Vec::new(), Vec::new());
+        let mut replaced = 0;
+        if cx.headers(direction, &packet, &mut headers) {
+            replaced = self.compressor.compress(&headers, packet.size as usize, &mut compressed);
+            self.totals.header_bytes += replaced as u64;
+            self.totals.compressed_header_bytes += compressed.len() as u64;
+        }
+        Inside { packet, is_feedback: false, headers, replaced, compressed }
+    }
+
+    /// Takes out the packet with this number.
+    fn take(&mut self, id: u64) -> Option<Inside> {
+        let index = self.inside.iter().position(|inside| inside.packet.id == id)?;
+        self.inside.remove(index)
+    }
+
+    /// Decompresses a packet; returns whether its headers are as they were.
+    fn restore(&mut self, inside: &Inside, restored: &mut Vec<u8>) -> bool {
+        let Inside { packet, headers, replaced, compressed, .. } = inside;
+        if headers.is_empty() {
+            return true;
+        }
+        // Profile 0x0000 leaves the first octets of the packet to the payload.
+        let mut bytes = compressed.clone();
+        bytes.extend_from_slice(&headers[*replaced..]);
+        let length = packet.size as usize - replaced + compressed.len();
+        let Ok(read) = self.decompressor.decompress(&bytes, length, restored) else {
+            self.totals.failures += 1;
+            return false;
+        };
+        restored.extend_from_slice(&bytes[read..]);
+        let is_equal = restored == headers;
+        self.totals.undetected += u64::from(!is_equal);
+        is_equal
+    }
+}
+
+impl Inside {
+    /// The packet as the bearer carries it.
+    fn carried(&self) -> Packet {
+        let size = self.packet.size as usize - self.replaced + self.compressed.len();
+        Packet { size: size as u32, ..self.packet }
+    }
+}
+
+impl Bearer for Compressed {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
+        self.advance(now, cx);
+        self.counters[direction as usize].offer(&packet);
+        let channel = self.channel(packet.user, direction);
+        let inside = channel.compress(direction, packet, cx);
+        let carried = inside.carried();
+        channel.inside.push_back(inside);
+        self.call(cx, |bearer, cx| bearer.push(now, direction, carried, cx))
+    }
+
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
+        self.advance(now, cx);
+        let (direction, departure) = self.departures.pop_front()?;
+        self.counters[direction as usize].deliver(&departure.packet);
+        cx.direction = direction;
+        cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
+        Some((direction, departure))
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        let departs = self.departures.front().map(|(_, departure)| departure.due);
+        [departs, self.bearer.next_wakeup()].into_iter().flatten().min()
+    }
+
+    fn counters(&self, direction: Direction) -> PacketCounters {
+        self.counters[direction as usize]
+    }
+
+    fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
+        self.bearer.radio_totals(direction, user)
+    }
+
+    fn inspects_segments(&self) -> bool {
+        self.bearer.inspects_segments()
+    }
+
+    fn inspects_headers(&self) -> bool {
+        true
+    }
+
+    fn statistics(&self) -> Vec<(&'static str, u64)> {
+        const NAMES: [[&str; 6]; 2] = [
+            [
+                "rohc_down_header_bytes",
+                "rohc_down_compressed_header_bytes",
+                "rohc_down_contexts",
+                "rohc_down_failures",
+                "rohc_down_undetected",
+                "rohc_down_feedback_bytes",
+            ],
+            [
+                "rohc_up_header_bytes",
+                "rohc_up_compressed_header_bytes",
+                "rohc_up_contexts",
+                "rohc_up_failures",
+                "rohc_up_undetected",
+                "rohc_up_feedback_bytes",
+            ],
+        ];
+        let of = |direction: usize| {
+            let mut sums = [0; 6];
+            for channels in &self.channels {
+                let Channel { compressor, totals, .. } = &channels[direction];
+                let values = [
+                    totals.header_bytes,
+                    totals.compressed_header_bytes,
+                    compressor.contexts() as u64,
+                    totals.failures,
+                    totals.undetected,
+                    totals.feedback_bytes,
+                ];
+                sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+            }
+            NAMES[direction].into_iter().zip(sums)
+        };
+        of(0).chain(of(1)).collect()
+    }
+
+    fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
+        self.bearer.check(command)
+    }
+
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) -> Result<(), CommandError> {
+        self.advance(now, cx);
+        self.call(cx, |bearer, cx| bearer.command(now, command, cx))
+    }
+}
+
+/// Passes the events of the bearer on, with the sizes that packets have outside. [`Compressed`]
+/// itself reports where packets end.
+struct Restoring<'a, 'b> {
+    cx: &'a mut Context<'b>,
+    channels: &'a [[Channel; 2]],
+}
+
+impl Sink for Restoring<'_, '_> {
+    fn wants(&self) -> Classes {
+        let all = [Classes::PACKET, Classes::TCP, Classes::RADIO, Classes::APP, Classes::CHANGE, Classes::STATE];
+        all.into_iter().filter(|class| self.cx.wants(*class)).fold(Classes::NONE, Classes::with)
+    }
+
+    fn record(&mut self, time: Instant, _: ComponentId, event: &Event) {
+        let class = match event {
+            Event::Packet(event) => {
+                let PacketStep::Queued { .. } = event.step else { return };
+                let channel = &self.channels[usize::from(event.packet.user.0)][event.direction as usize];
+                let inside = channel.inside.iter().rev().find(|inside| inside.packet.id == event.packet.id);
+                if let Some(inside) = inside.filter(|inside| !inside.is_feedback) {
+                    self.cx.direction = event.direction;
+                    self.cx.packet(time, inside.packet, || event.step);
+                }
+                return;
+            }
+            Event::Tcp(_) => Classes::TCP,
+            Event::Radio(_) => Classes::RADIO,
+            Event::App(_) => Classes::APP,
+            Event::Change(_) => Classes::CHANGE,
+            Event::State(_) => Classes::STATE,
+        };
+        self.cx.emit(class, time, || event.clone());
+    }
+}

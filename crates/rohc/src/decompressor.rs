@@ -1,0 +1,207 @@
+//! The decompressor: contexts by identifier, the check of each header, and feedback.
+
+mod context;
+mod packets;
+
+use crate::crc::Crc;
+use crate::error::{ConfigError, DecompressError};
+use crate::feedback::{Acknowledgement, Feedback};
+use crate::framework::{Config, IR, IR_DYN, Mode};
+use crate::profile::Profile;
+use crate::reader::Reader;
+use context::Context;
+
+/// Packets that fail between two negative acknowledgements of one context: about those that are in
+/// flight while the first one is.
+const NACK_INTERVAL: u32 = 8;
+
+/// The receiving end of a channel.
+#[derive(Clone, Debug)]
+pub struct Decompressor {
+    config: Config,
+    /// By context identifier.
+    slots: Vec<Slot>,
+    feedback: Vec<u8>,
+}
+
+/// What is known by one context identifier.
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    flow: Flow,
+    /// Packets that have failed since the last negative acknowledgement; none was sent if `None`.
+    since_nack: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default)]
+enum Flow {
+    #[default]
+    Unknown,
+    Uncompressed,
+    Compressed(Box<Context>),
+}
+
+impl Decompressor {
+    /// One that has received nothing.
+    ///
+    /// # Errors
+    /// If the configuration makes no sense.
+    pub fn new(config: &Config) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Self { config: *config, slots: Vec::new(), feedback: Vec::new() })
+    }
+
+    /// Contexts in use.
+    pub fn contexts(&self) -> usize {
+        self.slots.iter().filter(|slot| !matches!(slot.flow, Flow::Unknown)).count()
+    }
+
+    /// Decompresses a packet of `length` bytes whose first bytes are `packet`: its whole ROHC
+    /// header, or all of it. Appends the original headers to `out` and returns how many bytes of
+    /// the packet they replace; the others follow them as they are.
+    ///
+    /// # Errors
+    /// If the packet is to be discarded; `out` is then as before.
+    pub fn decompress(&mut self, packet: &[u8], length: usize, out: &mut Vec<u8>) -> Result<usize, DecompressError> {
+        let length = length.max(packet.len());
+        let mut reader = Reader::new(packet);
+        let (cid, first) = self.config.read_start(&mut reader)?;
+        let index = usize::from(cid);
+        if self.slots.len() <= index {
+            self.slots.resize_with(index + 1, Slot::default);
+        }
+        let result = self.slots[index].decompress(packet, length, cid, first, &mut reader, out);
+        self.report(cid, first, result.as_ref().err());
+        result
+    }
+
+    /// Feedback for the compressor at the other end that waits to be sent: elements that are
+    /// complete packets by themselves, or precede a packet.
+    pub fn feedback(&self) -> &[u8] {
+        &self.feedback
+    }
+
+    /// Forgets the feedback that waits: it was sent.
+    pub fn clear_feedback(&mut self) {
+        self.feedback.clear();
+    }
+
+    /// Notes feedback about a packet that was decompressed, or was not.
+    fn report(&mut self, cid: u16, first: u8, error: Option<&DecompressError>) {
+        if self.config.mode == Mode::Unidirectional {
+            return;
+        }
+        let slot = &mut self.slots[usize::from(cid)];
+        let acknowledgement = match error {
+            None => {
+                slot.since_nack = None;
+                // The compressor waits for this; for others there is nothing to learn.
+                if !is_context(first) {
+                    return;
+                }
+                Acknowledgement::Ack
+            }
+            Some(_) => {
+                let failures = slot.since_nack.map_or(NACK_INTERVAL, |since| since + 1);
+                slot.since_nack = Some(failures % NACK_INTERVAL);
+                if failures < NACK_INTERVAL {
+                    return;
+                }
+                match &slot.flow {
+                    Flow::Compressed(context) if context.has_static => Acknowledgement::Nack,
+                    _ => Acknowledgement::StaticNack,
+                }
+            }
+        };
+        let sequence = match &slot.flow {
+            Flow::Compressed(context) => Some((u32::from(context.sequence) & 0xfff, 12)),
+            _ => None,
+        };
+        Feedback { cid, acknowledgement, mode: Some(self.config.mode), sequence }
+            .emit(&self.config, &mut self.feedback);
+    }
+}
+
+/// Whether a packet carries a context: IR or IR-DYN.
+const fn is_context(first: u8) -> bool {
+    first & 0xfe == IR || first == IR_DYN
+}
+
+impl Slot {
+    fn decompress(
+        &mut self,
+        packet: &[u8],
+        length: usize,
+        cid: u16,
+        first: u8,
+        reader: &mut Reader<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, DecompressError> {
+        if is_context(first) {
+            return self.receive_context(packet, length, cid, first, reader, out);
+        }
+        match &mut self.flow {
+            Flow::Unknown => Err(DecompressError::NoContext { cid }),
+            Flow::Uncompressed => {
+                out.push(first);
+                Ok(reader.position())
+            }
+            Flow::Compressed(context) => context.receive(length, cid, first, reader, out),
+        }
+    }
+
+    /// An IR or IR-DYN packet.
+    fn receive_context(
+        &mut self,
+        packet: &[u8],
+        length: usize,
+        cid: u16,
+        first: u8,
+        reader: &mut Reader<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, DecompressError> {
+        let number = reader.octet()?;
+        let profile = Profile::of(number).ok_or(DecompressError::Profile { profile: u16::from(number) })?;
+        let crc_at = reader.position();
+        let crc = reader.octet()?;
+        if profile == Profile::Uncompressed {
+            // The CRC covers the octets before it (RFC 3095 §5.10.1).
+            let start = start_of(packet);
+            if first & 0xfe != IR {
+                return Err(DecompressError::Type { octet: first });
+            }
+            if Crc::Eight.of(&packet[start..crc_at]) != crc {
+                return Err(DecompressError::Crc);
+            }
+            self.flow = Flow::Uncompressed;
+            return Ok(reader.position());
+        }
+        let mut context = match &self.flow {
+            Flow::Compressed(known) if known.header.profile == profile => (**known).clone(),
+            _ if first == IR_DYN => return Err(DecompressError::NoContext { cid }),
+            _ => Context::new(profile),
+        };
+        if first != IR_DYN {
+            context.read_static(reader)?;
+        } else if !context.has_static {
+            return Err(DecompressError::NoContext { cid });
+        }
+        if first & 1 == 0 && first != IR_DYN {
+            // Without the dynamic part nothing can be decompressed; none of the profiles needs it.
+            return Err(DecompressError::Unsupported { feature: "an IR packet without dynamic part" });
+        }
+        context.read_dynamic(reader)?;
+        let covered = start_of(packet)..reader.position();
+        let parts = [&packet[covered.start..crc_at], &[0], &packet[crc_at + 1..covered.end]];
+        if parts.iter().fold(Crc::Eight.initial(), |value, bytes| Crc::Eight.update(value, bytes)) != crc {
+            return Err(DecompressError::Crc);
+        }
+        context.complete(length - reader.position(), out)?;
+        self.flow = Flow::Compressed(Box::new(context));
+        Ok(reader.position())
+    }
+}
+
+/// Where the packet begins behind feedback and padding. [`Config::read_start`] has read them.
+fn start_of(packet: &[u8]) -> usize {
+    crate::framework::split_feedback(packet).map_or(0, |(feedback, _)| feedback.len())
+}

@@ -1,0 +1,68 @@
+//! The IP-ID of IPv4: how it changes from packet to packet of a flow.
+
+use crate::profile::Profile;
+
+/// The largest step of an IP-ID that counts packets of its host.
+const ID_STEP: u16 = 20;
+
+/// How the IP-ID of a flow changes (RFC 3095 §4.5.5, RFC 3843 §3.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum IdBehavior {
+    /// It counts packets, in network byte order.
+    #[default]
+    Sequential,
+    /// It counts packets, with its octets swapped.
+    Swapped,
+    /// It follows no rule, and is sent as it is.
+    Random,
+    /// It never changes.
+    Constant,
+}
+
+impl IdBehavior {
+    /// How the IP-ID went from one packet to the next. Only profile 0x0004 has constant ones.
+    pub(crate) fn of(profile: Profile, from: u16, to: u16) -> Self {
+        let is_step = |from: u16, to: u16| (1..=ID_STEP).contains(&to.wrapping_sub(from));
+        if from == to && profile == Profile::Ip {
+            Self::Constant
+        } else if is_step(from, to) {
+            Self::Sequential
+        } else if is_step(from.swap_bytes(), to.swap_bytes()) {
+            Self::Swapped
+        } else {
+            Self::Random
+        }
+    }
+
+    /// Flags RND, NBO and SID of the dynamic chain.
+    pub(crate) const fn flags(self) -> u8 {
+        match self {
+            Self::Sequential => 0x20,
+            Self::Swapped => 0,
+            Self::Random => 0x60,
+            Self::Constant => 0x30,
+        }
+    }
+
+    /// The behaviour with these flags.
+    pub(crate) const fn from_flags(flags: u8) -> Self {
+        match flags {
+            _ if flags & 0x40 != 0 => Self::Random,
+            _ if flags & 0x10 != 0 => Self::Constant,
+            _ if flags & 0x20 != 0 => Self::Sequential,
+            _ => Self::Swapped,
+        }
+    }
+
+    /// The IP-ID less the sequence number.
+    pub(crate) const fn offset(self, id: u16, sequence: u16) -> u16 {
+        let id = if matches!(self, Self::Swapped) { id.swap_bytes() } else { id };
+        id.wrapping_sub(sequence)
+    }
+
+    /// The IP-ID of this offset.
+    pub(crate) const fn id(self, offset: u16, sequence: u16) -> u16 {
+        let id = offset.wrapping_add(sequence);
+        if matches!(self, Self::Swapped) { id.swap_bytes() } else { id }
+    }
+}

@@ -1,0 +1,158 @@
+//! What comes out of a channel is what went in, or nothing, under losses and hostile input.
+
+mod common;
+
+use airpath_rohc::{Compressor, Config, Decompressor, Mode};
+use common::{Channel, Flow, Ids, Kind, Random};
+use proptest::prelude::*;
+
+fn flows() -> Vec<Flow> {
+    let ids = [Ids::Sequential, Ids::Swapped, Ids::Random, Ids::Zero];
+    let kinds = [Kind::Voice, Kind::Video, Kind::Datagrams, Kind::Tcp, Kind::Odd];
+    let mut flows = Vec::new();
+    for (index, kind) in kinds.into_iter().enumerate() {
+        flows.push(Flow::new(kind, true, Ids::Zero, 100 + index as u8));
+        for (number, ids) in ids.into_iter().enumerate() {
+            flows.push(Flow::new(kind, false, ids, (index * 4 + number) as u8));
+        }
+    }
+    flows
+}
+
+/// Counts of a run over a channel with losses.
+#[derive(Debug, Default)]
+struct Outcome {
+    delivered: u64,
+    discarded: u64,
+    wrong: u64,
+}
+
+/// Sends `packets` of each flow. One packet in `loss` begins a loss of up to `burst` packets.
+fn run(config: &Config, flow: &Flow, seed: u64, packets: u32, loss: u32, burst: u32) -> Outcome {
+    let (mut channel, mut random, mut flow) = (Channel::new(config), Random(seed), flow.clone());
+    let (mut outcome, mut lost, mut is_last_lost) = (Outcome::default(), 0, false);
+    for _ in 0..packets {
+        let packet = flow.next(&mut random);
+        channel.compress(&packet);
+        if lost == 0 && !is_last_lost && random.one_in(loss) {
+            lost = 1 + random.below(burst);
+        }
+        is_last_lost = lost > 0;
+        if is_last_lost {
+            lost -= 1;
+            continue;
+        }
+        let compressed = std::mem::take(&mut channel.compressed);
+        match channel.decompress(&compressed) {
+            Ok(restored) if restored == packet => outcome.delivered += 1,
+            Ok(_) => outcome.wrong += 1,
+            Err(_) => outcome.discarded += 1,
+        }
+        channel.compressed = compressed;
+    }
+    outcome
+}
+
+fn configs() -> [Config; 3] {
+    let optimistic = Config::default();
+    let unidirectional = Config { mode: Mode::Unidirectional, ..optimistic };
+    [optimistic, unidirectional, Config { large_cids: true, contexts: 300, ..optimistic }]
+}
+
+/// Cases of `make test`; `make soak` sets twenty times as many.
+fn scale() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(256)
+}
+
+#[test]
+fn without_loss_every_packet_is_restored() {
+    for config in configs() {
+        for flow in flows() {
+            let outcome = run(&config, &flow, 7, 3000, u32::MAX, 1);
+            assert_eq!((outcome.delivered, outcome.wrong), (3000, 0), "{flow:?}");
+        }
+    }
+}
+
+/// Fewer losses in a row than the repetitions of each change: nothing is ever discarded.
+#[test]
+fn short_losses_damage_no_context() {
+    for config in configs() {
+        for flow in flows() {
+            let outcome = run(&config, &flow, 11, 3000, 10, 3);
+            assert_eq!((outcome.discarded, outcome.wrong), (0, 0), "{flow:?}: {outcome:?}");
+        }
+    }
+}
+
+/// Longer ones damage contexts. A wrong header passes a CRC of three bits with a probability of
+/// 1/8, so some wrong packets are delivered, as with every implementation of RFC 3095.
+#[test]
+fn long_losses_are_detected_by_the_crc() {
+    let mut total = Outcome::default();
+    for config in configs() {
+        for flow in flows() {
+            let outcome = run(&config, &flow, 13, 40 * scale(), 100, 60);
+            // A quarter is lost. A context is repaired a round trip later, or by the next IR
+            // packet.
+            let repairs = if config.mode == Mode::Unidirectional { 0 } else { outcome.discarded };
+            assert!(outcome.delivered > repairs, "{flow:?}: {outcome:?}");
+            total.delivered += outcome.delivered;
+            total.discarded += outcome.discarded;
+            total.wrong += outcome.wrong;
+        }
+    }
+    println!("{total:?}");
+    assert!(total.wrong * 500 < total.delivered, "{total:?}");
+}
+
+proptest! {
+    /// Arbitrary bytes are rejected or accepted, and contexts stay bounded.
+    #[test]
+    fn arbitrary_bytes(large_cids: bool, packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 1..40)) {
+        let config = Config { large_cids, contexts: 16, ..Config::default() };
+        let mut decompressor = Decompressor::new(&config).expect("a configuration");
+        let mut compressor = Compressor::new(&config).expect("a configuration");
+        let mut channel = Channel::new(&config);
+        for packet in packets {
+            // As the packets of a program, they are restored.
+            if !packet.is_empty() {
+                prop_assert_eq!(channel.pass(&packet).1, Ok(packet.clone()));
+            }
+            let mut out = Vec::new();
+            if let Ok(read) = decompressor.decompress(&packet, packet.len(), &mut out) {
+                prop_assert!(read <= packet.len());
+            } else {
+                prop_assert!(out.is_empty());
+            }
+            let _ = compressor.receive_feedback(&packet);
+            out.clear();
+            let replaced = compressor.compress(&packet, packet.len(), &mut out);
+            prop_assert!(replaced <= packet.len());
+        }
+        prop_assert!(decompressor.contexts() <= 16 && compressor.contexts() <= 16);
+    }
+
+    /// A valid packet with some octets changed: no panic, and a later IR packet repairs everything.
+    #[test]
+    fn damaged_packets(seed in 1u64.., damages in prop::collection::vec((0usize..60, any::<u8>()), 1..60)) {
+        let (mut random, mut flow) = (Random(seed), Flow::new(Kind::Voice, false, Ids::Sequential, 1));
+        let mut channel = Channel::new(&Config::default());
+        for (at, value) in damages {
+            let packet = flow.next(&mut random);
+            channel.compress(&packet);
+            let mut compressed = channel.compressed.clone();
+            if let Some(octet) = compressed.get_mut(at) {
+                *octet ^= value;
+            }
+            let mut out = Vec::new();
+            let _ = channel.decompressor.decompress(&compressed, compressed.len(), &mut out);
+        }
+        let mut restored = 0;
+        for _ in 0..60 {
+            let packet = flow.next(&mut random);
+            restored += u32::from(channel.pass(&packet).1 == Ok(packet));
+        }
+        prop_assert!(restored >= 20, "{restored} of 60");
+    }
+}

@@ -1,0 +1,133 @@
+//! The sizes of compressed headers, and how a damaged context recovers.
+
+mod common;
+
+use airpath_rohc::{Config, DecompressError, Mode, split_feedback};
+use common::{Channel, Flow, Ids, Kind, Random};
+
+fn voice(is_v6: bool, ids: Ids) -> Flow {
+    Flow { is_calm: true, ..Flow::new(Kind::Voice, is_v6, ids, 1) }
+}
+
+/// Header sizes of a flow, after its first packets.
+fn steady(flow: &Flow) -> Vec<usize> {
+    let mut channel = Channel::new(&Config::default());
+    let (mut random, mut flow) = (Random(1), flow.clone());
+    let mut sizes = Vec::new();
+    for _ in 0..2000 {
+        let packet = flow.next(&mut random);
+        let (header, restored) = channel.pass(&packet);
+        assert_eq!(restored.as_ref(), Ok(&packet));
+        sizes.push(header);
+    }
+    sizes.split_off(20)
+}
+
+#[test]
+fn a_voice_header_has_one_to_four_octets() {
+    // RFC 3095 §5.7: UO-0 is one octet; a checksum of UDP and a random IP-ID add two each. The
+    // timestamp wraps once, which takes IR-DYN packets.
+    let cases = [
+        (voice(false, Ids::Sequential), 1),
+        (voice(false, Ids::Swapped), 1),
+        (voice(false, Ids::Zero), 3),
+        (voice(false, Ids::Random), 3),
+        (voice(true, Ids::Zero), 3),
+        (Flow { has_checksum: true, ..voice(false, Ids::Sequential) }, 3),
+    ];
+    for (flow, octets) in cases {
+        let sizes = steady(&flow);
+        let others = sizes.iter().filter(|size| **size != octets).count();
+        assert!(others <= 8, "{flow:?}: {others} of {} are not {octets}", sizes.len());
+    }
+}
+
+#[test]
+fn pauses_and_changes_cost_little() {
+    let sizes = steady(&Flow::new(Kind::Voice, false, Ids::Sequential, 1));
+    let mean = sizes.iter().sum::<usize>() as f64 / sizes.len() as f64;
+    assert!((1.0..4.0).contains(&mean), "{mean}");
+}
+
+#[test]
+fn an_ir_packet_has_the_size_of_its_chains() {
+    let mut channel = Channel::new(&Config::default());
+    let mut flow = voice(false, Ids::Sequential);
+    let packet = flow.next(&mut Random(1));
+    // Type, profile, CRC; static 10 + 4 + 4; dynamic 6 + 2 + 10.
+    assert_eq!(channel.compress(&packet), 3 + 18 + 18);
+    assert_eq!(channel.compressed[..2], [0xfd, 0x01]);
+}
+
+/// A context that was damaged on purpose: the decompressor reports it, and has it again a round
+/// trip later.
+#[test]
+fn feedback_repairs_a_damaged_context() {
+    let config = Config { mode: Mode::Optimistic, ..Config::default() };
+    let (mut channel, mut random) = (Channel::new(&config), Random(3));
+    let mut flow = voice(false, Ids::Sequential);
+    for _ in 0..50 {
+        let packet = flow.next(&mut random);
+        assert_eq!(channel.pass(&packet).1, Ok(packet));
+    }
+    // The decompressor misses 40 packets, which is more than its interval for the sequence number.
+    for _ in 0..40 {
+        let packet = flow.next(&mut random);
+        channel.compress(&packet);
+    }
+    let mut discarded = 0;
+    for _ in 0..30 {
+        let packet = flow.next(&mut random);
+        discarded += u32::from(channel.pass(&packet).1 != Ok(packet));
+    }
+    assert!((1..=15).contains(&discarded), "{discarded} discarded: the feedback takes 8 packets");
+    let packet = flow.next(&mut random);
+    assert_eq!(channel.pass(&packet).1, Ok(packet));
+}
+
+/// Without its IR packets, nothing is known of a flow: the decompressor requests the static part.
+#[test]
+fn an_unknown_context_is_requested() {
+    let (mut channel, mut random) = (Channel::new(&Config::default()), Random(3));
+    let mut flow = voice(false, Ids::Sequential);
+    for _ in 0..10 {
+        let packet = flow.next(&mut random);
+        channel.compress(&packet);
+    }
+    let packet = flow.next(&mut random);
+    assert_eq!(channel.pass(&packet).1, Err(DecompressError::NoContext { cid: 0 }));
+    let restored = (0..20).filter(|_| {
+        let packet = flow.next(&mut random);
+        channel.pass(&packet).1 == Ok(packet)
+    });
+    assert!(restored.count() >= 10);
+}
+
+#[test]
+fn without_feedback_the_context_is_repeated() {
+    let config = Config { mode: Mode::Unidirectional, ..Config::default() };
+    let (mut channel, mut random) = (Channel::new(&config), Random(3));
+    let mut flow = voice(false, Ids::Sequential);
+    let mut late = Channel::new(&config);
+    let mut restored = 0;
+    for _ in 0..1200 {
+        let packet = flow.next(&mut random);
+        channel.compress(&packet);
+        // A decompressor that joins late.
+        if channel.sent > 20 {
+            restored += u32::from(late.decompress(&channel.compressed.clone()) == Ok(packet));
+        }
+    }
+    assert!(restored > 100, "{restored}");
+}
+
+#[test]
+fn what_is_left_out_is_refused_with_a_reason() {
+    let mut channel = Channel::new(&Config::default());
+    assert_eq!(channel.decompress(&[0xfe, 0]), Err(DecompressError::Segment));
+    assert_eq!(channel.decompress(&[]), Err(DecompressError::NoPacket));
+    assert_eq!(channel.decompress(&[0xf1, 0x20]), Err(DecompressError::NoPacket));
+    assert_eq!(channel.decompress(&[0xfd, 0x06, 0]), Err(DecompressError::Profile { profile: 6 }));
+    let (feedback, rest) = split_feedback(&[0xe0, 0xf1, 0x20, 0x45, 0]).expect("feedback, then a packet");
+    assert_eq!((feedback, rest), (&[0xe0, 0xf1, 0x20][..], &[0x45, 0][..]));
+}
