@@ -79,8 +79,8 @@ impl Captures {
     }
 }
 
-/// The headers of a packet that is captured at `time`, with `head` as in [`Captures::record`]; `None`
-/// for one that is replayed.
+/// The headers of a packet that is captured at `time`; `None` for one that is replayed. `head` is as
+/// in [`Captures::record`].
 pub fn headers(
     time: Instant,
     direction: Direction,
