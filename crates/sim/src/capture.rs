@@ -79,8 +79,9 @@ impl Captures {
     }
 }
 
-/// The headers of a packet that is captured at `time`; `None` for one that is replayed. `head` is as
-/// in [`Captures::record`].
+/// The headers of a packet that is captured at `time`; `None` for one that is replayed.
+///
+/// `head` is as in [`Captures::record`].
 pub fn headers(
     time: Instant,
     direction: Direction,
