@@ -60,7 +60,7 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         playback = ("start-up", "stalls", "stalled", "frames", "decoded")
         head = ("flow", "mobile", "outcome", *playback, "sent", "lost", "late", "repaired")
         _print_table(console, head, [_video_row(group) for group in videos[:_MOST_ROWS]])
-        _print_rest(console, videos, "startup_s", "start-up")
+        _print_all(console, videos, "startup_s", "start-up")
         console.print(PLAYBACK_CLOCK, style="dim")
     if sessions:
         views: dict[tuple[int, int], list[Flow]] = {}
