@@ -107,7 +107,7 @@ fn errors_name_the_line_and_the_key() {
         ("\"early\"", "\"erly\"", "s.toml:6: proxy.accept:", "`early`"),
         ("\"fifo\"", "\"lifo\"", "s.toml:7: proxy.scheduler:", "`fifo`"),
         ("\"64 kB\"", "\"1 kB\"", "s.toml:8: proxy.buffer:", "at least 3 kB"),
-        ("linux-2.4", "linux-2.5", "s.toml:9: proxy.profile:", "`linux-2.4`"),
+        ("linux-2.4", "linux-24", "s.toml:9: proxy.profile:", "`linux-2.4`"),
         ("linux-2.4", "ns2-newreno", "s.toml:9: proxy.profile:", "without a handshake"),
         ("\"10 s\"", "\"0 s\"", "s.toml:10: proxy.open_timeout:", "zero time"),
         ("\"1 s\"", "\"0 s\"", "s.toml:11: proxy.idle_timeout:", "aborted"),

@@ -10,6 +10,8 @@ use airpath_sim::Setup;
 use airpath_sim::replay::{Recording, ReplayError, replay_into};
 
 const TRAFFIC: &str = r#"
+format = 1
+name = "compressed"
 duration = "60 s"
 [[flow]]
 kind = "download"
@@ -18,7 +20,7 @@ bytes = "50 kB"
 kind = "datagrams"
 direction = "up"
 rate = "10 kbit/s"
-size = "32 B"
+size = 32
 duration = "10 s"
 [[flow]]
 kind = "ping"
