@@ -55,6 +55,10 @@ def test_tshark_reads_rtp_and_rtcp(result: airpath.Result, need: Callable[[str],
     packets = _fields(need("tshark"), server, "rtp", "rtp.seq", "rtp.marker", "rtp.ssrc", "rtp.timestamp")
     assert len(packets) == flow["sent"]
     assert len({ssrc for _, _, ssrc, _ in packets}) == 1
+    # RTP has an even port, and RTCP the next one (RFC 3550 §11).
+    ((port,),) = set(_fields(need("tshark"), server, "rtp", "udp.dstport"))
+    assert int(port) % 2 == 0
+    assert set(_fields(need("tshark"), server, "rtcp.pt == 200", "udp.dstport")) == {(str(int(port) + 1),)}
     numbers = [int(sequence) for sequence, *_ in packets]
     assert all((after - before) % 65_536 == 1 for before, after in pairwise(numbers))
     assert sum(marker in ("1", "True") for _, marker, _, _ in packets) == flow["frames"]

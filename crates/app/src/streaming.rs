@@ -76,6 +76,10 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Longest time of a setting: a day.
+    const LONGEST: Span = Span::from_secs(24 * 3600);
+    /// Longest video: ten years.
+    const LONGEST_VIDEO: Span = Span::from_secs(3650 * 24 * 3600);
     /// Most bytes of a frame in a packet, so that it fits IPv4 with all headers.
     pub const MOST_IN_PACKET: u64 = 65_000;
 
@@ -88,7 +92,7 @@ impl Settings {
     ///
     /// # Errors
     /// If a packet has no bytes or too many, the video has 2³¹ packets or more, or the pace of the
-    /// server is out of range.
+    /// server or a time is out of range.
     pub fn check(&self, video: &Video) -> Result<(), VideoError> {
         let wrong = |field, message| Err(VideoError { frame: None, field, message });
         if !(1..=Self::MOST_IN_PACKET).contains(&self.packet.get()) {
@@ -96,6 +100,18 @@ impl Settings {
         }
         if self.packets_of(video) >= 1 << 31 {
             return wrong("packet", "the video has too many packets: give them more bytes");
+        }
+        if video.duration() > Self::LONGEST_VIDEO {
+            return wrong("video", "it is too long: it lasts at most ten years");
+        }
+        if self.buffer > Self::LONGEST {
+            return wrong("buffer", "it is too long: at most one day");
+        }
+        if self.report_interval > Self::LONGEST {
+            return wrong("report_interval", "it is too long: at most one day");
+        }
+        if !(Span::from_millis(1)..=Self::LONGEST).contains(&self.timeout) {
+            return wrong("timeout", "it is 1 ms to one day");
         }
         if !(1.0..=1000.0).contains(&self.speed) {
             return wrong("speed", "it is 1 to 1000 times the rate of the video");
@@ -266,14 +282,26 @@ impl Session {
         near.checked_add_signed(distance.into()).filter(|number| *number < self.packets())
     }
 
+    /// The packet with this sequence number and timestamp that is closest to packet `near`, if
+    /// there is one. After a gap of 2¹⁵ packets or more, the sequence number alone is ambiguous
+    /// (RFC 3550 §A.1), so the timestamp selects the cycle.
+    fn number_at(&self, sequence: u16, timestamp: u32, near: u32) -> Option<u32> {
+        let fits = |number: &u32| self.header(*number, self.place_of(*number)).timestamp == timestamp;
+        self.number_of(sequence, near).filter(fits).or_else(|| {
+            let first = u32::from(sequence.wrapping_sub(self.sequence));
+            let cycles = (first..self.packets()).step_by(1 << 16);
+            cycles.filter(fits).min_by_key(|number| number.abs_diff(near))
+        })
+    }
+
     fn frame_at(&self, place: usize) -> &Frame {
         &self.video.frames()[self.video.sending_order()[place] as usize]
     }
 }
 
-/// A time in units of the RTP clock.
+/// A time in units of the RTP clock, rounded: frames at constant intervals have constant steps.
 fn ticks(span: Span) -> u32 {
-    (u128::from(span.as_nanos()) * u128::from(CLOCK) / 1_000_000_000) as u32
+    ((u128::from(span.as_nanos()) * u128::from(CLOCK) + 500_000_000) / 1_000_000_000) as u32
 }
 
 /// A time as an NTP time stamp. Only differences matter, so the run begins in 2001, as in its

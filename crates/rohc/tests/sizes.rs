@@ -42,6 +42,26 @@ fn a_voice_header_has_one_to_four_octets() {
     }
 }
 
+/// Timestamps that jitter for a while shorten the stride. It grows again afterwards.
+#[test]
+fn the_stride_recovers_from_irregular_timestamps() {
+    let (mut channel, mut random) = (Channel::new(&Config::default()), Random(1));
+    let mut flow = voice(false, Ids::Sequential);
+    let mut sizes = Vec::new();
+    for number in 0..300 {
+        if (100..110).contains(&number) {
+            flow.timestamp = flow.timestamp.wrapping_add(number);
+        }
+        let packet = flow.next(&mut random);
+        let (header, restored) = channel.pass(&packet);
+        assert_eq!(restored.as_ref(), Ok(&packet));
+        sizes.push(header);
+    }
+    assert!(sizes[115..130].iter().all(|size| *size > 1), "{sizes:?}");
+    // The timestamp wraps once.
+    assert!(sizes[175..].iter().filter(|size| **size > 1).count() <= 4, "{sizes:?}");
+}
+
 #[test]
 fn pauses_and_changes_cost_little() {
     let sizes = steady(&Flow::new(Kind::Voice, false, Ids::Sequential, 1));

@@ -171,6 +171,7 @@ fn contradiction(settings: &Settings) -> Option<(&'static str, &'static str, &'s
             "the document has one of `connections` itself",
             "set it to less than connections",
         ),
+        (http2 && settings.speculative > 1, "speculative", "HTTP/2 browsers open one more at most", "set it to 0 or 1"),
         (!http2 && settings.unsent != usual.unsent, "unsent", "only HTTP/2 servers have it", "remove the key"),
         (
             clear && settings.resumption != Resumption::None,

@@ -6,17 +6,22 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 
 use airpath_app::datagrams::HEADERS;
+use airpath_app::streaming::Channel;
 use airpath_capture::simulated::{Capture, Envelope, Headers, Ports};
 use airpath_capture::write::Interface;
-use airpath_core::{Direction, Instant, Packet, UserId};
+use airpath_core::{Direction, FlowId, Instant, Packet, UserId};
 use airpath_path::Side;
 use airpath_wire::icmp::IcmpEcho;
 use airpath_wire::ipv4::Ipv4Header;
 
 use crate::packet_buffer::{Payload, SERVER};
 
-/// Port of the servers of streams, for RTP; further connections have the next ones (RFC 3551 §8).
+/// Port of the servers of streams, for RTP: an even one. Further connections have the next ones
+/// (RFC 3550 §11, RFC 3551 §8).
 const RTP_PORT: u16 = 5004;
+
+/// Streams of a mobile whose ports differ. Each has four ports of the dynamic ones.
+pub const STREAM_PORTS: u32 = 4096;
 
 /// The capture files of one repetition.
 #[derive(Debug)]
@@ -102,7 +107,7 @@ pub fn headers(
             Headers::udp(envelope, ports, &[], packet.size - HEADERS)
         }
         Payload::Stream { channel, .. } => {
-            let (server, mobile) = (RTP_PORT + *channel as u16, port(packet.flow.0));
+            let (server, mobile) = (RTP_PORT + *channel as u16, stream_port(packet.flow, *channel));
             let ports = match direction {
                 Direction::Down => Ports { source: server, destination: mobile },
                 Direction::Up => Ports { source: mobile, destination: server },
@@ -115,6 +120,12 @@ pub fn headers(
             Headers::icmp_echo(envelope, echo, packet.size - (Ipv4Header::LENGTH + IcmpEcho::LENGTH) as u32)
         }
     })
+}
+
+/// Port of the mobile for a connection of a stream: an even one for RTP, and the next ones. The
+/// connections of a stream differ by a multiple of [`STREAM_PORTS`].
+fn stream_port(flow: FlowId, channel: Channel) -> u16 {
+    49_152 + 4 * (flow.0 % STREAM_PORTS) as u16 + channel as u16
 }
 
 /// A mobile's address, from a block for private use (RFC 1918).

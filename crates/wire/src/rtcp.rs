@@ -12,6 +12,9 @@ const HEADER: usize = 4;
 /// Bytes of a report block.
 const BLOCK: usize = 24;
 
+/// The P bit of the first octet.
+const PADDING: u8 = 0x20;
+
 const SENDER_REPORT: u8 = 200;
 const RECEIVER_REPORT: u8 = 201;
 const SOURCE_DESCRIPTION: u8 = 202;
@@ -230,7 +233,7 @@ struct RawPacket<'a> {
     body: &'a [u8],
 }
 
-/// The first packet of a compound, and the rest.
+/// The first packet of a compound without its padding, and what follows it.
 fn split(compound: &[u8]) -> Result<(RawPacket<'_>, &[u8]), ParseError> {
     let [first, kind, length @ ..] = *leading::<HEADER>(NAME, compound)?;
     if first >> 6 != 2 {
@@ -238,9 +241,20 @@ fn split(compound: &[u8]) -> Result<(RawPacket<'_>, &[u8]), ParseError> {
     }
     let needed = HEADER + 4 * usize::from(u16::from_be_bytes(length));
     match compound.split_at_checked(needed) {
-        Some((packet, rest)) => Ok((RawPacket { count: first & 0x1F, kind, body: &packet[HEADER..] }, rest)),
+        Some((packet, rest)) => {
+            let body = unpadded(first & PADDING > 0, &packet[HEADER..])?;
+            Ok((RawPacket { count: first & 0x1F, kind, body }, rest))
+        }
         None => Err(ParseError::Truncated { header: NAME, needed, available: compound.len() }),
     }
+}
+
+/// The body without its padding, whose last octet is its length (RFC 3550 §6.4.1).
+fn unpadded(is_padded: bool, body: &[u8]) -> Result<&[u8], ParseError> {
+    let padding = if is_padded { body.last().copied().unwrap_or_default() } else { return Ok(body) };
+    let rest = body.len().checked_sub(padding.into()).filter(|_| padding > 0);
+    let malformed = ParseError::Malformed { header: NAME, field: "padding", value: padding.into() };
+    rest.map(|length| &body[..length]).ok_or(malformed)
 }
 
 /// Reads a packet; its report block, if it has one beside what is returned, goes to `block`.
@@ -323,6 +337,20 @@ mod tests {
         assert_eq!(read_all(&bytes), [Packet::SenderReport(info), Packet::Block(block), other, Packet::Bye]);
         bytes.pop();
         assert!(packets(&bytes).last().is_some_and(|last| last.is_err()));
+    }
+
+    #[test]
+    fn padding_is_no_content() {
+        let mut bytes = Vec::new();
+        Compound::new(&mut bytes).nack(1, 2, [7].into_iter(), 1);
+        bytes.extend([0, 0, 0, 4]);
+        (bytes[0], bytes[3]) = (bytes[0] | PADDING, bytes[3] + 1);
+        let [Packet::Nack(nacks)] = read_all(&bytes)[..] else { panic!("no NACK: {bytes:?}") };
+        assert_eq!(nacks.sequences().collect::<Vec<_>>(), [7]);
+        for padding in [0, 17] {
+            *bytes.last_mut().expect("padding") = padding;
+            assert!(packets(&bytes).all(|packet| packet.is_err()));
+        }
     }
 
     #[test]

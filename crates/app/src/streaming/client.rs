@@ -31,10 +31,10 @@ pub struct Client {
     probes: Probes,
     timer: ReportTimer,
     /// When the client gives up unless a packet arrives before.
-    patience: Option<Instant>,
+    inactivity_timeout: Option<Instant>,
     first: Option<Instant>,
     timed_out: bool,
-    left: bool,
+    left: Option<Instant>,
     /// The bytes of the last datagram.
     bytes: Vec<u8>,
 }
@@ -96,19 +96,23 @@ impl Client {
             losses: Losses::default(),
             probes: Probes::default(),
             timer: ReportTimer::new(&session, start, random),
-            patience: Some(start + session.settings.timeout),
+            inactivity_timeout: Some(start + session.settings.timeout),
             first: None,
             timed_out: false,
-            left: false,
+            left: None,
             bytes: Vec::new(),
             session,
         }
     }
 
     /// Receives a datagram; `bytes` are those with which it begins, at least its headers. Returns
-    /// the number of a packet of the video, counted from zero, that had not come before.
+    /// the number of a packet of the video, counted from zero, that had not come before. A client
+    /// that gave up receives nothing.
     pub fn receive(&mut self, now: Instant, channel: Channel, bytes: &[u8]) -> Option<u32> {
-        self.patience = Some(now + self.session.settings.timeout);
+        if self.timed_out {
+            return None;
+        }
+        self.inactivity_timeout = Some(now + self.session.settings.timeout);
         match channel {
             Channel::Media | Channel::Repair => self.receive_media(now, channel, bytes),
             Channel::Reports => {
@@ -132,7 +136,7 @@ impl Client {
                 (Channel::Repair, RETRANSMISSION_TYPE) => u16::from_be_bytes(*payload.first_chunk()?),
                 _ => return None,
             };
-            let number = self.session.number_of(sequence, near)?;
+            let number = self.session.number_at(sequence, header.timestamp, near)?;
             (header.ssrc == self.session.server_ssrc).then_some((number, header.timestamp))
         });
         let Some((number, timestamp)) = packet else {
@@ -185,11 +189,11 @@ impl Client {
     /// Acts as the application does now, and returns a report if one is due. Call it until it
     /// returns `None`.
     pub fn poll(&mut self, now: Instant) -> Option<Datagram<'_>> {
-        if self.left {
+        if self.left.is_some() {
             return None;
         }
         self.player.advance(now);
-        if self.player.finished().is_none() && self.patience.is_some_and(|patience| patience <= now) {
+        if self.player.finished().is_none() && self.inactivity_timeout.is_some_and(|due| due <= now) {
             // After the time of the video, only its end can be missing.
             let video_is_over = self.first.is_some_and(|first| first + self.session.video.duration() <= now);
             if video_is_over {
@@ -197,11 +201,11 @@ impl Client {
             } else {
                 self.timed_out = true;
             }
-            self.patience = None;
+            self.inactivity_timeout = None;
         }
-        self.left = self.player.finished().is_some() || self.timed_out;
-        self.losses.forget(|number| self.player.is_due(number));
-        if self.left || self.timer.next() <= now {
+        self.left = (self.player.finished().is_some() || self.timed_out).then_some(now);
+        self.losses.forget(self.player.displayed().len(), |number| self.player.is_due(number));
+        if self.left.is_some() || self.timer.next() <= now {
             return Some(self.report(now, true));
         }
         self.feedback_due().is_some_and(|due| due <= now).then(|| self.report(now, false))
@@ -219,15 +223,20 @@ impl Client {
 
     /// When to call [`Self::poll`] next, if nothing arrives before.
     pub fn next_wakeup(&self) -> Option<Instant> {
-        if self.left {
+        if self.left.is_some() {
             return None;
         }
-        let own = [self.patience, self.player.next_wakeup(), self.feedback_due(), Some(self.timer.next())];
+        let own = [self.inactivity_timeout, self.player.next_wakeup(), self.feedback_due(), Some(self.timer.next())];
         own.into_iter().flatten().min()
     }
 
     /// Whether playback has ended, or the client has given up.
     pub const fn is_over(&self) -> bool {
+        self.left.is_some()
+    }
+
+    /// When the client left the session.
+    pub const fn left(&self) -> Option<Instant> {
         self.left
     }
 
@@ -259,7 +268,7 @@ impl Client {
         let mut compound = Compound::new(&mut self.bytes);
         compound.receiver_report(ssrc, block.as_ref());
         compound.canonical_name(ssrc, NAME);
-        if losses.due().is_some_and(|due| due <= now) && !self.left {
+        if losses.due().is_some_and(|due| due <= now) && self.left.is_none() {
             let sequences = losses.pending(now).map(|number| session.sequence.wrapping_add(number as u16));
             let reported = compound.nack(ssrc, session.server_ssrc, sequences, NACK_PAIRS);
             losses.reported(now, reported, session.settings.repair == Repair::Nack);
@@ -267,7 +276,7 @@ impl Client {
         if let Some(rate) = self.probes.rate.take() {
             compound.rate_limit(ssrc, session.server_ssrc, rate, HEADERS as u16);
         }
-        if self.left {
+        if self.left.is_some() {
             compound.bye(ssrc);
         }
         self.received.reports += 1;

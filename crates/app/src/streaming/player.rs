@@ -102,6 +102,8 @@ impl Player {
         let frame = self.session.video.sending_order()[self.session.place_of(number)] as usize;
         self.missing[frame] -= 1;
         if frame < self.next {
+            // A later packet may pass the frame that is waited for.
+            self.resume(now);
             return Arrival::Late;
         }
         if self.missing[frame] == 0 {
@@ -203,9 +205,13 @@ impl Player {
         self.ended || self.highest.is_some_and(|highest| highest >= after)
     }
 
-    /// Ends a wait if enough media are there, or none will come.
+    /// Ends a wait if enough media are there, or none will come, and the next frame is complete or
+    /// passed: otherwise playback would stall again at once.
     fn resume(&mut self, now: Instant) {
         let State::Buffering(since) = self.state else { return };
+        if self.missing.get(self.next).is_some_and(|missing| *missing > 0) && !self.is_passed(self.next) {
+            return;
+        }
         let Self { session, next, newest, .. } = self;
         let position = session.video.frames()[*next].time;
         let all = self.ended || self.highest.is_some_and(|highest| highest + 1 == session.packets());

@@ -24,6 +24,8 @@ impl ReportTimer {
     const SHARE: f64 = 0.05;
     /// Both ends of a session. With one sender among two members, all share the rate (§6.3.1).
     const MEMBERS: f64 = 2.0;
+    /// Longest calculated interval, in seconds: a day.
+    const LONGEST: f64 = 86_400.0;
     /// Expected size of the first report: with headers, block and name.
     const FIRST_SIZE: f64 = 100.0;
 
@@ -63,13 +65,11 @@ impl ReportTimer {
         }
     }
 
-    /// The calculated interval, at random within half of it to either side, and corrected for the
-    /// reconsideration of timers (§6.3.1).
+    /// The calculated interval, at random within half of it to either side. The divisor e − 3/2 of
+    /// §6.3.1 compensates for timer reconsideration, which a session of two members does not need.
     fn interval(&mut self, share_of_least: f64) -> Span {
         let calculated = Self::MEMBERS * self.mean_size * 8.0 / self.rate;
         let interval = calculated.max(self.least.as_secs_f64() * share_of_least);
-        // e − 3/2.
-        let correction = std::f64::consts::E - 1.5;
-        Span::from_secs_f64(interval * (0.5 + self.random.uniform()) / correction)
+        Span::from_secs_f64(interval.min(Self::LONGEST) * (0.5 + self.random.uniform()))
     }
 }

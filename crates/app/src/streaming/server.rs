@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use airpath_core::{Instant, RandomStream, Span};
-use airpath_wire::rtcp::{self, Compound, Packet, SenderInfo};
+use airpath_wire::rtcp::{self, Compound, Packet, ReportBlock, SenderInfo};
 use airpath_wire::rtp::RtpHeader;
 
 use super::reports::ReportTimer;
@@ -25,14 +25,18 @@ pub struct Server {
     /// Probes sent.
     probes: u16,
     pace: Option<Pace>,
-    /// Packets to send again, in the order of the requests.
+    /// Packets to retransmit, in the order of the requests.
     repairs: VecDeque<u32>,
-    /// Whether each packet was sent again.
-    repaired: Vec<bool>,
+    /// When the next of them is due.
+    next_repair: Instant,
+    /// Whether each packet was requested.
+    requested: Vec<bool>,
     /// Sequence number of the next retransmission.
     sequence: u16,
     sent: Sent,
     timer: ReportTimer,
+    /// When the last packet of the video so far was sent, without retransmissions.
+    last_media: Option<Instant>,
     /// When the session ends; after the last packet.
     end: Option<Instant>,
     left: bool,
@@ -64,6 +68,8 @@ struct Pace {
     limits: [f64; 2],
     /// When the next packet is due at this rate.
     next: Instant,
+    /// Highest sequence number that was reported.
+    highest: Option<u32>,
 }
 
 impl Pace {
@@ -82,11 +88,18 @@ impl Pace {
             rate: rate * first,
             limits: [rate, rate * settings.speed],
             next: start,
+            highest: None,
         })
     }
 
-    /// A report of the share of packets that were lost.
-    fn report(&mut self, lost: u8) {
+    /// A report of the share of packets that were lost. Without a new packet since the report
+    /// before, it has no information.
+    fn report(&mut self, block: &ReportBlock) {
+        if self.highest.is_some_and(|highest| block.highest.wrapping_sub(highest) as i32 <= 0) {
+            return;
+        }
+        self.highest = Some(block.highest);
+        let lost = block.fraction_lost;
         if lost < Self::LOSS[0] {
             self.set(self.rate * Self::INCREASE);
         } else if lost > Self::LOSS[1] {
@@ -100,6 +113,9 @@ impl Pace {
 }
 
 impl Server {
+    /// Highest rate of retransmissions, as a multiple of the session's rate.
+    const REPAIR_RATE: f64 = 2.0;
+
     /// A server whose first packet is due at `start`.
     pub fn new(session: Arc<Session>, start: Instant, mut random: RandomStream) -> Self {
         let sequence = random.bits() as u16;
@@ -110,10 +126,12 @@ impl Server {
             probes: 0,
             pace: Pace::of(&session, start),
             repairs: VecDeque::new(),
-            repaired: vec![false; session.packets() as usize],
+            next_repair: start,
+            requested: vec![false; session.packets() as usize],
             sequence,
             sent: Sent::default(),
             timer: ReportTimer::new(&session, start, random),
+            last_media: None,
             end: None,
             left: false,
             bytes: Vec::new(),
@@ -127,7 +145,7 @@ impl Server {
             match (packet, &mut self.pace) {
                 (Packet::Bye, _) => self.left = true,
                 (Packet::Nack(nacks), _) => nacks.sequences().for_each(|sequence| self.repair(sequence)),
-                (Packet::Block(block), Some(pace)) => pace.report(block.fraction_lost),
+                (Packet::Block(block), Some(pace)) => pace.report(&block),
                 // The rate of the probes is a limit from now on.
                 (Packet::RateLimit { rate, .. }, Some(pace)) => {
                     pace.limits[1] = pace.limits[1].min(rate as f64).max(pace.limits[0]);
@@ -142,7 +160,7 @@ impl Server {
     fn repair(&mut self, sequence: u16) {
         let number = self.session.number_of(sequence, self.next).filter(|number| *number < self.next);
         let Some(number) = number else { return };
-        let again = std::mem::replace(&mut self.repaired[number as usize], true);
+        let again = std::mem::replace(&mut self.requested[number as usize], true);
         let wanted = match self.session.settings.repair {
             Repair::None => false,
             Repair::Once => !again,
@@ -161,8 +179,10 @@ impl Server {
         if self.session.settings.probes && self.probes < PROBES {
             return Some(self.probe());
         }
-        if let Some(number) = self.repairs.pop_front() {
-            return Some(self.retransmission(number));
+        if self.next_repair <= now
+            && let Some(number) = self.repairs.pop_front()
+        {
+            return Some(self.retransmission(now, number));
         }
         if self.next < self.session.packets() {
             if self.next_packet() <= now {
@@ -177,13 +197,22 @@ impl Server {
 
     /// When the next datagram is due; `None` after the last.
     pub fn next_wakeup(&self) -> Option<Instant> {
+        if self.left {
+            return None;
+        }
         let media = self.end.unwrap_or_else(|| self.next_packet());
-        (!self.left).then(|| if self.repairs.is_empty() { media.min(self.timer.next()) } else { self.start })
+        let repair = (!self.repairs.is_empty()).then_some(self.next_repair);
+        [media, self.timer.next()].into_iter().chain(repair).min()
     }
 
     /// Whether everything was sent, or the client has left.
     pub const fn is_over(&self) -> bool {
         self.left
+    }
+
+    /// When the last packet of the video so far was sent, without retransmissions.
+    pub const fn last_media(&self) -> Option<Instant> {
+        self.last_media
     }
 
     /// What was sent.
@@ -206,6 +235,7 @@ impl Server {
         let media = self.session.media_bytes(self.next, self.place);
         let header = self.session.header(self.next, self.place);
         self.next += 1;
+        self.last_media = Some(now);
         self.place += usize::from(header.marker);
         self.sent.packets += 1;
         self.sent.bytes += u64::from(media);
@@ -217,10 +247,12 @@ impl Server {
         Datagram { channel: Channel::Media, head: &self.bytes, media }
     }
 
-    fn retransmission(&mut self, number: u32) -> Datagram<'_> {
+    fn retransmission(&mut self, now: Instant, number: u32) -> Datagram<'_> {
         let place = self.session.place_of(number);
         let media = self.session.media_bytes(number, place);
         let original = self.session.header(number, place);
+        let rate = self.session.rate() * Self::REPAIR_RATE;
+        self.next_repair = now + Span::from_secs_f64(f64::from(media + HEADERS) * 8.0 / rate);
         self.sent.retransmitted_packets += 1;
         self.sent.retransmitted_bytes += u64::from(media);
         self.bytes.clear();
@@ -267,5 +299,21 @@ impl Server {
         self.sent.reports += 1;
         self.timer.sent(now, self.bytes.len(), true);
         Datagram { channel: Channel::Reports, head: &self.bytes, media: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_without_a_new_packet_does_not_change_the_rate() {
+        let mut pace = Pace { rate: 100.0, limits: [100.0, 400.0], next: Instant::ZERO, highest: None };
+        let mut after = |highest| {
+            pace.report(&ReportBlock { highest, ..ReportBlock::default() });
+            pace.rate
+        };
+        assert_eq!([after(7), after(7), after(6)], [105.0; 3]);
+        assert!(after(8) > 110.0);
     }
 }

@@ -86,9 +86,9 @@ fn without_loss_all_frames_are_displayed_and_playback_starts_with_a_full_buffer(
     assert_eq!(server.sent().packets, u64::from(session.packets()));
     assert_eq!(server.sent().bytes, 148_000 / 8 * 60);
     assert_eq!(client.received().packets, server.sent().packets);
-    // One every 4.1 s (5 s / (e − 3/2)) in 60 and 65 s, at random within half of it, and BYE.
-    assert!((11..=24).contains(&server.sent().reports), "{:?}", server.sent());
-    assert!((12..=26).contains(&client.received().reports), "{:?}", client.received());
+    // One every 5 s in 60 and 65 s, at random within half of it, and BYE.
+    assert!((10..=18).contains(&server.sent().reports), "{:?}", server.sent());
+    assert!((11..=19).contains(&client.received().reports), "{:?}", client.received());
 }
 
 #[test]
@@ -152,6 +152,8 @@ fn a_client_without_packets_gives_up() {
     let (server, client) = run(&session, |packet| (packet.sent < second(20)).then_some(DELAY));
     assert!(client.timed_out());
     assert_eq!(server.sent().packets, u64::from(session.packets()), "its BYE was lost");
+    let left = client.left().expect("it left").since(Instant::ZERO).as_secs_f64();
+    assert!((50.0..50.2).contains(&left), "30 s after the last packet: {left}");
     assert!(client.player().stalled(second(50)).is_some());
     let (_, client) = run(&session, |_| None);
     assert!(client.timed_out() && client.player().first_frame().is_none());
@@ -212,15 +214,17 @@ fn loses_some(packet: &Sending) -> Option<Span> {
 
 #[test]
 fn losses_are_repaired_once_with_the_next_report() {
-    let session = session(Settings { repair: Repair::Once, ..Settings::default() }, Generated::default());
+    // Reports are 1.5 to 4.5 s apart, less than the buffer of 5 s.
+    let report_interval = Span::from_secs(3);
+    let session =
+        session(Settings { repair: Repair::Once, report_interval, ..Settings::default() }, Generated::default());
     let lost = u64::from(session.packets().div_ceil(50));
     let (server, client) = run(&session, loses_some);
     let (sent, received) = (server.sent(), client.received());
     assert_eq!((sent.retransmitted_packets, received.repaired, received.duplicates), (lost, lost, 0));
     assert_eq!(received.packets, sent.packets);
-    // Reports are 2 to 6.2 s apart: with a buffer of 2 s many frames are due before, and their
-    // packets are not requested.
-    let short = Settings { buffer: Span::from_secs(2), ..session.settings };
+    // With a buffer of 1 s many frames are due before, and their packets are not requested.
+    let short = Settings { buffer: Span::from_secs(1), ..session.settings };
     let (server, client) = run(&self::session(short, Generated::default()), loses_some);
     assert!(server.sent().retransmitted_packets < lost * 3 / 4, "{:?}", server.sent());
     assert!(client.player().displayed().iter().any(|complete| !complete));
@@ -258,8 +262,15 @@ fn retransmissions_have_the_format_of_their_kind() {
         airpath_wire::rtcp::Compound::new(&mut nack).nack(1, session.server_ssrc, lost.into_iter(), 4);
         server.receive(second(10), &nack);
         let mut numbers = Vec::new();
-        while let Some(datagram) = server.poll(second(10)) {
-            assert_eq!(datagram.channel, Channel::Repair);
+        let mut now = second(10);
+        while numbers.len() < lost.len() {
+            let Some(datagram) = server.poll(now) else {
+                now = server.next_wakeup().expect("a retransmission");
+                continue;
+            };
+            if datagram.channel != Channel::Repair {
+                continue;
+            }
             let (header, payload) = RtpHeader::parse(datagram.head).expect("RTP");
             assert_eq!(header.ssrc, session.server_ssrc);
             match repair {
@@ -274,7 +285,59 @@ fn retransmissions_have_the_format_of_their_kind() {
             }
         }
         assert_eq!(numbers, lost);
+        // At twice the rate of the session, a packet takes at least 30 ms.
+        assert!(now >= second(10) + Span::from_millis(10), "retransmissions are paced: {now:?}");
     }
+}
+
+#[test]
+fn frames_have_constant_steps_of_the_clock() {
+    for rate in [15, 24, 30] {
+        let session = session(Settings::default(), Generated { frame_rate: rate.into(), ..Generated::default() });
+        let clock = |place: usize| session.header(session.first_packets[place], place).timestamp;
+        assert!((1..100).all(|place| clock(place).wrapping_sub(clock(place - 1)) == 90_000 / rate), "{rate}");
+    }
+}
+
+#[test]
+fn a_wait_for_a_frame_of_several_packets_is_one_stall() {
+    let video = Generated { rate: Bitrate::from_bps(1_000_000), b_frames: 2, ..Generated::default() };
+    let session = session(Settings { buffer: Span::from_millis(100), ..Settings::default() }, video);
+    let mut player = Player::new(Arc::clone(&session), Instant::ZERO);
+    // The frames 0 and 3. Frame 1 follows, which is due after 67 ms.
+    (0..session.first_packets[2]).for_each(|number| {
+        player.receive(Instant::ZERO, number);
+    });
+    let packets = session.first_packets[2]..session.first_packets[3];
+    assert!(packets.len() > 2, "{packets:?}");
+    for (number, time) in packets.zip(1..) {
+        player.receive(Instant::ZERO + Span::from_millis(200 * time), number);
+    }
+    assert_eq!((player.stalls().count(), player.stalled(second(9))), (1, None));
+}
+
+#[test]
+fn the_timestamp_selects_the_cycle_of_a_sequence_number() {
+    let settings = Settings { packet: Bytes::new(100), ..Settings::default() };
+    let session = session(settings, Generated { duration: Span::from_secs(600), ..Generated::default() });
+    for (near, number) in [(10, 10), (10, 32_000), (10, 40_000), (10, 70_000), (10, 100_000), (100_000, 60_000)] {
+        let header = session.header(number, session.place_of(number));
+        assert_eq!(session.number_at(header.sequence, header.timestamp, near), Some(number));
+        assert_eq!(session.number_at(header.sequence, header.timestamp.wrapping_add(1), near), None);
+    }
+}
+
+#[test]
+fn settings_out_of_range_are_rejected_with_their_key() {
+    let video = Generated::default().video().expect("a valid video");
+    let field = |settings: Settings| settings.check(&video).expect_err("out of range").field;
+    assert_eq!(field(Settings { timeout: Span::ZERO, ..Settings::default() }), "timeout");
+    assert_eq!(field(Settings { timeout: Span::MAX, ..Settings::default() }), "timeout");
+    assert_eq!(field(Settings { buffer: Span::MAX, ..Settings::default() }), "buffer");
+    assert_eq!(field(Settings { report_interval: Span::MAX, ..Settings::default() }), "report_interval");
+    let frame = |time| Frame { kind: FrameKind::I, size: 1, time };
+    let endless = Video::new(vec![frame(Span::ZERO), frame(Span::MAX)]).expect("a video");
+    assert_eq!(Settings::default().check(&endless).expect_err("too long").field, "video");
 }
 
 /// A link of `bits` per second without limit of its queue.

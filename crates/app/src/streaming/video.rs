@@ -106,20 +106,23 @@ impl Video {
     }
 
     /// The frames that can be decoded when `complete` has those that are complete: their references
-    /// must be decodable, too.
+    /// must be decodable, too. B frames after the last I or P frame need only the one before them.
     pub fn decodable(&self, complete: &[bool]) -> Vec<bool> {
         let mut decodable = vec![false; self.frames.len()];
         let mut references = [false; 2];
+        let mut last_reference = 0;
         for frame in self.order.iter().map(|frame| *frame as usize) {
             let kind = self.frames[frame].kind;
             decodable[frame] = complete.get(frame).is_some_and(|complete| *complete)
                 && match kind {
                     FrameKind::I => true,
                     FrameKind::P => references[1],
+                    FrameKind::B if frame > last_reference => references[1],
                     FrameKind::B => references == [true; 2],
                 };
             if kind != FrameKind::B {
                 references = [references[1], decodable[frame]];
+                last_reference = frame;
             }
         }
         decodable
@@ -279,6 +282,15 @@ mod tests {
         };
         let lost: [Vec<usize>; 4] = [without(2), without(1), without(0), without(7)];
         assert_eq!(lost, [vec![1, 2, 3, 4, 5], vec![1], vec![0, 1, 2, 3, 4, 5], vec![7]]);
+    }
+
+    #[test]
+    fn a_trailing_b_frame_needs_only_the_reference_before_it() {
+        let video = of(&[I, B, P, B]);
+        assert_eq!(video.decodable(&[true; 4]), [true; 4]);
+        assert_eq!(video.decodable(&[false, true, true, true]), [false; 4]);
+        let video = of(&[I, P, I, B]);
+        assert_eq!(video.decodable(&[true, false, true, true]), [true, false, true, true]);
     }
 
     #[test]

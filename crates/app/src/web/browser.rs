@@ -307,10 +307,14 @@ impl Browser {
     /// Opens a speculative connection, if the document of the view waits for its own.
     fn speculate(&mut self, now: Instant) -> Option<Action> {
         let settings = &self.session.settings;
-        let view = self.views.last().filter(|view| view.fetches[0].first_byte.is_none())?;
-        let origin = self.session.origin_of(view.page, 0);
+        let may = |view: &&View| view.fetches[0].first_byte.is_none() && view.speculative < settings.speculative;
+        let origin = self.session.origin_of(self.views.last().filter(may)?.page, 0);
         let open = self.pool(origin).count() as u32;
-        (0 < open && open <= settings.speculative).then(|| self.open(now, origin))
+        if open == 0 || open > settings.speculative {
+            return None;
+        }
+        self.views.last_mut()?.speculative += 1;
+        Some(self.open(now, origin))
     }
 
     /// The connections that can carry a request to `origin`. A proxy takes requests in clear text

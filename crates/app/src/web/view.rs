@@ -22,6 +22,8 @@ pub struct View {
     pub downlink: Downlink,
     /// Name look-ups in it.
     pub look_ups: u32,
+    /// Speculative connections that were opened in it.
+    pub speculative: u32,
     /// Objects that are complete and processed.
     processed: usize,
     /// Objects that wait for the main thread or are on it, with the time of their end.
@@ -84,6 +86,7 @@ impl View {
             fetches: vec![Fetch::default(); page.objects.len()],
             downlink: Downlink::default(),
             look_ups: 0,
+            speculative: 0,
             processed: 0,
             tasks: VecDeque::new(),
         }

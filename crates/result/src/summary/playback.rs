@@ -48,7 +48,7 @@ pub struct PlaybackRow {
     pub stall_max_s: Option<f64>,
     /// Share of stalls in the time after the start-up; `None` before it.
     pub stall_share: Option<f64>,
-    /// Mean of the buffer while frames were displayed.
+    /// Mean of the buffer while frames were displayed, up to the last packet of the server.
     pub buffer_mean_s: Option<f64>,
     /// Least buffer while frames were displayed, up to the last packet of the server.
     pub buffer_min_s: Option<f64>,
@@ -81,14 +81,15 @@ impl PlaybackRow {
         let count = |frames: &[bool]| frames.iter().filter(|frame| **frame).count() as u64;
         let since_start = |mark: Option<Instant>| mark.map(|mark| mark.since(start).as_secs_f64());
         let mut stalls = player.stalls().clone();
-        let end = player.finished().unwrap_or(now);
+        let end = player.finished().or(client.left()).unwrap_or(now);
         if let Some(stall) = player.stalled(end) {
             stalls.add(stall);
         }
         let stall_s = stalls.mean_s().unwrap_or_default() * stalls.count() as f64;
         let shown = player.first_frame().map(|first| end.since(first).as_secs_f64());
-        let sending = (session.video.duration().as_nanos() / LEVEL_INTERVAL.as_nanos()) as usize;
-        let levels = player.levels().iter().take(sending).filter(|level| level.playing);
+        let sending =
+            server.last_media().map_or(0, |last| last.since(start).as_nanos() / LEVEL_INTERVAL.as_nanos() + 1);
+        let levels = player.levels().iter().take(sending as usize).filter(|level| level.playing);
         let levels: Vec<Span> = levels.map(|level| level.media).collect();
         let mean = |levels: &[Span]| {
             let sum: f64 = levels.iter().map(|level| level.as_secs_f64()).sum();

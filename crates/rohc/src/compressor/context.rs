@@ -16,6 +16,8 @@ pub(super) const IR_INTERVAL: u32 = 1024;
 const DYNAMIC_INTERVAL: u32 = 256;
 /// Packets whose IP-ID behaves otherwise, until the behaviour counts as changed.
 const ID_CHANGES: u8 = 3;
+/// Steps of the timestamp after which a longer stride is chosen, if all are multiples of it.
+const GROWTH_STEPS: u32 = 32;
 /// The longest stride that a packet carries (29 bits).
 const LONGEST_STRIDE: u32 = 1 << 29;
 
@@ -30,6 +32,9 @@ pub(super) struct Context {
     pub(super) stride: u32,
     /// Timestamps that were no multiple of the stride from the last one.
     misfits: u8,
+    /// Steps of the timestamp since the last review of the stride, and their common divisor.
+    steps: u32,
+    divisor: u32,
     pub(super) id: IdBehavior,
     id_changes: u8,
     /// Of the packets sent last: sequence number, timestamp by stride, what the timestamp is more
@@ -59,6 +64,8 @@ impl Context {
             sequence: if header.profile == Profile::Rtp { u32::from(header.sequence()) } else { 0 },
             stride: 0,
             misfits: 0,
+            steps: 0,
+            divisor: 0,
             id: IdBehavior::default(),
             id_changes: 0,
             sequences: Window::default(),
@@ -158,20 +165,46 @@ impl Context {
     /// Whether the stride has changed, or the timestamp is no multiple of it from the last one.
     fn update_stride(&mut self, last: u32, timestamp: u32) -> bool {
         let step = (timestamp.wrapping_sub(last) as i32).unsigned_abs();
-        if step == 0 || (self.stride > 0 && timestamp % self.stride == last % self.stride) {
+        if step == 0 {
             return false;
         }
+        if self.stride > 0 && timestamp % self.stride == last % self.stride {
+            return self.review_stride(step);
+        }
+        (self.steps, self.divisor) = (0, 0);
+        if self.stride == 0 {
+            self.set_stride(step);
+            return true;
+        }
         self.misfits = self.misfits.saturating_add(1);
-        let stride = match self.misfits {
-            1 => step,
-            2 => return true,
-            _ => common_divisor(self.stride, step),
-        };
+        // The first one may be a wrap of the timestamp.
+        if self.misfits > 1 {
+            self.set_stride(common_divisor(self.stride, step));
+        }
+        true
+    }
+
+    /// Whether the stride grows: the last steps have a larger common divisor.
+    fn review_stride(&mut self, step: u32) -> bool {
+        self.steps += 1;
+        self.divisor = common_divisor(self.divisor, step);
+        if self.steps < GROWTH_STEPS {
+            return false;
+        }
+        let divisor = self.divisor;
+        (self.steps, self.divisor, self.misfits) = (0, 0, 0);
+        let grows = divisor > self.stride && divisor < LONGEST_STRIDE;
+        if grows {
+            self.set_stride(divisor);
+        }
+        grows
+    }
+
+    fn set_stride(&mut self, stride: u32) {
         // A stride of 1 fits every timestamp.
         self.stride = if stride < LONGEST_STRIDE { stride } else { 1 };
         self.scaled.clear();
         self.excess.clear();
-        true
     }
 
     /// Without feedback the context is repeated from time to time (RFC 3095 §5.3.1.1.2).

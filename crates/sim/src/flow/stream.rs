@@ -8,6 +8,7 @@ use airpath_core::{AppStep, Ecn, Instant, Packet, RandomStream};
 use airpath_path::{Payload as Bytes, Side};
 
 use super::Identity;
+use crate::capture::STREAM_PORTS;
 use crate::network::{Network, Outgoing};
 use crate::packet_buffer::Payload;
 
@@ -112,7 +113,8 @@ impl StreamFlow {
 fn send(identity: &Identity, now: Instant, side: Side, datagram: Datagram<'_>, network: &mut Network<'_>) {
     let Datagram { channel, head, media } = datagram;
     let outgoing = Outgoing {
-        flow: network.flow_of_connection(identity.id, channel as u32),
+        // Equal modulo `STREAM_PORTS`, from which the captures derive neighbouring ports.
+        flow: network.flow_of_connection(identity.id, channel as u32 * STREAM_PORTS),
         user: identity.user,
         side,
         size: head.len() as u32 + media + HEADERS,
