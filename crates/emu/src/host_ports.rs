@@ -28,7 +28,12 @@ pub fn open(network: &NetworkNamespace, ports: &[u16], relay: RawFd) -> Result<(
     for port in ports {
         // The IPv6 socket takes connections over IPv4, too; links may be without IPv6.
         let listener = TcpListener::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, *port)))
-            .or_else(|_| TcpListener::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, *port))))
+            .or_else(|error| match error.raw_os_error() {
+                Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL) => {
+                    TcpListener::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, *port)))
+                }
+                _ => Err(error),
+            })
             .map_err(|source| LinkError::HostPort { port: *port, source })?;
         let descriptors = [listener.as_raw_fd()];
         let rights = [ControlMessage::ScmRights(&descriptors)];

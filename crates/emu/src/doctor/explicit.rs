@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use airpath_proxy::HttpConfig;
+use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 
 use super::Check;
 
@@ -49,9 +50,15 @@ fn resolver(address: SocketAddr) -> Check {
     }
 }
 
-/// Whether an interface of this host has the address.
+/// Whether an interface of this host has the address. `bind` would accept any address where
+/// `ip_nonlocal_bind` is set.
 fn belongs_to_host(address: IpAddr) -> bool {
-    UdpSocket::bind(SocketAddr::new(address, 0)).is_ok()
+    let has = |interface: InterfaceAddress| {
+        let own = interface.address.as_ref()?;
+        let v4 = own.as_sockaddr_in().map(|own| IpAddr::V4(own.ip()));
+        v4.or_else(|| own.as_sockaddr_in6().map(|own| IpAddr::V6(own.ip())))
+    };
+    address.is_loopback() || getifaddrs().is_ok_and(|mut all| all.any(|interface| has(interface) == Some(address)))
 }
 
 /// Whether there is a route; no packet is sent.

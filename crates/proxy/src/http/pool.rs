@@ -1,7 +1,8 @@
 //! Server connections that outlive the client connections that they served, for the next
 //! connection of the same mobile to the same server.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::net::SocketAddr;
 
 use airpath_core::{FlowId, Instant, Slot, Span, UserId};
@@ -18,6 +19,8 @@ const MOST_IDLE: Span = Span::from_secs(60);
 pub struct Pool {
     idle: BTreeMap<FlowId, Idle>,
     by_server: BTreeMap<(UserId, SocketAddr), Vec<FlowId>>,
+    /// Number of connections of each mobile, also of those that close.
+    users: BTreeMap<UserId, usize>,
     wakeups: BTreeSet<(Instant, FlowId)>,
 }
 
@@ -58,7 +61,11 @@ impl Pool {
         } else {
             others.push(channel.flow);
         }
-        let idle = Idle { channel, user: owner.0, since: now, wakeup: None, is_aborted: false };
+        self.insert(Idle { channel, user: owner.0, since: now, wakeup: None, is_aborted: false });
+    }
+
+    fn insert(&mut self, idle: Idle) {
+        *self.users.entry(idle.user).or_default() += 1;
         self.idle.insert(idle.channel.flow, idle);
     }
 
@@ -70,6 +77,12 @@ impl Pool {
 
     fn remove(&mut self, flow: FlowId) -> Option<Idle> {
         let mut idle = self.idle.remove(&flow)?;
+        if let Entry::Occupied(mut count) = self.users.entry(idle.user) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
         self.withdraw(idle.owner(), flow);
         idle.wake_at(None, &mut self.wakeups);
         Some(idle)
@@ -85,10 +98,9 @@ impl Pool {
         }
     }
 
-    /// Whether it keeps a connection of a mobile.
+    /// Whether it has a connection of a mobile, if only one that closes.
     pub fn has_user(&self, user: UserId) -> bool {
-        let first = SocketAddr::from(([0, 0, 0, 0], 0));
-        self.by_server.range((user, first)..).next().is_some_and(|((next, _), _)| *next == user)
+        self.users.contains_key(&user)
     }
 
     /// Its connections.
@@ -109,7 +121,7 @@ impl Pool {
         let channel = Channel::new(flow, None, connection, Side::Server);
         let mut idle = Idle { channel, user, since: now, wakeup: None, is_aborted: true };
         idle.wake_at(Some(now), &mut self.wakeups);
-        self.idle.insert(flow, idle);
+        self.insert(idle);
     }
 
     /// Whether a flow is one of its connections.

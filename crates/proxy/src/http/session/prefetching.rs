@@ -60,7 +60,8 @@ impl Session {
             waiting.map(|exchange| &exchange.reuse).any(|reuse| reuse.stores(key))
         };
         let awaited = self.arriving().filter(move |(_, prefetch)| awaits(&prefetch.key));
-        awaited.map(|(number, prefetch)| (prefetch.active + MOST_PAUSE, number))
+        // A request may come after the limit.
+        awaited.map(|(number, prefetch)| ((prefetch.active + MOST_PAUSE).max(self.now), number))
     }
 
     /// When to call [`Self::handle_timeout`] next.
@@ -70,6 +71,7 @@ impl Session {
 
     /// Gives up the objects that do not arrive while a request waits for them.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.now = now;
         let late: Vec<usize> = self.limits().filter(|(limit, _)| *limit <= now).map(|(_, number)| number).collect();
         for number in &late {
             self.servers[*number].state = ServerState::Ended;
@@ -258,6 +260,18 @@ mod tests {
         assert_eq!((session.next_wakeup(), session.statistics.prefetches_failed), (None, 1));
         respond(&mut session, 0, FRESH, b"own");
         assert!(received(&mut session).ends_with("own"));
+    }
+
+    #[test]
+    fn a_request_after_a_stall_does_not_wait() {
+        let after = |seconds| NOW + Span::from_secs(seconds);
+        let mut session = session();
+        session.read_server(after(3), 1, &message(FRESH, &[b'x'; 1000])[..300]);
+        let get = b"GET /a.png HTTP/1.1\r\nHost: a\r\n\r\n";
+        assert_eq!(session.read_client(after(20), get), get.len());
+        assert_eq!(session.next_wakeup(), Some(after(20)), "not in the past");
+        session.handle_timeout(after(20));
+        assert!(sent(&mut session, 0).starts_with("GET /a.png "));
     }
 
     #[test]
