@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,13 @@ _WRITTEN_BY_A_RUN = frozenset(
     # Files are replaced by renaming a draft; a killed run may leave one.
     | {"scenario.toml.draft", "summary.json.draft"}
 )
+# `airpath report --shared-library` writes it beside the report.
+_LIBRARY = "plotly-*.min.js"
+
+
+def is_written_by_a_run(name: str) -> bool:
+    """Return whether runs and reports write a file or folder of this name into a result folder."""
+    return name in _WRITTEN_BY_A_RUN or fnmatchcase(name, _LIBRARY)
 
 
 def execute(scenario: str | Path | Mapping[str, Any], **options: Any) -> dict[str, Any]:
@@ -135,7 +143,7 @@ def clear_result_folder(folder: Path, *, keep: Iterable[Path] = ()) -> None:
     entries = list(folder.iterdir())
     if entries and not is_result(folder):
         raise FileExistsError(f"{folder} is not empty and holds no airpath result; name a new or an empty folder")
-    foreign = sorted(entry.name for entry in entries if entry.name not in _WRITTEN_BY_A_RUN)
+    foreign = sorted(entry.name for entry in entries if not is_written_by_a_run(entry.name))
     if foreign:
         raise FileExistsError(f"{folder} holds '{foreign[0]}', which no run wrote; move it away or name another folder")
     kept = {path.resolve() for path in keep}

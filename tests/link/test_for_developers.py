@@ -3,6 +3,7 @@
 import http.server
 import json
 import re
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -12,6 +13,9 @@ import pytest
 
 from airpath.cli.link import late_text
 from airpath.cli.link_repeat import times_text, without_options
+from airpath.sidecar.live import Handler as LiveHandler
+from airpath.sidecar.live import Samples, page
+from airpath.sidecar.live import Server as LiveServer
 from support.link import LinkCommand, python, summary, until
 
 FETCH = "import sys, urllib.request; print(len(urllib.request.urlopen(sys.argv[1]).read()))"
@@ -100,6 +104,52 @@ def test_repetitions_have_their_seeds_folders_and_times(link: LinkCommand) -> No
     times = [result["emulation"]["command_s"] for result in results]
     assert min(times) >= 0.2
     assert times_text(times, 2) in done.err
+
+
+def test_times_are_printed_without_notes_of_temporary_folders(link: LinkCommand) -> None:
+    assert "is in" not in link("true", options="--repeat 2").err
+    assert "time of the command in 2 runs" in link("true", options="--repeat 2 -q").err
+
+
+def test_a_command_that_does_not_exist_ends_the_repetitions(link: LinkCommand) -> None:
+    done = link("nosuch-command", options="--repeat 3", code=127)
+    assert done.err.count("nosuch-command: No such file") == 1
+    assert "time of the command" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--repeat 2 --capture", "--capture needs a result folder"),
+        ("--host-port 80 --host-port 80", "--host-port 80: given twice"),
+    ],
+)
+def test_wrong_options_start_no_link(link: LinkCommand, options: str, words: str) -> None:
+    assert words in link("true", options=options, code=125).err
+
+
+def test_the_live_page_of_any_title() -> None:
+    text = page("printf {ink} \udcff <b>").decode()
+    assert "printf {ink} \\udcff &lt;b&gt;: airpath" in text
+    assert "MOST = 20000" in text
+
+
+def test_a_bad_request_for_the_live_page_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    handler = type("LiveHandler", (LiveHandler,), {"samples": Samples(0), "page": b"page"})
+    with LiveServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+
+        def status(request: str) -> int:
+            with socket.create_connection(("127.0.0.1", server.server_port)) as client:
+                client.sendall(f"{request}\r\n\r\n".encode())
+                return int(client.makefile().readline().split()[1])
+
+        assert status("GET / HTTP/1.0\r\nHost: localhost") == 200
+        assert status("GET / HTTP/1.0\r\nHost: [") == 403
+        assert status("GET //[ HTTP/1.0\r\nHost: localhost") in (400, 404)
+        assert status(f"GET /samples?since={'9' * 5000} HTTP/1.0\r\nHost: localhost") == 400
+        server.shutdown()
+    assert capfd.readouterr().err == ""
 
 
 def test_the_times_of_a_command_as_text() -> None:

@@ -30,7 +30,7 @@ def warc(*further: tuple[str, str, bytes, str], packed: bool = True) -> bytes:
         (f"{SITE}c.png", "image/png", b"\x01" * 90, "200 OK", None),
         (f"{SITE}late.json", "application/json", b"{}", "200 OK", None),
         (f"{SITE}gone", "text/html", b"gone", "404 Not Found", None),
-        *((*each, None) for each in further),
+        *((*each, "br" if each[3].startswith(("204", "304", "500")) else None) for each in further),
     ]
     writer.write_record(writer.create_warcinfo_record("site.warc", {"software": "test"}))
     for url, kind, body, status, encoding in responses:
@@ -80,6 +80,18 @@ def test_a_warc_file_is_a_recorded_site(tmp_path: Path) -> None:
     }
     assert (served[f"{SITE}gone"].status, served[f"{SITE}c.png"].body) == (404, b"\x01" * 90)
     assert recording.contents(path, compression=False)[SITE].body == HTML
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "is_served"),
+    [("204 No Content", b"", True), ("304 Not Modified", b"", True), ("500 Error", b"none", False), ("OK", b"", False)],
+)
+def test_an_unusual_record_does_not_make_a_file_unusable(
+    tmp_path: Path, status: str, body: bytes, is_served: bool
+) -> None:
+    path = write(tmp_path, warc((f"{SITE}x", "text/plain", body, status)))
+    assert from_warc(path).objects
+    assert (f"{SITE}x" in recording.contents(path, compression=False)) == is_served
 
 
 def test_a_crawl_has_many_pages(tmp_path: Path, airpath_command: Command) -> None:

@@ -33,12 +33,12 @@ def commands(text: str) -> Iterator[list[str]]:
 
 def words(line: str) -> Iterator[list[str]]:
     line = re.split(r"\s{2,}[a-z#]", line)[0]  # a second column explains the command
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|;&>")
+    lexer.whitespace_split = True
     try:
-        lexer = shlex.shlex(line, posix=True, punctuation_chars="|;&>")
-        lexer.whitespace_split = True
         split = list(lexer)
-    except ValueError:
-        return
+    except ValueError as error:
+        raise AssertionError(f"{line}: {error}") from None
     end = next((index for index, word in enumerate(split) if re.fullmatch(r"[|;&>]+", word)), len(split))
     yield split[1:end]
 
@@ -67,7 +67,9 @@ def accept(arguments: list[str]) -> None:
 def test_commands_are_accepted(page: Path) -> None:
     text = page.read_text()
     for arguments in commands(text):
-        if not any(PLACEHOLDER.fullmatch(each) for each in arguments):
+        if any(PLACEHOLDER.fullmatch(each) for each in arguments):
+            known(arguments)
+        else:
             accept(arguments)
     # In a sentence, a command may stand without its arguments: its name and options exist.
     for line in INLINE.findall(re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
@@ -80,6 +82,13 @@ def test_a_wrong_command_is_found(line: str) -> None:
     [arguments] = words(line)
     with pytest.raises(Exception, match=r"no command|No such option"):
         accept(arguments)
+
+
+@pytest.mark.parametrize("line", ["airpath nosuch FILE", "airpath run FILE --nosuch", "airpath run 'FILE"])
+def test_a_wrong_line_with_a_placeholder_is_found(line: str) -> None:
+    with pytest.raises(AssertionError, match=r"no command|has no --nosuch|No closing quotation"):
+        for arguments in words(line):
+            known(arguments)
 
 
 def known(arguments: list[str]) -> None:

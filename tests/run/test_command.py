@@ -183,3 +183,37 @@ def test_quiet_prints_the_result_only(airpath_command: Command, scenario: WriteS
     assert "the result is in one" in loud.err
     assert (quiet.out, quiet.err) == (loud.out, "")
     assert "no such option" in airpath_command("run", path, "--quiet", "--nonsense").err
+
+
+def test_a_report_that_fails_does_not_lose_the_figures(airpath_command: Command, scenario: WriteScenario) -> None:
+    done = airpath_command("run", scenario(), "--report", "/dev/full", "--format", "csv")
+    assert done.code == 3
+    assert done.out.startswith("repetition,flow,")
+    assert "/dev/full cannot be written" in done.err
+
+
+def test_a_report_is_written_into_a_new_result_folder(airpath_command: Command, scenario: WriteScenario) -> None:
+    """The next run replaces it, and the library beside it."""
+    path = scenario()
+    assert airpath_command("run", path, "--out", "one", "--report", "one/report.html").code == 0
+    assert airpath_command("report", "one", "--shared-library").code == 0
+    assert list((airpath_command.folder / "one").glob("plotly-*.min.js"))
+    assert airpath_command("run", path, "--out", "one").code == 0
+    assert not list((airpath_command.folder / "one").glob("*.js"))
+
+
+@pytest.mark.parametrize("name", ["summary.json", "events/x.html"])
+def test_a_report_replaces_no_file_of_a_result(airpath_command: Command, scenario: WriteScenario, name: str) -> None:
+    path = scenario()
+    done = airpath_command("run", path, "--out", "one", "--report", f"one/{name}")
+    assert (done.code, (airpath_command.folder / "one").exists()) == (2, False)
+    assert airpath_command("run", path, "--out", "one").code == 0
+    done = airpath_command("report", "one", "-o", f"one/{name}")
+    assert done.code == 2
+    assert f"one/{name} is a file of a result" in done.err
+
+
+def test_a_preset_is_found_beside_a_folder_of_its_name(airpath_command: Command) -> None:
+    (airpath_command.folder / "wired").mkdir()
+    assert airpath_command("run", "wired").code == 0
+    assert "did you mean 'wired'?" in airpath_command("run", "wird").err

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import airpath
+from airpath.cli.run_vary import values_of
 from support import DOWNLOAD, Command
 
 AXES = {"bearer.bler": [0.0, 0.2], "tcp.congestion": ["reno", "cubic"]}
@@ -73,6 +74,41 @@ def test_a_folder_keeps_the_rows(airpath_command: Command, scenario: Callable[..
     other = airpath_command("run", path, "--vary", "bearer.bler=0.1", "--out", "swept")
     assert other.code == 2
     assert "another plan" in other.err
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("1,0.5,true", [1, 0.5, True]),
+        ("1_000, 0x10", [1000, 16]),
+        ("1 kB,'2 kB'", ["1 kB", "2 kB"]),
+        ('"a,b",c', ["a,b", "c"]),
+        ('"1",2', ['"1"', 2]),
+        ("[1, 2],{a = [3, 4]}", ["[1, 2]", "{a = [3, 4]}"]),
+        ("1e400,nan,99999999999999999999", ["1e400", "nan", "99999999999999999999"]),
+        ("it's,1979-05-27", ["it's", "1979-05-27"]),
+        ("1\nw = 2", ["1\nw = 2"]),
+    ],
+)
+def test_values_are_those_of_toml(text: str, values: list[object]) -> None:
+    assert [(type(each), each) for each in values_of([f"k={text}"])["k"]] == [(type(each), each) for each in values]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--vary", "bearer.bler=0.1", "--vary", "bearer.bler=0.2"], "--vary bearer.bler: given twice"),
+        (["--vary", "bearer.bler=0.1", "--set", "bearer.bler=0.2"], "--set bearer.bler: --vary sets it, too"),
+        (["--vary", 'tcp.congestion="reno'], "is not closed"),
+        (["--vary", "bearer.bler=0.1", "--no-log"], "--vary keeps rows only"),
+    ],
+)
+def test_wrong_combinations_run_nothing(
+    airpath_command: Command, scenario: Callable[..., Path], options: list[str], words: str
+) -> None:
+    done = airpath_command("run", scenario(), *options)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
 
 
 @pytest.mark.parametrize("wrong", ["bearer.bler", "bearer.bler=", "bearer.bler=0.1,,0.2", "bearer.bler=2"])

@@ -9,6 +9,7 @@ from typing import Any
 from airpath.quantities import count, rate, size
 
 Progress = Callable[[int, int], None]
+LONGEST_S = 86_400.0
 SHORTEST_S = 0.1
 """The measurement reports its progress every 50 ms."""
 
@@ -39,7 +40,10 @@ def interval_lines(
     finally:
         lines.stop.set()
         thread.join()
-        lines.end()
+        if lines.error is None:
+            lines.end()
+    if lines.error is not None:
+        raise lines.error
 
 
 def line_of(kind: str, start: float, end: float, amount: int) -> dict[str, Any]:
@@ -68,6 +72,8 @@ class _Lines:
         self._done = self._printed = 0
         self._lines = 0
         self.stop = threading.Event()
+        self.error: Exception | None = None
+        """The error of `run`, to be raised in the main thread."""
 
     def update(self, done: int, total: int) -> None:
         """Store what is done."""
@@ -77,8 +83,11 @@ class _Lines:
 
     def run(self) -> None:
         """Print a line at the end of each interval."""
-        while not self.stop.wait(self._start + (self._lines + 1) * self._seconds - time.monotonic()):
-            self._line((self._lines + 1) * self._seconds)
+        try:
+            while not self.stop.wait(self._start + (self._lines + 1) * self._seconds - time.monotonic()):
+                self._line((self._lines + 1) * self._seconds)
+        except Exception as error:
+            self.error = error
 
     def end(self) -> None:
         """Print the line of the last interval, which is shorter."""

@@ -8,14 +8,14 @@ import signal
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from airpath.cli.completion import complete_scenario
-from airpath.cli.link_repeat import repeat_link
+from airpath.cli.link_repeat import FAILED, NOT_EXECUTABLE, NOT_FOUND, repeat_link
 from airpath.cli.messages import COMMAND_LINE, Problem, check_outputs, explained, is_quiet, note, replacing_result
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Quiet, Seed
 from airpath.cli.proxy_option import Proxy, proxy_override
@@ -25,11 +25,6 @@ from airpath.quantities import seconds
 from airpath.sidecar import sidecar
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
-
-FAILED = 125
-"""The exit code if the link itself fails, as in env(1), nice(1) and timeout(1)."""
-NOT_EXECUTABLE = 126
-NOT_FOUND = 127
 
 _MAX_HOSTS = 60_000
 _RESERVED_HOSTS = frozenset({"localhost", "mobile", "mobile6", "server", "server6"})
@@ -115,6 +110,7 @@ def link(
         bool | None, typer.Option(help="Show a status line at the bottom; default on a terminal.")
     ] = None,
     quiet: Quiet = False,
+    no_result_note: Annotated[bool, typer.Option("--no-result-note", hidden=True)] = False,
 ) -> None:
     """Run a real program on an emulated link.
 
@@ -138,9 +134,11 @@ def link(
       126  the command cannot be executed
       127  the command does not exist
     """
+    if capture and out is None:
+        raise Problem("--capture needs a result folder", next_step="add --out DIR", exit_code=FAILED)
     if repeat > 1:
         first = _seed(scenario, set or [], proxy) if seed is None else seed
-        raise typer.Exit(repeat_link(repeat, seed=first, out=out))
+        raise typer.Exit(repeat_link(repeat, seed=first, out=out, record=record))
     try:
         outcome = _run(
             scenario,
@@ -167,7 +165,7 @@ def link(
     except Problem as problem:
         problem.exit_code = FAILED
         raise
-    _warn(outcome, out, outside=serve is None and not host_port)
+    _warn(outcome, None if no_result_note else out, outside=serve is None and not host_port)
     _end_like(outcome, command[0])
 
 
@@ -192,8 +190,6 @@ def _run(
     from airpath.cli.key_value import parse_pairs
     from airpath.run import clear_result_folder, override_texts
 
-    if capture and out is None:
-        raise Problem("--capture needs a result folder", next_step="add --out DIR")
     overrides = override_texts(proxy_override(proxy) | parse_pairs("--set", sets, example="bearer.downlink.bler=0.1"))
     parameters = parse_pairs("--sysctl", sysctls, example="net.ipv4.tcp_congestion_control=reno")
     for key in parameters:
@@ -202,6 +198,8 @@ def _run(
                 f"--sysctl {key}: not a parameter of a network namespace", next_step="use one that begins with `net.`"
             )
     _check_hosts(options["hosts"], serve=options["serve"])
+    if twice := [port for port in host_ports if host_ports.count(port) > 1]:
+        raise Problem(f"--host-port {twice[0]}: given twice", next_step="remove one of them")
     if record is not None:
         check_outputs(record.with_name(f"{record.name}.down"), record.with_name(f"{record.name}.up"))
     with explained(), _advised(parameters), replacing_result(out), ExitStack() as stack:
@@ -221,7 +219,12 @@ def _run(
         if open_page:
             title = f"{shlex.join(command)} over {Path(scenario).stem}"
             page = stack.enter_context(sidecar("live", str(os.getpid()), title))
-            note(f"the link is shown at {page.recv(100).decode()} while it runs")
+            address = ""
+            with suppress(ConnectionError):
+                address = page.recv(100).decode()
+            if not address:
+                raise Problem("the live page of --open cannot be served", next_step="leave out --open")
+            note(f"the link is shown at {address} while it runs")
         result = _native.link(
             text,
             name,

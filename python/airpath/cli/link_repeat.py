@@ -11,21 +11,29 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from airpath.cli.messages import Problem, cleanly_ended, note
+from airpath.cli.messages import Problem, cleanly_ended
 from airpath.quantities import seconds
 from airpath.statistics import mean_interval
 
+FAILED = 125
+"""The exit code if the link itself fails, as in env(1), nice(1) and timeout(1)."""
+NOT_EXECUTABLE = 126
+NOT_FOUND = 127
+NOT_RUN = (FAILED, NOT_EXECUTABLE, NOT_FOUND)
+"""The exit codes without a time: further repetitions would fail, too."""
 
-def repeat_link(repeat: int, *, seed: int, out: Path | None) -> int:
+
+def repeat_link(repeat: int, *, seed: int, out: Path | None, record: Path | None = None) -> int:
     """Run this command line `repeat` times without `--repeat`, and print the times of its command.
 
     Each link is a process of its own, as it cannot leave its namespaces. Repetition `n` has the
-    seed plus `n`, so that each has other losses, and its result in the folder `n` of `out`.
+    seed plus `n`, so that each has other losses, its result in the folder `n` of `out`, and its
+    recorded links at `record` with `.n`.
 
     Returns:
         The exit code of the first command that failed; 0 without one.
     """
-    arguments = list(without_options(sys.argv[1:], ("--repeat", "--seed", "--out")))
+    arguments = list(without_options(sys.argv[1:], ("--repeat", "--seed", "--out", "--record")))
     times: list[float] = []
     failed = 0
     with (
@@ -34,10 +42,15 @@ def repeat_link(repeat: int, *, seed: int, out: Path | None) -> int:
         _interruptible() as is_interrupted,
     ):
         for number in range(repeat):
-            folder = Path(temporary) / "link" if out is None else out / str(number)
-            options = ["--seed", str(seed + number), "--out", str(folder), *(["--no-log"] if out is None else [])]
+            folder = (Path(temporary) if out is None else out) / str(number)
+            options = ["--seed", str(seed + number), "--out", str(folder)]
+            options += ["--no-log", "--no-result-note"] if out is None else []
+            options += [] if record is None else ["--record", f"{record}.{number}"]
             link = [sys.executable, "-m", "airpath", arguments[0], *options, *arguments[1:]]
             done = subprocess.run(link, check=False)
+            if done.returncode in NOT_RUN:
+                failed = failed or done.returncode
+                break
             summary = _summary(folder)
             if summary is None:
                 return done.returncode  # the link has printed the reason
@@ -46,7 +59,8 @@ def repeat_link(repeat: int, *, seed: int, out: Path | None) -> int:
             if done.returncode < 0 or is_interrupted():
                 break
     if times:
-        note(times_text(times, repeat))
+        # Also with --quiet: they are the result.
+        sys.stderr.write(f"{times_text(times, repeat)}\n")
     return failed if failed >= 0 else 128 - failed
 
 

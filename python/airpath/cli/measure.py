@@ -286,7 +286,7 @@ def _measure(
 
 def _interval(text: str | None, format: Format) -> float | None:
     """Return the seconds of `--interval`."""
-    from airpath.cli.interval_lines import SHORTEST_S
+    from airpath.cli.interval_lines import LONGEST_S, SHORTEST_S
 
     if text is None:
         return None
@@ -298,4 +298,6 @@ def _interval(text: str | None, format: Format) -> float | None:
         raise Problem(f"--interval: {error}", next_step="write it as in --interval '1 s'") from None
     if seconds < SHORTEST_S:
         raise Problem(f"--interval {text}: too short", next_step=f"use at least {SHORTEST_S:g} s")
+    if seconds > LONGEST_S:
+        raise Problem(f"--interval {text}: too long", next_step="use at most a day")
     return seconds

@@ -222,6 +222,27 @@ def check_outputs(*files: Path | None, folders: Iterable[Path | None] = ()) -> N
                     check(path)
 
 
+def check_report_name(report: Path, out: Path | None = None) -> None:
+    """Check that a report does not replace a file of a result.
+
+    Args:
+        report: The file of the report.
+        out: A result folder that may not exist yet.
+
+    Raises:
+        Problem: A run writes a file of this name there.
+    """
+    from airpath.result import is_result
+    from airpath.run import is_written_by_a_run
+
+    path = report.resolve()
+    for folder in path.parents:
+        name = path.relative_to(folder).parts[0]
+        holds_result = is_result(folder) or (out is not None and folder == out.resolve())
+        if holds_result and is_written_by_a_run(name) and name != "report.html":
+            raise Problem(f"{report} is a file of a result", next_step="select another name, as report.html")
+
+
 @contextmanager
 def replacing_result(out: Path | None) -> Iterator[None]:
     """Print a note after the block if `out` had an earlier result, which the block replaced."""

@@ -23,7 +23,9 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    # Standard output has the records of `--format jsonl`: they must not go to the bar's console.
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False)
+    with bar as progress:
         task = progress.add_task(title, total=None, left="")
         start = time.monotonic()
 

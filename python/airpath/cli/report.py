@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from airpath.cli.messages import Problem, check_outputs, explained, writing
+from airpath.cli.messages import Problem, check_outputs, check_report_name, explained, writing
 
 
 def report(
@@ -50,6 +50,7 @@ def report(
             if not results[0].is_dir():
                 load(results[0])  # the folder is missing, not its report
             out = (results[0] if len(results) == 1 else Path()) / "report.html"
+        check_report_name(out)
         check_outputs(out)
         if len(results) == 1 and (results[0] / "sweep.json").is_file():
             _report_sweep(results[0], out, figure)

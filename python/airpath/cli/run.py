@@ -13,7 +13,16 @@ import typer
 
 from airpath.cli.completion import complete_override, complete_scenario
 from airpath.cli.key_value import parse_pairs
-from airpath.cli.messages import Problem, check_outputs, explained, note, replacing_result, writing
+from airpath.cli.messages import (
+    Problem,
+    check_outputs,
+    check_report_name,
+    cleanly_ended,
+    explained,
+    note,
+    replacing_result,
+    writing,
+)
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Quiet, Seed
 from airpath.cli.proxy_option import Proxy, proxy_override
 from airpath.result import Result
@@ -85,23 +94,25 @@ def run(
     """
     from airpath.cli.output import print_start, print_summary
     from airpath.cli.progress import progress_bar
-    from airpath.cli.run_vary import run_vary, values_of
+    from airpath.cli.run_vary import check_set_once, run_vary, values_of
     from airpath.cli.warnings import warn_about
     from airpath.run import execute_to_text, resolve
 
     if capture and out is None:
         raise Problem("--capture needs a result folder", next_step="add --out DIR")
-    if vary and (capture or report):
-        raise Problem("--vary keeps rows only", next_step="run one case with --capture or --report")
-    check_outputs(report)
+    if vary and (capture or report or no_log):
+        raise Problem("--vary keeps rows only", next_step="run one case with --capture, --report or --no-log")
+    _check_report(report, out)
     overrides = proxy_override(proxy) | parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
     with explained():
         source = _scenario(Path(scenario))
         if vary:
+            values = values_of(vary)
+            check_set_once(values, overrides)
             raise typer.Exit(
                 run_vary(
                     source,
-                    values_of(vary),
+                    values,
                     overrides=overrides,
                     seed=seed,
                     repeat=repeat,
@@ -115,29 +126,31 @@ def run(
     with ExitStack() as stack:
         folder, temporary = out, None
         if report is not None and out is None:
+            stack.enter_context(cleanly_ended())
             temporary = tempfile.TemporaryDirectory(prefix="airpath-")
             folder = Path(stack.enter_context(temporary))
-        stack.enter_context(explained())
-        stack.enter_context(replacing_result(out))
-        progress = stack.enter_context(progress_bar(Path(scenario).name))
-        text, outcomes = execute_to_text(
-            source,
-            set=overrides,
-            seed=seed,
-            repeat=repeat,
-            out=folder,
-            capture=capture,
-            log=not no_log,
-            threads=threads,
-            progress=progress,
-        )
+        with explained(), replacing_result(out), progress_bar(Path(scenario).name) as progress:
+            text, outcomes = execute_to_text(
+                source,
+                set=overrides,
+                seed=seed,
+                repeat=repeat,
+                out=folder,
+                capture=capture,
+                log=not no_log,
+                threads=threads,
+                progress=progress,
+            )
+        # Before the report: an error of it must not lose the figures.
+        if format == "json":
+            typer.echo(text)  # as it is: printing a large summary in pieces takes longer than the run
+        else:
+            print_summary(json.loads(text), format)
         if report is not None:
             assert folder is not None
-            write_report(Result(folder, _temporary=temporary), report)
-    if format == "json":
-        typer.echo(text)  # as it is: printing a large summary in pieces takes longer than the run
-    else:
-        print_summary(json.loads(text), format)
+            sys.stdout.flush()
+            with explained():
+                write_report(Result(folder, _temporary=temporary), report)
     raise typer.Exit(warn_about(json.loads(outcomes), out))
 
 
@@ -151,21 +164,34 @@ def write_report(result: Result, report: Path) -> None:
     note(f"the report is in {report}")
 
 
+def _check_report(report: Path | None, out: Path | None) -> None:
+    """Check that the report can be written, also into a result folder that the run creates."""
+    if report is None:
+        return
+    check_report_name(report, out)
+    if out is not None and not out.exists() and report.resolve().parent == out.resolve():
+        check_outputs(folders=[out])
+    else:
+        check_outputs(report)
+
+
 def _scenario(scenario: Path) -> Path | dict[str, Any]:
     """Return the path of the scenario, or a scenario with the preset of this name."""
     if scenario.is_file():
         return scenario
-    if scenario.is_dir():
-        raise Problem(f"{scenario} is a folder, not a scenario", next_step="select a TOML file in it")
-    from airpath.preset import download_over
+    from airpath.preset import download_over, presets
 
     if preset := _preset_of(scenario):
         return download_over(preset)
-    beside = {each.stem: each for each in scenario.parent.glob("*.toml")}
-    match = get_close_matches(scenario.stem, beside, n=1)
+    if scenario.is_dir():
+        raise Problem(f"{scenario} is a folder, not a scenario", next_step="select a TOML file in it")
+    known = {each.stem: str(each) for each in scenario.parent.glob("*.toml")}
+    if len(scenario.parts) == 1 and scenario.suffix != ".toml":
+        known = {each.name: each.name for each in presets() if each.kind == "bearer"} | known
+    match = get_close_matches(scenario.name.removesuffix(".toml"), known, n=1)
     raise Problem(
         f"no scenario file '{scenario}'",
-        next_step=f"did you mean '{beside[match[0]]}'?"
+        next_step=f"did you mean '{known[match[0]]}'?"
         if match
         else "check the path; examples/ has scenarios to start from",
     )

@@ -1,6 +1,8 @@
 """`airpath run --vary K=A,B`: all combinations of some values, as a sweep without a plan file."""
 
 import json
+import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,14 +14,67 @@ from airpath.cli.key_value import parse_pairs
 from airpath.cli.messages import ExitCode, Problem, cleanly_ended, is_quiet, note
 from airpath.cli.sweep_output import interrupted, print_means, warn_about_failures
 from airpath.cli.tasks import explained_tasks
+from airpath.run import MAX_SEED
 
-Values = Mapping[str, Sequence[bool | int | float | str]]
+Value = bool | int | float | str
+Values = Mapping[str, Sequence[Value]]
+_EXAMPLE = "--vary bearer.downlink.bler=0.01,0.1"
 
 
 def values_of(options: Sequence[str]) -> Values:
-    """Parse the values of `--vary`: numbers and truth values as in TOML, other values as text."""
-    parsed = parse_pairs("--vary", options, example="bearer.downlink.bler=0.01,0.1")
-    return {key: [_value(each.strip()) for each in text.split(",")] for key, text in parsed.items()}
+    """Parse the values of `--vary`: numbers and truth values as in TOML, other values as text.
+
+    Raises:
+        Problem: A value is empty, or a key is repeated.
+    """
+    values: dict[str, list[Value]] = {}
+    for option in options:
+        [(key, text)] = parse_pairs("--vary", [option], example=_EXAMPLE).items()
+        if key in values:
+            raise Problem(f"--vary {key}: given twice", next_step=f"give all its values at once, as in {_EXAMPLE}")
+        values[key] = [_value(each.strip()) for each in split_values(text)]
+    return values
+
+
+def check_set_once(values: Values, overrides: Mapping[str, str]) -> None:
+    """Check that no key of `--vary` has an override, too.
+
+    Raises:
+        Problem: One has.
+    """
+    if twice := [key for key in values if key in overrides]:
+        raise Problem(f"--set {twice[0]}: --vary sets it, too", next_step="remove one of them")
+
+
+def split_values(text: str) -> list[str]:
+    """Split at commas that are not inside quotes or brackets.
+
+    Quotes and brackets count at the start of a value only, and inside brackets.
+
+    Raises:
+        Problem: A quote or a bracket is not closed.
+    """
+    pieces, quote, depth, escaped = [""], "", 0, False
+    for character in text:
+        starts = depth > 0 or not pieces[-1].strip()
+        if character == "," and not quote and not depth:
+            pieces.append("")
+            continue
+        if escaped:
+            escaped = False
+        elif quote:
+            escaped = character == "\\" and quote == '"'
+            quote = "" if character == quote else quote
+        elif character in "\"'" and starts:
+            quote = character
+        elif character in "[{" and starts:
+            depth += 1
+        elif character in "]}" and depth:
+            depth -= 1
+        pieces[-1] += character
+    if quote or depth:
+        raise Problem(f"--vary: {quote or 'a bracket'} is not closed in {text}", next_step="close it")
+    return pieces
 
 
 def run_vary(
@@ -59,11 +114,23 @@ def run_vary(
     return warn_about_failures(result)
 
 
-def _value(text: str) -> bool | int | float | str:
+def _value(text: str) -> Value:
+    """Parse a value as TOML; others than numbers, truth values and strings stay text."""
     if not text:
-        raise Problem("--vary: a value is empty", next_step="write it as in --vary bearer.downlink.bler=0.01,0.1")
+        raise Problem("--vary: a value is empty", next_step=f"write it as in {_EXAMPLE}")
     try:
-        value = json.loads(text)
-    except ValueError:
+        parsed = tomllib.loads(f"v = {text}")
+    except (ValueError, RecursionError):
         return text
-    return value if isinstance(value, bool | int | float) else text
+    match parsed.pop("v") if len(parsed) == 1 else None:
+        case bool() as value:
+            return value
+        case int() as value if abs(value) <= MAX_SEED:
+            return value
+        case float() as value if math.isfinite(value):
+            return value
+        # An override is parsed as TOML: a string that looks like a number keeps its quotes.
+        case str() as value if value.strip() == value != "" and _value(value) == value:
+            return value
+        case _:
+            return text

@@ -5,6 +5,7 @@ Times of servers are not in such a file: `wait` is zero. References are found in
 
 import gzip
 import io
+import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +54,7 @@ def from_warc(path: Path, document: str | None = None) -> PageFile:
         OSError: It cannot be read.
     """
     taken: set[str] = set()
-    successful = [each for each in responses(path) if 200 <= each.status < 300]
+    successful = responses(path, only_successful=True)
     resources = [_resource(each, taken) for each in {each.url: each for each in reversed(successful)}.values()][::-1]
     documents = [each for each in resources if each.type == "document"]
     chosen = [each for each in documents if document is None or each.url == urldefrag(document).url]
@@ -82,8 +83,12 @@ def _resource(response: Response, taken: set[str]) -> Resource:
     )
 
 
-def responses(path: Path) -> list[Response]:
+def responses(path: Path, *, only_successful: bool = False) -> list[Response]:
     """Return the responses of HTTP in a WARC file, in its order.
+
+    Args:
+        path: The file.
+        only_successful: Skip responses whose status is not 2xx.
 
     Raises:
         ExtraMissingError: `warcio` is not installed.
@@ -102,7 +107,7 @@ def responses(path: Path) -> list[Response]:
             _check_end(file)
             place = "record 1: "
             for record in ArchiveIterator(file, check_digests="raise"):  # pyright: ignore[reportArgumentType]
-                response = _response(record)
+                response = _response(record, only_successful=only_successful)
                 number += 1
                 place = f"record {number + 1}: "
                 if response is not None:
@@ -129,8 +134,10 @@ def _check_end(file: BinaryIO) -> None:
         raise EOFError("the file does not end with a complete record")
 
 
-def _response(record: Any) -> Response | None:
-    """Return a record as a response; `None` if it is none of HTTP."""
+def _response(record: Any, *, only_successful: bool) -> Response | None:
+    """Return a record as a response; `None` if it is skipped, or none of HTTP."""
+    import brotli
+
     url = urldefrag((record.rec_headers.get_header("WARC-Target-URI") or "").strip("<>")).url
     if record.rec_headers.get_header("Content-Length") is None:
         raise EOFError("it has no Content-Length; the file may be cut short")
@@ -143,8 +150,19 @@ def _response(record: Any) -> Response | None:
         raise EOFError("it has no head of HTTP")
     _ = urlsplit(url).port  # it raises ValueError
     fields = tuple((name.lower(), value) for name, value in record.http_headers.headers)
-    status = int(record.http_headers.get_statuscode())
-    return Response(url, status, fields, _decoded(raw, dict(fields)))
+    status = record.http_headers.get_statuscode()
+    if not re.fullmatch(r"[1-9][0-9]{2}", status):
+        return None
+    is_successful = status.startswith("2")
+    if only_successful and not is_successful:
+        return None
+    try:
+        body = _decoded(raw, dict(fields))
+    except (*_BROKEN, brotli.error, gzip.BadGzipFile, zlib.error):
+        if is_successful:
+            raise
+        return None
+    return Response(url, int(status), fields, body)
 
 
 def _decoded(raw: bytes, fields: dict[str, str]) -> bytes:
@@ -158,6 +176,8 @@ def _decoded(raw: bytes, fields: dict[str, str]) -> bytes:
     body = raw
     if "chunked" in fields.get("transfer-encoding", "").lower():
         body = ChunkedDataReader(io.BytesIO(raw)).read(len(raw)) or b""
+    if not body:
+        return body
     encoding = fields.get("content-encoding", "").lower()
     if encoding in ("gzip", "x-gzip"):
         return zlib.decompress(body, wbits=47) if body.startswith(b"\x1f\x8b") else body

@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from airpath.control import NoLinkError, send
+from airpath.files import printable
 from airpath.theme import ALERT, DOWN, GRID, INK, MUTED, PAGE, UP
 
 _PERIOD_S = 0.5
@@ -82,29 +83,40 @@ def page(title: str) -> bytes:
     """Return the page."""
     from html import escape
 
-    text = files("airpath.sidecar").joinpath("live.html").read_text(encoding="utf-8").replace("{title}", escape(title))
+    text = files("airpath.sidecar").joinpath("live.html").read_text(encoding="utf-8")
     colours = {"page": PAGE, "ink": INK, "muted": MUTED, "grid": GRID, "down": DOWN, "up": UP, "alert": ALERT}
     for name, colour in colours.items():
         text = text.replace(f"{{{name}}}", colour.light).replace(f"{{{name}-dark}}", colour.dark)
-    return text.encode()
+    text = text.replace("{most}", str(_MOST_SAMPLES))
+    # Last: a title may contain the name of another value in braces.
+    return text.replace("{title}", escape(printable(title))).encode()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
+    """Answers requests for the page and for samples."""
+
     samples: Samples
     page: bytes
 
     def do_GET(self) -> None:
         """Answer with the page, or with samples."""
         # Other names are those of sites that want to read this page (DNS rebinding).
-        if urlsplit(f"//{self.headers['Host']}").hostname not in ("127.0.0.1", "localhost"):
+        if _host_name(self.headers["Host"]) not in ("127.0.0.1", "localhost"):
             self.send_error(403)
             return
-        url = urlsplit(self.path)
+        try:
+            url = urlsplit(self.path)
+        except ValueError:
+            self.send_error(400)
+            return
         if url.path == "/":
             self._answer("text/html; charset=utf-8", self.page)
         elif url.path == "/samples":
-            since = parse_qs(url.query).get("since", ["0"])[0]
-            number = int(since) if since.isdecimal() else 0
+            try:
+                number = max(0, int(parse_qs(url.query).get("since", ["0"])[0]))
+            except ValueError:
+                self.send_error(400)
+                return
             self._answer("application/json", json.dumps(self.samples.since(number)).encode())
         else:
             self.send_error(404)
@@ -121,18 +133,33 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
+def _host_name(host: str | None) -> str | None:
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None
+
+
+class Server(ThreadingHTTPServer):
+    """A server that prints nothing: standard error is the command's."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing."""
+
+
 def serve(link: socket.socket, process: int, title: str) -> None:
     """Serve the page of a link until the other end of `link` is closed."""
     samples = Samples(process)
-    handler = type("Handler", (_Handler,), {"samples": samples, "page": page(title)})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    handler = type("Handler", (Handler,), {"samples": samples, "page": page(title)})
+    server = Server(("127.0.0.1", 0), handler)
     url = f"http://127.0.0.1:{server.server_port}/"
     for work in (samples.take, server.serve_forever):
         threading.Thread(target=work, daemon=True).start()
     link.send(url.encode())
     # Without a display, this would start a browser on the terminal of the command.
     if any(os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")):
-        webbrowser.open(url)
+        # It may wait for the browser's end.
+        threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
     link.recv(1)
 
 

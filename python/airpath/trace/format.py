@@ -89,7 +89,7 @@ _WINDOW = "window of the other end"
 _FIGURES: Sequence[tuple[str, Callable[[Row], str]]] = (
     ("sent", lambda row: f"{size(row['unique_bytes'])} in {_segments(row['data_segments'])}"),
     ("throughput", lambda row: rate(row["goodput"] * 8) if _has_rate(row) else ""),
-    ("sent again", _again),
+    ("retransmitted", _again),
     ("spurious of these", _spurious),
     ("out of order", lambda row: _if(row["out_of_order"], count)),
     ("round trip", lambda row: _spread(row, "round_trip")),

@@ -176,5 +176,10 @@
     listen(figure);
     setTimeout(next);
   };
-  unpack().then(next);
+  unpack().then(next).catch((error) => {
+    const banner = document.createElement("p");
+    banner.setAttribute("role", "alert");
+    banner.textContent = `The figures cannot be drawn: ${error.message}. A newer browser may draw them.`;
+    document.body.prepend(banner);
+  });
 })();

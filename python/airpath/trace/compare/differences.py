@@ -35,7 +35,7 @@ _FIGURES: Sequence[tuple[str, Value, Callable[[float], str]]] = (
     ("bytes", _sent("unique_bytes"), size),
     ("throughput", _sent("throughput", 8), rate),
     ("segments with data", _sent("data_segments"), count),
-    ("sent again", _sent("retransmissions"), count),
+    ("retransmitted", _sent("retransmissions"), count),
     ("by the timer", _sent("timeouts"), count),
     ("fast", _sent("fast_retransmissions"), count),
     ("tail probes", _sent("tail_probes"), count),

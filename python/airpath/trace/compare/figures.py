@@ -114,10 +114,12 @@ def sequences(shown: Sequence[Shown], *, bins: int = BINS) -> go.Figure:
         x, y = numbers(again["t"]), numbers(again["end"], scale)
         marker = {"symbol": "x-thin", "size": 7, "line": {"width": 1.4, "color": each.colour}}
         more = {"legendgroup": each.label, "showlegend": False, "customdata": again["frame"].to_list()}
-        hover = "sent again at %{x} s<br>frame %{customdata}"
-        name = f"{each.label}, sent again"
+        hover = "retransmitted at %{x} s<br>frame %{customdata}"
+        name = f"{each.label}, retransmitted"
         figure.add_trace(scatter(x, y, mode="markers", name=name, marker=marker, hovertemplate=hover, **more))
-        words.append(f"{each.label}, {largest(heard['acknowledged']):,.0f} bytes, {again.height:,} segments sent again")
+        words.append(
+            f"{each.label}, {largest(heard['acknowledged']):,.0f} bytes, {again.height:,} segments retransmitted"
+        )
     figure.update_layout(showlegend=True)
     read = (
         "Each line is the acknowledged data: a steeper line is faster, a level line is a stall. A cross is a "

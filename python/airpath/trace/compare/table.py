@@ -20,7 +20,7 @@ def compare(traces: Sequence["TraceData"]) -> pl.DataFrame:
     Args:
         traces: The traces; a trace with a `flow` has only these connections.
     """
-    names = ["connections", "seconds", *(each.name for each in CAUSES), "bytes down", "bytes up", "sent again"]
+    names = ["connections", "seconds", *(each.name for each in CAUSES), "bytes down", "bytes up", "retransmitted"]
     columns = {f"trace {number}": _sums(trace) for number, trace in enumerate(traces, 1)}
     return pl.DataFrame({"figure": names} | columns, strict=False)
 

@@ -20,10 +20,10 @@ _READ = (
     "round trip. Short bars are SACK blocks, crosses are retransmissions, by trigger."
 )
 AGAIN = {
-    "timeout": ("sent again by the timer", "x-thin"),
-    "fast": ("sent again in fast recovery", "cross-thin"),
+    "timeout": ("retransmitted by the timer", "x-thin"),
+    "fast": ("retransmitted in fast recovery", "cross-thin"),
     "tail_probe": ("tail probe", "y-up-open"),
-    "unknown": ("sent again", "asterisk-open"),
+    "unknown": ("retransmitted", "asterisk-open"),
 }
 """Text and symbol of a retransmission, by its trigger."""
 _WINDOW_SHOWN = 1.6
@@ -73,7 +73,7 @@ def time_sequence(view: FlowView, sender: str, *, bins: int = BINS) -> go.Figure
     _zero_windows(figure, heard, scale)
     alt = (
         f"Stream offset over time of flow {view.name}: {data.height:,} segments with {highest:,.0f} bytes from the "
-        f"{sender} in {view.span:.4g} s; {again.height:,} were sent again."
+        f"{sender} in {view.span:.4g} s; {again.height:,} were retransmitted."
     )
     return captioned(figure, Caption(f"Time–sequence, {way}", _READ, alt, thinner.notes()))
 
