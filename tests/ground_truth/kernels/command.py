@@ -52,7 +52,9 @@ def _print(wanted: list[Situation], work: Path, tables: bool) -> None:
             confusion = judge(situation, folder, program, view)
             whole[view].add(confusion)
             shares[view] += [confusion.agreement()] if confusion.total() else []
-            by_situation.setdefault(situation.name, {})[view] = confusion.agreement() if confusion.total() else 0.0
+            mine = by_situation.setdefault(situation.name, {})
+            if confusion.total():
+                mine[view] = confusion.agreement()
             longest = max(longest, confusion.total())
             cells.append(f"{100 * confusion.agreement():.1f} %" if confusion.total() else "")
             if tables and confusion.total():

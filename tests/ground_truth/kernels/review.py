@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-import numpy as np
-
 RIGHT = 0.85
 """A situation is right if each of its runs has the true cause for this share of the time."""
 
@@ -41,17 +39,25 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def table(shares: Mapping[str, Mapping[str, float]]) -> str:
-    """The verdicts as Markdown, from the share of each situation by view; only those that ran."""
+    """The verdicts as Markdown, from the share of each situation by view.
+
+    Without the situations that did not run; the cell of a view without a comparison is empty.
+    """
     views = ("sender", "receiver", "both")
     lines = ["| situation | runs | " + " | ".join(views) + " |", "| --- | --- |" + " --- |" * len(views)]
-    right = dict.fromkeys(views, 0)
+    right, judged = dict.fromkeys(views, 0), dict.fromkeys(views, 0)
     rows = [row for row in ROWS if all(name in shares for name in row[1])]
     for title, names in rows:
         cells = []
         for view in views:
-            least = float(np.min([shares[name][view] for name in names]))
+            found = [shares[name][view] for name in names if view in shares[name]]
+            if not found:
+                cells.append("")
+                continue
+            least = min(found)
+            judged[view] += 1
             right[view] += least >= RIGHT
             cells.append("right" if least >= RIGHT else f"{100 * least:.0f} %")
         lines.append(f"| {title} | {', '.join(names)} | " + " | ".join(cells) + " |")
-    lines.append("| right | | " + " | ".join(f"{right[view]} of {len(rows)}" for view in views) + " |")
+    lines.append("| right | | " + " | ".join(f"{right[view]} of {judged[view]}" for view in views) + " |")
     return "\n".join(lines)

@@ -46,8 +46,8 @@ const GAP_INTERVALS: u64 = 3;
 /// A shorter time with a closed window is the receiver's own processing.
 const SHORTEST_CLOSED: Span = Span::from_millis(10);
 
-/// Right edges of the window that are stored: with timestamps those of a round trip.
-const EDGES: usize = 256;
+/// Right edges of the window that are stored, one for each timestamp: at 1000 Hz those of a second.
+const EDGES: usize = 1024;
 
 /// A time in which the receive window allowed no full segment although all data had arrived.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +97,10 @@ pub(super) struct ReceiverView {
     /// Earlier edges, with the timestamps that offered them: a segment that arrives was sent into
     /// one of them.
     edges: VecDeque<(Option<u32>, i64)>,
+    /// Whether earlier edges were dropped because there were too many.
+    edges_dropped: bool,
+    /// Whether the edge known to the sender of a segment of the round had been dropped.
+    edge_unknown: bool,
     /// Whether a segment of the round, or of the one before, reached the edge known to its sender.
     reached_edge: bool,
     reached_edge_before: bool,
@@ -185,12 +189,18 @@ impl ReceiverView {
         let edge = acknowledged.saturating_add_unsigned(observation.window);
         let edge = self.edge.map_or(edge, |before| before.max(edge));
         let stamp = observation.timestamps.map(|stamps| stamps.value);
-        if self.edge != Some(edge) || self.edges.back().is_some_and(|(last, _)| *last != stamp) {
-            self.edge = Some(edge);
-            if self.edges.len() == EDGES {
-                self.edges.pop_front();
+        let is_new = self.edge != Some(edge);
+        self.edge = Some(edge);
+        match self.edges.back_mut() {
+            Some((last, offered)) if stamp.is_some() && *last == stamp => *offered = edge,
+            Some((last, _)) if !is_new && *last == stamp => {}
+            _ => {
+                if self.edges.len() == EDGES {
+                    self.edges.pop_front();
+                    self.edges_dropped = true;
+                }
+                self.edges.push_back((stamp, edge));
             }
-            self.edges.push_back((stamp, edge));
         }
         if self.has_room()
             && let Some(closed) = &mut self.closed
@@ -206,6 +216,7 @@ impl ReceiverView {
         let is_known = |offered: &(Option<u32>, i64)| offered.0.is_some_and(|at| echo.wrapping_sub(at) as i32 >= 0);
         let known = self.edges.iter().take_while(|offered| is_known(offered)).count();
         if known == 0 {
+            self.edge_unknown |= self.edges_dropped;
             return false;
         }
         self.edges.drain(..known - 1);
@@ -368,7 +379,7 @@ impl ReceiverView {
 
     /// No data is expected: the link runs empty.
     fn run_empty(&mut self, timeline: &mut Timeline) {
-        if self.entered.is_none() {
+        if self.entered.is_none() && self.link.busy_until().is_none() {
             return;
         }
         let (estimate, window_kind) = (self.link_estimate(), self.window_kind());
@@ -461,12 +472,13 @@ impl ReceiverView {
         if self.before > 0 {
             self.slow_start_over = (bytes as f64) < GROWTH * self.before as f64;
         }
+        let is_filled = bytes + u64::from(self.segment) > self.window;
+        self.reached_edge |= std::mem::take(&mut self.edge_unknown) && is_filled;
         if self.entered.is_some() {
             // The load of the link decides later.
             timeline.set_window_kind(self.round, self.window_kind());
             self.reached_edge_before = std::mem::take(&mut self.reached_edge);
         } else {
-            let is_filled = bytes + u64::from(self.segment) > self.window;
             let window = if is_filled { Limit::ReceiveWindow } else { Limit::own_window(self.slow_start_over) };
             timeline.resolve(self.round, |label, shared| match label {
                 Label::Limited(Limit::ClosedWindow, _) => (Cause::ReceiveWindow, Confidence::Medium),

@@ -389,6 +389,59 @@ fn a_flight_that_ends_at_the_edge_of_the_window_waits_for_the_receiver() {
 }
 
 #[test]
+fn a_large_window_of_the_receiver_is_recognised_by_its_echoes() {
+    // A flight of many segments each round trip; this end's clock has some ticks in a millisecond,
+    // and stamps each acknowledgement with the next. The sender's clock has 1000 Hz.
+    let flights = |segments: u64, ticks: u64, window: u64| {
+        let mut exchange = AT_CLIENT_TS.to_owned();
+        for flight in 0..12 {
+            let at = 200 + 100 * flight;
+            let stamp = |at: u64, segment: u64| 100 + (at - 100) * ticks + segment % ticks;
+            for segment in 0..segments {
+                let begin = (segments * flight + segment) * 1448;
+                let end = begin + 1448;
+                let (sent, echo) = (at - 50, stamp(at - 100, segment));
+                writeln!(exchange, "{at} < data {begin}..{end} ack 100 ts {sent},{echo}").unwrap();
+                writeln!(exchange, "{at} > ack {end} ts {},{sent}", stamp(at, segment)).unwrap();
+            }
+        }
+        let (_, mut observations) = play(&exchange);
+        let mut causes = Causes::new(None);
+        for observation in &mut observations {
+            observation.window = window;
+            causes.observe(observation, &mut |_| {});
+        }
+        causes.finish(&mut |_| {})
+    };
+    for (segments, ticks) in [(600, 1), (600, 1000), (1500, 2000)] {
+        let filled = flights(segments, ticks, segments * 1448);
+        assert!(millis(&filled, Cause::ReceiveWindow) > 900, "{segments} segments, {ticks} ticks: {filled}");
+        let not = flights(segments, ticks, segments * 2000);
+        // Without known echoes the first round, of two flights, has more than the window.
+        assert!(millis(&not, Cause::ReceiveWindow) < 150, "{segments} segments, {ticks} ticks: {not}");
+    }
+}
+
+#[test]
+fn a_segment_without_a_timestamp_does_not_keep_the_link_busy() {
+    // A full link until 1200 ms, whose last segment lacks its timestamp. Then the sender thinks.
+    let mut exchange = AT_CLIENT_TS.to_owned();
+    for segment in 0..50 {
+        let (at, begin) = (200 + 20 * segment, 1448 * segment);
+        let end = begin + if segment == 49 { 700 } else { 1448 };
+        let flags = if segment == 49 { "psh" } else { "" };
+        let stamps = if segment == 49 { String::new() } else { format!("ts {},100", 150 + 8 * segment) };
+        writeln!(exchange, "{at} < {flags} data {begin}..{end} ack 100 {stamps}").unwrap();
+        writeln!(exchange, "{at} > ack {end} ts {at},150").unwrap();
+    }
+    writeln!(exchange, "5000 > fin at 100 ack {}", 1448 * 49 + 700).unwrap();
+    let account = account(&exchange);
+    assert!(millis(&account, Cause::Application) > 3700, "{account}");
+    let full = millis(&account, Cause::Queueing) + millis(&account, Cause::PathRate);
+    assert!((700..1100).contains(&full), "{account}");
+}
+
+#[test]
 fn data_of_others_against_the_direction_is_no_sharing() {
     let mut first = AT_SERVER.to_owned();
     for segment in 0..200 {
