@@ -238,7 +238,10 @@ def check_report_name(report: Path, out: Path | None = None) -> None:
     path = report.resolve()
     for folder in path.parents:
         name = path.relative_to(folder).parts[0]
-        holds_result = is_result(folder) or (out is not None and folder == out.resolve())
+        try:
+            holds_result = is_result(folder) or (out is not None and folder == out.resolve())
+        except OSError:
+            continue  # writing the report reports it
         if holds_result and is_written_by_a_run(name) and name != "report.html":
             raise Problem(f"{report} is a file of a result", next_step="select another name, as report.html")
 

@@ -5,7 +5,7 @@ The kernel's TCP over emulated links, several at the same time.
 
 import tomllib
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict
 
 from airpath import realtime
@@ -66,6 +66,9 @@ def run_cases(
     with ThreadPoolExecutor(parallel) as pool:
         try:
             for future in [pool.submit(run, case) for case in cases]:
+                # A signal that another thread receives does not interrupt a wait without a limit.
+                while not wait([future], timeout=0.5).done:
+                    pass
                 future.result()
         except realtime.RealtimeError as error:
             pool.shutdown(wait=False, cancel_futures=True)
