@@ -11,8 +11,9 @@ import tempfile
 import time
 from pathlib import Path
 
-PREFIX = "airpath-sweep-"
-_LOCK = "lock"
+PREFIX = "sweep-"
+"""Short: Chromium has a socket far below it, and the path of a socket has at most 107 bytes."""
+_LOCK = "airpath-workers.lock"
 
 
 class WorkerFolder:
