@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from _pytest.runner import runtestprotocol
 
 from support import DOWNLOAD, Command, proxy
 from support.link import ENDS, LinkCommand, SmallHost
@@ -31,8 +30,6 @@ REAL_TIME = (
 )
 """Tests that measure real time or send real packets: they wait more than they compute."""
 
-BROWSER_CRASHED = "the browser ended early"
-
 # Under nohup, and in the background of a shell, processes of the tests would ignore these signals;
 # a shell cannot trap a signal that was ignored at its start.
 for ignored in (signal.SIGHUP, signal.SIGQUIT):
@@ -51,19 +48,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(REAL_TIME):
             item.add_marker("real_time")
-
-
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
-    """Run a test once more in which Chromium crashed, as it does now and then."""
-    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    reports = runtestprotocol(item, nextitem=nextitem, log=False)
-    if any(report.failed and BROWSER_CRASHED in report.longreprtext for report in reports):
-        item._initrequest()  # type: ignore[attr-defined]
-        reports = runtestprotocol(item, nextitem=nextitem, log=False)
-    for report in reports:
-        item.ihook.pytest_runtest_logreport(report=report)
-    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-    return True
 
 
 @pytest.fixture
