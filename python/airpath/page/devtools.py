@@ -35,6 +35,12 @@ _OPTIONS = (
 """No window, no traffic of its own."""
 
 
+_SOCKET = "/.org.chromium.Chromium.XXXXXX/SingletonSocket"
+"""What Chromium makes below its temporary folder."""
+_LONGEST_SOCKET = 107
+"""Bytes of a socket's path (unix(7), `sun_path`)."""
+
+
 class BrowserError(Exception):
     """The browser is missing, or ended, or does not answer."""
 
@@ -164,4 +170,7 @@ class Chromium:
 
     def _ended(self) -> BrowserError:
         lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return BrowserError(f"the browser ended early{f': {lines[-1]}' if lines else ''}")
+        hint = ""
+        if len(os.fsencode(self._log.parent)) + len(_SOCKET) > _LONGEST_SOCKET:
+            hint = "; its temporary folder has a long path: set TMPDIR to a shorter one, as /tmp"
+        return BrowserError(f"the browser ended early{f': {lines[-1]}' if lines else ''}{hint}")
