@@ -79,8 +79,7 @@ def render(summary: dict[str, Any], console: "Console") -> None:
 
 
 def _page_row(group: Sequence[Flow], number: int, views: Sequence[Flow]) -> tuple[str, ...]:
-    def mean(field: str, words: Callable[[float], str]) -> str:
-        return _mean((view.get(field) for view in views), words)
+    mean = _means(views)
 
     again = f", view {number + 1}" if number else ""
     return (
@@ -95,6 +94,11 @@ def _page_row(group: Sequence[Flow], number: int, views: Sequence[Flow]) -> tupl
         mean("bytes", size),
         mean("idle_downlink_s", seconds),
     )
+
+
+def _means(rows: Sequence[Flow]) -> Callable[[str, Callable[[float], str]], str]:
+    """Return what prints the mean of a figure of these rows."""
+    return lambda field, words: _mean((row.get(field) for row in rows), words)
 
 
 def _mean(values: Iterable[float | None], words: Callable[[float], str]) -> str:
@@ -118,8 +122,7 @@ def _outcomes(group: Sequence[Flow]) -> str:
 
 
 def _transfer_row(group: Sequence[Flow], *, is_split: bool) -> tuple[str, ...]:
-    def mean(field: str, words: Callable[[float], str]) -> str:
-        return _mean((flow.get(field) for flow in group), words)
+    mean = _means(group)
 
     # The sender measures one side of the proxy, and the proxy the other.
     round_trips = [mean("rtt_mean_s", seconds), mean("proxy_rtt_mean_s", seconds)][: 1 + is_split]
@@ -139,9 +142,7 @@ def _transfer_row(group: Sequence[Flow], *, is_split: bool) -> tuple[str, ...]:
 
 
 def _delay_row(group: Sequence[Flow]) -> tuple[str, ...]:
-    def mean(field: str, words: Callable[[float], str]) -> str:
-        return _mean((flow.get(field) for flow in group), words)
-
+    mean = _means(group)
     return (
         group[0]["name"],
         group[0]["mobile"],
@@ -156,9 +157,7 @@ def _delay_row(group: Sequence[Flow]) -> tuple[str, ...]:
 
 
 def _video_row(group: Sequence[Flow]) -> tuple[str, ...]:
-    def mean(field: str, words: Callable[[float], str]) -> str:
-        return _mean((flow.get(field) for flow in group), words)
-
+    mean = _means(group)
     return (
         group[0]["name"],
         group[0]["mobile"],
@@ -180,9 +179,7 @@ def _beyond_delay(group: Sequence[Flow]) -> str | None:
 
     `None` for other flows.
     """
-
-    def mean(field: str, words: Callable[[float], str]) -> str:
-        return _mean((flow.get(field) for flow in group), words)
+    mean = _means(group)
 
     name = f"{group[0]['name']} of {group[0]['mobile']}"
     if group[0].get("transactions_per_s") is not None:
