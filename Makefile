@@ -11,6 +11,8 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 RUST_SOURCES := $(shell find crates presets -type f -not -path '*/tests/*' -not -path '*/benches/*' 2>/dev/null) \
     Cargo.toml Cargo.lock
 DEMO := runs/demo
+# Cargo's profile of the Python module; the test of the wheel builds with the same.
+export AIRPATH_PROFILE ?= $(if $(CI),ci,release)
 
 .PHONY: setup demo test soak lint lint-rust lint-python rust-tests docs wheel deny bench validate captures fresh mutants clean
 
@@ -126,5 +128,5 @@ $(VENV)/.python: pyproject.toml .ci/system-packages
 
 # The package itself, editable: only a change of the Rust sources needs a build.
 $(VENV)/.native: $(VENV)/.python $(RUST_SOURCES)
-	@PIP_QUIET=1 $(BIN)/maturin develop --release --locked --quiet
+	@PIP_QUIET=1 $(BIN)/maturin develop --profile $(AIRPATH_PROFILE) --locked --quiet
 	@touch $@

@@ -35,8 +35,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     made = os.environ.get("AIRPATH_WHEELS")  # `make wheel` names its folder
     if made is None:
-        # With the interpreter of `make setup`, nothing is compiled again.
-        build("build", "--release", "--locked", "--interpreter", sys.executable, "--out", folder)
+        # With the interpreter and the profile of `make setup`, nothing is compiled again.
+        profile = os.environ.get("AIRPATH_PROFILE", "release")
+        build("build", "--profile", profile, "--locked", "--interpreter", sys.executable, "--out", folder)
     (wheel,) = (folder if made is None else ROOT / made).glob("airpath-*-abi3-manylinux_*.whl")
     subprocess.run([sys.executable, "-m", "venv", folder / "environment"], check=True)
     programs = folder / "environment" / "bin"
