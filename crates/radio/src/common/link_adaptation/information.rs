@@ -50,14 +50,19 @@ impl Information {
         let amplitude = |level: i32| f64::from(2 * level - (levels - 1)) / scale;
         let label = |level: i32| level ^ (level >> 1);
         let (mut weights, mut sum, mut squares) = (0.0, 0.0, 0.0);
-        for sent in 0..levels {
+        // The other half mirrors this one: only the bit of the sign differs.
+        for sent in 0..levels / 2 {
             for step in -NOISE_STEPS..=NOISE_STEPS {
                 let noise = f64::from(step) * NOISE_STEP;
                 let mut same_bit = [0.0; 4];
                 let mut all = 0.0;
                 for other in 0..levels {
                     let distance = (amplitude(sent) - amplitude(other)) / sigma + noise;
-                    let likelihood = libm::exp((noise * noise - distance * distance) / 2.0);
+                    let exponent = (noise * noise - distance * distance) / 2.0;
+                    if exponent < NEGLIGIBLE {
+                        continue;
+                    }
+                    let likelihood = libm::exp(exponent);
                     all += likelihood;
                     let differing = label(sent) ^ label(other);
                     for (bit, same) in same_bit.iter_mut().enumerate().take(bits as usize) {
@@ -80,6 +85,9 @@ impl Information {
 /// The noise is integrated to six standard deviations, by the trapezoidal rule with 49 points.
 const NOISE_STEPS: i32 = 24;
 const NOISE_STEP: f64 = 0.25;
+
+/// Amplitudes that are less likely than the one sent by this exponent do not change the sums.
+const NEGLIGIBLE: f64 = -40.0;
 
 /// The first point of the tables, in dB.
 const LOWEST: f64 = -25.0;
