@@ -2,6 +2,7 @@
 //!
 //! | module | what |
 //! | --- | --- |
+//! | [`buffer_sizes`] | levels of the buffer status report of LTE and NR |
 //! | [`header_compression`] | ROHC of PDCP, above any bearer |
 //! | [`arq`] | retransmission and segmentation: the RLC acknowledged mode, and what GPRS and HSDPA share with it |
 //! | [`multiplexing`] | many entities behind one clock: which acts next, and their packets in order of time |
@@ -12,6 +13,7 @@
 //! | `log` | the states of a mobile in the radio log |
 
 pub mod arq;
+pub mod buffer_sizes;
 pub(crate) mod csv;
 pub mod header_compression;
 pub mod link_adaptation;

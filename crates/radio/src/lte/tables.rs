@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use airpath_core::{Bytes, Frequency, Span};
 
+use crate::common::buffer_sizes::BufferSizes;
 use crate::common::csv::{rows, value};
 use crate::common::link_adaptation::{Format, Modulation};
 
@@ -123,7 +124,7 @@ static TRANSPORT_BLOCKS: LazyLock<Vec<[u32; MAX_RESOURCE_BLOCKS as usize]>> = La
 /// The index of the buffer size level that reports `waiting` bytes (TS 36.321 §6.1.3.1): the lowest
 /// whose limit is not below it, 63 above 150,000 bytes.
 pub fn buffer_size_index(waiting: Bytes) -> u8 {
-    BUFFER_SIZES.partition_point(|limit| *limit < waiting) as u8
+    BUFFER_SIZES.index(waiting)
 }
 
 /// The most bytes that a buffer size level can stand for; `None` for level 63, which has no limit.
@@ -131,17 +132,11 @@ pub fn buffer_size_index(waiting: Bytes) -> u8 {
 /// # Panics
 /// If `index` is above 63.
 pub fn buffer_size_limit(index: u8) -> Option<Bytes> {
-    assert!(index <= LAST_BUFFER_SIZE, "buffer size levels end at 63, not {index}");
-    BUFFER_SIZES.get(usize::from(index)).copied()
+    BUFFER_SIZES.limit(index)
 }
 
-/// The last level: more than the one before it.
-const LAST_BUFFER_SIZE: u8 = 63;
-
-static BUFFER_SIZES: LazyLock<Vec<Bytes>> = LazyLock::new(|| {
-    let levels = rows(include_str!("../../data/3gpp/lte_bsr.csv")).take(LAST_BUFFER_SIZE.into());
-    levels.map(|[_, limit]: [&str; 2]| Bytes::new(value(limit))).collect()
-});
+static BUFFER_SIZES: LazyLock<BufferSizes> =
+    LazyLock::new(|| BufferSizes::parse(include_str!("../../data/3gpp/lte_bsr.csv")));
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use airpath_core::{Bitrate, Frequency, Span};
 
+use crate::common::buffer_sizes::BufferSizes;
 use crate::common::csv::{rows, value};
 use crate::common::link_adaptation::{Format, Modulation};
 
@@ -147,8 +148,13 @@ pub fn uplink_processing(capability: ProcessingCapability, numerology: Numerolog
 }
 
 fn processing(what: &str, capability: ProcessingCapability, numerology: Numerology) -> Option<Span> {
-    let row = PROCESSING.iter().find(|each| (each.0, each.1, each.2) == (what, capability, numerology))?;
-    Some(Span::from_secs_f64(row.3 * numerology.symbol_seconds()))
+    let symbols = processing_symbols(what, capability, numerology)?;
+    Some(Span::from_secs_f64(symbols * numerology.symbol_seconds()))
+}
+
+fn processing_symbols(what: &str, capability: ProcessingCapability, numerology: Numerology) -> Option<f64> {
+    let row = PROCESSING.iter().find(|each| (each.0, each.1, each.2) == (what, capability, numerology));
+    row.map(|row| row.3)
 }
 
 /// Name of the time, capability, numerology, OFDM symbols.
@@ -159,6 +165,24 @@ static PROCESSING: LazyLock<Vec<(&'static str, ProcessingCapability, Numerology,
     };
     rows(include_str!("../../data/3gpp/nr_processing.csv")).filter_map(row).collect()
 });
+
+/// The least k1: slots from a downlink block that ends with its slot to a PUCCH in the last two
+/// symbols of the slot of its feedback. `None` as for [`feedback_processing`].
+pub fn least_feedback_slots(capability: ProcessingCapability, numerology: Numerology) -> Option<u32> {
+    least_slots("N1", capability, numerology, 2)
+}
+
+/// The least k2: slots from a grant in the first two symbols of a slot to a PUSCH from the first
+/// symbol of its slot. `None` as for [`uplink_processing`].
+pub fn least_uplink_slots(capability: ProcessingCapability, numerology: Numerology) -> Option<u32> {
+    least_slots("N2", capability, numerology, 2)
+}
+
+/// Both have all symbols of their slots but `used` for processing.
+fn least_slots(what: &str, capability: ProcessingCapability, numerology: Numerology, used: u32) -> Option<u32> {
+    let needed = libm::ceil(processing_symbols(what, capability, numerology)?) as u32;
+    Some((needed + used).div_ceil(SYMBOLS_PER_SLOT))
+}
 
 /// The part of a slot that a data channel has in each of its resource blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,6 +258,15 @@ fn large_block_bits(information: f64, code_rate: f64) -> u32 {
 static SMALL_SIZES: LazyLock<Vec<u32>> = LazyLock::new(|| {
     rows(include_str!("../../data/3gpp/nr_tbs_small.csv")).map(|[_, bits]: [&str; 2]| value(bits)).collect()
 });
+
+/// The levels of a short buffer status report (TS 38.321 Table 6.1.3.1-1): 32, the last above
+/// 150,000 bytes. A mobile with one logical channel group sends this report.
+pub fn buffer_sizes() -> &'static BufferSizes {
+    &BUFFER_SIZES
+}
+
+static BUFFER_SIZES: LazyLock<BufferSizes> =
+    LazyLock::new(|| BufferSizes::parse(include_str!("../../data/3gpp/nr_bsr.csv")));
 
 /// A direction of a peak rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -335,6 +368,11 @@ mod tests {
         let two = ProcessingCapability::Two;
         assert_eq!(feedback_processing(two, mu(1)).map(Span::as_nanos), Some(160_714));
         assert_eq!(uplink_processing(two, mu(3)), None);
+        // 10 and 12 symbols fit into the 12 that a slot leaves; with 120 kHz, 20 and 36 need 2 and
+        // 3.
+        let slots = |mu| (least_feedback_slots(one, mu), least_uplink_slots(one, mu));
+        assert_eq!((slots(mu(1)), slots(mu(3))), ((Some(1), Some(1)), (Some(2), Some(3))));
+        assert_eq!(least_uplink_slots(two, mu(3)), None);
         for mu in (0..=3).map(mu) {
             assert!(feedback_processing(one, mu) <= uplink_processing(one, mu));
         }
@@ -371,6 +409,17 @@ mod tests {
         assert_eq!((SMALL_SIZES.len(), SMALL_SIZES[0], SMALL_SIZES[92]), (93, 24, 3824));
         assert!(SMALL_SIZES.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(SMALL_SIZES.iter().all(|size| size % 8 == 0 && small_block_bits(*size) >= *size));
+    }
+
+    #[test]
+    fn a_short_report_has_32_levels() {
+        let index = |bytes| buffer_sizes().index(airpath_core::Bytes::new(bytes));
+        assert_eq!([0, 1, 10, 11, 150_000, 150_001].map(index), [0, 1, 1, 2, 30, 31]);
+        let limits: Vec<f64> =
+            (1..=30).map(|level| buffer_sizes().limit(level).expect("a limit").get() as f64).collect();
+        // The levels are a geometric series, rounded.
+        assert!(limits.windows(2).all(|pair| (1.35..1.44).contains(&(pair[1] / pair[0]))));
+        assert_eq!(buffer_sizes().limit(31), None);
     }
 
     /// Row I3: 273 resource blocks, four layers of 256QAM, at 30 kHz.
