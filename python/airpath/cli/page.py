@@ -312,13 +312,12 @@ def _print_views(views: list[dict[str, Any]], format: str) -> None:
 def _browser_problems() -> Iterator[None]:
     """Convert errors of browsers and of their arguments to a `Problem`."""
     from airpath.page import PageProblemError
-    from airpath.page.authority import ExtraMissingError
     from airpath.page.devtools import BrowserError
     from airpath.page.load import UsageError
 
     try:
         yield
-    except (BrowserError, ExtraMissingError, PageProblemError) as error:
+    except (BrowserError, PageProblemError) as error:
         message, _, next_step = str(error).partition("; ")
         raise Problem(message, next_step=next_step or None) from None
     except UsageError as error:

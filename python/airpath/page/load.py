@@ -9,6 +9,7 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from airpath import extras
 from airpath.files import temporary_folder
 from airpath.link import Linked, link
 from airpath.page import authority, files, har_browser, har_log, recording
@@ -192,7 +193,7 @@ def _served(target: str, protocol: str, tls: str | None, *, compression: bool) -
             raise UsageError(f"{protocol} needs TLS", "remove `--tls none`, or select http/1.1 for a site without TLS")
         if protocol == "h3" and tls != "TLSv1.3":
             raise UsageError("h3 needs TLS 1.3", "remove --tls")
-        authority.require_extra("hypercorn", *(["aioquic"] if protocol == "h3" else []))
+        extras.require("page", "hypercorn", *(["aioquic"] if protocol == "h3" else []))
     hosts = list(dict.fromkeys(each.host for each in origins))
     options = _protocol_options(protocol, origins)
     plan = source | {"closed": True, "hosts": hosts, "protocol": protocol, "tls": tls, "compression": compression}
