@@ -52,6 +52,9 @@ pub struct RateEstimator {
     /// The data sent up to this number of delivered segments is application-limited; zero if none
     /// is.
     app_limited: u64,
+    /// Segments that duplicate acknowledgements without SACK have counted as delivered, and no
+    /// acknowledgement has covered yet.
+    presumed: u64,
     /// The stamps of the outstanding segments, in their order.
     stamps: VecDeque<Stamp>,
     /// The sample of the current acknowledgement.
@@ -92,6 +95,7 @@ impl RateEstimator {
             delivered_at: now,
             first_sent: now,
             app_limited: 1,
+            presumed: 0,
             stamps: std::iter::repeat_n(stamp, outstanding).collect(),
             prior: None,
             last: None,
@@ -154,6 +158,26 @@ impl RateEstimator {
     /// The outstanding segments were divided: `parents` has the former index of each.
     pub fn split(&mut self, parents: impl Iterator<Item = usize>) {
         self.stamps = parents.map(|index| self.stamps[index]).collect();
+    }
+
+    /// Without SACK, `duplicate` acknowledgements count as a delivered segment each, and later
+    /// acknowledgements, which cover `segments`, as the rest, as in Linux (`tcp_add_reno_sack`,
+    /// `tcp_remove_reno_sacks`). Returns the newly delivered segments.
+    pub fn presume(&mut self, segments: u64, duplicate: bool) -> u64 {
+        if segments > 0 {
+            let new = segments.saturating_sub(self.presumed).max(1);
+            self.presumed = self.presumed.saturating_sub(segments - 1);
+            self.delivered -= segments - new;
+            return new;
+        }
+        self.presumed += u64::from(duplicate);
+        self.delivered += u64::from(duplicate);
+        u64::from(duplicate)
+    }
+
+    /// The timer has expired: duplicate acknowledgements count no more.
+    pub const fn forget_presumed(&mut self) {
+        self.presumed = 0;
     }
 
     /// Number of outstanding segments.

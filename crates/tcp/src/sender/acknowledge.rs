@@ -55,7 +55,7 @@ pub struct Changes {
 #[derive(Clone, Copy)]
 struct Before {
     /// Bytes in flight.
-    pipe: u64,
+    in_flight: u64,
     /// Segments lost so far.
     lost: u64,
 }
@@ -69,7 +69,7 @@ impl Sender {
             return changes;
         }
         let advanced = ack.number > self.acknowledged;
-        let before = Before { pipe: self.scoreboard.pipe(), lost: self.scoreboard.lost() };
+        let before = Before { in_flight: self.in_flight(shared.config), lost: self.scoreboard.lost() };
         let window_moved = self.take_window(now, ack, shared);
         self.notified = ack.loss_notification && shared.config.recovery.loss_notification;
         self.probes = 0;
@@ -138,28 +138,37 @@ impl Sender {
             self.forget_first_repeat();
         }
         if self.scoreboard.rate.is_some() {
-            self.sample_rate(now, before, ack, &delivery);
+            self.sample_rate(now, before, ack, (&delivery, duplicate), shared);
         }
         changes
     }
 
     /// Passes the rate sample of the acknowledgement to the controller.
-    fn sample_rate(&mut self, now: Instant, before: Before, ack: &Acknowledgment<'_>, delivery: &Delivery) {
+    fn sample_rate(
+        &mut self,
+        now: Instant,
+        before: Before,
+        ack: &Acknowledgment<'_>,
+        (delivery, duplicate): (&Delivery, bool),
+        shared: &Shared<'_>,
+    ) {
         let size = u64::from(self.segment_size);
-        let (pipe, lost) = (self.scoreboard.pipe(), self.scoreboard.lost());
+        let (in_flight, lost) = (self.in_flight(shared.config), self.scoreboard.lost());
         let Some(rate) = &mut self.scoreboard.rate else { return };
         // As `tcp_ack_update_rtt` of Linux: selectively acknowledged data, then data acknowledged
         // by Karn's rule, then the timestamp.
         let original = delivery.last_original.filter(|_| !delivery.repeated);
         let echo = ack.echo.map(|(begin, _)| begin).filter(|_| delivery.repeated);
         let sent = delivery.last_sacked.or(original).or(echo);
+        let segments = delivery.segments;
+        let acknowledged = if self.selective { segments } else { rate.presume(segments, duplicate) };
         let mut sample = rate.sample(&Counts {
             now,
-            acknowledged: delivery.segments,
+            acknowledged,
             losses: lost - before.lost,
             lost,
-            in_flight: pipe.div_ceil(size),
-            prior_in_flight: before.pipe.div_ceil(size),
+            in_flight: in_flight.div_ceil(size),
+            prior_in_flight: before.in_flight.div_ceil(size),
             round_trip: sent.map(|sent| now.since(sent)),
             lone: delivery.segments == 1 && delivery.bytes < size && delivery.last_original.is_some(),
             least_round_trip: self.rtt.least(),

@@ -1,8 +1,8 @@
 //! Pacing by departure times, as in Linux (`tcp_pacing_check`, `tcp_update_skb_after_send`,
 //! `tcp_tso_autosize`).
 //!
-//! Segments leave in aggregates, and the gap after an aggregate is its length at the pacing rate. If
-//! an aggregate leaves late, the next gap is shorter by that time, at most by half.
+//! Segments leave in aggregates, and the gap after an aggregate is its length at the pacing rate.
+//! If an aggregate leaves late, the next gap is shorter by that time, at most by half.
 
 use airpath_core::{Bitrate, Bytes, Instant, Span};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use crate::sequence::Sequence;
 const UNPACED: u64 = 10;
 /// An aggregate holds the data of this share of a second at the pacing rate (`sk_pacing_shift`).
 const PER_SECOND: u64 = 1 << 10;
-/// Largest aggregate, in bytes (`GSO_LEGACY_MAX_SIZE`). It is added to the above, halved for each
+/// Largest aggregate, in bytes (`sk_gso_max_size`). It is added to the above, halved for each
 /// `HALVING` of the least round trip.
 const LARGEST: u64 = 65_536;
 /// `tcp_tso_rtt_log` is 9.
@@ -59,7 +59,7 @@ impl Pacer {
         let (start, end) = range;
         if self.continues(now, start) {
             self.left -= 1;
-            self.length = self.length + duration;
+            self.length += duration;
         } else {
             self.late = now.since(self.release.min(now));
             self.departed = now.max(self.release);

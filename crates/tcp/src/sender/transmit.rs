@@ -307,7 +307,8 @@ impl Sender {
         if !self.paces || self.pacer.allows(now, start) { Ok(()) } else { Err(Blocked::Pace) }
     }
 
-    /// A segment is about to be sent: reports the start of a flight to a controller that takes over.
+    /// A segment is about to be sent: reports the start of a flight to a controller that takes
+    /// over.
     #[inline]
     fn start_transmission(&mut self, now: Instant) {
         if let Some(rate) = &self.scoreboard.rate
