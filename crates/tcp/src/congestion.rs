@@ -10,6 +10,7 @@ mod fixed;
 mod hystart;
 mod hystart_plus_plus;
 mod new_reno;
+mod vegas;
 mod westwood;
 mod wtcp;
 
@@ -24,6 +25,7 @@ pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use fixed::Fixed;
 pub use new_reno::NewReno;
+pub use vegas::Vegas;
 pub use westwood::Westwood;
 pub use wtcp::Wtcp;
 
@@ -259,6 +261,7 @@ pub enum Controller {
     Cubic(Box<Cubic>),
     Westwood(Westwood),
     Wtcp(Wtcp),
+    Vegas(Vegas),
     Fixed(Fixed),
     Bbr(Box<Bbr>),
     #[serde(with = "custom")]
@@ -296,6 +299,7 @@ impl Controller {
             Algorithm::Cubic => Self::Cubic(Box::new(Cubic::new(config, size))),
             Algorithm::Westwood => Self::Westwood(Westwood::new(config, size)),
             Algorithm::Wtcp => Self::Wtcp(Wtcp::new(config, size)),
+            Algorithm::Vegas => Self::Vegas(Vegas::new(config, size)),
             Algorithm::Bbr => Self::Bbr(Box::new(Bbr::new(config, size))),
             Algorithm::Fixed => Self::Fixed(Fixed::new(config.congestion.fixed_window, size)),
         }
@@ -309,6 +313,7 @@ macro_rules! each {
             Controller::Cubic($controller) => $call,
             Controller::Westwood($controller) => $call,
             Controller::Wtcp($controller) => $call,
+            Controller::Vegas($controller) => $call,
             Controller::Fixed($controller) => $call,
             Controller::Bbr($controller) => $call,
             Controller::Custom($controller) => $call,

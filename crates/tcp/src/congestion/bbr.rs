@@ -1,9 +1,9 @@
 //! BBR, version 1: a model of the path instead of a reaction to losses.
 //!
-//! The model has the bandwidth, as the greatest delivery rate of ten round trips, and the least round
-//! trip of ten seconds. Sources: draft-cardwell-iccrg-bbr-congestion-control-00, and the behaviour of
-//! Linux (`tcp_bbr.c`), whose names of constants are in the comments. As there, windows are in
-//! segments, and the clock of ProbeRTT has ticks of 4 ms (`CONFIG_HZ` 250).
+//! The model has the bandwidth, as the greatest delivery rate of ten round trips, and the least
+//! round trip of ten seconds. Sources: draft-cardwell-iccrg-bbr-congestion-control-00, and the
+//! behaviour of Linux (`tcp_bbr.c`), whose names of constants are in the comments. As there,
+//! windows are in segments, and the clock of ProbeRTT has ticks of 4 ms (`CONFIG_HZ` 250).
 
 mod aggregation;
 mod filter;
@@ -50,7 +50,7 @@ const LEAST_WINDOW: u64 = 4;
 const INITIAL_WINDOW: u64 = 10;
 /// The pipe is full if the bandwidth grows by less than a quarter (`bbr_full_bw_thresh`) ...
 const FULL_GROWTH: u64 = UNIT * 5 / 4;
-/// ... in each of so many rounds (`bbr_full_bw_cnt`).
+/// ... in each of this number of rounds (`bbr_full_bw_cnt`).
 const FULL_ROUNDS: u32 = 3;
 /// Paced below the estimated bandwidth, in per cent (`bbr_pacing_margin_percent`).
 const PACING_MARGIN: u64 = 1;
@@ -58,7 +58,8 @@ const PACING_MARGIN: u64 = 1;
 const SINGLE_SEGMENTS_BELOW: u64 = 1_200_000;
 /// The round trip assumed for the first pacing rate, if none was measured.
 const NOMINAL_ROUND_TRIP: Span = Span::from_millis(1);
-/// Largest aggregate that the model allows for, in bytes (`GSO_LEGACY_MAX_SIZE`, less headers).
+/// Largest aggregate that the model allows for, in bytes: 64 KiB less headers
+/// (`bbr_tso_segs_goal`).
 const LARGEST_AGGREGATE: u64 = 65_215;
 
 /// BBR, version 1.
@@ -74,7 +75,8 @@ pub struct Bbr {
     least_round_trip_at: u64,
     /// Round trips so far.
     rounds: u64,
-    /// A round ends when a segment is acknowledged that was sent with so many segments delivered.
+    /// A round ends when a segment is acknowledged that was sent with this number of segments
+    /// delivered.
     round_end: u64,
     round_start: bool,
     /// The phase of ProbeBW.
@@ -535,8 +537,8 @@ impl CongestionControl for Bbr {
         segments.max(least_aggregate(rate))
     }
 
-    /// The losses were spurious, and so was what they seemed to show of the bandwidth. The window is
-    /// restored with the next acknowledgement.
+    /// The losses were spurious, so they do not bound the bandwidth. The window is restored with
+    /// the next acknowledgement.
     fn undo(&mut self, _: Instant) {
         self.full_bandwidth = 0;
         self.full_rounds = 0;

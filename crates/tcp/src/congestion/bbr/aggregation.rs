@@ -9,7 +9,7 @@ use crate::congestion::RateSample;
 
 /// Rounds of each of the two halves of the filter (`bbr_extra_acked_win_rtts`).
 const ROUNDS: u32 = 5;
-/// An epoch ends at the latest with so many segments (`bbr_ack_epoch_acked_reset_thresh`).
+/// An epoch ends at the latest with this number of segments (`bbr_ack_epoch_acked_reset_thresh`).
 const LARGEST_EPOCH: u64 = 1 << 20;
 /// The estimate is at most the data of this time in microseconds (`bbr_extra_acked_max_us`).
 const LONGEST: u64 = 100_000;

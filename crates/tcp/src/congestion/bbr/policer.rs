@@ -14,7 +14,7 @@ const LEAST_ROUNDS: u64 = 4;
 const LOSSES: u64 = 50;
 /// Two intervals are alike if their rates differ by at most this part (`bbr_lt_bw_ratio`) ...
 const ALIKE: u64 = UNIT / 8;
-/// ... or by so many bytes per second (`bbr_lt_bw_diff`).
+/// ... or by this number of bytes per second (`bbr_lt_bw_diff`).
 const ALIKE_BYTES: u64 = 4000 / 8;
 /// Rounds for which the rate is used (`bbr_lt_bw_max_rtts`).
 const USED_ROUNDS: u64 = 48;

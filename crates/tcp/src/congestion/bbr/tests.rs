@@ -1,5 +1,5 @@
-//! The phases of BBR, driven by samples of a path with 1 segment per millisecond and a round trip of
-//! 100 ms.
+//! The phases of BBR, driven by samples of a path with 1 segment per millisecond and a round trip
+//! of 100 ms.
 
 use super::*;
 use crate::Profile;
@@ -120,7 +120,7 @@ fn the_cycle_probes_drains_and_cruises() {
     driver.bbr.phase_at = driver.now;
     let gains: Vec<u64> = (0..18)
         .map(|_| {
-            // In flight what the gain asks for, so that each phase lasts a round trip.
+            // In flight what the gain needs, so that each phase lasts a round trip.
             driver.in_flight = if driver.bbr.pacing_gain > UNIT { 140 } else { 120 };
             driver.acknowledge(101, 100, 1000);
             driver.bbr.pacing_gain
