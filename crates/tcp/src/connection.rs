@@ -185,9 +185,9 @@ impl Connection {
         self.seed = seed;
     }
 
-    /// The delivery rate as Linux reports it (`tcpi_delivery_rate`): that of the last sample that was
-    /// not application-limited, or of a later one that was higher. `None` if the congestion control
-    /// does not use it.
+    /// The delivery rate as Linux reports it (`tcpi_delivery_rate`): that of the last sample that
+    /// was not application-limited, or of a later one that was higher. `None` if the congestion
+    /// control does not use it.
     pub fn delivery_rate(&self) -> Option<Bitrate> {
         self.sender.scoreboard.rate.as_ref()?.rate(self.sender.segment_size)
     }
@@ -378,6 +378,7 @@ impl Connection {
             round_trip,
             smoothed_round_trip: self.sender.rtt.smoothed(),
             retransmission_timeout: self.sender.rtt.timeout(&self.config.retransmission_timeout),
+            pacing_rate: self.sender.controller.pacing_rate().map(Bitrate::as_bps),
         });
     }
 
