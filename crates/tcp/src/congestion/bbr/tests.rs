@@ -27,7 +27,7 @@ impl Driver {
     /// An acknowledgement of `segments` segments after `millis`, with a sample of `bandwidth`
     /// segments per second over a round trip.
     fn sample(&mut self, millis: u64, segments: u64, bandwidth: u64) -> RateSample {
-        self.now = self.now + Span::from_millis(millis);
+        self.now += Span::from_millis(millis);
         self.delivered += segments;
         RateSample {
             now: self.now,
@@ -58,7 +58,7 @@ impl Driver {
     }
 
     /// Rounds of 100 ms at the path's rate, until ProbeBW.
-    fn to_probe_bandwidth(&mut self) {
+    fn reach_probe_bandwidth(&mut self) {
         self.in_flight = 60;
         for _ in 0..8 {
             self.acknowledge(100, 100, 1000);
@@ -115,7 +115,7 @@ fn samples_that_the_application_limits_do_not_end_startup_nor_lower_the_estimate
 #[test]
 fn the_cycle_probes_drains_and_cruises() {
     let mut driver = driver();
-    driver.to_probe_bandwidth();
+    driver.reach_probe_bandwidth();
     driver.bbr.phase = 7;
     driver.bbr.phase_at = driver.now;
     let gains: Vec<u64> = (0..18)
@@ -136,7 +136,7 @@ fn the_cycle_probes_drains_and_cruises() {
 #[test]
 fn a_probe_lasts_until_the_data_is_in_flight_or_lost() {
     let mut driver = driver();
-    driver.to_probe_bandwidth();
+    driver.reach_probe_bandwidth();
     (driver.bbr.phase, driver.bbr.phase_at, driver.bbr.pacing_gain) = (0, driver.now, CYCLE[0]);
     driver.in_flight = 20;
     driver.acknowledge(150, 100, 1000);
@@ -172,7 +172,7 @@ fn the_first_phase_is_random_and_never_the_draining_one() {
 #[test]
 fn the_least_round_trip_is_measured_again_after_ten_seconds() {
     let mut driver = driver();
-    driver.to_probe_bandwidth();
+    driver.reach_probe_bandwidth();
     driver.in_flight = 100;
     let start = driver.now;
     let longer = |driver: &mut Driver, millis| {
@@ -204,7 +204,7 @@ fn the_least_round_trip_is_measured_again_after_ten_seconds() {
 #[test]
 fn the_first_round_of_a_recovery_conserves_packets() {
     let mut driver = driver();
-    driver.to_probe_bandwidth();
+    driver.reach_probe_bandwidth();
     let before = driver.bbr.window;
     driver.bbr.on_congestion(&Congested {
         now: driver.now,
@@ -231,7 +231,7 @@ fn the_first_round_of_a_recovery_conserves_packets() {
 #[test]
 fn a_timeout_leaves_one_segment_and_keeps_the_rate() {
     let mut driver = driver();
-    driver.to_probe_bandwidth();
+    driver.reach_probe_bandwidth();
     let rate = driver.bbr.pacing_rate;
     let (now, signal) = (driver.now, Signal::Timeout);
     let window_limit = u64::MAX;
@@ -247,7 +247,7 @@ fn a_timeout_leaves_one_segment_and_keeps_the_rate() {
 #[test]
 fn after_idle_times_it_continues_at_the_bandwidth() {
     let mut driver = driver();
-    driver.to_probe_bandwidth();
+    driver.reach_probe_bandwidth();
     driver.bbr.phase = 0;
     driver.bbr.update_gains();
     driver.bbr.on_transmission_start(driver.now, true);
@@ -261,7 +261,7 @@ fn after_idle_times_it_continues_at_the_bandwidth() {
 #[test]
 fn a_policed_rate_is_used_for_48_rounds() {
     let mut driver = driver();
-    driver.to_probe_bandwidth();
+    driver.reach_probe_bandwidth();
     driver.in_flight = 200;
     let policed = |driver: &mut Driver| {
         driver.lost += 30;
@@ -288,7 +288,7 @@ fn a_policed_rate_is_used_for_48_rounds() {
 #[test]
 fn bursts_of_acknowledgements_enlarge_the_window() {
     let mut driver = driver();
-    driver.to_probe_bandwidth();
+    driver.reach_probe_bandwidth();
     let before = driver.bbr.aggregation.extra(driver.bbr.bandwidth());
     // 50 segments are acknowledged at once after silence of 50 ms.
     for _ in 0..6 {
@@ -296,7 +296,7 @@ fn bursts_of_acknowledgements_enlarge_the_window() {
         driver.acknowledge(0, 49, 1000);
     }
     let after = driver.bbr.aggregation.extra(driver.bbr.bandwidth());
-    assert!(after >= 49 && after <= 100, "{before} {after}");
+    assert!((49..=100).contains(&after), "{before} {after}");
 }
 
 #[test]
