@@ -84,6 +84,7 @@ impl Setup {
                 name: planned.name.clone(),
                 user: planned.user,
                 start: Instant::ZERO + planned.start,
+                random: seed.stream(&format!("flow-{}/tcp", planned.name)),
             };
             match &planned.work {
                 Work::Transfer { transfer, tcp, freezes } => {
