@@ -8,7 +8,7 @@
 //! | [`gsm::block_errors`] | block error rates of GSM coding schemes over C/I |
 //! | [`umts::r99`] | UMTS packet bearers with the RLC of TS 25.322, RRC states, handover |
 //! | [`umts::hsdpa`] | an HSDPA cell: CQI, codes, hybrid ARQ, reordering, Iub flow control |
-//! | [`lte::tables`] | tables of the physical layer of LTE |
+//! | [`lte`] | an LTE cell: RLC, hybrid ARQ, uplink grants, DRX, RRC states |
 //! | [`nr::tables`] | tables of the physical layer of NR, and its transport block size |
 //! | [`plain`] | bearers that are no radio: two plain links for each mobile |
 //! | [`study::dch_simple`] | the study's UMTS dedicated channels: a constant rate, ARQ by its mean effect |
