@@ -27,6 +27,7 @@ fn try_config(name: &str, more: &str, less: &[&str]) -> Result<Config, toml::de:
     };
     bearer.remove("model");
     less.iter().for_each(|table| drop(bearer.remove(*table)));
+    overlay(&mut bearer, &PLAIN.parse().expect("TOML"));
     overlay(&mut bearer, &more.parse().expect("TOML"));
     bearer.try_into()
 }
@@ -40,13 +41,13 @@ fn overlay(table: &mut toml::Table, more: &toml::Table) {
     }
 }
 
-/// Without DRX, without RRC states, without a queue limit, without delays beside the radio's and
-/// without mistaken feedback.
-const PLAIN: &str = "cell.delay = \"0 ms\"\nmobile.processing = \"0 ms\"\nharq.nack_to_ack = 0.0\n";
+/// Without delays beside the radio's and without mistaken feedback, unless a test sets them.
+const PLAIN: &str = "cell.delay = \"0 ms\"\nmobile.processing = \"0 ms\"\nharq.nack_to_ack = 0.0";
+/// What makes a mobile sleep or drops packets.
 const STATES: [&str; 3] = ["drx", "rrc", "pdcp"];
 
 fn plain(more: &str) -> Config {
-    config("lte-20mhz", &format!("{PLAIN}{more}"), &STATES)
+    config("lte-20mhz", more, &STATES)
 }
 
 /// What came out of a run.
@@ -152,7 +153,7 @@ fn what_hybrid_arq_gives_up_the_rlc_repairs_in_the_acknowledged_mode_only() {
     assert!(acknowledged.dropped.is_empty() && ids.iter().copied().eq(0..6000), "{} came", ids.len());
     let unacknowledged = config(
         "lte-20mhz",
-        &format!("{PLAIN}{lossy}\nrlc = {{ mode = \"unacknowledged\", t_reordering = \"50 ms\" }}"),
+        &format!("{lossy}\nrlc = {{ mode = \"unacknowledged\", t_reordering = \"50 ms\" }}"),
         &["drx", "rrc", "pdcp", "rlc"],
     );
     let outcome = run(&unacknowledged, 1, &packets, Span::from_secs(100));
@@ -163,11 +164,8 @@ fn what_hybrid_arq_gives_up_the_rlc_repairs_in_the_acknowledged_mode_only() {
 
 #[test]
 fn packets_that_wait_too_long_are_discarded() {
-    let config = config(
-        "lte-20mhz",
-        &format!("{PLAIN}mobile.layers = 1\npdcp.discard = \"150 ms\"\nconditions.ci = \"40 dB\""),
-        &["drx", "rrc"],
-    );
+    let config =
+        config("lte-20mhz", "mobile.layers = 1\npdcp.discard = \"150 ms\"\nconditions.ci = \"40 dB\"", &["drx", "rrc"]);
     let outcome = run(&config, 1, &burst(2000, Direction::Down, 1500), Span::from_secs(10));
     // In the 150 ms of the discard timer 75 Mbit/s carry about 940 packets.
     assert!((900..1000).contains(&outcome.departures.len()), "{}", outcome.departures.len());
@@ -248,7 +246,7 @@ fn mean_down(config: &Config, count: u32, apart: f64, jitter: f64) -> f64 {
 #[test]
 fn drx_and_paging_wait_as_long_as_their_formulas_give() {
     let wait = |cycles: &str, apart: f64, jitter: f64| {
-        let config = config("lte-20mhz", &format!("{PLAIN}conditions.ci = \"40 dB\"\n{cycles}"), &STATES);
+        let config = config("lte-20mhz", &format!("conditions.ci = \"40 dB\"\n{cycles}"), &STATES);
         mean_down(&config, 10_000, apart, jitter)
     };
     let without = wait("", 2000.0, 640.0);
@@ -314,7 +312,7 @@ fn any_config() -> impl Strategy<Value = Config> {
     )
         .prop_map(move |((name, more, less), nack_to_ack, missed, bler, ci, moves)| {
             let bler = bler.map_or(String::new(), |bler| format!("downlink.bler = {bler}\nuplink.bler = {bler}\n"));
-            let errors = format!("harq.nack_to_ack = {nack_to_ack}\nharq.dtx_missed = {missed}\n{bler}");
+            let errors = format!("mobile.processing = \"3 ms\"\ncell.delay = \"5 ms\"\nharq.nack_to_ack = {nack_to_ack}\nharq.dtx_missed = {missed}\n{bler}");
             let radio = format!("conditions.ci = \"{ci}\"\n{}", if moves { moving } else { "" });
             config(name, &format!("{more}{errors}{radio}"), &less)
         })

@@ -202,11 +202,22 @@ pub struct RandomAccess {
 /// The RLC of a bearer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "mode", rename_all = "kebab-case")]
+#[schemars(transform = describe_mode)]
 pub enum Rlc {
     /// What is lost is sent again (TS 36.322 §5.1.3).
     Acknowledged(Acknowledged),
     /// What is lost stays lost (TS 36.322 §5.1.2).
     Unacknowledged(Unacknowledged),
+}
+
+/// Documents the key that selects the mode: it is no field.
+fn describe_mode(schema: &mut schemars::Schema) {
+    let forms = schema.get_mut("oneOf").and_then(|forms| forms.as_array_mut());
+    for form in forms.into_iter().flatten() {
+        if let Some(mode) = form.pointer_mut("/properties/mode").and_then(|mode| mode.as_object_mut()) {
+            mode.insert("description".to_owned(), "Whether what is lost is sent again.".into());
+        }
+    }
 }
 
 /// The acknowledged mode.

@@ -259,6 +259,8 @@ impl User {
         cx: &mut Context<'_>,
     ) -> Admission {
         cx.direction = direction;
+        // Not by the counters: when packets are handed over depends on the caller.
+        let was_empty = self.is_empty();
         let rlc = self.rlc(direction);
         rlc.counters.offer(&packet);
         if !rlc.enqueue(now, packet) {
@@ -268,17 +270,16 @@ impl User {
         }
         let (backlog_packets, backlog_bytes) = rlc.backlog(now);
         cx.packet(now, packet, || PacketStep::Queued { backlog_packets, backlog_bytes });
-        self.connect(now, direction, cx);
+        self.connect(now, direction, was_empty, cx);
         self.rrc.active(now);
         self.prepare(now, plan, cx);
         Admission::Queued
     }
 
-    /// Sets up the connection if there is none, for a packet in this direction.
-    fn connect(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
-        if self.counters(Direction::Down).queued.packets + self.counters(Direction::Up).queued.packets == 1
-            && let Some(at) = self.rrc.release(now)
-        {
+    /// Sets up the connection if there is none, for a packet in this direction. It may have been
+    /// released if nothing was inside before.
+    fn connect(&mut self, now: Instant, direction: Direction, was_empty: bool, cx: &mut Context<'_>) {
+        if was_empty && let Some(at) = self.rrc.release(now) {
             self.released(at, cx);
         }
         let was_idle = self.rrc.state() == State::Idle;
