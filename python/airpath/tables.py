@@ -102,7 +102,16 @@ programs."""
 PROXY = "proxy"
 """The component of a transport-level proxy."""
 
-DROP_CAUSES = ("queue-full", "queue-management", "loss", "attempts-exhausted", "too-big", "handover", "decompression")
+DROP_CAUSES = (
+    "queue-full",
+    "queue-management",
+    "loss",
+    "attempts-exhausted",
+    "too-big",
+    "handover",
+    "decompression",
+    "discarded",
+)
 """The causes of a loss on a link or bearer, as logged."""
 
 SUMMARY_TABLES: dict[str, dict[str, str]] = {

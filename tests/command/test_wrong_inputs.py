@@ -57,6 +57,8 @@ NAMES = [
         ("umts", "umts-r99-384"),
         ("3g", "umts-r99-384"),
         ("hsdpa", "hsdpa-cat6"),
+        ("lte", "lte-10mhz"),
+        ("4g", "lte-10mhz"),
     )
 ]
 

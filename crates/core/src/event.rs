@@ -119,11 +119,13 @@ pub enum DropCause {
     Handover,
     /// Header compression had lost step: the headers came out wrong (RFC 1144 §4).
     Decompression,
+    /// Its discard timer expired before it was sent (PDCP, TS 36.323 §5.4).
+    Discarded,
 }
 
 impl DropCause {
     /// All causes, in the order of [`PacketCounters::dropped`](crate::PacketCounters::dropped).
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::QueueFull,
         Self::QueueManagement,
         Self::Loss,
@@ -131,6 +133,7 @@ impl DropCause {
         Self::TooBig,
         Self::Handover,
         Self::Decompression,
+        Self::Discarded,
     ];
 
     /// The name under which it is logged.
@@ -143,6 +146,7 @@ impl DropCause {
             Self::TooBig => "too-big",
             Self::Handover => "handover",
             Self::Decompression => "decompression",
+            Self::Discarded => "discarded",
         }
     }
 }
@@ -417,8 +421,11 @@ pub enum Aspect {
     Slots,
     /// The temporary block flow of GPRS: a [`TbfState`](crate::TbfState).
     Tbf,
-    /// The RRC state of UMTS: an [`RrcState`](crate::RrcState).
+    /// The RRC state of UMTS or LTE: an [`RrcState`](crate::RrcState) or an
+    /// [`LteRrcState`](crate::LteRrcState).
     Rrc,
+    /// Discontinuous reception of LTE: a [`DrxState`](crate::DrxState).
+    Drx,
     /// The acknowledged link of data link control (RLP, RLC): a [`LinkState`](crate::LinkState).
     Link,
     /// Bytes that may be unacknowledged towards the mobile behind a proxy: a number.
@@ -431,7 +438,7 @@ pub enum Aspect {
 
 impl Aspect {
     /// All aspects, in the order of their declaration.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Mode,
         Self::Cell,
         Self::CarrierToInterference,
@@ -439,6 +446,7 @@ impl Aspect {
         Self::Slots,
         Self::Tbf,
         Self::Rrc,
+        Self::Drx,
         Self::Link,
         Self::Budget,
         Self::Outstanding,
@@ -455,6 +463,7 @@ impl Aspect {
             Self::Slots => "slots",
             Self::Tbf => "tbf",
             Self::Rrc => "rrc",
+            Self::Drx => "drx",
             Self::Link => "link",
             Self::Budget => "budget",
             Self::Outstanding => "outstanding",

@@ -100,6 +100,32 @@ states! {
 }
 
 states! {
+    /// The RRC connection of LTE (TS 36.331 §4.2.1).
+    LteRrcState: Rrc {
+        /// No connection.
+        Idle = "idle",
+        /// An idle mobile waits for its paging occasion.
+        Paging = "paging" silent,
+        /// The connection is being set up.
+        Promotion = "promotion" silent,
+        /// There is a connection.
+        Connected = "connected",
+    }
+}
+
+states! {
+    /// Discontinuous reception of a connected mobile (TS 36.321 §5.7).
+    DrxState: Drx {
+        /// It listens all the time: its inactivity timer runs.
+        Active = "active",
+        /// It listens once in each short cycle.
+        Short = "short",
+        /// It listens once in each long cycle.
+        Long = "long",
+    }
+}
+
+states! {
     /// The acknowledged link of data link control (RLP, RLC).
     LinkState: Link {
         /// There is none.
@@ -128,5 +154,11 @@ pub fn all() -> impl Iterator<Item = (Aspect, &'static str, bool)> {
             $type::ALL.iter().map(|state| ($type::ASPECT, state.name(), state.is_silent()))
         };
     }
-    rows!(ModeState).chain(rows!(TbfState)).chain(rows!(RrcState)).chain(rows!(LinkState))
+    rows!(ModeState)
+        .chain(rows!(TbfState))
+        .chain(rows!(RrcState))
+        // UMTS has the same `idle`.
+        .chain(rows!(LteRrcState).skip(1))
+        .chain(rows!(DrxState))
+        .chain(rows!(LinkState))
 }

@@ -8,7 +8,7 @@
 //! | [`gsm::block_errors`] | block error rates of GSM coding schemes over C/I |
 //! | [`umts::r99`] | UMTS packet bearers with the RLC of TS 25.322, RRC states, handover |
 //! | [`umts::hsdpa`] | an HSDPA cell: CQI, codes, hybrid ARQ, reordering, Iub flow control |
-//! | [`lte::tables`], [`lte::tdd`] | tables of the physical layer of LTE, and its TDD |
+//! | [`lte`] | an LTE cell: RLC, hybrid ARQ, uplink grants, DRX, RRC states; the timing of TDD |
 //! | [`nbiot::tables`], [`nbiot::timeline`] | tables of NB-IoT, and the times of a transfer |
 //! | [`nr::tables`], [`nr::tdd`] | tables of the physical layer of NR, and its TDD patterns |
 //! | [`plain`] | bearers that are no radio: two plain links for each mobile |

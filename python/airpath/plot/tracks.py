@@ -44,6 +44,7 @@ _RADIO = _Log(
         "slots": "slots",
         "tbf": "TBF",
         "rrc": "RRC",
+        "drx": "DRX",
         "link": "link",
     },
 )

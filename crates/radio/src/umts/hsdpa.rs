@@ -40,7 +40,6 @@ mod iub;
 mod link_quality;
 mod plan;
 mod reordering;
-mod reports;
 mod transport_block;
 mod unit;
 mod user;

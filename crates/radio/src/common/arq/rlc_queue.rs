@@ -19,7 +19,8 @@ pub enum RlcQueue {
 #[derive(Clone, Debug)]
 pub struct DropTail {
     limits: Limits,
-    waiting: VecDeque<Packet>,
+    /// Packets with the times of their arrival.
+    waiting: VecDeque<(Instant, Packet)>,
     bytes: u64,
 }
 
@@ -59,7 +60,7 @@ impl RlcQueue {
                 let room = queue.limits.admit(queue.waiting.len(), queue.bytes, packet.size);
                 if room {
                     queue.bytes += u64::from(packet.size);
-                    queue.waiting.push_back(packet);
+                    queue.waiting.push_back((now, packet));
                 }
                 room
             }
@@ -77,12 +78,25 @@ impl RlcQueue {
     #[inline]
     pub fn dequeue(&mut self, now: Instant, dropped: impl FnMut(Packet)) -> Option<Packet> {
         match self {
-            Self::DropTail(queue) => {
-                let packet = queue.waiting.pop_front()?;
-                queue.bytes -= u64::from(packet.size);
-                Some(packet)
-            }
+            Self::DropTail(queue) => queue.pop(),
             Self::CoDel(queue) => queue.dequeue(now, dropped),
+        }
+    }
+
+    /// When the packet came that has waited longest.
+    #[inline]
+    pub fn head_entered(&self) -> Option<Instant> {
+        match self {
+            Self::DropTail(queue) => queue.waiting.front().map(|(entered, _)| *entered),
+            Self::CoDel(queue) => queue.head_entered(),
+        }
+    }
+
+    /// Takes out the packet that has waited longest, without the control of the discipline.
+    pub fn drop_head(&mut self) -> Option<Packet> {
+        match self {
+            Self::DropTail(queue) => queue.pop(),
+            Self::CoDel(queue) => queue.drop_head(),
         }
     }
 
@@ -91,9 +105,17 @@ impl RlcQueue {
         match self {
             Self::DropTail(queue) => {
                 queue.bytes = 0;
-                queue.waiting.drain(..).for_each(lost);
+                queue.waiting.drain(..).map(|(_, packet)| packet).for_each(lost);
             }
             Self::CoDel(queue) => queue.clear().for_each(lost),
         }
+    }
+}
+
+impl DropTail {
+    fn pop(&mut self) -> Option<Packet> {
+        let (_, packet) = self.waiting.pop_front()?;
+        self.bytes -= u64::from(packet.size);
+        Some(packet)
     }
 }

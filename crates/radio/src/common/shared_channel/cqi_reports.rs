@@ -1,4 +1,4 @@
-//! CQI reports as the base station has them, with their delay (TS 25.214 §6A.1.2).
+//! CQI reports as the base station has them, with their delay (TS 25.214 §6A.1.2, TS 36.213 §7.2).
 
 use std::collections::VecDeque;
 

@@ -1,0 +1,159 @@
+//! Buffer status reports (TS 36.321 §5.4.5): when a mobile sends one, and what the base station
+//! makes of it.
+
+use std::collections::VecDeque;
+
+use airpath_core::{Bytes, Instant, Span};
+
+use super::config;
+use super::tables;
+
+/// Bytes of a short report with its subheader (TS 36.321 §6.1.3.1).
+pub const SHORT_REPORT: u32 = 2;
+
+/// What the base station takes the highest level for, which has no limit: twice the limit of the
+/// level below it. A choice.
+const UNLIMITED: u64 = 300_000;
+
+/// The reports of a mobile.
+#[derive(Clone, Debug)]
+pub struct Reporting {
+    periodic: Span,
+    retransmission: Span,
+    /// A regular report is triggered: new data came to an empty buffer, or retxBSR-Timer expired.
+    is_triggered: bool,
+    periodic_at: Instant,
+    retransmission_at: Option<Instant>,
+}
+
+impl Reporting {
+    /// No report is due.
+    pub const fn new(config: &config::Uplink) -> Self {
+        Self {
+            periodic: config.periodic_bsr,
+            retransmission: config.retx_bsr,
+            is_triggered: false,
+            periodic_at: Instant::ZERO,
+            retransmission_at: None,
+        }
+    }
+
+    /// New data came to an empty buffer.
+    pub const fn trigger(&mut self) {
+        self.is_triggered = true;
+    }
+
+    /// Whether a scheduling request is needed unless there is a grant.
+    #[inline]
+    pub const fn is_triggered(&self) -> bool {
+        self.is_triggered
+    }
+
+    /// When retxBSR-Timer expires.
+    #[inline]
+    pub const fn next_timer(&self) -> Option<Instant> {
+        self.retransmission_at
+    }
+
+    /// retxBSR-Timer may have expired, with this number of bytes in the buffer.
+    pub fn expire(&mut self, now: Instant, waiting: u64) {
+        if self.retransmission_at.take_if(|at| *at <= now).is_some() && waiting > 0 {
+            self.is_triggered = true;
+        }
+    }
+
+    /// Whether a report goes before the data of a block: a triggered one, or a periodic one.
+    #[inline]
+    pub fn comes_first(&self, now: Instant) -> bool {
+        self.is_triggered || self.periodic_at <= now
+    }
+
+    /// The mobile uses a grant.
+    pub fn granted(&mut self, now: Instant) {
+        self.retransmission_at = Some(now + self.retransmission);
+    }
+
+    /// A report goes in a block.
+    pub fn sent(&mut self, now: Instant, waiting: u64) {
+        self.is_triggered = false;
+        self.periodic_at = now + self.periodic;
+        self.retransmission_at = (waiting > 0).then_some(now + self.retransmission);
+    }
+
+    /// The connection is new.
+    pub fn clear(&mut self) {
+        (self.is_triggered, self.periodic_at, self.retransmission_at) = (false, Instant::ZERO, None);
+    }
+}
+
+/// What is reported of this number of bytes: the limit of its level.
+pub fn reported(waiting: u64) -> u64 {
+    tables::buffer_size_limit(tables::buffer_size_index(Bytes::new(waiting))).map_or(UNLIMITED, Bytes::get)
+}
+
+/// The base station's view of the buffer of a mobile.
+#[derive(Clone, Debug, Default)]
+pub struct Knowledge {
+    /// The last report.
+    reported: u64,
+    /// Bytes of the grants for subframes after that of the last report, with those subframes.
+    granted: VecDeque<(Instant, u64)>,
+    sum: u64,
+    /// Reports in transit: when they can be used, the subframe of the report, its bytes.
+    heard: VecDeque<(Instant, Instant, u64)>,
+    /// A scheduling request that was not granted yet.
+    is_requested: bool,
+}
+
+impl Knowledge {
+    /// A scheduling request has come.
+    pub const fn request(&mut self) {
+        self.is_requested = true;
+    }
+
+    /// A report was received that was sent at `sent` and can be used from `usable` on.
+    pub fn hear(&mut self, usable: Instant, sent: Instant, bytes: u64) {
+        self.heard.push_back((usable, sent, bytes));
+    }
+
+    /// When a report can be used next.
+    #[inline]
+    pub fn next_event(&self) -> Option<Instant> {
+        self.heard.front().map(|(usable, ..)| *usable)
+    }
+
+    /// Takes the reports that can be used at `now`.
+    pub fn advance(&mut self, now: Instant) {
+        while let Some((_, sent, bytes)) = self.heard.front().copied().filter(|(usable, ..)| *usable <= now) {
+            self.heard.pop_front();
+            self.reported = bytes;
+            while let Some((_, granted)) = self.granted.front().copied().filter(|(at, _)| *at <= sent) {
+                self.granted.pop_front();
+                self.sum -= granted;
+            }
+        }
+    }
+
+    /// Bytes that the base station would grant now; `first` is what it grants for a request,
+    /// without a report. It continues with grants of that size, one at a time, until a report is
+    /// zero.
+    #[inline]
+    pub fn wanted(&self, first: u64, is_granted: bool) -> u64 {
+        match self.reported.saturating_sub(self.sum) {
+            0 if self.is_requested || (self.reported > 0 && !is_granted && self.heard.is_empty()) => first,
+            wanted => wanted,
+        }
+    }
+
+    /// A grant was sent for the subframe that begins at `at`.
+    pub fn granted(&mut self, at: Instant, bytes: u64) {
+        self.is_requested = false;
+        self.granted.push_back((at, bytes));
+        self.sum += bytes;
+    }
+
+    /// The connection is new.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+}

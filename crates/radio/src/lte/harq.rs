@@ -1,0 +1,171 @@
+//! Hybrid ARQ of one mobile (TS 36.321 §5.3.2, §5.4.2): asynchronous processes downwards,
+//! synchronous ones upwards.
+
+use std::collections::VecDeque;
+
+use airpath_core::{Instant, Span};
+
+use super::link_quality::TransportFormat;
+use super::rlc::Block;
+use super::tables::TTI;
+use crate::common::link_adaptation::SoftBuffer;
+
+/// From an assignment and its data to the feedback of the mobile, and from a grant to its data: 4
+/// subframes with frequency division duplex (TS 36.213 §10.2, §8.0).
+pub const FEEDBACK: Span = Span::from_millis(4);
+
+/// From a transmission of the uplink to the next of its process (TS 36.213 §8.0, Table 8-1).
+pub const SYNCHRONOUS_ROUND_TRIP: Span = Span::from_millis(8);
+
+/// A block that is on the air, or waits to be sent again.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// What it carries.
+    pub block: Block,
+    /// How it is sent.
+    pub format: TransportFormat,
+    /// How often it was sent.
+    pub attempts: u8,
+    /// What the receiver has of it.
+    pub soft: SoftBuffer,
+}
+
+impl Sent {
+    /// A block that was not sent yet.
+    pub const fn new(block: Block, format: TransportFormat, soft: SoftBuffer) -> Self {
+        Self { block, format, attempts: 0, soft }
+    }
+}
+
+/// The processes of the downlink.
+#[derive(Clone, Debug)]
+pub struct Downlink {
+    processes: Vec<Process>,
+    /// From a transmission to the next of the same process.
+    round_trip: Span,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Process {
+    /// When it can be used, with what is in it or for a new block.
+    free_at: Instant,
+    sent: Option<Sent>,
+}
+
+impl Downlink {
+    /// All idle. `processing` is that of the base station, from the end of the feedback.
+    pub fn new(processes: u8, processing: Span) -> Self {
+        let processes = vec![Process::default(); processes.into()];
+        Self { processes, round_trip: FEEDBACK + TTI + processing }
+    }
+
+    /// The process whose block is to be sent again at `now`, the one that has waited longest.
+    #[inline]
+    pub fn repeat_at(&self, now: Instant) -> Option<usize> {
+        let due = |process: &Process| process.sent.is_some() && process.free_at <= now;
+        let indexes = (0..self.processes.len()).filter(|index| due(&self.processes[*index]));
+        indexes.min_by_key(|index| self.processes[*index].free_at)
+    }
+
+    /// A process for a new block.
+    #[inline]
+    pub fn idle(&self, now: Instant) -> Option<usize> {
+        self.processes.iter().position(|process| process.sent.is_none() && process.free_at <= now)
+    }
+
+    /// When a block is to be sent again next.
+    #[inline]
+    pub fn next_repeat(&self) -> Option<Instant> {
+        self.processes.iter().filter(|process| process.sent.is_some()).map(|process| process.free_at).min()
+    }
+
+    /// When a process is free for a new block.
+    #[inline]
+    pub fn next_idle(&self) -> Option<Instant> {
+        self.processes.iter().filter(|process| process.sent.is_none()).map(|process| process.free_at).min()
+    }
+
+    /// The format of the block of a process that is to be sent again.
+    pub fn format(&self, process: usize) -> Option<TransportFormat> {
+        self.processes[process].sent.as_ref().map(|sent| sent.format)
+    }
+
+    /// The block of a process that is to be sent again.
+    pub fn take(&mut self, process: usize) -> Option<Sent> {
+        self.processes[process].sent.take()
+    }
+
+    /// A block of a process was sent at `now`; `again` is it if it is to be sent again. Returns
+    /// when the base station has the feedback.
+    pub fn transmitted(&mut self, process: usize, now: Instant, again: Option<Sent>) -> Instant {
+        let free_at = now + self.round_trip;
+        self.processes[process] = Process { free_at, sent: again };
+        free_at
+    }
+
+    /// All processes are idle: the connection is new.
+    pub fn clear(&mut self, mut given_up: impl FnMut(Block)) {
+        for process in &mut self.processes {
+            process.free_at = Instant::ZERO;
+            if let Some(sent) = process.sent.take() {
+                given_up(sent.block);
+            }
+        }
+    }
+}
+
+/// A transmission of the uplink that is to come.
+#[derive(Clone, Debug)]
+pub enum Planned {
+    /// A new block by a grant.
+    New(TransportFormat),
+    /// The block of a process once more.
+    Again(Box<Sent>),
+}
+
+/// The transmissions of the uplink, by time. Those of one subframe are at most one.
+#[derive(Clone, Debug, Default)]
+pub struct Uplink {
+    planned: VecDeque<(Instant, Planned)>,
+}
+
+impl Uplink {
+    /// When the next transmission begins.
+    #[inline]
+    pub fn next(&self) -> Option<Instant> {
+        self.planned.front().map(|(at, _)| *at)
+    }
+
+    /// Whether nothing is planned.
+    pub fn is_empty(&self) -> bool {
+        self.planned.is_empty()
+    }
+
+    /// Whether a transmission is planned for the subframe that begins at `at`.
+    #[inline]
+    pub fn is_planned(&self, at: Instant) -> bool {
+        self.planned.iter().any(|(planned, _)| *planned == at)
+    }
+
+    /// Plans a transmission for the subframe that begins at `at`.
+    pub fn plan(&mut self, at: Instant, planned: Planned) {
+        let index = self.planned.partition_point(|(other, _)| *other <= at);
+        self.planned.insert(index, (at, planned));
+    }
+
+    /// The transmission of the subframe that begins at `now`.
+    #[inline]
+    pub fn take(&mut self, now: Instant) -> Option<Planned> {
+        self.planned.front().filter(|(at, _)| *at <= now)?;
+        self.planned.pop_front().map(|(_, planned)| planned)
+    }
+
+    /// Nothing is planned any more: the connection is new.
+    pub fn clear(&mut self, mut given_up: impl FnMut(Block)) {
+        for (_, planned) in self.planned.drain(..) {
+            if let Planned::Again(sent) = planned {
+                given_up(sent.block);
+            }
+        }
+    }
+}

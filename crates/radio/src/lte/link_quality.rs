@@ -1,0 +1,114 @@
+//! The base station's view of the radio of a mobile: CQI reports and the outer loops
+//! (TS 36.213 §7.2).
+
+use airpath_core::{Direction, Instant};
+
+use super::config::Config;
+use super::plan::Plan;
+use crate::common::link_adaptation::{Modulation, OuterLoop};
+use crate::common::shared_channel::cqi_reports::Reports;
+
+/// How a block is sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TransportFormat {
+    /// I_MCS.
+    pub scheme: u8,
+    /// Its modulation.
+    pub modulation: Modulation,
+    /// Resource blocks.
+    pub blocks: u32,
+    /// Layers, each with a transport block.
+    pub layers: u8,
+    /// Bits of the transport blocks of all layers together.
+    pub bits: u32,
+}
+
+/// What can be sent to or by a mobile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Bits a symbol on each layer.
+    pub efficiency: f64,
+    /// The number of layers.
+    pub layers: u8,
+}
+
+/// The radio of one mobile, as reported to the base station.
+///
+/// The base station measures the uplink as often and with the same delay as the mobile reports the
+/// downlink, in the steps of CQIs.
+#[derive(Clone, Debug)]
+pub struct LinkQuality {
+    reports: [Reports; 2],
+    /// The layers of each report are above its CQI.
+    heard: [u8; 2],
+    loops: [Option<OuterLoop>; 2],
+    layers: u8,
+}
+
+/// The bits of a report that are its CQI, 0 to 15.
+const CQI_BITS: u8 = 4;
+
+impl LinkQuality {
+    /// Nothing reported yet.
+    pub fn new(config: &Config) -> Self {
+        let mobile = &config.mobile;
+        let reports = || Reports::new(mobile.cqi_period, mobile.cqi_delay);
+        let cell = &config.cell;
+        let outer_loop = || OuterLoop::new(cell.target_bler, cell.step, cell.max_correction);
+        Self {
+            reports: [reports(), reports()],
+            heard: [0; 2],
+            loops: [outer_loop(), outer_loop()],
+            layers: mobile.layers,
+        }
+    }
+
+    /// The next time up to `now` at which the channel is to be measured.
+    #[inline]
+    pub fn due(&mut self, now: Instant) -> Option<Instant> {
+        self.reports[1].due(now).and(self.reports[0].due(now))
+    }
+
+    /// Takes the measurement that is due: the SINR in decibels, if a cell serves the mobile.
+    pub fn measure(&mut self, sinr: Option<f64>, below_downlink: f64, plan: &Plan) {
+        let (mut down, mut up) = (1 << CQI_BITS, 1 << CQI_BITS);
+        if let Some(sinr) = sinr {
+            let reported = |layers: u8| {
+                let cqi = plan.down.cqi(sinr, layers);
+                (plan.down.efficiency_of(cqi) * f64::from(layers), cqi | layers << CQI_BITS)
+            };
+            let best = (1..=self.layers).map(reported).max_by(|(a, _), (b, _)| a.total_cmp(b));
+            down = best.expect("there is a layer").1;
+            up |= plan.up.cqi(sinr - below_downlink, 1);
+        }
+        self.reports[0].take(down);
+        self.reports[1].take(up);
+    }
+
+    /// Hears the reports that have come by `now`.
+    #[inline]
+    pub fn hear(&mut self, now: Instant) {
+        self.heard = [self.reports[0].heard(now), self.reports[1].heard(now)];
+    }
+
+    /// A first transmission was acknowledged, or not.
+    pub fn learn(&mut self, direction: Direction, is_positive: bool) {
+        if let Some(outer) = &mut self.loops[direction as usize] {
+            outer.record(is_positive);
+        }
+    }
+
+    /// The CQI that was heard last.
+    pub const fn cqi(&self, direction: Direction) -> u8 {
+        self.heard[direction as usize] & ((1 << CQI_BITS) - 1)
+    }
+
+    /// What the base station expects to get through.
+    #[inline]
+    pub fn estimate(&self, direction: Direction, plan: &Plan) -> Estimate {
+        let heard = self.heard[direction as usize];
+        let correction = self.loops[direction as usize].as_ref().map_or(0.0, |outer| outer.offset().get());
+        let efficiency = plan.grid(direction).corrected_efficiency(self.cqi(direction), correction);
+        Estimate { efficiency, layers: (heard >> CQI_BITS).max(1) }
+    }
+}

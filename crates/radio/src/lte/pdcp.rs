@@ -1,0 +1,110 @@
+//! The packet data convergence protocol in front of the RLC: the queue of a bearer with its
+//! discard timer (TS 36.323 §5.4).
+
+use std::collections::VecDeque;
+
+use airpath_core::{Instant, Packet, Span};
+use airpath_link::queue::Queue;
+
+use crate::common::arq::rlc_queue::RlcQueue;
+
+/// Bytes of the header of a PDCP data PDU with a sequence number of 12 bits (TS 36.323 §6.2.3).
+pub const HEADER: u64 = 2;
+
+/// Packets of one direction that no RLC PDU carries yet.
+///
+/// The discard timer of a packet runs from its arrival. At its expiry the packet is dropped, unless
+/// a part of it was already given to an RLC PDU (TS 36.322 §5.3).
+#[derive(Clone, Debug)]
+pub struct Pdcp {
+    queue: RlcQueue,
+    discard: Option<Span>,
+    /// When the connection was set up: no timer runs before.
+    connected_at: Instant,
+    /// Packets that are sent once more after a re-establishment, before those of the queue; their
+    /// timers have stopped.
+    again: VecDeque<Packet>,
+}
+
+impl Pdcp {
+    /// Nothing waits. Without `discard` a packet waits for any time.
+    pub fn new(queue: &Queue, discard: Option<Span>) -> Self {
+        Self { queue: RlcQueue::new(queue), discard, connected_at: Instant::ZERO, again: VecDeque::new() }
+    }
+
+    /// Takes a packet, if the queue has room for it.
+    pub fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
+        self.queue.enqueue(now, packet)
+    }
+
+    /// The packet to send next; `dropped` is called for those that the discipline of the queue
+    /// drops instead.
+    pub fn dequeue(&mut self, now: Instant, dropped: impl FnMut(Packet)) -> Option<Packet> {
+        self.again.pop_front().or_else(|| self.queue.dequeue(now, dropped))
+    }
+
+    /// Packets and bytes that wait, without headers.
+    pub fn backlog(&self, now: Instant) -> (u32, u64) {
+        let (packets, bytes) = self.queue.backlog(now);
+        let again: u64 = self.again.iter().map(|packet| u64::from(packet.size)).sum();
+        (packets + self.again.len() as u32, bytes + again)
+    }
+
+    /// The connection was set up: the timers of what waits for it begin, because PDCP is only
+    /// established then.
+    pub const fn connected(&mut self, now: Instant) {
+        self.connected_at = now;
+    }
+
+    /// Until the connection is set up, no timer runs.
+    pub const fn disconnected(&mut self) {
+        self.connected_at = Instant::FAR_FUTURE;
+    }
+
+    /// When the discard timer of the oldest packet expires.
+    pub fn next_timer(&self) -> Option<Instant> {
+        let begins = self.queue.head_entered()?.max(self.connected_at);
+        (begins < Instant::FAR_FUTURE).then_some(begins).zip(self.discard).map(|(begins, discard)| begins + discard)
+    }
+
+    /// Drops a packet whose timer has expired by `now`; called until there is none.
+    pub fn expire(&mut self, now: Instant) -> Option<Packet> {
+        self.next_timer().filter(|at| *at <= now)?;
+        self.queue.drop_head()
+    }
+
+    /// Puts packets in front of all that waits, the last one first.
+    pub fn put_back(&mut self, packet: Packet) {
+        self.again.push_front(packet);
+    }
+
+    /// Takes out all that waits.
+    pub fn clear(&mut self, mut lost: impl FnMut(Packet)) {
+        self.again.drain(..).for_each(&mut lost);
+        self.queue.clear(lost);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airpath_core::{Ecn, FlowId, Slot, UserId};
+
+    use super::*;
+
+    fn packet(id: u64) -> Packet {
+        Packet { id, size: 100, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) }
+    }
+
+    #[test]
+    fn a_packet_is_discarded_when_its_timer_expires() {
+        let at = |millis| Instant::ZERO + Span::from_millis(millis);
+        let mut pdcp = Pdcp::new(&Queue::default(), Some(Span::from_millis(150)));
+        assert!(pdcp.enqueue(at(0), packet(0)) && pdcp.enqueue(at(10), packet(1)) && pdcp.enqueue(at(10), packet(2)));
+        assert_eq!(pdcp.dequeue(at(20), |_| {}).map(|packet| packet.id), Some(0));
+        assert_eq!((pdcp.next_timer(), pdcp.expire(at(159))), (Some(at(160)), None));
+        assert_eq!(pdcp.expire(at(160)).map(|packet| packet.id), Some(1));
+        pdcp.put_back(packet(0));
+        assert_eq!(pdcp.backlog(at(160)), (2, 200));
+        assert_eq!(pdcp.dequeue(at(160), |_| {}).map(|packet| packet.id), Some(0));
+    }
+}

@@ -1,0 +1,450 @@
+//! Radio link control of one direction of a bearer, both ends of it (TS 36.322): packets are
+//! concatenated into PDUs of whatever size a transport block has room for.
+//!
+//! The PDCP PDUs of a direction are a stream of bytes here, and a PDU is a range of it. The bytes
+//! themselves are nowhere. Sequence numbers are absolute; on the air they are taken modulo 1024,
+//! which is unambiguous within the window of 512.
+
+use std::collections::VecDeque;
+
+use airpath_core::range_set::{Range, RangeSet};
+use airpath_core::{Context, Direction, DropCause, Instant, Packet, PacketCounters, Span};
+use airpath_link::Departure;
+
+use super::config;
+use super::pdcp::{self, Pdcp};
+use super::rlc_am::{Am, Status};
+use super::rlc_um::Um;
+
+/// A data PDU as it is sent, or a segment of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pdu {
+    /// Its sequence number, counted from zero.
+    pub sequence: u64,
+    /// What it carries of the stream.
+    pub range: Range<u64>,
+    /// It was sent before, at least in part.
+    pub again: bool,
+    /// It polls: a status report is to follow.
+    pub polls: bool,
+}
+
+/// What a transport block carries.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// Data PDUs of its direction.
+    pub pdus: Vec<Pdu>,
+    /// A status report about the opposite direction.
+    pub status: Option<Status>,
+    /// A buffer status report, in bytes: what still waits at the mobile (uplink only).
+    pub buffer_status: Option<u64>,
+}
+
+/// The fixed part of the header of a data PDU with a sequence number of 10 bits
+/// (TS 36.322 §6.2.1.3, §6.2.1.4).
+pub const PDU_HEADER: u32 = 2;
+
+/// A subheader of the MAC with a length of 15 bits (TS 36.321 §6.1.2). The length is 7 bits below
+/// 128 bytes, and the last subheader has none; these savings are left out except for the PDU that
+/// fills the block.
+pub const MAC_SUBHEADER: u32 = 3;
+/// The last subheader of a block, without a length.
+pub const LAST_MAC_SUBHEADER: u32 = 1;
+
+/// The bytes of length indicators of a PDU with parts of this number of packets: 12 bits for each
+/// but the last (TS 36.322 §6.2.1.3).
+pub const fn length_indicators(packets: u32) -> u32 {
+    match packets {
+        0 => 0,
+        packets => (3 * (packets - 1)).div_ceil(2),
+    }
+}
+
+/// The stream of a direction: which packet lies where.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    /// Packets that were cut at least in part and did not leave yet, with their ends. `None`: lost.
+    packets: VecDeque<(u64, Option<Packet>)>,
+    /// The beginning of the first of them.
+    from: u64,
+    /// The end of the last of them.
+    filled: u64,
+    /// How far the stream was put into PDUs.
+    mapped: u64,
+}
+
+/// A new PDU, cut from the stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut {
+    /// The range.
+    pub range: Range<u64>,
+    /// Bytes of its length indicators.
+    pub indicators: u32,
+}
+
+impl Stream {
+    /// How far it was put into PDUs.
+    pub const fn mapped(&self) -> u64 {
+        self.mapped
+    }
+
+    /// Bytes of a packet that was cut in part.
+    pub const fn uncut(&self) -> u64 {
+        self.filled - self.mapped
+    }
+
+    /// Cuts a PDU of at most `room` bytes, its header included.
+    pub fn cut(&mut self, now: Instant, room: u32, pdcp: &mut Pdcp, mut dropped: impl FnMut(Packet)) -> Option<Cut> {
+        let start = self.mapped;
+        let room = room.checked_sub(PDU_HEADER)?;
+        let (mut packets, mut data) = (0, 0);
+        while let Some(left) = room.checked_sub(data + length_indicators(packets + 1)).filter(|left| *left > 0) {
+            if self.mapped == self.filled {
+                let Some(packet) = pdcp.dequeue(now, &mut dropped) else { break };
+                self.filled += u64::from(packet.size) + pdcp::HEADER;
+                self.packets.push_back((self.filled, Some(packet)));
+            }
+            let taken = u64::from(left).min(self.filled - self.mapped);
+            self.mapped += taken;
+            data += taken as u32;
+            packets += 1;
+        }
+        let cut = Cut { range: Range::new(start, self.mapped), indicators: length_indicators(packets) };
+        (packets > 0).then_some(cut)
+    }
+
+    /// Takes out the packets that end at or before `edge`, each with whether `received` has it.
+    /// Those that were lost before are left out.
+    pub fn release(&mut self, edge: u64, received: &RangeSet<u64>, mut each: impl FnMut(Packet, bool)) {
+        while let Some((end, packet)) = self.packets.front().copied().filter(|(end, _)| *end <= edge) {
+            if let Some(packet) = packet {
+                each(packet, received.containing(Range::new(self.from, end)).is_some());
+            }
+            self.from = end;
+            self.packets.pop_front();
+        }
+    }
+
+    /// The beginning of the first packet that has not left.
+    pub const fn first(&self) -> u64 {
+        self.from
+    }
+
+    /// Gives up the packets with a part in `range`.
+    pub fn lose(&mut self, range: Range<u64>, mut lost: impl FnMut(Packet)) {
+        let mut start = self.from;
+        for (end, packet) in &mut self.packets {
+            if start < range.end
+                && range.start < *end
+                && let Some(packet) = packet.take()
+            {
+                lost(packet);
+            }
+            start = *end;
+        }
+    }
+
+    /// Empties the stream. `received` are those packets that the far end has, `missing` the others,
+    /// each in their order.
+    fn clear(&mut self, has: &RangeSet<u64>, mut received: impl FnMut(Packet), mut missing: impl FnMut(Packet)) {
+        let mut start = self.from;
+        for (end, packet) in self.packets.drain(..) {
+            match packet {
+                Some(packet) if has.containing(Range::new(start, end)).is_some() => received(packet),
+                Some(packet) => missing(packet),
+                None => {}
+            }
+            start = end;
+        }
+        *self = Self::default();
+    }
+}
+
+/// The RLC of one direction.
+#[derive(Clone, Debug)]
+pub struct Rlc {
+    direction: Direction,
+    pdcp: Pdcp,
+    stream: Stream,
+    mode: Mode,
+    /// From the RLC at the far end to where the bearer ends.
+    pub delay: Span,
+    /// What came in, went out, was lost and is inside.
+    pub counters: PacketCounters,
+    /// Packets that have arrived.
+    pub departures: VecDeque<Departure>,
+    /// Packets that are being dropped; kept for its memory.
+    lost: Vec<Packet>,
+}
+
+#[derive(Clone, Debug)]
+enum Mode {
+    Acknowledged(Box<Am>),
+    Unacknowledged(Box<Um>),
+}
+
+/// A packet of the acknowledged mode was sent too often: the radio link has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MaxRetransmissions;
+
+impl Rlc {
+    /// Nothing to send.
+    pub fn new(config: &config::Rlc, pdcp: Pdcp, direction: Direction, delay: Span) -> Self {
+        let mode = match config {
+            config::Rlc::Acknowledged(config) => Mode::Acknowledged(Box::new(Am::new(config))),
+            config::Rlc::Unacknowledged(config) => Mode::Unacknowledged(Box::new(Um::new(config))),
+        };
+        Self {
+            direction,
+            pdcp,
+            stream: Stream::default(),
+            mode,
+            delay,
+            counters: PacketCounters::default(),
+            departures: VecDeque::new(),
+            lost: Vec::new(),
+        }
+    }
+
+    /// There is a connection from `now` on, or none.
+    pub const fn set_connected(&mut self, at: Option<Instant>) {
+        match at {
+            Some(now) => self.pdcp.connected(now),
+            None => self.pdcp.disconnected(),
+        }
+    }
+
+    /// Takes a packet to send, if the queue has room for it.
+    pub fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
+        self.pdcp.enqueue(now, packet)
+    }
+
+    /// Packets and bytes that were not sent completely for the first time.
+    pub fn backlog(&self, now: Instant) -> (u32, u64) {
+        let (packets, bytes) = self.pdcp.backlog(now);
+        match self.stream.packets.back() {
+            Some((_, Some(packet))) if self.stream.uncut() > 0 => (packets + 1, bytes + u64::from(packet.size)),
+            _ => (packets, bytes),
+        }
+    }
+
+    /// Whether all packets have come to the far end.
+    pub fn is_empty(&self) -> bool {
+        self.counters.queued.packets == self.departures.len() as u64
+    }
+
+    /// Bytes that could be sent now, headers included: what a buffer status report reports of this
+    /// direction's data (TS 36.322 §4.5).
+    #[inline]
+    pub fn waiting(&self, now: Instant) -> u64 {
+        let (packets, bytes) = self.pdcp.backlog(now);
+        let per_packet = pdcp::HEADER + 2;
+        let fresh = self.stream.uncut() + bytes + u64::from(packets) * per_packet;
+        let fresh = if fresh > 0 { fresh + u64::from(PDU_HEADER) } else { 0 };
+        match &self.mode {
+            Mode::Acknowledged(am) => am.pending_bytes() + if am.is_window_full() { 0 } else { fresh },
+            Mode::Unacknowledged(_) => fresh,
+        }
+    }
+
+    /// Whether the transmission window is why nothing new is sent.
+    pub fn is_stalled(&self, now: Instant) -> bool {
+        match &self.mode {
+            Mode::Acknowledged(am) => am.is_window_full() && self.backlog(now).0 > 0,
+            Mode::Unacknowledged(_) => false,
+        }
+    }
+
+    /// Bytes of the status report that the receiver wants to send back now; 0 if there is none.
+    #[inline]
+    pub fn status_bytes(&self, now: Instant) -> u64 {
+        match &self.mode {
+            Mode::Acknowledged(am) => am.status_bytes(now),
+            Mode::Unacknowledged(_) => 0,
+        }
+    }
+
+    /// Fills `room` bytes of a transport block. `opposite` is the other direction, whose receiver
+    /// sits at the sender of this one. Returns the bytes used.
+    pub fn fill(
+        &mut self,
+        now: Instant,
+        room: u32,
+        opposite: &mut Self,
+        block: &mut Block,
+        cx: &mut Context<'_>,
+    ) -> u32 {
+        let mut left = room;
+        if let Mode::Acknowledged(am) = &mut opposite.mode
+            && let Some((status, bytes)) = left.checked_sub(MAC_SUBHEADER).and_then(|room| am.report(now, room))
+        {
+            block.status = Some(status);
+            left -= bytes + MAC_SUBHEADER;
+        }
+        let Self { pdcp, stream, mode, lost, .. } = self;
+        let first = block.pdus.len();
+        match mode {
+            Mode::Acknowledged(am) => {
+                while let Some(inner) = left.checked_sub(MAC_SUBHEADER)
+                    && let Some((pdu, bytes)) = am.next_repeat(inner)
+                {
+                    block.pdus.push(pdu);
+                    left -= bytes + MAC_SUBHEADER;
+                }
+                if !am.is_window_full()
+                    && let Some(inner) = left.checked_sub(LAST_MAC_SUBHEADER)
+                    && let Some(cut) = stream.cut(now, inner, pdcp, |packet| lost.push(packet))
+                {
+                    block.pdus.push(am.send_new(cut));
+                    left -= used(&cut).min(left);
+                }
+                let sent = &mut block.pdus[first..];
+                if !sent.is_empty() {
+                    let has_new = stream.uncut() > 0 || pdcp.backlog(now).0 > 0;
+                    am.poll(now, sent, has_new);
+                }
+            }
+            Mode::Unacknowledged(um) => {
+                if let Some(inner) = left.checked_sub(LAST_MAC_SUBHEADER)
+                    && let Some(cut) = stream.cut(now, inner, pdcp, |packet| lost.push(packet))
+                {
+                    block.pdus.push(um.send_new(cut));
+                    left -= used(&cut).min(left);
+                }
+            }
+        }
+        self.report_lost(now, DropCause::QueueManagement, cx);
+        room - left
+    }
+
+    /// The far end gets the PDUs of a block.
+    pub fn receive(&mut self, now: Instant, pdus: &[Pdu], cx: &mut Context<'_>) {
+        match &mut self.mode {
+            Mode::Acknowledged(am) => pdus.iter().for_each(|pdu| am.receive(now, pdu)),
+            Mode::Unacknowledged(um) => pdus.iter().for_each(|pdu| um.receive(now, pdu)),
+        }
+        self.release(now, cx);
+    }
+
+    /// The sender gets a status report.
+    ///
+    /// # Errors
+    /// If a PDU was sent too often.
+    pub fn acknowledge(&mut self, status: &Status) -> Result<(), MaxRetransmissions> {
+        match &mut self.mode {
+            Mode::Acknowledged(am) => am.acknowledge(status),
+            Mode::Unacknowledged(_) => Ok(()),
+        }
+    }
+
+    /// A block was given up by HARQ. Without acknowledgements its packets are lost.
+    pub fn give_up(&mut self, now: Instant, pdus: &[Pdu], cx: &mut Context<'_>) {
+        if let Mode::Unacknowledged(_) = &self.mode {
+            for pdu in pdus {
+                self.stream.lose(pdu.range, |packet| self.lost.push(packet));
+            }
+            self.report_lost(now, DropCause::AttemptsExhausted, cx);
+        }
+    }
+
+    /// When a timer expires next.
+    #[inline]
+    pub fn next_timer(&self) -> Option<Instant> {
+        let discard = self.pdcp.next_timer();
+        let mode = match &self.mode {
+            Mode::Acknowledged(am) => am.next_timer(),
+            Mode::Unacknowledged(um) => um.next_timer(),
+        };
+        [discard, mode].into_iter().flatten().min()
+    }
+
+    /// Does what the timers demand that have expired by `now`.
+    ///
+    /// # Errors
+    /// If a PDU was sent too often.
+    pub fn expire(&mut self, now: Instant, cx: &mut Context<'_>) -> Result<(), MaxRetransmissions> {
+        cx.direction = self.direction;
+        while let Some(packet) = self.pdcp.expire(now) {
+            self.counters.lose(&packet, DropCause::Discarded);
+            cx.drop_packet(now, packet, DropCause::Discarded);
+        }
+        let has_new = self.stream.uncut() > 0 || self.pdcp.backlog(now).0 > 0;
+        let (moved, result) = match &mut self.mode {
+            Mode::Acknowledged(am) => (false, am.expire(now, has_new)),
+            Mode::Unacknowledged(um) => (um.expire(now), Ok(())),
+        };
+        if moved {
+            self.release(now, cx);
+        }
+        result
+    }
+
+    /// Delivers what can be delivered.
+    fn release(&mut self, now: Instant, cx: &mut Context<'_>) {
+        let Self { mode, stream, departures, lost, delay, .. } = self;
+        let due = now + *delay;
+        let due = departures.back().map_or(due, |last| last.due.max(due));
+        let (edge, received) = match mode {
+            Mode::Acknowledged(am) => am.delivered(),
+            Mode::Unacknowledged(um) => um.delivered(stream.mapped()),
+        };
+        stream.release(edge, received, |packet, is_complete| {
+            if is_complete { departures.push_back(Departure { due, packet }) } else { lost.push(packet) }
+        });
+        if let Mode::Unacknowledged(um) = mode {
+            um.forget_below(stream.first());
+        }
+        self.report_lost(now, DropCause::AttemptsExhausted, cx);
+    }
+
+    fn report_lost(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
+        cx.direction = self.direction;
+        for packet in self.lost.drain(..) {
+            self.counters.lose(&packet, cause);
+            cx.drop_packet(now, packet, cause);
+        }
+    }
+
+    /// Establishes the RLC again. In the acknowledged mode, PDCP sends again what the far end does
+    /// not have, in its order, and the far end keeps what it has (TS 36.323 §5.2); in the
+    /// unacknowledged mode, packets that were cut are lost.
+    pub fn establish_again(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
+        let Self { mode, stream, departures, lost, pdcp, delay, .. } = self;
+        let due = now + *delay;
+        let due = departures.back().map_or(due, |last| last.due.max(due));
+        match mode {
+            Mode::Acknowledged(am) => {
+                let mut again = Vec::new();
+                stream.clear(
+                    am.delivered().1,
+                    |packet| departures.push_back(Departure { due, packet }),
+                    |packet| again.push(packet),
+                );
+                again.into_iter().rev().for_each(|packet| pdcp.put_back(packet));
+                am.reset();
+            }
+            Mode::Unacknowledged(um) => {
+                stream.clear(
+                    um.delivered(0).1,
+                    |packet| departures.push_back(Departure { due, packet }),
+                    |packet| lost.push(packet),
+                );
+                um.reset();
+            }
+        }
+        self.report_lost(now, cause, cx);
+    }
+
+    /// Drops all that the far end does not have.
+    pub fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
+        self.establish_again(now, cause, cx);
+        self.pdcp.clear(|packet| self.lost.push(packet));
+        self.report_lost(now, cause, cx);
+    }
+}
+
+/// Bytes of a new PDU with its headers. A PDU that leaves room has a length in its subheader,
+/// which the padding pays.
+fn used(cut: &Cut) -> u32 {
+    (cut.range.end - cut.range.start) as u32 + cut.indicators + PDU_HEADER + LAST_MAC_SUBHEADER
+}

@@ -1,0 +1,146 @@
+//! Scheduling requests of a mobile without a grant (TS 36.321 §5.4.4), and random access in their
+//! place (§5.1.5).
+
+use airpath_core::{Instant, Span};
+
+use super::config;
+use super::tables::TTI;
+
+/// The requests of one mobile.
+#[derive(Clone, Debug)]
+pub struct SchedulingRequest {
+    period: Span,
+    /// Where in the period the mobile's occasion is.
+    offset: Span,
+    max_transmissions: u8,
+    random_access: config::RandomAccess,
+    /// The next occasion, while a request is pending.
+    next: Option<Instant>,
+    transmissions: u8,
+    /// When the first message of random access is sent.
+    message_at: Option<Instant>,
+}
+
+/// What a mobile sends at an occasion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// A scheduling request, on the PUCCH.
+    Scheduling,
+    /// A preamble; the first message, with a buffer status report, follows then.
+    Preamble(Instant),
+}
+
+impl SchedulingRequest {
+    /// None is pending.
+    pub fn new(config: &config::Uplink, offset: Span) -> Self {
+        Self {
+            period: config.sr_period,
+            offset,
+            max_transmissions: config.sr_max_transmissions,
+            random_access: config.random_access.clone(),
+            next: None,
+            transmissions: 0,
+            message_at: None,
+        }
+    }
+
+    /// Whether one is pending.
+    pub const fn is_pending(&self) -> bool {
+        self.next.is_some() || self.message_at.is_some()
+    }
+
+    /// A request becomes pending at `now`: it is sent at an occasion in a later subframe.
+    pub fn trigger(&mut self, now: Instant) {
+        if !self.is_pending() {
+            self.transmissions = 0;
+            self.next = Some(self.occasion(now));
+        }
+    }
+
+    /// The first occasion in a subframe after `now`.
+    fn occasion(&self, now: Instant) -> Instant {
+        self.occasion_from(Instant::from_nanos(now.as_nanos() + 1).round_up_to(TTI))
+    }
+
+    /// The first occasion in a subframe from `from` on.
+    fn occasion_from(&self, from: Instant) -> Instant {
+        let period = self.period.as_nanos();
+        let phase = (from.as_nanos() + period - self.offset.as_nanos() % period) % period;
+        from + Span::from_nanos((period - phase) % period)
+    }
+
+    /// When something is sent next.
+    #[inline]
+    pub fn next(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// When the first message of random access is sent.
+    #[inline]
+    pub fn message_at(&self) -> Option<Instant> {
+        self.message_at
+    }
+
+    /// What is sent at `now`. The next occasion follows if there is no grant until then. An
+    /// occasion that was missed is replaced by the next one.
+    pub fn send(&mut self, now: Instant) -> Option<Request> {
+        let at = self.next.filter(|at| *at <= now)?;
+        if at < now {
+            self.next = Some(self.occasion_from(now.round_up_to(TTI)));
+            self.next.filter(|at| *at <= now)?;
+        }
+        if self.transmissions < self.max_transmissions {
+            self.transmissions += 1;
+            self.next = Some(self.occasion(now));
+            return Some(Request::Scheduling);
+        }
+        self.next = None;
+        let preamble = now.round_up_to(self.random_access.period);
+        let message = preamble + self.random_access.message;
+        self.message_at = Some(message);
+        Some(Request::Preamble(message))
+    }
+
+    /// The first message was sent, or a buffer status report has gone: none is pending.
+    pub fn cancel(&mut self) {
+        (self.next, self.message_at, self.transmissions) = (None, None, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    fn request() -> SchedulingRequest {
+        let text = r#"
+            below_downlink = "0 dB"
+            modulation = "16qam"
+            sr_period = "10 ms"
+            sr_max_transmissions = 4
+            first_grant = "100 B"
+            periodic_bsr = "20 ms"
+            retx_bsr = "320 ms"
+            random_access = { period = "10 ms", message = "10 ms" }
+        "#;
+        SchedulingRequest::new(&toml::from_str(text).expect("a configuration"), Span::from_millis(3))
+    }
+
+    #[test]
+    fn requests_go_at_their_occasions_and_then_by_random_access() {
+        let mut request = request();
+        request.trigger(at(13));
+        for occasion in [23, 33, 43, 53] {
+            assert_eq!(request.next(), Some(at(occasion)), "what comes with the occasion waits for the next");
+            assert_eq!(request.send(at(occasion)), Some(Request::Scheduling));
+        }
+        assert_eq!(request.send(at(63)), Some(Request::Preamble(at(80))));
+        assert_eq!((request.next(), request.message_at()), (None, Some(at(80))));
+        request.cancel();
+        request.trigger(at(82));
+        assert_eq!(request.next(), Some(at(83)));
+    }
+}

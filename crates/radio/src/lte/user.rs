@@ -1,0 +1,431 @@
+//! One mobile: its RLC both ways, hybrid ARQ, uplink requests, discontinuous reception, its
+//! connection and its radio.
+//!
+//! What happens inside happens at exact times, worked off in their order. The subframes in which
+//! the base station decides are the cell's.
+
+mod change;
+mod downlink;
+mod movement;
+mod tracks;
+mod uplink;
+
+use std::collections::VecDeque;
+
+use airpath_core::{
+    Context, Direction, DropCause, Instant, LteRrcState, ModeState, Packet, PacketCounters, PacketStep, Probability,
+    RadioTotals, RandomStream, Seed, Span, UserId,
+};
+use airpath_link::{Admission, Departure};
+
+use super::buffer_status::{Knowledge, Reporting};
+use super::config::Config;
+use super::drx::Drx;
+use super::error::ConfigError;
+use super::harq;
+use super::link_quality::LinkQuality;
+use super::pdcp::Pdcp;
+use super::plan::Plan;
+use super::rlc::{Block, MaxRetransmissions, Rlc};
+use super::rrc::{Rrc, State};
+use super::scheduling_request::SchedulingRequest;
+use super::tables::TTI;
+use crate::common::log::Tracks;
+use crate::common::multiplexing::due::pop_due;
+use crate::conditions::Conditions;
+
+/// One mobile.
+#[derive(Debug)]
+pub struct User {
+    id: UserId,
+    down: Rlc,
+    up: Rlc,
+    pub harq_down: harq::Downlink,
+    harq_up: harq::Uplink,
+    /// Blocks that were decoded, in transit to the RLC: downlink, uplink.
+    arrivals: [VecDeque<(Instant, Block)>; 2],
+    /// Feedback to first transmissions, in transit to the outer loops: whether it is positive.
+    feedback: [VecDeque<(Instant, bool)>; 2],
+    request: SchedulingRequest,
+    reporting: Reporting,
+    /// The base station's view of the buffer of the mobile.
+    pub knowledge: Knowledge,
+    /// When the base station can react to a scheduling request.
+    requested_at: Option<Instant>,
+    /// The last grant without a request that was planned.
+    prescheduled_at: Instant,
+    prescheduling_offset: Span,
+    /// The buffer of the mobile had something in it.
+    had_data: bool,
+    drx: Option<Drx>,
+    rrc: Rrc,
+    /// When the last set-up of the connection began, after paging.
+    promotion_from: Instant,
+    conditions: Conditions,
+    movement: movement::Movement,
+    pub quality: LinkQuality,
+    errors: [RandomStream; 2],
+    control: RandomStream,
+    bler: [Option<Probability>; 2],
+    /// The SINR in the current subframe: downlink, uplink.
+    sinr: [f64; 2],
+    below_downlink: f64,
+    /// The number of the TTI after the one in which it was served last: downlink, uplink.
+    pub waiting_since: [u64; 2],
+    totals: [RadioTotals; 2],
+    tracks: Tracks,
+    /// The memory of blocks that are no more.
+    spare: Vec<Block>,
+    /// All that happens up to here has happened.
+    clock: Instant,
+}
+
+impl User {
+    /// A mobile without a packet, with streams below `path`.
+    pub fn new(config: &Config, index: usize, seed: Seed, path: &str) -> Result<Self, ConfigError> {
+        let queue = config.pdcp.queue.clone().unwrap_or_default();
+        let rlc = |direction, delay| Rlc::new(&config.rlc, Pdcp::new(&queue, config.pdcp.discard), direction, delay);
+        let mut offsets = seed.stream(&format!("{path}/offsets"));
+        let mut offset = |period: Span| TTI.saturating_mul(offsets.below(period.as_nanos() / TTI.as_nanos()));
+        let request = SchedulingRequest::new(&config.uplink, offset(config.uplink.sr_period));
+        let drx = config.drx.clone().map(|drx| {
+            let offset = offset(drx.long);
+            Drx::new(drx, offset)
+        });
+        let paging_offset = config.rrc.as_ref().map_or(Span::ZERO, |rrc| offset(rrc.paging));
+        let prescheduling = config.uplink.prescheduling.as_ref();
+        let mut user = Self {
+            id: UserId(index as u16),
+            down: rlc(Direction::Down, config.cell.delay),
+            up: rlc(Direction::Up, config.cell.delay),
+            harq_down: harq::Downlink::new(config.harq.processes, config.cell.processing),
+            harq_up: harq::Uplink::default(),
+            arrivals: Default::default(),
+            feedback: Default::default(),
+            request,
+            reporting: Reporting::new(&config.uplink),
+            knowledge: Knowledge::default(),
+            requested_at: None,
+            prescheduled_at: Instant::ZERO,
+            prescheduling_offset: prescheduling.map_or(Span::ZERO, |it| offset(it.interval)),
+            had_data: false,
+            drx,
+            rrc: Rrc::new(config.rrc.clone(), paging_offset),
+            promotion_from: Instant::ZERO,
+            conditions: Conditions::new(&config.conditions, index, seed, &format!("{path}/conditions"))?,
+            movement: movement::Movement::default(),
+            quality: LinkQuality::new(config),
+            errors: ["down/errors", "up/errors"].map(|name| seed.stream(&format!("{path}/{name}"))),
+            control: seed.stream(&format!("{path}/control")),
+            bler: [config.downlink.bler, config.uplink.bler],
+            sinr: [0.0; 2],
+            below_downlink: config.uplink.below_downlink.get(),
+            waiting_since: [0; 2],
+            totals: Default::default(),
+            tracks: Tracks::new(UserId(index as u16)),
+            spare: Vec::new(),
+            clock: Instant::ZERO,
+        };
+        if user.rrc.state() == State::Idle {
+            user.set_connected(None);
+        }
+        Ok(user)
+    }
+
+    /// What it has sent or got on the air.
+    pub const fn radio_totals(&self, direction: Direction) -> RadioTotals {
+        self.totals[direction as usize]
+    }
+
+    /// What went in, came out, was lost and is inside.
+    pub const fn counters(&self, direction: Direction) -> PacketCounters {
+        match direction {
+            Direction::Down => self.down.counters,
+            Direction::Up => self.up.counters,
+        }
+    }
+
+    fn rlc(&mut self, direction: Direction) -> &mut Rlc {
+        match direction {
+            Direction::Down => &mut self.down,
+            Direction::Up => &mut self.up,
+        }
+    }
+
+    /// Whether all packets have come to the far end, handed over by now or not.
+    pub fn is_empty(&self) -> bool {
+        self.down.is_empty() && self.up.is_empty()
+    }
+
+    /// When something happens next that is its own.
+    pub fn next_event(&self) -> Option<Instant> {
+        let arrives = self.arrivals.iter().filter_map(|queue| queue.front().map(|(at, _)| *at)).min();
+        let feedback = self.feedback.iter().filter_map(|queue| queue.front().map(|(at, _)| *at)).min();
+        let served_from = self.movement.served_from(Direction::Up);
+        let request = self.request.next().map(|at| at.max(served_from));
+        let message = self.request.message_at().map(|at| at.max(served_from));
+        let events = [
+            arrives,
+            feedback,
+            self.down.next_timer(),
+            self.up.next_timer(),
+            self.harq_up.next(),
+            request,
+            message,
+            self.requested_at,
+            self.reporting.next_timer(),
+            self.knowledge.next_event(),
+            self.rrc.next_change(),
+        ];
+        events.into_iter().flatten().min().map(|at| at.max(self.clock))
+    }
+
+    /// What happens at one time: what comes in first, what goes out last.
+    pub fn work(&mut self, now: Instant, plan: &mut Plan, cx: &mut Context<'_>) {
+        self.clock = now;
+        self.hear(now);
+        if self.rrc.change(now) {
+            self.connected(now, cx);
+        }
+        self.receive(now, cx);
+        let results = [self.down.expire(now, cx), self.up.expire(now, cx)];
+        if results.into_iter().any(|result| result.is_err()) {
+            self.fail(now, cx);
+        }
+        self.transmit_up(now, plan, cx);
+        self.request_up(now, plan, cx);
+        self.prepare(now, plan, cx);
+    }
+
+    /// What the base station hears and can use at `now`.
+    fn hear(&mut self, now: Instant) {
+        self.knowledge.advance(now);
+        if self.requested_at.take_if(|at| *at <= now).is_some() {
+            self.knowledge.request();
+        }
+        for direction in Direction::BOTH {
+            while let Some(is_positive) = pop_due(&mut self.feedback[direction as usize], now) {
+                self.quality.learn(direction, is_positive);
+            }
+        }
+    }
+
+    /// The RLC gets the blocks that were decoded.
+    fn receive(&mut self, now: Instant, cx: &mut Context<'_>) {
+        for direction in Direction::BOTH {
+            while let Some(mut block) = pop_due(&mut self.arrivals[direction as usize], now) {
+                self.rlc(direction).receive(now, &block.pdus, cx);
+                if let Some(status) = block.status.take()
+                    && self.rlc(direction.opposite()).acknowledge(&status) == Err(MaxRetransmissions)
+                {
+                    self.recycle(block);
+                    self.fail(now, cx);
+                    return;
+                }
+                self.recycle(block);
+            }
+        }
+    }
+
+    /// Makes ready what follows from a change: a buffer that is not empty any more, or a grant
+    /// that needs no request.
+    fn prepare(&mut self, now: Instant, plan: &mut Plan, cx: &mut Context<'_>) {
+        self.clock = now;
+        if self.rrc.state() != State::Connected {
+            return;
+        }
+        let waiting = self.waiting_up(now);
+        if waiting > 0 && !self.had_data {
+            self.reporting.trigger();
+        }
+        self.had_data = waiting > 0;
+        self.reporting.expire(now, waiting);
+        if self.reporting.is_triggered() && waiting > 0 {
+            self.request.trigger(now);
+        }
+        if waiting > 0 {
+            self.preschedule(now, plan);
+        }
+        self.report_stall(now, cx);
+    }
+
+    /// Takes a packet to send.
+    pub fn push(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        packet: Packet,
+        plan: &mut Plan,
+        cx: &mut Context<'_>,
+    ) -> Admission {
+        cx.direction = direction;
+        // Not by the counters: when packets are handed over depends on the caller.
+        let was_empty = self.is_empty();
+        let rlc = self.rlc(direction);
+        rlc.counters.offer(&packet);
+        if !rlc.enqueue(now, packet) {
+            rlc.counters.lose(&packet, DropCause::QueueFull);
+            cx.drop_packet(now, packet, DropCause::QueueFull);
+            return Admission::Dropped(DropCause::QueueFull);
+        }
+        let (backlog_packets, backlog_bytes) = rlc.backlog(now);
+        cx.packet(now, packet, || PacketStep::Queued { backlog_packets, backlog_bytes });
+        self.connect(now, direction, was_empty, cx);
+        self.rrc.active(now);
+        self.prepare(now, plan, cx);
+        Admission::Queued
+    }
+
+    /// Sets up the connection if there is none, for a packet in this direction. It may have been
+    /// released if nothing was inside before.
+    fn connect(&mut self, now: Instant, direction: Direction, was_empty: bool, cx: &mut Context<'_>) {
+        if was_empty && let Some(at) = self.rrc.release(now) {
+            self.released(at, cx);
+        }
+        let was_idle = self.rrc.state() == State::Idle;
+        if let Some(begins) = self.rrc.waits(now, direction) {
+            if was_idle && begins > now {
+                self.report_rrc(now, LteRrcState::Paging, cx);
+            }
+            self.promotion_from = begins;
+        }
+    }
+
+    /// The connection was released at `at`.
+    fn released(&mut self, at: Instant, cx: &mut Context<'_>) {
+        self.report_drx(at, cx);
+        if let Some(drx) = &mut self.drx {
+            drx.forget_report();
+        }
+        self.report_rrc(at, LteRrcState::Idle, cx);
+        self.tracks.mode(at, ModeState::Idle, None, cx);
+        self.reset_mac();
+        self.set_connected(None);
+    }
+
+    fn set_connected(&mut self, at: Option<Instant>) {
+        Direction::BOTH.into_iter().for_each(|direction| self.rlc(direction).set_connected(at));
+    }
+
+    /// The connection was set up.
+    fn connected(&mut self, now: Instant, cx: &mut Context<'_>) {
+        if let Some(drx) = &mut self.drx {
+            drx.begin(now);
+        }
+        self.had_data = false;
+        self.set_connected(Some(now));
+        self.report_rrc(self.promotion_from, LteRrcState::Promotion, cx);
+        self.report_rrc(now, LteRrcState::Connected, cx);
+        self.report_active(now, cx);
+    }
+
+    /// The radio link has failed: the connection is established again (TS 36.331 §5.3.7).
+    fn fail(&mut self, now: Instant, cx: &mut Context<'_>) {
+        let until = now + self.rrc.re_establishment();
+        self.tracks.mode(now, ModeState::ReEstablishment, Some(until), cx);
+        self.establish_again(now, until, DropCause::AttemptsExhausted, cx);
+    }
+
+    /// Nothing is sent until then, and the layers below PDCP start again.
+    fn establish_again(&mut self, now: Instant, until: Instant, cause: DropCause, cx: &mut Context<'_>) {
+        self.reset_mac();
+        self.down.establish_again(now, cause, cx);
+        self.up.establish_again(now, cause, cx);
+        self.movement.block(&Direction::BOTH, until);
+        if let Some(drx) = &mut self.drx {
+            drx.begin(until);
+        }
+    }
+
+    /// Hybrid ARQ and the requests for the uplink start again.
+    fn reset_mac(&mut self) {
+        let Self { harq_down, harq_up, spare, arrivals, feedback, .. } = self;
+        harq_down.clear(|block| recycle(spare, block));
+        harq_up.clear(|block| recycle(spare, block));
+        for queue in arrivals {
+            queue.drain(..).for_each(|(_, block)| recycle(spare, block));
+        }
+        feedback.iter_mut().for_each(VecDeque::clear);
+        self.request.cancel();
+        self.reporting.clear();
+        self.knowledge.clear();
+        self.requested_at = None;
+        self.had_data = false;
+    }
+
+    /// Keeps the memory of a block that is no more.
+    fn recycle(&mut self, block: Block) {
+        recycle(&mut self.spare, block);
+    }
+
+    /// When the next packet leaves, and which way.
+    pub fn next_departure(&self) -> Option<(Instant, Direction)> {
+        let due = |rlc: &Rlc, direction| rlc.departures.front().map(|departure| (departure.due, direction));
+        [due(&self.down, Direction::Down), due(&self.up, Direction::Up)].into_iter().flatten().min()
+    }
+
+    /// The next packet, which has left.
+    pub fn pop(&mut self, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
+        let (_, direction) = self.next_departure()?;
+        let rlc = self.rlc(direction);
+        let departure = rlc.departures.pop_front()?;
+        rlc.counters.deliver(&departure.packet);
+        cx.direction = direction;
+        cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
+        Some((direction, departure))
+    }
+
+    /// When the base station can do something for it from `from` on, the beginning of a
+    /// subframe.
+    pub fn next_turn(&self, now: Instant, from: Instant, plan: &Plan) -> Option<Instant> {
+        if self.rrc.state() != State::Connected {
+            return None;
+        }
+        let down = from.max(self.movement.served_from(Direction::Down)).round_up_to(TTI);
+        let repeat = self.harq_down.next_repeat().map(|at| at.max(down));
+        let new = (self.waiting_down(now) > 0)
+            .then(|| self.harq_down.next_idle())
+            .flatten()
+            .map(|at| self.next_active(at.max(down)));
+        let up = (self.wanted_up(plan.first_grant) > 0)
+            .then(|| from.max(self.movement.served_from(Direction::Up)).round_up_to(TTI));
+        [repeat, new, up].into_iter().flatten().min()
+    }
+
+    /// The first subframe from `from` on in which it listens.
+    fn next_active(&self, from: Instant) -> Instant {
+        self.drx.as_ref().map_or(from, |drx| drx.next_active(from))
+    }
+
+    /// Bytes that wait for it, the base station's status report included.
+    #[inline]
+    pub fn waiting_down(&self, now: Instant) -> u64 {
+        self.down.waiting(now) + self.up.status_bytes(now)
+    }
+
+    /// Bytes that wait at the mobile, its status report included.
+    #[inline]
+    fn waiting_up(&self, now: Instant) -> u64 {
+        self.up.waiting(now) + self.down.status_bytes(now)
+    }
+
+    /// Whether new data can be sent to it in the subframe that begins at `now`.
+    #[inline]
+    pub fn listens(&self, now: Instant) -> bool {
+        self.drx.as_ref().is_none_or(|drx| drx.next_active(now) <= now)
+    }
+
+    /// Whether it can be served in a direction.
+    #[inline]
+    pub fn is_served(&self, now: Instant, direction: Direction) -> bool {
+        self.rrc.state() == State::Connected
+            && self.movement.is_covered()
+            && self.movement.served_from(direction) <= now
+    }
+}
+
+fn recycle(spare: &mut Vec<Block>, mut block: Block) {
+    block.pdus.clear();
+    (block.status, block.buffer_status) = (None, None);
+    spare.push(block);
+}

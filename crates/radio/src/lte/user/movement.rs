@@ -1,0 +1,95 @@
+//! What a mobile's radio is like, and what changes of the serving cell do to it.
+
+use airpath_core::{Context, Direction, DropCause, Instant, ModeState, Span};
+
+use super::User;
+use crate::conditions::{Sample, Transition};
+use crate::lte::plan::Plan;
+
+/// Whether the mobile can be served.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Movement {
+    is_lost: bool,
+    /// Out of coverage, the radio is not looked at before.
+    next_search: Instant,
+    /// Nothing is sent in a direction before.
+    blocked_until: [Instant; 2],
+}
+
+/// How often a mobile out of coverage looks for a cell: a choice, of the order of a measurement
+/// period (200 ms, TS 36.133 §8.1.2.2).
+const SEARCH: Span = Span::from_millis(200);
+
+impl Movement {
+    /// Whether a cell serves the mobile.
+    pub const fn is_covered(&self) -> bool {
+        !self.is_lost
+    }
+
+    /// Before this, nothing can be sent in a direction.
+    pub fn served_from(&self, direction: Direction) -> Instant {
+        self.blocked_until[direction as usize].max(self.next_search)
+    }
+
+    /// Nothing is sent in these directions before `until`.
+    pub fn block(&mut self, directions: &[Direction], until: Instant) {
+        for direction in directions {
+            let blocked = &mut self.blocked_until[*direction as usize];
+            *blocked = (*blocked).max(until);
+        }
+    }
+
+    /// The conditions restart.
+    pub const fn forget_coverage(&mut self) {
+        (self.is_lost, self.next_search) = (false, Instant::ZERO);
+    }
+}
+
+impl User {
+    /// Finds out what the radio is like in the subframe that begins at `now`, and takes the reports
+    /// of the channel up to then.
+    pub fn look_around(&mut self, now: Instant, plan: &Plan, cx: &mut Context<'_>) -> Sample {
+        while let Some(at) = self.quality.due(now) {
+            let sample = self.look(now, at, cx);
+            let sinr = sample.covered.then_some(sample.carrier_to_interference);
+            self.quality.measure(sinr, self.below_downlink, plan);
+        }
+        let sample = self.look(now, now, cx);
+        if !self.movement.is_covered() {
+            self.movement.next_search = now + SEARCH;
+        }
+        self.quality.hear(now);
+        self.sinr = [sample.carrier_to_interference, sample.carrier_to_interference - self.below_downlink];
+        sample
+    }
+
+    /// What it was like at `then`.
+    fn look(&mut self, now: Instant, then: Instant, cx: &mut Context<'_>) -> Sample {
+        while let Some((at, transition)) = self.conditions.next_transition(then) {
+            self.pass(now, at, transition, cx);
+        }
+        self.conditions.at(then)
+    }
+
+    fn pass(&mut self, now: Instant, at: Instant, transition: Transition, cx: &mut Context<'_>) {
+        match transition {
+            Transition::Handover { to, gap } | Transition::Reselection { to, gap } => {
+                self.tracks.cell(at, to, cx);
+                self.tracks.mode(at, ModeState::Handover, Some(at + gap), cx);
+                if at + gap > now {
+                    self.establish_again(now, at + gap, DropCause::Handover, cx);
+                }
+            }
+            Transition::CoverageLost => {
+                self.movement.is_lost = true;
+                self.tracks.mode(at, ModeState::NoCoverage, None, cx);
+            }
+            Transition::CoverageBack { to } => {
+                self.movement.is_lost = false;
+                self.movement.next_search = now;
+                self.tracks.cell(at, to, cx);
+                self.tracks.mode(at, ModeState::Connected, None, cx);
+            }
+        }
+    }
+}

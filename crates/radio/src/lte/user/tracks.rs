@@ -1,0 +1,98 @@
+//! The radio log of a mobile: its states, and what it sends and gets.
+
+use airpath_core::{Aspect, Classes, Context, Direction, DrxState, Instant, LteRrcState, RadioEvent, StateValue};
+
+use super::User;
+use crate::common::log::Tracks;
+use crate::conditions::Sample;
+use crate::lte::link_quality::TransportFormat;
+use crate::lte::tables::TTI;
+
+impl User {
+    /// The mobile sends or receives in the subframe that begins at `now`.
+    pub(super) fn report_tracks(&mut self, now: Instant, sample: &Sample, cx: &mut Context<'_>) {
+        if cx.wants(Classes::STATE) {
+            self.tracks.connected(now, false, cx);
+            self.tracks.radio(now, sample, cx);
+            self.report_rrc(now, LteRrcState::Connected, cx);
+        }
+    }
+
+    /// The RRC state.
+    pub(super) fn report_rrc(&mut self, at: Instant, state: LteRrcState, cx: &mut Context<'_>) {
+        self.tracks.report(at, None, Aspect::Rrc, state.into(), cx);
+    }
+
+    /// The transmission window may be why nothing is sent.
+    pub(super) fn report_stall(&mut self, now: Instant, cx: &mut Context<'_>) {
+        if cx.wants(Classes::STATE) {
+            self.tracks.stalled(now, self.down.is_stalled(now) || self.up.is_stalled(now), cx);
+        }
+    }
+
+    /// The DRX states up to `now`, if it was not active since the last activity.
+    pub(super) fn report_drx(&mut self, now: Instant, cx: &mut Context<'_>) {
+        if !cx.wants(Classes::STATE) {
+            return;
+        }
+        let tracks = &mut self.tracks;
+        if let Some(drx) = &mut self.drx {
+            drx.report(now, |at, state| report_state(tracks, at, state, cx));
+        }
+    }
+
+    /// It is active from `now` on.
+    pub(super) fn report_active(&mut self, now: Instant, cx: &mut Context<'_>) {
+        if !cx.wants(Classes::STATE) {
+            return;
+        }
+        let tracks = &mut self.tracks;
+        if let Some(drx) = &mut self.drx {
+            drx.report_active(now, |at, state| report_state(tracks, at, state, cx));
+        }
+    }
+
+    /// The mobile got an assignment or a grant of new data.
+    pub(super) fn active(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.rrc.active(now);
+        if self.drx.is_some() {
+            self.report_drx(now, cx);
+            self.report_active(now, cx);
+        }
+        if let Some(drx) = &mut self.drx {
+            drx.active(now);
+        }
+    }
+
+    /// A block of PDUs in a subframe, sent for the first time or `again`.
+    pub(super) fn report_block(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        format: &TransportFormat,
+        (pdus, again, errored): (usize, bool, bool),
+        cx: &mut Context<'_>,
+    ) {
+        let pdus = pdus as u16;
+        let event = RadioEvent {
+            direction,
+            user: self.id,
+            duration: TTI,
+            pdus,
+            repeated: if again { pdus } else { 0 },
+            errored: if errored { pdus } else { 0 },
+            bytes: format.bits / 8,
+            level: format.scheme,
+        };
+        self.totals[direction as usize].add(&event);
+        cx.radio(now, || event);
+        if cx.wants(Classes::STATE) {
+            let blocks = StateValue::Number(f64::from(format.blocks));
+            self.tracks.report(now, Some(direction), Aspect::Slots, blocks, cx);
+        }
+    }
+}
+
+fn report_state(tracks: &mut Tracks, at: Instant, state: DrxState, cx: &mut Context<'_>) {
+    tracks.report(at, None, Aspect::Drx, state.into(), cx);
+}

@@ -1,0 +1,149 @@
+//! Requests, grants and blocks from the mobile.
+
+use airpath_core::{Context, Direction, Instant, Span};
+
+use super::User;
+use crate::lte::buffer_status::{self, SHORT_REPORT};
+use crate::lte::harq::{FEEDBACK, Planned, SYNCHRONOUS_ROUND_TRIP, Sent};
+use crate::lte::link_quality::TransportFormat;
+use crate::lte::plan::Plan;
+use crate::lte::rlc::Block;
+use crate::lte::rrc::State;
+use crate::lte::scheduling_request::Request;
+use crate::lte::tables::TTI;
+
+impl User {
+    /// Bytes that the base station would grant now, if `first` is what it grants for a request.
+    #[inline]
+    pub fn wanted_up(&self, first: u64) -> u64 {
+        self.knowledge.wanted(first, !self.harq_up.is_empty())
+    }
+
+    /// Whether a transmission is planned for the subframe that begins at `at`.
+    #[inline]
+    pub fn is_planned_up(&self, at: Instant) -> bool {
+        self.harq_up.is_planned(at)
+    }
+
+    /// The base station sends a grant in the subframe that begins at `now`.
+    pub fn grant(&mut self, now: Instant, format: TransportFormat, plan: &Plan, cx: &mut Context<'_>) {
+        let at = now + FEEDBACK;
+        self.knowledge.granted(at, (format.bits / 8).into());
+        if !self.control.chance(plan.dtx_missed) {
+            self.active(now, cx);
+            self.harq_up.plan(at, Planned::New(format));
+        }
+    }
+
+    /// Plans the next grant that needs no request, while there is something to send and the mobile
+    /// listens.
+    pub(super) fn preschedule(&mut self, now: Instant, plan: &mut Plan) {
+        let Some((interval, bytes)) = plan.prescheduling else { return };
+        if self.prescheduled_at > now || self.movement.served_from(Direction::Up) > now {
+            return;
+        }
+        let from = Instant::from_nanos(now.as_nanos() + 1).round_up_to(TTI);
+        let (interval, offset) = (interval.as_nanos(), self.prescheduling_offset.as_nanos());
+        let phase = (from.as_nanos() + interval - offset) % interval;
+        let at = from + Span::from_nanos((interval - phase) % interval);
+        if !self.listens(at) || self.harq_up.is_planned(at) {
+            return;
+        }
+        let quality = self.quality.estimate(Direction::Up, plan);
+        if let Some(format) = plan.up.allocate(quality, bytes, plan.left_up(at)) {
+            plan.reserve_up(at, format.blocks);
+            self.prescheduled_at = at;
+            self.harq_up.plan(at, Planned::New(format));
+        }
+    }
+
+    /// The transmission of the subframe that begins at `now`.
+    pub(super) fn transmit_up(&mut self, now: Instant, plan: &mut Plan, cx: &mut Context<'_>) {
+        let Some(planned) = self.harq_up.take(now) else { return };
+        let sample = self.look_around(now, plan, cx);
+        // A handover may have been found just now.
+        if sample.covered && self.movement.served_from(Direction::Up) > now {
+            if let Planned::Again(sent) = planned {
+                self.give_up(now, Direction::Up, sent.block, cx);
+            }
+            return;
+        }
+        let mut sent = match planned {
+            Planned::New(format) => {
+                let soft = plan.up.soft_buffer(&format, plan);
+                Sent::new(self.fill_up(now, format.bits / 8, cx), format, soft)
+            }
+            Planned::Again(sent) => *sent,
+        };
+        self.report_tracks(now, &sample, cx);
+        let direction = Direction::Up;
+        let is_first = sent.attempts == 0;
+        sent.attempts += 1;
+        let errored = !sample.covered || self.is_errored(direction, &mut sent, plan);
+        self.report_block(now, direction, &sent.format, (sent.block.pdus.len(), !is_first, errored), cx);
+        let received = now + TTI;
+        if is_first {
+            self.feedback[direction as usize].push_back((received + plan.processing, !errored));
+        }
+        if !errored {
+            if let Some(bytes) = sent.block.buffer_status {
+                self.knowledge.hear(received + plan.processing, now, buffer_status::reported(bytes));
+            }
+            self.arrivals[direction as usize].push_back((received, sent.block));
+        } else if sent.attempts >= plan.max_transmissions || self.control.chance(plan.nack_to_ack) {
+            self.give_up(now, direction, sent.block, cx);
+        } else {
+            let at = now + SYNCHRONOUS_ROUND_TRIP;
+            plan.reserve_up(at, sent.format.blocks);
+            self.harq_up.plan(at, Planned::Again(Box::new(sent)));
+        }
+    }
+
+    /// A new block of this size.
+    fn fill_up(&mut self, now: Instant, size: u32, cx: &mut Context<'_>) -> Block {
+        let mut block = self.spare.pop().unwrap_or_default();
+        self.reporting.granted(now);
+        let comes_first = size >= SHORT_REPORT && self.reporting.comes_first(now);
+        let room = if comes_first { size - SHORT_REPORT } else { size };
+        let used = self.up.fill(now, room, &mut self.down, &mut block, cx);
+        let waiting = self.waiting_up(now);
+        // Padding that has room for a report is one (padding BSR).
+        if comes_first || room - used >= SHORT_REPORT {
+            block.buffer_status = Some(waiting);
+            self.reporting.sent(now, waiting);
+            self.request.cancel();
+        }
+        self.had_data = waiting > 0;
+        block
+    }
+
+    /// Sends a scheduling request, or the message of random access, if it is time.
+    pub(super) fn request_up(&mut self, now: Instant, plan: &Plan, cx: &mut Context<'_>) {
+        if self.movement.served_from(Direction::Up) > now || self.rrc.state() != State::Connected {
+            return;
+        }
+        let usable = now + TTI + plan.processing;
+        if self.request.message_at().is_some_and(|at| at <= now) {
+            let waiting = self.waiting_up(now);
+            self.request.cancel();
+            self.reporting.sent(now, waiting);
+            if self.look_around(now, plan, cx).covered {
+                self.knowledge.hear(usable, now, buffer_status::reported(waiting));
+            }
+        }
+        if self.request.send(now) == Some(Request::Scheduling) && self.look_around(now, plan, cx).covered {
+            self.report_drx(now, cx);
+            self.report_active(now, cx);
+            self.requested_at.get_or_insert(usable);
+        }
+    }
+
+    /// The grants that were not used yet are void.
+    pub(super) fn cancel_grants(&mut self, now: Instant, cx: &mut Context<'_>) {
+        let Self { harq_up, up, spare, .. } = self;
+        harq_up.clear(|block| {
+            up.give_up(now, &block.pdus, cx);
+            super::recycle(spare, block);
+        });
+    }
+}
