@@ -405,21 +405,17 @@ impl Rlc {
         }
     }
 
-    /// Establishes the RLC again. In the acknowledged mode, PDCP sends again what the far end does
-    /// not have, in its order, and the far end keeps what it has (TS 36.323 §5.2); in the
-    /// unacknowledged mode, packets that were cut are lost.
+    /// Establishes the RLC again. In the acknowledged mode, PDCP sends again what was not
+    /// delivered, in its order (TS 36.323 §5.2); in the unacknowledged mode, packets that were cut are lost.
     pub fn establish_again(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         let Self { mode, stream, departures, lost, pdcp, delay, .. } = self;
         let due = now + *delay;
         let due = departures.back().map_or(due, |last| last.due.max(due));
         match mode {
             Mode::Acknowledged(am) => {
+                // What the far end has beyond a gap is sent again, too: PDCP reports no status.
                 let mut again = Vec::new();
-                stream.clear(
-                    am.delivered().1,
-                    |packet| departures.push_back(Departure { due, packet }),
-                    |packet| again.push(packet),
-                );
+                stream.clear(&RangeSet::default(), |_| {}, |packet| again.push(packet));
                 again.into_iter().rev().for_each(|packet| pdcp.put_back(packet));
                 am.reset();
             }
