@@ -28,6 +28,7 @@ class What(StrEnum):
     LOSSES = "losses"
     HOPS = "hops"
     WATERFALL = "waterfall"
+    PLAYBACK = "playback"
 
 
 _OF_A_FLOW = (What.TIME_SEQUENCE, What.WINDOW, What.ROUND_TRIP, What.HOPS, What.WATERFALL)

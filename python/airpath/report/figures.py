@@ -55,9 +55,12 @@ def over_time(runs: Sequence[Drawn]) -> list[Figure | Missing]:
         ("Proxy", lambda: plot.proxy_tracks(results)),
         ("Lost packets", lambda: plot.losses(results)),
     ]
+    kinds = {flow["kind"] for run in runs for flow in run.flows}
+    if "stream" in kinds:
+        makers.insert(0, ("Playout buffer", lambda: plot.playback(results)))
     if len(runs) == 1:
         if len(runs[0].transfers) > 1:
-            makers.insert(5, ("Throughput by flow", lambda: plot.throughput(results, by_flow=True)))
+            makers.insert(-4, ("Throughput by flow", lambda: plot.throughput(results, by_flow=True)))
         makers.append(("Where the time goes", lambda: plot.hops(results)))
     return [_draw(title, lambda make=make: mark(make(), runs), time=True) for title, make in makers]
 
