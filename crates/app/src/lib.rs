@@ -10,6 +10,7 @@
 //! | [`datagrams`], [`arrivals`] | datagrams at a constant rate: delay, loss, gaps, delay periods |
 //! | [`transactions`] | requests and responses, over one connection or one for each |
 //! | [`streaming`] | a video over RTP: a server, a client and its playout buffer |
+//! | [`voice`] | a call over RTP: codec, jitter buffer, rating by the E-model |
 //! | [`web`] | web pages: a browser and its servers |
 //!
 //! [`transport`] is the connection as the workloads see it, [`phase`] the offset of periodic
@@ -24,6 +25,7 @@ pub mod samples;
 pub mod streaming;
 pub mod transactions;
 pub mod transport;
+pub mod voice;
 pub mod web;
 
 pub use bulk::Transfer;
