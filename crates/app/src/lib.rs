@@ -9,6 +9,7 @@
 //! | [`ping`] | echo requests at an interval, and their round trips |
 //! | [`datagrams`], [`arrivals`] | datagrams at a constant rate: delay, loss, gaps, delay periods |
 //! | [`transactions`] | requests and responses, over one connection or one for each |
+//! | [`exchanges`] | scripts of requests and responses: a remote terminal, mail |
 //! | [`streaming`] | a video over RTP: a server, a client and its playout buffer |
 //! | [`voice`] | a call over RTP: codec, jitter buffer, rating by the E-model |
 //! | [`web`] | web pages: a browser and its servers |
@@ -19,6 +20,7 @@
 pub mod arrivals;
 pub mod bulk;
 pub mod datagrams;
+pub mod exchanges;
 pub mod phase;
 pub mod ping;
 pub mod samples;
