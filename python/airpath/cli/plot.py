@@ -29,6 +29,7 @@ class What(StrEnum):
     HOPS = "hops"
     WATERFALL = "waterfall"
     PLAYBACK = "playback"
+    LATENCY_SHARE = "latency-share"
 
 
 _OF_A_FLOW = (What.TIME_SEQUENCE, What.WINDOW, What.ROUND_TRIP, What.HOPS, What.WATERFALL)

@@ -23,12 +23,14 @@ Each takes one result or several, and overlays several.
 | `waterfall` | a view of a web page: objects, connections, radio and queue |
 | `mark_changes` | marks outages, handovers and new conditions in any figure over time |
 | `playback` | playout buffer and stalls of streams |
+| `latency_share` | distribution of the latencies of terminals and mail |
 | `compare` | a figure over all repetitions or flows, with the mean and its interval |
 """
 
 from airpath.plot.changes import mark_changes
 from airpath.plot.distribution import ENOUGH, compare
 from airpath.plot.hops import hops
+from airpath.plot.latency import latency_share
 from airpath.plot.losses import losses
 from airpath.plot.playback import playback
 from airpath.plot.queue import queue
@@ -50,6 +52,7 @@ __all__ = [
     "caption_of",
     "compare",
     "hops",
+    "latency_share",
     "losses",
     "mark_changes",
     "playback",

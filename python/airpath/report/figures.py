@@ -69,6 +69,8 @@ def distributions(runs: Sequence[Drawn]) -> list[Figure | Missing]:
     """Return the figures over all repetitions, flows and samples."""
     results = _one_or_several(runs)
     made = [_draw("Distribution of the round trip", lambda: plot.round_trip_share(results), time=False)]
+    if any(flow["kind"] in ("terminal", "mail") for run in runs for flow in run.flows):
+        made.insert(0, _draw("Interaction times", lambda: plot.latency_share(results), time=False))
     if len(runs) > 1:
         made.insert(0, _draw("Where the time goes", lambda: plot.hops(results), time=False))
     repeated = any(run.result.repetitions.height > 1 for run in runs)
