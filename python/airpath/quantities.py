@@ -22,6 +22,13 @@ PLAYBACK_CLOCK = (
 )
 """Definition of the figures of videos."""
 
+CALL_CLOCK = (
+    "Mouth to ear is the mean time from a sound at the talker to its playout: frame, network and jitter buffer. A "
+    "frame that was lost or late is not played out. MOS is the mean opinion score of the E-model (ITU-T G.107; "
+    "G.107.1 for wideband codecs)."
+)
+"""Definition of the figures of calls."""
+
 
 def seconds(value: float) -> str:
     """Return a span as text: three or four digits, `ms` below a second."""
@@ -84,6 +91,16 @@ def parse_seconds(text: str) -> float:
 def count(value: float) -> str:
     """Return a count as text, with a decimal only if it is not whole."""
     return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+def share(value: float) -> str:
+    """Return a share as text, in per cent."""
+    return f"{value * 100:.3g} %"
+
+
+def score(value: float) -> str:
+    """Return a mean opinion score as text."""
+    return f"{value:.2f}"
 
 
 def _scaled(value: float, unit: str, digits: int) -> str:

@@ -139,6 +139,11 @@ class Result:
         return self._summary_frame("buffers")
 
     @cached_property
+    def scripts(self) -> "pl.DataFrame":
+        """One row per sequence of exchanges of a kind, of terminals and mail: which are what."""
+        return self._summary_frame("scripts")
+
+    @cached_property
     def middleboxes(self) -> "pl.DataFrame":
         """One row per counter of a middlebox: what a proxy did with HTTP."""
         return self._summary_frame("middleboxes")

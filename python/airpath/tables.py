@@ -193,6 +193,14 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
         "buffer_mean_s": "Float64",
         "buffer_min_s": "Float64",
         "reports": "Int64",
+        "codec": "String",
+        "mos_scale": "String",
+        "r": "Float64",
+        "mos": "Float64",
+        "mouth_to_ear_s": "Float64",
+        "frame_loss": "Float64",
+        "first_message_s": "Float64",
+        "last_message_s": "Float64",
     },
     "links": {
         "repetition": "Int64",
@@ -261,6 +269,13 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
         "buffer_s": "Float64",
         "playing": "Boolean",
     },
+    "scripts": {
+        "repetition": "Int64",
+        "flow": "Int64",
+        "first": "Int64",
+        "count": "Int64",
+        "kind": "String",
+    },
     "repetitions": {
         "repetition": "Int64",
         "simulated_s": "Float64",
@@ -302,13 +317,17 @@ MAIN_FIGURES = (
     "startup_s",
     "stall_s",
     "frames_decodable",
+    "mos",
+    "mouth_to_ear_s",
+    "frame_loss",
+    "last_message_s",
 )
 """The figures of flows that comparisons and sweeps show by default, as far as they are present."""
 
 MAIN_PAGE_FIGURES = ("page_time_s", "largest_contentful_paint_s")
 """The same for views of pages."""
 
-OPTIONAL_TABLES = ("pages", "objects", "buffers", "middleboxes")
+OPTIONAL_TABLES = ("pages", "objects", "buffers", "scripts", "middleboxes")
 """Tables that `summary.json` has only if they have rows."""
 
 

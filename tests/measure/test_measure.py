@@ -56,6 +56,14 @@ bytes = "10 kB"
 [[flow]]
 kind = "ping"
 requests = 2
+
+[[flow]]
+kind = "terminal"
+session = { rounds = 1, keys = 10, scrolls = 3, think = "10 ms", key_interval = "20 ms" }
+
+[[flow]]
+kind = "voice"
+duration = "2 s"
 """
 
 
@@ -145,6 +153,45 @@ def test_transactions_have_the_schema_of_simulated_ones(
     assert flow.keys() == simulated["transactions"].keys()
     assert (flow["sent"], flow["received"], flow["connections"]) == (7, 7, connections)
     assert flow["transactions_per_s"] == pytest.approx(7 / flow["duration_s"])
+
+
+def test_a_terminal_has_the_schema_of_a_simulated_one(
+    airpath_command: Command, responder: str, simulated: dict[str, dict[str, Any]]
+) -> None:
+    options = ["--keys", "10", "--scrolls", "3", "--think", "10 ms", "--key-interval", "20 ms", "--no-delay"]
+    flow = measured(airpath_command, "terminal", responder, *options)
+    assert flow.keys() == simulated["terminal"].keys()
+    assert (flow["sent"], flow["received"], flow["outcome"]) == (15, 15, "finished")
+    kinds = {"key": 10, "scroll": 3, "window": 1, "open": 1}
+    assert {kind: latencies["count"] for kind, latencies in flow["exchange"].items()} == kinds
+    assert flow["exchange"].keys() == simulated["terminal"]["exchange"].keys()
+    # The server takes 100 ms to open a file.
+    assert 0.1 <= flow["exchange"]["open"]["p50_s"] < 5
+    assert flow["tcp"]["nagle"] == "off"
+    done = airpath_command("measure", "terminal", responder, "--rounds", "10000")
+    assert done.code == 2
+    assert "too long" in done.err
+
+
+@pytest.mark.parametrize("codec", ["amr", "amr-wb"])
+def test_a_call_has_the_schema_of_a_simulated_one(
+    airpath_command: Command, responder: str, simulated: dict[str, dict[str, Any]], codec: str
+) -> None:
+    options = ["--duration", "4 s", "--codec", codec, "--jitter-buffer", "fixed", "--depth", "200 ms"]
+    flow = measured(airpath_command, "voice", responder, *options)
+    assert flow.keys() == simulated["voice"].keys()
+    assert (flow["outcome"], flow["codec"]) == ("finished", codec)
+    for way in ("down", "up"):
+        found = flow[way]
+        assert found.keys() == simulated["voice"][way].keys()
+        assert found["sent"] == found["received"] > 20
+        assert 0 <= found["delay_mean_s"] < 5, "both ends read the same clock"
+        # The frame, the look-ahead, and the jitter buffer.
+        assert found["mouth_to_ear_s"] >= 0.020 + 0.005 + 0.200
+        assert 1 <= found["mos"] <= 4.5
+    # Both have the same talk spurts from the same seed.
+    again = measured(airpath_command, "voice", responder, *options)
+    assert again["down"]["frames"] == flow["down"]["frames"]
 
 
 def test_simulated_transactions_take_the_round_trips_that_they_must(simulated: dict[str, dict[str, Any]]) -> None:

@@ -9,7 +9,9 @@
 //! | [`ping`] | echo requests at an interval, and their round trips |
 //! | [`datagrams`], [`arrivals`] | datagrams at a constant rate: delay, loss, gaps, delay periods |
 //! | [`transactions`] | requests and responses, over one connection or one for each |
+//! | [`exchanges`] | scripts of requests and responses: a remote terminal, mail |
 //! | [`streaming`] | a video over RTP: a server, a client and its playout buffer |
+//! | [`voice`] | a call over RTP: codec, jitter buffer, rating by the E-model |
 //! | [`web`] | web pages: a browser and its servers |
 //!
 //! [`transport`] is the connection as the workloads see it, [`phase`] the offset of periodic
@@ -18,12 +20,14 @@
 pub mod arrivals;
 pub mod bulk;
 pub mod datagrams;
+pub mod exchanges;
 pub mod phase;
 pub mod ping;
 pub mod samples;
 pub mod streaming;
 pub mod transactions;
 pub mod transport;
+pub mod voice;
 pub mod web;
 
 pub use bulk::Transfer;

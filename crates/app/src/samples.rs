@@ -12,6 +12,11 @@ impl Samples {
         self.0.push(delay);
     }
 
+    /// The samples, in the order of their measurement.
+    pub fn iter(&self) -> impl Iterator<Item = Span> + '_ {
+        self.0.iter().copied()
+    }
+
     /// Number of samples.
     pub fn count(&self) -> u64 {
         self.0.len() as u64

@@ -294,6 +294,14 @@ pub enum AppStep {
         /// Round trip of a ping, one-way delay of a datagram.
         delay: Span,
     },
+    /// A talk spurt of a call begins to be played out: the number of its first frame, and the time
+    /// from mouth to ear.
+    Playout {
+        /// Counted from zero.
+        sequence: u32,
+        /// From the begin of a frame at the talker to that at the listener.
+        delay: Span,
+    },
     /// The flow ended without success.
     Aborted,
 }
@@ -309,6 +317,7 @@ impl AppStep {
             Self::Finished => "finished",
             Self::Acknowledged => "acknowledged",
             Self::Arrived { .. } => "arrived",
+            Self::Playout { .. } => "playout",
             Self::Aborted => "aborted",
         }
     }

@@ -252,6 +252,7 @@ fn applications_are_read_back() {
         AppStep::Finished,
         AppStep::Acknowledged,
         AppStep::Arrived { sequence: u32::MAX, delay: Span::from_micros(3) },
+        AppStep::Playout { sequence: u32::MAX, delay: Span::from_micros(3) },
         AppStep::Aborted,
     ];
     steps.iter().for_each(|step| log.record(Instant::ZERO, ComponentId(0), &app(*step)));
@@ -260,7 +261,7 @@ fn applications_are_read_back() {
     assert_eq!(rows.len(), steps.len());
     for (row, step) in rows.iter().zip(steps) {
         let numbers = match step {
-            AppStep::Arrived { .. } => "sequence: 4294967295, delay: 3000",
+            AppStep::Arrived { .. } | AppStep::Playout { .. } => "sequence: 4294967295, delay: 3000",
             _ => "sequence: null, delay: null",
         };
         let expected =

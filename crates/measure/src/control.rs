@@ -119,7 +119,9 @@ impl Control {
                 Ok(Some(Self { lines, peer, ready, session }))
             }
             Ok(ControlResponse::Refused(why)) => Err(MeasureError::Refused { peer, why }),
-            Ok(ControlResponse::Report(_) | ControlResponse::Arrivals(_)) | Err(_) => Err(not_ours()),
+            Ok(ControlResponse::Report(_) | ControlResponse::Arrivals(_) | ControlResponse::Call(_)) | Err(_) => {
+                Err(not_ours())
+            }
         }
     }
 
@@ -167,6 +169,19 @@ impl Control {
                 (u64::from(number) < most).then(|| (number, u64::from_be_bytes(*sent), u64::from_be_bytes(*arrived)))
             })
             .collect())
+    }
+
+    /// Requests the start of a call at a time of the responder's clock. Returns its port.
+    ///
+    /// # Errors
+    /// The connection to the responder is lost, or it refuses.
+    pub fn call(&mut self, start: u64) -> Result<u16, MeasureError> {
+        let peer = self.peer;
+        match self.request(&ControlRequest::Call(start))? {
+            ControlResponse::Call(port) => Ok(port),
+            ControlResponse::Refused(why) => Err(MeasureError::Refused { peer, why }),
+            _ => Err(MeasureError::NotAResponder { peer }),
+        }
     }
 
     fn request(&mut self, request: &ControlRequest) -> Result<ControlResponse, MeasureError> {

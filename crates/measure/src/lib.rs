@@ -13,6 +13,7 @@
 //! | [`serve`] | the responder |
 //! | `control`, `lines` | the client's side of the control connection |
 //! | `ping`, `bulk`, `datagrams`, `transactions` | the client's end of the workloads |
+//! | `terminal`, `voice` | both ends of a remote terminal, and of a call |
 //! | `stream` | a TCP socket as a transport of the workloads |
 //! | `tcp_settings`, `tcp_info` | TCP settings and counters of the kernel |
 //! | [`clock`], [`offset`] | the clock, and its offset from the responder's |
@@ -34,8 +35,10 @@ pub mod serve;
 mod stream;
 mod tcp_info;
 mod tcp_settings;
+mod terminal;
 pub mod token;
 mod transactions;
+mod voice;
 pub mod work;
 
 use std::io;
@@ -161,6 +164,16 @@ pub fn measure(
             let mut record = record(0);
             let transacted = transactions::transact(exchange, peer, control.session, &mut record);
             outcome.transactions(origin, exchange, transacted, record);
+        }
+        Work::Terminal(terminal) => {
+            let mut record = record(0);
+            let interacted = terminal::interact(terminal, peer, control.session, &mut record);
+            outcome.terminal(origin, terminal, interacted, record);
+        }
+        Work::Voice(work) => {
+            let mut record = record(0);
+            let called = voice::call(work, peer, &mut control, offset, &mut record)?;
+            outcome.call(origin, called, record);
         }
     }
     if stop.load(Ordering::Relaxed) {

@@ -82,6 +82,17 @@ impl Offset {
         }
     }
 
+    /// Converts a time of this clock to the responder's.
+    pub fn to_theirs(self, ours: Instant) -> u64 {
+        match self {
+            Self::Shared => ours.as_nanos(),
+            Self::Estimated { nanos, .. } => {
+                let theirs = (i128::from(ours.as_nanos()) + nanos).clamp(0, i128::from(u64::MAX));
+                u64::try_from(theirs).expect("it was brought within range")
+            }
+        }
+    }
+
     /// The form in the summary.
     pub fn to_json(self) -> Value {
         match self {

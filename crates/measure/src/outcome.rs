@@ -5,9 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use airpath_app::Datagrams;
+use airpath_app::exchanges::Plan;
 use airpath_app::ping::Pinger;
 use airpath_core::{AppEvent, Classes, ComponentId, Direction, Event, Instant, Sink};
-use airpath_result::summary::{Ended, FlowRow, ProbesRow, Repetition, Rows, StreamRow, TransactionsRow, TransferRow};
+use airpath_result::summary::{
+    CallRow, Ended, ExchangesRow, FlowRow, ProbesRow, Repetition, Rows, ScriptRow, StreamRow, TransactionsRow,
+    TransferRow,
+};
 use airpath_result::{Folder, Summary};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -20,8 +24,10 @@ use crate::ping::Carrier;
 use crate::protocol::{FlowReport, Ready, Report};
 use crate::record::Record;
 use crate::tcp_info::kernel_name;
+use crate::terminal::Interacted;
 use crate::transactions::Transacted;
-use crate::work::{Bulk, Exchange};
+use crate::voice::Called;
+use crate::work::{Bulk, Exchange, Terminal};
 use crate::{Request, since};
 
 /// The components of a measurement: its two ends.
@@ -33,6 +39,7 @@ pub struct Outcome {
     name: String,
     measurement: Value,
     flows: Vec<FlowRow>,
+    scripts: Vec<ScriptRow>,
     steps: Vec<(Instant, AppEvent)>,
     packets: u64,
     stopped: Option<String>,
@@ -46,6 +53,7 @@ impl Outcome {
             request: request.clone(),
             measurement: json!({ "host": request.host, "address": address.to_string(), "kernel": kernel_name() }),
             flows: Vec::new(),
+            scripts: Vec::new(),
             steps: Vec::new(),
             packets: 0,
             stopped: None,
@@ -120,6 +128,42 @@ impl Outcome {
             probes: Some(ProbesRow::of(client.requests().into(), client.latencies().count(), client.latencies())),
             transactions: Some(TransactionsRow::of(&exchange.transactions, &client, start, tcp.into())),
             ..row(0, "transactions", "transactions".into())
+        });
+        self.add_steps(origin, record.into_steps());
+    }
+
+    /// Adds a session of a remote terminal.
+    pub fn terminal(&mut self, origin: Instant, terminal: &Terminal, all: Interacted, record: Record<'_>) {
+        let Interacted { start, script, client, tcp, cause } = all;
+        let outcome = match (&cause, client.is_complete()) {
+            (_, true) => "finished",
+            (Some(_), false) => "aborted",
+            (None, false) => "unfinished",
+        };
+        let latencies = client.all_latencies();
+        self.packets += client.requests();
+        self.scripts = ScriptRow::of(&script, 0, 0);
+        self.flows.push(FlowRow {
+            start_s: since(origin, start).as_secs_f64(),
+            outcome,
+            cause,
+            probes: Some(ProbesRow::of(client.requests(), latencies.count(), &latencies)),
+            exchanges: Some(ExchangesRow::of(&Plan::Terminal(terminal.session), &script, &client, tcp.into())),
+            ..row(0, "terminal", "terminal".into())
+        });
+        self.add_steps(origin, record.into_steps());
+    }
+
+    /// Adds a call.
+    pub fn call(&mut self, origin: Instant, called: Called, record: Record<'_>) {
+        let Called { start, session, ends, over } = called;
+        let [theirs, mine] = &ends;
+        self.packets += u64::from(theirs.sent().packets + mine.sent().packets);
+        self.flows.push(FlowRow {
+            start_s: since(origin, start).as_secs_f64(),
+            outcome: if over { "finished" } else { "unfinished" },
+            call: Some(CallRow::of(&session, [theirs, mine])),
+            ..row(0, "voice", "voice".into())
         });
         self.add_steps(origin, record.into_steps());
     }
@@ -205,6 +249,7 @@ impl Outcome {
             pages: Vec::new(),
             objects: Vec::new(),
             buffers: Vec::new(),
+            scripts: std::mem::take(&mut self.scripts),
             middleboxes: Vec::new(),
         });
         if let Some(why) = &self.stopped {
@@ -281,6 +326,8 @@ fn row(flow: usize, kind: &'static str, name: String) -> FlowRow {
         transactions: None,
         session: None,
         playback: None,
+        call: None,
+        exchanges: None,
         observed: None,
     }
 }

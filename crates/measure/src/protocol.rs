@@ -60,6 +60,8 @@ pub enum ControlRequest {
     Report,
     /// Requests the arrivals of a datagram stream, after a report.
     Arrivals,
+    /// Starts the call of the session, at this time of the responder's clock, in nanoseconds.
+    Call(u64),
 }
 
 /// The request for a test.
@@ -87,6 +89,9 @@ pub enum ControlResponse {
     /// [`ARRIVAL`] bytes in the order of arrival, in network byte order: number (4 bytes), send
     /// time by the sender's clock and arrival time by the responder's (8 bytes each, nanoseconds).
     Arrivals(u32),
+    /// The responder's UDP port of the call. It sends to the address from which the first datagram
+    /// of the client arrives there.
+    Call(u16),
 }
 
 /// Bytes of an arrival record.

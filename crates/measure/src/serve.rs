@@ -21,6 +21,7 @@ use crate::clock::wait;
 use crate::control::split;
 use crate::error::MeasureError;
 use crate::protocol::PORT;
+pub(crate) use sessions::Session;
 use sessions::Sessions;
 
 /// Connections that wait to be accepted.

@@ -1,7 +1,12 @@
 //! The workloads of `airpath_app` in a form that a test request can carry, with their bounds.
 
+use std::sync::Arc;
+
+use airpath_app::exchanges::Script;
+use airpath_app::exchanges::terminal::Generated;
+use airpath_app::voice;
 use airpath_app::{Datagrams, Ping, Transactions, Transfer};
-use airpath_core::{Bytes, Span};
+use airpath_core::{Bytes, Seed, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::probe::HEADER;
@@ -30,6 +35,10 @@ pub enum Work {
     Datagrams(Datagrams),
     /// Requests and responses.
     Transactions(Exchange),
+    /// A remote terminal.
+    Terminal(Terminal),
+    /// A call.
+    Voice(Call),
 }
 
 /// Parallel bulk transfers.
@@ -54,6 +63,58 @@ pub struct Exchange {
     /// TCP of both ends.
     #[serde(default)]
     pub tcp: TcpSettings,
+}
+
+/// A remote terminal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Terminal {
+    /// The session.
+    #[serde(default)]
+    pub session: Generated,
+    /// Seed of its random intervals, the same at both ends.
+    #[serde(default)]
+    pub seed: u64,
+    /// TCP of both ends.
+    #[serde(default)]
+    pub tcp: TcpSettings,
+}
+
+impl Terminal {
+    /// The interactions.
+    pub fn script(&self) -> Arc<Script> {
+        Arc::new(self.session.script(&mut Seed::new(self.seed).stream("session")))
+    }
+
+    /// Expected duration without delay.
+    fn duration(&self) -> Span {
+        let Generated { rounds, think, keys, key_interval, scrolls, scroll_interval, open_time, .. } = self.session;
+        let round = (think.as_nanos().saturating_mul(4))
+            .saturating_add(key_interval.saturating_mul(keys.into()).as_nanos())
+            .saturating_add(scroll_interval.saturating_mul(scrolls.into()).as_nanos())
+            .saturating_add(open_time.as_nanos());
+        Span::from_nanos(round.saturating_mul(rounds.into()))
+    }
+}
+
+/// A call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Call {
+    /// Its settings.
+    #[serde(default)]
+    pub settings: voice::Settings,
+    /// Seed of its talk spurts and first numbers, the same at both ends.
+    #[serde(default)]
+    pub seed: u64,
+}
+
+impl Call {
+    /// The call, as both ends have it.
+    pub fn session(&self) -> voice::Session {
+        let seed = Seed::new(self.seed);
+        voice::Session::new(self.settings, seed.stream("session"), seed.stream("conversation"))
+    }
 }
 
 /// TCP settings of both ends; missing ones are the kernel's defaults.
@@ -119,6 +180,15 @@ impl Work {
                 between("transactions", transactions.transactions.into(), 1, u32::MAX.into())?;
                 at_most_as_long(transactions.duration.unwrap_or_default(), transactions.think)
             }
+            Self::Terminal(terminal) => {
+                terminal.session.check().map_err(|error| error.to_string())?;
+                between("input", terminal.session.input.get(), SessionToken::LENGTH as u64, MOST_BYTES.get())?;
+                at_most_as_long(terminal.duration(), Span::ZERO)
+            }
+            Self::Voice(call) => {
+                call.settings.check().map_err(|error| error.to_string())?;
+                at_most_as_long(call.settings.duration, call.settings.timeout)
+            }
         }
     }
 
@@ -129,6 +199,8 @@ impl Work {
             Self::Bulk(_) => "bulk",
             Self::Datagrams(_) => "datagrams",
             Self::Transactions(_) => "transactions",
+            Self::Terminal(_) => "terminal",
+            Self::Voice(_) => "voice",
         }
     }
 }

@@ -3,6 +3,8 @@
 //! Times are in seconds, sizes in bytes, rates in bits per second, as the names state. `None` means
 //! not applicable: an unfinished transfer has no duration.
 
+mod call;
+mod exchanges;
 mod page;
 mod playback;
 
@@ -17,6 +19,8 @@ use airpath_app::transactions::{Client, Transactions};
 use airpath_core::{Bytes, Count, Direction, DropCause, Instant, PacketCounters, RadioTotals, Span, UserId};
 use serde::Serialize;
 
+pub use call::{CallDirectionRow, CallRow};
+pub use exchanges::{ExchangesRow, LatencyRow, ScriptRow};
 pub use page::{ObjectRow, PageRow, SessionRow};
 pub use playback::{BufferRow, PlaybackRow};
 
@@ -63,6 +67,9 @@ pub struct Summary {
     /// One row per second of a video's playback and repetition; left out without videos.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub buffers: Vec<BufferRow>,
+    /// One row per sequence of exchanges of a kind; left out without terminals and mail.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<ScriptRow>,
     /// One row per counter of a middlebox and repetition; left out without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub middleboxes: Vec<MiddleboxRow>,
@@ -141,6 +148,12 @@ pub struct FlowRow {
     /// Figures of a video.
     #[serde(flatten)]
     pub playback: Option<PlaybackRow>,
+    /// Figures of a call.
+    #[serde(flatten)]
+    pub call: Option<CallRow>,
+    /// Figures of a remote terminal or of mail.
+    #[serde(flatten)]
+    pub exchanges: Option<ExchangesRow>,
     /// Figures of the packets of a real program.
     #[serde(flatten)]
     pub observed: Option<ObservedRow>,
@@ -394,6 +407,7 @@ impl Summary {
             pages: Vec::new(),
             objects: Vec::new(),
             buffers: Vec::new(),
+            scripts: Vec::new(),
             middleboxes: Vec::new(),
         }
     }
@@ -413,6 +427,7 @@ impl Summary {
         self.pages.append(&mut rows.pages);
         self.objects.append(&mut rows.objects);
         self.buffers.append(&mut rows.buffers);
+        self.scripts.append(&mut rows.scripts);
         self.middleboxes.append(&mut rows.middleboxes);
     }
 
@@ -449,7 +464,12 @@ impl Summary {
             let transfers = flow.transfer.iter_mut().map(|transfer| &mut transfer.tcp);
             let transactions = flow.transactions.iter_mut().map(|transactions| &mut transactions.tcp);
             let sessions = flow.session.iter_mut().map(|session| &mut session.tcp);
-            transfers.chain(transactions).chain(sessions).for_each(|settings| settings.clone_from(&nothing));
+            let exchanges = flow.exchanges.iter_mut().map(|exchanges| &mut exchanges.tcp);
+            transfers
+                .chain(transactions)
+                .chain(sessions)
+                .chain(exchanges)
+                .for_each(|settings| settings.clone_from(&nothing));
         }
         [json_lines(&self.flows), json_lines(&self.pages), json_lines(&self.objects)]
     }
@@ -477,6 +497,8 @@ pub struct Rows {
     pub objects: Vec<ObjectRow>,
     /// The playout buffers of its videos.
     pub buffers: Vec<BufferRow>,
+    /// The scripts of its terminals and its mail.
+    pub scripts: Vec<ScriptRow>,
     /// Counters of its middleboxes.
     pub middleboxes: Vec<MiddleboxRow>,
 }

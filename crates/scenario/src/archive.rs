@@ -16,7 +16,7 @@ pub struct Archive {
 }
 
 impl Scenario {
-    /// The files that it names, each once: recorded links, radio conditions, videos.
+    /// The files that it names, each once: recorded links, radio conditions, videos, sessions.
     pub fn files(&self) -> Vec<PathBuf> {
         let files: BTreeSet<PathBuf> = self.clone().files_mut().into_iter().map(|file| file.clone()).collect();
         files.into_iter().collect()
@@ -52,8 +52,8 @@ impl Scenario {
     fn files_mut(&mut self) -> Vec<&mut PathBuf> {
         let links = [Some(&mut self.fixed), self.access.as_mut()].into_iter().flatten();
         let own = self.groups.iter_mut().filter_map(|group| group.conditions.as_mut()?.recorded.as_mut());
-        let videos = self.flow_groups.iter_mut().filter_map(FlowGroup::file_mut);
-        links.flat_map(|link| link.files_mut()).chain(self.bearer.files_mut()).chain(own).chain(videos).collect()
+        let flows = self.flow_groups.iter_mut().filter_map(FlowGroup::file_mut);
+        links.flat_map(|link| link.files_mut()).chain(self.bearer.files_mut()).chain(own).chain(flows).collect()
     }
 }
 

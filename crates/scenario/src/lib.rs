@@ -19,6 +19,8 @@
 //! | [`work`] | the `[[flow]]` tables |
 //! | [`page`] | web pages: those that are shipped, and page files |
 //! | `stream` | streams: their settings, and files of frames (`video`) |
+//! | `voice` | calls |
+//! | `exchanges` | remote terminals, files of their sessions; mail |
 //! | [`change`] | the `[[change]]` tables, and changes that are commanded while a link runs |
 //! | [`archive`] | a scenario with its files, as it is stored in a result folder |
 //! | [`tcp`] | the `[tcp]` tables: a profile and what differs |
@@ -31,6 +33,7 @@ pub mod change;
 pub mod document;
 mod environment;
 pub mod error;
+mod exchanges;
 pub mod links;
 pub mod live;
 pub mod middlebox;
@@ -41,6 +44,7 @@ pub mod proxy;
 mod stream;
 pub mod tcp;
 mod video;
+mod voice;
 pub mod work;
 
 use std::iter;

@@ -3,17 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use airpath_app::exchanges::Plan;
 use airpath_app::streaming::{self, Video};
 use airpath_app::transactions::Connections;
 use airpath_app::web::Session;
-use airpath_app::{Datagrams, Ping, Transactions, Transfer, datagrams};
+use airpath_app::{Datagrams, Ping, Transactions, Transfer, datagrams, voice as call};
 use airpath_core::{Bitrate, Bytes, Direction, Span};
 use airpath_tcp::Nagle;
 use serde::{Deserialize, Serialize};
 
 use crate::document::{Node, join};
 use crate::error::{Origin, ScenarioError, did_you_mean};
-use crate::{page, stream, tcp};
+use crate::{exchanges, page, stream, tcp, voice};
 
 /// A `[[flow]]`: one workload, for one mobile or several, once or several times.
 #[derive(Clone, Debug, Serialize)]
@@ -27,6 +28,9 @@ pub struct FlowGroup {
     /// The file of the video, if a stream has one.
     #[serde(rename = "video", skip_serializing_if = "Option::is_none")]
     video_file: Option<PathBuf>,
+    /// The file of the session, if a terminal has one.
+    #[serde(rename = "session", skip_serializing_if = "Option::is_none")]
+    session_file: Option<PathBuf>,
     /// TCP settings, for those that use it.
     #[serde(skip_serializing_if = "Option::is_none")]
     tcp: Option<tcp::Settings>,
@@ -54,10 +58,17 @@ pub enum Kind {
     Page,
     /// A video from the server to the mobile over RTP.
     Stream,
+    /// A call between server and mobile over RTP.
+    Voice,
+    /// A remote terminal over TCP.
+    Terminal,
+    /// Mail over TCP.
+    Mail,
 }
 
 impl Kind {
-    const NAMES: [&'static str; 7] = ["download", "upload", "ping", "datagrams", "transactions", "page", "stream"];
+    const NAMES: [&'static str; 10] =
+        ["download", "upload", "ping", "datagrams", "transactions", "page", "stream", "voice", "terminal", "mail"];
 
     /// The name under which it is written.
     pub const fn name(self) -> &'static str {
@@ -101,6 +112,15 @@ pub enum Work {
         settings: streaming::Settings,
         /// The video.
         video: Arc<Video>,
+    },
+    /// A call over RTP.
+    Voice(call::Settings),
+    /// A remote terminal or mail, with these TCP settings at both ends.
+    Exchanges {
+        /// The exchanges.
+        plan: Plan,
+        /// Settings of both ends.
+        tcp: Box<tcp::Settings>,
     },
 }
 
@@ -250,6 +270,9 @@ impl FlowGroup {
             "transactions" => Kind::Transactions,
             "page" => Kind::Page,
             "stream" => Kind::Stream,
+            "voice" => Kind::Voice,
+            "terminal" => Kind::Terminal,
+            "mail" => Kind::Mail,
             _ => {
                 return Err(ScenarioError::new(
                     format!("there is no workload `{name}`"),
@@ -267,7 +290,7 @@ impl FlowGroup {
             return Err(ScenarioError::new("there must be at least one", origin, join(at, "count")));
         }
         let tcp = match kind {
-            Kind::Download | Kind::Upload | Kind::Transactions | Kind::Page => {
+            Kind::Download | Kind::Upload | Kind::Transactions | Kind::Page | Kind::Terminal | Kind::Mail => {
                 let own = node.take("tcp");
                 let sets_nagle = own.iter().chain([defaults]).any(|tcp| tcp.get("nagle").is_some());
                 let mut settings = tcp::Settings::read(own, &join(at, "tcp"), defaults)?;
@@ -277,7 +300,7 @@ impl FlowGroup {
                 }
                 Some(settings)
             }
-            Kind::Ping | Kind::Datagrams | Kind::Stream => None,
+            Kind::Ping | Kind::Datagrams | Kind::Stream | Kind::Voice => None,
         };
         let transfer = |direction, bytes: Bytes, request, freezes: Vec<Freeze>| {
             if bytes == Bytes::ZERO {
@@ -295,7 +318,7 @@ impl FlowGroup {
             let transfer = Transfer { direction, bytes, request };
             Ok(Work::Transfer { transfer, tcp: Box::new(tcp), freezes })
         };
-        let mut video_file = None;
+        let (mut video_file, mut session_file) = (None, None);
         let (work, settings) = match kind {
             Kind::Download => {
                 let download: Download = node.read(at)?;
@@ -355,8 +378,26 @@ impl FlowGroup {
                 video_file = flow.file;
                 (Work::Stream { settings: flow.settings, video: Arc::new(flow.video) }, flow.table)
             }
+            Kind::Terminal | Kind::Mail => {
+                let tcp = Box::new(tcp.clone().expect("exchanges use TCP"));
+                if tcp.config.whole_segments {
+                    let message = "TCP that rounds up to whole segments blurs where a response ends";
+                    return Err(ScenarioError::new(message, origin, join(at, "tcp.whole_segments"))
+                        .help("set tcp.whole_segments to false"));
+                }
+                let flow = match kind {
+                    Kind::Terminal => exchanges::read_terminal(node, folder, at)?,
+                    _ => exchanges::read_mail(node, at)?,
+                };
+                session_file = flow.file;
+                (Work::Exchanges { plan: flow.plan, tcp }, flow.table)
+            }
+            Kind::Voice => {
+                let settings = voice::read_flow(node, at)?;
+                (Work::Voice(settings), table(&settings))
+            }
         };
-        Ok(Self { kind, common, settings, video_file, tcp, work, mobile_origin })
+        Ok(Self { kind, common, settings, video_file, session_file, tcp, work, mobile_origin })
     }
 
     /// Its name: as given, or that of its workload.
@@ -374,9 +415,9 @@ impl FlowGroup {
         self.common.count
     }
 
-    /// Where the file of its video lies, if it has one.
-    pub(crate) const fn file_mut(&mut self) -> Option<&mut PathBuf> {
-        self.video_file.as_mut()
+    /// Where the file of its video or session lies, if it has one.
+    pub(crate) fn file_mut(&mut self) -> Option<&mut PathBuf> {
+        self.video_file.as_mut().or(self.session_file.as_mut())
     }
 
     /// The start of the flow that is number `index` of this group.

@@ -2,11 +2,13 @@
 
 mod connections;
 mod datagrams;
+mod exchanges;
 mod page;
 mod ping;
 mod stream;
 mod transactions;
 mod transfer;
+mod voice;
 
 use airpath_core::{AppEvent, AppStep, Bytes, FlowId, Instant, Packet, RandomStream, UserId};
 use airpath_path::Side;
@@ -16,11 +18,13 @@ use crate::network::Network;
 use crate::packet_buffer::Payload;
 
 pub use datagrams::DatagramsFlow;
+pub use exchanges::ExchangesFlow;
 pub use page::PageFlow;
 pub use ping::PingFlow;
 pub use stream::StreamFlow;
 pub use transactions::TransactionsFlow;
 pub use transfer::TransferFlow;
+pub use voice::VoiceFlow;
 
 /// What all flows have in common.
 #[derive(Clone, Debug)]
@@ -67,6 +71,10 @@ pub enum Flow {
     Page(Box<PageFlow>),
     /// A video over RTP.
     Stream(Box<StreamFlow>),
+    /// A call over RTP.
+    Voice(Box<VoiceFlow>),
+    /// A remote terminal, or mail.
+    Exchanges(Box<ExchangesFlow>),
 }
 
 impl Flow {
@@ -79,6 +87,8 @@ impl Flow {
             Self::Transactions(flow) => &flow.identity,
             Self::Page(flow) => &flow.identity,
             Self::Stream(flow) => &flow.identity,
+            Self::Voice(flow) => &flow.identity,
+            Self::Exchanges(flow) => &flow.identity,
         }
     }
 
@@ -88,6 +98,7 @@ impl Flow {
         match self {
             Self::Page(flow) => return flow.receive(now, side, packet, network),
             Self::Stream(flow) => return flow.receive(now, side, packet, network),
+            Self::Voice(flow) => return flow.receive(now, side, packet, network),
             _ => {}
         }
         let (payload, mut cx) = network.payload_for(packet, side);
@@ -97,6 +108,10 @@ impl Flow {
                 flow.proceed(now, side, network)
             }
             (Self::Transactions(flow), Payload::Segment(segment)) => {
+                flow.receive(now, side, segment, &mut cx);
+                flow.proceed(now, side, network)
+            }
+            (Self::Exchanges(flow), Payload::Segment(segment)) => {
                 flow.receive(now, side, segment, &mut cx);
                 flow.proceed(now, side, network)
             }
@@ -119,6 +134,8 @@ impl Flow {
             Self::Transactions(flow) => flow.wake(now, side, network),
             Self::Page(flow) => flow.wake(now, side, network),
             Self::Stream(flow) => flow.wake(now, side, network),
+            Self::Voice(flow) => flow.wake(now, side, network),
+            Self::Exchanges(flow) => flow.wake(now, side, network),
         }
     }
 
@@ -131,6 +148,8 @@ impl Flow {
             Self::Transactions(flow) => flow.is_over(),
             Self::Page(flow) => flow.is_over(),
             Self::Stream(flow) => flow.is_over(),
+            Self::Voice(flow) => flow.is_over(),
+            Self::Exchanges(flow) => flow.is_over(),
         }
     }
 }

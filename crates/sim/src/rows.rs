@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use airpath_app::exchanges::Plan;
 use airpath_core::{Direction, Instant, Span, UserId};
 use airpath_path::{Hop, Side};
 use airpath_result::summary::{
-    BufferRow, Ended, FlowRow, LinkRow, MiddleboxRow, ObjectRow, PageRow, PlaybackRow, ProbesRow, RadioRow, Repetition,
-    Rows, SessionRow, StreamRow, TransactionsRow, TransferRow,
+    BufferRow, CallRow, Ended, ExchangesRow, FlowRow, LinkRow, MiddleboxRow, ObjectRow, PageRow, PlaybackRow,
+    ProbesRow, RadioRow, Repetition, Rows, ScriptRow, SessionRow, StreamRow, TransactionsRow, TransferRow,
 };
 use airpath_scenario::proxy::Proxy;
 use airpath_scenario::tcp::Settings;
@@ -54,7 +55,12 @@ pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[Str
         counter,
         value,
     });
-    Rows { repetition, flows, links, radio, pages, objects, buffers, middleboxes: middleboxes.collect() }
+    let scripts = simulation.flows().iter().filter_map(|flow| match flow {
+        Flow::Exchanges(flow) => Some(ScriptRow::of(&flow.script, flow.identity.id.0, number)),
+        _ => None,
+    });
+    let scripts = scripts.flatten().collect();
+    Rows { repetition, flows, links, radio, pages, objects, buffers, scripts, middleboxes: middleboxes.collect() }
 }
 
 /// The rows of the hops, with their names, in repetition `number` of a run with `users` users.
@@ -101,6 +107,8 @@ fn flow(
         transactions: None,
         session: None,
         playback: None,
+        call: None,
+        exchanges: None,
         observed: None,
     };
     let over = if flow.is_over() { "finished" } else { "unfinished" };
@@ -142,6 +150,30 @@ fn flow(
             playback: Some(PlaybackRow::of(&flow.session, &flow.server, &flow.client, flow.identity.start, now)),
             ..row("stream", if flow.client.timed_out() { "aborted" } else { over })
         },
+        Flow::Voice(flow) => FlowRow {
+            call: Some(CallRow::of(&flow.session, Direction::BOTH.map(|direction| flow.end(direction)))),
+            ..row("voice", over)
+        },
+        Flow::Exchanges(flow) => {
+            let latencies = flow.client.all_latencies();
+            FlowRow {
+                cause: flow.cause().map(str::to_owned),
+                probes: Some(ProbesRow::of(flow.client.requests(), latencies.count(), &latencies)),
+                exchanges: Some(ExchangesRow::of(
+                    &flow.plan,
+                    &flow.script,
+                    &flow.client,
+                    settings.of(&flow.tcp, flow.negotiated),
+                )),
+                ..row(
+                    match flow.plan {
+                        Plan::Mail(_) => "mail",
+                        Plan::Terminal(_) | Plan::Recorded(_) => "terminal",
+                    },
+                    if flow.cause().is_some() { "aborted" } else { over },
+                )
+            }
+        }
         Flow::Page(flow) => FlowRow {
             cause: flow.cause().map(str::to_owned),
             session: Some(SessionRow::of(

@@ -12,7 +12,10 @@ use airpath_scenario::proxy::HttpConfig;
 use airpath_scenario::{Kind, Origin, PlannedPath, Scenario, ScenarioError, Users, Work};
 
 use crate::capture::Captures;
-use crate::flow::{DatagramsFlow, Flow, Identity, PageFlow, PingFlow, StreamFlow, TransactionsFlow, TransferFlow};
+use crate::flow::{
+    DatagramsFlow, ExchangesFlow, Flow, Identity, PageFlow, PingFlow, StreamFlow, TransactionsFlow, TransferFlow,
+    VoiceFlow,
+};
 use crate::network::{Network, Node};
 use crate::packet_buffer::HTTP_PORT;
 
@@ -100,6 +103,14 @@ impl Setup {
                     let random = |part| seed.stream(&format!("flow-{}/{part}", planned.name));
                     Flow::Stream(Box::new(StreamFlow::new(identity, *settings, Arc::clone(video), random)))
                 }
+                Work::Voice(settings) => {
+                    let random = |part| seed.stream(&format!("flow-{}/{part}", planned.name));
+                    Flow::Voice(Box::new(VoiceFlow::new(identity, *settings, random)))
+                }
+                Work::Exchanges { plan, tcp } => {
+                    let random = seed.stream(&format!("flow-{}/session", planned.name));
+                    Flow::Exchanges(Box::new(ExchangesFlow::new(identity, plan, tcp, random)))
+                }
                 Work::Ping(ping, fixed) => Flow::Ping(Box::new(PingFlow::new(identity, *ping, phase(*fixed)))),
                 Work::Datagrams(datagrams, fixed) => {
                     Flow::Datagrams(Box::new(DatagramsFlow::new(identity, *datagrams, phase(*fixed))))
@@ -127,8 +138,10 @@ impl Setup {
             let identity = flow.identity();
             let first: &[Side] = match flow {
                 Flow::Datagrams(flow) => &[flow.source()],
-                Flow::Transfer(_) | Flow::Ping(_) | Flow::Transactions(_) | Flow::Page(_) => &[Side::Mobile],
-                Flow::Stream(_) => &[Side::Server, Side::Mobile],
+                Flow::Transfer(_) | Flow::Ping(_) | Flow::Transactions(_) | Flow::Page(_) | Flow::Exchanges(_) => {
+                    &[Side::Mobile]
+                }
+                Flow::Stream(_) | Flow::Voice(_) => &[Side::Server, Side::Mobile],
             };
             for side in first {
                 network.events.wake(network.node_of(identity.id, *side), Some(identity.start));

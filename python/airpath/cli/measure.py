@@ -247,6 +247,62 @@ def transactions(
     _measure(host, work, "3 h", common, every=interval)
 
 
+@app.command()
+@with_groups
+def terminal(
+    host: Host,
+    tcp: Tcp,
+    common: Common,
+    rounds: Annotated[int, typer.Option(min=1, metavar="N", help="Rounds of text, scrolling, window and file.")] = 1,
+    keys: Annotated[int, typer.Option(min=0, metavar="N", help="Keystrokes in a round.")] = 40,
+    key_interval: Annotated[str, typer.Option(metavar="TIME", help="Mean time between keystrokes.")] = "200 ms",
+    scrolls: Annotated[int, typer.Option(min=0, metavar="N", help="Steps of scrolling in a round.")] = 20,
+    think: Annotated[str, typer.Option(metavar="TIME", help="Time of the user between parts of a round.")] = "2 s",
+    window: Annotated[str, typer.Option(metavar="SIZE", help="Size of an update of a window.")] = "10 kB",
+    file: Annotated[str, typer.Option(metavar="SIZE", help="Size of the display of a file.")] = "30 kB",
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the times between keystrokes.")] = 0,
+    interval: Interval = None,
+) -> None:
+    """Measure a remote terminal: keystroke and echo, scrolling, window updates, opening a file.
+
+    \b
+    Examples:
+      airpath measure terminal server.example
+      airpath measure terminal server.example --rounds 5 --no-delay
+    """
+    session = {"rounds": rounds, "keys": keys, "key_interval": key_interval, "scrolls": scrolls}
+    session |= {"think": think, "window": window, "open": file}
+    work = {"kind": "terminal", "session": session, "seed": seed, "tcp": asdict(tcp)}
+    _measure(host, work, "3 h", common, every=interval)
+
+
+@app.command()
+@with_groups
+def voice(
+    host: Host,
+    common: Common,
+    codec: Annotated[Literal["amr", "amr-wb"], typer.Option(help="Codec of both parties.")] = "amr",
+    duration: Annotated[str, typer.Option(metavar="TIME", help="Length of the call.")] = "1 min",
+    dtx: Annotated[bool, typer.Option("--dtx/--no-dtx", help="Do not transmit pauses, but for comfort noise.")] = True,
+    frames: Annotated[int, typer.Option(min=1, max=12, metavar="N", help="Speech frames in a packet.")] = 1,
+    jitter_buffer: Annotated[Literal["adaptive", "fixed"], typer.Option(help="Choice of the depth.")] = "adaptive",
+    depth: Annotated[str, typer.Option(metavar="TIME", help="Depth of the jitter buffer, at first.")] = "60 ms",
+    max_depth: Annotated[str, typer.Option(metavar="TIME", help="Greatest depth of an adaptive one.")] = "200 ms",
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the talk spurts.")] = 0,
+    interval: Interval = None,
+) -> None:
+    """Measure a call: delay from mouth to ear, frames lost and late, MOS by the E-model.
+
+    \b
+    Examples:
+      airpath measure voice server.example
+      airpath measure voice server.example --codec amr-wb --jitter-buffer fixed --depth "100 ms"
+    """
+    settings = {"codec": codec, "duration": duration, "dtx": dtx, "frames_per_packet": frames}
+    settings |= {"jitter_buffer": jitter_buffer, "depth": depth, "max_depth": max_depth}
+    _measure(host, {"kind": "voice", "settings": settings, "seed": seed}, "3 h", common, every=interval)
+
+
 def _measure(
     host: str, work: dict[str, Any], limit: str, common: Common, *, icmp: bool = False, every: str | None = None
 ) -> None:

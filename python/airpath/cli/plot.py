@@ -28,6 +28,8 @@ class What(StrEnum):
     LOSSES = "losses"
     HOPS = "hops"
     WATERFALL = "waterfall"
+    PLAYBACK = "playback"
+    LATENCY_SHARE = "latency-share"
 
 
 _OF_A_FLOW = (What.TIME_SEQUENCE, What.WINDOW, What.ROUND_TRIP, What.HOPS, What.WATERFALL)

@@ -7,7 +7,19 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from airpath.quantities import DELAY_CLOCK, PAGE_CLOCK, PLAYBACK_CLOCK, TRANSFER_CLOCK, count, rate, seconds, size
+from airpath.quantities import (
+    CALL_CLOCK,
+    DELAY_CLOCK,
+    PAGE_CLOCK,
+    PLAYBACK_CLOCK,
+    TRANSFER_CLOCK,
+    count,
+    rate,
+    score,
+    seconds,
+    share,
+    size,
+)
 from airpath.tables import TRANSFERS
 from airpath.terminal_table import print_table
 
@@ -38,8 +50,9 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         by_flow.setdefault(flow["flow"], []).append(flow)
     groups = list(by_flow.values())
     transfers = [group for group in groups if group[0]["kind"] in TRANSFERS]
-    delays = [group for group in groups if group[0]["kind"] not in (*TRANSFERS, "page", "stream")]
+    delays = [group for group in groups if group[0]["kind"] not in (*TRANSFERS, "page", "stream", "voice")]
     videos = [group for group in groups if group[0]["kind"] == "stream"]
+    calls = [group for group in groups if group[0]["kind"] == "voice"]
     sessions = [group for group in groups if group[0]["kind"] == "page"]
     if transfers:
         is_split = any(flow.get("proxy_rtt_mean_s") is not None for group in transfers for flow in group)
@@ -63,6 +76,11 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         _print_table(console, head, [_video_row(group) for group in videos[:_MOST_ROWS]])
         _print_all(console, videos, "startup_s", "start-up")
         console.print(PLAYBACK_CLOCK, style="dim")
+    if calls:
+        both = [f"{figure} {way}" for figure in ("MOS", "mouth to ear", "not played") for way in ("down", "up")]
+        _print_table(console, ("flow", "mobile", "outcome", *both), [_call_row(group) for group in calls[:_MOST_ROWS]])
+        _print_all(console, calls, "mouth_to_ear_s", "mouth to ear")
+        console.print(CALL_CLOCK, style="dim")
     if sessions:
         views: dict[tuple[int, int], list[Flow]] = {}
         for view in summary.get("pages", []):
@@ -175,6 +193,17 @@ def _video_row(group: Sequence[Flow]) -> tuple[str, ...]:
     )
 
 
+def _call_row(group: Sequence[Flow]) -> tuple[str, ...]:
+    ways = [[flow[way] for flow in group] for way in ("down", "up")]
+    figures: tuple[tuple[str, Callable[[float], str]], ...] = (
+        ("mos", score),
+        ("mouth_to_ear_s", seconds),
+        ("frame_loss", share),
+    )
+    values = (_means(way)(figure, words) for figure, words in figures for way in ways)
+    return (group[0]["name"], group[0]["mobile"], _outcomes(group), *values)
+
+
 def _beyond_delay(group: Sequence[Flow]) -> str | None:
     """Return a line with the figures of datagrams and transactions other than delay.
 
@@ -188,6 +217,8 @@ def _beyond_delay(group: Sequence[Flow]) -> str | None:
             f"{name}: {mean('transactions_per_s', count)} transactions per second over {mean('duration_s', seconds)}; "
             f"a connection opened in {mean('connect_mean_s', seconds)}."
         )
+    if group[0].get("exchange"):
+        return f"{name}: {_latencies(group)}."
     if "gaps" in group[0]:
         return (
             f"{name}: {mean('gaps', count)} gaps (longest {mean('gap_max_s', seconds)}), "
@@ -196,6 +227,20 @@ def _beyond_delay(group: Sequence[Flow]) -> str | None:
             f"{mean('inter_arrival_p50_s', seconds)} median, {mean('inter_arrival_max_s', seconds)} maximum."
         )
     return None
+
+
+def _latencies(group: Sequence[Flow]) -> str:
+    """Return the latencies of a terminal or of mail by kind; of mail first those of messages."""
+    parts = []
+    if group[0]["protocol"] is not None:
+        what = "accepted" if group[0]["protocol"] == "smtp" else "readable"
+        first, last = (_means(group)(f"{which}_message_s", seconds) for which in ("first", "last"))
+        parts.append(f"first message {what} after {first}, last after {last}")
+    for kind in group[0]["exchange"]:
+        mean = _means([flow["exchange"][kind] for flow in group])
+        shares = (f"{share} % {mean(f'p{share}_s', seconds)}" for share in (50, 95, 99))
+        parts.append(f"{kind} {', '.join(shares)}")
+    return "; ".join(parts)
 
 
 _TEXT_COLUMNS = ("flow", "mobile", "outcome", "page")

@@ -13,6 +13,7 @@ SUMMARIES = {
     "pages": "pages",
     "objects": "objects",
     "buffers": "buffers",
+    "scripts": "scripts",
     "middleboxes": "middleboxes",
     "repetitions": "repetitions",
     "settings": "settings",

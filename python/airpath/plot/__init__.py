@@ -22,13 +22,17 @@ Each takes one result or several, and overlays several.
 | `hops` | where the time goes: the delay of each hop |
 | `waterfall` | a view of a web page: objects, connections, radio and queue |
 | `mark_changes` | marks outages, handovers and new conditions in any figure over time |
+| `playback` | playout buffer and stalls of streams |
+| `latency_share` | distribution of the latencies of terminals and mail |
 | `compare` | a figure over all repetitions or flows, with the mean and its interval |
 """
 
 from airpath.plot.changes import mark_changes
 from airpath.plot.distribution import ENOUGH, compare
 from airpath.plot.hops import hops
+from airpath.plot.latency import latency_share
 from airpath.plot.losses import losses
+from airpath.plot.playback import playback
 from airpath.plot.queue import queue
 from airpath.plot.radio import radio
 from airpath.plot.round_trip import round_trip, round_trip_share
@@ -48,8 +52,10 @@ __all__ = [
     "caption_of",
     "compare",
     "hops",
+    "latency_share",
     "losses",
     "mark_changes",
+    "playback",
     "proxy_tracks",
     "queue",
     "radio",

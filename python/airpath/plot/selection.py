@@ -174,6 +174,20 @@ def lines(runs: Sequence[Drawn], flow: int | None) -> tuple[list[Line], list[str
     return lines, notes
 
 
+def flows_of(
+    runs: Sequence[Drawn], kinds: tuple[str, ...], most: int = MOST_FLOWS
+) -> tuple[list[tuple[Drawn, dict[str, Any], str]], list[str]]:
+    """Return the flows of these kinds to draw, with labels and notes: of several runs one each."""
+    chosen, notes = [], []
+    for run in runs:
+        flows = [flow for flow in run.flows if flow["kind"] in kinds]
+        limit = most if len(runs) == 1 else 1
+        if len(flows) > limit:
+            notes.append(f"Of {len(flows):,} flows{f' of {run.label}' if len(runs) > 1 else ''}, {limit} drawn.")
+        chosen += [(run, flow, run.label if len(runs) > 1 else flow["name"]) for flow in flows[:limit]]
+    return chosen, notes
+
+
 def _lines_of_one(run: Drawn) -> tuple[list[Line], list[str]]:
     transfers = run.transfers
     if not transfers:

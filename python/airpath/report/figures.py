@@ -55,9 +55,12 @@ def over_time(runs: Sequence[Drawn]) -> list[Figure | Missing]:
         ("Proxy", lambda: plot.proxy_tracks(results)),
         ("Lost packets", lambda: plot.losses(results)),
     ]
+    kinds = {flow["kind"] for run in runs for flow in run.flows}
+    if "stream" in kinds:
+        makers.insert(0, ("Playout buffer", lambda: plot.playback(results)))
     if len(runs) == 1:
         if len(runs[0].transfers) > 1:
-            makers.insert(5, ("Throughput by flow", lambda: plot.throughput(results, by_flow=True)))
+            makers.insert(-4, ("Throughput by flow", lambda: plot.throughput(results, by_flow=True)))
         makers.append(("Where the time goes", lambda: plot.hops(results)))
     return [_draw(title, lambda make=make: mark(make(), runs), time=True) for title, make in makers]
 
@@ -66,6 +69,8 @@ def distributions(runs: Sequence[Drawn]) -> list[Figure | Missing]:
     """Return the figures over all repetitions, flows and samples."""
     results = _one_or_several(runs)
     made = [_draw("Distribution of the round trip", lambda: plot.round_trip_share(results), time=False)]
+    if any(flow["kind"] in ("terminal", "mail") for run in runs for flow in run.flows):
+        made.insert(0, _draw("Interaction times", lambda: plot.latency_share(results), time=False))
     if len(runs) > 1:
         made.insert(0, _draw("Where the time goes", lambda: plot.hops(results), time=False))
     repeated = any(run.result.repetitions.height > 1 for run in runs)

@@ -8,7 +8,7 @@ from statistics import fmean, variance
 import polars as pl
 
 from airpath.plot.acknowledgements import tcp_round_trips
-from airpath.quantities import rate, seconds
+from airpath.quantities import rate, seconds, share
 from airpath.result import NotLoggedError, Result
 from airpath.statistics import Interval, mean_interval, student_t
 from airpath.tables import DROP_CAUSES, TRANSFERS
@@ -17,11 +17,6 @@ from airpath.tables import DROP_CAUSES, TRANSFERS
 def few(value: float) -> str:
     """Return a mean of small counts as text."""
     return f"{value:.3g}"
-
-
-def share(value: float) -> str:
-    """Return a share as text, in per cent."""
-    return f"{value * 100:.3g} %"
 
 
 @dataclass(frozen=True)
@@ -85,12 +80,17 @@ def transfers(result: Result) -> pl.DataFrame:
 
 def probes(result: Result) -> pl.DataFrame:
     """Return the rows of the flows that measure a delay: pings and datagrams."""
-    return result.flows.filter(~pl.col("kind").is_in((*TRANSFERS, "stream")))
+    return result.flows.filter(~pl.col("kind").is_in((*TRANSFERS, "stream", "voice")))
 
 
 def videos(result: Result) -> pl.DataFrame:
     """Return the rows of the flows that display a video."""
     return result.flows.filter(kind="stream")
+
+
+def calls(result: Result) -> pl.DataFrame:
+    """Return the rows of the calls."""
+    return result.flows.filter(kind="voice")
 
 
 def round_trips(result: Result) -> pl.DataFrame:

@@ -8,7 +8,18 @@ from typing import Any
 import polars as pl
 
 from airpath.plot.selection import Drawn
-from airpath.quantities import DELAY_CLOCK, PLAYBACK_CLOCK, TRANSFER_CLOCK, count, rate, seconds, size
+from airpath.quantities import (
+    CALL_CLOCK,
+    DELAY_CLOCK,
+    PLAYBACK_CLOCK,
+    TRANSFER_CLOCK,
+    count,
+    rate,
+    score,
+    seconds,
+    share,
+    size,
+)
 from airpath.report import metrics
 from airpath.report.metrics import METRICS, Quantity
 from airpath.tables import DROP_CAUSES, TRANSFERS
@@ -77,7 +88,16 @@ def differences(runs: Sequence[Drawn]) -> Table:
 
 def tables(runs: Sequence[Drawn]) -> list[Table]:
     """Return the tables of flows, links and radio, of all runs together."""
-    made = [_transfers(runs), _probes(runs), _videos(runs), _links(runs), _radio(runs), _repetitions(runs)]
+    made = [
+        _transfers(runs),
+        _probes(runs),
+        _videos(runs),
+        _calls(runs),
+        _interactions(runs),
+        _links(runs),
+        _radio(runs),
+        _repetitions(runs),
+    ]
     return [table for table in made if table.rows]
 
 
@@ -136,17 +156,59 @@ _VIDEO_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 )
 
 
+_CALL_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("MOS", "mos", score),
+    ("R", "r", count),
+    ("mouth to ear", "mouth_to_ear_s", seconds),
+    ("not played", "frame_loss", share),
+)
+
+
+_LATENCY_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("count", "count", count),
+    ("mean", "mean_s", seconds),
+    ("median", "p50_s", seconds),
+    ("90 %", "p90_s", seconds),
+    ("95 %", "p95_s", seconds),
+    ("99 %", "p99_s", seconds),
+    ("greatest", "max_s", seconds),
+)
+
+
 def _transfers(runs: Sequence[Drawn]) -> Table:
     return _flows(runs, "Transfers", TRANSFER_CLOCK, _TRANSFER_COLUMNS, lambda kind: kind in TRANSFERS)
 
 
 def _probes(runs: Sequence[Drawn]) -> Table:
-    others = (*TRANSFERS, "stream")
+    others = (*TRANSFERS, "stream", "voice")
     return _flows(runs, "Pings and datagrams", DELAY_CLOCK, _PROBE_COLUMNS, lambda kind: kind not in others)
 
 
 def _videos(runs: Sequence[Drawn]) -> Table:
     return _flows(runs, "Videos", PLAYBACK_CLOCK, _VIDEO_COLUMNS, lambda kind: kind == "stream")
+
+
+def _calls(runs: Sequence[Drawn]) -> Table:
+    return _flows(runs, "Calls", CALL_CLOCK, _CALL_COLUMNS, lambda kind: kind == "voice")
+
+
+def _interactions(runs: Sequence[Drawn]) -> Table:
+    """Return a table with one row per run, terminal or mail, and kind of exchanges."""
+    rows = []
+    for run in runs:
+        groups: dict[tuple[int, str], list[dict[str, Any]]] = {}
+        for flow in run.result.summary["flows"]:
+            for kind, latencies in flow.get("exchange", {}).items():
+                groups.setdefault((flow["flow"], kind), []).append(flow | {"latency": latencies})
+        for (_, kind), group in groups.items():
+            latencies = [flow["latency"] for flow in group]
+            figures = [_mean([each[column] for each in latencies], words) for _, column, words in _LATENCY_COLUMNS]
+            rows.append(_row(runs, run, [group[0]["name"], group[0]["mobile"], kind], figures))
+    caption = "The latency of an exchange is the time from the action of the user to the last byte of its response."
+    if any(run.result.repetitions.height > 1 for run in runs):
+        caption += " Figures are means over the repetitions."
+    head = [*_run_head(runs), "flow", "mobile", "kind", *(name for name, _, _ in _LATENCY_COLUMNS)]
+    return _capped(Table("Interactions", caption, head, rows), ".flows")
 
 
 def _flows(

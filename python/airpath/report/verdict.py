@@ -7,7 +7,7 @@ import polars as pl
 
 from airpath.plot.distribution import ENOUGH
 from airpath.plot.selection import Drawn
-from airpath.quantities import rate, seconds, size
+from airpath.quantities import rate, score, seconds, share, size
 from airpath.report import metrics
 from airpath.report.metrics import COMPLETION, GOODPUT, GOODPUT_IN_ALL, Metric
 from airpath.result import Result
@@ -25,8 +25,7 @@ def verdict(runs: Sequence[Drawn]) -> list[str]:
 def _of_one(result: Result) -> list[str]:
     flows = metrics.transfers(result)
     if flows.height == 0:
-        videos = metrics.videos(result)
-        return _of_videos(videos) if videos.height else _of_probes(result)
+        return _without_transfers(result)
     finished = flows.filter(outcome="finished")
     repetitions = result.repetitions.height
     names = flows["name"].n_unique()
@@ -51,6 +50,13 @@ def _of_one(result: Result) -> list[str]:
     return [f"{done}, {took}, at {rate(fmean(GOODPUT.values(result)))} each{together}."]
 
 
+def _without_transfers(result: Result) -> list[str]:
+    videos, calls = metrics.videos(result), metrics.calls(result)
+    if videos.height:
+        return _of_videos(videos)
+    return _of_calls(calls) if calls.height else _of_probes(result)
+
+
 def _of_probes(result: Result) -> list[str]:
     probes = metrics.probes(result)
     if probes.height == 0:
@@ -71,6 +77,18 @@ def _of_videos(videos: pl.DataFrame) -> list[str]:
     return [
         f"Playback {start}, with {stalls:,} {'stall' if stalls == 1 else 'stalls'} of {seconds(stalled)} in all; "
         f"{metrics.share(decoded)} of the frames could be decoded."
+    ]
+
+
+def _of_calls(calls: pl.DataFrame) -> list[str]:
+    scores = calls["mos"].drop_nulls().to_list()
+    if not scores:
+        return [f"In none of {calls.height:,} calls was speech played out in both directions."]
+    delay, lost = (fmean(calls[name].drop_nulls().to_list()) for name in ("mouth_to_ear_s", "frame_loss"))
+    what = "The call has" if calls.height == 1 else f"{calls.height:,} calls have on the mean"
+    return [
+        f"{what} a MOS of {score(fmean(scores))} in the worse direction, {seconds(delay)} from mouth to ear, and "
+        f"{share(lost)} of the speech not played out."
     ]
 
 

@@ -397,7 +397,7 @@ proptest! {
         (speed, ahead) in prop::sample::select(vec![(1.0, 0), (3.0, 20)]),
     ) {
         let rate = Bitrate::from_bps(rate * 1000);
-        let video = Generated { rate, b_frames, group: 12, peak_to_mean: 3.0, ..Generated::default() };
+        let video = Generated { rate, b_frames, gop: 12, peak_to_mean: 3.0, ..Generated::default() };
         let ahead = Span::from_secs(ahead);
         let settings = Settings { repair, speed, ahead, probes: speed > 1.0, ..Settings::default() };
         let session = session(settings, video);

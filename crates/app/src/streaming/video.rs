@@ -154,8 +154,8 @@ pub struct Generated {
     pub rate: Bitrate,
     /// Frames per second.
     pub frame_rate: f64,
-    /// Frames of a group of pictures: from an I frame to the next.
-    pub group: u32,
+    /// Frames of a group of pictures (GOP): from an I frame to the next.
+    pub gop: u32,
     /// B frames between two frames of other types.
     pub b_frames: u32,
     /// Size of an I frame, relative to the mean of all frames.
@@ -173,7 +173,7 @@ impl Default for Generated {
         Self {
             rate: Bitrate::from_bps(148_000),
             frame_rate: 15.0,
-            group: 60,
+            gop: 60,
             b_frames: 0,
             peak_to_mean: 10.0,
             duration: Span::from_secs(60),
@@ -200,19 +200,19 @@ impl Generated {
         if !(2.0..=Self::MOST_FRAMES).contains(&count) {
             return wrong("duration", "a video has two to 10 million frames");
         }
-        if self.group == 0 {
-            return wrong("group", "a group has at least one frame");
+        if self.gop == 0 {
+            return wrong("gop", "a group has at least one frame");
         }
-        let group = f64::from(self.group);
-        if !(1.0..=group).contains(&self.peak_to_mean) {
+        let gop = f64::from(self.gop);
+        if !(1.0..=gop).contains(&self.peak_to_mean) {
             return wrong("peak_to_mean", "it is at least 1, and at most the frames of a group");
         }
         let count = count as usize;
         let kinds: Vec<FrameKind> = (0..count).map(|frame| self.kind(frame, count)).collect();
         let mean = self.rate.as_bps() as f64 / 8.0 / self.frame_rate;
-        let b_share = (0..self.group as usize).filter(|frame| self.kind(*frame, usize::MAX) == FrameKind::B).count();
-        let weights = group - 1.0 - b_share as f64 * (1.0 - Self::B_TO_P);
-        let predicted = if weights > 0.0 { mean * (group - self.peak_to_mean) / weights } else { 0.0 };
+        let b_share = (0..self.gop as usize).filter(|frame| self.kind(*frame, usize::MAX) == FrameKind::B).count();
+        let weights = gop - 1.0 - b_share as f64 * (1.0 - Self::B_TO_P);
+        let predicted = if weights > 0.0 { mean * (gop - self.peak_to_mean) / weights } else { 0.0 };
         let size = |kind| match kind {
             FrameKind::I => mean * self.peak_to_mean,
             FrameKind::P => predicted,
@@ -240,7 +240,7 @@ impl Generated {
 
     /// The type of frame number `frame` of `count`. The last frame of a video is no B frame.
     fn kind(&self, frame: usize, count: usize) -> FrameKind {
-        let place = frame % self.group as usize;
+        let place = frame % self.gop as usize;
         match place {
             0 => FrameKind::I,
             _ if place.is_multiple_of(self.b_frames as usize + 1) || frame + 1 == count => FrameKind::P,
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn b_frames_keep_the_rate() {
-        let video = Generated { b_frames: 2, group: 12, peak_to_mean: 4.0, ..Generated::default() }.video();
+        let video = Generated { b_frames: 2, gop: 12, peak_to_mean: 4.0, ..Generated::default() }.video();
         let video = video.expect("valid");
         let rate = video.rate().as_bps();
         assert!((148_000..148_150).contains(&rate), "the last frame is a P frame: {rate}");
@@ -323,7 +323,7 @@ mod tests {
             generated.video().expect_err("out of range").field
         };
         assert_eq!(of(|video| video.frame_rate = f64::NAN), "frame_rate");
-        assert_eq!(of(|video| video.group = 0), "group");
+        assert_eq!(of(|video| video.gop = 0), "gop");
         assert_eq!(of(|video| video.peak_to_mean = 61.0), "peak_to_mean");
         assert_eq!(of(|video| video.peak_to_mean = 60.0), "rate");
         assert_eq!(of(|video| video.duration = Span::ZERO), "duration");

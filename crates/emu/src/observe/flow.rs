@@ -177,6 +177,8 @@ impl Flow {
             transactions: None,
             session: None,
             playback: None,
+            call: None,
+            exchanges: None,
             observed: Some(ObservedRow {
                 local: self.key.map(|key| key.local()),
                 remote: self.key.map(|key| key.remote()),

@@ -7,7 +7,7 @@ use crate::batch::{Row, signed};
 use crate::column::{Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
 use crate::table::Rows;
 
-const STEPS: [AppStep; 8] = [
+const STEPS: [AppStep; 9] = [
     AppStep::Started,
     AppStep::Connected,
     AppStep::Requested,
@@ -16,6 +16,7 @@ const STEPS: [AppStep; 8] = [
     AppStep::Acknowledged,
     AppStep::Arrived { sequence: 0, delay: Span::ZERO },
     AppStep::Aborted,
+    AppStep::Playout { sequence: 0, delay: Span::ZERO },
 ];
 
 /// Rows of `app`.
@@ -56,13 +57,16 @@ const fn code(step: &AppStep) -> u16 {
         AppStep::Acknowledged => 5,
         AppStep::Arrived { .. } => 6,
         AppStep::Aborted => 7,
+        AppStep::Playout { .. } => 8,
     }
 }
 
-/// Data of `arrived` rows only: number and delay.
+/// Data of rows of `arrived` and `playout` only: number and delay.
 fn arrival(row: &Row<AppEvent>) -> Option<(i64, i64)> {
     match row.event.step {
-        AppStep::Arrived { sequence, delay } => Some((sequence.into(), nanos(delay))),
+        AppStep::Arrived { sequence, delay } | AppStep::Playout { sequence, delay } => {
+            Some((sequence.into(), nanos(delay)))
+        }
         _ => None,
     }
 }

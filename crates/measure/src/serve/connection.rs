@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpath_app::arrivals::Arrival;
@@ -21,7 +22,9 @@ use crate::protocol::{
 use crate::stream::{Stream, run};
 use crate::tcp_info::{TcpInfo, kernel_name};
 use crate::tcp_settings::{apply, tcp_socket};
+use crate::terminal;
 use crate::token::SessionToken;
+use crate::voice;
 use crate::work::{Bulk, Exchange, LONGEST, Work};
 
 /// Time limit of the first bytes of a connection.
@@ -86,7 +89,7 @@ fn serve_control(mut lines: Lines, peer: SocketAddr, sessions: &Sessions, stop: 
     let Some(line) = lines.read(LINE_LIMIT, now() + OPENING, stop)? else { return Ok(()) };
     let test = match serde_json::from_slice(&line) {
         Ok(ControlRequest::Test(test)) => test,
-        Ok(ControlRequest::Report | ControlRequest::Arrivals) => {
+        Ok(ControlRequest::Report | ControlRequest::Arrivals | ControlRequest::Call(_)) => {
             return lines.write(&ControlResponse::Refused("a test request must come first".into()));
         }
         Err(error) => {
@@ -111,11 +114,19 @@ fn usable(test: &TestRequest, peer: SocketAddr) -> Result<(), String> {
         Work::Transactions(exchange) => {
             tcp_socket(Domain::for_address(peer), &exchange.tcp).map(drop).map_err(|error| error.to_string())
         }
-        Work::Ping(_) | Work::Datagrams(_) => Ok(()),
+        Work::Terminal(terminal) => {
+            tcp_socket(Domain::for_address(peer), &terminal.tcp).map(drop).map_err(|error| error.to_string())
+        }
+        Work::Ping(_) | Work::Datagrams(_) | Work::Voice(_) => Ok(()),
     }
 }
 
-fn serve_requests(lines: &mut Lines, peer: SocketAddr, session: &Session, stop: &dyn Fn() -> bool) -> io::Result<()> {
+fn serve_requests(
+    lines: &mut Lines,
+    peer: SocketAddr,
+    session: &Arc<Session>,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<()> {
     lines.write(&ControlResponse::Ready(Ready {
         session: format!("{:016x}", session.number),
         peer,
@@ -136,6 +147,14 @@ fn serve_requests(lines: &mut Lines, peer: SocketAddr, session: &Session, stop: 
                 let records: Vec<u8> = session.receiver().arrivals().iter().flat_map(record).collect();
                 lines.write(&ControlResponse::Arrivals((records.len() / ARRIVAL) as u32))?;
                 lines.write_bytes(&records)?;
+            }
+            Ok(ControlRequest::Call(start)) => {
+                let local = lines.socket().local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+                let port = match &session.request.work {
+                    Work::Voice(call) => voice::respond(session, local, call, start),
+                    _ => Err("the session has no call".into()),
+                };
+                lines.write(&port.map_or_else(ControlResponse::Refused, ControlResponse::Call))?;
             }
             Ok(ControlRequest::Test(_)) => {
                 return lines.write(&ControlResponse::Refused("a connection has one session".into()));
@@ -168,7 +187,10 @@ fn serve_flow(socket: Socket, session: &Session, flow: u32, received: u64, stop:
             // The client detects a lost connection itself.
             let _ = answer(socket, exchange, received, &stop);
         }
-        Work::Bulk(_) | Work::Ping(_) | Work::Datagrams(_) => {}
+        Work::Terminal(work) => {
+            let _ = terminal::answer(socket, work, received, &stop);
+        }
+        Work::Bulk(_) | Work::Ping(_) | Work::Datagrams(_) | Work::Voice(_) => {}
     }
 }
 

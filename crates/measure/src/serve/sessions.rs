@@ -131,7 +131,7 @@ impl Session {
     pub fn is_over(&self) -> bool {
         let expected = match &self.request.work {
             Work::Bulk(bulk) => bulk.flows as usize,
-            Work::Ping(_) | Work::Datagrams(_) | Work::Transactions(_) => 0,
+            Work::Ping(_) | Work::Datagrams(_) | Work::Transactions(_) | Work::Terminal(_) | Work::Voice(_) => 0,
         };
         self.running.load(Ordering::Relaxed) == 0 && self.reports().len() >= expected
     }

@@ -1,0 +1,115 @@
+//! A remote terminal over real sockets.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use airpath_app::Transport;
+use airpath_app::exchanges::{Client, ClientStep, Script, Server};
+use airpath_core::{AppStep, Instant};
+use serde_json::{Value, json};
+use socket2::{Domain, Socket};
+
+use crate::clock::now;
+use crate::record::Record;
+use crate::stream::{Stream, closed_early};
+use crate::tcp_info::TcpInfo;
+use crate::tcp_settings::{apply, in_force, tcp_socket};
+use crate::token::SessionToken;
+use crate::work::Terminal;
+
+/// Result of a session.
+pub struct Interacted {
+    /// Start time.
+    pub start: Instant,
+    /// The interactions.
+    pub script: Arc<Script>,
+    /// The state of the client.
+    pub client: Client,
+    /// TCP at this end.
+    pub tcp: Value,
+    /// Error that ended the connection, if any.
+    pub cause: Option<String>,
+}
+
+/// Runs the client's end of a session, until all responses are complete, or the record stops.
+pub fn interact(terminal: &Terminal, peer: SocketAddr, session: u64, record: &mut Record<'_>) -> Interacted {
+    let start = now();
+    record.note(start, AppStep::Started, 0);
+    let script = terminal.script();
+    let mut client = Client::new(Arc::clone(&script), start);
+    let mut tcp = json!({});
+    let token = SessionToken { session, flow: 0 };
+    let ended = run_session(terminal, &script, peer, token, &mut client, &mut tcp, record);
+    let cause = ended.err().map(|error| error.to_string());
+    if cause.is_some() {
+        record.note(now(), AppStep::Aborted, 0);
+    }
+    Interacted { start, script, client, tcp, cause }
+}
+
+fn run_session(
+    terminal: &Terminal,
+    script: &Script,
+    peer: SocketAddr,
+    token: SessionToken,
+    client: &mut Client,
+    tcp: &mut Value,
+    record: &mut Record<'_>,
+) -> io::Result<()> {
+    let socket = tcp_socket(Domain::for_address(peer), &terminal.tcp)?;
+    *tcp = in_force(&socket);
+    let mut stream = Stream::connect(socket, peer)?;
+    stream.begin_with(&token.to_bytes());
+    let mut delivered = 0;
+    while !record.is_stopped() {
+        let mut acted = stream.exchange()?;
+        loop {
+            match client.step(now(), &mut stream.end) {
+                ClientStep::Nothing => break,
+                ClientStep::Request => {}
+                ClientStep::Connected => record.note(now(), AppStep::Connected, delivered),
+                ClientStep::Response(sequence, delay) => {
+                    delivered += u64::from(script.exchanges[sequence as usize].response);
+                    record.note(now(), AppStep::Arrived { sequence, delay }, delivered);
+                    record.progress(u64::from(sequence) + 1, script.exchanges.len() as u64);
+                }
+            }
+            acted = true;
+        }
+        if client.is_complete() {
+            if let Some(info) = TcpInfo::of(stream.socket()) {
+                info.add_settings(tcp);
+            }
+            record.note(now(), AppStep::Finished, delivered);
+            // Sends the FIN; the kernel completes the connection.
+            stream.exchange()?;
+            return Ok(());
+        }
+        if stream.end.peer_closed() {
+            return Err(closed_early());
+        }
+        if !acted {
+            stream.wait(client.next_wakeup());
+        }
+    }
+    Ok(())
+}
+
+/// The responder's end of a session whose first `received` bytes were read before.
+///
+/// # Errors
+/// The connection is lost.
+pub fn answer(socket: Socket, terminal: &Terminal, received: u64, stop: &dyn Fn() -> bool) -> io::Result<()> {
+    apply(&socket, &terminal.tcp)?;
+    let mut stream = Stream::accepted(socket, received)?;
+    let mut server = Server::new(terminal.script());
+    while !stop() && !stream.is_over() {
+        let moved = stream.exchange()?;
+        server.step(now(), &mut stream.end);
+        if !moved && stream.end.unsent() == 0 {
+            stream.wait(server.next_wakeup());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+"""Figures of terminals and mail: what they draw is what the tables have."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import airpath
+from airpath import plot, report
+from support import ROOT
+
+NOTHING = {"format": 1, "bearer": {"preset": "wired"}, "flow": [{"kind": "ping", "requests": 1}]}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, airpath.Result]:
+    """Runs of the examples, short."""
+    folder = tmp_path_factory.mktemp("media")
+    changes: dict[str, dict[str, Any]] = {
+        "terminal": {"flow.0.session.rounds": "2", "flow.1.start": '"60 s"'},
+    }
+    return {
+        name: airpath.run(ROOT / "examples" / f"{name}.toml", out=folder / name, set=change)
+        for name, change in changes.items()
+    }
+
+
+def _traces(figure: Any) -> dict[str, Any]:
+    return {trace.name: trace for trace in figure.data}
+
+
+def test_interaction_times_are_drawn_by_kind(results: dict[str, airpath.Result]) -> None:
+    result = results["terminal"]
+    traces = _traces(plot.latency_share(result))
+    flow = result.flows.filter(kind="terminal").row(0, named=True)
+    names = {name.split(" (")[0] for name in traces}
+    assert names == {"key", "scroll", "window", "open", "session", "mailbox", "message"}
+    key = traces[f"key ({flow['exchange_key_count']})"]
+    scale = 1e3 if max(key.x) > 50 * flow["exchange_key_max_s"] else 1
+    assert max(key.x) == pytest.approx(flow["exchange_key_max_s"] * scale, rel=1e-6)
+    half = next(x for x, y in zip(key.x, key.y, strict=True) if y >= 50)
+    assert half == pytest.approx(flow["exchange_key_p50_s"] * scale, rel=1e-6)
+
+
+def test_several_runs_are_overlaid(results: dict[str, airpath.Result], tmp_path: Path) -> None:
+    pair = [results["terminal"], airpath.run(results["terminal"].path / "scenario.toml", seed=9, out=tmp_path / "b")]
+    latencies: Any = plot.latency_share(pair)
+    assert len(latencies.data) == 2
+
+
+def test_runs_without_them_have_nothing_to_draw() -> None:
+    result = airpath.run(NOTHING)
+    with pytest.raises(plot.NothingToDrawError):
+        plot.latency_share(result)
+
+
+@pytest.mark.parametrize(
+    ("name", "figure", "table"),
+    [
+        ("terminal", "interaction-times", "Interactions"),
+    ],
+)
+def test_a_report_has_figure_and_table(
+    results: dict[str, airpath.Result], tmp_path: Path, name: str, figure: str, table: str
+) -> None:
+    html = report.write([results[name]], tmp_path / "report.html").read_text(encoding="utf-8")
+    assert f'id="{figure}"' in html or f'"{figure}"' in html
+    assert table in html
