@@ -239,9 +239,12 @@ def test_users_of_a_class_are_next_to_each_other() -> None:
 
 def test_lost_packets_are_those_of_the_direction_of_the_data() -> None:
     links = [
-        {"direction": "down", "dropped": {"loss": 3, "queue-full": 2}},
+        {
+            "direction": "down",
+            "dropped": {"loss": {"packets": 3, "bytes": 90}, "queue-full": {"packets": 2, "bytes": 60}},
+        },
         {"direction": "down", "dropped": {}},
-        {"direction": "up", "dropped": {"loss": 21}},
+        {"direction": "up", "dropped": {"loss": {"packets": 21, "bytes": 840}}},
     ]
     lost = metrics.METRICS["lost-packets"].compute
     assert lost([a_flow(kind="download", links=links)], {}) == pytest.approx(100 * 5 / 105)

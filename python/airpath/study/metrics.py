@@ -180,7 +180,8 @@ def _lost_packets(flows: Sequence[Flow], _: Inputs) -> float:
     """
     (flow,) = flows
     direction = "up" if flow["kind"] == "upload" else "down"
-    dropped = sum(sum(link["dropped"].values()) for link in flow["links"] if link["direction"] == direction)
+    links = [link for link in flow["links"] if link["direction"] == direction]
+    dropped = sum(each["packets"] for link in links for each in link["dropped"].values())
     return 100 * dropped / max(flow["data_packets"], 1)
 
 
