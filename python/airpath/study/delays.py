@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from statistics import pstdev
+from statistics import fmean, pstdev
 
 from airpath.result import Result
 from airpath.study.metrics import Flow, Inputs, Metric
@@ -39,11 +39,20 @@ def _deviation(flows: Sequence[Flow], _: Inputs) -> float:
     return 1e3 * pstdev(each for flow in flows for each in flow[KEY])
 
 
+def _relative_deviation(flows: Sequence[Flow], _: Inputs) -> float:
+    """Return the standard deviation of the delays as a percentage of their mean."""
+    delays = [each for flow in flows for each in flow[KEY]]
+    return 100 * pstdev(delays) / fmean(delays)
+
+
 DELAY_METRICS = {
     name: Metric(name, "%", 1, _share(low, high), observer_name=KEY)
     for name, low, high in (
         *((f"delays-of-{100 * at}-to-{100 * (at + 1)}-ms", at * _BIN_S, (at + 1) * _BIN_S) for at in range(_BINS)),
         ("delays-of-a-second-or-more", _BINS * _BIN_S, float("inf")),
     )
-} | {"ping-deviation": Metric("ping-deviation", "ms", 1, _deviation, observer_name=KEY)}
+} | {
+    "ping-deviation": Metric("ping-deviation", "ms", 1, _deviation, observer_name=KEY),
+    "relative-ping-deviation": Metric("relative-ping-deviation", "%", 1, _relative_deviation, observer_name=KEY),
+}
 """The metrics by name."""
