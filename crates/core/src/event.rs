@@ -409,6 +409,8 @@ pub enum Aspect {
     Cell,
     /// Carrier-to-interference or signal-to-noise ratio: a number, in decibels.
     CarrierToInterference,
+    /// Level of the serving cell over the noise of the receiver: a number, in decibels.
+    Level,
     /// Coding scheme, or transport format: its name.
     Scheme,
     /// Timeslots, codes or channels that are assigned: their number.
@@ -429,10 +431,11 @@ pub enum Aspect {
 
 impl Aspect {
     /// All aspects, in the order of their declaration.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Mode,
         Self::Cell,
         Self::CarrierToInterference,
+        Self::Level,
         Self::Scheme,
         Self::Slots,
         Self::Tbf,
@@ -449,6 +452,7 @@ impl Aspect {
             Self::Mode => "mode",
             Self::Cell => "cell",
             Self::CarrierToInterference => "carrier-to-interference",
+            Self::Level => "level",
             Self::Scheme => "scheme",
             Self::Slots => "slots",
             Self::Tbf => "tbf",
