@@ -104,10 +104,6 @@ def _round_trip(flows: Sequence[Flow], _: Inputs) -> float:
     return 1e3 * statistics.fmean(flow["rtt_mean_s"] for flow in flows)
 
 
-def _jitter(flows: Sequence[Flow], _: Inputs) -> float:
-    return 1e3 * statistics.fmean(flow["inter_arrival_p95_s"] - flow["inter_arrival_mean_s"] for flow in flows)
-
-
 def _received_rate(flows: Sequence[Flow], inputs: Inputs) -> float:
     """Return the received rate in kbit/s.
 
@@ -256,7 +252,6 @@ METRICS = {
         Metric("application-bit-rate-deviation", "kbit/s", 2, _deviation_of_application_bit_rate),
         *(Metric(f"bit-rate-of-class-{name}", "kbit/s", 2, _bit_rate_of_class(at)) for at, name in enumerate("abc")),
         Metric("one-way-delay", "ms", 1, _delay),
-        Metric("jitter", "ms", 1, _jitter),
         Metric("received-rate", "kbit/s", 2, _received_rate, ("payload",)),
         Metric("bandwidth-delay-product", "B", 0, _bandwidth_delay_product, ("payload",)),
         Metric("throughput", "kbit/s", 2, _throughput),
@@ -298,6 +293,5 @@ METRICS = {
 }
 """The metrics by name.
 
-Rates are means over the users of a case, deviations are sample deviations over the users. Jitter is
-the difference between the 95th percentile and the mean of the inter-arrival times. `late-…` is a
-figure of the last flow."""
+Rates are means over the users of a case, deviations are sample deviations over the users. `late-…`
+is a figure of the last flow."""
