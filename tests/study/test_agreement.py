@@ -6,19 +6,20 @@ from airpath import study
 from support import ROOT
 
 FAILING = {
-    "gprs-la": ["half-of-the-time-in-cs-1"],
-    "gprs-proxy": ["a-clamp-of-10-kB-does-not-queue"],
+    "gprs-la": ["half-of-the-time-in-cs-1", "minima-are-lower-on-the-move-indoors"],
+    "gprs-proxy": ["a-clamp-of-10-kB-does-not-queue", "sack-saves-repetitions"],
     "gsm-csd": ["mtu-808-is-best"],
     "hsdpa-sim": [],
     "proposals": [],
     "umts-live": [
         "product-does-best-1460",
-        "driving-halves-the-downlink",
         "duplicate-acknowledgements",
+        "losses-at-rest",
         "gaps-are-longer-in-a-car",
         "gaps-of-the-longest-length-in-a-car",
         "delay-periods-of-the-longest-length",
         "pipelining-changes-little",
+        "ten-connections-save",
     ],
 }
 """The findings that need not hold; the README of the study has the reason for each."""
@@ -36,7 +37,7 @@ def test_findings_and_table_are_as_published(name: str) -> None:
     assert failing <= set(FAILING[name]), failing
     if name == "hsdpa-sim":
         agree, published = result.agreement
-        assert published == 55
+        assert published == 84
         assert agree / published >= 0.9, [row for row in result.rows if row.agrees is False]
     table = (ROOT / "studies" / name / "agreement.md").read_text(encoding="utf-8")
     assert result.render_markdown() == table, (

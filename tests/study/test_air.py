@@ -66,9 +66,25 @@ def test_the_bars_of_a_histogram_are_all_of_it(tmp_path: Path) -> None:
     flows = result.summary["flows"]
     for flow, seen in zip(flows, delays.observe(result), strict=True):
         assert len(seen) == flow["received"]
-        assert seen[0] == pytest.approx(flow["delay_min_s"])
-        shares = [kind.compute([flow | {delays.KEY: seen}], {}) for kind in delays.DELAY_METRICS.values()]
-        assert sum(shares[:-1]) == pytest.approx(100)
+        assert [number for number, _ in seen] == list(range(flow["received"]))
+        assert min(delay for _, delay in seen) == pytest.approx(flow["delay_min_s"])
+        bars = [kind for name, kind in delays.DELAY_METRICS.items() if name.startswith("delays-of-")]
+        assert sum(bar.compute([flow | {delays.KEY: seen}], {}) for bar in bars) == pytest.approx(100)
+
+
+def test_the_first_of_a_burst_and_the_others_differ() -> None:
+    # Two bursts of three: the first ones have 1 s and 2 s, the others come 100 and 300 ms later.
+    seen = [(0, 1.0), (1, 1.1), (2, 1.4), (3, 2.0), (4, 2.1), (5, 2.4)]
+    figures = {
+        name: delays.DELAY_METRICS[name].compute([{delays.KEY: seen}], {"burst": 3})
+        for name in ("deviation-of-first", "deviation-of-later")
+    }
+    assert figures == pytest.approx({"deviation-of-first": 500, "deviation-of-later": 100})
+    # What follows a lost datagram has no time from the one before.
+    without = [each for each in seen if each[0] != 1]
+    assert delays.DELAY_METRICS["deviation-of-later"].compute([{delays.KEY: without}], {"burst": 3}) == pytest.approx(
+        100
+    )
 
 
 def test_arrivals_are_bunched_after_what_kept_them(tmp_path: Path) -> None:
@@ -93,6 +109,7 @@ def test_arrivals_are_bunched_after_what_kept_them(tmp_path: Path) -> None:
     assert 3 <= figures["bunched-arrivals"] <= 4.7
     assert figures["inter-arrival-deviation"] > 10
     assert figures["inter-arrival-before-handover"] == pytest.approx(100, abs=15)
+    assert figures["gap-at-handover"] == pytest.approx(1, abs=0.15)
 
 
 def test_what_a_sender_sees_of_a_loss(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-//! Datagrams at a constant rate: delivery and delay.
+//! Datagrams at a constant rate, or in bursts at random times: delivery and delay.
 
-use airpath_core::{Bitrate, Bytes, Direction, Instant, Span};
+use airpath_core::{Bitrate, Bytes, Direction, Instant, RandomStream, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::arrivals::Arrival;
@@ -43,18 +43,56 @@ impl Datagrams {
 /// Length of IPv4 and UDP headers.
 pub const HEADERS: u32 = 28;
 
+/// Bursts of datagrams at random times, in place of a constant rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spacing {
+    /// The shortest time from one burst to the next; it is uniform up to `to`.
+    pub from: Span,
+    /// The longest.
+    pub to: Span,
+    /// Datagrams of a burst, which are sent at once.
+    #[serde(default = "one")]
+    pub burst: u32,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+impl Spacing {
+    /// When each datagram of a stream of this `duration` is due, from its start; with `stream` for
+    /// the times between bursts.
+    pub fn times(&self, duration: Span, stream: &mut RandomStream) -> Vec<Span> {
+        let (mut times, mut at) = (Vec::new(), Span::ZERO);
+        let range = self.to.as_nanos() - self.from.as_nanos();
+        while at < duration {
+            times.extend(std::iter::repeat_n(at, self.burst as usize));
+            at += self.from + Span::from_nanos(stream.below(range + 1));
+        }
+        times
+    }
+}
+
 /// The sender.
 #[derive(Clone, Debug)]
 pub struct Sender {
     datagrams: Datagrams,
     started: Instant,
+    /// When each is due, from the start; none with a constant rate.
+    times: Option<Vec<Span>>,
     sent: u32,
 }
 
 impl Sender {
     /// A sender whose first datagram is due at `start`.
     pub const fn new(datagrams: Datagrams, start: Instant) -> Self {
-        Self { datagrams, started: start, sent: 0 }
+        Self { datagrams, started: start, times: None, sent: 0 }
+    }
+
+    /// A sender whose datagrams are due at these times after `start`, instead of at a rate.
+    pub const fn at_times(datagrams: Datagrams, start: Instant, times: Vec<Span>) -> Self {
+        Self { datagrams, started: start, times: Some(times), sent: 0 }
     }
 
     /// The number of the next datagram, if it is due.
@@ -84,6 +122,9 @@ impl Sender {
     /// When the next datagram is due; `None` after the last. Computed from the origin, not from the
     /// previous datagram, so that rounding does not accumulate.
     pub fn next_due(&self) -> Option<Instant> {
+        if let Some(times) = &self.times {
+            return times.get(self.sent as usize).map(|offset| self.started + *offset);
+        }
         let offset =
             self.datagrams.rate.time_for(Bytes::new(u64::from(self.datagrams.size + HEADERS) * u64::from(self.sent)));
         (offset < self.datagrams.duration).then(|| self.started + offset)
@@ -165,6 +206,34 @@ mod tests {
         assert_eq!(datagrams.count(), 875);
         assert_eq!(sender.sent(), 875, "7 Mbit/s are 875 packets of 1000 bytes a second");
         assert_eq!(now, Instant::ZERO + Span::from_secs(2));
+    }
+
+    #[test]
+    fn bursts_come_at_random_times_within_their_limits() {
+        let spacing = Spacing { from: Span::from_secs(5), to: Span::from_secs(10), burst: 3 };
+        let times = spacing.times(Span::from_secs(3600), &mut airpath_core::Seed::new(1).stream("spacing"));
+        let bursts: Vec<Span> = times.chunks(3).map(|burst| burst[0]).collect();
+        assert!(times.chunks(3).all(|burst| burst.iter().all(|time| *time == burst[0])));
+        let between: Vec<f64> = bursts.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
+        assert!(between.iter().all(|time| (5.0..=10.0).contains(time)));
+        // The mean of 480 uniform values is 7.5 s with a deviation of 5 s / √12 / √480 = 66 ms.
+        let mean = between.iter().sum::<f64>() / between.len() as f64;
+        assert!((mean - 7.5).abs() < 0.33, "{mean}");
+        let datagrams = Datagrams {
+            direction: Direction::Down,
+            rate: Bitrate::from_bps(1),
+            size: 36,
+            duration: Span::from_secs(3600),
+            timeout: Span::from_secs(1),
+            late: LATE,
+        };
+        let mut sender = Sender::at_times(datagrams, Instant::ZERO, times.clone());
+        let mut now = Instant::ZERO;
+        while !sender.is_over(now) {
+            now = sender.next_wakeup().expect("not over");
+            while sender.poll(now).is_some() {}
+        }
+        assert_eq!(sender.sent() as usize, times.len());
     }
 
     #[test]

@@ -424,6 +424,8 @@ pub enum Aspect {
     Cell,
     /// Carrier-to-interference or signal-to-noise ratio: a number, in decibels.
     CarrierToInterference,
+    /// Level of the serving cell over the noise of the receiver: a number, in decibels.
+    Level,
     /// Coding scheme, or transport format: its name.
     Scheme,
     /// Timeslots, codes or channels that are assigned: their number.
@@ -451,6 +453,7 @@ impl Aspect {
         Self::Mode,
         Self::Cell,
         Self::CarrierToInterference,
+        Self::Level,
         Self::Scheme,
         Self::Slots,
         Self::Tbf,
@@ -468,6 +471,7 @@ impl Aspect {
             Self::Mode => "mode",
             Self::Cell => "cell",
             Self::CarrierToInterference => "carrier-to-interference",
+            Self::Level => "level",
             Self::Scheme => "scheme",
             Self::Slots => "slots",
             Self::Tbf => "tbf",

@@ -30,7 +30,7 @@ mod shadowing;
 mod site;
 mod table;
 
-use airpath_core::{Instant, Seed, Span};
+use airpath_core::{Decibel, Instant, Seed, Span};
 use airpath_link::{Change, CommandError};
 
 pub use config::{CellChange, Config, Network, Variation};
@@ -38,7 +38,7 @@ pub use error::ConfigError;
 pub use movement::{Movement, Path};
 pub use profile::Profile;
 pub use recorded::{Series, SeriesError};
-pub use site::Cells;
+pub use site::{Cells, Interferers};
 pub use table::Table;
 
 use fading::Fading;
@@ -115,6 +115,8 @@ enum Process {
     Fixed { ratio: f64, cell: u16 },
     /// Shadowing around a median.
     Varying(Varying),
+    /// The same of the level of the only cell, without interference.
+    Level(Varying),
     /// Drawn again at intervals.
     Table(table::Process),
     /// As it was recorded.
@@ -135,7 +137,16 @@ struct Varying {
 }
 
 impl Varying {
+    /// One that stays at its median.
+    fn constant(median: Decibel, seed: Seed) -> Self {
+        let (correlation, shadowing) = (Correlation::Time(1.0), Shadowing::new(seed, ""));
+        Self { median: median.get(), deviation: 0.0, correlation, speed: 0.0, shadowing }
+    }
+
     fn at(&mut self, now: Instant) -> f64 {
+        if self.deviation == 0.0 {
+            return self.median;
+        }
         let seconds = now.as_secs_f64();
         self.median + self.deviation * self.shadowing.at(self.correlation.reached(self.speed * seconds, seconds))
     }
@@ -197,6 +208,10 @@ impl Conditions {
         let mut sample = match &mut self.process {
             Process::Fixed { ratio, cell } => Sample { cell: *cell, ..Sample::in_one_cell(*ratio) },
             Process::Varying(varying) => Sample::in_one_cell(varying.at(now)),
+            Process::Level(varying) => {
+                let level = varying.at(now);
+                Sample { level: Some(level), ..Sample::in_one_cell(level) }
+            }
             Process::Table(table) => Sample::in_one_cell(table.at(now)),
             Process::Recorded(series) => Sample::in_one_cell(series.at(now)),
             Process::Cells(mobility) => mobility.at(now),
@@ -217,7 +232,11 @@ impl Conditions {
                 let (since, transition) = mobility.next_change(Instant::ZERO + now.since(self.origin))?;
                 Some((self.origin + since.since(Instant::ZERO), transition))
             }
-            Process::Fixed { .. } | Process::Varying(_) | Process::Table(_) | Process::Recorded(_) => None,
+            Process::Fixed { .. }
+            | Process::Varying(_)
+            | Process::Level(_)
+            | Process::Table(_)
+            | Process::Recorded(_) => None,
         }
     }
 

@@ -9,7 +9,7 @@ use crate::error::ScenarioError;
 use crate::preset::{Kind, Preset};
 
 /// The keys for the source of C/I; exactly one is given.
-const KINDS: [&str; 4] = ["ci", "table", "recorded", "cells"];
+const KINDS: [&str; 5] = ["ci", "level", "table", "recorded", "cells"];
 
 /// Resolves a `conditions` table at the path `at`, which lies over that of a preset, or of the
 /// bearer if it is a mobile's. A `environment` takes the place of what is below it, and so does

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use airpath_app::datagrams::Spacing;
 use airpath_app::exchanges::Plan;
 use airpath_app::streaming::{self, Video};
 use airpath_app::transactions::Connections;
@@ -88,10 +89,17 @@ pub enum Work {
         /// When the mobile closes its receive window, in the order of time.
         freezes: Vec<Freeze>,
     },
-    /// Echo requests, and the phase of them all; `None` for a random one of each.
-    Ping(Ping, Option<Span>),
-    /// Datagrams, and the phase of the stream; `None` for a random one.
-    Datagrams(Datagrams, Option<Span>),
+    /// Echo requests, their direction, and the phase of them all; `None` for a random one of each.
+    Ping(Ping, Direction, Option<Span>),
+    /// Datagrams.
+    Datagrams {
+        /// The stream; with `spacing`, its rate is the mean.
+        datagrams: Datagrams,
+        /// Bursts at random times; `None` for a constant rate.
+        spacing: Option<Spacing>,
+        /// The phase of the stream; `None` for a random one.
+        phase: Option<Span>,
+    },
     /// Requests and responses with these TCP settings at both ends.
     Transactions {
         /// The request.
@@ -181,6 +189,8 @@ struct Upload {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct PingSettings {
+    /// Of the requests: from the mobile or to it.
+    direction: Direction,
     size: u32,
     interval: Span,
     requests: u32,
@@ -193,7 +203,7 @@ struct PingSettings {
 impl Default for PingSettings {
     fn default() -> Self {
         let Ping { size, interval, count, timeout } = Ping::default();
-        Self { size, interval, requests: count, timeout, phase: None }
+        Self { direction: Direction::Up, size, interval, requests: count, timeout, phase: None }
     }
 }
 
@@ -201,7 +211,12 @@ impl Default for PingSettings {
 #[serde(deny_unknown_fields)]
 struct DatagramSettings {
     direction: Direction,
-    rate: Bitrate,
+    /// Of the IP packets; either this or `spacing`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<Bitrate>,
+    /// Bursts at random times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spacing: Option<Spacing>,
     /// Payload bytes; 1472 fill an Ethernet packet.
     #[serde(default = "ethernet_payload")]
     size: u32,
@@ -214,6 +229,37 @@ struct DatagramSettings {
     /// From the start to the first one; random by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     phase: Option<Span>,
+}
+
+/// Shortest mean time between bursts, so that a stream has no more datagrams than at a high rate.
+const SHORTEST_SPACING: Span = Span::from_micros(10);
+
+/// Most datagrams of a burst.
+const MOST_IN_A_BURST: u32 = 10_000;
+
+impl DatagramSettings {
+    /// The mean rate of the IP packets; what is wrong otherwise, and with which key.
+    fn mean_rate(&self) -> Result<Bitrate, (&'static str, &'static str)> {
+        match (self.rate, self.spacing) {
+            (Some(rate), None) => Ok(rate),
+            (None, None) => Err(("rate", "this key is missing: give `rate` or `spacing`")),
+            (Some(_), Some(_)) => Err(("spacing", "a stream has a `rate` or a `spacing`: remove one")),
+            (None, Some(Spacing { from, to, burst })) => {
+                if to < from {
+                    return Err(("spacing", "`to` is shorter than `from`: the time is drawn between the two"));
+                }
+                let mean = from + Span::from_nanos((to.as_nanos() - from.as_nanos()) / 2);
+                if mean < SHORTEST_SPACING || from.is_zero() {
+                    return Err(("spacing", "bursts must be further apart: `from` above zero, 10 us on average"));
+                }
+                if !(1..=MOST_IN_A_BURST).contains(&burst) {
+                    return Err(("spacing", "`burst` must be 1 to 10000"));
+                }
+                let bits = f64::from(burst) * 8.0 * f64::from(self.size.saturating_add(datagrams::HEADERS));
+                Ok(Bitrate::from_bps(((bits / mean.as_secs_f64()) as u64).max(1)))
+            }
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -331,18 +377,22 @@ impl FlowGroup {
             }
             Kind::Ping => {
                 let settings: PingSettings = node.read(at)?;
-                let PingSettings { size, interval, requests: count, timeout, phase } = settings;
+                let PingSettings { direction, size, interval, requests: count, timeout, phase } = settings;
                 if count > 0 && interval.is_zero() {
                     let origin = node.get("interval").map_or(&origin, Node::origin).clone();
                     return Err(ScenarioError::new("the interval must be above zero", origin, join(at, "interval")));
                 }
-                (Work::Ping(Ping { size, interval, count, timeout }, phase), table(&settings))
+                (Work::Ping(Ping { size, interval, count, timeout }, direction, phase), table(&settings))
             }
             Kind::Datagrams => {
                 let settings: DatagramSettings = node.read(at)?;
-                let DatagramSettings { direction, rate, size, duration, timeout, late, phase } = settings;
+                let rate = settings.mean_rate().map_err(|(key, message)| {
+                    let origin = node.get(key).map_or(&origin, Node::origin).clone();
+                    ScenarioError::new(message, origin, join(at, key))
+                })?;
+                let DatagramSettings { direction, spacing, size, duration, timeout, late, phase, .. } = settings;
                 let datagrams = Datagrams { direction, rate, size, duration, timeout, late };
-                (Work::Datagrams(datagrams, phase), table(&settings))
+                (Work::Datagrams { datagrams, spacing, phase }, table(&settings))
             }
             Kind::Transactions => {
                 let settings: TransactionSettings = node.read(at)?;

@@ -111,9 +111,14 @@ impl Setup {
                     let random = seed.stream(&format!("flow-{}/session", planned.name));
                     Flow::Exchanges(Box::new(ExchangesFlow::new(identity, plan, tcp, random)))
                 }
-                Work::Ping(ping, fixed) => Flow::Ping(Box::new(PingFlow::new(identity, *ping, phase(*fixed)))),
-                Work::Datagrams(datagrams, fixed) => {
-                    Flow::Datagrams(Box::new(DatagramsFlow::new(identity, *datagrams, phase(*fixed))))
+                Work::Ping(ping, direction, fixed) => {
+                    Flow::Ping(Box::new(PingFlow::new(identity, *ping, *direction, phase(*fixed))))
+                }
+                Work::Datagrams { datagrams, spacing, phase: fixed } => {
+                    let times = spacing.map(|spacing| {
+                        spacing.times(datagrams.duration, &mut seed.stream(&format!("flow-{}/spacing", planned.name)))
+                    });
+                    Flow::Datagrams(Box::new(DatagramsFlow::new(identity, *datagrams, times, phase(*fixed))))
                 }
             }
         });
@@ -138,9 +143,8 @@ impl Setup {
             let identity = flow.identity();
             let first: &[Side] = match flow {
                 Flow::Datagrams(flow) => &[flow.source()],
-                Flow::Transfer(_) | Flow::Ping(_) | Flow::Transactions(_) | Flow::Page(_) | Flow::Exchanges(_) => {
-                    &[Side::Mobile]
-                }
+                Flow::Ping(flow) => &[flow.source()],
+                Flow::Transfer(_) | Flow::Transactions(_) | Flow::Page(_) | Flow::Exchanges(_) => &[Side::Mobile],
                 Flow::Stream(_) | Flow::Voice(_) => &[Side::Server, Side::Mobile],
             };
             for side in first {

@@ -79,6 +79,16 @@ fn mathis_law_with_periodic_loss() {
 }
 
 #[test]
+fn a_fixed_window_stays_through_losses() {
+    // One round trip in which nothing new is acknowledged for each loss at most: 20 of 1000
+    // segments.
+    let mut config = config(Algorithm::Fixed);
+    config.congestion.fixed_window = 20;
+    let found = mean_window(&config, periodic(1000, 60), 1000.0, 10, 40);
+    assert_near(found, 20.0, 0.021, "a window of 20 segments");
+}
+
+#[test]
 fn mathis_law_with_delayed_acknowledgements() {
     // Counting acknowledgements, half of them mean half the growth: sqrt(3/4). Counting bytes,
     // nothing changes.

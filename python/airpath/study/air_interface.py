@@ -236,6 +236,9 @@ AIR_METRICS = {
     name: Metric(name, unit, decimals, formula, observer_name=KEY)
     for name, unit, decimals, formula in (
         *((f"share-of-cs-{number}", "%", 1, _scheme_share(f"cs-{number}")) for number in range(1, 5)),
+        ("share-of-one-slot", "%", 1, _mean(lambda air: 100 * air.slots.get(1, 0.0))),
+        ("share-of-two-slots", "%", 1, _mean(lambda air: 100 * air.slots.get(2, 0.0))),
+        ("share-of-three-slots", "%", 1, _mean(lambda air: 100 * air.slots.get(3, 0.0))),
         ("share-of-four-slots", "%", 1, _mean(lambda air: 100 * air.slots.get(4, 0.0))),
         ("share-of-fewer-slots", "%", 1, _mean(lambda air: 100 * (1 - air.slots.get(4, 0.0)))),
         ("rate-a-slot", "kbit/s", 2, _mean(lambda air: air.rate_a_slot / 1e3)),

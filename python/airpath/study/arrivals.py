@@ -16,6 +16,9 @@ KEY = "arrivals"
 _BEFORE_S = 5.0
 """A mobile is near the cell border for this time before a handover."""
 
+_AFTER_S = 10.0
+"""Interruptions that begin this long after a handover belong to it."""
+
 
 @dataclass(slots=True)
 class Observation:
@@ -102,6 +105,23 @@ def _longest_near(before: bool) -> Callable[[Sequence[Flow], Inputs], float]:
     return formula
 
 
+def _gap_at_handover(flows: Sequence[Flow], _: Inputs) -> float:
+    """Return the mean over the handovers of the longest inter-arrival time around each.
+
+    That is the longest that ends in the ten seconds after it, or the first that ends later.
+    """
+    longest: list[float] = []
+    for flow in flows:
+        arrivals = flow[KEY].arrivals
+        for handover in flow[KEY].handovers:
+            first = max(bisect_left(arrivals, handover), 1)
+            last = max(bisect_right(arrivals, handover + _AFTER_S), first + 1)
+            near = arrivals[first - 1 : last]
+            if len(near) > 1:
+                longest.append(max(later - sooner for sooner, later in pairwise(near)))
+    return fmean(longest) if longest else float("nan")
+
+
 ARRIVAL_METRICS = {
     metric.name: metric
     for metric in (
@@ -110,6 +130,7 @@ ARRIVAL_METRICS = {
         Metric("peak-rate", "kbit/s", 1, _peak_rate, ("interval", "payload"), observer_name=KEY),
         Metric("inter-arrival-before-handover", "ms", 1, _longest_near(before=True), observer_name=KEY),
         Metric("inter-arrival-between-handovers", "ms", 1, _longest_near(before=False), observer_name=KEY),
+        Metric("gap-at-handover", "s", 2, _gap_at_handover, observer_name=KEY),
     )
 }
 """The metrics by name."""

@@ -1,27 +1,29 @@
-"""Distribution of the delays of datagrams and pings: the bins of a histogram, and the deviation."""
+"""Delays of datagrams and pings: the bins of a histogram, the deviation, and bursts."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from statistics import pstdev
+from itertools import pairwise
+from statistics import fmean, pstdev
 
 from airpath.result import Result
 from airpath.study.metrics import Flow, Inputs, Metric
 
 KEY = "delays"
-"""The key of the delays in a flow."""
+"""The key of the delays in a flow: a sequence of (number, seconds) in order of the numbers."""
 
 _BIN_S = 0.1
 _BINS = 10
 
 
-def observe(result: Result) -> list[Sequence[float]]:
-    """Return the delays of each flow of the summary, in seconds, sorted; lost packets have none."""
+def observe(result: Result) -> list[Sequence[tuple[int, float]]]:
+    """Return the delays of each flow of the summary, by packet; lost packets have none."""
     import polars as pl
 
-    arrived = result.scan("app").filter(pl.col("step") == "arrived").sort("delay")
-    delays: dict[tuple[int, int], list[float]] = {}
-    for repetition, flow, delay in arrived.select("repetition", "flow", pl.col("delay") / 1e9).collect().rows():
-        delays.setdefault((repetition, flow), []).append(delay)
+    arrived = result.scan("app").filter(pl.col("step") == "arrived").sort("sequence")
+    delays: dict[tuple[int, int], list[tuple[int, float]]] = {}
+    columns = arrived.select("repetition", "flow", "sequence", pl.col("delay") / 1e9)
+    for repetition, flow, sequence, delay in columns.collect().rows():
+        delays.setdefault((repetition, flow), []).append((sequence, delay))
     return [delays.get((flow["repetition"], flow["flow"]), []) for flow in result.summary["flows"]]
 
 
@@ -29,14 +31,40 @@ def _share(low: float, high: float) -> Callable[[Sequence[Flow], Inputs], float]
     """Return the formula of the percentage of delays of at least `low` and below `high`."""
 
     def formula(flows: Sequence[Flow], _: Inputs) -> float:
-        delays = sorted(each for flow in flows for each in flow[KEY])
+        delays = sorted(_delays(flows))
         return 100 * (bisect_left(delays, high) - bisect_left(delays, low)) / len(delays)
 
     return formula
 
 
+def _delays(flows: Sequence[Flow]) -> list[float]:
+    return [delay for flow in flows for _, delay in flow[KEY]]
+
+
 def _deviation(flows: Sequence[Flow], _: Inputs) -> float:
-    return 1e3 * pstdev(each for flow in flows for each in flow[KEY])
+    return 1e3 * pstdev(_delays(flows))
+
+
+def _deviation_of_first(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the standard deviation of the delays of the first datagrams of bursts."""
+    return 1e3 * pstdev(delay for flow in flows for number, delay in flow[KEY] if number % inputs["burst"] == 0)
+
+
+def _deviation_of_later(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the standard deviation of the times between arrivals of the datagrams of a burst.
+
+    They are sent at once, so that it is the difference of their delays.
+    """
+    pairs = [pair for flow in flows for pair in pairwise(flow[KEY])]
+    return 1e3 * pstdev(
+        later - sooner for (first, sooner), (number, later) in pairs if number == first + 1 and number % inputs["burst"]
+    )
+
+
+def _relative_deviation(flows: Sequence[Flow], _: Inputs) -> float:
+    """Return the standard deviation of the delays as a percentage of their mean."""
+    delays = _delays(flows)
+    return 100 * pstdev(delays) / fmean(delays)
 
 
 DELAY_METRICS = {
@@ -45,5 +73,11 @@ DELAY_METRICS = {
         *((f"delays-of-{100 * at}-to-{100 * (at + 1)}-ms", at * _BIN_S, (at + 1) * _BIN_S) for at in range(_BINS)),
         ("delays-of-a-second-or-more", _BINS * _BIN_S, float("inf")),
     )
-} | {"ping-deviation": Metric("ping-deviation", "ms", 1, _deviation, observer_name=KEY)}
+} | {
+    "delay-deviation": Metric("delay-deviation", "ms", 1, _deviation, observer_name=KEY),
+    "deviation-of-first": Metric("deviation-of-first", "ms", 1, _deviation_of_first, ("burst",), KEY),
+    "deviation-of-later": Metric("deviation-of-later", "ms", 1, _deviation_of_later, ("burst",), KEY),
+    "ping-deviation": Metric("ping-deviation", "ms", 1, _deviation, observer_name=KEY),
+    "relative-ping-deviation": Metric("relative-ping-deviation", "%", 1, _relative_deviation, observer_name=KEY),
+}
 """The metrics by name."""

@@ -74,8 +74,26 @@ def _utilisation(flows: Sequence[Flow], inputs: Inputs) -> float:
     return 100 * statistics.fmean(rates) / inputs["channel_bps"]
 
 
+def _retransmit_bit_rate(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the mean over the users of the rate with headers and radio repetitions, in kbit/s."""
+    return statistics.fmean(retransmit_bit_rate([flow], inputs["bler"]) for flow in flows) / 1e3
+
+
 def _mean_application_bit_rate(flows: Sequence[Flow], _: Inputs) -> float:
     return statistics.fmean(application_bit_rate(flow) for flow in flows) / 1e3
+
+
+def _bit_rate_of_class(number: int) -> Callable[[Sequence[Flow], Inputs], float]:
+    """Return the formula of the application bit rate of one of three groups of users, in kbit/s.
+
+    The flows of a group are next to each other, and groups have the same size.
+    """
+
+    def formula(flows: Sequence[Flow], _: Inputs) -> float:
+        size = len(flows) // 3
+        return _mean_application_bit_rate(flows[number * size : (number + 1) * size], _)
+
+    return formula
 
 
 def _deviation_of_application_bit_rate(flows: Sequence[Flow], _: Inputs) -> float:
@@ -84,10 +102,6 @@ def _deviation_of_application_bit_rate(flows: Sequence[Flow], _: Inputs) -> floa
 
 def _round_trip(flows: Sequence[Flow], _: Inputs) -> float:
     return 1e3 * statistics.fmean(flow["rtt_mean_s"] for flow in flows)
-
-
-def _jitter(flows: Sequence[Flow], _: Inputs) -> float:
-    return 1e3 * statistics.fmean(flow["inter_arrival_p95_s"] - flow["inter_arrival_mean_s"] for flow in flows)
 
 
 def _received_rate(flows: Sequence[Flow], inputs: Inputs) -> float:
@@ -143,9 +157,28 @@ def _half_throughput(flows: Sequence[Flow], inputs: Inputs) -> float:
     return _throughput(flows, inputs) / 2
 
 
+def _throughput_a_slot(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the throughput over the number of timeslots."""
+    return _throughput(flows, inputs) / inputs["slots"]
+
+
 def _multiplied_throughput(flows: Sequence[Flow], inputs: Inputs) -> float:
     """Return the throughput times a factor, for findings that compare another figure with it."""
     return _throughput(flows, inputs) * inputs["factor"]
+
+
+def _lost_packets(flows: Sequence[Flow], _: Inputs) -> float:
+    """Return the packets that links dropped in the direction of the data.
+
+    As a percentage of the data packets.
+
+    A repetition must have one flow, whose `links` are those of the run.
+    """
+    (flow,) = flows
+    direction = "up" if flow["kind"] == "upload" else "down"
+    links = [link for link in flow["links"] if link["direction"] == direction]
+    dropped = sum(each["packets"] for link in links for each in link["dropped"].values())
+    return 100 * dropped / max(flow["data_packets"], 1)
 
 
 def _retransmitted(flows: Sequence[Flow], _: Inputs) -> float:
@@ -157,6 +190,14 @@ def _retransmitted(flows: Sequence[Flow], _: Inputs) -> float:
 def _ftp_throughput(flows: Sequence[Flow], _: Inputs) -> float:
     """Return the mean of the completed transfers in 1,024 bytes per second, as BSD's ftp."""
     return _completed_throughput(flows) / 8 / 1024
+
+
+def _ftp_throughput_of(size: int) -> Callable[[Sequence[Flow], Inputs], float]:
+    """Return the formula of the throughput of files of a size in kbyte.
+
+    The name of a flow is the size of its file.
+    """
+    return lambda flows, inputs: _ftp_throughput([flow for flow in flows if flow["name"] == str(size)], inputs)
 
 
 def _share_of_header_arithmetic(flows: Sequence[Flow], inputs: Inputs) -> float:
@@ -209,8 +250,8 @@ METRICS = {
         Metric("utilisation", "%", 1, _utilisation, ("channel_bps", "channels", "bler")),
         Metric("application-bit-rate", "kbit/s", 2, _mean_application_bit_rate),
         Metric("application-bit-rate-deviation", "kbit/s", 2, _deviation_of_application_bit_rate),
+        *(Metric(f"bit-rate-of-class-{name}", "kbit/s", 2, _bit_rate_of_class(at)) for at, name in enumerate("abc")),
         Metric("one-way-delay", "ms", 1, _delay),
-        Metric("jitter", "ms", 1, _jitter),
         Metric("received-rate", "kbit/s", 2, _received_rate, ("payload",)),
         Metric("bandwidth-delay-product", "B", 0, _bandwidth_delay_product, ("payload",)),
         Metric("throughput", "kbit/s", 2, _throughput),
@@ -231,9 +272,16 @@ METRICS = {
         Metric("half-throughput", "kbit/s", 1, _half_throughput),
         Metric("multiplied-throughput", "kbit/s", 2, _multiplied_throughput, ("factor",)),
         Metric("retransmitted", "%", 2, _retransmitted),
+        Metric("lost-packets", "%", 2, _lost_packets),
+        Metric("throughput-a-slot", "kbit/s", 2, _throughput_a_slot, ("slots",)),
+        Metric("retransmit-bit-rate", "kbit/s", 2, _retransmit_bit_rate, ("bler",)),
         Metric("timeouts", "1", 2, lambda flows, _: sum(flow["timeouts"] for flow in flows)),
         Metric("fast-retransmits", "1", 2, lambda flows, _: sum(flow["fast_retransmits"] for flow in flows)),
         Metric("ftp-throughput", "kbyte/s", 3, _ftp_throughput),
+        *(
+            Metric(f"ftp-throughput-of-{size}-kbyte", "kbyte/s", 3, _ftp_throughput_of(size))
+            for size in (100, 300, 500, 700, 900, 1800)
+        ),
         Metric("share-of-header-arithmetic", "%", 1, _share_of_header_arithmetic, ("header_limit_bps",)),
         Metric("completed", "%", 1, _completed_share),
         Metric("transaction-rate", "1/s", 3, _transaction_rate, ("seconds",)),
@@ -245,6 +293,5 @@ METRICS = {
 }
 """The metrics by name.
 
-Rates are means over the users of a case, deviations are sample deviations over the users. Jitter is
-the difference between the 95th percentile and the mean of the inter-arrival times. `late-…` is a
-figure of the last flow."""
+Rates are means over the users of a case, deviations are sample deviations over the users. `late-…`
+is a figure of the last flow."""

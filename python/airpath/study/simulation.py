@@ -133,7 +133,10 @@ def _flows(
             log=bool(observers),
             threads=task.threads,
         )
-        flows = summary["flows"]
+        links: dict[int, list[dict[str, Any]]] = {}
+        for link in summary["links"]:
+            links.setdefault(link["repetition"], []).append(link)
+        flows = [flow | {"links": links.get(flow["repetition"], [])} for flow in summary["flows"]]
         if observers and summary["stopped"] is None:
             flows = _with_observations(flows, Result(folder), observers)
     if summary["stopped"] == "interrupted":

@@ -84,12 +84,16 @@ impl Tracks {
         }
     }
 
-    /// The serving cell and C/I.
+    /// The serving cell, C/I, and the level where there is one.
     pub fn radio(&mut self, now: Instant, sample: &Sample, cx: &mut Context<'_>) {
         self.cell(now, sample.cell, cx);
         // Resolution of a measurement report: half a decibel.
         let ci = libm::round(2.0 * sample.carrier_to_interference) / 2.0;
         self.report(now, None, Aspect::CarrierToInterference, StateValue::Number(ci), cx);
+        if let Some(level) = sample.level {
+            // Resolution of the reported power of the pilot channel: TS 25.133 §9.1.1.3.
+            self.report(now, None, Aspect::Level, StateValue::Number(libm::round(level)), cx);
+        }
     }
 }
 

@@ -17,7 +17,8 @@ use super::{Process, Series, Table, Varying};
 use crate::conditions::ConfigError;
 use crate::error::ValueError;
 
-/// Radio conditions: exactly one of `ci`, `table`, `recorded` and `cells`, and what goes with it.
+/// Radio conditions: exactly one of `ci`, `level`, `table`, `recorded` and `cells`, and what goes
+/// with it.
 ///
 /// All but `network` is the environment; `network` is how the technology deals with it.
 ///
@@ -31,6 +32,10 @@ pub struct Config {
     /// C/I that is always the same, or the median of that with `shadowing`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ci: Option<Decibel>,
+    /// The level of the only cell over the noise of the receiver, or the median of that with
+    /// `shadowing`. Noise alone limits the link: C/I is the level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<Decibel>,
     /// C/I that is drawn from a table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<Table>,
@@ -40,7 +45,7 @@ pub struct Config {
     /// Cells at positions, among which the mobile is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cells: Option<Cells>,
-    /// Slow variation by what stands in the way, with `ci` or `cells`.
+    /// Slow variation by what stands in the way, with `ci`, `level` or `cells`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shadowing: Option<Variation>,
     /// Where the mobile goes.
@@ -147,20 +152,24 @@ impl Config {
     }
 
     pub(super) fn process(&self, seed: Seed, path: &str) -> Result<Process, ConfigError> {
-        let made = match (&self.ci, &self.table, &self.recorded, &self.cells) {
-            (Some(ci), None, None, None) => match &self.shadowing {
+        let made = match (&self.ci, &self.level, &self.table, &self.recorded, &self.cells) {
+            (Some(ci), None, None, None, None) => match &self.shadowing {
                 None => Process::Fixed { ratio: ci.get(), cell: 0 },
                 Some(variation) => Process::Varying(self.varying(*ci, variation, seed, path)?),
             },
-            (None, Some(table), None, None) => table.process(seed, path).map(Process::Table)?,
-            (None, None, Some(file), None) => Series::read(file).map(Process::Recorded)?,
-            (None, None, None, Some(cells)) => Process::Cells(Box::new(self.mobility(cells, seed, path)?)),
+            (None, Some(level), None, None, None) => match &self.shadowing {
+                None => Process::Level(Varying::constant(*level, seed)),
+                Some(variation) => Process::Level(self.varying(*level, variation, seed, path)?),
+            },
+            (None, None, Some(table), None, None) => table.process(seed, path).map(Process::Table)?,
+            (None, None, None, Some(file), None) => Series::read(file).map(Process::Recorded)?,
+            (None, None, None, None, Some(cells)) => Process::Cells(Box::new(self.mobility(cells, seed, path)?)),
             _ => return Err(ConfigError::Kind),
         };
         let among_cells = matches!(made, Process::Cells(_));
-        let varies = among_cells || matches!(made, Process::Varying(_));
+        let varies = self.shadowing.is_some() && (self.ci.is_some() || self.level.is_some()) || among_cells;
         if self.shadowing.is_some() && !varies {
-            return Err(foreign("shadowing", "ci` or `cells"));
+            return Err(foreign("shadowing", "ci`, `level` or `cells"));
         }
         if self.movement.is_some() && !varies {
             return Err(foreign("movement", "cells"));

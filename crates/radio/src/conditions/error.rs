@@ -11,7 +11,7 @@ pub enum ConfigError {
     #[error(transparent)]
     Value(#[from] ValueError),
     /// Conditions that are made in no way, or in two.
-    #[error("radio conditions are made in one way: give one of `ci`, `table`, `recorded` and `cells`")]
+    #[error("radio conditions are made in one way: give one of `ci`, `level`, `table`, `recorded` and `cells`")]
     Kind,
     /// Shadowing that changes over nothing, or over two things.
     #[error("shadowing changes over distance or over time: give `correlation_distance` or `correlation_time`")]

@@ -28,6 +28,19 @@ pub struct Cells {
     /// Loss by walls or the body of a car, of all cells. Default: 0 dB.
     #[serde(default)]
     pub penetration: Decibel,
+    /// Which cells with the same frequency interfere. Default: those of the whole lattice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interferers: Option<Interferers>,
+}
+
+/// Which cells with the frequency of the serving one interfere with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Interferers {
+    /// The six nearest of a network that goes on in all directions.
+    Lattice,
+    /// Of these, the cells of the row: there are no others.
+    Row,
 }
 
 /// Most cells in a row.
@@ -75,7 +88,7 @@ pub struct Sites {
     /// Those that may serve come first.
     sites: Vec<Site>,
     /// The sites that interfere with each that may serve.
-    interferers: Vec<[usize; 6]>,
+    interferers: Vec<Vec<usize>>,
     cells: usize,
     /// The level at a kilometre, and the loss by each decade of distance.
     level: f64,
@@ -120,13 +133,18 @@ impl Sites {
         let mut interferers = Vec::new();
         for cell in 0..count {
             let (along, across) = lattice[cell];
-            interferers.push(around(shift).map(|(a, b)| {
+            let mut number = |(a, b): (i64, i64)| {
                 let site = (along + a, across + b);
-                lattice.iter().position(|other| *other == site).unwrap_or_else(|| {
+                let known = lattice.iter().position(|other| *other == site);
+                if known.is_none() && cells.interferers == Some(Interferers::Row) {
+                    return None;
+                }
+                Some(known.unwrap_or_else(|| {
                     lattice.push(site);
                     lattice.len() - 1
-                })
-            }));
+                }))
+            };
+            interferers.push(around(shift).into_iter().filter_map(&mut number).collect());
         }
         let site = |(along, across): &(i64, i64)| {
             let (x, y) = (*along as f64 + *across as f64 / 2.0, *across as f64 * 0.75_f64.sqrt());
@@ -174,8 +192,10 @@ impl Sites {
     /// C/(I + N) of `cell` as a ratio of powers.
     pub fn ratio(&mut self, cell: usize, position: f64, shadow: f64) -> f64 {
         let carrier = power(self.level(cell, position, shadow));
-        let interferers = self.interferers[cell];
-        let interference: f64 = interferers.into_iter().map(|site| power(self.level(site, position, shadow))).sum();
+        // The levels need `self`, too: the list is put back after.
+        let interferers = std::mem::take(&mut self.interferers[cell]);
+        let interference: f64 = interferers.iter().map(|site| power(self.level(*site, position, shadow))).sum();
+        self.interferers[cell] = interferers;
         carrier / (self.load * interference + 1.0)
     }
 }
@@ -239,7 +259,7 @@ mod tests {
             let place = place(reuse, 0.0);
             for cell in 0..place.cells() {
                 let (x, y) = place.sites[cell].position;
-                for site in place.interferers[cell] {
+                for site in place.interferers[cell].clone() {
                     let (other_x, other_y) = place.sites[site].position;
                     let square = (x - other_x) * (x - other_x) + (y - other_y) * (y - other_y);
                     // D = spacing·√K.
@@ -247,6 +267,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn cells_of_a_row_alone_have_only_their_neighbours_in_it() {
+        let text = "count = 3\nspacing = \"1 km\"\nsetback = \"100 m\"\nantenna = \"30 m\"\ninterferers = \"row\"";
+        let cells: Cells = toml::from_str(text).expect("cells");
+        let radio = Radio {
+            frequency: "2.1 GHz".parse().expect("a frequency"),
+            reuse: 1,
+            load: Probability::ALWAYS,
+            power_over_noise: Decibel::new(300.0).expect("finite"),
+            deviation: 0.0,
+            site_correlation: Probability::new(0.5).expect("within range"),
+        };
+        let mut row = Sites::new(&cells, &radio, Seed::new(1), "a").expect("sound");
+        assert_eq!(row.interferers, [vec![1], vec![2, 0], vec![1]]);
+        // At the border of the first two, without noise, the neighbour is as strong as the carrier.
+        assert!((row.ratio(0, 500.0, 0.0) - 1.0).abs() < 1e-9);
+        let mut lattice = Sites::new(&Cells { interferers: None, ..cells }, &radio, Seed::new(1), "a").expect("sound");
+        assert_eq!(lattice.interferers[0].len(), 6);
+        assert!(lattice.ratio(0, 300.0, 0.0) < row.ratio(0, 300.0, 0.0));
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Datagrams at a constant rate, in one direction.
+//! Datagrams in one direction, at a constant rate or in bursts at random times.
 
 use airpath_app::datagrams::{HEADERS, Receiver, Sender};
 use airpath_app::{Datagrams, Phase};
-use airpath_core::{AppStep, Ecn, Instant};
+use airpath_core::{AppStep, Ecn, Instant, Span};
 use airpath_path::Side;
 
 use super::Identity;
@@ -24,8 +24,14 @@ pub struct DatagramsFlow {
 
 impl DatagramsFlow {
     /// A stream that waits for its start.
-    pub fn new(identity: Identity, datagrams: Datagrams, mut phase: Phase) -> Self {
-        let sender = Sender::new(datagrams, identity.start + phase.draw(datagrams.interval()));
+    ///
+    /// `times` are those of the datagrams from the start, where they have no constant rate.
+    pub fn new(identity: Identity, datagrams: Datagrams, times: Option<Vec<Span>>, mut phase: Phase) -> Self {
+        let start = identity.start + phase.draw(datagrams.interval());
+        let sender = match times {
+            Some(times) => Sender::at_times(datagrams, start, times),
+            None => Sender::new(datagrams, start),
+        };
         Self { identity, datagrams, sender, receiver: Receiver::default(), over: false }
     }
 

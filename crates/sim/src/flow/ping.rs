@@ -1,8 +1,8 @@
-//! Ping: the mobile sends echo requests, the server replies at once.
+//! Ping: one end sends echo requests, the mobile by default; the other replies at once.
 
 use airpath_app::ping::Pinger;
 use airpath_app::{Phase, Ping};
-use airpath_core::{AppStep, Ecn, Instant};
+use airpath_core::{AppStep, Direction, Ecn, Instant};
 use airpath_path::Side;
 use airpath_wire::icmp::IcmpEcho;
 use airpath_wire::ipv4::Ipv4Header;
@@ -17,6 +17,8 @@ pub struct PingFlow {
     pub identity: Identity,
     /// The workload.
     pub ping: Ping,
+    /// Of the requests.
+    pub direction: Direction,
     /// The end that sends requests.
     pub pinger: Pinger,
     over: bool,
@@ -24,8 +26,16 @@ pub struct PingFlow {
 
 impl PingFlow {
     /// A ping that waits for its start.
-    pub fn new(identity: Identity, ping: Ping, phase: Phase) -> Self {
-        Self { pinger: Pinger::new(ping, identity.start, phase), identity, ping, over: false }
+    pub fn new(identity: Identity, ping: Ping, direction: Direction, phase: Phase) -> Self {
+        Self { pinger: Pinger::new(ping, identity.start, phase), identity, ping, direction, over: false }
+    }
+
+    /// The side that sends requests.
+    pub const fn source(&self) -> Side {
+        match self.direction {
+            Direction::Down => Side::Server,
+            Direction::Up => Side::Mobile,
+        }
     }
 
     /// Whether each reply has arrived or timed out.
@@ -36,9 +46,9 @@ impl PingFlow {
     pub(super) fn wake(&mut self, now: Instant, network: &mut Network<'_>) -> Option<Instant> {
         while let Some(sequence) = self.pinger.poll(now) {
             if sequence == 0 {
-                self.identity.report(network, now, Side::Mobile, AppStep::Started, 0);
+                self.identity.report(network, now, self.source(), AppStep::Started, 0);
             }
-            self.send(now, Side::Mobile, Payload::Echo { sequence, sent: now, reply: false }, network);
+            self.send(now, self.source(), Payload::Echo { sequence, sent: now, reply: false }, network);
         }
         self.over = self.pinger.is_over(now);
         (!self.over).then(|| self.pinger.next_wakeup()).flatten()
@@ -53,12 +63,12 @@ impl PingFlow {
         network: &mut Network<'_>,
     ) -> Option<Instant> {
         if !reply {
-            self.send(now, Side::Server, Payload::Echo { sequence, sent, reply: true }, network);
+            self.send(now, Side::at_end_of(self.direction), Payload::Echo { sequence, sent, reply: true }, network);
             return None;
         }
         if let Some(delay) = self.pinger.reply(now, sequence, sent) {
             let answered = self.pinger.round_trips().count() * u64::from(self.ping.size);
-            self.identity.report(network, now, Side::Mobile, AppStep::Arrived { sequence, delay }, answered);
+            self.identity.report(network, now, self.source(), AppStep::Arrived { sequence, delay }, answered);
         }
         self.over = self.pinger.is_over(now);
         (!self.over).then(|| self.pinger.next_wakeup()).flatten()

@@ -207,6 +207,39 @@ pub struct Mobility {
     /// How long it takes after a failure to set the bearer up again, once there is coverage.
     #[serde(default = "re_establishment")]
     pub re_establishment: Span,
+    /// What follows a handover that fails. Without it, none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reconnection: Option<Reconnection>,
+}
+
+/// How a mobile comes back that has lost its connection in a handover, as between controllers or
+/// carriers for which the network has none: the radio link fails after `link_failure`, and what the
+/// network has for the mobile is lost; then cell selection, an RRC connection, and a routing area
+/// update with a service request, which sets up the radio bearers. The PDP context is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reconnection {
+    /// The share of handovers that fail.
+    pub failures: Probability,
+    /// C/I that the common channels need, on which system information and answers come.
+    pub needs: Decibel,
+    /// To select a cell and read its system information.
+    pub cell_selection: Span,
+    /// From the RRC CONNECTION REQUEST to the connection.
+    pub rrc_setup: Span,
+    /// T300: the request is repeated so long after the one before.
+    pub t300: Span,
+    /// N300: how often, before a cell is selected again (TS 25.331 §8.1.3).
+    pub n300: u32,
+    /// From the request to update the routing area to the radio bearers. If it fails, then with the
+    /// RLC below it, before T3330.
+    pub registration: Span,
+    /// T3311: from such a failure to the next attempt (TS 24.008 table 11.3).
+    pub t3311: Span,
+    /// Attempts, before the next waits for T3302.
+    pub attempts: u32,
+    /// T3302.
+    pub t3302: Span,
 }
 
 /// What a handover does to the packets that the RLC has not delivered. It depends on where the RLC
@@ -251,6 +284,7 @@ impl Default for Mobility {
             link_failure: link_failure(),
             link_release: Span::ZERO,
             re_establishment: re_establishment(),
+            reconnection: None,
         }
     }
 }
@@ -286,7 +320,28 @@ impl Config {
         within_an_hour(self.mobility.link_failure, "mobility", "link_failure")?;
         within_an_hour(self.mobility.link_release, "mobility", "link_release")?;
         within_an_hour(self.mobility.re_establishment, "mobility", "re_establishment")?;
+        if let Some(reconnection) = &self.mobility.reconnection {
+            reconnection.check()?;
+        }
         Ok(())
+    }
+}
+
+impl Reconnection {
+    fn check(&self) -> Result<(), ValueError> {
+        const TABLE: &str = "mobility.reconnection";
+        for (span, key) in [
+            (self.cell_selection, "cell_selection"),
+            (self.rrc_setup, "rrc_setup"),
+            (self.t300, "t300"),
+            (self.registration, "registration"),
+            (self.t3311, "t3311"),
+            (self.t3302, "t3302"),
+        ] {
+            above_zero(!span.is_zero(), TABLE, key)?;
+            within_an_hour(span, TABLE, key)?;
+        }
+        above_zero(self.attempts > 0, TABLE, "attempts")
     }
 }
 

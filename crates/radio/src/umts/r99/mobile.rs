@@ -7,6 +7,7 @@
 
 mod change;
 mod movement;
+mod reconnection;
 
 use airpath_core::{
     Aspect, Classes, Context, Direction, DropCause, Instant, LinkState, Packet, PacketCounters, PacketStep, RadioEvent,
@@ -24,6 +25,7 @@ use crate::common::multiplexing::members::Member;
 use crate::conditions::{Conditions, Sample};
 use crate::umts::ConfigError;
 use movement::Coverage;
+use reconnection::Reconnection;
 
 /// One mobile and its bearer.
 #[derive(Debug)]
@@ -39,6 +41,7 @@ pub struct Mobile {
     conditions: Conditions,
     mobility: Mobility,
     coverage: Coverage,
+    reconnection: Option<Reconnection>,
     /// Until when the driver keeps what the mobile gets.
     held_until: Instant,
     tracks: Tracks,
@@ -72,6 +75,11 @@ impl Mobile {
             resets: Resets::new(&down.rlc),
             conditions,
             mobility: config.mobility.clone(),
+            reconnection: config
+                .mobility
+                .reconnection
+                .clone()
+                .map(|reconnection| Reconnection::new(reconnection, seed, path)),
             coverage: Coverage::default(),
             held_until: Instant::ZERO,
             tracks: Tracks::new(UserId(user)),
@@ -92,9 +100,14 @@ impl Mobile {
         let is_empty = self.links.iter().all(RadioLink::is_empty);
         let [down, up] = [self.links[0].next_event(after), self.links[1].next_event(after)];
         let reset = self.resets.next_timer();
+        let reconnected = self.reconnection.as_ref().and_then(Reconnection::next_change);
         // What has become due by a change that came late, as inactivity does when the last packet
         // arrives, is due at once.
-        [down, up, reset, self.rrc.next_change(is_empty)].into_iter().flatten().min().map(|at| at.max(after))
+        [down, up, reset, reconnected, self.rrc.next_change(is_empty)]
+            .into_iter()
+            .flatten()
+            .min()
+            .map(|at| at.max(after))
     }
 
     /// Works off all that happens up to `now`.
@@ -115,6 +128,9 @@ impl Mobile {
             link.rlc.expire(now);
         }
         self.expire_reset(now, cx);
+        if self.reconnection.as_ref().and_then(Reconnection::next_change).is_some_and(|at| at <= now) {
+            self.reconnect(now, cx);
+        }
         let is_empty = self.links.iter().all(RadioLink::is_empty);
         if self.rrc.change(now, is_empty) {
             self.enter_state(now, cx);
@@ -174,7 +190,7 @@ impl Mobile {
 
     /// What a link's channel carries now; `None` if it has none.
     fn channel(&self, direction: Direction) -> Option<&Format> {
-        if self.rrc.is_promoted() {
+        if self.rrc.is_promoted() || self.reconnection.as_ref().is_some_and(Reconnection::is_running) {
             return None;
         }
         let link = &self.links[direction as usize];

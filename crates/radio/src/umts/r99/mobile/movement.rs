@@ -4,6 +4,7 @@
 use airpath_core::{Context, DropCause, Instant, LinkState, ModeState, Span};
 
 use super::Mobile;
+use super::reconnection::Reconnection;
 use crate::conditions::{Sample, Transition};
 use crate::umts::r99::config::Undelivered;
 
@@ -63,7 +64,13 @@ impl Mobile {
         match transition {
             Transition::Handover { to, gap } => {
                 self.tracks.cell(at, to, cx);
-                self.hand_over(now, at, gap, self.mobility.buffer, cx);
+                let lost = self.reconnection.as_mut().map_or(Some(false), Reconnection::draw);
+                // Without a connection the mobile has selected the cell by itself.
+                match lost {
+                    None => {}
+                    Some(true) => self.lose_connection(at, cx),
+                    Some(false) => self.hand_over(now, at, gap, self.mobility.buffer, cx),
+                }
             }
             Transition::Reselection { to, gap } => {
                 self.tracks.cell(at, to, cx);
@@ -129,7 +136,7 @@ impl Mobile {
         }
     }
 
-    fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
+    pub(super) fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         self.resets.forget(None);
         for link in &mut self.links {
             link.discard(now, cause, cx);

@@ -1,0 +1,61 @@
+"""The list of the items of the studies: names exist, no published row or finding is missing."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from airpath.study.definition import Study, load_study
+from support import ROOT
+
+STUDIES = ["gsm-csd", "gprs-la", "gprs-proxy", "umts-live", "hsdpa-sim"]
+
+
+def _sections(page: Path) -> dict[str, str]:
+    """The text of the page below each heading of a study."""
+    _, *sections = page.read_text(encoding="utf-8").split("\n## ")
+    return {name.strip(): text for name, _, text in (section.partition("\n") for section in sections)}
+
+
+SECTIONS = _sections(ROOT / "docs/studies.md")
+
+
+def _rows(study: Study) -> dict[str, bool]:
+    """The rows of a study as `experiment/figure`, and whether any has a published value."""
+    rows: dict[str, bool] = {}
+    for experiment in study.experiments:
+        for case in experiment.cases:
+            for figure, published in case.published.items():
+                name = f"{experiment.name}/{figure}"
+                rows[name] = rows.get(name, False) or published is not None
+        for derived in (*experiment.aggregates, *experiment.differences):
+            values = derived.published.values()
+            rows[f"{experiment.name}/{derived.name}"] = any(each is not None for each in values)
+    return rows
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_each_name_of_the_list_exists_and_nothing_published_is_missing(name: str) -> None:
+    study = load_study(name)
+    rows, findings = _rows(study), {finding.id for finding in study.findings}
+    named = set(re.findall(r"`([a-zA-Z0-9-]+/[a-zA-Z0-9*-]+)`", SECTIONS[name]))
+    named_findings = set(re.findall(r"`finding:([a-zA-Z0-9-]+)`", SECTIONS[name]))
+    whole = {each.removesuffix("/*") for each in named if each.endswith("/*")}
+    assert whole <= set(study.experiment_names)
+    single = {each for each in named if not each.endswith("/*")}
+    assert single <= rows.keys()
+    assert named_findings == findings
+    # A published value needs its own name; the experiment's is enough for the others.
+    assert {row for row, published in rows.items() if published} <= single
+    assert {row for row in rows if row not in single and row.split("/")[0] not in whole} == set()
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_each_item_has_a_place_and_a_state(name: str) -> None:
+    items = [line for line in SECTIONS[name].splitlines() if line.startswith("| ")][1:]
+    assert len(items) > 25
+    for item in items:
+        place, text, state = (cell.strip() for cell in item.strip("|").split(" | "))
+        assert place and text and state, item
+        if "**omitted**" in state and not re.search(r"`[a-z].*/", state):
+            assert len(state) > len("**omitted**: "), f"{item}: there is no reason"
