@@ -449,7 +449,7 @@ pub enum Aspect {
 
 impl Aspect {
     /// All aspects, in the order of their declaration.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Mode,
         Self::Cell,
         Self::CarrierToInterference,
