@@ -111,7 +111,7 @@ def compared(metric: Quantity, values: Sequence[float], base: Sequence[float]) -
         return Cell(text, f"{metric.words(interval.low)} to {metric.words(interval.high)}" if interval else "")
     change = fmean(values) - fmean(base)
     relative = ""
-    if fmean(base) and metric.words is not metrics.share:
+    if fmean(base) and metric.words is not share:
         relative = f" ({change / fmean(base):+.1%})".replace("%", " %").replace("-", "−")
     change_text = f"{metric.apart(change)}{relative}"
     interval = metrics.difference(values, base)
@@ -276,8 +276,8 @@ def _radio(runs: Sequence[Drawn]) -> Table:
             figures = [
                 Cell(f"{user['ttis']:,}"),
                 Cell(f"{user['pdus']:,}"),
-                Cell(f"{user['repeated_pdus']:,}", metrics.share(user["repeated_pdus"] / max(user["pdus"], 1))),
-                Cell(f"{user['errored_pdus']:,}", metrics.share(user["errored_pdus"] / max(user["pdus"], 1))),
+                Cell(f"{user['repeated_pdus']:,}", share(user["repeated_pdus"] / max(user["pdus"], 1))),
+                Cell(f"{user['errored_pdus']:,}", share(user["errored_pdus"] / max(user["pdus"], 1))),
                 Cell(size(user["bytes"])),
             ]
             rows.append(_row(runs, run, [run.user(user["user"]), user["direction"]], figures))

@@ -7,7 +7,7 @@ from statistics import fmean
 import polars as pl
 
 from airpath.plot.selection import Drawn
-from airpath.quantities import rate, seconds
+from airpath.quantities import rate, seconds, share
 from airpath.report import metrics
 from airpath.report.metrics import Metric
 from airpath.result import NotLoggedError, Result
@@ -104,9 +104,9 @@ def _loss(result: Result) -> Reading | None:
     flows = metrics.transfers(result)
     if flows.height:
         again = int(flows["retransmitted_packets"].sum())
-        of_data = metrics.share(again / max(int(flows["data_packets"].sum()), 1))
+        of_data = share(again / max(int(flows["data_packets"].sum()), 1))
         text = _joined(text, f"{again:,} segments retransmitted ({of_data})", _timeouts(flows))
-    return Reading(metrics.share(lost / packets), text)
+    return Reading(share(lost / packets), text)
 
 
 def _timeouts(flows: pl.DataFrame) -> str:
@@ -123,7 +123,7 @@ def _air(result: Result) -> Reading | None:
     if pdus == 0:
         return None
     return Reading(
-        metrics.share(again / pdus), f"{again:,} of {pdus:,} PDUs were repeats, in {int(totals['ttis'].sum()):,} TTIs"
+        share(again / pdus), f"{again:,} of {pdus:,} PDUs were repeats, in {int(totals['ttis'].sum()):,} TTIs"
     )
 
 

@@ -76,7 +76,7 @@ def _of_videos(videos: pl.DataFrame) -> list[str]:
     start = f"started after {seconds(fmean(started))} on the mean" if started else "did not start"
     return [
         f"Playback {start}, with {stalls:,} {'stall' if stalls == 1 else 'stalls'} of {seconds(stalled)} in all; "
-        f"{metrics.share(decoded)} of the frames could be decoded."
+        f"{share(decoded)} of the frames could be decoded."
     ]
 
 
@@ -108,7 +108,7 @@ def _ranking(runs: Sequence[Drawn]) -> str:
     apart = metrics.difference(values[second.index], values[best.index])
     if apart is None:
         ratio = abs(means[second.index] / means[best.index] - 1) if means[best.index] else 0.0
-        return f"{text}, {metrics.share(ratio)} {'longer' if finished else 'less'}."
+        return f"{text}, {share(ratio)} {'longer' if finished else 'less'}."
     if apart.low <= 0 <= apart.high:
         return f"{text}; the first two are not distinguishable at n = {apart.n}."
     low, high = sorted((abs(apart.low), abs(apart.high)))
