@@ -277,8 +277,8 @@ fn build(bearer: &Table) -> Box<dyn Bearer> {
     let Some(Value::String(model)) = parameters.remove("model") else { panic!("a model") };
     let models = Models::shipped();
     let entry = models.iter().find(|entry| entry.name == model).expect("a model");
-    let class =
-        parameters["downlink"].get("levels").and_then(|levels| levels.get("classes")?.as_table()?.keys().next());
+    let classes = parameters.get("downlink").and_then(|downlink| downlink.get("levels")?.get("classes")?.as_table());
+    let class = classes.and_then(|classes| classes.keys().next());
     let class = class.cloned();
     let model = entry.read(parameters.into()).expect("parameters");
     model.build(&[class], Seed::new(1), "cell").expect("a bearer")
