@@ -22,6 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "proxy": {"core", "wire", "link", "path", "tcp"},
     "linklevel": {"core"},
     "tcp": {"core", "wire"},
+    "quic": {"core"},
     "capture": {"core", "wire"},
     "observe": {"core", "wire", "capture"},
     "web": {"core", "wire", "capture", "observe"},
