@@ -11,6 +11,8 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 RUST_SOURCES := $(shell find crates presets -type f -not -path '*/tests/*' -not -path '*/benches/*' 2>/dev/null) \
     Cargo.toml Cargo.lock
 DEMO := runs/demo
+# Cargo's profile of the Python module; the test of the wheel builds with the same.
+export AIRPATH_PROFILE ?= $(if $(CI),ci,release)
 
 .PHONY: setup demo test soak lint lint-rust lint-python rust-tests docs wheel deny bench validate captures fresh mutants clean
 
@@ -74,7 +76,7 @@ wheel: setup
 	@rm -rf target/wheels
 	$(BIN)/maturin build --release --locked --out target/wheels
 	$(BIN)/maturin sdist --out target/wheels
-	AIRPATH_WHEELS=target/wheels $(BIN)/pytest tests/repository/test_wheel.py
+	AIRPATH_WHEELS=target/wheels $(BIN)/pytest -m "" tests/repository/test_wheel.py
 
 # Licences, sources and advisories of the dependencies. Fetches the database of advisories.
 deny: $(VENV)/.python
@@ -126,5 +128,5 @@ $(VENV)/.python: pyproject.toml .ci/system-packages
 
 # The package itself, editable: only a change of the Rust sources needs a build.
 $(VENV)/.native: $(VENV)/.python $(RUST_SOURCES)
-	@PIP_QUIET=1 $(BIN)/maturin develop --release --locked --quiet
+	@PIP_QUIET=1 $(BIN)/maturin develop --profile $(AIRPATH_PROFILE) --locked --quiet
 	@touch $@

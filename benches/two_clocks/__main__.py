@@ -1,9 +1,11 @@
 """Runs the cases of docs/two-clocks.md under both clocks, and writes its tables.
 
-    .venv/bin/python benches/two_clocks [--only kernel|study] [--case NAME]... [--links 5] [--write]
+    .venv/bin/python benches/two_clocks [--only kernel|bbr|study] [--case NAME]... [--links 5]
+                                        [--seeds 9] [--write]
 
-Takes minutes: the links run in real time. With `--case` only these cases of kernel.toml run, and
-nothing is written. Needs what `airpath link` needs; `airpath doctor` checks this host.
+Takes minutes: the links run in real time. With `--case` only these cases of kernel.toml run (with
+`--only bbr` also presets of bearers), and nothing is written. Needs what `airpath link` needs;
+`airpath doctor` checks this host.
 """
 
 import argparse
@@ -12,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import bbr
 import kernel
 import steps
 from page import replace_table
@@ -27,9 +30,10 @@ STEPPED = ("utilisation-20kB", "utilisation-100kB")
 def main() -> int:
     """Run the cases, print the tables, and write them with `--write`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=["kernel", "study"])
+    parser.add_argument("--only", choices=["kernel", "bbr", "study"])
     parser.add_argument("--case", action="append", default=[])
     parser.add_argument("--links", type=int, default=5, help="links that run at the same time")
+    parser.add_argument("--seeds", type=int, default=9, help="links of each case with BBR, at most")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     obstacle = realtime.obstacle()
@@ -46,11 +50,15 @@ def main() -> int:
 
 def tables(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
     """Run what the options select; return each table with its name."""
-    if options.only != "study":
+    if options.only in {None, "kernel"}:
         cases = kernel.load_cases(options.case)
         compared = kernel.compare(cases, links=options.links, report=lambda words: print(words, file=sys.stderr))
         yield "kernel", [*kernel.table(compared), "", f"Kernel {platform.release()}. {kernel.verdict(compared)}"]
-    if options.only != "kernel" and not options.case:
+    if options.only == "bbr" or (options.only is None and not options.case):
+        downloads = bbr.downloads(options.case, seeds=options.seeds)
+        rows = bbr.compare(downloads, links=options.links, report=lambda words: print(words, file=sys.stderr))
+        yield "bbr", [*bbr.table(rows), "", f"Kernel {platform.release()}. {bbr.verdict(rows)}"]
+    if options.only in {None, "study"} and not options.case:
         yield "steps", steps.table(STUDY, STEPPED)
         result = study.run(STUDY, only=EXPERIMENTS, clock="real", links=options.links)
         yield "study", [*steps.study_tables(result), f"Kernel {platform.release()}. {result.invalid}".rstrip()]

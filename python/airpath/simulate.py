@@ -10,6 +10,7 @@ from airpath.run import execute
 
 if TYPE_CHECKING:
     from airpath.sweep import Plan, Progress, SweepResult
+    from airpath.sweep.driver import OnRows
 
 
 @overload
@@ -122,6 +123,7 @@ def run_plan(
     out: str | Path | None,
     threads: int | None,
     progress: "Callable[[Progress], None] | bool | None",
+    on_rows: "OnRows | None" = None,
 ) -> "SweepResult":
     """Run a plan in threads of this process; see `airpath.sweep.sweep`.
 
@@ -135,6 +137,6 @@ def run_plan(
     threads = threads or cores(plan)
     executor = ThreadPoolExecutor(threads)
     try:
-        return sweep(plan, out=out, executor=executor, workers=threads, progress=progress)
+        return sweep(plan, out=out, executor=executor, workers=threads, progress=progress, on_rows=on_rows)
     finally:
         executor.shutdown(cancel_futures=True)

@@ -48,6 +48,7 @@ EVENT_TABLES: dict[str, dict[str, str]] = {
         "round_trip": "Int64",
         "smoothed_round_trip": "Int64",
         "retransmission_timeout": "Int64",
+        "pacing_rate": "Int64",
     },
     "radio": {
         "time": TIME,

@@ -34,5 +34,5 @@ def test_the_list_of_presets_has_simulated_figures(airpath_command: Command) -> 
     presets = {each["name"]: each for each in json.loads(airpath_command("presets", "list", "--format", "json").out)}
     assert "figures" not in presets["driving"]
     for name, nominal in (("umts-dch-384", 384e3), ("hs-dsch-360", 360e3), ("wired", 100e6)):
-        assert 0.85 * nominal < presets[name]["figures"]["down"] < nominal
-    assert 0.4 < presets["gprs-4+1"]["figures"]["round_trip"] < 1.0
+        assert 0.85 * nominal < presets[name]["figures"]["down_bps"] < nominal
+    assert 0.4 < presets["gprs-4+1"]["figures"]["round_trip_s"] < 1.0

@@ -124,3 +124,15 @@ def test_a_group_alone_shows_its_help(airpath_command: Command) -> None:
         done = airpath_command(*arguments)
         assert (done.code, done.out) == (2, "")
         assert done.err.startswith("Usage: airpath")
+
+
+def test_a_study_prints_lines_of_json_by_experiment(airpath_command: Command) -> None:
+    options = ("--only", "rtt,utilisation-20kB", "--repeat", "2", "--format")
+    lines = [
+        json.loads(line) for line in airpath_command("study", "run", "hsdpa-sim", *options, "jsonl").out.splitlines()
+    ]
+    whole = airpath_command("study", "run", "hsdpa-sim", *options, "json").json
+    rows = [{key: value for key, value in line.items() if key != "type"} for line in lines if line["type"] == "row"]
+    assert rows == whole["rows"]
+    assert [line["id"] for line in lines if line["type"] == "finding"] == [each["id"] for each in whole["findings"]]
+    assert lines[-1] == {"type": "end"} | {key: whole[key] for key in ("study", "seed", "version", "complete")}

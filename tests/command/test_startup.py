@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from support import Command
+
 HEAVY = ("airpath._native", "airpath.report", "airpath.plot", "airpath.study", "jinja2", "pandas", "plotly", "polars")
 
 
@@ -13,6 +15,19 @@ HEAVY = ("airpath._native", "airpath.report", "airpath.plot", "airpath.study", "
 )
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert not _imported(f"from airpath.cli import main; main({arguments!r})") & {*HEAVY, "rich"}
+
+
+def test_help_imports_no_command() -> None:
+    loaded = {each for each in _imported("from airpath.cli import main; main(['--help'])") if "airpath.cli." in each}
+    assert loaded == {"airpath.cli.application", "airpath.cli.messages"}
+
+
+def test_help_names_every_command_in_a_line(airpath_command: Command) -> None:
+    lines = airpath_command("--help").out.partition("Commands:\n")[2].splitlines()
+    assert len(lines) >= 16
+    for line in lines:
+        assert len(line) < 80
+        assert airpath_command(line.split()[0], "--help").code == 0
 
 
 def test_the_package_imports_nothing_heavy() -> None:

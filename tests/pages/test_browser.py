@@ -133,6 +133,23 @@ def test_a_page_is_served_by_each_protocol(
         assert not fields(capture, "frame.number", only="tcp")
 
 
+def test_names_are_looked_up_over_the_link(airpath_command: Command, page: Path, need: Need) -> None:
+    need("tshark")
+    delay = ("--set", "bearer.downlink.delay=100 ms", "--set", "bearer.uplink.delay=100 ms")
+    out = load(airpath_command, page, "--dns", *delay)
+    [view] = views_of(out)
+    assert (view["missing"], view["failed"]) == ([], {})
+    for end in ("mobile", "server"):
+        capture = out / "captures" / f"0000-{end}.pcapng"
+        answered = fields(capture, "dns.qry.name", "dns.a", only="dns.flags.response == 1 && dns.a")
+        assert {name for name, _ in answered} == ORIGINS
+        assert answered == fields(capture, "http.host", "ip.dst", only="http.request")
+    # Look-up, handshake and request take a round trip each. Chromium begins the first one early.
+    entries = json.loads((out / "page.har").read_text())["log"]["entries"]
+    assert entries[0]["timings"]["dns"] > 0
+    assert view["first_byte_s"] > 0.6
+
+
 def test_a_filmstrip_has_the_progress_of_the_page(airpath_command: Command, page: Path) -> None:
     [view] = views_of(out := load(airpath_command, page, link="umts-dch-384"))
     film = view["filmstrip"]
@@ -195,6 +212,7 @@ def test_a_url_outside_is_loaded_as_root(host: SmallHost, tmp_path: Path, need: 
         ("http://server/", ("--protocol", "http/1.0"), "cannot send HTTP/1.0"),
         ("http://server/", ("--host", "a.test"), "--host names a server"),
         ("ftp://server/", (), "not a URL with http://"),
+        ("http://server/", ("--dns",), "--dns is for pages"),
         ("http://server:port/", (), "port"),
     ],
 )

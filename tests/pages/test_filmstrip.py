@@ -2,7 +2,6 @@
 
 import pytest
 
-from airpath.page.authority import ExtraMissingError, require_extra
 from airpath.page.filmstrip import speed_index, visual_progress
 
 
@@ -27,8 +26,3 @@ def test_speed_index_is_the_area_above_the_progress() -> None:
     assert speed_index(rows) == pytest.approx(1 + 0.5 * 2)
     assert speed_index(rows[1:]) == pytest.approx(1 + 0.5 * 2)
     assert speed_index([]) is None
-
-
-def test_a_missing_extra_is_named() -> None:
-    with pytest.raises(ExtraMissingError, match=r"`no_such_package` is missing; pip install 'airpath\[page\]'"):
-        require_extra("no_such_package")

@@ -27,7 +27,7 @@ def serving(folder: Path, port: int) -> Iterator[Path]:
     folder.mkdir()
     plan: dict[str, Any] = {"page": files.load("umts-live-yahoo"), "recording": None, "compression": False}
     plan |= {"url": "http://a.test/", "hosts": ["a.test"], "origins": [["http", "a.test", port]], "tls": "none"}
-    plan |= {"protocol": "http/1.1", "certificates": str(folder), "ready": str(folder / "ready")}
+    plan |= {"protocol": "http/1.1", "dns": False, "certificates": str(folder), "ready": str(folder / "ready")}
     (folder / "plan.json").write_text(json.dumps(plan))
     environment = os.environ | {"AIRPATH_HOSTS": "a.test=127.0.0.1"}
     command = [sys.executable, "-c", SERVER, str(folder / "plan.json")]

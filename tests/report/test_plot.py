@@ -200,8 +200,27 @@ def test_a_study_is_drawn_row_by_row() -> None:
     assert list(ours.error_x.array) == [2, 1]
     assert list(published.x) == [264]
     assert list(layout(figure).yaxis.ticktext) == ["DCH, BLER 1 %", "DCH, BLER 5 %"]
+    assert layout(figure).xaxis.title.text == "round trip (ms)"
+    assert layout(figure).xaxis.rangemode == "tozero"
     with pytest.raises(plot.NothingToDrawError, match="no rows"):
         draw_study({"rows": rows}, "loss")
+
+
+def test_a_published_range_is_drawn_from_end_to_end_and_a_deviation_as_a_bar() -> None:
+    row = {"experiment": "ftp", "metric": "ftp-throughput", "unit": "kbyte/s", "low": 75.0, "high": 77.0, "n": 5}
+    rows = [
+        row | {"case": {"c": "A"}, "published": 82.5, "published_range": [75, 90], "ours": 76.0},
+        row | {"case": {"c": "B"}, "published": 82.5, "published_range": [75, 90], "ours": 60.0},
+        row | {"case": {"c": "C"}, "published": 80.0, "published_deviation": 4.0, "ours": 76.0},
+    ]
+    figure = draw_study({"rows": rows}, "ftp")
+    ranges, _, published = traces(figure)
+    assert list(ranges.x) == [75, 90, None, 75, 90, None]
+    assert list(published.x) == [80]
+    assert list(published.error_x.array) == [4]
+    # The difference is that from the nearest end of the range.
+    assert [(shape.x0, shape.x1) for shape in layout(figure).shapes] == [(76, 76), (75, 60), (80, 76)]
+    assert "published 75 to 90" in plot.caption_of(figure).alt
 
 
 def test_a_page_takes_a_figure_without_title_and_template(hs_dsch: airpath.Result) -> None:

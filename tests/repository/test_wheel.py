@@ -35,8 +35,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     made = os.environ.get("AIRPATH_WHEELS")  # `make wheel` names its folder
     if made is None:
-        # With the interpreter of `make setup`, nothing is compiled again.
-        build("build", "--release", "--locked", "--interpreter", sys.executable, "--out", folder)
+        # With the interpreter and the profile of `make setup`, nothing is compiled again.
+        profile = os.environ.get("AIRPATH_PROFILE", "release")
+        build("build", "--profile", profile, "--locked", "--interpreter", sys.executable, "--out", folder)
     (wheel,) = (folder if made is None else ROOT / made).glob("airpath-*-abi3-manylinux_*.whl")
     subprocess.run([sys.executable, "-m", "venv", folder / "environment"], check=True)
     programs = folder / "environment" / "bin"
@@ -54,6 +55,23 @@ def test_a_first_link(installed: Path, need: Callable[..., str]) -> None:
     need("curl")
     serve = f"{sys.executable} -m http.server 8000"
     assert "environment" in run(f"airpath link gprs --serve '{serve}' -- curl -s http://server:8000/", installed)
+
+
+@pytest.mark.soak
+def test_the_source_distribution_builds_a_wheel(tmp_path: Path) -> None:
+    """In an empty environment; the repository's target folder keeps the compiled dependencies."""
+    build("sdist", "--out", tmp_path)
+    (archive,) = tmp_path.glob("airpath-*.tar.gz")
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    pip = environment / "bin" / "pip"
+    variables = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target")}
+    wheels = ["wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, archive]
+    subprocess.run([pip, *wheels], cwd=tmp_path, env=variables, check=True)
+    (wheel,) = tmp_path.glob("airpath-*-abi3-*.whl")
+    subprocess.run([pip, "install", "--quiet", wheel], check=True)
+    for command in COMMANDS:
+        run(command, environment / "bin")
 
 
 def run(command: str, installed: Path) -> str:

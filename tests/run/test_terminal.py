@@ -30,7 +30,8 @@ def test_no_name_and_no_figure_is_cut(width: int) -> None:
     assert "…" not in text
     wide = printed(ROOT / "examples" / "shared-cell.toml", 300, repeat=3)
     row = next(line for line in wide.splitlines() if line.startswith("download-0"))
-    assert all(any(word.strip(",") == figure for word in words) for figure in row.split())
+    figures = set(row.split()) - {"0"}  # a narrow table omits time-outs if there are none
+    assert all(any(word.strip(",") == figure for word in words) for figure in figures)
 
 
 def test_a_narrow_table_omits_columns_without_information() -> None:

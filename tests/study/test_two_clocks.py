@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import bbr
 import kernel
 import page
 import pytest
@@ -39,6 +40,42 @@ def test_the_profile_linux_6_takes_as_long_as_the_kernel(links: None) -> None:
         missing("idle-host", f"packets were late in the links of {', '.join(late)}")
     for each in compared:
         assert abs(each.difference) < kernel.MOST, f"{each.case.name}: {each.medians}"
+
+
+@pytest.mark.slow
+def test_bbr_takes_as_long_as_that_of_the_kernel(links: None) -> None:
+    """One link; all cases: `python benches/two_clocks --only bbr`."""
+    (row,) = bbr.compare(bbr.downloads(["2M-40ms-large-buffer"], seeds=1), links=1)
+    if not row.valid:
+        missing("idle-host", "packets were late in the link")
+    assert abs(row.difference) < 0.08, row
+    simulated, real = row.medians("delay_p95_s")
+    # CUBIC fills the queue of 1,000 packets: seconds.
+    assert simulated < 0.1
+    assert real < 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("congestion", ["reno", "bbr"])
+def test_the_delivery_rate_of_the_kernel_is_that_of_the_link(links: None, congestion: str) -> None:
+    """`tcpi_delivery_rate`; `crates/tcp/tests/bbr.rs` asserts the same of the simulator's."""
+    case = replace(kernel.load_cases(["10M-300ms-small-buffer"])[0], round_trip=0.04, queue=200, seeds=1)
+    measured = realtime.measure(case.scenario, bytes=3_000_000, set=case.link(1), congestion=congestion)
+    if not measured.valid:
+        missing("idle-host", "packets were late in the link")
+    assert measured.transfers[0].delivery_rate_bps == pytest.approx(case.rate * 1448 / 1500, rel=0.02)
+
+
+def test_pacing_gains_follow_from_pacing_rates(tmp_path: Path) -> None:
+    case = bbr.downloads(["2M-40ms-large-buffer"], seeds=1)[0]
+    summary = execute(case.scenario, set={**case.overrides(1), **case.tcp}, seed=1, out=tmp_path, log=True)
+    shares = dict(zip(bbr.GAINS, bbr.gains_of(tmp_path), strict=True))
+    assert sum(shares.values()) == pytest.approx(1)
+    # A cycle has one phase of 1.25, at most one of 0.75, and six of 1.
+    assert 0.6 < shares["1"] < 0.95
+    assert 0.02 < shares["1.25"] < 0.25
+    mean, high = bbr.delays_of(tmp_path)
+    assert 0 < mean < high < summary["flows"][0]["duration_s"]
 
 
 def test_cases_are_many_and_different() -> None:

@@ -260,6 +260,43 @@ def test_the_command(plan: Path, airpath_command: Command, tmp_path: Path):
     assert unknown.code == 2
 
 
+def test_lines_of_json_come_with_their_tasks(plan: Path, airpath_command: Command, tmp_path: Path):
+    first, again = (
+        [
+            json.loads(line)
+            for line in airpath_command("sweep", plan, "--out", "out", "--format", "jsonl").out.splitlines()
+        ]
+        for _ in range(2)
+    )
+    assert [line["type"] for line in first] == ["flow"] * 16 + ["end"]
+    assert first[-1] == {"type": "end", "complete": True, "failed": 0}
+    assert sorted((line["case"], line["repetition"]) for line in first[:-1]) == [
+        (c, r) for c in range(4) for r in range(4)
+    ]
+    rows = {(line["case"], line["repetition"]): line["duration_s"] for line in again[:-1]}
+    kept = pl.read_parquet(tmp_path / "out" / "flows" / "*.parquet")
+    assert rows == {(c, r): d for c, r, d in kept.select("case", "repetition", "duration_s").iter_rows()}
+
+
+def test_rows_are_emitted_before_the_end(plan: Path):
+    seen: list[tuple[int, int]] = []
+    rows = 0
+
+    def count(table: str, found: list[dict[str, object]]) -> None:
+        nonlocal rows
+        rows += len(found)
+
+    airpath.sweep(
+        airpath.read_plan(plan),
+        executor=Inline(),
+        workers=1,
+        on_rows=count,
+        progress=lambda now: seen.append((now.runs, rows)),
+    )
+    assert len(seen) > 1
+    assert all(runs == emitted for runs, emitted in seen)
+
+
 def test_a_folder_that_cannot_be_written(plan: Path, airpath_command: Command, tmp_path: Path):
     (tmp_path / "file").write_text("")
     done = airpath_command("sweep", plan, "--out", "file/out")

@@ -174,6 +174,8 @@ pub struct TcpEvent {
     pub smoothed_round_trip: Option<Span>,
     /// Retransmission time-out in force, back-off included.
     pub retransmission_timeout: Span,
+    /// Pacing rate in bit/s; `None` unless the congestion control has one.
+    pub pacing_rate: Option<u64>,
 }
 
 /// What changed a TCP sender's state.

@@ -261,7 +261,9 @@ impl Proxy {
     }
 
     /// Handles an ICMP error about a segment of the proxy. Returns whether it absorbed the packet:
-    /// a path MTU concerns the proxy alone, but that an end is unreachable the client learns, too.
+    /// a path MTU concerns the proxy alone, but that an end is unreachable the client learns, too,
+    /// unless it is about a server connection with a port of the proxy, which the client does not
+    /// have.
     fn handle_icmp_error(
         &mut self,
         now: Instant,
@@ -270,30 +272,38 @@ impl Proxy {
         cx: &mut MiddleboxContext<'_>,
     ) -> bool {
         let Some((flow, error)) = cx.icmp_error(packet.slot) else { return false };
-        let Some(number) = self.flows.connection_of(flow) else { return false };
-        let Some(entry) = &mut self.relays[number as usize] else { return false };
-        let Some(end) = entry.relay.end_mut(flow, Side::at_start_of(direction)) else { return false };
-        match error.kind {
+        let side = Side::at_start_of(direction);
+        let number = self.flows.connection_of(flow);
+        let (end, is_own) = match number.and_then(|number| self.relays[number as usize].as_mut()) {
+            Some(entry) => {
+                let is_own = entry.relay.identity().0 != flow;
+                (entry.relay.end_mut(flow, side), is_own)
+            }
+            None => (self.application.kept_mut(flow).filter(|_| side == Side::Server), true),
+        };
+        let Some(end) = end else { return false };
+        let (counter, is_valid) = match error.kind {
             IcmpErrorKind::TooBig { mtu } => {
                 let most = mtu.saturating_sub(error.ip_header);
-                if !end.handle_packet_too_big(now, error.sequence, most) {
-                    return false;
-                }
-                self.totals.path_mtus += 1;
-                cx.absorb(now, direction, packet);
-                self.proceed(now, number, cx);
-                self.flows.report_ended(cx);
-                true
+                (&mut self.totals.path_mtus, end.handle_packet_too_big(now, error.sequence, most))
             }
             IcmpErrorKind::Unreachable => {
-                if end.handle_unreachable(now, error.sequence, cx.context()) {
-                    self.totals.unreachable += 1;
-                    self.proceed(now, number, cx);
-                    self.flows.report_ended(cx);
-                }
-                false
+                (&mut self.totals.unreachable, end.handle_unreachable(now, error.sequence, cx.context()))
             }
+        };
+        *counter += u64::from(is_valid);
+        let is_absorbed = is_own || is_valid && matches!(error.kind, IcmpErrorKind::TooBig { .. });
+        if is_absorbed {
+            cx.absorb(now, direction, packet);
         }
+        if is_valid {
+            match number {
+                Some(number) => self.proceed(now, number, cx),
+                None => self.proceed_kept(now, flow, cx),
+            }
+            self.flows.report_ended(cx);
+        }
+        is_absorbed
     }
 
     /// Begins to relay the connection that a SYN from `client` opens.

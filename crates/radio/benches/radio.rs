@@ -4,8 +4,9 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use airpath_core::{ComponentId, Context, Direction, Ecn, FlowId, Instant, Packet, Seed, Slot, Span, UserId};
+use airpath_core::{ComponentId, Context, Decibel, Direction, Ecn, FlowId, Instant, Packet, Seed, Slot, Span, UserId};
 use airpath_link::Bearer;
+use airpath_radio::common::link_adaptation::{Block, Coding, Combining, Decoder, Modulation, SoftBuffer};
 use airpath_radio::conditions::Profile;
 use airpath_radio::gsm::block_errors::Curve;
 use airpath_radio::gsm::gprs::{self, Gprs};
@@ -91,6 +92,23 @@ fn block_errors(criterion: &mut Criterion) {
     });
 }
 
+/// Block errors of LTE and NR, once for each block, and all four transmissions of one.
+fn link_adaptation(criterion: &mut Criterion) {
+    let decoder = Decoder::new(Coding::Ldpc);
+    let block = Block { modulation: Modulation::Qam64, bits: 60_456, symbols: 51 * 132 * 2 };
+    let snr = |i: i32| Decibel::new(black_box(f64::from(i % 40))).expect("finite");
+    criterion.bench_function("normal approximation, 1000 blocks", |bencher| {
+        bencher.iter(|| (0..1000).map(|i| decoder.errors(&block, snr(i)).get()).sum::<f64>());
+    });
+    criterion.bench_function("incremental redundancy, 1000 blocks of 4 transmissions", |bencher| {
+        let one = |i| {
+            let mut buffer = SoftBuffer::new(decoder, Combining::IncrementalRedundancy, block);
+            (0..4).map(|_| buffer.receive(block.symbols, snr(i)).get()).sum::<f64>()
+        };
+        bencher.iter(|| (0..1000).map(one).sum::<f64>());
+    });
+}
+
 /// The parameters of a preset, and what `set` makes of its downlink.
 fn parameters<C: serde::de::DeserializeOwned>(preset: &str, set: impl Fn(&mut toml::Table)) -> C {
     let preset: toml::Table = preset.parse().expect("a shipped preset");
@@ -123,6 +141,6 @@ criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(20).measurement_time(Duration::from_secs(3))
         .warm_up_time(Duration::from_millis(500));
-    targets = bearers, block_errors
+    targets = bearers, block_errors, link_adaptation
 }
 criterion_main!(benches);

@@ -8,8 +8,9 @@ mod stream;
 mod transactions;
 mod transfer;
 
-use airpath_core::{AppEvent, AppStep, Bytes, FlowId, Instant, Packet, UserId};
+use airpath_core::{AppEvent, AppStep, Bytes, FlowId, Instant, Packet, RandomStream, UserId};
 use airpath_path::Side;
+use airpath_tcp::Connection;
 
 use crate::network::Network;
 use crate::packet_buffer::Payload;
@@ -32,12 +33,23 @@ pub struct Identity {
     pub user: UserId,
     /// When it starts.
     pub start: Instant,
+    /// The stream of the random choices of its congestion control.
+    pub random: RandomStream,
 }
 
 impl Identity {
     fn report(&self, network: &mut Network<'_>, now: Instant, side: Side, step: AppStep, delivered: u64) {
         let event = || AppEvent { flow: self.id, step, delivered: Bytes::new(delivered) };
         network.report(now, self.user, side, event);
+    }
+}
+
+/// Seeds the random choices of one end of connection `number` of a flow, if its congestion control
+/// makes any.
+fn seed(connection: &mut Connection, random: &RandomStream, number: u32, side: Side) {
+    if connection.config().congestion.algorithm.is_random() {
+        let end = u64::from(number) * 2 + u64::from(side == Side::Server);
+        connection.set_seed(random.clone().bits() ^ end);
     }
 }
 

@@ -84,6 +84,7 @@ impl Setup {
                 name: planned.name.clone(),
                 user: planned.user,
                 start: Instant::ZERO + planned.start,
+                random: seed.stream(&format!("flow-{}/tcp", planned.name)),
             };
             match &planned.work {
                 Work::Transfer { transfer, tcp, freezes } => {
@@ -288,7 +289,7 @@ fn check_http(http: &HttpConfig, scenario: &Scenario) -> Result<(), ScenarioErro
         address,
         resolver: _,
         connect_ports: _,
-        prefetch,
+        prefetch: _,
     } = http;
     let refuse =
         |key: &str, message: &str, help: &str| Err(ScenarioError::new(message, Origin::default(), key).help(help));
@@ -299,10 +300,6 @@ fn check_http(http: &HttpConfig, scenario: &Scenario) -> Result<(), ScenarioErro
     if dictionaries.is_some() {
         let message = "contents of simulated pages are random: no object resembles another";
         return refuse("proxy.http.dictionaries", message, "use `airpath link`, or remove the key");
-    }
-    if *prefetch > 0 {
-        let message = "documents of simulated pages are random: they name no objects to prefetch";
-        return refuse("proxy.http.prefetch", message, "use `airpath link`, or remove the key");
     }
     if address.is_some() {
         let message = "a simulated browser has no address of a proxy";

@@ -124,6 +124,43 @@ fn kept_server_connections_save_handshakes() {
     assert_eq!(round_trips(page, "server_pool = 2"), [[2 + 4, 1 + 4]]);
 }
 
+/// The mobile is 1 s away, so the proxy has the images before it requests them. Only the round trip
+/// of the connection and that of the document then reach a server.
+#[test]
+fn objects_that_a_document_names_are_prefetched() {
+    let scenario = |compression: bool, http: &str| {
+        let images = (0..4).map(|index| {
+            let at = 100 * (index + 1);
+            format!(
+                "[[flow.page.object]]\nname = \"{index}\"\ntype = \"image\"\nsize = \"1 kB\"\ncache = \"fresh\"\n\
+                 at = \"{at} B\"\n"
+            )
+        });
+        let text = format!(
+            "format = 1\nduration = \"600 s\"\n[bearer]\npreset = \"wired\"\ndelay = \"500 ms\"\n[fixed]\n\
+             delay = \"100 ms\"\n[tcp]\nprofile = \"linux-6\"\n[proxy]\naccept = \"early\"\nprofile = \"linux-6\"\n\
+             [proxy.http]\ncache = \"1 MB\"\n{http}\n[[flow]]\nkind = \"page\"\nconnections = 1\n\
+             compression = {compression}\n[flow.page]\nname = \"p\"\n[[flow.page.object]]\nname = \"index\"\n\
+             type = \"document\"\nsize = \"8 kB\"\ncompressed = \"2 kB\"\n{}\n[[flow.page.object]]\n\
+             name = \"secret\"\ntype = \"image\"\nsize = \"1 kB\"\nat = \"600 B\"\n",
+            images.collect::<String>()
+        );
+        Scenario::read(&text, "page.toml", Path::new(""), &[]).expect("it is valid")
+    };
+    for compression in [false, true] {
+        let time = |http: &str| {
+            run(&scenario(compression, http), |simulation| {
+                let time = views(&simulation.flows()[0], |view| view.time().expect("it is loaded").as_secs_f64())[0];
+                let names = ["prefetched", "prefetched_used", "prefetches_failed"];
+                (time, names.map(|name| counter(simulation, name)))
+            })
+        };
+        let ((before, none), (after, counters)) = (time(""), time("prefetch = 8"));
+        assert_eq!((none, counters), ([0; 3], [4, 4, 1]), "what is not to be stored is not used");
+        assert!((before - after - 4.0 * 0.2).abs() < 0.02, "{before} {after}");
+    }
+}
+
 #[test]
 fn text_is_compressed_and_images_are_not() {
     let received = |proxy: &str| {

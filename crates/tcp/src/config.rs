@@ -147,8 +147,19 @@ pub enum Algorithm {
     /// WTCP (Sinha et al. 1999): a rate that follows the separation of packets at the receiver. It
     /// needs `pacing` and timestamps.
     Wtcp,
+    /// TCP Vegas (Brakmo and Peterson 1995): the window keeps two to four segments in queues.
+    Vegas,
+    /// BBR, version 1, as in Linux. It always paces, whatever `pacing` is.
+    Bbr,
     /// A constant window: `fixed_window`.
     Fixed,
+}
+
+impl Algorithm {
+    /// Whether it makes random choices ([`Connection::set_seed`](crate::Connection::set_seed)).
+    pub const fn is_random(self) -> bool {
+        matches!(self, Self::Bbr)
+    }
 }
 
 /// How the congestion window changes.

@@ -4,11 +4,13 @@
 //! segments are retransmitted, and when, is decided elsewhere. A caller installs a controller of
 //! its own with [`Connection::set_congestion_control`](crate::Connection::set_congestion_control).
 
+mod bbr;
 mod cubic;
 mod fixed;
 mod hystart;
 mod hystart_plus_plus;
 mod new_reno;
+mod vegas;
 mod westwood;
 mod wtcp;
 
@@ -19,9 +21,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Algorithm, Config};
 
+pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use fixed::Fixed;
 pub use new_reno::NewReno;
+pub use vegas::Vegas;
 pub use westwood::Westwood;
 pub use wtcp::Wtcp;
 
@@ -57,6 +61,51 @@ pub struct Delivered {
     pub round_trip: Option<Span>,
     /// When the segment was sent that it echoes, and the receiver's clock in ticks (RFC 7323 §3.2).
     pub timestamps: Option<(Instant, u32)>,
+}
+
+/// An acknowledgement, for a controller that takes over ([`CongestionControl::takes_over`]): its
+/// delivery rate sample and the state of the connection after it. Counts are in segments.
+#[derive(Clone, Copy, Debug)]
+pub struct RateSample {
+    /// Arrival time.
+    pub now: Instant,
+    /// Segments delivered so far, the SYN included.
+    pub total_delivered: u64,
+    /// Segments marked as lost so far.
+    pub total_lost: u64,
+    /// Time of the last delivery.
+    pub delivered_at: Instant,
+    /// Segments delivered since the sampled segment was sent. `None` without a newly delivered
+    /// segment.
+    pub delivered: Option<u64>,
+    /// Time in which they were delivered. `None` if it is shorter than the least round trip.
+    pub interval: Option<Span>,
+    /// Segments delivered before the sampled segment was sent.
+    pub prior_delivered: u64,
+    /// Whether the application, not the network, limited the rate.
+    pub app_limited: bool,
+    /// The round trip of the last delivered segment.
+    pub round_trip: Option<Span>,
+    /// Whether the receiver probably delayed the acknowledgement.
+    pub ack_delayed: bool,
+    /// Newly delivered segments.
+    pub acknowledged: u64,
+    /// Newly lost segments.
+    pub losses: u64,
+    /// Segments in flight.
+    pub in_flight: u64,
+    /// The same before the acknowledgement.
+    pub prior_in_flight: u64,
+    /// The least round trip of the last minutes.
+    pub least_round_trip: Option<Span>,
+    /// Smoothed round trip.
+    pub smoothed_round_trip: Option<Span>,
+    /// Earliest departure of the next segment.
+    pub departure: Instant,
+    /// Whether a fast recovery is in progress.
+    pub recovery: bool,
+    /// Whether the losses of a timeout are being repaired.
+    pub timed_out: bool,
 }
 
 /// A signal of congestion.
@@ -131,6 +180,49 @@ pub trait CongestionControl: fmt::Debug + Send {
         let _ = delivered;
     }
 
+    /// Whether it takes over: it sets window and pacing rate itself with each acknowledgement
+    /// ([`Self::on_rate_sample`]). The window is then not reduced proportionally (PRR) nor after
+    /// idle times, and the connection always paces. Constant over the life of a controller.
+    fn takes_over(&self) -> bool {
+        false
+    }
+
+    /// The connection is open; the round trip of the SYN, if it was measured. Random choices of the
+    /// controller depend on `seed` alone.
+    fn on_established(&mut self, now: Instant, round_trip: Option<Span>, seed: u64) {
+        let _ = (now, round_trip, seed);
+    }
+
+    /// An acknowledgement was processed. Only for controllers that take over; after
+    /// [`Self::on_ack`] and [`Self::on_congestion`].
+    fn on_rate_sample(&mut self, sample: &RateSample) {
+        let _ = sample;
+    }
+
+    /// The timer has expired, and everything outstanding was marked as lost: `lost` segments since
+    /// the connection was opened. After [`Self::on_congestion`].
+    fn on_timeout_losses(&mut self, lost: u64) {
+        let _ = lost;
+    }
+
+    /// A segment is sent while none is in flight. Only for controllers that take over.
+    fn on_transmission_start(&mut self, now: Instant, app_limited: bool) {
+        let _ = (now, app_limited);
+    }
+
+    /// Whether the last acknowledgement was processed in a state in which the controller itself
+    /// keeps the rate low: samples of what is in flight are then application-limited.
+    fn limits_itself(&self) -> bool {
+        false
+    }
+
+    /// Segments that leave together, with pacing: `segments` by pacing rate and round trip. Linux
+    /// sends at least two (`tcp_min_tso_segs`). `rate` is the pacing rate in bit/s.
+    fn pacing_aggregate(&self, segments: u32, rate: u64) -> u32 {
+        let _ = rate;
+        segments.max(2)
+    }
+
     /// Congestion was detected. Before the first signal of an episode, the state is saved for
     /// [`Self::undo`].
     fn on_congestion(&mut self, congested: &Congested);
@@ -169,7 +261,9 @@ pub enum Controller {
     Cubic(Box<Cubic>),
     Westwood(Westwood),
     Wtcp(Wtcp),
+    Vegas(Vegas),
     Fixed(Fixed),
+    Bbr(Box<Bbr>),
     #[serde(with = "custom")]
     Custom(Box<dyn CongestionControl>),
 }
@@ -205,6 +299,8 @@ impl Controller {
             Algorithm::Cubic => Self::Cubic(Box::new(Cubic::new(config, size))),
             Algorithm::Westwood => Self::Westwood(Westwood::new(config, size)),
             Algorithm::Wtcp => Self::Wtcp(Wtcp::new(config, size)),
+            Algorithm::Vegas => Self::Vegas(Vegas::new(config, size)),
+            Algorithm::Bbr => Self::Bbr(Box::new(Bbr::new(config, size))),
             Algorithm::Fixed => Self::Fixed(Fixed::new(config.congestion.fixed_window, size)),
         }
     }
@@ -217,7 +313,9 @@ macro_rules! each {
             Controller::Cubic($controller) => $call,
             Controller::Westwood($controller) => $call,
             Controller::Wtcp($controller) => $call,
+            Controller::Vegas($controller) => $call,
             Controller::Fixed($controller) => $call,
+            Controller::Bbr($controller) => $call,
             Controller::Custom($controller) => $call,
         }
     };
@@ -234,6 +332,32 @@ impl CongestionControl for Controller {
     #[inline]
     fn on_delivered(&mut self, delivered: &Delivered) {
         each!(self, controller => controller.on_delivered(delivered));
+    }
+    #[inline]
+    fn takes_over(&self) -> bool {
+        match self {
+            Self::Bbr(_) => true,
+            Self::Custom(controller) => controller.takes_over(),
+            _ => false,
+        }
+    }
+    fn on_established(&mut self, now: Instant, round_trip: Option<Span>, seed: u64) {
+        each!(self, controller => controller.on_established(now, round_trip, seed));
+    }
+    fn on_rate_sample(&mut self, sample: &RateSample) {
+        each!(self, controller => controller.on_rate_sample(sample));
+    }
+    fn on_timeout_losses(&mut self, lost: u64) {
+        each!(self, controller => controller.on_timeout_losses(lost));
+    }
+    fn on_transmission_start(&mut self, now: Instant, app_limited: bool) {
+        each!(self, controller => controller.on_transmission_start(now, app_limited));
+    }
+    fn limits_itself(&self) -> bool {
+        each!(self, controller => controller.limits_itself())
+    }
+    fn pacing_aggregate(&self, segments: u32, rate: u64) -> u32 {
+        each!(self, controller => controller.pacing_aggregate(segments, rate))
     }
     fn on_congestion(&mut self, congested: &Congested) {
         each!(self, controller => controller.on_congestion(congested));

@@ -9,7 +9,7 @@ mod timeout;
 
 use std::sync::{Arc, LazyLock};
 
-use airpath_core::{Context, Direction, Ecn, FlowId, Instant, SegmentInfo, Span, TcpEvent, TcpTrigger};
+use airpath_core::{Bitrate, Context, Direction, Ecn, FlowId, Instant, SegmentInfo, Span, TcpEvent, TcpTrigger};
 use airpath_wire::tcp::TcpHeader;
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +79,8 @@ pub struct Connection {
     reset: Option<Reset>,
     /// Earliest time of the next challenge ACK (RFC 5961).
     next_challenge: Instant,
+    /// The seed of the random choices of the congestion control.
+    seed: u64,
 }
 
 /// A reset (RFC 9293 §3.5.2).
@@ -161,6 +163,7 @@ impl Connection {
             announcements: 0,
             now: Instant::ZERO,
             next_challenge: Instant::ZERO,
+            seed: u64::from(id.flow.0) << 32 | u64::from(id.local_port) << 16 | u64::from(id.remote_port),
             config,
         };
         if !connection.config.handshake {
@@ -174,6 +177,24 @@ impl Connection {
     pub fn restore(&mut self, config: Arc<Config>, flow: FlowId) {
         self.config = config;
         self.id.flow = flow;
+    }
+
+    /// Seeds the random choices of the congestion control, before the connection opens. By default
+    /// they depend on the flow's number and the ports.
+    pub const fn set_seed(&mut self, seed: u64) {
+        self.seed = seed;
+    }
+
+    /// The delivery rate as Linux reports it (`tcpi_delivery_rate`): that of the last sample that
+    /// was not application-limited, or of a later one that was higher. `None` if the congestion
+    /// control does not use it.
+    pub fn delivery_rate(&self) -> Option<Bitrate> {
+        self.sender.scoreboard.rate.as_ref()?.rate(self.sender.segment_size)
+    }
+
+    /// The pacing rate of the congestion control, if it has one.
+    pub fn pacing_rate(&self) -> Option<Bitrate> {
+        self.sender.controller.pacing_rate()
     }
 
     /// Time of the next call of [`handle_timeout`](Self::handle_timeout).
@@ -322,6 +343,7 @@ impl Connection {
     /// receive the negotiated segment size.
     pub fn set_congestion_control(&mut self, controller: Box<dyn CongestionControl>) {
         self.sender.controller = Controller::Custom(controller);
+        self.sender.serve_controller(self.now, &self.config);
     }
 
     /// The [state](CongestionControl::state) of the caller's congestion control; `None` if there is
@@ -356,6 +378,7 @@ impl Connection {
             round_trip,
             smoothed_round_trip: self.sender.rtt.smoothed(),
             retransmission_timeout: self.sender.rtt.timeout(&self.config.retransmission_timeout),
+            pacing_rate: self.sender.controller.pacing_rate().map(Bitrate::as_bps),
         });
     }
 

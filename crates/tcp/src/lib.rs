@@ -11,10 +11,11 @@
 //!    | `sender` | outstanding data, its limits, what to send next | RFC 9293, RFC 5681, RFC 6675 |
 //!    | `scoreboard` | outstanding segments, and which are lost | RFC 2018, RFC 6675 |
 //!    | `rack` | loss detection by time | RFC 8985 |
+//!    | `rate` | delivery rate estimation | draft-cheng-iccrg-delivery-rate-estimation |
 //!    | `prr` | window during a recovery | RFC 6937 |
 //!    | `frto`, `undo` | detection of spurious window reductions | RFC 5682, RFC 3522, RFC 3708, RFC 4015 |
 //!    | `rtt` | round trips and the retransmission timeout | RFC 6298 |
-//!    | `congestion` | NewReno, CUBIC, Westwood+, WTCP, a fixed window, or the caller's | RFC 5681, RFC 9438, RFC 9406 |
+//!    | `congestion` | NewReno, CUBIC, BBR, Vegas, Westwood+, WTCP, a fixed window, or the caller's | RFC 5681, RFC 9438, RFC 9406, draft-cardwell-iccrg-bbr-congestion-control-00 |
 //!    | `receiver` | reassembly, selective acknowledgements | RFC 9293, RFC 2018, RFC 2883 |
 //!    | `receive_window`, `delayed_ack` | window to offer, when to acknowledge | RFC 9293, RFC 5681 |
 //!
@@ -60,6 +61,7 @@ mod frto;
 mod profile;
 mod prr;
 mod rack;
+mod rate;
 mod receive_window;
 mod receiver;
 mod rtt;
@@ -80,7 +82,8 @@ pub use config::{
     Limit, Nagle, PartialAcks, ReceiveBuffer, Recovery, RetransmissionTimeout, Samples,
 };
 pub use congestion::{
-    Acknowledged, Congested, CongestionControl, Cubic, Delivered, Fixed, NewReno, Signal, Westwood, Wtcp,
+    Acknowledged, Bbr, Congested, CongestionControl, Cubic, Delivered, Fixed, NewReno, RateSample, Signal, Vegas,
+    Westwood, Wtcp,
 };
 pub use connection::{Connection, Identity, Negotiated};
 pub use profile::{Profile, UnknownProfile};

@@ -110,7 +110,7 @@ impl RoundTrip {
 
 /// Minimum over a sliding window of time, stored as the minima of its two halves.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Minimum {
+pub struct Minimum {
     half: u64,
     previous: u64,
     current: u64,
@@ -119,9 +119,9 @@ struct Minimum {
 impl Minimum {
     /// Half the window: Linux uses 300 s (`tcp_min_rtt_wlen`); RFC 8985 leaves it open. open.
     const HALF: u64 = 150_000_000_000;
-    const NONE: Self = Self { half: 0, previous: u64::MAX, current: u64::MAX };
+    pub const NONE: Self = Self { half: 0, previous: u64::MAX, current: u64::MAX };
 
-    fn update(&mut self, now: Instant, sample: Span) {
+    pub fn update(&mut self, now: Instant, sample: Span) {
         let half = now.as_nanos() / Self::HALF;
         if half != self.half {
             self.previous = if half == self.half + 1 { self.current } else { u64::MAX };
@@ -131,7 +131,7 @@ impl Minimum {
         self.current = self.current.min(sample.as_nanos());
     }
 
-    fn get(&self) -> Option<Span> {
+    pub fn get(&self) -> Option<Span> {
         let least = self.previous.min(self.current);
         (least != u64::MAX).then(|| Span::from_nanos(least))
     }

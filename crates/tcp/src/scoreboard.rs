@@ -16,6 +16,7 @@ use airpath_core::range_set::{Range, RangeSet};
 use airpath_core::{Instant, Span};
 use serde::{Deserialize, Serialize};
 
+use crate::rate::RateEstimator;
 use crate::sequence::Sequence;
 
 /// A segment that was sent.
@@ -103,6 +104,13 @@ pub struct Delivery {
     pub echoed_before: Option<Instant>,
     /// Bytes newly delivered.
     pub bytes: u64,
+    /// Segments newly delivered.
+    pub segments: u64,
+    /// Send time of the last cumulatively acknowledged segment that was sent once only, and was not
+    /// selectively acknowledged before.
+    pub last_original: Option<Instant>,
+    /// Send time of the last selectively acknowledged segment that was sent once only.
+    pub last_sacked: Option<Instant>,
     /// The most recently sent of the delivered segments.
     pub newest: Option<Newest>,
     /// The lowest newly delivered segment that was sent once only.
@@ -133,6 +141,9 @@ impl Delivery {
             least_round_trip,
             echoed_before,
             bytes: 0,
+            segments: 0,
+            last_original: None,
+            last_sacked: None,
             newest: None,
             lowest_original: None,
             first_original: None,
@@ -146,6 +157,7 @@ impl Delivery {
     #[inline]
     fn arrived(&mut self, segment: &Sent) {
         self.bytes += u64::from(segment.length);
+        self.segments += 1;
         if segment.is_repeated() {
             let too_soon = self.least_round_trip.is_some_and(|least| self.now.since(segment.at) < least);
             if too_soon || self.echoed_before.is_some_and(|before| segment.at >= before) {
@@ -184,6 +196,10 @@ pub struct Scoreboard {
     repeating: VecDeque<(Sequence, Instant)>,
     /// Newly covered parts of a selective acknowledgement; a field only to reuse its memory.
     fresh: Vec<Range<Sequence>>,
+    /// Segments marked as lost so far; a retransmission that is lost counts again.
+    lost: u64,
+    /// The delivery rate, where the congestion control uses it.
+    pub rate: Option<Box<RateEstimator>>,
 }
 
 impl Scoreboard {
@@ -197,6 +213,17 @@ impl Scoreboard {
     #[inline]
     pub const fn sacked_bytes(&self) -> u64 {
         self.sacked_bytes
+    }
+
+    /// Segments marked as lost so far; a retransmission that is lost counts again.
+    #[inline]
+    pub const fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Number of outstanding segments.
+    pub fn len(&self) -> usize {
+        self.segments.len()
     }
 
     /// One past the highest selectively acknowledged byte.
@@ -224,6 +251,9 @@ impl Scoreboard {
     #[inline]
     pub fn send(&mut self, now: Instant, start: Sequence, length: u32, fin: bool) {
         debug_assert!(length > 0 && self.segments.back().is_none_or(|last| last.end() == start));
+        if let Some(rate) = &mut self.rate {
+            rate.on_sent(now, self.segments.is_empty());
+        }
         self.segments.push_back(Sent { start, at: now, length, state: if fin { Sent::FIN } else { 0 } });
         self.pipe += u64::from(length);
     }
@@ -240,6 +270,9 @@ impl Scoreboard {
         segment.at = now;
         self.pipe += segment.in_network();
         self.repeating.push_back((segment.start, now));
+        if let Some(rate) = &mut self.rate {
+            rate.on_sent_again(index);
+        }
     }
 
     /// Everything below `edge` has arrived.
@@ -257,11 +290,17 @@ impl Scoreboard {
             self.pipe -= segment.in_network();
             self.waiting -= u32::from(segment.needs_repair());
             delivery.repeated |= segment.is_repeated();
+            if let Some(rate) = &mut self.rate {
+                rate.on_acknowledged(&segment, !segment.is_sacked());
+            }
             if segment.is_sacked() {
                 self.sacked_bytes -= u64::from(segment.length);
             } else {
                 delivery.arrived(&segment);
                 delivery.first_acknowledged.get_or_insert(segment.at);
+                if !segment.is_repeated() {
+                    delivery.last_original = Some(segment.at);
+                }
             }
             // A segment before it that was sent later may have triggered the acknowledgement.
             latest = latest.max(segment.at);
@@ -284,6 +323,12 @@ impl Scoreboard {
                 // A partly covered segment has not arrived (RFC 6675 §3).
                 if merged.contains(Range::new(segment.start, segment.end())) && !segment.is_sacked() {
                     delivery.arrived(segment);
+                    if !segment.is_repeated() {
+                        delivery.last_sacked = Some(segment.at);
+                    }
+                    if let Some(rate) = &mut self.rate {
+                        rate.on_sacked(index, segment);
+                    }
                     self.pipe -= segment.in_network();
                     self.waiting -= u32::from(segment.needs_repair());
                     segment.state |= Sent::SACKED;

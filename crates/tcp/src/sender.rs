@@ -2,6 +2,7 @@
 
 mod acknowledge;
 mod losses;
+mod pacing;
 mod transmit;
 
 use airpath_core::{Instant, Span};
@@ -12,12 +13,15 @@ use crate::congestion::{CongestionControl, Controller};
 use crate::frto::ForwardRto;
 use crate::prr::ProportionalReduction;
 use crate::rack::Rack;
+use crate::rate::RateEstimator;
 use crate::rtt::RoundTrip;
 use crate::scoreboard::Scoreboard;
 use crate::sequence::{FIRST_BYTE, Sequence};
 use crate::statistics::Statistics;
 use crate::timers::{Timer, Timers, after};
 use crate::undo::Episode;
+
+use pacing::Pacer;
 
 pub use acknowledge::{Acknowledgment, Changes};
 pub use transmit::{Cause, Transmission};
@@ -120,8 +124,9 @@ pub struct Sender {
     small_end: Sequence,
     /// A sub-MSS segment may be sent: it has waited long enough (RFC 9293 §3.8.6.2.1).
     override_silly: bool,
-    /// Earliest send time of the next segment, with pacing.
-    release: Instant,
+    /// Whether segments are paced.
+    paces: bool,
+    pacer: Pacer,
     pub marks: EcnState,
 }
 
@@ -198,7 +203,8 @@ impl Sender {
             probe_window: false,
             small_end: 0,
             override_silly: false,
-            release: Instant::ZERO,
+            paces: config.pacing,
+            pacer: Pacer::new(),
             marks: EcnState { enabled: false, reduced: false, reducing: false, until: 0 },
         }
     }
@@ -217,10 +223,28 @@ impl Sender {
         if !matches!(self.controller, Controller::Custom(_)) {
             self.controller = Controller::new(config, segment_size);
         }
+        self.serve_controller(now, config);
+    }
+
+    /// The controller was replaced: a controller that takes over needs rate samples and pacing.
+    pub fn serve_controller(&mut self, now: Instant, config: &Config) {
+        let takes_over = self.controller.takes_over();
+        self.paces = config.pacing || takes_over;
+        let outstanding = self.scoreboard.len();
+        self.scoreboard.rate = takes_over.then(|| Box::new(RateEstimator::new(now, outstanding)));
     }
 
     /// The application writes `bytes`.
-    pub const fn write(&mut self, bytes: u64) {
+    pub fn write(&mut self, bytes: u64) {
+        let size = u64::from(self.segment_size);
+        let pipe = self.scoreboard.pipe();
+        let unused = self.unsent() < size && !self.scoreboard.needs_repair();
+        if let Some(rate) = &mut self.scoreboard.rate
+            && unused
+            && pipe < self.controller.congestion_window()
+        {
+            rate.limit_by_application(pipe.div_ceil(size));
+        }
         self.written += bytes;
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use airpath_core::{Bitrate, FlowId, Instant, Seed, Span};
 use airpath_tcp::testing::{Hop, Pair, Pipe, Side};
-use airpath_tcp::{Config, Connection, Outcome, Profile, Segment};
+use airpath_tcp::{Algorithm, Config, Connection, Outcome, Profile, Segment};
 
 const BYTES: u64 = 300_000;
 
@@ -54,8 +54,10 @@ fn segments(config: &Config, moments: f64) -> Vec<(Instant, Side, Segment)> {
 
 #[test]
 fn a_connection_continues_from_its_serialised_state() {
-    for profile in Profile::ALL {
-        let config = profile.config();
+    let mut bbr = Profile::Linux6.config();
+    bbr.congestion.algorithm = Algorithm::Bbr;
+    let profiles = Profile::ALL.map(|profile| (profile.name(), profile.config()));
+    for (profile, config) in profiles.into_iter().chain([("linux-6 with bbr", bbr)]) {
         let undisturbed = segments(&config, 0.0);
         assert!(undisturbed.len() > 400, "{profile}");
         assert_eq!(segments(&config, 0.2), undisturbed, "{profile}");

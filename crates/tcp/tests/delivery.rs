@@ -2,7 +2,7 @@
 
 use airpath_core::{Bitrate, Instant, Seed, Span};
 use airpath_tcp::testing::{Hop, Pair, Pipe, Side};
-use airpath_tcp::{Config, Nagle, Outcome, Profile, State};
+use airpath_tcp::{Algorithm, Config, Nagle, Outcome, Profile, State};
 use proptest::prelude::*;
 
 /// Impairments of the path.
@@ -59,7 +59,7 @@ fn config() -> impl Strategy<Value = Config> {
     let profile = prop::sample::select(Profile::ALL.to_vec());
     let buffer = prop_oneof![Just(None), (1_500u64..60_000).prop_map(Some)];
     let nagle = prop::sample::select(vec![Nagle::Off, Nagle::Rfc896, Nagle::Minshall]);
-    (profile, buffer, any::<[bool; 7]>(), nagle, 64u16..1461).prop_map(|(profile, buffer, flips, nagle, size)| {
+    (profile, buffer, any::<[bool; 8]>(), nagle, 64u16..1461).prop_map(|(profile, buffer, flips, nagle, size)| {
         let mut config = profile.config();
         if let Some(bytes) = buffer.filter(|_| config.handshake) {
             config.receive_buffer.initial = airpath_core::Bytes::new(bytes);
@@ -72,6 +72,9 @@ fn config() -> impl Strategy<Value = Config> {
             config.recovery.rack ^= flips[4];
             config.ecn ^= flips[5];
             config.pacing ^= flips[6];
+            if flips[7] {
+                config.congestion.algorithm = Algorithm::Bbr;
+            }
             config.nagle = nagle;
             config.maximum_segment_size = size;
         }

@@ -1,30 +1,12 @@
 """The tree of commands, and the help of `airpath`."""
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from airpath.cli import (
-    compare,
-    ctl,
-    doctor,
-    export,
-    link,
-    measure,
-    page,
-    plot,
-    presets,
-    proxy,
-    replay,
-    report,
-    run,
-    study,
-    sweep,
-    trace,
-    trace_compare,
-)
 from airpath.cli.messages import help_without_command
-from airpath.cli.proxy_option import WithProxyOption
 
 _HELP = """Simulate, emulate and analyse Internet protocols over GSM, GPRS, UMTS and HSDPA.
 
@@ -57,31 +39,80 @@ Exit codes:
   141  the reader of standard output closed the pipe
 """
 
+_COMMANDS = {
+    "run": "Run a scenario in virtual time and print its figures.",
+    "link": "Run a real program on an emulated link.",
+    "ctl": "Print the state of a running link or live proxy, or change it.",
+    "doctor": "Check what emulated links need on this host.",
+    "replay": "Send the packets of a result through its network again.",
+    "trace": "Show the causes of each TCP connection's elapsed time.",
+    "sweep": "Run a scenario with many settings, and keep one table.",
+    "compare": "Compare results with a base, and fail on a change for a CI.",
+    "report": "Draw results as one HTML file that works offline.",
+    "plot": "Draw one figure of results as an image for a paper.",
+    "export": "Write a result as CSV tables, as a trace or as HAR.",
+    "measure": "Measure a real network with the simulator's workloads.",
+    "proxy": "Run a transport-level proxy for the mobiles of a router.",
+    "presets": "List and show presets of bearers, environments and proxies.",
+    "page": "List, show, import and load web pages.",
+    "study": "List and run published studies.",
+}
+"""The modules of the commands, with the lines of `airpath --help`."""
+
+_CLASSES = {
+    "run": ("proxy_option", "WithProxyOption"),
+    "link": ("proxy_option", "WithProxyOption"),
+    "trace": ("trace_compare", "WithCompare"),
+}
+"""The commands with a class of their own: its module and its name."""
+
+
+class _Commands(TyperGroup):
+    """The commands. Each is imported when it is used, so that `airpath --help` imports none."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        names: dict[str, Any] = dict.fromkeys(_COMMANDS)
+        self.commands = names
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return list(self.commands)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; `None` if there is none of this name."""
+        return _load(cmd_name) if cmd_name in self.commands else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the section of the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+def _load(name: str) -> Any:
+    module = import_module(f"airpath.cli.{name}")
+    loaded = typer.Typer(add_completion=False, rich_markup_mode=None)
+    if hasattr(module, "app"):
+        loaded.add_typer(module.app, name=name)
+    else:
+        place = _CLASSES.get(name)
+        own_class = place and getattr(import_module(f"airpath.cli.{place[0]}"), place[1])
+        loaded.command(name, cls=own_class)(getattr(module, name))
+        loaded.callback()(lambda: None)  # or the only command is the group
+    group: Any = typer.main.get_command(loaded)
+    return group.commands[name]
+
+
 # Plain help text: it needs no import of rich, and is the same on a terminal, in a pipe and in a
 # log.
 app = typer.Typer(
     name="airpath",
+    cls=_Commands,
     help=_HELP,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command("run", cls=WithProxyOption)(run.run)
-app.command("link", cls=WithProxyOption)(link.link)
-app.command("ctl")(ctl.ctl)
-app.command("doctor")(doctor.doctor)
-app.add_typer(measure.app, name="measure")
-app.add_typer(proxy.app, name="proxy")
-app.command("replay")(replay.replay)
-app.command("trace", cls=trace_compare.WithCompare)(trace.trace)
-app.add_typer(presets.app, name="presets")
-app.add_typer(page.app, name="page")
-app.add_typer(study.app, name="study")
-app.command("sweep")(sweep.sweep)
-app.command("compare")(compare.compare)
-app.command("report")(report.report)
-app.command("plot")(plot.plot)
-app.command("export")(export.export)
 
 
 def _print_version(wanted: bool) -> None:

@@ -100,6 +100,7 @@ def help_without_command(context: typer.Context) -> None:
 def explained() -> Iterator[None]:
     """Convert exceptions about bad input or an unwritable result to a `Problem`."""
     from airpath import LinkError, MeasureError, ResultError, ScenarioError, TraceError, UnreadableResultError
+    from airpath.extras import ExtraMissingError
     from airpath.files import NotTextError
 
     try:
@@ -108,7 +109,7 @@ def explained() -> Iterator[None]:
         raise Problem(error.message, where=_place(error), next_step=error.help) from None
     except (LinkError, MeasureError) as error:
         raise Problem(str(error), exit_code=ExitCode.FAILED) from None
-    except (TraceError, NotTextError) as error:
+    except (ExtraMissingError, NotTextError, TraceError) as error:
         message, _, next_step = str(error).partition("; ")
         raise Problem(message, next_step=next_step or None) from None
     except UnreadableResultError as error:

@@ -12,9 +12,6 @@ from airpath.tables import flat_rows
 if TYPE_CHECKING:
     from rich.console import Console
 
-# The width of tables in a file or a pipe.
-_WIDTH_OFF_TERMINAL = 240
-
 
 def print_summary(summary: dict[str, Any], format: str) -> None:
     """Print a summary in a format."""
@@ -39,26 +36,22 @@ def print_start(resolved: str, seed: int | None, repeat: int) -> None:
     print_line("start", {"scenario": scenario["name"], "seed": seed, "repeat": repeat})
 
 
-def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table of text."""
-    from rich import box
-    from rich.table import Table
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], titles: Sequence[str] = ()) -> None:
+    """Print a table of text; `titles` are the columns that identify a row."""
+    from airpath import terminal_table
 
-    table = Table(*head, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for row in rows:
-        table.add_row(*row)
-    console().print(table)
+    terminal_table.print_table(console(), head, rows, titles=titles)
 
 
 def console() -> "Console":
     """Return a rich console for standard output.
 
-    Colours on a terminal only, NO_COLOR respected, no truncation.
+    Colours on a terminal only, NO_COLOR respected. In a file or a pipe it has the columns of the
+    variable COLUMNS, or 80.
     """
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else _WIDTH_OFF_TERMINAL
-    return Console(width=width, highlight=False, markup=False, emoji=False)
+    return Console(highlight=False, markup=False, emoji=False)
 
 
 def _print_lines(summary: dict[str, Any]) -> None:

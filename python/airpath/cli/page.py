@@ -208,6 +208,10 @@ def load_page(
         typer.Option(metavar="NAME", help="A further name of that server, with an address of its own; repeatable."),
     ] = None,
     compression: Annotated[bool, typer.Option(help="Let the server compress.")] = True,
+    dns: Annotated[
+        bool,
+        typer.Option("--dns", help="Let the browser look up names over the link; by default it has their addresses."),
+    ] = False,
     runs: Annotated[int, typer.Option(min=1, metavar="N", help="Number of loads, each in a new browser.")] = 1,
     repeat_view: Annotated[bool, typer.Option(help="Load the page again in each browser, with its cache.")] = False,
     set: Overrides = None,
@@ -261,6 +265,7 @@ def load_page(
                 overrides=overrides,
                 seed=seed,
                 timeout=timeout,
+                dns=dns,
             )
         except LoadError as error:
             message, _, next_step = str(error).partition("; ")
@@ -312,13 +317,12 @@ def _print_views(views: list[dict[str, Any]], format: str) -> None:
 def _browser_problems() -> Iterator[None]:
     """Convert errors of browsers and of their arguments to a `Problem`."""
     from airpath.page import PageProblemError
-    from airpath.page.authority import ExtraMissingError
     from airpath.page.devtools import BrowserError
     from airpath.page.load import UsageError
 
     try:
         yield
-    except (BrowserError, ExtraMissingError, PageProblemError) as error:
+    except (BrowserError, PageProblemError) as error:
         message, _, next_step = str(error).partition("; ")
         raise Problem(message, next_step=next_step or None) from None
     except UsageError as error:

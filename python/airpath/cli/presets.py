@@ -55,8 +55,15 @@ def list_presets(
     print_table(("preset", "kind", "what it is"), others)
 
 
+_UNITS = ("s", "bps", "bps")
+"""The units of `Figures`."""
+
+
 def _record(figures: "Figures | None") -> dict[str, Any]:
-    return {} if figures is None else {"figures": asdict(figures)}
+    if figures is None:
+        return {}
+    units = zip(asdict(figures).items(), _UNITS, strict=True)
+    return {"figures": {f"{name}_{unit}": value for (name, value), unit in units}}
 
 
 @app.command("show")

@@ -1,6 +1,5 @@
 """`airpath run --vary K=A,B`: all combinations of some values, as a sweep without a plan file."""
 
-import json
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ import typer
 
 from airpath.cli.key_value import parse_pairs
 from airpath.cli.messages import ExitCode, Problem, cleanly_ended, is_quiet, note
-from airpath.cli.sweep_output import interrupted, print_means, warn_about_failures
+from airpath.cli.sweep_output import interrupted, print_end, print_means, print_rows, warn_about_failures
 from airpath.cli.tasks import explained_tasks
 from airpath.run import MAX_SEED
 
@@ -98,15 +97,15 @@ def run_vary(
         title = Path(plan.file).name
         with nullcontext() if is_quiet() else sweep_progress(title) as progress:
             try:
-                result = run_plan(plan, out=out, threads=threads, progress=progress or False)
+                rows = print_rows if format == "jsonl" else None
+                result = run_plan(plan, out=out, threads=threads, progress=progress or False, on_rows=rows)
             except KeyboardInterrupt:
                 raise interrupted(out) from None
     match format:
         case "csv":
             typer.echo(result.flows.write_csv(), nl=False)
         case "jsonl":
-            for row in result.flows.iter_rows(named=True):
-                typer.echo(json.dumps({"type": "flow"} | row, ensure_ascii=False))
+            print_end(result)
         case _:
             print_means(result, None, format)
     if out is not None:

@@ -1,8 +1,9 @@
 """`airpath study`: repeats published studies and prints their figures beside ours."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -19,6 +20,10 @@ from airpath.cli.messages import (
 )
 from airpath.cli.options import Quiet
 from airpath.run import MAX_SEED
+
+if TYPE_CHECKING:
+    from airpath.study.result import StudyResult
+    from airpath.study.rows import Row
 
 app = typer.Typer(help="List and run published studies.", rich_markup_mode=None, invoke_without_command=True)
 app.callback()(help_without_command)
@@ -75,9 +80,10 @@ def run_study(
         typer.Option(min=1, max=64, metavar="N", help="With --clock real, the number of parallel links; by default 6."),
     ] = None,
     format: Annotated[
-        Literal["text", "json", "markdown"],
+        Literal["text", "json", "jsonl", "markdown"],
         typer.Option(
-            help="On standard output: tables, rows and findings as JSON, or the tables of the study's README."
+            help="On standard output: tables; rows and findings as JSON, with jsonl when their experiment is complete; "
+            "the tables of the study's README."
         ),
     ] = "text",
     seed: Annotated[
@@ -152,6 +158,7 @@ def run_study(
                 executor=executor,
                 workers=slots or 1,
                 progress=progress,
+                on_rows=_print_rows if format == "jsonl" else None,
             )
     except study.UnknownNameError as error:
         raise Problem(str(error), next_step="`airpath study list` shows the studies and their experiments") from None
@@ -162,6 +169,8 @@ def run_study(
     match format:
         case "json":
             typer.echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))
+        case "jsonl":
+            _print_end(result)
         case "markdown":
             typer.echo(result.render_markdown(), nl=False)
         case _:
@@ -174,3 +183,20 @@ def run_study(
         note("interrupted: only the experiments that were complete are printed")
         raise typer.Exit(ExitCode.INTERRUPTED)
     raise typer.Exit(result.exit_code)
+
+
+def _print_rows(rows: "Sequence[Row]") -> None:
+    from airpath.cli.output import print_line
+    from airpath.study.result import record_of
+
+    for row in rows:
+        print_line("row", record_of(row))
+
+
+def _print_end(result: "StudyResult") -> None:
+    from airpath.cli.output import print_line
+
+    record = result.to_dict()
+    for finding in record["findings"]:
+        print_line("finding", finding)
+    print_line("end", {key: record[key] for key in ("study", "seed", "version", "complete")})

@@ -8,7 +8,7 @@ import typer
 
 from airpath.cli.messages import Problem, cleanly_ended, explained, is_quiet
 from airpath.cli.options import Quiet
-from airpath.cli.sweep_output import interrupted, print_means, warn_about_failures
+from airpath.cli.sweep_output import interrupted, print_end, print_means, print_rows, warn_about_failures
 from airpath.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def sweep(
     ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run tasks again in which something failed.")] = False,
     format: Annotated[
-        Literal["text", "json", "csv"], typer.Option(help="On standard output: means of the cases, in this format.")
+        Literal["text", "json", "jsonl", "csv"],
+        typer.Option(help="On standard output: means of the cases; with jsonl each row when its task is finished."),
     ] = "text",
     quiet: Quiet = False,
 ) -> None:
@@ -46,6 +47,7 @@ def sweep(
       airpath sweep examples/plans/errors.toml --out runs/sweep
       airpath sweep examples/plans/errors.toml --dry-run
       airpath sweep plan.toml --out runs/sweep --dask tcp://scheduler:8786
+      airpath sweep plan.toml --out runs/sweep --format jsonl | jq .throughput_bps
       duckdb -c "select * from 'runs/sweep/flows/*.parquet'"
 
     \b
@@ -84,10 +86,14 @@ def sweep(
                     workers=slots,
                     retry=retry,
                     progress=progress,
+                    on_rows=print_rows if format == "jsonl" else None,
                 )
         except KeyboardInterrupt:
             raise interrupted(out) from None
-    print_means(result, figure, format)
+    if format == "jsonl":
+        print_end(result)
+    else:
+        print_means(result, figure, format)
     raise typer.Exit(warn_about_failures(result))
 
 

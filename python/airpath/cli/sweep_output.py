@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -42,6 +42,23 @@ def print_means(result: "SweepResult", wanted: str | None, format: str) -> None:
             print_table(head, rows)
             if len(means) > _MOST_ROWS:
                 note(f"the first {_MOST_ROWS} of {len(means)} cases; --format csv prints all")
+
+
+def print_rows(table: str, rows: list[dict[str, Any]]) -> None:
+    """Print the rows of a table as lines of JSON."""
+    from airpath.cli.output import print_line
+
+    for row in rows:
+        print_line(table.removesuffix("s"), row)
+
+
+def print_end(result: "SweepResult") -> None:
+    """Print the failures of a sweep and its end as lines of JSON."""
+    from airpath.cli.output import print_line
+
+    for each in result.failures:
+        print_line("failure", each)
+    print_line("end", {"complete": result.complete, "failed": sum(each["count"] for each in result.failures)})
 
 
 def _cell(value: object) -> str:

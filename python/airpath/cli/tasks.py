@@ -15,6 +15,7 @@ def explained_tasks(out: Path | None) -> Iterator[None]:
     Args:
         out: The folder of the tasks; `None` if it is temporary.
     """
+    from airpath.extras import ExtraMissingError
     from airpath.sweep import ExecutorLostError, PlanError, SweepFolderError
     from airpath.sweep.clusters import ClusterError
 
@@ -22,7 +23,7 @@ def explained_tasks(out: Path | None) -> Iterator[None]:
     continues = "the same command continues" if out else "add --out DIR, so that the same command continues"
     try:
         yield
-    except (SweepFolderError, ClusterError, PlanError) as error:
+    except (ClusterError, ExtraMissingError, PlanError, SweepFolderError) as error:
         raise Problem(str(error)) from None
     except ExecutorLostError as error:
         raise Problem(f"{error}{kept}", next_step=continues, exit_code=ExitCode.FAILED) from None

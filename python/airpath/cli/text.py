@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airpath.quantities import DELAY_CLOCK, PAGE_CLOCK, PLAYBACK_CLOCK, TRANSFER_CLOCK, count, rate, seconds, size
 from airpath.tables import TRANSFERS
+from airpath.terminal_table import print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -203,41 +204,14 @@ _EXPECTED = {"outcome": {"finished"}, "time-outs": {"0"}}
 
 
 def _print_table(console: "Console", head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; if the console is too narrow for it, a paragraph for each row."""
-    from rich import box
-    from rich.padding import Padding
-    from rich.table import Table
-
-    columns = _fitting(list(zip(head, *rows, strict=True)), console.width)
-    if _width(columns) > console.width:
-        for row in rows:
-            cells = list(zip(head, row, strict=True))
-            console.print(", ".join(value for name, value in cells if name in _TEXT_COLUMNS), style="bold")
-            figures = (f"{name} {value}" for name, value in cells if name not in _TEXT_COLUMNS)
-            console.print(Padding(", ".join(figures), (0, 0, 0, 2)))
-        return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name, *_ in columns:
-        table.add_column(name, justify="left" if name in _TEXT_COLUMNS else "right", no_wrap=True)
-    for row in zip(*(column[1:] for column in columns), strict=True):
-        table.add_row(*row)
-    console.print(table)
-
-
-def _fitting(columns: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
-    """Omit columns without information until the table fits, or none is left."""
+    """Print a table; a narrow one omits columns without information."""
+    optional = []
     for name in ("mobile", "outcome", "time-outs"):
-        if _width(columns) <= width:
-            break
-        values = {value for column in columns if column[0] == name for value in column[1:]}
+        values = {row[head.index(name)] for row in rows} if name in head else set()
         if len(values) == 1 and values <= _EXPECTED.get(name, values):
-            columns = [column for column in columns if column[0] != name]
-    return columns
-
-
-def _width(columns: Sequence[Sequence[str]]) -> int:
-    """Return the width of a table: three characters separate two columns."""
-    return sum(max(map(len, column)) + 3 for column in columns) - 3
+            optional.append(name)
+    right = [name for name in head if name not in _TEXT_COLUMNS]
+    print_table(console, head, rows, titles=_TEXT_COLUMNS, right=right, optional=optional)
 
 
 def _print_all(console: "Console", groups: Sequence[Sequence[Flow]], figure: str, name: str) -> None:

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from airpath import extras
 from airpath.compare import statistics
 from airpath.compare.rules import Rule, parse_rule
 from airpath.compare.samples import Group, IncomparableError, Samples, load_samples
@@ -261,10 +262,12 @@ def compare(
         fail_if: Rules, such as `"duration_s p95 > 5 %"`.
 
     Raises:
+        ExtraMissingError: The extra `compare` is not installed.
         IncomparableError: There is no result, or the results have no flow in common.
         RuleError: A rule is invalid.
         UnreadableResultError: A result is damaged or of another version.
     """
+    extras.require("compare", "scipy")
     rules = [parse_rule(each) if isinstance(each, str) else each for each in fail_if]
     return Comparison(load_samples(base), [load_samples(each) for each in new], figures=figures, rules=rules)
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from airpath.compare.comparison import HEAD, Comparison, cells
+from airpath.terminal_table import print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -12,16 +13,9 @@ if TYPE_CHECKING:
 
 def print_text(comparison: Comparison, console: "Console") -> None:
     """Print the rows as a table, and the rules below it."""
-    from rich import box
-    from rich.table import Table
-
     for new in comparison.others:
         console.print(f"{new.name} against {comparison.base.name}")
-        table = Table(*HEAD, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        for row in comparison.rows:
-            if row.new == new.name:
-                table.add_row(*cells(row))
-        console.print(table)
+        print_table(console, HEAD, [cells(row) for row in comparison.rows if row.new == new.name], titles=HEAD[:2])
     for line in [*notes(comparison), *comparison.unmatched]:
         console.print(line)
     for each in comparison.outcomes:

@@ -4,23 +4,9 @@ import base64
 import hashlib
 import ssl
 from collections.abc import Iterable
-from importlib.util import find_spec
 from pathlib import Path
 
-
-class ExtraMissingError(Exception):
-    """A package of the extra `page` is not installed."""
-
-
-def require_extra(*packages: str) -> None:
-    """Check that packages of the extra `page` are installed.
-
-    Raises:
-        ExtraMissingError: One is not.
-    """
-    for package in packages:
-        if find_spec(package) is None:
-            raise ExtraMissingError(f"the package `{package}` is missing; pip install 'airpath[page]'")
+from airpath import extras
 
 
 def issue(hosts: Iterable[str], folder: Path) -> str:
@@ -34,7 +20,7 @@ def issue(hosts: Iterable[str], folder: Path) -> str:
     Raises:
         ExtraMissingError: `trustme` is not installed.
     """
-    require_extra("trustme")
+    extras.require("page", "trustme")
     import trustme
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
     from cryptography.x509 import load_pem_x509_certificate

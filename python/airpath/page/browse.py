@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from airpath.page.devtools import BrowserError, Chromium
-from airpath.page.origins import addresses
+from airpath.page.origins import addresses, is_name
+from airpath.page.resolver import forward
 from airpath.page.view import Tab
 
 _ANSWER = 10.0
@@ -31,9 +32,13 @@ def main() -> int:
     options = [*plan["options"]]
     if plan["closed"]:
         reachable = addresses(plan["hosts"]) | {"server": os.environ["AIRPATH_SERVER"]}
-        known = [f"MAP {host} {address}" for host, address in reachable.items()]
+        looked_up = [host for host in plan["hosts"] if plan["dns"] and is_name(host)]
+        if looked_up:
+            forward(os.environ["AIRPATH_SERVER"])
+        known = [f"MAP {host} {address}" for host, address in reachable.items() if host not in looked_up]
         # The browser's own services are not on the link.
-        options.append(f"--host-resolver-rules={','.join([*known, 'MAP * ~NOTFOUND'])}")
+        rules = [*known, "MAP * ~NOTFOUND", *(f"EXCLUDE {host}" for host in looked_up)]
+        options.append(f"--host-resolver-rules={','.join(rules)}")
     views: list[dict[str, Any]] = []
     try:
         for run in range(plan["runs"]):

@@ -9,6 +9,7 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from airpath import extras
 from airpath.files import temporary_folder
 from airpath.link import Linked, link
 from airpath.page import authority, files, har_browser, har_log, recording
@@ -86,6 +87,7 @@ def load(
     overrides: Mapping[str, Any] | None = None,
     seed: int | None = None,
     timeout: float = 600,
+    dns: bool = False,
     throttle: Mapping[str, float] | None = None,
 ) -> Loaded:
     """Load a page in Chromium at the mobile of a link.
@@ -109,6 +111,8 @@ def load(
         overrides: Values of the scenario by dotted path.
         seed: The seed, in place of the scenario's.
         timeout: Limit of one browser in seconds.
+        dns: Whether the browser looks up the names of a page that is served inside the link, by
+            queries over the link; otherwise it is given their addresses.
         throttle: Conditions that DevTools emulates, in addition to the link: `latency` in
             milliseconds, `downloadThroughput` and `uploadThroughput` in bytes per second
             (`Network.emulateNetworkConditions`).
@@ -122,6 +126,9 @@ def load(
     """
     executable()
     target = str(target)
+    if dns and "://" in target:
+        how = "of the outside are looked up over the link" if serve is None else "of your own server are known"
+        raise UsageError(f"--dns is for pages that airpath serves; names {how}", "remove it")
     if "://" in target:
         chosen = _url(target, protocol, tls, serve, hosts)
     elif serve is not None or hosts:
@@ -138,7 +145,7 @@ def load(
             key = authority.issue({each.host for each in chosen.secure}, folder)
             options.append(f"--ignore-certificate-errors-spki-list={key}")
         plan = chosen.plan | {"url": chosen.url, "runs": runs, "views": 2 if repeat_view else 1, "timeout": timeout}
-        plan |= {"certificates": str(folder), "options": options, "throttle": throttle}
+        plan |= {"certificates": str(folder), "options": options, "throttle": throttle, "dns": dns}
         # The user's own server is waited for by the link.
         plan["ready"] = str(folder / "ready") if chosen.serve is None and chosen.plan["closed"] else None
         file = folder / "plan.json"
@@ -149,7 +156,7 @@ def load(
                 scenario,
                 [sys.executable, "-m", "airpath.page.browse", str(file), str(folder)],
                 serve=server if plan["ready"] else chosen.serve,
-                hosts=link_names(chosen.hosts),
+                hosts=link_names(chosen.hosts, hidden=dns),
                 set=overrides,
                 seed=seed,
                 out=out,
@@ -192,7 +199,7 @@ def _served(target: str, protocol: str, tls: str | None, *, compression: bool) -
             raise UsageError(f"{protocol} needs TLS", "remove `--tls none`, or select http/1.1 for a site without TLS")
         if protocol == "h3" and tls != "TLSv1.3":
             raise UsageError("h3 needs TLS 1.3", "remove --tls")
-        authority.require_extra("hypercorn", *(["aioquic"] if protocol == "h3" else []))
+        extras.require("page", "hypercorn", *(["aioquic"] if protocol == "h3" else []))
     hosts = list(dict.fromkeys(each.host for each in origins))
     options = _protocol_options(protocol, origins)
     plan = source | {"closed": True, "hosts": hosts, "protocol": protocol, "tls": tls, "compression": compression}

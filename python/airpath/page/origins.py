@@ -45,12 +45,17 @@ def origins_of(urls: Iterable[str]) -> list[Origin]:
     return list(dict.fromkeys(origin_of(url) for url in urls))
 
 
-def link_names(hosts: Iterable[str]) -> list[str]:
-    """Return host names for `airpath link`, which gives addresses to names only."""
-    return [
-        host if re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*[A-Za-z_-][A-Za-z0-9_-]*)+", host) else f"host-{number}"
-        for number, host in enumerate(hosts)
-    ]
+def is_name(host: str) -> bool:
+    """Return whether a host is a name with a domain."""
+    return re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*[A-Za-z_-][A-Za-z0-9_-]*)+", host) is not None
+
+
+def link_names(hosts: Iterable[str], *, hidden: bool = False) -> list[str]:
+    """Return host names for `airpath link`, which gives addresses to names only.
+
+    With `hidden` they are others, so that the mobile's /etc/hosts does not have those of the hosts.
+    """
+    return [host if is_name(host) and not hidden else f"host-{number}" for number, host in enumerate(hosts)]
 
 
 def addresses(hosts: Iterable[str]) -> dict[str, str]:

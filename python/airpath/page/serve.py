@@ -8,6 +8,7 @@ each connection, HTTP/2 and HTTP/3 by hypercorn (`streams`).
 import argparse
 import asyncio
 import json
+import os
 import ssl
 import sys
 import threading
@@ -19,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from airpath.files import replacing
-from airpath.page import authority, recording
+from airpath.page import authority, recording, resolver
 from airpath.page.origins import Origin, addresses
 from airpath.page.site import Content, Site, contents
 
@@ -110,6 +111,8 @@ def _report(plan: Mapping[str, Any], reason: str = "") -> None:
 
 def _serve(plan: Mapping[str, Any]) -> None:
     site, protocol, known = Site(lambda: _contents(plan)), plan["protocol"], addresses(plan["hosts"])
+    if plan["dns"]:
+        resolver.serve(os.environ["AIRPATH_SERVER"], known)
     multiplexed = []
     for origin in (Origin(*each) for each in plan["origins"]):
         if origin.is_secure and protocol in ("h2", "h3"):

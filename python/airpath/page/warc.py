@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urldefrag, urlsplit
 
-from airpath.page.authority import require_extra
+from airpath import extras
 from airpath.page.files import PageFile, PageProblemError, name_of
 from airpath.page.har import caching
 from airpath.page.resources import Resource, add_objects
@@ -95,7 +95,7 @@ def responses(path: Path, *, only_successful: bool = False) -> list[Response]:
         PageProblemError: The file is broken.
         OSError: It cannot be read.
     """
-    require_extra("warcio", "brotli")
+    extras.require("page", "warcio", "brotli")
     import brotli
     from warcio.archiveiterator import ArchiveIterator
     from warcio.exceptions import ArchiveLoadFailed

@@ -8,6 +8,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from airpath import extras
+
 FORMATS = (".pdf", ".svg", ".png")
 
 _PER_MM = 96 / 25.4
@@ -38,15 +40,13 @@ def write_image(
         font_pt: The size of the largest text in points.
 
     Raises:
-        ImageError: The format is unknown, Kaleido or a browser is missing, or the browser failed.
+        ExtraMissingError: Kaleido is not installed.
+        ImageError: The format is unknown, a browser is missing, or it failed.
         OSError: The file cannot be written.
     """
     if path.suffix.lower() not in FORMATS:
         raise ImageError(f"the format '{path.suffix}' is not known; name a file in {', '.join(FORMATS)}")
-    try:
-        import kaleido  # noqa: F401
-    except ModuleNotFoundError:
-        raise ImageError("images need Kaleido; `pip install 'airpath[plot]'` installs it") from None
+    extras.require("plot", "kaleido")
     drawn = _for_paper(figure, width_mm, height_mm, font_pt)
     path.write_bytes(_rendered(drawn, path.suffix.lower().removeprefix(".")))
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 PORT = 5001
 """Any unprivileged port: both namespaces are isolated."""
@@ -34,6 +34,15 @@ _TOTAL_RETRANS = 100
 """Where `tcpi_total_retrans` is in `struct tcp_info` (`include/uapi/linux/tcp.h`)."""
 _DATA_SEGS_OUT = 156
 """Where `tcpi_data_segs_out` is."""
+_RATE = struct.Struct("@Q")
+_DELIVERY_RATE = 160
+"""Where `tcpi_delivery_rate` is: bytes per second."""
+
+_TCP_CC_INFO = 26
+_BBR_INFO = struct.Struct("@5I")
+"""`struct tcp_bbr_info`: bandwidth, least round trip, gains of pacing and window in 256ths."""
+_SAMPLE_S = 0.01
+"""From one sample of the pacing gain to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +71,11 @@ def serve(size: int, request: int, congestion: str | None, log: Path) -> None:
 def _send(connection: socket.socket, port: int, size: int, request: int) -> str:
     with connection:
         _read(connection, request)
+        gains = _Gains(connection)
         _write(connection, size)
         connection.shutdown(socket.SHUT_WR)
         _await_acknowledgements(connection)
-        line = {"port": port, "acknowledged": time.monotonic(), **_counters(connection)}
+        line = {"port": port, "acknowledged": time.monotonic(), **_counters(connection), "gains": gains.end()}
         connection.recv(1)  # returns when the client closes
     return json.dumps(line) + "\n"
 
@@ -177,10 +187,36 @@ def _await_acknowledgements(connection: socket.socket) -> None:
         time.sleep(_POLL_S)
 
 
+class _Gains:
+    """Samples the pacing gain of a BBR connection; without BBR there are no samples."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._samples: dict[int, int] = {}
+        name = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+        self._is_bbr = name.split(b"\0")[0] == b"bbr"
+        self._is_over = Event()
+        (self._thread,) = _in_threads(self._sample if self._is_bbr else lambda: None)
+
+    def _sample(self) -> None:
+        while not self._is_over.wait(_SAMPLE_S):
+            info = self._connection.getsockopt(socket.IPPROTO_TCP, _TCP_CC_INFO, _BBR_INFO.size)
+            gain = _BBR_INFO.unpack(info)[3]
+            self._samples[gain] = self._samples.get(gain, 0) + 1
+
+    def end(self) -> dict[str, float]:
+        """Return the share of samples with each gain, in 256ths."""
+        self._is_over.set()
+        self._thread.join()
+        count = sum(self._samples.values())
+        return {str(gain): samples / count for gain, samples in sorted(self._samples.items())}
+
+
 def _counters(connection: socket.socket) -> dict[str, int]:
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_SIZE)
     (retransmitted,), (segments,) = (_COUNTER.unpack_from(info, at) for at in (_TOTAL_RETRANS, _DATA_SEGS_OUT))
-    return {"retransmitted_packets": retransmitted, "data_packets": segments}
+    (rate,) = _RATE.unpack_from(info, _DELIVERY_RATE)
+    return {"retransmitted_packets": retransmitted, "data_packets": segments, "delivery_rate_bps": 8 * rate}
 
 
 def main() -> None:

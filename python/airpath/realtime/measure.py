@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -40,6 +40,10 @@ class Transfer:
     data_packets: int
     """Segments with payload that the sender sent."""
     retransmitted_packets: int
+    delivery_rate_bps: int = 0
+    """The kernel's last delivery rate sample."""
+    gains: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Of BBR: the share of time with each pacing gain, in 256ths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ def measure(
     budget: str = "2 ms",
     out: Path | None = None,
     capture: bool = False,
+    log: bool = False,
     timeout: float = 600,
     links: "Links | None" = None,
 ) -> Measured:
@@ -119,7 +124,8 @@ def measure(
         sysctl: Kernel parameters in both namespaces.
         budget: The run is invalid if more than 1 % of packets leave the link later than this.
         out: Keep the result folder here.
-        capture: Whether to capture packets at both ends, in `out`.
+        capture: Whether to capture packets at both ends, in `out`, and to log events.
+        log: Whether to log events, in `out`.
         timeout: Limit of the whole measurement, in seconds.
         links: Running links, among which this one is, so that another thread can end it.
 
@@ -146,7 +152,7 @@ def measure(
             *_options("--sysctl", parameters.items()),
             *([] if seed is None else ["--seed", str(seed)]),
             *["--serve", shlex.join(server), "--out", str(result), "--budget", budget, "--no-status"],
-            "--capture" if capture else "--no-log",
+            *(["--capture"] if capture else [] if log else ["--no-log"]),
             "--",
             *[*_ENDS, "fetch", *size, "--rounds", str(count), "--downloads", str(downloads)],
             *["--uploads", str(uploads), "--stagger", str(stagger)],
@@ -214,4 +220,6 @@ def _transfer(size: int, client: Mapping[str, Any], server: Mapping[str, Any]) -
         acknowledged_s=server["acknowledged"] - began,
         data_packets=server["data_packets"],
         retransmitted_packets=server["retransmitted_packets"],
+        delivery_rate_bps=server["delivery_rate_bps"],
+        gains=server["gains"],
     )

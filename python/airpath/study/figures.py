@@ -11,7 +11,7 @@ from airpath.plot.template import Caption, blank, captioned
 
 _READ = (
     "One row per case: the filled dot is our value with the 95 % interval of its mean, the open circle the published "
-    "value. Rows without a circle are predictions."
+    "value, the broad bar a published range, and a thin bar a published deviation. Rows with neither are predictions."
 )
 _ROW = 24
 _ABBREVIATIONS = {"bler": "BLER"}
@@ -35,12 +35,19 @@ def draw(data: Mapping[str, Any], experiment: str, metric: str | None = None) ->
     if not rows:
         raise NothingToDrawError(f"the result has no rows of '{metric or 'any figure'}' in '{experiment}'")
     unit = rows[0]["unit"]
-    figure = blank(96 + _ROW * len(rows), x_title=f"{metric} ({unit})")
+    words = rows[0]["metric"].replace("-", " ")
+    figure = blank(96 + _ROW * len(rows), x_title=f"{words} ({unit})")
     places = [-index for index in range(len(rows))]
-    published = [(place, row) for place, row in zip(places, rows, strict=True) if row["published"] is not None]
-    for place, row in published:
+    known = [(place, row) for place, row in zip(places, rows, strict=True) if row["published"] is not None]
+    ranges = [(place, row) for place, row in known if "published_range" in row]
+    published = [(place, row) for place, row in known if "published_range" not in row]
+    for place, row in known:
+        low, high = _bounds(row)
+        nearest = min(max(row["ours"], low), high)
         style = {"color": theme.LINE.light, "width": 1}
-        figure.add_shape(type="line", x0=row["published"], x1=row["ours"], y0=place, y1=place, line=style)
+        figure.add_shape(type="line", x0=nearest, x1=row["ours"], y0=place, y1=place, line=style)
+    if ranges:
+        figure.add_trace(_published_ranges(ranges))
     _ours(figure, rows, places)
     if published:
         marker = {"symbol": "circle-open", "size": 13, "color": theme.INK.light, "line": {"width": 2}}
@@ -51,6 +58,7 @@ def draw(data: Mapping[str, Any], experiment: str, metric: str | None = None) ->
                 mode="markers",
                 name="published",
                 marker=marker,
+                error_x=_published_deviations([row for _, row in published]),
                 hovertemplate="published %{x}<extra></extra>",
             )
         )
@@ -64,9 +72,11 @@ def draw(data: Mapping[str, Any], experiment: str, metric: str | None = None) ->
         ticks="",
         zeroline=False,
     )
+    # From zero, so that a distance is seen in proportion to the values.
+    figure.update_xaxes(rangemode="tozero")
     figure.update_layout(showlegend=True)
-    alt = f"{experiment}, {metric} in {unit}: {'; '.join(map(_row_words, rows))}."
-    return captioned(figure, Caption(f"{experiment}: {metric}", _READ, alt))
+    alt = f"{experiment}, {words} in {unit}: {'; '.join(map(_row_words, rows))}."
+    return captioned(figure, Caption(f"{experiment}: {words}", _READ, alt))
 
 
 def case_words(row: Mapping[str, Any]) -> str:
@@ -105,6 +115,33 @@ def _ours(figure: go.Figure, rows: Sequence[Mapping[str, Any]], places: Sequence
     )
 
 
+def _bounds(row: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the published range; of a single value twice this value."""
+    low, high = row.get("published_range", (row["published"], row["published"]))
+    return low, high
+
+
+def _published_ranges(ranges: Sequence[tuple[int, Mapping[str, Any]]]) -> go.Scatter:
+    return go.Scatter(
+        x=[x for _, row in ranges for x in (*_bounds(row), None)],
+        y=[y for place, _ in ranges for y in (place, place, None)],
+        mode="lines",
+        name="published range",
+        line={"width": 13, "color": theme.INK.light},
+        opacity=0.3,
+        hovertemplate="published range, %{x}<extra></extra>",
+    )
+
+
+def _published_deviations(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    deviations = [row.get("published_deviation", 0) for row in rows]
+    style = {"type": "data", "thickness": 1.5, "width": 5, "color": theme.INK.light}
+    return style | {"array": deviations, "visible": any(deviations)}
+
+
 def _row_words(row: Mapping[str, Any]) -> str:
-    published = "not published" if row["published"] is None else f"published {row['published']:g}"
+    if "published_range" in row:
+        published = "published {:g} to {:g}".format(*row["published_range"])
+    else:
+        published = "not published" if row["published"] is None else f"published {row['published']:g}"
     return f"{case_words(row)}, ours {row['ours']:.4g}, {published}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airpath.study.definition import Study
 from airpath.study.rows import Row
 from airpath.study.tolerance import Property, Range, Spread, middle_of, yes_or_no
+from airpath.terminal_table import print_table
 from airpath.theme import ALERT, GOOD
 
 if TYPE_CHECKING:
@@ -100,35 +101,18 @@ class StudyResult:
         """Return it as plain data, the same every time for the same seed and version."""
         from airpath._native import __version__
 
-        rows = [
-            {
-                "experiment": row.experiment,
-                "case": dict(row.case),
-                "metric": row.metric,
-                "unit": row.definition.unit,
-                **_published(row),
-                "ours": row.interval.mean,
-                "low": row.interval.low,
-                "high": row.interval.high,
-                "n": row.interval.n,
-                **_emulated(row),
-            }
-            for row in self.rows
-        ]
         findings = [{"id": each.id, "text": each.text, "holds": each.holds} for each in self.findings]
         return {
             "study": self.study.id,
             "seed": self.seed,
             "version": __version__,
             "complete": self.complete,
-            "rows": rows,
+            "rows": [record_of(row) for row in self.rows],
             "findings": findings,
         }
 
     def render_text(self, console: "Console") -> None:
         """Print one table per experiment, then the findings."""
-        from rich import box
-        from rich.table import Table
         from rich.text import Text
 
         good, bad = GOOD.terminal, ALERT.terminal
@@ -138,15 +122,11 @@ class StudyResult:
             if not rows:
                 continue
             console.print(f"\n{experiment.name}: {experiment.text}")
-            table = Table(*rows[0].case, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-            table.add_column("figure")
-            for head in self._heads:
-                table.add_column(head, justify="right")
-            table.add_column("")
+            titles, cells = [*rows[0].case, "figure"], []
             for row in rows:
                 mark = {None: Text(""), True: Text("✓ agrees", good), False: Text("✗ differs", bad)}[row.agrees]
-                table.add_row(*row.case.values(), f"{row.metric} ({row.definition.unit})", *_figures(row), mark)
-            console.print(table)
+                cells.append([*row.case.values(), f"{row.metric} ({row.definition.unit})", *_figures(row), mark])
+            print_table(console, [*titles, *self._heads, ""], cells, titles=titles, right=self._heads)
         if self.invalid:
             console.print(f"\n{self.invalid}")
         if self.summary:
@@ -200,6 +180,22 @@ class StudyResult:
 
     def _rows_of(self, experiment: str) -> list[Row]:
         return [row for row in self.rows if row.experiment == experiment]
+
+
+def record_of(row: Row) -> dict[str, Any]:
+    """Return a row as plain data."""
+    return {
+        "experiment": row.experiment,
+        "case": dict(row.case),
+        "metric": row.metric,
+        "unit": row.definition.unit,
+        **_published(row),
+        "ours": row.interval.mean,
+        "low": row.interval.low,
+        "high": row.interval.high,
+        "n": row.interval.n,
+        **_emulated(row),
+    }
 
 
 def _figures(row: Row) -> list[str]:

@@ -29,6 +29,7 @@ _TASKS_PER_CASE = 4
 """Tasks of a case on an executor, so that a cluster is busy until the end of a study."""
 
 Progress = Callable[[int, int], None]
+OnRows = Callable[[Sequence[Row]], None]
 Clock = Literal["virtual", "real"]
 
 
@@ -44,6 +45,7 @@ def run(
     executor: Executor | None = None,
     workers: int = 1,
     progress: Progress | None = None,
+    on_rows: OnRows | None = None,
 ) -> StudyResult:
     """Run a study. Return its rows (published figure and ours) and its findings.
 
@@ -65,6 +67,8 @@ def run(
             cores.
         workers: The number of tasks that the executor runs at the same time.
         progress: Called with the repetitions that are done and the total.
+        on_rows: Called with the rows of each experiment when it is complete; under the real clock
+            at the end.
 
     Raises:
         SweepFolderError: `out` holds something else, or a study with another seed or number of
@@ -86,12 +90,15 @@ def run(
     with _Simulator(out, executor, workers) as simulator:
         if clock == "virtual":
             total = sum(repeat or case.repeat for experiment in experiments for case in experiment.cases)
-            rows = simulator.rows(experiments, study, seed, repeat=repeat, counter=_Counter(total, progress))
+            counter = _Counter(total, progress)
+            rows = simulator.rows(experiments, study, seed, repeat=repeat, counter=counter, on_rows=on_rows)
         else:
             downloads = repeat or study.emulation.repeat
             rows = _rows_with_both_clocks(
                 study, experiments, seed, simulator, downloads=downloads, links=links, progress=progress
             )
+            if on_rows is not None:
+                on_rows(rows)
     done = {row.experiment for row in rows}
     complete = len(done) == len(experiments)
     return StudyResult(study, seed, rows, _findings(study, done, Rows(rows)), complete)
@@ -126,6 +133,7 @@ class _Simulator:
         repeat: int | None,
         counter: "_Counter",
         name: str = "{}",
+        on_rows: "OnRows | None" = None,
     ) -> list[Row]:
         """Run experiments and return their rows. After Ctrl-C it returns those of complete ones.
 
@@ -136,11 +144,21 @@ class _Simulator:
             repeat: Repetitions of each case; `None` keeps the study's.
             counter: Counts the repetitions.
             name: The name of the folder of an experiment.
+            on_rows: As of `run`.
 
         Raises:
             StudyError: A run failed.
             KeyboardInterrupt: Ctrl-C before an experiment was complete.
         """
+        found: dict[str, list[Row]] = {}
+
+        def ended(plan: Plan) -> None:
+            number = next(index for index, (each, _) in enumerate(plans) if each is plan)
+            experiment, folder = experiments[number], plans[number][1]
+            found[experiment.name] = _rows_of(experiment, study, SweepResult(folder))
+            if on_rows is not None:
+                on_rows(found[experiment.name])
+
         plans = [(plan_of(each, seed=seed, repeat=repeat), self._out / name.format(each.name)) for each in experiments]
         interrupt = None
         try:
@@ -152,13 +170,11 @@ class _Simulator:
                 # A run that failed is run again: the study may have been changed.
                 retry=True,
                 progress=lambda now: _stop_at_a_failure(now, counter),
+                on_end=ended,
             )
         except KeyboardInterrupt as error:
             interrupt = error
-        rows: list[Row] = []
-        for experiment, (_, folder) in zip(experiments, plans, strict=True):
-            if (result := SweepResult(folder)).complete:
-                rows += _rows_of(experiment, study, result)
+        rows = [row for experiment in experiments for row in found.get(experiment.name, [])]
         if not rows and interrupt is not None:
             raise interrupt
         counter.end(sum(plan.runs for plan, _ in plans))

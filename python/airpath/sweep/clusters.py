@@ -6,6 +6,8 @@ from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import Any
 
+from airpath import extras
+
 _CLUSTERS = {
     "local": ("dask.distributed", "LocalCluster"),
     "slurm": ("dask_jobqueue", "SLURMCluster"),
@@ -35,17 +37,17 @@ def executor_of(cluster: str | None, workers: int | None = None) -> Iterator[tup
             the number of tasks at the same time, by default that of the threads now.
 
     Raises:
-        ClusterError: Dask is not installed, or the cluster does not answer.
+        ExtraMissingError: Dask is not installed.
+        ClusterError: The cluster does not answer.
     """
     if cluster is None:
         yield None, workers
         return
-    try:
-        from dask.distributed import Client
+    extras.require("dask", "distributed")
+    from dask.distributed import Client
 
-        from airpath.sweep.dask_executor import DaskExecutor
-    except ImportError:
-        raise ClusterError("Dask is not installed; `pip install 'airpath[dask]'` adds it") from None
+    from airpath.sweep.dask_executor import DaskExecutor
+
     with ExitStack() as stack:
         address = cluster if ":" in cluster else stack.enter_context(_started(cluster, workers))
         try:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airpath.statistics import student_t
 from airpath.sweep.folder import SweepFolder
@@ -39,6 +39,9 @@ _TERMINATED = 128 + signal.SIGTERM
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _AHEAD = 3
 """Tasks submitted for each worker, so that none waits for the driver."""
+
+OnRows = Callable[[str, list[dict[str, Any]]], None]
+"""Called with the name of a table, and rows of it."""
 
 
 class ExecutorLostError(Exception):
@@ -96,6 +99,7 @@ def sweep(
     workers: int | None = None,
     retry: bool = False,
     progress: Callable[[Progress], None] | bool | None = None,
+    on_rows: OnRows | None = None,
 ) -> SweepResult:
     """Run a plan, and return its rows.
 
@@ -113,6 +117,8 @@ def sweep(
         retry: Whether to run tasks again in which something failed.
         progress: Called when a task is finished. With `True`, shown on a terminal or in a notebook;
             by default in a notebook only.
+        on_rows: Called with the name of a table and its rows when a task is finished; the tasks of
+            an earlier start are included.
 
     Raises:
         SweepFolderError: `out` holds something else, another plan, or a sweep that is running.
@@ -130,7 +136,7 @@ def sweep(
         pool = stack.enter_context(tasks_on(executor, workers))
         if progress is True or (progress is None and is_notebook()):
             progress = stack.enter_context(sweep_progress(Path(plan.file).name))
-        run_plans([(plan, Path(out))], pool, retry=retry, progress=progress or None)
+        run_plans([(plan, Path(out))], pool, retry=retry, progress=progress or None, on_rows=on_rows)
     return SweepResult(out, _temporary=temporary)
 
 
@@ -142,6 +148,8 @@ def run_plans(
     threads: int | None = 1,
     retry: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    on_rows: OnRows | None = None,
+    on_end: Callable[[Plan], None] | None = None,
 ) -> None:
     """Run several plans, each in a folder of its own, on one pool.
 
@@ -154,6 +162,8 @@ def run_plans(
         threads: Threads of a task's simulations; `None` is the number of cores.
         retry: As of `sweep`.
         progress: As of `sweep`; the numbers are those of all plans.
+        on_rows: As of `sweep`.
+        on_end: Called with a plan when it is complete.
 
     Raises:
         SweepFolderError: As of `sweep`; likewise the other errors.
@@ -171,7 +181,9 @@ def run_plans(
                     _check_flow(plan, _probe(plan, 0, 1))
                 size = (runs_per_task or (lambda plan: _runs_per_task(plan, pool.workers)))(plan)
             size = folder.begin(plan, __version__, size)
-            sweeps.append(_Sweep(plan, folder, size, __version__, threads=threads, retry=retry))
+            sweeps.append(
+                _Sweep(plan, folder, size, __version__, threads=threads, retry=retry, on_rows=on_rows, on_end=on_end)
+            )
         _Driver(sweeps, progress).run(pool)
 
 
@@ -246,8 +258,18 @@ class _Sweep:
     """A plan in its folder: its tasks, and what is finished of them."""
 
     def __init__(
-        self, plan: Plan, folder: SweepFolder, runs_per_task: int, version: str, *, threads: int | None, retry: bool
+        self,
+        plan: Plan,
+        folder: SweepFolder,
+        runs_per_task: int,
+        version: str,
+        *,
+        threads: int | None,
+        retry: bool,
+        on_rows: OnRows | None,
+        on_end: Callable[[Plan], None] | None,
     ) -> None:
+        self.on_rows, self.on_end = on_rows, on_end
         self.plan, self.folder, self.version, self.threads = plan, folder, version, threads
         self.runs_per_task = runs_per_task
         self.kinds = tuple(plan.kinds().items())
@@ -267,6 +289,8 @@ class _Sweep:
         if not self.is_ended:
             self.folder.end(self.plan, self.version, self.runs_per_task)
             self.is_ended = True
+            if self.on_end is not None:
+                self.on_end(self.plan)
 
     def tasks(self) -> Iterator[Task]:
         """Yield the tasks of a fixed number of repetitions, or the first of each case."""
@@ -303,6 +327,7 @@ class _Sweep:
         """Count a task of an earlier start. Return what follows it."""
         self.runs += task.runs
         self.runs_before += task.runs
+        self._emit(task)
         if not self.intervals or task.name in self.failures:
             return []
         import polars as pl
@@ -316,6 +341,7 @@ class _Sweep:
     def finish(self, task: Task, outcome: Outcome) -> list[Task]:
         """Write the outcome of a task. Return what follows it."""
         self.folder.add(task, outcome)
+        self._emit(task)
         self.runs += task.runs
         self.failed += sum(each.count for each in outcome.failures)
         if outcome.failures:
@@ -323,6 +349,17 @@ class _Sweep:
         if self.runs == self.plan.runs:
             self.end()
         return [] if outcome.failures else self._follow(task, outcome.samples)
+
+    def _emit(self, task: Task) -> None:
+        """Call `on_rows` with the tables of a finished task."""
+        if self.on_rows is None:
+            return
+        import polars as pl
+
+        for table in task.work.tables():
+            part = self.folder.part(table, task.name)
+            if part.exists():
+                self.on_rows(table, pl.read_parquet(part).to_dicts())
 
     def _follow(self, task: Task, samples: dict[int, list[float]]) -> list[Task]:
         """Return the next repetitions of a case whose interval is too wide.

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from airpath.quantities import count, seconds
+from airpath.terminal_table import print_table
 from airpath.trace.causes import of_name
 from airpath.trace.format import figures
 from airpath.trace.groups import GROUPED_ABOVE, cells, groups
@@ -49,7 +50,7 @@ def render(trace: "TraceData", console: "Console", *, why: bool) -> None:
         why: Whether to list the cause of each interval of their time, too.
     """
     flows = worst_first(trace.connections.iter_rows(named=True))
-    console.print(summary(trace.reading, len(flows)), style="dim", soft_wrap=True)
+    console.print(summary(trace.reading, len(flows)), style="dim", soft_wrap=not console.is_terminal)
     if len(flows) > GROUPED_ABOVE:
         _groups(trace, flows, console)
     if len(flows) > 1:
@@ -62,18 +63,18 @@ def render(trace: "TraceData", console: "Console", *, why: bool) -> None:
 
 def _page(trace: "TraceData", flow: Row, console: "Console", *, why: bool) -> None:
     """Print the details of one connection."""
-    console.print(f"\nConnection {flow['connection']}: {ends(flow)}", style="bold", soft_wrap=True)
+    console.print(f"\nConnection {flow['connection']}: {ends(flow)}", style="bold", soft_wrap=not console.is_terminal)
     directions = trace.directions.filter(connection=flow["connection"]).rows(named=True)
     texts = [sentence(flow), behind(flow, trace.connections.iter_rows(named=True)), ending(flow, directions)]
     for text in [
         *filter(None, texts),
         *in_transit(trace.one_way.filter(connection=flow["connection"]).rows(named=True)),
     ]:
-        console.print(text, soft_wrap=True)
+        console.print(text, soft_wrap=not console.is_terminal)
     stalls = trace.stalls.filter(connection=flow["connection"]).head(MOST_STALLS)
     for stall in stalls.iter_rows(named=True):
         since = (stall["start"] - flow["start"]) / 1e9
-        console.print(f"  From {seconds(since)}: {stall['story']}.", soft_wrap=True)
+        console.print(f"  From {seconds(since)}: {stall['story']}.", soft_wrap=not console.is_terminal)
     head = [("", False), *((f"from the {row['from']}", False) for row in directions)]
     _print(console, head, [(name, *texts) for name, texts in figures(directions)])
     if why:
@@ -144,19 +145,12 @@ def _table(flows: Sequence[Row], console: "Console") -> None:
     legend = (
         "Avoidable: time explained neither by the capacity of the link nor by the applications. Most avoidable first."
     )
-    console.print(legend, style="dim", soft_wrap=True)
+    console.print(legend, style="dim", soft_wrap=not console.is_terminal)
     if len(flows) > MOST_ROWS:
         line = f"{MOST_ROWS} of {len(flows):,} connections; --format csv lists all, --flow selects."
-        console.print(line, style="dim", soft_wrap=True)
+        console.print(line, style="dim", soft_wrap=not console.is_terminal)
 
 
 def _print(console: "Console", head: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name, number in head:
-        table.add_column(name, justify="right" if number else "left")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
+    names = [name for name, _ in head]
+    print_table(console, names, rows, right=[name for name, number in head if number])

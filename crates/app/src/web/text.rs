@@ -3,8 +3,8 @@
 //!
 //! [`Browser`](super::Browser) and [`Server`](super::Server) exchange messages whose bytes are
 //! counted. Here the same messages are heads and contents, and whatever is between the ends may
-//! change them. Heads have the sizes of the settings; contents are made up
-//! ([`content`](self::content)).
+//! change them. Heads have the sizes of the settings; contents are made up, and documents name the
+//! objects that are found in them ([`content`](self::content)).
 
 mod client;
 mod content;
@@ -15,9 +15,10 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 pub use client::{ClientText, Unexpected};
-pub use content::content;
 pub use server::ServerText;
 
+use self::content::Tag;
+use super::page::ObjectKind;
 use super::settings::{Protocol, Session, Tls};
 
 /// The URLs of the objects of a session.
@@ -44,6 +45,32 @@ impl Urls {
     fn find(&self, host: &str, path: &str) -> Option<(u32, u32)> {
         self.objects.get(&(host.to_owned(), path.to_owned())).copied()
     }
+}
+
+/// The tags of a document for the objects that are found in it as it arrives: those that are found
+/// when it is complete are the work of scripts.
+fn tags(session: &Session, page: u32, object: u32) -> Vec<Tag> {
+    let objects = &session.pages[page as usize].objects;
+    let document = &objects[object as usize];
+    if document.kind != ObjectKind::Document {
+        return Vec::new();
+    }
+    let own = session.origin_of(page as usize, object);
+    let tag = |(at, named): &(u64, u32)| {
+        let (host, path) = url(session, page, *named);
+        let prefix = if session.origin_of(page as usize, *named) == own { String::new() } else { format!("//{host}") };
+        let link = format!("{prefix}{path}").replace('&', "&amp;");
+        let tag = match objects[*named as usize].kind {
+            ObjectKind::Style => format!("<link rel=stylesheet href=\"{link}\">"),
+            ObjectKind::Script => format!("<script src=\"{link}\"></script>"),
+            ObjectKind::Image => format!("<img src=\"{link}\">"),
+            ObjectKind::Font | ObjectKind::Data => format!("<link rel=preload href=\"{link}\">"),
+            ObjectKind::Media => format!("<video src=\"{link}\"></video>"),
+            ObjectKind::Document => format!("<iframe src=\"{link}\"></iframe>"),
+        };
+        (*at, tag)
+    };
+    document.at_byte.iter().map(tag).collect()
 }
 
 /// Host and path of an object.

@@ -24,6 +24,7 @@ pub struct TcpRows {
     round_trip: Numbers,
     smoothed_round_trip: Numbers,
     retransmission_timeout: Numbers,
+    pacing_rate: Numbers,
     present: Levels,
 }
 
@@ -45,6 +46,7 @@ impl TcpRows {
             round_trip: Numbers::long(Presence::Optional, Encoding::Differences),
             smoothed_round_trip: Numbers::long(Presence::Optional, Encoding::Differences),
             retransmission_timeout: steady(),
+            pacing_rate: Numbers::long(Presence::Optional, Encoding::Dictionary),
             present: Levels::default(),
         }
     }
@@ -77,9 +79,10 @@ impl Rows for TcpRows {
         optional(&mut self.slow_start_threshold, |event| event.slow_start_threshold.map(signed));
         optional(&mut self.round_trip, |event| event.round_trip.map(nanos));
         optional(&mut self.smoothed_round_trip, |event| event.smoothed_round_trip.map(nanos));
+        optional(&mut self.pacing_rate, |event| event.pacing_rate.map(signed));
     }
 
     fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)> {
-        columns![self: component, flow, direction, trigger, congestion_window, slow_start_threshold, in_flight, outstanding, peer_window, acknowledged, round_trip, smoothed_round_trip, retransmission_timeout]
+        columns![self: component, flow, direction, trigger, congestion_window, slow_start_threshold, in_flight, outstanding, peer_window, acknowledged, round_trip, smoothed_round_trip, retransmission_timeout, pacing_rate]
     }
 }

@@ -201,6 +201,11 @@ impl Application {
         self.pool.has(flow)
     }
 
+    /// A server connection that is kept.
+    pub fn kept_mut(&mut self, flow: FlowId) -> Option<&mut Connection> {
+        self.pool.connection_mut(flow)
+    }
+
     /// A segment of a server whose connection is kept arrives.
     pub fn receive(
         &mut self,

@@ -129,6 +129,11 @@ impl Pool {
         self.idle.contains_key(&flow)
     }
 
+    /// One of its connections. The caller continues with [`Self::proceed`].
+    pub fn connection_mut(&mut self, flow: FlowId) -> Option<&mut Connection> {
+        self.idle.get_mut(&flow).map(|idle| &mut idle.channel.connection)
+    }
+
     /// A segment of the server arrives.
     pub fn receive(
         &mut self,

@@ -223,7 +223,7 @@ impl HttpRelay {
     /// The end of `flow` towards `side`.
     pub fn end_mut(&mut self, flow: FlowId, side: Side) -> Option<&mut Connection> {
         let channel = match side {
-            Side::Mobile => Some(&mut self.mobile),
+            Side::Mobile => Some(&mut self.mobile).filter(|mobile| mobile.flow == flow),
             Side::Server => self.server_channels().find(|channel| channel.flow == flow),
         };
         channel.map(|channel| &mut channel.connection)

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use airpath_core::Instant;
 
 use crate::http::body::Framing;
-use crate::http::cache::{Key, Reuse, SharedCache};
+use crate::http::cache::{Key, Reuse, SharedCache, Stored};
 use crate::http::exchange::Exchange;
 use crate::http::fields::{is, lines};
 use crate::http::freshness::{Directives, is_private};
@@ -53,6 +53,19 @@ impl CacheOfServer {
             Some(stored)
         });
         exchange.reuse = Reuse::Stores { key, request, requested: now, stale };
+    }
+
+    /// How the response to a request for prefetching is stored; `None` if a stored one can be used
+    /// or validated when a client requests it.
+    pub fn prepare_prefetch(&self, now: Instant, request: &[u8]) -> Option<(Key, Reuse)> {
+        let key = Key::of(request, self.server)?;
+        let requested = Directives::of(request);
+        let is_useful = |stored: &Stored| stored.satisfies(&requested, now) || stored.validation(request).is_some();
+        if self.cache.find(&key, request).is_some_and(|stored| is_useful(&stored)) {
+            return None;
+        }
+        let reuse = Reuse::Stores { key: key.clone(), request: request.to_vec(), requested: now, stale: None };
+        Some((key, reuse))
     }
 
     /// The final head of the response has arrived. Returns whether it is a validation, and the

@@ -50,7 +50,7 @@ fn network(sizes: &[usize], pipelining: u8, most: usize, wired: [Line; 2], radio
     network_with(sizes, HttpConfig { pipelining, ..HttpConfig::default() }, most, wired, radio)
 }
 
-fn network_with(
+pub fn network_with(
     sizes: &[usize],
     http: HttpConfig,
     most: usize,

@@ -2,11 +2,12 @@
 
 use airpath_core::{Bytes, Direction};
 use airpath_path::{Hop, Side};
-use airpath_proxy::{Accept, Config, Proxy, Totals};
+use airpath_proxy::{Accept, Config, HttpConfig, Proxy, Totals};
 use airpath_tcp::Outcome;
 use airpath_wire::icmp::IcmpErrorKind;
 
 use crate::conversations::{at, lines, proxy};
+use crate::http::{network_through, network_with};
 use crate::support::{Network, Script, Talk};
 
 fn totals(network: &Network<'_>) -> Totals {
@@ -80,4 +81,41 @@ fn an_open_connection_survives_an_unreachable_server() {
     network.check_bytes();
     assert!(network.errors > 0 && totals(&network).unreachable == 0);
     assert_eq!(network.outcomes(0), [Some(Outcome::Closed); 2]);
+}
+
+/// The mobile does not have the port of a server connection that the proxy has opened, so it does
+/// not learn of errors about it: neither while the connection is kept and ends,
+#[test]
+fn errors_about_kept_server_connections_end_at_the_proxy() {
+    let http = HttpConfig { server_pool: 1, ..HttpConfig::default() };
+    let mut network = network_with(&[3000], http, usize::MAX, lines(20), lines(100));
+    network.run(at(20_000));
+    assert_eq!((network.ends.len(), network.outcomes(1)[Side::Server as usize]), (2, None), "it is kept");
+    network.wired[1].reports = Some(IcmpErrorKind::Unreachable);
+    // It is closed after a minute.
+    network.run(at(65_000));
+    assert_eq!((network.errors, totals(&network).unreachable), (0, 0));
+    network.wired[1].reports = None;
+    network.run(at(1_000_000));
+    assert_eq!(network.outcomes(1)[Side::Server as usize], Some(Outcome::Closed));
+    assert_eq!(network.packets_inside(), 0);
+}
+
+/// nor while it is opened.
+#[test]
+fn errors_about_server_connections_of_the_proxy_end_at_the_proxy() {
+    for accept in [Accept::Early, Accept::Deferred] {
+        let http = HttpConfig { server_pool: 1, ..HttpConfig::default() };
+        let config = Config { accept, http: Some(http), ..Config::new(Bytes::new(20_000)) };
+        let mut wired = lines(10);
+        wired[1].reports = Some(IcmpErrorKind::Unreachable);
+        let mut network = network_through(Box::new(proxy(config)), &[3000], usize::MAX, wired, lines(50));
+        network.run(at(800));
+        // The data of an open connection pass after its reset, and cause an error for the mobile.
+        let errors = u32::from(accept == Accept::Early);
+        assert_eq!((network.errors, totals(&network).unreachable), (errors, 1), "{accept:?}");
+        network.run(at(1_000_000));
+        assert!(network.outcomes(0)[Side::Mobile as usize].is_some(), "{accept:?}: the client does not hang");
+        assert_eq!(network.packets_inside(), 0, "{accept:?}");
+    }
 }

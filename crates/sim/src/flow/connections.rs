@@ -6,8 +6,8 @@ use airpath_core::{Context, Direction, FlowId, Instant};
 use airpath_path::Side;
 use airpath_tcp::{Config, Connection, Identity as TcpIdentity, Segment};
 
-use super::Identity;
 use super::transfer::{is_done, outgoing};
+use super::{Identity, seed};
 use crate::network::{Network, Outgoing};
 
 /// The first dynamic port, and the number of dynamic ports (RFC 6335 §6).
@@ -68,7 +68,6 @@ impl<A> Connections<A> {
     pub fn open(&mut self, now: Instant, identity: &Identity, application: A, network: &mut Network<'_>) {
         let port = port_of(identity, self.opened);
         let flow = network.flow_of_connection(identity.id, if self.parallel { self.opened } else { 0 });
-        self.opened += 1;
         let end = |direction, local_port, remote_port| TcpIdentity {
             flow,
             direction,
@@ -76,13 +75,12 @@ impl<A> Connections<A> {
             remote_port,
             initial_sequence: 0,
         };
-        self.pairs.push(Pair {
-            flow,
-            port,
-            mobile: Connection::connect(Arc::clone(&self.config), end(Direction::Up, port, 80), now),
-            server: Connection::listen(Arc::clone(&self.config), end(Direction::Down, 80, port)),
-            application,
-        });
+        let mut mobile = Connection::connect(Arc::clone(&self.config), end(Direction::Up, port, 80), now);
+        let mut server = Connection::listen(Arc::clone(&self.config), end(Direction::Down, 80, port));
+        seed(&mut mobile, &identity.random, self.opened, Side::Mobile);
+        seed(&mut server, &identity.random, self.opened, Side::Server);
+        self.opened += 1;
+        self.pairs.push(Pair { flow, port, mobile, server, application });
         // Without a handshake the server's end is open from the start, and no packet wakes it.
         network.events.wake(network.node_of(identity.id, Side::Server), Some(now));
     }

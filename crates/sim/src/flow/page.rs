@@ -86,7 +86,7 @@ impl PageFlow {
         // Without a handshake a proxy does not see that a connection opens.
         let is_read = carries_text && config.handshake;
         let connections = match is_read.then(|| Urls::of(&session)).flatten() {
-            Some(urls) => Carrier::Text(TextConnections::new(config, Arc::new(urls))),
+            Some(urls) => Carrier::Text(TextConnections::new(config, Arc::new(urls), identity.random.clone())),
             None => Carrier::Counted(Connections::new(config, true)),
         };
         Self {

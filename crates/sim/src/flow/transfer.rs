@@ -8,7 +8,7 @@ use airpath_scenario::work::Freeze;
 use airpath_tcp::{Connection, Identity as TcpIdentity, Segment, State};
 use airpath_wire::ipv4::Ipv4Header;
 
-use super::Identity;
+use super::{Identity, seed};
 use crate::network::{Network, Outgoing};
 use crate::packet_buffer::Payload;
 
@@ -52,9 +52,13 @@ impl TransferFlow {
             initial_sequence: 0,
         };
         let (mobile_role, server_role) = transfer.roles();
+        let mut mobile = Connection::connect(tcp.config.clone(), end(Direction::Up, ports.0, ports.1), identity.start);
+        let mut server = Connection::listen(tcp.config.clone(), end(Direction::Down, ports.1, ports.0));
+        seed(&mut mobile, &identity.random, 0, Side::Mobile);
+        seed(&mut server, &identity.random, 0, Side::Server);
         Self {
-            mobile: Connection::connect(tcp.config.clone(), end(Direction::Up, ports.0, ports.1), identity.start),
-            server: Connection::listen(tcp.config.clone(), end(Direction::Down, ports.1, ports.0)),
+            mobile,
+            server,
             identity,
             transfer,
             tcp: tcp.clone(),

@@ -66,6 +66,12 @@ impl NewReno {
         ((counted * self.segment_size) << (2 * FRACTION)) / self.window
     }
 
+    /// Sets window and slow-start threshold, in bytes.
+    pub(super) const fn set(&mut self, window: u64, threshold: u64) {
+        self.window = window << FRACTION;
+        self.threshold = threshold;
+    }
+
     /// Congestion reduces the window and the slow-start threshold to `reduced`; a timeout reduces
     /// the window to one segment.
     pub(super) fn reduce(&mut self, congested: &Congested, mut reduced: u64) {

@@ -136,6 +136,11 @@ impl CongestionControl for Wtcp {
         self.blackout = false;
     }
 
+    /// Its rate follows the separation of single segments.
+    fn pacing_aggregate(&self, _: u32, _: u64) -> u32 {
+        1
+    }
+
     fn on_idle(&mut self, _: Instant, _: u64) {
         self.interval = None;
     }

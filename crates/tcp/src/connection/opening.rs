@@ -209,6 +209,7 @@ impl Connection {
                 None => self.sender.rtt.fall_back(),
             }
         }
+        self.sender.controller.on_established(now, self.sender.rtt.smoothed(), self.seed);
         if config.handshake {
             self.state = if self.sender.is_closing() { State::FinWait1 } else { State::Established };
         }

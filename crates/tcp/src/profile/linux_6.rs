@@ -51,7 +51,7 @@ pub(super) const CONFIG: Config = Config {
     window_limit: Limit::UNLIMITED,
     // tcp_minshall_check.
     nagle: Nagle::Minshall,
-    // Only with the queue discipline fq, or BBR.
+    // Only with the queue discipline fq, or BBR, which always paces.
     pacing: false,
     // TCP_INIT_CWND.
     initial_window: InitialWindow::Segments(10),

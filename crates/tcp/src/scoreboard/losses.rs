@@ -49,6 +49,7 @@ impl Scoreboard {
         self.waiting = 0;
         for segment in &mut self.segments {
             if !segment.is_sacked() {
+                self.lost += u64::from(!segment.needs_repair());
                 segment.state = (segment.state & !Sent::REPEATING) | Sent::LOST;
                 self.waiting += 1;
             }
@@ -66,9 +67,11 @@ impl Scoreboard {
         if !self.segments.iter().any(is_large) {
             return false;
         }
-        for segment in std::mem::take(&mut self.segments) {
+        let mut parents = Vec::new();
+        for (index, segment) in std::mem::take(&mut self.segments).into_iter().enumerate() {
             if !is_large(&segment) {
                 self.segments.push_back(segment);
+                parents.push(index);
                 continue;
             }
             self.pipe -= segment.in_network();
@@ -91,8 +94,12 @@ impl Scoreboard {
                     state
                 };
                 self.segments.push_back(Sent { start, length, state: state | fin, ..segment });
+                parents.push(index);
                 start += u64::from(length);
             }
+        }
+        if let Some(rate) = &mut self.rate {
+            rate.split(parents.into_iter());
         }
         self.restart_search();
         true
@@ -188,6 +195,7 @@ impl Scoreboard {
             return;
         }
         self.pipe -= u64::from(segment.length);
+        self.lost += 1;
         segment.state |= Sent::LOST;
         if !segment.is(Sent::REPEATING) {
             let (start, end) = (segment.start, segment.end());
@@ -204,6 +212,7 @@ impl Scoreboard {
         let segment = &mut self.segments[index];
         self.pipe -= segment.in_network();
         segment.state = (segment.state & !Sent::REPEATING) | Sent::LOST;
+        self.lost += 1;
         self.waiting += 1;
         self.lost_again.push_back(segment.start);
     }

@@ -89,6 +89,7 @@ impl Scoreboard {
         let pipe: u64 = self.segments.iter().map(Sent::in_network).sum();
         let sacked: u64 = self.segments.iter().filter(|s| s.is_sacked()).map(|s| u64::from(s.length)).sum();
         let waiting = self.segments.iter().filter(|segment| segment.needs_repair()).count();
+        assert!(self.rate.as_ref().is_none_or(|rate| rate.outstanding() == self.segments.len()), "{self:?}");
         assert_eq!((pipe, sacked, waiting), (self.pipe, self.sacked_bytes, self.waiting as usize), "{self:?}");
         assert!(self.segments.front().is_none_or(|first| first.start == acknowledged), "{acknowledged} {self:?}");
         for (index, segment) in self.segments.iter().enumerate() {

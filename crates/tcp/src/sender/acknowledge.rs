@@ -8,6 +8,7 @@ use super::{Phase, Sender, Shared, TailProbe};
 use crate::config::{PartialAcks, Samples};
 use crate::congestion::{Acknowledged, CongestionControl, Delivered, Signal};
 use crate::frto::{Evidence, ForwardRto, Verdict};
+use crate::rate::Counts;
 use crate::scoreboard::Delivery;
 use crate::sequence::{Sequence, from_wire};
 use crate::timers::Timer;
@@ -50,6 +51,15 @@ pub struct Changes {
     pub round_trip: Option<Span>,
 }
 
+/// State before an acknowledgement.
+#[derive(Clone, Copy)]
+struct Before {
+    /// Bytes in flight.
+    in_flight: u64,
+    /// Segments lost so far.
+    lost: u64,
+}
+
 impl Sender {
     /// Processes an acknowledgement.
     #[inline]
@@ -59,6 +69,7 @@ impl Sender {
             return changes;
         }
         let advanced = ack.number > self.acknowledged;
+        let before = Before { in_flight: self.in_flight(shared.config), lost: self.scoreboard.lost() };
         let window_moved = self.take_window(now, ack, shared);
         self.notified = ack.loss_notification && shared.config.recovery.loss_notification;
         self.probes = 0;
@@ -126,7 +137,50 @@ impl Sender {
         if self.phase == Phase::Open && self.first_repeat.is_some() {
             self.forget_first_repeat();
         }
+        if self.scoreboard.rate.is_some() {
+            self.sample_rate(now, before, ack, (&delivery, duplicate), shared);
+        }
         changes
+    }
+
+    /// Passes the rate sample of the acknowledgement to the controller.
+    fn sample_rate(
+        &mut self,
+        now: Instant,
+        before: Before,
+        ack: &Acknowledgment<'_>,
+        (delivery, duplicate): (&Delivery, bool),
+        shared: &Shared<'_>,
+    ) {
+        let size = u64::from(self.segment_size);
+        let (in_flight, lost) = (self.in_flight(shared.config), self.scoreboard.lost());
+        let Some(rate) = &mut self.scoreboard.rate else { return };
+        // As `tcp_ack_update_rtt` of Linux: selectively acknowledged data, then data acknowledged
+        // by Karn's rule, then the timestamp.
+        let original = delivery.last_original.filter(|_| !delivery.repeated);
+        let echo = ack.echo.map(|(begin, _)| begin).filter(|_| delivery.repeated);
+        let sent = delivery.last_sacked.or(original).or(echo);
+        let segments = delivery.segments;
+        let acknowledged = if self.selective { segments } else { rate.presume(segments, duplicate) };
+        let mut sample = rate.sample(&Counts {
+            now,
+            acknowledged,
+            losses: lost - before.lost,
+            lost,
+            in_flight: in_flight.div_ceil(size),
+            prior_in_flight: before.in_flight.div_ceil(size),
+            round_trip: sent.map(|sent| now.since(sent)),
+            lone: delivery.segments == 1 && delivery.bytes < size && delivery.last_original.is_some(),
+            least_round_trip: self.rtt.least(),
+        });
+        sample.smoothed_round_trip = self.rtt.smoothed();
+        sample.departure = self.pacer.release.max(now);
+        sample.recovery = self.phase == Phase::FastRecovery;
+        sample.timed_out = self.phase == Phase::Loss;
+        self.controller.on_rate_sample(&sample);
+        if self.controller.limits_itself() {
+            rate.limit_by_application(sample.in_flight);
+        }
     }
 
     /// New data was acknowledged: restarts the retransmission timer (RFC 6298 §5.3). An impatient

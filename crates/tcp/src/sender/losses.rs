@@ -105,6 +105,9 @@ impl Sender {
     pub(super) fn proportional_reduction(&self, window: u64, shared: &Shared<'_>) -> Option<ProportionalReduction> {
         let threshold =
             self.controller.slow_start_threshold().filter(|_| shared.config.recovery.proportional_reduction)?;
+        if self.controller.takes_over() {
+            return None;
+        }
         Some(ProportionalReduction::new(threshold, self.outstanding(), window))
     }
 
@@ -156,6 +159,10 @@ impl Sender {
             self.scoreboard.forget_sacked();
         }
         self.scoreboard.lose_all();
+        if let Some(rate) = &mut self.scoreboard.rate {
+            rate.forget_presumed();
+        }
+        self.controller.on_timeout_losses(self.scoreboard.lost());
         if let Some(rack) = &mut self.rack {
             rack.restart_search();
         }

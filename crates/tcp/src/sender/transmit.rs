@@ -1,11 +1,12 @@
 //! What to send next.
 
-use airpath_core::{Bitrate, Bytes, Instant, Span};
+use airpath_core::Instant;
 
 use super::{Phase, Sender, Shared, TailProbe};
 use crate::config::{Nagle, Samples};
 use crate::congestion::CongestionControl;
 use crate::frto::ForwardRto;
+use crate::scoreboard::Sent;
 use crate::sequence::Sequence;
 use crate::timers::{Timer, after};
 
@@ -71,8 +72,9 @@ impl Sender {
             }
         };
         self.last_sent = now;
-        if shared.config.pacing {
-            self.set_pace(now, sent.payload);
+        if self.paces && sent.cause != Cause::WindowProbe {
+            let end = sent.start + u64::from(sent.payload) + u64::from(sent.fin);
+            self.set_pace(now, (sent.start, end), sent.payload, shared);
         }
         Some(sent)
     }
@@ -89,9 +91,6 @@ impl Sender {
         if self.probe == TailProbe::Due {
             return self.tail_probe(now, shared);
         }
-        if now < self.release {
-            return Err(Blocked::Pace);
-        }
         if self.scoreboard.needs_repair() {
             match self.frto.forward() {
                 Some(0) => return Err(Blocked::Deferred),
@@ -100,6 +99,7 @@ impl Sender {
                         self.frto.on_sent();
                         return Ok(sent);
                     }
+                    Err(Blocked::Pace) => return Err(Blocked::Pace),
                     // RFC 5682 §2.1 step 2b: without new data F-RTO cannot decide.
                     Err(_) if left == 2 => self.frto = ForwardRto::Off,
                     Err(_) => return Err(Blocked::Deferred),
@@ -118,7 +118,8 @@ impl Sender {
     /// The next lost segment (RFC 6675 §4, `NextSeg` rule 1).
     fn repair(&mut self, now: Instant, shared: &mut Shared<'_>) -> Result<Transmission, Blocked> {
         let index = self.scoreboard.next_lost().ok_or(Blocked::Idle)?;
-        let length = self.scoreboard.get(index).length;
+        let Sent { start, length, .. } = *self.scoreboard.get(index);
+        self.keep_pace(now, start)?;
         if !std::mem::take(&mut self.urgent) {
             self.fits(length, shared)?;
             self.spend_burst(shared)?;
@@ -137,7 +138,9 @@ impl Sender {
             return Err(Blocked::Idle);
         }
         let index = suspect.or_else(|| self.scoreboard.last_unacknowledged()).ok_or(Blocked::Idle)?;
-        self.fits(self.scoreboard.get(index).length, shared)?;
+        let Sent { start, length, .. } = *self.scoreboard.get(index);
+        self.keep_pace(now, start)?;
+        self.fits(length, shared)?;
         self.rescued |= suspect.is_none();
         Ok(self.send_again(now, index, Cause::Stream, shared))
     }
@@ -151,6 +154,7 @@ impl Sender {
         if available == 0 && !fin_waits {
             return Err(Blocked::Idle);
         }
+        self.keep_pace(now, self.next)?;
         let right = self.acknowledged + self.window_limit(shared.config);
         let usable = right.saturating_sub(self.next);
         let payload = u64::from(self.segment_size).min(available).min(usable) as u32;
@@ -199,6 +203,7 @@ impl Sender {
     ) -> Transmission {
         let length = payload + u32::from(fin);
         let first = self.scoreboard.is_empty();
+        self.start_transmission(now);
         let start = self.next;
         self.scoreboard.send(now, start, length, fin);
         self.next += u64::from(length);
@@ -225,6 +230,7 @@ impl Sender {
 
     fn send_again(&mut self, now: Instant, index: usize, cause: Cause, shared: &mut Shared<'_>) -> Transmission {
         let segment = *self.scoreboard.get(index);
+        self.start_transmission(now);
         self.scoreboard.send_again(now, index);
         self.timed = None;
         if cause != Cause::TailProbe {
@@ -295,10 +301,27 @@ impl Sender {
         Ok(())
     }
 
+    /// Whether the pacing time of the data from `start` has come.
+    #[inline]
+    fn keep_pace(&self, now: Instant, start: Sequence) -> Result<(), Blocked> {
+        if !self.paces || self.pacer.allows(now, start) { Ok(()) } else { Err(Blocked::Pace) }
+    }
+
+    /// A segment is about to be sent: reports the start of a flight to a controller that takes
+    /// over.
+    #[inline]
+    fn start_transmission(&mut self, now: Instant) {
+        if let Some(rate) = &self.scoreboard.rate
+            && self.scoreboard.pipe() == 0
+        {
+            self.controller.on_transmission_start(now, rate.is_app_limited());
+        }
+    }
+
     /// Idle restart (RFC 5681 §4.1).
     fn restart_after_idle(&mut self, now: Instant, shared: &Shared<'_>) {
         let timeout = self.rtt.timeout(&shared.config.retransmission_timeout);
-        if shared.config.idle_restart && now.since(self.last_sent) > timeout {
+        if shared.config.idle_restart && !self.controller.takes_over() && now.since(self.last_sent) > timeout {
             let restart = shared.config.initial_window.bytes(self.segment_size);
             self.controller.on_idle(now, restart);
         }
@@ -314,7 +337,7 @@ impl Sender {
         self.limited = matches!(blocked, Blocked::Congestion | Blocked::Pace)
             || (slow_start && 2 * self.in_flight(shared.config) >= window);
         if blocked == Blocked::Pace {
-            shared.timers.set(Timer::Pacing, self.release);
+            shared.timers.set(Timer::Pacing, self.pacer.release);
         }
         if blocked == Blocked::Window && self.outstanding() == 0 && !shared.timers.is_set(Timer::Persist) {
             self.schedule_window_probe(now, shared);
@@ -351,25 +374,5 @@ impl Sender {
     pub fn on_probe_timeout(&mut self, now: Instant, shared: &mut Shared<'_>) {
         self.probe = TailProbe::Due;
         self.restart_timer(now, shared);
-    }
-
-    /// Sets the send time of the next segment.
-    fn set_pace(&mut self, now: Instant, payload: u32) {
-        let Some(rate) = self.pacing_rate() else { return };
-        self.release = now.max(self.release) + rate.time_for(Bytes::new(u64::from(payload)));
-    }
-
-    /// The controller's rate, or twice the window per round trip in slow start and 1.2 times after,
-    /// as in Linux (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
-    fn pacing_rate(&self) -> Option<Bitrate> {
-        self.controller.pacing_rate().or_else(|| {
-            let smoothed = self.rtt.smoothed().filter(|smoothed| *smoothed > Span::ZERO)?;
-            let window = self.controller.congestion_window();
-            // Linux doubles up to half the threshold, not all of it.
-            let slow_start = self.controller.slow_start_threshold().is_none_or(|threshold| window < threshold / 2);
-            let percent = if slow_start { 200 } else { 120 };
-            let bits = u128::from(window) * 8 * percent * 10_000_000 / u128::from(smoothed.as_nanos());
-            Some(Bitrate::from_bps(u64::try_from(bits).unwrap_or(u64::MAX).max(1)))
-        })
     }
 }

@@ -1,6 +1,6 @@
 //! Windows, sub-MSS segments, and times of acknowledgements.
 
-use airpath_core::{Bytes, Span};
+use airpath_core::Bytes;
 use airpath_tcp::{Config, Limit, Nagle};
 
 use crate::script::Script;
@@ -363,11 +363,26 @@ fn idle_restart_reduces_the_congestion_window() {
 fn pacing_spreads_a_window_over_the_round_trip() {
     let config = Config { pacing: true, ..cumulative() };
     let mut script = open(&config, 60_000);
-    script.run("! write 10000\n> . 1:1001(1000) ack 1\n> -");
-    // Ten segments in half of the round trip of 100 ms: slow start sends at twice the rate.
-    let gap = script.connection.next_wakeup().map(|at| at.since(script.now));
-    assert_eq!(gap, Some(Span::from_millis(5)));
-    script.run("+0.005 > . 1001:2001(1000) ack 1\n+0.005 > . 2001:3001(1000) ack 1");
+    script.run("! write 30000");
+    // As in Linux, the first ten segments are not paced.
+    for start in (1..10_000).step_by(1000) {
+        script.run(&format!("> . {start}:{}(1000) ack 1", start + 1000));
+    }
+    script.run(
+        "+0.1 < . 1:1(0) ack 2001
+        > . 10001:11001(1000) ack 1
+        > . 11001:12001(1000) ack 1
+        > -",
+    );
+    // Twelve segments in half of the round trip of 100 ms, two at a time: slow start sends at twice
+    // the rate. These two were late, so half of their gap is left.
+    let gap = script.connection.next_wakeup().map(|at| at.since(script.now).as_nanos() / 1000);
+    assert_eq!(gap, Some(4_166));
+    script.run(
+        "+0.004166667 > . 12001:13001(1000) ack 1
+        > . 13001:14001(1000) ack 1
+        > -",
+    );
 }
 
 #[test]

@@ -7,7 +7,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use airpath_core::Instant;
 use httparse::{EMPTY_HEADER, Status};
 
-use super::{Urls, content, end_head};
+use super::content::content;
+use super::{Urls, end_head, tags};
 use crate::transport::StreamEnd;
 use crate::web::messages::Messages;
 use crate::web::page::{Caching, Object, ObjectKind};
@@ -148,10 +149,8 @@ impl ServerText {
         text.extend(head.into_bytes());
         if !request.conditional {
             let (host, path) = super::url(&self.urls.session, request.page, request.object);
-            let mut content = content(object, &format!("{host}{path}"));
-            // Compressed content has the stated size. The browser does not decompress it.
-            content.truncate(object.encoded(settings.compression) as usize);
-            text.extend(content);
+            let tags = tags(&self.urls.session, request.page, request.object);
+            text.extend(content(object, &format!("{host}{path}"), &tags, is_compressed));
         }
     }
 }

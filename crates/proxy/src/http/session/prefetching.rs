@@ -26,11 +26,9 @@ impl Session {
         while let Some((origin, _)) = prefetcher.waiting.front() {
             let Some((number, is_open)) = self.servers.choose_for_prefetching(origin) else { return };
             let Some((origin, head)) = prefetcher.waiting.pop_front() else { return };
+            let Some((key, reuse)) = cache.prepare_prefetch(self.now, &head) else { continue };
             let mut exchange = Exchange::new(Method::Safe, head, Framing::Length(0));
-            cache.look_up(self.now, &mut exchange, &mut Statistics::default());
-            // What is stored is used, or validated when the client requests it.
-            let Reuse::Stores { key, stale: None, .. } = &exchange.reuse else { continue };
-            let key = key.clone();
+            exchange.reuse = reuse;
             if !is_open {
                 self.servers[number] = Server::new(ServerState::Wanted);
             }
@@ -217,6 +215,24 @@ mod tests {
         let Statistics { prefetched, prefetched_used, prefetched_bytes, .. } = session.statistics;
         assert_eq!((prefetched, prefetched_used, prefetched_bytes), (1, 1, 1000));
         assert!(sent(&mut session, 1).starts_with("GET /c.png "), "the connection is used again");
+    }
+
+    #[test]
+    fn a_page_that_names_a_stored_object_does_not_use_it() {
+        let mut session = session();
+        for (server, name) in [(1, "a"), (2, "b"), (1, "c")] {
+            assert!(sent(&mut session, server).starts_with(&format!("GET /{name}.png ")));
+            respond(&mut session, server, FRESH, b"x");
+        }
+        request(&mut session, "/");
+        sent(&mut session, 0);
+        respond(&mut session, 0, "Content-Type: text/html\r\n", b"<img src=a.png>");
+        assert_eq!((sent(&mut session, 1), sent(&mut session, 2)), (String::new(), String::new()));
+        let used = |session: &Session| session.statistics.prefetched_used;
+        assert_eq!(used(&session), 0);
+        request(&mut session, "/a.png");
+        request(&mut session, "/a.png");
+        assert_eq!((used(&session), session.statistics.cache_hits), (1, 2));
     }
 
     #[test]

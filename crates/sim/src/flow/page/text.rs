@@ -6,14 +6,14 @@
 use std::sync::Arc;
 
 use airpath_app::web::{Browser, ClientText, ServerText, Urls};
-use airpath_core::{Context, Direction, FlowId, Instant, Packet};
+use airpath_core::{Context, Direction, FlowId, Instant, Packet, RandomStream};
 use airpath_path::{Payload, Side, Streams};
 use airpath_tcp::{Config, Connection, Identity as TcpIdentity, Negotiated, Segment};
 use airpath_wire::tcp::Flags;
 
-use super::super::Identity;
 use super::super::connections::{loss, port_of};
 use super::super::transfer::{is_done, outgoing};
+use super::super::{Identity, seed};
 use crate::network::{Network, Outgoing};
 
 /// The connections.
@@ -21,6 +21,8 @@ use crate::network::{Network, Outgoing};
 pub struct TextConnections {
     config: Arc<Config>,
     urls: Arc<Urls>,
+    /// Of the random choices of their congestion control.
+    random: RandomStream,
     ends: Vec<End>,
     opened: u32,
     /// Why the browser cannot continue, if it cannot.
@@ -55,19 +57,20 @@ impl Application {
 }
 
 impl TextConnections {
-    /// No connections yet; they are to have these settings.
-    pub const fn new(config: Arc<Config>, urls: Arc<Urls>) -> Self {
-        Self { config, urls, ends: Vec::new(), opened: 0, failure: None, text: Vec::new() }
+    /// No connections yet; they are to have these settings, and their random choices this stream.
+    pub const fn new(config: Arc<Config>, urls: Arc<Urls>, random: RandomStream) -> Self {
+        Self { config, urls, random, ends: Vec::new(), opened: 0, failure: None, text: Vec::new() }
     }
 
     /// Opens the browser's connection `number` to `host`.
     pub fn open(&mut self, now: Instant, identity: &Identity, number: u32, host: &str, network: &mut Network<'_>) {
         let flow = network.flow_of_connection(identity.id, self.opened);
         let local_port = port_of(identity, self.opened);
-        self.opened += 1;
         network.carry_bytes(flow, host);
-        let identity = TcpIdentity { flow, direction: Direction::Up, local_port, remote_port: 80, initial_sequence: 0 };
-        let connection = Connection::connect(Arc::clone(&self.config), identity, now);
+        let end = TcpIdentity { flow, direction: Direction::Up, local_port, remote_port: 80, initial_sequence: 0 };
+        let mut connection = Connection::connect(Arc::clone(&self.config), end, now);
+        seed(&mut connection, &self.random, self.opened, Side::Mobile);
+        self.opened += 1;
         self.add(flow, connection, Application::Client(ClientText::new(Arc::clone(&self.urls), number)));
     }
 
@@ -99,7 +102,8 @@ impl TextConnections {
                 remote_port: segment.header.source_port,
                 initial_sequence: 0,
             };
-            let connection = Connection::listen(Arc::clone(&self.config), identity);
+            let mut connection = Connection::listen(Arc::clone(&self.config), identity);
+            seed(&mut connection, &self.random, packet.flow.0, Side::Server);
             self.add(packet.flow, connection, Application::Server(ServerText::new(Arc::clone(&self.urls))));
         }
         if let Some(end) = self.of(side).find(|end| end.flow == packet.flow) {

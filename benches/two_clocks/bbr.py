@@ -1,0 +1,259 @@
+"""Compares BBR of the profile linux-6 with the kernel's, as kernel.py compares CUBIC and Reno.
+
+The cases are the wired ones of kernel.toml, with BBR, and downloads over cellular bearers. Beside
+durations and retransmissions, the queueing delay of the packets towards the client is compared: the
+time from entering the bearer to leaving it, less the least of the run. The share of time of each
+pacing gain is sampled in the kernel; in the simulator it follows from the pacing rate.
+"""
+
+import statistics
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import kernel
+import polars as pl
+
+from airpath import realtime
+from airpath.run import execute
+
+WIRED = 19
+"""The first cases of kernel.toml: one download over a wired link, and its outages."""
+
+CELLULAR = (
+    # A preset of each generation, and the bytes of its download.
+    ("gprs-4+1", 60_000),
+    ("egprs-4+1", 150_000),
+    ("umts-r99-384", 500_000),
+    ("hsdpa-cat6", 3_000_000),
+)
+
+GAINS = {"startup": 739, "drain": 88, "1.25": 320, "0.75": 192, "1": 256}
+"""Pacing gains in 256ths, as the kernel reports them; ProbeRTT has 1, too."""
+
+_PAYLOAD = 1000
+"""Packets above this size carry data."""
+
+_ATTEMPTS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A download."""
+
+    duration_s: float
+    retransmitted: int
+    delay_mean_s: float
+    delay_p95_s: float
+    gains: tuple[float, ...]
+    """The share of time of each of `GAINS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A case under both clocks, seed by seed."""
+
+    title: str
+    bytes: int
+    simulated: tuple[Run, ...]
+    real: tuple[Run, ...]
+    valid: bool
+
+    def medians(self, field: str) -> tuple[float, float]:
+        """The medians of a field over the seeds, simulated and real."""
+        return (
+            statistics.median(getattr(run, field) for run in self.simulated),
+            statistics.median(getattr(run, field) for run in self.real),
+        )
+
+    @staticmethod
+    def shares(runs: Sequence[Run]) -> list[float]:
+        """The mean shares of time of the gains."""
+        return [statistics.fmean(share) for share in zip(*(run.gains for run in runs), strict=True)]
+
+    @property
+    def difference(self) -> float:
+        """The relative difference of the simulated median duration from the real one."""
+        simulated, real = self.medians("duration_s")
+        return simulated / real - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A download. Each seed has its own link."""
+
+    title: str
+    scenario: str
+    bytes: int
+    seeds: int
+    round_trip: float
+    overrides: Callable[[int], dict[str, Any]]
+    sysctl: dict[str, str]
+    tcp: dict[str, Any]
+    is_fast: bool
+
+
+def downloads(names: Sequence[str], *, seeds: int) -> list[Download]:
+    """Return the cases, or those with these names, with at most `seeds` links each."""
+    cases = [replace(case, congestion="bbr") for case in kernel.load_cases()[:WIRED]]
+    chosen = [
+        Download(
+            case.title + ("" if case.sack else ", without SACK") + ("" if case.timestamps else ", without timestamps"),
+            case.scenario,
+            case.bytes,
+            min(seeds, case.seeds),
+            case.round_trip,
+            case.link,
+            case.sysctl,
+            case.tcp,
+            case.is_fast,
+        )
+        for case in cases
+        if not names or case.name in names
+    ]
+    plain = cases[0]
+    for preset, size in CELLULAR:
+        if names and preset not in names:
+            continue
+        scenario = f'format = 1\nname = "bbr"\n[bearer]\npreset = "{preset}"\n[[flow]]\nkind = "download"\n'
+        scenario += f'bytes = "{size} B"\n'
+        tcp = plain.tcp | {"tcp.selective_acknowledgement": True, "tcp.timestamps": True}
+        chosen.append(Download(preset, scenario, size, seeds, 0.2, lambda _: {}, plain.sysctl, tcp, is_fast=False))
+    return chosen
+
+
+def compare(cases: Sequence[Download], *, links: int, report: Callable[[str], None] = lambda _: None) -> list[Row]:
+    """Run the cases under both clocks."""
+    real: dict[tuple[str, int], tuple[Run, bool]] = {}
+
+    def run(job: tuple[Download, int]) -> None:
+        case, seed = job
+        real[case.title, seed] = _real(case, seed)
+        report(f"{case.title}, seed {seed}: {real[case.title, seed][0]}")
+
+    jobs = [(case, seed) for case in cases for seed in range(1, case.seeds + 1)]
+    with ThreadPoolExecutor(links) as pool:
+        list(pool.map(run, [job for job in jobs if not job[0].is_fast]))
+    for job in jobs:
+        if job[0].is_fast:
+            run(job)
+    rows: list[Row] = []
+    for case in cases:
+        seeds = range(1, case.seeds + 1)
+        measured = [real[case.title, seed] for seed in seeds]
+        simulated = tuple(_simulated(case, seed) for seed in seeds)
+        rows.append(
+            Row(case.title, case.bytes, simulated, tuple(run for run, _ in measured), all(ok for _, ok in measured))
+        )
+    return rows
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """Return the lines of a table in Markdown."""
+    heads = ["case", "bytes", "seeds", "simulated (s)", "real (s)", "difference", "retransmitted simulated", "real"]
+    heads += ["queueing delay, mean, simulated (ms)", "real (ms)", "95 %, simulated (ms)", "real (ms)"]
+    heads += [f"share of time (%) with gain {' / '.join(GAINS)}, simulated", "real"]
+    lines = [f"| {' | '.join(each)} |" for each in (heads, ["---"] * len(heads))]
+    for row in rows:
+        simulated, real = row.medians("duration_s")
+        difference = f"{100 * row.difference:+.1f} %".replace("-", "−") + ("" if row.valid else ", invalid")
+        cells = [row.title, f"{row.bytes:,}", str(len(row.real)), f"{simulated:.2f}", f"{real:.2f}", difference]
+        cells += [f"{statistics.fmean(run.retransmitted for run in runs):.1f}" for runs in (row.simulated, row.real)]
+        for field in ("delay_mean_s", "delay_p95_s"):
+            cells += [f"{1e3 * value:.1f}" for value in row.medians(field)]
+        cells += [" / ".join(f"{100 * share:.0f}" for share in row.shares(runs)) for runs in (row.simulated, row.real)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def verdict(rows: Sequence[Row]) -> str:
+    """Return a summary of the table."""
+    differences = [abs(row.difference) for row in rows]
+    invalid = sum(not row.valid for row in rows)
+    words = f"{len(rows)} cases: the median difference is {100 * statistics.median(differences):.1f} %, "
+    words += f"the largest {100 * max(differences):.1f} %."
+    return words + (f" {invalid} cases are invalid, as the host was too busy." if invalid else "")
+
+
+def _real(case: Download, seed: int) -> tuple[Run, bool]:
+    attempts: list[tuple[tuple[bool, int, float], Run]] = []
+    while len(attempts) < _ATTEMPTS and not any(key[0] is False for key, _ in attempts):
+        with tempfile.TemporaryDirectory(prefix="airpath-") as folder:
+            out = Path(folder) / "result"
+            measured = realtime.measure(
+                case.scenario,
+                bytes=case.bytes,
+                set=case.overrides(seed),
+                seed=seed,
+                congestion="bbr",
+                sysctl=case.sysctl,
+                budget=f"{max(case.round_trip / 50, 0.001) * 1e3:g} ms",
+                out=out,
+                log=True,
+            )
+            transfer = measured.transfers[0]
+            # The kernel reports a gain of 0 until the first acknowledgement.
+            sampled = [transfer.gains.get(str(gain), 0.0) for gain in GAINS.values()]
+            gains = (sampled[0] + transfer.gains.get("0", 0.0), *sampled[1:])
+            run = Run(transfer.duration_s, transfer.retransmitted_packets, *delays_of(out), gains)
+        attempts.append(((not measured.valid, measured.overruns, measured.late_s), run))
+    (is_invalid, _, _), run = min(attempts, key=lambda each: each[0])
+    return run, not is_invalid
+
+
+def _simulated(case: Download, seed: int) -> Run:
+    with tempfile.TemporaryDirectory(prefix="airpath-") as folder:
+        out = Path(folder)
+        options = {**case.overrides(seed), **case.tcp}
+        summary = execute(case.scenario, set=options, seed=seed, threads=1, out=out, log=True)
+        flow = summary["flows"][0]
+        return Run(flow["duration_s"], flow["retransmitted_packets"], *delays_of(out), gains_of(out))
+
+
+def gains_of(folder: Path) -> tuple[float, ...]:
+    """Return the share of time of each pacing gain in a simulation.
+
+    Startup lasts until the pacing rate falls for the first time. Afterwards the rate is the gain
+    times the bandwidth, which is the median rate, since most of the time the gain is 1.
+    """
+    events = pl.scan_parquet(folder / "events" / "tcp" / "*.parquet")
+    sender = events.filter((pl.col("component") == "server") & (pl.col("direction") == "down"))
+    rows = sender.filter(pl.col("pacing_rate").is_not_null()).select("time", "pacing_rate").sort("time").collect()
+    times, rates = rows["time"].to_list(), rows["pacing_rate"].to_list()
+    pairs = pairwise(rates)
+    startup = next((index + 1 for index, (before, after) in enumerate(pairs) if after < before), len(rates))
+    reference = statistics.median(rates[startup:] or rates)
+    shares = [0.0] * len(GAINS)
+    for index, (begin, end) in enumerate(pairwise(times)):
+        ratio = rates[index] / reference
+        later = 1 if ratio < 0.55 else 3 if ratio < 0.87 else 4 if ratio < 1.12 else 2
+        shares[0 if index < startup else later] += end - begin
+    return tuple(share / (times[-1] - times[0]) for share in shares)
+
+
+def delays_of(folder: Path) -> tuple[float, float]:
+    """Return mean and 95th percentile of the queueing delay of data towards the client."""
+    packets = pl.scan_parquet(folder / "events" / "packets" / "*.parquet")
+    data = packets.filter((pl.col("direction") == "down") & (pl.col("size") > _PAYLOAD))
+    # The bearer of a mobile, or the cell of a shared channel.
+    times = data.filter(pl.col("step").is_in(["queued", "delivered"])).select("time", "component", "step", "packet")
+    bearer = times.filter(pl.col("component").str.contains("bearer|cell"))
+    delay = (
+        bearer.group_by("packet")
+        .agg(
+            pl.col("time").filter(pl.col("step") == "queued").first().alias("entered"),
+            pl.col("time").filter(pl.col("step") == "delivered").first().alias("left"),
+        )
+        .drop_nulls()
+        .select((pl.col("left") - pl.col("entered")).alias("delay"))
+        .collect()["delay"]
+    )
+    least = delay.min()
+    mean, high = delay.mean(), delay.quantile(0.95)
+    if not isinstance(least, int) or not isinstance(mean, float) or high is None:
+        raise ValueError(f"{folder}: no data packet passed the bearer")
+    return (mean - least) / 1e9, (high - least) / 1e9

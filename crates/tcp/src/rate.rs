@@ -1,0 +1,262 @@
+//! Delivery rate estimation (draft-cheng-iccrg-delivery-rate-estimation-02).
+//!
+//! Each segment carries the state of the connection at its transmission. An acknowledgement gives
+//! one sample: the segments delivered since the most recently sent of those that it reports was
+//! sent, over the longer of the time in which they were sent and the time in which they were
+//! acknowledged. As in Linux (`tcp_rate.c`), segments are counted, not bytes.
+
+use std::collections::VecDeque;
+
+use airpath_core::{Bitrate, Instant, Span};
+use serde::{Deserialize, Serialize};
+
+use crate::congestion::RateSample;
+use crate::rtt::Minimum;
+use crate::scoreboard::Sent;
+use crate::sequence::Sequence;
+
+/// State of the connection when a segment was last sent.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Stamp {
+    delivered: u64,
+    delivered_at: Instant,
+    first_sent: Instant,
+    app_limited: bool,
+}
+
+/// The segment that gives the sample of an acknowledgement.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Prior {
+    stamp: Stamp,
+    end: Sequence,
+    send_phase: Span,
+}
+
+/// The last valid sample.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Last {
+    delivered: u64,
+    interval: Span,
+}
+
+/// The estimator of one direction.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct RateEstimator {
+    /// Segments delivered so far, each once.
+    pub delivered: u64,
+    /// Time of the last delivery; at the start of a flight, of its first transmission.
+    delivered_at: Instant,
+    /// Send time of the most recently sent segment that was delivered; at the start of a flight, of
+    /// its first segment.
+    first_sent: Instant,
+    /// The data sent up to this number of delivered segments is application-limited; zero if none
+    /// is.
+    app_limited: u64,
+    /// Segments that duplicate acknowledgements without SACK have counted as delivered, and no
+    /// acknowledgement has covered yet.
+    presumed: u64,
+    /// The stamps of the outstanding segments, in their order.
+    stamps: VecDeque<Stamp>,
+    /// The sample of the current acknowledgement.
+    prior: Option<Prior>,
+    last: Option<Last>,
+    /// The least round trip of the last segment of each acknowledgement.
+    least: Minimum,
+}
+
+/// Counts of an acknowledgement for its sample, in segments.
+#[derive(Clone, Copy, Debug)]
+pub struct Counts {
+    pub now: Instant,
+    /// Newly delivered.
+    pub acknowledged: u64,
+    /// Newly lost.
+    pub losses: u64,
+    /// Lost so far.
+    pub lost: u64,
+    pub in_flight: u64,
+    /// In flight before the acknowledgement.
+    pub prior_in_flight: u64,
+    /// Round trip of the last delivered segment that was sent once.
+    pub round_trip: Option<Span>,
+    /// The acknowledgement reports one sub-MSS segment only.
+    pub lone: bool,
+    /// The least round trip of the connection by other measurements.
+    pub least_round_trip: Option<Span>,
+}
+
+impl RateEstimator {
+    /// An estimator with `outstanding` segments in flight. The SYN counts as delivered, and the
+    /// first flight as application-limited: it starts when the application writes.
+    pub fn new(now: Instant, outstanding: usize) -> Self {
+        let stamp = Stamp { delivered: 1, delivered_at: now, first_sent: now, app_limited: true };
+        Self {
+            delivered: 1,
+            delivered_at: now,
+            first_sent: now,
+            app_limited: 1,
+            presumed: 0,
+            stamps: std::iter::repeat_n(stamp, outstanding).collect(),
+            prior: None,
+            last: None,
+            least: Minimum::NONE,
+        }
+    }
+
+    /// Whether what is sent now is application-limited.
+    pub const fn is_app_limited(&self) -> bool {
+        self.app_limited > 0
+    }
+
+    /// What is in flight, and what is sent until it is delivered, is application-limited.
+    pub fn limit_by_application(&mut self, in_flight: u64) {
+        self.app_limited = (self.delivered + in_flight).max(1);
+    }
+
+    /// The rate of the last sample that was not application-limited, or of a later one that was
+    /// higher (`tcpi_delivery_rate` of Linux), for segments of `size` payload bytes.
+    pub fn rate(&self, size: u32) -> Option<Bitrate> {
+        let last = self.last.filter(|last| !last.interval.is_zero())?;
+        let bits = u128::from(last.delivered) * u128::from(size) * 8_000_000_000;
+        u64::try_from(bits / u128::from(last.interval.as_nanos())).ok().map(Bitrate::from_bps)
+    }
+
+    /// The least round trip.
+    pub fn least_round_trip(&self) -> Option<Span> {
+        self.least.get()
+    }
+
+    /// A segment is sent for the first time; `first` if nothing is outstanding.
+    pub fn on_sent(&mut self, now: Instant, first: bool) {
+        if first {
+            self.first_sent = now;
+            self.delivered_at = now;
+        }
+        let stamp = self.stamp();
+        self.stamps.push_back(stamp);
+    }
+
+    /// The outstanding segment `index` is sent again.
+    pub fn on_sent_again(&mut self, index: usize) {
+        self.stamps[index] = self.stamp();
+    }
+
+    /// The oldest segment is acknowledged; `arrived` if it was not selectively before.
+    pub fn on_acknowledged(&mut self, segment: &Sent, arrived: bool) {
+        if let Some(stamp) = self.stamps.pop_front()
+            && arrived
+        {
+            self.on_delivered(stamp, segment);
+        }
+    }
+
+    /// The outstanding segment `index` is selectively acknowledged.
+    pub fn on_sacked(&mut self, index: usize, segment: &Sent) {
+        self.on_delivered(self.stamps[index], segment);
+    }
+
+    /// The outstanding segments were divided: `parents` has the former index of each.
+    pub fn split(&mut self, parents: impl Iterator<Item = usize>) {
+        self.stamps = parents.map(|index| self.stamps[index]).collect();
+    }
+
+    /// Without SACK, `duplicate` acknowledgements count as a delivered segment each, and later
+    /// acknowledgements, which cover `segments`, as the rest, as in Linux (`tcp_add_reno_sack`,
+    /// `tcp_remove_reno_sacks`). Returns the newly delivered segments.
+    pub fn presume(&mut self, segments: u64, duplicate: bool) -> u64 {
+        if segments > 0 {
+            let new = segments.saturating_sub(self.presumed).max(1);
+            self.presumed = self.presumed.saturating_sub(segments - 1);
+            self.delivered -= segments - new;
+            return new;
+        }
+        self.presumed += u64::from(duplicate);
+        self.delivered += u64::from(duplicate);
+        u64::from(duplicate)
+    }
+
+    /// The timer has expired: duplicate acknowledgements count no more.
+    pub const fn forget_presumed(&mut self) {
+        self.presumed = 0;
+    }
+
+    /// Number of outstanding segments.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn outstanding(&self) -> usize {
+        self.stamps.len()
+    }
+
+    /// Ends an acknowledgement: its sample.
+    pub fn sample(&mut self, counts: &Counts) -> RateSample {
+        let now = counts.now;
+        if self.app_limited > 0 && self.delivered > self.app_limited {
+            self.app_limited = 0;
+        }
+        if counts.acknowledged > 0 {
+            self.delivered_at = now;
+        }
+        if let Some(round_trip) = counts.round_trip {
+            self.least.update(now, round_trip);
+        }
+        let least = self.least.get().into_iter().chain(counts.least_round_trip).min();
+        let mut sample = RateSample {
+            now,
+            total_delivered: self.delivered,
+            total_lost: counts.lost,
+            delivered_at: self.delivered_at,
+            delivered: None,
+            interval: None,
+            prior_delivered: 0,
+            app_limited: false,
+            round_trip: counts.round_trip,
+            ack_delayed: false,
+            acknowledged: counts.acknowledged,
+            losses: counts.losses,
+            in_flight: counts.in_flight,
+            prior_in_flight: counts.prior_in_flight,
+            least_round_trip: least,
+            smoothed_round_trip: None,
+            departure: now,
+            recovery: false,
+            timed_out: false,
+        };
+        let Some(Prior { stamp, send_phase, .. }) = self.prior.take() else { return sample };
+        let delivered = self.delivered - stamp.delivered;
+        let interval = send_phase.max(now.since(stamp.delivered_at));
+        sample.delivered = Some(delivered);
+        sample.prior_delivered = stamp.delivered;
+        sample.app_limited = stamp.app_limited;
+        sample.ack_delayed = counts.lone && delivered == 1;
+        // A shorter interval than a round trip comes from a spurious retransmission.
+        if least.is_some_and(|least| interval < least) {
+            return sample;
+        }
+        sample.interval = Some(interval);
+        let is_higher = self.last.is_none_or(|last| {
+            u128::from(delivered) * u128::from(last.interval.as_nanos())
+                >= u128::from(last.delivered) * u128::from(interval.as_nanos())
+        });
+        if !stamp.app_limited || is_higher {
+            self.last = Some(Last { delivered, interval });
+        }
+        sample
+    }
+
+    const fn stamp(&self) -> Stamp {
+        Stamp {
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent: self.first_sent,
+            app_limited: self.app_limited > 0,
+        }
+    }
+
+    fn on_delivered(&mut self, stamp: Stamp, segment: &Sent) {
+        self.delivered += 1;
+        let end = segment.end();
+        if self.prior.is_none_or(|prior| (segment.at, end) > (self.first_sent, prior.end)) {
+            self.prior = Some(Prior { stamp, end, send_phase: segment.at.since(stamp.first_sent) });
+            self.first_sent = segment.at;
+        }
+    }
+}

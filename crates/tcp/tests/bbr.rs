@@ -1,0 +1,120 @@
+//! BBR over a path with one bottleneck.
+
+use airpath_core::{Bitrate, Instant, Span};
+use airpath_tcp::testing::{Pair, Pipe, Side};
+use airpath_tcp::{Algorithm, Config, Profile, Segment};
+
+/// Payload of 1448 bytes in packets of 1500.
+const SHARE: f64 = 1448.0 / 1500.0;
+
+fn bbr() -> Config {
+    let mut config = Profile::Linux6.config();
+    config.congestion.algorithm = Algorithm::Bbr;
+    config
+}
+
+/// The client sends through a bottleneck with a queue of `queue` packets.
+fn pair(rate: u64, round_trip: Span, queue: usize) -> Pair {
+    let up = Pipe::new(round_trip / 2).rate(Bitrate::from_bps(rate)).queue(queue);
+    let down = Pipe::new(round_trip / 2).rate(Bitrate::from_bps(rate));
+    let mut pair = Pair::new(&bbr(), up, down);
+    pair.verifies = true;
+    pair
+}
+
+fn second(seconds: u64) -> Instant {
+    Instant::ZERO + Span::from_secs(seconds)
+}
+
+#[test]
+fn the_delivery_rate_is_that_of_the_bottleneck() {
+    for (rate, millis) in [(1_000_000, 100), (10_000_000, 40), (50_000_000, 200)] {
+        let mut pair = pair(rate, Span::from_millis(millis), 1000);
+        pair.connection(Side::Client).write(1 << 40);
+        pair.run_until(second(4), |_| false);
+        let measured = pair.look(Side::Client).delivery_rate().expect("there are samples").as_bps() as f64;
+        let expected = rate as f64 * SHARE;
+        assert!((measured / expected - 1.0).abs() < 0.02, "{measured} of {expected}");
+    }
+}
+
+#[test]
+fn the_link_is_used_and_the_queue_stays_short() {
+    let mut pair = pair(10_000_000, Span::from_millis(40), 1000);
+    pair.connection(Side::Client).write(1 << 40);
+    pair.run_until(second(2), |_| false);
+    let begun = pair.look(Side::Server).received();
+    let before = *pair.look(Side::Client).statistics();
+    pair.run_until(second(9), |_| false);
+    let used = (pair.look(Side::Server).received() - begun) as f64 * 8.0 / 7.0 / (10_000_000.0 * SHARE);
+    assert!(used > 0.97, "{used}");
+    let after = pair.look(Side::Client).statistics();
+    let samples = after.rtt_samples - before.rtt_samples;
+    let mean = (after.rtt_sum.as_secs_f64() - before.rtt_sum.as_secs_f64()) / samples as f64;
+    // A window of two products bounds the round trip to 80 ms; CUBIC fills the queue of 1.2 s.
+    assert!((0.040..0.055).contains(&mean), "{mean}");
+    assert_eq!(after.retransmitted_segments, 0);
+}
+
+#[test]
+fn the_round_trip_is_probed_with_four_segments() {
+    let mut pair = pair(10_000_000, Span::from_millis(40), 1000);
+    pair.connection(Side::Client).write(1 << 40);
+    let mut least = Vec::new();
+    while pair.now() < second(25) {
+        let until = pair.now() + Span::from_millis(1);
+        pair.run_until(until, |_| false);
+        let in_flight = pair.look(Side::Client).unacknowledged() / 1448;
+        if pair.now() > second(1) && in_flight <= 4 {
+            least.push(pair.now());
+        }
+    }
+    let gaps = least.windows(2).filter(|pair| pair[1].since(pair[0]) > Span::from_secs(1)).count();
+    assert_eq!(gaps, 1, "probed twice in 25 s: {least:?}");
+    let first = least.iter().take_while(|at| **at < least[0] + Span::from_secs(1)).count();
+    assert!((200..=260).contains(&first), "{first} ms");
+}
+
+#[test]
+fn random_losses_hardly_slow_it_down() {
+    let up = Pipe::new(Span::from_millis(20)).rate(Bitrate::from_bps(10_000_000)).queue(200);
+    let up = up.chance(7, 0.02, 0.0, 0.0, Span::ZERO);
+    let mut pair = Pair::new(&bbr(), up, Pipe::new(Span::from_millis(20)));
+    pair.verifies = true;
+    pair.connection(Side::Client).write(1 << 40);
+    pair.run_until(second(10), |_| false);
+    let used = pair.look(Side::Server).received() as f64 * 8.0 / 10.0 / (10_000_000.0 * SHARE);
+    assert!(used > 0.85, "{used}");
+}
+
+#[test]
+fn after_an_idle_time_there_is_no_burst() {
+    let mut pair = pair(10_000_000, Span::from_millis(40), 1000);
+    pair.connection(Side::Client).write(5_000_000);
+    pair.run_until(second(10), |_| false);
+    assert_eq!(pair.look(Side::Server).received(), 5_000_000);
+    pair.sent = Some(Vec::new());
+    pair.with_connection(Side::Client, |connection, _, _| connection.write(1_000_000));
+    pair.run_until(second(11), |_| false);
+    let sent = pair.sent.take().expect("it was recorded");
+    let data: Vec<&(Instant, Side, Segment)> = sent.iter().filter(|(.., segment)| segment.length > 0).collect();
+    // 20 segments at 10 Mbit/s take 24 ms.
+    let took = data[20].0.since(data[0].0);
+    assert!((Span::from_millis(20)..Span::from_millis(28)).contains(&took), "{took}");
+}
+
+#[test]
+fn late_calls_cost_little_and_equal_runs_are_equal() {
+    let run = |lateness: Span| {
+        let mut pair = pair(10_000_000, Span::from_millis(40), 100);
+        pair.lateness = lateness;
+        pair.connection(Side::Client).write(1 << 40);
+        pair.run_until(second(10), |_| false);
+        pair.look(Side::Server).received()
+    };
+    let exact = run(Span::ZERO);
+    assert_eq!(run(Span::ZERO), exact);
+    // A late departure shortens the next gap: 300 µs of each 2.4 ms cost nothing.
+    let late = run(Span::from_micros(300));
+    assert!(late as f64 > 0.99 * exact as f64, "{late} {exact}");
+}

@@ -1,0 +1,247 @@
+"""Every numeric column has its unit in its name, or is a number of what it names.
+
+The figures of `directions` of a trace have their units in docs/trace-figures.md instead.
+"""
+
+import re
+
+import pytest
+
+from airpath.tables import EVENT_TABLES, SUMMARY_TABLES
+from airpath.trace.tables import TABLES
+from support import ROOT
+
+UNIT = re.compile(r"(_|^)(s|bps|bytes|bytes_per_s|per_s|share|packets|pdus|frames?|segments|datagrams)$")
+
+FIGURES = {f"result-{name}": table for name, table in SUMMARY_TABLES.items()} | {
+    "trace-connections": TABLES["connections"]
+}
+"""Tables of figures, which are printed and compared."""
+
+ROWS = {f"log-{name}": table for name, table in EVENT_TABLES.items()} | {
+    f"trace-{name}": table for name, table in TABLES.items() if name not in ("connections", "directions")
+}
+"""Tables with a row for each event, segment or interval."""
+
+IDENTITIES = {
+    "client_port",
+    "connection",
+    "duplicate_of",
+    "ecn",
+    "exchange",
+    "flags",
+    "flow",
+    "frame_after",
+    "frame_before",
+    "level",
+    "object",
+    "packet",
+    "peer_connection",
+    "repetition",
+    "retransmission_of",
+    "round_trip_of",
+    "echo_round_trip_of",
+    "sequence",
+    "server_port",
+    "status",
+    "tls_version",
+    "user",
+    "version",
+    "view",
+    "window_scale",
+}
+"""Numbers that name something, and codes."""
+
+RATIOS = {
+    "efficiency",
+    "efficiency_of_reused",
+    "most_pipeline_factor",
+    "pipeline_factor",
+    "pipelining_efficiency",
+    "pipelining_efficiency_of_reused",
+}
+
+COUNTS = {
+    "ack_lost_segment",
+    "acknowledged_retransmission",
+    "acknowledgement_pairs",
+    "acknowledgements",
+    "acknowledgements_after_loss",
+    "ambiguous_acknowledgements",
+    "bad_checksum",
+    "bunched_acknowledgements",
+    "bursts",
+    "cached",
+    "closed_windows",
+    "compressed_pairs",
+    "congestion_experienced",
+    "connections",
+    "cumulatively_acknowledged",
+    "delay_periods",
+    "dsacks",
+    "duplicate_acknowledgements",
+    "duplicates",
+    "echo_round_trips",
+    "errored",
+    "events",
+    "fast_retransmissions",
+    "fast_retransmits",
+    "fins",
+    "frames_complete",
+    "frames_decodable",
+    "full_size_round_trips",
+    "gap_most_lost",
+    "gaps",
+    "hardware_duplicates",
+    "keep_alive",
+    "keep_alive_ack",
+    "largest_bunch",
+    "late",
+    "look_ups",
+    "lost",
+    "lost_before_capture",
+    "lost_segment",
+    "most_blocks",
+    "most_retransmissions",
+    "objects",
+    "opened",
+    "options_cut",
+    "out_of_order",
+    "paired_acknowledgements",
+    "pure_acknowledgements",
+    "received",
+    "reordered",
+    "repaired",
+    "repeated",
+    "reports",
+    "requests",
+    "resets",
+    "responses",
+    "retransmissions",
+    "reused_ports",
+    "round_trips",
+    "rtt_samples",
+    "selective_acknowledgements",
+    "sent",
+    "shows_spurious",
+    "spurious",
+    "spurious_acknowledged",
+    "spurious_dsack",
+    "spurious_extra_acknowledgement",
+    "spurious_forward_acknowledgement",
+    "spurious_other_end",
+    "spurious_timestamp",
+    "spurious_too_soon",
+    "stalls",
+    "syns",
+    "tail_probes",
+    "tfo_ack",
+    "tfo_ignored",
+    "tfo_syn",
+    "timeouts",
+    "triple_duplicates",
+    "ttis",
+    "undone",
+    "unexplained_retransmissions",
+    "unknown",
+    "value",
+    "window_full",
+    "window_probes",
+    "window_update",
+    "zero_window_probe_ack",
+    "zero_windows",
+}
+
+NANOSECONDS = {
+    "accepted",
+    "answered",
+    "arrival",
+    "burst_time",
+    "client_hello",
+    "closed",
+    "delay",
+    "delay_max",
+    "delay_mean",
+    "delay_min",
+    "delay_p50",
+    "delay_p95",
+    "due",
+    "duration",
+    "echo_round_trip",
+    "end",
+    "established",
+    "first",
+    "inter_arrival_max",
+    "inter_arrival_p50",
+    "inter_arrival_p95",
+    "jitter_mean",
+    "last",
+    "opened",
+    "request_first",
+    "request_last",
+    "response_first",
+    "response_last",
+    "retransmission_after",
+    "retransmission_timeout",
+    "round_trip",
+    "server_hello",
+    "since_push",
+    "smoothed_round_trip",
+    "start",
+    "time",
+    "tls_established",
+}
+"""Times of rows: integers, as in captures."""
+
+BYTES = {
+    "ack",
+    "acknowledged",
+    "congestion_window",
+    "delivered",
+    "duplicate",
+    "in_flight",
+    "left",
+    "length",
+    "offset",
+    "outstanding",
+    "peer_window",
+    "right",
+    "size",
+    "slow_start_threshold",
+    "spurious",
+    "window",
+}
+"""Positions and lengths of a byte stream."""
+
+OTHER = {"number"}
+"""The value of a state, whose unit depends on its aspect: docs/result-folder.md."""
+
+
+def _numeric(table: dict[str, str]) -> set[str]:
+    return {name for name, kind in table.items() if kind.startswith(("Int", "Float"))}
+
+
+@pytest.mark.parametrize("table", FIGURES.values(), ids=FIGURES)
+def test_a_figure_has_its_unit_in_its_name(table: dict[str, str]) -> None:
+    bare = {name for name in _numeric(table) if not UNIT.search(name)} - {"start"}  # of a connection: a time of a row
+    assert bare <= IDENTITIES | RATIOS | COUNTS
+
+
+@pytest.mark.parametrize("table", ROWS.values(), ids=ROWS)
+def test_a_row_has_nanoseconds_and_bytes(table: dict[str, str]) -> None:
+    bare = {name for name in _numeric(table) if not UNIT.search(name)}
+    assert bare <= IDENTITIES | RATIOS | COUNTS | NANOSECONDS | BYTES | OTHER
+    floats = {name for name in bare if table[name].startswith("Float")}
+    assert not floats & (NANOSECONDS | BYTES)
+
+
+def test_the_lists_have_only_columns_that_exist() -> None:
+    known = {name for table in (*FIGURES.values(), *ROWS.values(), TABLES["directions"]) for name in table}
+    assert known >= IDENTITIES | RATIOS | COUNTS | NANOSECONDS | BYTES | OTHER
+
+
+def test_the_units_are_documented() -> None:
+    for page, words in (("trace.md", ("nanoseconds", "`_s`")), ("result-folder.md", ("nanoseconds",))):
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        for each in words:
+            assert each in text

@@ -1,0 +1,54 @@
+"""Tables on terminals of any width."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from airpath.terminal_table import print_table
+
+HEAD = ("study", "figure", "ours", "95 % interval", "remark")
+ROWS = [
+    ("hsdpa-sim", "round-trip (ms)", "230.8", "230.5 to 231.2", ""),
+    ("gprs-proxy", "throughput (kbit/s)", "31.25", "31.2 to 31.4", ""),
+]
+
+
+def printed(width: int, rows: list[tuple[str, ...]] = ROWS) -> str:
+    text = io.StringIO()
+    print_table(Console(file=text, width=width), HEAD, rows, titles=HEAD[:2], right=HEAD[2:4])
+    return text.getvalue()
+
+
+@pytest.mark.parametrize("width", [30, 40, 50, 60, 70, 80, 120])
+def test_no_word_is_cut_and_no_line_is_too_long(width: int) -> None:
+    text = printed(width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    words = {word.strip(",") for word in text.split()}
+    for row in ROWS:
+        assert {word for cell in row for word in cell.split()} <= words
+
+
+def test_a_wide_table_has_a_line_for_each_row() -> None:
+    assert len(printed(120).splitlines()) == 2 + len(ROWS)
+    assert "remark" in printed(120)
+
+
+def test_an_empty_column_is_omitted_before_a_cell_is_wrapped() -> None:
+    assert len(printed(60).splitlines()) == 2 + len(ROWS)
+    assert "remark" not in printed(60)
+    assert "remark" in printed(60, [*ROWS, ("a", "b", "c", "d", "e")])
+
+
+def test_a_number_stays_beside_its_unit() -> None:
+    text = io.StringIO()
+    rows = [("first of all", "12.5 kbit/s"), ("second", "1 MB, 2 MB")]
+    print_table(Console(file=text, width=20), ("name", "rate"), rows)
+    assert "12.5 kbit/s" in text.getvalue()
+
+
+def test_a_narrow_terminal_has_a_paragraph_for_each_row() -> None:
+    lines = printed(30).splitlines()
+    assert lines[0].strip() == "hsdpa-sim, round-trip (ms)"
+    assert lines[1].strip().startswith("ours 230.8, 95 % interval")
