@@ -1,9 +1,11 @@
 """Runs the cases of docs/two-clocks.md under both clocks, and writes its tables.
 
-    .venv/bin/python benches/two_clocks [--only kernel|study] [--case NAME]... [--links 5] [--write]
+    .venv/bin/python benches/two_clocks [--only kernel|quic|study] [--case NAME]... [--links 5]
+                                        [--write]
 
-Takes minutes: the links run in real time. With `--case` only these cases of kernel.toml run, and
-nothing is written. Needs what `airpath link` needs; `airpath doctor` checks this host.
+Takes minutes: the links run in real time. With `--case` only these cases of kernel.toml run, or of
+quic.toml with `--only quic`, and nothing is written. Needs what `airpath link` needs; `airpath
+doctor` checks this host.
 """
 
 import argparse
@@ -13,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import kernel
+import quic
 import steps
 from page import replace_table
 
@@ -27,7 +30,7 @@ STEPPED = ("utilisation-20kB", "utilisation-100kB")
 def main() -> int:
     """Run the cases, print the tables, and write them with `--write`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=["kernel", "study"])
+    parser.add_argument("--only", choices=["kernel", "quic", "study"])
     parser.add_argument("--case", action="append", default=[])
     parser.add_argument("--links", type=int, default=5, help="links that run at the same time")
     parser.add_argument("--write", action="store_true")
@@ -46,11 +49,15 @@ def main() -> int:
 
 def tables(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
     """Run what the options select; return each table with its name."""
-    if options.only != "study":
+    if options.only in (None, "kernel"):
         cases = kernel.load_cases(options.case)
         compared = kernel.compare(cases, links=options.links, report=lambda words: print(words, file=sys.stderr))
         yield "kernel", [*kernel.table(compared), "", f"Kernel {platform.release()}. {kernel.verdict(compared)}"]
-    if options.only != "kernel" and not options.case:
+    if options.only == "quic" or (options.only is None and not options.case):
+        cases = quic.load_cases(options.case)
+        together = quic.compare(cases, links=options.links, report=lambda words: print(words, file=sys.stderr))
+        yield "quic", [*quic.table(together), "", f"Kernel {platform.release()}. {quic.verdict(together)}"]
+    if options.only in (None, "study") and not options.case:
         yield "steps", steps.table(STUDY, STEPPED)
         result = study.run(STUDY, only=EXPERIMENTS, clock="real", links=options.links)
         yield "study", [*steps.study_tables(result), f"Kernel {platform.release()}. {result.invalid}".rstrip()]

@@ -43,6 +43,9 @@ pub struct Bulk {
     /// TCP of both ends.
     #[serde(default)]
     pub tcp: TcpSettings,
+    /// QUIC of both ends, instead of TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quic: Option<airpath_quic::Config>,
 }
 
 /// Requests and responses.
@@ -99,6 +102,13 @@ impl Work {
                 between("flows", bulk.flows.into(), 1, MOST_FLOWS.into())?;
                 between("bytes", bulk.transfer.bytes.get(), 1, MOST_BYTES.get())?;
                 between("request", bulk.transfer.request.get(), 0, MOST_BYTES.get())?;
+                if let Some(quic) = &bulk.quic {
+                    quic.check().map_err(|error| format!("{}: {error}", error.field))?;
+                    if bulk.tcp != TcpSettings::default() {
+                        return Err("settings of TCP have no effect on QUIC: remove them".into());
+                    }
+                    return Ok(());
+                }
                 let first = match bulk.transfer.direction {
                     airpath_core::Direction::Down => ("request", bulk.transfer.request),
                     airpath_core::Direction::Up => ("bytes", bulk.transfer.bytes),
@@ -155,7 +165,7 @@ mod tests {
 
     fn bulk(direction: Direction, bytes: u64, request: u64) -> Work {
         let transfer = Transfer { direction, bytes: Bytes::new(bytes), request: Bytes::new(request) };
-        Work::Bulk(Bulk { transfer, flows: 1, tcp: TcpSettings::default() })
+        Work::Bulk(Bulk { transfer, flows: 1, tcp: TcpSettings::default(), quic: None })
     }
 
     #[test]

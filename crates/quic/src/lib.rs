@@ -1,8 +1,8 @@
 //! An end point of QUIC (RFC 9000) without I/O: [`quinn_proto`], stepped by the caller's clock.
 //!
 //! [`Connection`] has the verbs of all airpath models: `handle_…(now, …)`, `poll_…(now)`,
-//! [`next_wakeup`](Connection::next_wakeup). Its datagrams are real QUIC datagrams, for virtual time
-//! and for sockets.
+//! [`next_wakeup`](Connection::next_wakeup). Its datagrams are real QUIC datagrams, for virtual
+//! time and for sockets.
 //!
 //! | module | contents |
 //! | --- | --- |
