@@ -341,6 +341,8 @@ impl Connection {
             round_trip: figures.latest.filter(|_| figures.rtt_samples > before.rtt_samples).map(|(sample, _)| sample),
             smoothed_round_trip: smoothed,
             retransmission_timeout: probe_timeout(smoothed.unwrap_or_else(|| span(quinn.rtt())), figures.variation),
+            // quinn paces by window and round trip; the rate of its `Bbr` has no effect.
+            pacing_rate: None,
         });
     }
 

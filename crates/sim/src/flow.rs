@@ -4,6 +4,7 @@ mod connections;
 mod datagrams;
 mod page;
 mod ping;
+mod quic;
 mod stream;
 mod transactions;
 mod transfer;
@@ -18,6 +19,7 @@ use crate::packet_buffer::Payload;
 pub use datagrams::DatagramsFlow;
 pub use page::PageFlow;
 pub use ping::PingFlow;
+pub use quic::{QuicTransactionsFlow, QuicTransferFlow};
 pub use stream::StreamFlow;
 pub use transactions::TransactionsFlow;
 pub use transfer::TransferFlow;
@@ -63,6 +65,10 @@ pub enum Flow {
     Datagrams(Box<DatagramsFlow>),
     /// Requests of the mobile and responses of the server.
     Transactions(Box<TransactionsFlow>),
+    /// A bulk transfer over QUIC.
+    QuicTransfer(Box<QuicTransferFlow>),
+    /// Requests and responses over QUIC.
+    QuicTransactions(Box<QuicTransactionsFlow>),
     /// Web pages.
     Page(Box<PageFlow>),
     /// A video over RTP.
@@ -77,6 +83,8 @@ impl Flow {
             Self::Ping(flow) => &flow.identity,
             Self::Datagrams(flow) => &flow.identity,
             Self::Transactions(flow) => &flow.identity,
+            Self::QuicTransfer(flow) => &flow.identity,
+            Self::QuicTransactions(flow) => &flow.identity,
             Self::Page(flow) => &flow.identity,
             Self::Stream(flow) => &flow.identity,
         }
@@ -86,6 +94,8 @@ impl Flow {
     #[inline]
     pub fn receive(&mut self, now: Instant, side: Side, packet: &Packet, network: &mut Network<'_>) -> Option<Instant> {
         match self {
+            Self::QuicTransfer(flow) => return flow.receive(now, side, packet, network),
+            Self::QuicTransactions(flow) => return flow.receive(now, side, packet, network),
             Self::Page(flow) => return flow.receive(now, side, packet, network),
             Self::Stream(flow) => return flow.receive(now, side, packet, network),
             _ => {}
@@ -117,6 +127,8 @@ impl Flow {
             Self::Ping(flow) => flow.wake(now, network),
             Self::Datagrams(flow) => flow.wake(now, network),
             Self::Transactions(flow) => flow.wake(now, side, network),
+            Self::QuicTransfer(flow) => flow.wake(now, side, network),
+            Self::QuicTransactions(flow) => flow.wake(now, side, network),
             Self::Page(flow) => flow.wake(now, side, network),
             Self::Stream(flow) => flow.wake(now, side, network),
         }
@@ -129,6 +141,8 @@ impl Flow {
             Self::Ping(flow) => flow.is_over(),
             Self::Datagrams(flow) => flow.is_over(),
             Self::Transactions(flow) => flow.is_over(),
+            Self::QuicTransfer(flow) => flow.is_over(),
+            Self::QuicTransactions(flow) => flow.is_over(),
             Self::Page(flow) => flow.is_over(),
             Self::Stream(flow) => flow.is_over(),
         }
