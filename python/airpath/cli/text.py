@@ -236,7 +236,7 @@ def _nearest_rank(values: Sequence[float], share: int) -> float:
 
 
 def _tcp_details(groups: Sequence[Sequence[Flow]]) -> list[str]:
-    """Return a line for each set of transport settings, with its flows if there are several sets."""
+    """Return a line for each set of transport settings, with its flows if there are several."""
     users: dict[str, list[str]] = {}
     for group in groups:
         if group[0]["tcp"] is not None:
