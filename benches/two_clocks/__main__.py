@@ -1,11 +1,11 @@
 """Runs the cases of docs/two-clocks.md under both clocks, and writes its tables.
 
-    .venv/bin/python benches/two_clocks [--only kernel|quic|bbr|study] [--case NAME]... [--links 5]
+    .venv/bin/python benches/two_clocks [--only kernel|bbr|study] [--case NAME]... [--links 5]
                                         [--seeds 9] [--write]
 
-Takes minutes: the links run in real time. With `--case` only these cases of kernel.toml run, or of
-quic.toml with `--only quic` (with `--only bbr` also presets of bearers), and nothing is written.
-Needs what `airpath link` needs; `airpath doctor` checks this host.
+Takes minutes: the links run in real time. With `--case` only these cases of kernel.toml run (with
+`--only bbr` also presets of bearers), and nothing is written. Needs what `airpath link` needs;
+`airpath doctor` checks this host.
 """
 
 import argparse
@@ -16,7 +16,6 @@ from pathlib import Path
 
 import bbr
 import kernel
-import quic
 import steps
 from page import replace_table
 
@@ -31,7 +30,7 @@ STEPPED = ("utilisation-20kB", "utilisation-100kB")
 def main() -> int:
     """Run the cases, print the tables, and write them with `--write`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=["kernel", "quic", "bbr", "study"])
+    parser.add_argument("--only", choices=["kernel", "bbr", "study"])
     parser.add_argument("--case", action="append", default=[])
     parser.add_argument("--links", type=int, default=5, help="links that run at the same time")
     parser.add_argument("--seeds", type=int, default=9, help="links of each case with BBR, at most")
@@ -55,10 +54,6 @@ def tables(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
         cases = kernel.load_cases(options.case)
         compared = kernel.compare(cases, links=options.links, report=lambda words: print(words, file=sys.stderr))
         yield "kernel", [*kernel.table(compared), "", f"Kernel {platform.release()}. {kernel.verdict(compared)}"]
-    if options.only == "quic" or (options.only is None and not options.case):
-        cases = quic.load_cases(options.case)
-        together = quic.compare(cases, links=options.links, report=lambda words: print(words, file=sys.stderr))
-        yield "quic", [*quic.table(together), "", f"Kernel {platform.release()}. {quic.verdict(together)}"]
     if options.only == "bbr" or (options.only is None and not options.case):
         downloads = bbr.downloads(options.case, seeds=options.seeds)
         rows = bbr.compare(downloads, links=options.links, report=lambda words: print(words, file=sys.stderr))
