@@ -120,6 +120,25 @@ def test_bulk_has_the_schema_of_a_simulated_one(
         assert flow["unique_bytes"] == 300_000
 
 
+def test_bulk_over_quic_has_the_rows_of_a_simulated_one(airpath_command: Command, responder: str) -> None:
+    options = ["--bytes", "300 kB", "--transport", "quic-quinn", "--congestion", "new-reno"]
+    flow = measured(airpath_command, "bulk", responder, *options)
+    keys = 'kind = "download"\ntransport = "quic-quinn"\nbytes = "300 kB"\nquic.congestion = "new-reno"\n'
+    wired = 'format = 1\n[bearer]\npreset = "wired"\n'
+    simulated = airpath.run(f"{wired}[[flow]]\n{keys}").summary["flows"][0]
+    assert flow.keys() == simulated.keys()
+    assert flow["tcp"] == simulated["tcp"]
+    assert (flow["outcome"], flow["delivered_bytes"]) == ("finished", 300_000)
+
+
+def test_settings_that_quic_does_not_have_are_errors(airpath_command: Command) -> None:
+    quic = ["measure", "bulk", "127.0.0.1:1", "--transport", "quic-quinn"]
+    done = airpath_command(*quic, "--mss", "1000")
+    assert done.code == 2 and "QUIC has no --mss" in done.err
+    done = airpath_command(*quic, "--congestion", "bbr")
+    assert done.code == 2 and "quinn-bbr" in done.err
+
+
 def test_flows_side_by_side_and_options_that_are_read_back(airpath_command: Command, responder: str) -> None:
     options = ["--flows", "3", "--bytes", "50 kB", "--mss", "1000", "--no-delay", "--send-buffer", "64 kB"]
     done = airpath_command("measure", "bulk", responder, *options, "--format", "csv")

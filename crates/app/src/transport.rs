@@ -1,6 +1,7 @@
 //! A connection as applications see it, independent of its carrier: the simulator's TCP, or a
 //! socket.
 
+use airpath_quic::Connection as QuicConnection;
 use airpath_tcp::{Connection, State};
 
 /// The connection of an application. Bytes are counted, not carried.
@@ -48,6 +49,46 @@ impl Transport for Connection {
     fn peer_closed(&self) -> bool {
         self.peer_closed()
     }
+}
+
+/// The first stream of a QUIC connection: the end that writes first opens it.
+impl Transport for QuicConnection {
+    fn is_established(&self) -> bool {
+        self.is_established()
+    }
+    fn write(&mut self, bytes: u64) {
+        if bytes > 0 && first_stream(self) {
+            self.stream(0).write(bytes);
+        }
+    }
+    fn close(&mut self) {
+        if first_stream(self) {
+            self.stream(0).close();
+        }
+    }
+    fn unsent(&self) -> u64 {
+        self.unsent()
+    }
+    fn readable(&self) -> u64 {
+        self.readable()
+    }
+    fn read(&mut self, bytes: u64) {
+        if bytes > 0 {
+            self.stream(0).read(bytes);
+        }
+    }
+    fn received(&self) -> u64 {
+        self.received()
+    }
+    fn peer_closed(&self) -> bool {
+        self.peer_closed()
+    }
+}
+
+/// Opens the first stream if there is none. Returns whether there is one: a lost connection opens
+/// none.
+fn first_stream(connection: &mut QuicConnection) -> bool {
+    connection.stream_count() > 0 || connection.open_stream().is_some()
 }
 
 /// One end of a connection between an application, for which it is a [`Transport`], and the carrier

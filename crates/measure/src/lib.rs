@@ -13,6 +13,7 @@
 //! | [`serve`] | the responder |
 //! | `control`, `lines` | the client's side of the control connection |
 //! | `ping`, `bulk`, `datagrams`, `transactions` | the client's end of the workloads |
+//! | `quic` | QUIC over a UDP socket as a transport of the workloads |
 //! | `terminal`, `voice` | both ends of a remote terminal, and of a call |
 //! | `stream` | a TCP socket as a transport of the workloads |
 //! | `tcp_settings`, `tcp_info` | TCP settings and counters of the kernel |
@@ -30,6 +31,7 @@ mod outcome;
 mod ping;
 pub mod probe;
 pub mod protocol;
+mod quic;
 mod record;
 pub mod serve;
 mod stream;
@@ -113,9 +115,10 @@ pub fn measure(
     let mut outcome = Outcome::new(request, &peer);
     let setting = |source| MeasureError::Socket { what: "cannot set the socket".into(), source };
     let (sockets, ports) = match &request.work {
-        Work::Bulk(bulk) => bulk::sockets(bulk, peer, local).map_err(setting)?,
+        Work::Bulk(bulk) if bulk.quic.is_none() => bulk::sockets(bulk, peer, local).map_err(setting)?,
         _ => (Vec::new(), Vec::new()),
     };
+    // Only connections of TCP are identified by their ports.
     let silent = !ports.is_empty();
     let test = TestRequest { work: request.work.clone(), ports };
     let folder = out.map(|out| Folder::create(&out, &outcome.scenario(), &[])).transpose()?;
@@ -146,7 +149,10 @@ pub fn measure(
         }
         Work::Bulk(bulk) => {
             let records = (0..bulk.flows as usize).map(record).collect();
-            let flows = bulk::transfer(bulk, sockets, peer, control.session, records);
+            let flows = match &bulk.quic {
+                Some(config) => bulk::transfer_by_quic(bulk, config, peer, &control.ready.quic_ports, records)?,
+                None => bulk::transfer(bulk, sockets, peer, control.session, records),
+            };
             match control.report() {
                 Ok(report) => outcome.bulk(origin, bulk, flows, &report, offset),
                 Err(error) => {

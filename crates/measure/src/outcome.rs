@@ -189,6 +189,14 @@ impl Outcome {
             if let Some(sent) = sender {
                 transfer = sent.fill(transfer);
             }
+            let (sent, received) = match bulk.transfer.direction {
+                Direction::Down => (theirs.quic, flow.quic),
+                Direction::Up => (flow.quic, theirs.quic),
+            };
+            if let (Some(sent), Some(received)) = (sent, received) {
+                transfer = transfer.with_quic(&sent, &received);
+                self.packets += sent.datagrams + received.datagrams;
+            }
             self.packets += [sender, receiver].into_iter().flatten().map(|end| end.data_packets).sum::<u64>();
             self.flows.push(FlowRow {
                 start_s: since(origin, flow.start).as_secs_f64(),

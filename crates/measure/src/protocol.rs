@@ -26,6 +26,11 @@
 //! Each datagram begins with the header of [`crate::probe`]. The responder processes only datagrams
 //! of an open session from the address of its control connection, so that it cannot be made to send
 //! to others. It answers no datagram with a longer one.
+//!
+//! # QUIC
+//!
+//! Each flow over QUIC has a UDP port of its own at the responder ([`Ready::quic_ports`]), which is
+//! open while the session lasts and receives only from the address of the control connection.
 
 use std::net::SocketAddr;
 
@@ -110,6 +115,9 @@ pub struct Ready {
     pub airpath: String,
     /// Its kernel.
     pub kernel: String,
+    /// Its UDP port of each flow over QUIC; no other flows have one.
+    #[serde(default)]
+    pub quic_ports: Vec<u16>,
 }
 
 /// The responder's observations.
@@ -148,6 +156,9 @@ pub struct FlowReport {
     /// The responder's end of the connection, as reported by its kernel.
     #[serde(default)]
     pub tcp: Option<TcpInfo>,
+    /// The responder's end of a connection of QUIC.
+    #[serde(default)]
+    pub quic: Option<airpath_quic::Statistics>,
     /// Error that ended the connection, if any.
     #[serde(default)]
     pub cause: Option<String>,

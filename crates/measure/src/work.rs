@@ -20,6 +20,8 @@ pub const MOST_BYTES: Bytes = Bytes::new(1_000_000_000_000);
 pub const MOST_PROBES: u64 = 5_000_000;
 /// Largest payload of a UDP datagram over IPv4 (RFC 768).
 pub const LARGEST_DATAGRAM: u32 = 65_507;
+/// Largest window of a QUIC connection: what the responder buffers for it.
+pub const MOST_QUIC_WINDOW: Bytes = Bytes::new(64_000_000);
 /// Maximum duration of a session.
 pub const LONGEST: Span = Span::from_secs(3600);
 
@@ -52,6 +54,9 @@ pub struct Bulk {
     /// TCP of both ends.
     #[serde(default)]
     pub tcp: TcpSettings,
+    /// QUIC of both ends, instead of TCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quic: Option<airpath_quic::Config>,
 }
 
 /// Requests and responses.
@@ -160,6 +165,21 @@ impl Work {
                 between("flows", bulk.flows.into(), 1, MOST_FLOWS.into())?;
                 between("bytes", bulk.transfer.bytes.get(), 1, MOST_BYTES.get())?;
                 between("request", bulk.transfer.request.get(), 0, MOST_BYTES.get())?;
+                if let Some(quic) = &bulk.quic {
+                    quic.check().map_err(|error| format!("{}: {error}", error.field))?;
+                    let windows = [
+                        ("initial_window", quic.initial_window),
+                        ("receive_window", quic.receive_window),
+                        ("send_window", quic.send_window),
+                    ];
+                    for (name, window) in windows {
+                        between(name, window.get(), 1, MOST_QUIC_WINDOW.get())?;
+                    }
+                    if bulk.tcp != TcpSettings::default() {
+                        return Err("settings of TCP have no effect on QUIC: remove them".into());
+                    }
+                    return Ok(());
+                }
                 let first = match bulk.transfer.direction {
                     airpath_core::Direction::Down => ("request", bulk.transfer.request),
                     airpath_core::Direction::Up => ("bytes", bulk.transfer.bytes),
@@ -227,7 +247,7 @@ mod tests {
 
     fn bulk(direction: Direction, bytes: u64, request: u64) -> Work {
         let transfer = Transfer { direction, bytes: Bytes::new(bytes), request: Bytes::new(request) };
-        Work::Bulk(Bulk { transfer, flows: 1, tcp: TcpSettings::default() })
+        Work::Bulk(Bulk { transfer, flows: 1, tcp: TcpSettings::default(), quic: None })
     }
 
     #[test]

@@ -597,6 +597,37 @@ impl TransferRow {
     }
 }
 
+impl TransferRow {
+    /// The same row with the counters of the sender's and the receiver's QUIC. `docs/quic.md` has
+    /// their meanings.
+    #[must_use]
+    pub fn with_quic(self, sent: &airpath_quic::Statistics, received: &airpath_quic::Statistics) -> Self {
+        Self {
+            data_packets: Some(sent.stream_frames),
+            retransmitted_packets: Some(sent.lost_packets),
+            retransmitted_bytes: Some(sent.lost_bytes),
+            ack_packets: Some(received.ack_frames),
+            timeouts: Some(sent.persistent_congestion),
+            fast_retransmits: Some(sent.congestion_events.saturating_sub(sent.persistent_congestion)),
+            rtt_min_s: sent.rtt_min.map(Span::as_secs_f64),
+            rtt_mean_s: sent.rtt_mean_s(),
+            rtt_max_s: sent.rtt_max.map(Span::as_secs_f64),
+            rtt_samples: Some(sent.rtt_samples),
+            ..self
+        }
+    }
+}
+
+/// The settings of QUIC in the place of those of TCP ([`TransferRow::tcp`]): the transport is the
+/// profile. Keys of both have different names, because equal ones have different types.
+pub fn quic_settings(config: &airpath_quic::Config) -> serde_json::Value {
+    serde_json::json!({
+        "profile": airpath_quic::NAME,
+        "congestion": { "algorithm": config.congestion.name() },
+        "quic": config,
+    })
+}
+
 impl ProbesRow {
     /// The row of `sent` probes with `received` arrivals with these delays.
     pub fn of(sent: u64, received: u64, delays: &Samples) -> Self {

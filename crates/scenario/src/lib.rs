@@ -24,6 +24,7 @@
 //! | [`change`] | the `[[change]]` tables, and changes that are commanded while a link runs |
 //! | [`archive`] | a scenario with its files, as it is stored in a result folder |
 //! | [`tcp`] | the `[tcp]` tables: a profile and what differs |
+//! | [`quic`] | the transport of a flow, and the `[quic]` tables
 //! | [`error`] | what is wrong, where, and what to do next |
 
 pub mod archive;
@@ -41,6 +42,7 @@ pub mod page;
 pub mod planned_path;
 pub mod preset;
 pub mod proxy;
+pub mod quic;
 mod stream;
 pub mod tcp;
 mod video;
@@ -260,10 +262,12 @@ impl Scenario {
         let tcp = node.take("tcp").unwrap_or_else(empty);
         // Read once for its errors, even if every flow has settings of its own.
         tcp::Settings::read(None, "tcp", &tcp)?;
+        let quic = node.take("quic").unwrap_or_else(empty);
+        quic::Settings::read(None, "quic", &quic)?;
         let flow_groups = take_list(&mut node, "flow")?
             .into_iter()
             .enumerate()
-            .map(|(index, flow)| FlowGroup::read(flow, &format!("flow.{index}"), &tcp, folder))
+            .map(|(index, flow)| FlowGroup::read(flow, &format!("flow.{index}"), &tcp, &quic, folder))
             .collect::<Result<Vec<_>, _>>()?;
         let change_tables = take_list(&mut node, "change")?;
         let changes = change_tables
@@ -282,6 +286,7 @@ impl Scenario {
             "proxy",
             "bearer",
             "tcp",
+            "quic",
             "mobile",
             "flow",
             "change",

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::{Node, join};
 use crate::error::{Origin, ScenarioError, did_you_mean};
-use crate::{exchanges, page, stream, tcp, voice};
+use crate::{exchanges, page, quic, stream, tcp, voice};
 
 /// A `[[flow]]`: one workload, for one mobile or several, once or several times.
 #[derive(Clone, Debug, Serialize)]
@@ -35,6 +35,12 @@ pub struct FlowGroup {
     /// TCP settings, for those that use it.
     #[serde(skip_serializing_if = "Option::is_none")]
     tcp: Option<tcp::Settings>,
+    /// The transport, if it is not TCP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transport: Option<&'static str>,
+    /// Settings of QUIC, for those that use it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quic: Option<quic::Settings>,
     #[serde(skip)]
     pub(crate) work: Work,
     #[serde(skip)]
@@ -106,6 +112,20 @@ pub enum Work {
         transactions: Transactions,
         /// Settings of both ends.
         tcp: Box<tcp::Settings>,
+    },
+    /// A bulk transfer over QUIC.
+    QuicTransfer {
+        /// What is moved.
+        transfer: Transfer,
+        /// Settings of both ends.
+        quic: quic::Settings,
+    },
+    /// Requests and responses over QUIC.
+    QuicTransactions {
+        /// The request.
+        transactions: Transactions,
+        /// Settings of both ends.
+        quic: quic::Settings,
     },
     /// Web pages with these TCP settings at both ends.
     Page {
@@ -299,9 +319,15 @@ fn ten_seconds() -> Span {
 }
 
 impl FlowGroup {
-    /// Reads a `[[flow]]` table at the path `at`; `defaults` are the scenario's TCP settings, and
-    /// paths of files start from `folder`.
-    pub(crate) fn read(mut node: Node, at: &str, defaults: &Node, folder: &Path) -> Result<Self, ScenarioError> {
+    /// Reads a `[[flow]]` table at the path `at`; `defaults` are the scenario's TCP settings,
+    /// `quic_defaults` those of QUIC, and paths of files start from `folder`.
+    pub(crate) fn read(
+        mut node: Node,
+        at: &str,
+        defaults: &Node,
+        quic_defaults: &Node,
+        folder: &Path,
+    ) -> Result<Self, ScenarioError> {
         let origin = node.origin().clone();
         let kind = node.take("kind").ok_or_else(|| {
             ScenarioError::new("this key is missing", origin.clone(), join(at, "kind"))
@@ -335,7 +361,12 @@ impl FlowGroup {
             let origin = common_node.get("count").map_or(&origin, Node::origin).clone();
             return Err(ScenarioError::new("there must be at least one", origin, join(at, "count")));
         }
+        let quic = match kind {
+            Kind::Download | Kind::Upload | Kind::Transactions => quic::take(&mut node, at, quic_defaults)?,
+            Kind::Page | Kind::Ping | Kind::Datagrams | Kind::Stream | Kind::Voice | Kind::Terminal | Kind::Mail => None,
+        };
         let tcp = match kind {
+            _ if quic.is_some() => None,
             Kind::Download | Kind::Upload | Kind::Transactions | Kind::Page | Kind::Terminal | Kind::Mail => {
                 let own = node.take("tcp");
                 let sets_nagle = own.iter().chain([defaults]).any(|tcp| tcp.get("nagle").is_some());
@@ -353,7 +384,11 @@ impl FlowGroup {
                 let origin = node.get("bytes").map_or(&origin, Node::origin).clone();
                 return Err(ScenarioError::new("there is nothing to move", origin, join(at, "bytes")));
             }
-            let tcp = tcp.clone().expect("transfers use TCP");
+            let transfer = Transfer { direction, bytes, request };
+            if let Some(quic) = quic.clone() {
+                return Ok(Work::QuicTransfer { transfer, quic });
+            }
+            let tcp = tcp.clone().expect("transfers without QUIC use TCP");
             let ordered = freezes.iter().flat_map(|freeze| [freeze.from, freeze.until]).is_sorted_by(|a, b| a < b);
             if !ordered {
                 let origin = node.get("freeze").map_or(&origin, Node::origin).clone();
@@ -361,7 +396,6 @@ impl FlowGroup {
                 let error = ScenarioError::new(message, origin, join(at, "freeze"));
                 return Err(error.help("for example [{ from = \"8 s\", until = \"30 s\" }]"));
             }
-            let transfer = Transfer { direction, bytes, request };
             Ok(Work::Transfer { transfer, tcp: Box::new(tcp), freezes })
         };
         let (mut video_file, mut session_file) = (None, None);
@@ -404,14 +438,21 @@ impl FlowGroup {
                     }
                 }
                 let transactions = transactions.unwrap_or(if duration.is_some() { u32::MAX } else { 10 });
-                let tcp = Box::new(tcp.clone().expect("transactions use TCP"));
-                if tcp.config.whole_segments && connections == Connections::One {
+                let work = Transactions { request, response, transactions, duration, think, connections };
+                let rounds_up = tcp.as_ref().is_some_and(|tcp| tcp.config.whole_segments);
+                if rounds_up && connections == Connections::One {
                     let message = "TCP that rounds up to whole segments blurs where a response ends";
                     return Err(ScenarioError::new(message, origin, join(at, "connections"))
                         .help("set connections to \"each\", or tcp.whole_segments to false"));
                 }
-                let transactions = Transactions { request, response, transactions, duration, think, connections };
-                (Work::Transactions { transactions, tcp }, table(&settings))
+                let work = match quic.clone() {
+                    Some(quic) => Work::QuicTransactions { transactions: work, quic },
+                    None => {
+                        let tcp = Box::new(tcp.clone().expect("transactions without QUIC use TCP"));
+                        Work::Transactions { transactions: work, tcp }
+                    }
+                };
+                (work, table(&settings))
             }
             Kind::Page => {
                 let tcp = Box::new(tcp.clone().expect("pages use TCP"));
@@ -447,7 +488,8 @@ impl FlowGroup {
                 (Work::Voice(settings), table(&settings))
             }
         };
-        Ok(Self { kind, common, settings, video_file, session_file, tcp, work, mobile_origin })
+        let transport = quic.is_some().then_some(quic::QUINN);
+        Ok(Self { kind, common, settings, video_file, session_file, tcp, transport, quic, work, mobile_origin })
     }
 
     /// Its name: as given, or that of its workload.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use airpath_app::datagrams::HEADERS;
 use airpath_app::streaming::Channel;
-use airpath_capture::simulated::{Capture, Envelope, Headers, Ports};
+use airpath_capture::simulated::{Capture, Envelope, Headers, MOST_HEAD, Ports};
 use airpath_capture::write::Interface;
 use airpath_core::{Direction, FlowId, Instant, Packet, UserId};
 use airpath_path::Side;
@@ -19,6 +19,12 @@ use crate::packet_buffer::{Payload, SERVER};
 /// Port of the servers of streams, for RTP: an even one. Further connections have the next ones
 /// (RFC 3550 §11, RFC 3551 §8).
 const RTP_PORT: u16 = 5004;
+
+/// Port of the servers of QUIC (RFC 9114 §3.1).
+const QUIC_PORT: u16 = 443;
+
+/// Most captured bytes of a QUIC packet with a short header: its header, and some bytes behind it.
+const SHORT_HEAD: usize = 32;
 
 /// Streams of a mobile whose ports differ. Each has four ports of the dynamic ones.
 pub const STREAM_PORTS: u32 = 4096;
@@ -113,6 +119,16 @@ pub fn headers(
                 Direction::Up => Ports { source: mobile, destination: server },
             };
             Headers::udp(envelope, ports, head, packet.size - HEADERS - head.len() as u32)
+        }
+        Payload::Quic { port } => {
+            let ports = match direction {
+                Direction::Down => Ports { source: QUIC_PORT, destination: *port },
+                Direction::Up => Ports { source: *port, destination: QUIC_PORT },
+            };
+            // RFC 9000 §17: the highest bit marks a long header.
+            let is_long = head.first().is_some_and(|byte| byte & 0x80 != 0);
+            let captured = &head[..head.len().min(if is_long { MOST_HEAD } else { SHORT_HEAD })];
+            Headers::udp(envelope, ports, captured, packet.size - HEADERS - captured.len() as u32)
         }
         Payload::Recorded(_) => return None,
         Payload::Echo { sequence, reply, .. } => {

@@ -5,6 +5,7 @@ mod datagrams;
 mod exchanges;
 mod page;
 mod ping;
+mod quic;
 mod stream;
 mod transactions;
 mod transfer;
@@ -21,6 +22,7 @@ pub use datagrams::DatagramsFlow;
 pub use exchanges::ExchangesFlow;
 pub use page::PageFlow;
 pub use ping::PingFlow;
+pub use quic::{QuicTransactionsFlow, QuicTransferFlow};
 pub use stream::StreamFlow;
 pub use transactions::TransactionsFlow;
 pub use transfer::TransferFlow;
@@ -67,6 +69,10 @@ pub enum Flow {
     Datagrams(Box<DatagramsFlow>),
     /// Requests of the mobile and responses of the server.
     Transactions(Box<TransactionsFlow>),
+    /// A bulk transfer over QUIC.
+    QuicTransfer(Box<QuicTransferFlow>),
+    /// Requests and responses over QUIC.
+    QuicTransactions(Box<QuicTransactionsFlow>),
     /// Web pages.
     Page(Box<PageFlow>),
     /// A video over RTP.
@@ -85,6 +91,8 @@ impl Flow {
             Self::Ping(flow) => &flow.identity,
             Self::Datagrams(flow) => &flow.identity,
             Self::Transactions(flow) => &flow.identity,
+            Self::QuicTransfer(flow) => &flow.identity,
+            Self::QuicTransactions(flow) => &flow.identity,
             Self::Page(flow) => &flow.identity,
             Self::Stream(flow) => &flow.identity,
             Self::Voice(flow) => &flow.identity,
@@ -96,6 +104,8 @@ impl Flow {
     #[inline]
     pub fn receive(&mut self, now: Instant, side: Side, packet: &Packet, network: &mut Network<'_>) -> Option<Instant> {
         match self {
+            Self::QuicTransfer(flow) => return flow.receive(now, side, packet, network),
+            Self::QuicTransactions(flow) => return flow.receive(now, side, packet, network),
             Self::Page(flow) => return flow.receive(now, side, packet, network),
             Self::Stream(flow) => return flow.receive(now, side, packet, network),
             Self::Voice(flow) => return flow.receive(now, side, packet, network),
@@ -132,6 +142,8 @@ impl Flow {
             Self::Ping(flow) => flow.wake(now, network),
             Self::Datagrams(flow) => flow.wake(now, network),
             Self::Transactions(flow) => flow.wake(now, side, network),
+            Self::QuicTransfer(flow) => flow.wake(now, side, network),
+            Self::QuicTransactions(flow) => flow.wake(now, side, network),
             Self::Page(flow) => flow.wake(now, side, network),
             Self::Stream(flow) => flow.wake(now, side, network),
             Self::Voice(flow) => flow.wake(now, side, network),
@@ -146,6 +158,8 @@ impl Flow {
             Self::Ping(flow) => flow.is_over(),
             Self::Datagrams(flow) => flow.is_over(),
             Self::Transactions(flow) => flow.is_over(),
+            Self::QuicTransfer(flow) => flow.is_over(),
+            Self::QuicTransactions(flow) => flow.is_over(),
             Self::Page(flow) => flow.is_over(),
             Self::Stream(flow) => flow.is_over(),
             Self::Voice(flow) => flow.is_over(),

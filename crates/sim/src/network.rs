@@ -208,6 +208,16 @@ impl<'a> Network<'a> {
         (self.buffer.get(packet.slot), self.buffer.bytes(packet.slot))
     }
 
+    /// Takes the bytes of a datagram that has arrived.
+    pub fn take_datagram(&mut self, packet: &Packet) -> Vec<u8> {
+        self.buffer.take_bytes(packet.slot)
+    }
+
+    /// Gives back the memory of [`Self::take_datagram`].
+    pub fn return_datagram(&mut self, packet: &Packet, datagram: Vec<u8>) {
+        self.buffer.return_bytes(packet.slot, datagram);
+    }
+
     /// Changes the conditions of `hop`.
     ///
     /// # Errors

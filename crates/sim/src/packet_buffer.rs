@@ -45,6 +45,11 @@ pub enum Payload {
         /// When it was sent.
         sent: Instant,
     },
+    /// A QUIC datagram; the buffer has its bytes.
+    Quic {
+        /// The mobile's port.
+        port: u16,
+    },
     /// A packet of a recording that is replayed: only its TCP header is known, if it has one.
     Recorded(Option<SegmentInfo>),
 }
@@ -56,7 +61,7 @@ impl Payload {
         match self {
             Self::Segment(segment) => Some(segment.info),
             Self::Recorded(info) => *info,
-            Self::Echo { .. } | Self::Datagram { .. } | Self::Stream { .. } => None,
+            Self::Echo { .. } | Self::Datagram { .. } | Self::Stream { .. } | Self::Quic { .. } => None,
         }
     }
 }
@@ -133,6 +138,18 @@ impl PacketBuffer {
         self.bytes.get(slot.0 as usize).map_or(&[], |bytes| bytes)
     }
 
+    /// Takes the bytes that the packet at `slot` carries.
+    pub fn take_bytes(&mut self, slot: Slot) -> Vec<u8> {
+        self.bytes.get_mut(slot.0 as usize).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Gives the memory of [`Self::take_bytes`] back, before the slot is released.
+    pub fn return_bytes(&mut self, slot: Slot, bytes: Vec<u8>) {
+        if let Some(place) = self.bytes.get_mut(slot.0 as usize) {
+            *place = bytes;
+        }
+    }
+
     /// The segment or datagram at `slot` carries these bytes.
     pub fn store_bytes(&mut self, slot: Slot, parts: [&[u8]; 2]) {
         let slot = slot.0 as usize;
@@ -171,7 +188,9 @@ impl SegmentLookup for PacketBuffer {
     }
 
     fn headers(&self, direction: Direction, packet: &Packet, out: &mut Vec<u8>) -> bool {
-        let (payload, head) = (self.get(packet.slot), self.bytes(packet.slot));
+        let payload = self.get(packet.slot);
+        // The payload of QUIC is no header.
+        let head = if matches!(payload, Payload::Quic { .. }) { &[] } else { self.bytes(packet.slot) };
         let Some(Ok(headers)) = crate::capture::headers(Instant::ZERO, direction, packet, payload, head) else {
             return false;
         };

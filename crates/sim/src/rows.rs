@@ -8,13 +8,14 @@ use airpath_path::{Hop, Side};
 use airpath_result::summary::{
     BufferRow, CallRow, Ended, ExchangesRow, FlowRow, LinkRow, MiddleboxRow, ObjectRow, PageRow, PlaybackRow,
     ProbesRow, RadioRow, Repetition, Rows, ScriptRow, SessionRow, StreamRow, TransactionsRow, TransferRow,
+    quic_settings,
 };
 use airpath_scenario::proxy::Proxy;
 use airpath_scenario::tcp::Settings;
 use airpath_tcp::Negotiated;
 use serde::Serialize;
 
-use crate::flow::{DatagramsFlow, Flow, PageFlow, PingFlow, TransferFlow};
+use crate::flow::{DatagramsFlow, Flow, PageFlow, PingFlow, QuicTransferFlow, TransferFlow};
 use crate::simulation::Simulation;
 
 /// The rows of repetition `number`.
@@ -123,6 +124,32 @@ fn flow(
                 },
                 flow.milestones.outcome(),
             )
+        },
+        Flow::QuicTransfer(flow) => FlowRow {
+            cause: flow.cause(),
+            transfer: Some(quic_transfer(flow, now)),
+            ..row(
+                match flow.transfer.direction {
+                    Direction::Down => "download",
+                    Direction::Up => "upload",
+                },
+                flow.milestones.outcome(),
+            )
+        },
+        Flow::QuicTransactions(flow) => FlowRow {
+            cause: flow.cause().map(str::to_owned),
+            probes: Some(ProbesRow::of(
+                flow.client.requests().into(),
+                flow.client.latencies().count(),
+                flow.client.latencies(),
+            )),
+            transactions: Some(TransactionsRow::of(
+                &flow.work,
+                &flow.client,
+                flow.identity.start,
+                quic_settings(&flow.quic.config).into(),
+            )),
+            ..row("transactions", if flow.cause().is_some() { "aborted" } else { over })
         },
         Flow::Ping(flow) => FlowRow { probes: Some(ping(flow)), ..row("ping", over) },
         Flow::Datagrams(flow) => FlowRow {
@@ -244,6 +271,12 @@ fn transfer(flow: &TransferFlow, proxy: Option<&Proxy>, now: Instant, tcp: Arc<s
             .and_then(|proxy| proxy.round_trip_s(flow.identity.id, Side::at_end_of(flow.transfer.direction))),
         ..TransferRow::of(&flow.transfer, &flow.milestones, flow.identity.start, now, tcp)
     }
+}
+
+fn quic_transfer(flow: &QuicTransferFlow, now: Instant) -> TransferRow {
+    let settings = quic_settings(&flow.quic.config).into();
+    TransferRow::of(&flow.transfer, &flow.milestones, flow.identity.start, now, settings)
+        .with_quic(&flow.sender().statistics(), &flow.receiver().statistics())
 }
 
 fn ping(flow: &PingFlow) -> ProbesRow {

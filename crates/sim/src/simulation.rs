@@ -13,8 +13,8 @@ use airpath_scenario::{Kind, Origin, PlannedPath, Scenario, ScenarioError, Users
 
 use crate::capture::Captures;
 use crate::flow::{
-    DatagramsFlow, ExchangesFlow, Flow, Identity, PageFlow, PingFlow, StreamFlow, TransactionsFlow, TransferFlow,
-    VoiceFlow,
+    DatagramsFlow, ExchangesFlow, Flow, Identity, PageFlow, PingFlow, QuicTransactionsFlow, QuicTransferFlow,
+    StreamFlow, TransactionsFlow, TransferFlow, VoiceFlow,
 };
 use crate::network::{Network, Node};
 use crate::packet_buffer::HTTP_PORT;
@@ -96,6 +96,12 @@ impl Setup {
                 Work::Transactions { transactions, tcp } => {
                     Flow::Transactions(Box::new(TransactionsFlow::new(identity, *transactions, tcp)))
                 }
+                Work::QuicTransfer { transfer, quic } => {
+                    Flow::QuicTransfer(Box::new(QuicTransferFlow::new(identity, *transfer, quic, seed)))
+                }
+                Work::QuicTransactions { transactions, quic } => {
+                    Flow::QuicTransactions(Box::new(QuicTransactionsFlow::new(identity, *transactions, quic, seed)))
+                }
                 Work::Page { session, tcp } => {
                     Flow::Page(Box::new(PageFlow::new(identity, Arc::clone(session), tcp, carries_text)))
                 }
@@ -144,7 +150,8 @@ impl Setup {
             let first: &[Side] = match flow {
                 Flow::Datagrams(flow) => &[flow.source()],
                 Flow::Ping(flow) => &[flow.source()],
-                Flow::Transfer(_) | Flow::Transactions(_) | Flow::Page(_) | Flow::Exchanges(_) => &[Side::Mobile],
+                Flow::Transfer(_) | Flow::QuicTransfer(_) | Flow::Page(_) | Flow::Exchanges(_) => &[Side::Mobile],
+                Flow::Transactions(_) | Flow::QuicTransactions(_) => &[Side::Mobile],
                 Flow::Stream(_) | Flow::Voice(_) => &[Side::Server, Side::Mobile],
             };
             for side in first {

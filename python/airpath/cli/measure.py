@@ -1,7 +1,7 @@
 """`airpath measure`: runs the workloads over a real network, against a responder."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Literal
 
 import typer
@@ -156,10 +156,14 @@ def bulk(
         str, typer.Option(metavar="SIZE", help="Size of the request before a download; by default none.")
     ] = "0 B",
     flows: Annotated[int, typer.Option(min=1, max=64, metavar="N", help="Number of parallel flows.")] = 1,
+    transport: Annotated[
+        Literal["tcp", "quic-quinn"],
+        typer.Option(help="QUIC has the code of the simulator, without encryption; of --congestion cubic, new-reno."),
+    ] = "tcp",
     interval: Interval = None,
     duration: Duration = "1 h",
 ) -> None:
-    """Measure downloads or uploads over TCP.
+    """Measure downloads or uploads over TCP or QUIC.
 
     \b
     Examples:
@@ -167,17 +171,28 @@ def bulk(
       airpath measure bulk server.example --interval '1 s'
       airpath measure bulk server.example --request "300 B" --bytes "100 kB" --format json
       airpath measure bulk server.example --upload --flows 4 --congestion reno --out runs/four
+      airpath measure bulk server.example --transport quic-quinn --congestion new-reno
     """
     if upload and request != "0 B":
         raise Problem("--request: an upload has no request", next_step="leave out --request or --upload")
     transfer = {"direction": "up" if upload else "down", "bytes": bytes, "request": request}
-    _measure(
-        host,
-        {"kind": "bulk", "transfer": transfer, "flows": flows, "tcp": asdict(tcp)},
-        duration,
-        common,
-        every=interval,
-    )
+    work = {"kind": "bulk", "transfer": transfer, "flows": flows}
+    work |= {"tcp": asdict(tcp)} if transport == "tcp" else {"quic": _quic(tcp)}
+    _measure(host, work, duration, common, every=interval)
+
+
+def _quic(tcp: Tcp) -> dict[str, Any]:
+    """Return the settings of QUIC: of the options of TCP it has the congestion control only.
+
+    Raises:
+        Problem: Another option of TCP is set.
+    """
+    if replace(tcp, congestion=None) != Tcp():
+        raise Problem(
+            "--transport quic-quinn: QUIC has no --mss, --send-buffer, --receive-buffer, --no-delay",
+            next_step="leave them out",
+        )
+    return {} if tcp.congestion is None else {"congestion": tcp.congestion}
 
 
 @app.command()

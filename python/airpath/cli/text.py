@@ -281,7 +281,7 @@ def _nearest_rank(values: Sequence[float], share: int) -> float:
 
 
 def _tcp_details(groups: Sequence[Sequence[Flow]]) -> list[str]:
-    """Return a line for each set of TCP settings, with its flows if there are several sets."""
+    """Return a line for each set of transport settings, with its flows if there are several."""
     users: dict[str, list[str]] = {}
     for group in groups:
         if group[0]["tcp"] is not None:
@@ -292,7 +292,10 @@ def _tcp_details(groups: Sequence[Sequence[Flow]]) -> list[str]:
         profile = tcp.pop("profile", "custom")
         more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
         of = f" ({', '.join(names[:_MOST_NAMES])}{more})" if len(users) > 1 else ""
-        lines.append(f"TCP {profile}{of}: {', '.join([*_values(tcp), *_changed(tcp, profile)])}.")
+        if "quic" in tcp:
+            lines.append(f"QUIC by {profile}{of}: {', '.join([*_values(tcp), *_changed_quic(tcp['quic'])])}.")
+        else:
+            lines.append(f"TCP {profile}{of}: {', '.join([*_values(tcp), *_changed(tcp, profile)])}.")
     return lines
 
 
@@ -312,6 +315,20 @@ def _changed(tcp: dict[str, Any], profile: str) -> list[str]:
         f"{key} = {json.dumps(value)}"
         for key, value in _dotted(tcp)
         if key in of_profile.keys() - shown and value != of_profile[key]
+    ]
+
+
+def _changed_quic(quic: dict[str, Any]) -> list[str]:
+    """Return the settings of QUIC that differ from the defaults, without the controller."""
+    from airpath.run import resolve
+
+    flow = {"kind": "download", "bytes": "1 B", "transport": "quic-quinn"}
+    resolved = tomllib.loads(resolve({"format": 1, "bearer": {"preset": "wired"}, "flow": [flow]}))
+    defaults = resolved["flow"][0]["quic"]
+    return [
+        f"{key} = {json.dumps(value)}"
+        for key, value in quic.items()
+        if key != "congestion" and value != defaults.get(key)
     ]
 
 

@@ -85,7 +85,10 @@ def _column(values: "pl.Series") -> bytes:
 def _flows(result: Result, repetition: int) -> tuple[list[int], list[Flow]]:
     """Return the numbers of the TCP flows, and a description of each."""
     flows = [
-        flow for flow in result.summary["flows"] if flow["repetition"] == repetition and flow.get("tcp") is not None
+        flow
+        for flow in result.summary["flows"]
+        # The settings of QUIC are in the place of those of TCP.
+        if flow["repetition"] == repetition and flow.get("tcp") is not None and "quic" not in flow["tcp"]
     ]
     mobiles = mobiles_of(result)
     # The connections of a page have numbers above those of the flows.

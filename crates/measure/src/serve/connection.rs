@@ -1,10 +1,11 @@
 //! A connection to the responder, by its type.
 
 use std::io::{self, Read};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use airpath_app::arrivals::Arrival;
 use airpath_app::bulk::{Milestones, Progress};
@@ -13,12 +14,13 @@ use airpath_core::{Instant, Span};
 use nix::poll::PollFlags;
 use socket2::{Domain, Socket};
 
-use super::sessions::{Session, Sessions};
+use super::sessions::{ConnectionSlot, Session, Sessions};
 use crate::clock::{identity, now, wait};
 use crate::lines::Lines;
 use crate::protocol::{
     ARRIVAL, ControlRequest, ControlResponse, FlowReport, GREETING, LINE_LIMIT, Ready, TestRequest, greeting, version,
 };
+use crate::quic::QuicEnd;
 use crate::stream::{Stream, run};
 use crate::tcp_info::{TcpInfo, kernel_name};
 use crate::tcp_settings::{apply, tcp_socket};
@@ -100,9 +102,92 @@ fn serve_control(mut lines: Lines, peer: SocketAddr, sessions: &Sessions, stop: 
         Ok(session) => session,
         Err(why) => return lines.write(&ControlResponse::Refused(why)),
     };
-    let talked = serve_requests(&mut lines, peer, &session, stop);
-    sessions.end(&session);
-    talked
+    let sockets = match quic_sockets(&session, sessions, lines.socket()) {
+        Ok(sockets) => sockets,
+        Err(why) => {
+            sessions.end(&session);
+            return lines.write(&ControlResponse::Refused(why));
+        }
+    };
+    let ports = sockets.iter().map(|each| each.port).collect();
+    thread::scope(|scope| {
+        for (flow, each) in sockets.into_iter().enumerate() {
+            let session = &session;
+            // The flow is over when its session is, which ends with this connection.
+            scope.spawn(move || serve_quic(each, session, flow as u32));
+        }
+        let talked = serve_requests(&mut lines, peer, &session, ports, stop);
+        sessions.end(&session);
+        talked
+    })
+}
+
+/// The socket of a flow over QUIC. It counts as a connection.
+struct QuicSocket<'a> {
+    socket: UdpSocket,
+    port: u16,
+    _slot: ConnectionSlot<'a>,
+}
+
+/// A bound UDP socket for each flow over QUIC of the session, at the address of its control
+/// connection.
+///
+/// # Errors
+/// The reason, as a message for the client.
+fn quic_sockets<'a>(
+    session: &Session,
+    sessions: &'a Sessions,
+    control: &Socket,
+) -> Result<Vec<QuicSocket<'a>>, String> {
+    let Work::Bulk(Bulk { flows, quic: Some(_), .. }) = &session.request.work else { return Ok(Vec::new()) };
+    let bind = || {
+        let local = control.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let socket = UdpSocket::bind((local.ip(), 0))?;
+        let port = socket.local_addr()?.port();
+        Ok((socket, port))
+    };
+    let each = |_| {
+        let slot = sessions.connection_slot().ok_or("it has too many connections; try again later")?;
+        let (socket, port) = bind().map_err(|error: io::Error| format!("it has no UDP port for QUIC: {error}"))?;
+        Ok(QuicSocket { socket, port, _slot: slot })
+    };
+    (0..*flows).map(each).collect()
+}
+
+/// Runs the responder's end of a flow over QUIC.
+fn serve_quic(bound: QuicSocket<'_>, session: &Session, flow: u32) {
+    let QuicSocket { socket, _slot, .. } = bound;
+    let Work::Bulk(Bulk { transfer, quic: Some(config), .. }) = &session.request.work else { return };
+    let until = now() + LONGEST;
+    session.flow(|| {
+        let (_, mut role) = transfer.roles();
+        let mut milestones = Milestones::default();
+        let mut statistics = None;
+        let ended = QuicEnd::listen(socket, session.client, config).and_then(|mut end| {
+            let ended = end.run(&|| session.is_cancelled() || now() >= until, &mut |now, connection| {
+                let progress = role.step(connection);
+                milestones.note(now, progress, transfer.bytes);
+                progress != Progress::None
+            });
+            statistics = Some(end.connection.statistics());
+            ended
+        });
+        FlowReport { quic: statistics, ..report(flow, &milestones, ended.err()) }
+    });
+}
+
+/// The report of a flow without the figures of its transport.
+fn report(flow: u32, milestones: &Milestones, error: Option<io::Error>) -> FlowReport {
+    let nanos = |mark: Option<Instant>| mark.map(Instant::as_nanos);
+    FlowReport {
+        flow,
+        requested: nanos(milestones.requested),
+        first_byte: nanos(milestones.first_byte),
+        finished: nanos(milestones.finished),
+        delivered: milestones.delivered,
+        cause: error.map(|error| error.to_string()),
+        ..FlowReport::default()
+    }
 }
 
 /// Whether this host's kernel supports the requested settings.
@@ -125,6 +210,7 @@ fn serve_requests(
     lines: &mut Lines,
     peer: SocketAddr,
     session: &Arc<Session>,
+    quic_ports: Vec<u16>,
     stop: &dyn Fn() -> bool,
 ) -> io::Result<()> {
     lines.write(&ControlResponse::Ready(Ready {
@@ -133,6 +219,7 @@ fn serve_requests(
         clock: identity(),
         airpath: env!("CARGO_PKG_VERSION").into(),
         kernel: kernel_name(),
+        quic_ports,
     }))?;
     while let Some(line) = lines.read(LINE_LIMIT, now() + SILENCE, stop)? {
         match serde_json::from_slice(&line) {
@@ -179,7 +266,7 @@ fn serve_flow(socket: Socket, session: &Session, flow: u32, received: u64, stop:
     let until = now() + LONGEST;
     let stop = || stop() || session.is_cancelled() || now() >= until;
     match &session.request.work {
-        Work::Bulk(bulk) if flow < bulk.flows => session.flow(|| {
+        Work::Bulk(bulk) if flow < bulk.flows && bulk.quic.is_none() => session.flow(|| {
             let lost = |error: io::Error| FlowReport { flow, cause: Some(error.to_string()), ..FlowReport::default() };
             transfer(socket, bulk, flow, received, &stop).unwrap_or_else(lost)
         }),
@@ -213,14 +300,5 @@ fn transfer(socket: Socket, bulk: &Bulk, flow: u32, received: u64, stop: &dyn Fn
         milestones.note(now, progress, bulk.transfer.bytes);
         progress != Progress::None
     });
-    let nanos = |mark: Option<Instant>| mark.map(Instant::as_nanos);
-    Ok(FlowReport {
-        flow,
-        requested: nanos(milestones.requested),
-        first_byte: nanos(milestones.first_byte),
-        finished: nanos(milestones.finished),
-        delivered: milestones.delivered,
-        tcp: TcpInfo::of(stream.socket()),
-        cause: ended.err().map(|error| error.to_string()),
-    })
+    Ok(FlowReport { tcp: TcpInfo::of(stream.socket()), ..report(flow, &milestones, ended.err()) })
 }

@@ -1,0 +1,151 @@
+//! Who an end of a connection is: its flow, its addresses, and its random numbers.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use airpath_core::{Direction, FlowId, RandomStream};
+use quinn_proto::crypto::{AeadKey, CryptoError, HandshakeTokenKey, HmacKey};
+use quinn_proto::{ConnectionId, ConnectionIdGenerator, EndpointConfig, TimeSource};
+
+/// Bytes of a connection identifier: as of quinn's own generator.
+const IDENTIFIER: usize = 8;
+/// Bytes of the first destination identifier of a client (RFC 9000 §7.2: at least 8).
+const FIRST_DESTINATION: usize = 20;
+
+/// Identity of one end of a connection.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The flow, for the log.
+    pub flow: FlowId,
+    /// Direction of the data that this end sends, for the log.
+    pub direction: Direction,
+    /// Address of the peer. An end accepts datagrams of any address; migration is off.
+    pub remote: SocketAddr,
+    /// Seed of quinn's generator and keys.
+    seed: RandomStream,
+    /// Connection identifiers.
+    identifiers: RandomStream,
+}
+
+impl Identity {
+    /// An identity with the random streams `seed` and `identifiers`, which `random` makes.
+    pub fn new(flow: FlowId, direction: Direction, mut random: impl FnMut(&str) -> RandomStream) -> Self {
+        // An address for documentation (RFC 5737). Who sends the datagrams has the real one.
+        let remote = (Ipv4Addr::new(192, 0, 2, 1), 443).into();
+        Self { flow, direction, remote, seed: random("seed"), identifiers: random("identifiers") }
+    }
+
+    /// The settings of quinn's end point that depend on the random streams.
+    pub(crate) fn endpoint(&mut self, datagram_size: u32) -> EndpointConfig {
+        let mut config = EndpointConfig::new(Arc::new(Key(self.seed.bits())));
+        let generator = Generator(self.identifiers.clone());
+        config.rng_seed(Some(bytes(&mut self.seed))).cid_generator(move || Box::new(generator.clone()));
+        let largest = u16::try_from(datagram_size.max(1472)).expect("`Config::check` limits the size");
+        config.max_udp_payload_size(largest).expect("at least 1200 bytes are allowed");
+        config
+    }
+
+    /// The key of the tokens of a server.
+    pub(crate) fn token_key(&mut self) -> Arc<dyn HandshakeTokenKey> {
+        Arc::new(Key(self.seed.bits()))
+    }
+
+    /// The destination identifier of the first packet of a client.
+    pub(crate) fn first_destination(&mut self) -> ConnectionId {
+        ConnectionId::new(&bytes::<FIRST_DESTINATION>(&mut self.seed))
+    }
+}
+
+fn bytes<const LENGTH: usize>(stream: &mut RandomStream) -> [u8; LENGTH] {
+    std::array::from_fn(|_| stream.bits() as u8)
+}
+
+/// Makes connection identifiers from a random stream.
+#[derive(Clone)]
+struct Generator(RandomStream);
+
+impl ConnectionIdGenerator for Generator {
+    fn generate_cid(&mut self) -> ConnectionId {
+        ConnectionId::new(&bytes::<IDENTIFIER>(&mut self.0))
+    }
+
+    fn cid_len(&self) -> usize {
+        IDENTIFIER
+    }
+
+    fn cid_lifetime(&self) -> Option<std::time::Duration> {
+        None
+    }
+}
+
+/// A key of a keyed hash that is no protection: a simulation has no attacker.
+#[derive(Clone, Copy)]
+struct Key(u64);
+
+/// Bytes of the hash: those of SHA-256.
+const HASH: usize = 32;
+
+impl Key {
+    fn hash(self, data: &[u8]) -> [u8; HASH] {
+        // FNV-1a and the finaliser of SplitMix64.
+        let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        let mut state = data.iter().fold(0xcbf2_9ce4_8422_2325 ^ self.0, fold);
+        let mut hash = [0; HASH];
+        for chunk in hash.chunks_exact_mut(8) {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            chunk.copy_from_slice(&(mixed ^ (mixed >> 27)).to_le_bytes());
+        }
+        hash
+    }
+}
+
+impl HmacKey for Key {
+    fn sign(&self, data: &[u8], signature_out: &mut [u8]) {
+        signature_out.copy_from_slice(&self.hash(data));
+    }
+
+    fn signature_len(&self) -> usize {
+        HASH
+    }
+
+    fn verify(&self, data: &[u8], signature: &[u8]) -> Result<(), CryptoError> {
+        if self.hash(data) == *signature { Ok(()) } else { Err(CryptoError) }
+    }
+}
+
+impl HandshakeTokenKey for Key {
+    fn aead_from_hkdf(&self, random_bytes: &[u8]) -> Box<dyn AeadKey> {
+        let hash = self.hash(random_bytes);
+        Box::new(TokenKey(hash[..TAG].try_into().expect("the hash is longer")))
+    }
+}
+
+/// Bytes of the tag of a token.
+const TAG: usize = 16;
+
+/// Marks tokens with a tag and does not encrypt them.
+struct TokenKey([u8; TAG]);
+
+impl AeadKey for TokenKey {
+    fn seal(&self, data: &mut Vec<u8>, _: &[u8]) -> Result<(), CryptoError> {
+        data.extend_from_slice(&self.0);
+        Ok(())
+    }
+
+    fn open<'a>(&self, data: &'a mut [u8], _: &[u8]) -> Result<&'a mut [u8], CryptoError> {
+        let length = data.len().checked_sub(TAG).ok_or(CryptoError)?;
+        let (token, tag) = data.split_at_mut(length);
+        if *tag == self.0 { Ok(token) } else { Err(CryptoError) }
+    }
+}
+
+/// The time of tokens: constant, because no token expires in a run.
+pub struct NoTime;
+
+impl TimeSource for NoTime {
+    fn now(&self) -> SystemTime {
+        UNIX_EPOCH
+    }
+}

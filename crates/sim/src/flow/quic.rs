@@ -1,0 +1,123 @@
+//! Flows over QUIC: connections whose datagrams are the packets' payload.
+
+mod transactions;
+mod transfer;
+
+use std::sync::Arc;
+
+use airpath_app::datagrams::HEADERS;
+use airpath_core::{Direction, Ecn, FlowId, Instant, Seed};
+use airpath_path::{Payload as Content, Side};
+use airpath_quic::{Config, Connection, Identity as QuicIdentity};
+
+use super::Identity;
+use super::connections::port_of;
+use crate::network::{Network, Outgoing};
+use crate::packet_buffer::Payload;
+
+pub use transactions::QuicTransactionsFlow;
+pub use transfer::QuicTransferFlow;
+
+/// A connection with its two ends.
+pub struct Pair {
+    flow: FlowId,
+    /// The mobile's port.
+    port: u16,
+    /// The mobile's end, which opens the connection.
+    pub mobile: Connection,
+    /// The server's end.
+    pub server: Connection,
+    /// A datagram to send.
+    datagram: Vec<u8>,
+}
+
+impl Pair {
+    /// Connection number `number` of a flow, which is `flow` on the path.
+    pub fn new(now: Instant, identity: &Identity, flow: FlowId, number: u32, config: &Arc<Config>, seed: Seed) -> Self {
+        let end = |direction, side: &str| {
+            let random = |part: &str| seed.stream(&format!("flow-{}/quic-{number}/{side}/{part}", identity.name));
+            QuicIdentity::new(flow, direction, random)
+        };
+        Self {
+            flow,
+            port: port_of(identity, number),
+            mobile: Connection::connect(Arc::clone(config), end(Direction::Up, "mobile"), now),
+            server: Connection::listen(Arc::clone(config), end(Direction::Down, "server")),
+            datagram: Vec::new(),
+        }
+    }
+
+    /// One end.
+    pub const fn end(&mut self, side: Side) -> &mut Connection {
+        match side {
+            Side::Mobile => &mut self.mobile,
+            Side::Server => &mut self.server,
+        }
+    }
+
+    /// `side` receives a datagram.
+    fn receive(
+        &mut self,
+        now: Instant,
+        side: Side,
+        ecn: Ecn,
+        identity: &Identity,
+        network: &mut Network<'_>,
+        datagram: &[u8],
+    ) {
+        let end = self.end(side);
+        end.handle_datagram(now, ecn, datagram);
+        let component = network.component(identity.user, side);
+        end.report(now, &mut network.context(component));
+    }
+
+    /// Handles the timers of `side` that have expired.
+    fn handle_timeout(&mut self, now: Instant, side: Side, identity: &Identity, network: &mut Network<'_>) {
+        let end = self.end(side);
+        end.handle_timeout(now);
+        let component = network.component(identity.user, side);
+        end.report(now, &mut network.context(component));
+    }
+
+    /// Closes the connection if the mobile has nothing left to do, then sends the datagrams of
+    /// `side`.
+    fn transmit(&mut self, now: Instant, side: Side, identity: &Identity, network: &mut Network<'_>) {
+        if side == Side::Mobile && self.mobile.outcome().is_none() && self.mobile.streams_done() {
+            self.mobile.close(now);
+        }
+        let Self { flow, port, mobile, server, datagram } = self;
+        let end = match side {
+            Side::Mobile => mobile,
+            Side::Server => server,
+        };
+        while let Some(ecn) = end.poll_transmit(now, datagram) {
+            let outgoing = Outgoing {
+                flow: *flow,
+                user: identity.user,
+                side,
+                size: datagram.len() as u32 + HEADERS,
+                ecn,
+                payload: Payload::Quic { port: *port },
+            };
+            network.send_with(now, outgoing, Content::Bytes([datagram, &[]]));
+        }
+    }
+
+    /// The next timer of `side`.
+    fn next_wakeup(&mut self, now: Instant, side: Side) -> Option<Instant> {
+        // quinn may have a timer of the past, which the next call handles.
+        self.end(side).next_wakeup().map(|due| due.max(now))
+    }
+
+    /// Why an end lost the connection, if one did before the mobile closed it.
+    fn loss(&self) -> Option<String> {
+        if self.mobile.outcome().is_some_and(airpath_quic::Outcome::is_orderly) {
+            return None;
+        }
+        let ends = [("mobile", &self.mobile), ("server", &self.server)];
+        ends.into_iter().find_map(|(name, end)| {
+            let outcome = end.outcome().filter(|outcome| !outcome.is_orderly())?;
+            Some(format!("{outcome}, reported by the {name}"))
+        })
+    }
+}
