@@ -12,7 +12,7 @@ from dumbbell import Repetition, Scenario
 from programs import FOLDER, Outcome, Program, ProgramError, Settings, document, segment
 
 from airpath.realtime import obstacle
-from airpath.run import read_scenario
+from airpath.scenario import read_scenario
 
 ENDS = FOLDER / "ends.py"
 ATTEMPTS = 3

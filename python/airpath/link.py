@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from airpath.result import Result
-from airpath.run import override_texts, read_scenario
+from airpath.run import override_texts
+from airpath.scenario import read_scenario
 
 
 @dataclass(frozen=True, repr=False)

@@ -89,16 +89,6 @@ def figures(name: str) -> Figures | None:
     return Figures(ping["delay_mean_s"], down["throughput_bps"], up["throughput_bps"])
 
 
-def download_over(name: str) -> dict[str, Any]:
-    """Return a scenario: a download of 100 kB over a bearer's preset."""
-    return {
-        "format": 1,
-        "name": f"download over {name}",
-        "bearer": {"preset": name},
-        "flow": [{"kind": "download", "bytes": "100 kB"}],
-    }
-
-
 def presets() -> list[Preset]:
     """Return the presets of airpath, in their order."""
     from airpath import _native

@@ -7,8 +7,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from airpath.files import printable, read_text
 from airpath.result import is_result
+from airpath.scenario import read_scenario
 
 MAX_SEED = 2**63 - 1
 """The largest seed: TOML has integers of 64 bits with a sign."""
@@ -78,23 +78,12 @@ def resolve(scenario: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] 
 
     Raises:
         ScenarioError: The scenario is invalid.
-        FileNotFoundError: There is no such scenario file.
+        FileNotFoundError: There is no such scenario file and no such preset.
     """
     from airpath import _native
 
     text, name = read_scenario(scenario)
     return _native.resolve(text, name, override_texts(set))
-
-
-def read_scenario(scenario: str | Path | Mapping[str, Any]) -> tuple[str, str]:
-    """Return a scenario's TOML text, and its name for messages."""
-    if isinstance(scenario, Mapping):
-        import tomli_w
-
-        return tomli_w.dumps(scenario), "<dictionary>"
-    if isinstance(scenario, str) and "\n" in scenario:
-        return scenario, "<text>"
-    return read_text(Path(scenario)), printable(scenario)
 
 
 def override_texts(overrides: Mapping[str, Any] | None) -> list[tuple[str, str]]:

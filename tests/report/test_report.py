@@ -262,7 +262,7 @@ def test_a_study_is_reported_row_by_row(tmp_path: Path) -> None:
     assert "It falls. ✓ holds It rises. ✗ does not hold" in page.words
     assert "1 of 2 published figures lie within the 95 % interval of ours. 1 of 2 findings hold." in page.words
     assert "make study" in page.words
-    ours, published = page.figures["rtt: round-trip"]["data"]
+    ours, published = page.figures["rtt: round trip"]["data"]
     assert (len(ours["x"]), published["x"]) == (3, [264, 346])
 
 

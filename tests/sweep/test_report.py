@@ -8,7 +8,7 @@ import pytest
 
 import airpath
 from airpath.plot.selection import NothingToDrawError
-from airpath.sweep.figures import draw_effects, draw_lines, draw_map, effects, scale
+from airpath.sweep.figures import draw_effects, draw_lines, draw_map, effects, scale, title_of
 from airpath.sweep.folder import SweepFolder
 from airpath.sweep.kinds import LinkCommand
 from airpath.sweep.report import commands, write
@@ -86,7 +86,7 @@ def test_the_report_of_a_sweep(tmp_path: Path, airpath_command: Command):
     assert (done.code, done.out) == (0, "sweep.html\n")
     page = (tmp_path / "sweep.html").read_text()
     assert "12 cases, 36 rows" in page
-    assert "duration_s over" in page
+    assert "duration (s) over" in page
     command = f"airpath run {tmp_path / 'small.toml'} --set 'fixed.delay=10 ms' --set bearer.bler=0.0"
     assert f"{command} --set tcp.timestamps=true --seed 3 --out sweep-0 --capture" in page
     # The command gives the run of the point.
@@ -106,3 +106,8 @@ def test_each_figure_is_computed_once(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(airpath.SweepResult, "means", counted)
     write(result, tmp_path / "sweep.html", names=["duration_s", "throughput_bps"])
     assert computed == ["duration_s", "throughput_bps"]
+
+
+def test_columns_have_their_unit_in_titles():
+    titles = {name: title_of(name) for name in ("duration_s", "throughput_bps", "retransmitted_packets")}
+    assert list(titles.values()) == ["duration (s)", "throughput (bit/s)", "retransmitted packets"]

@@ -363,7 +363,9 @@ impl FlowGroup {
         }
         let quic = match kind {
             Kind::Download | Kind::Upload | Kind::Transactions => quic::take(&mut node, at, quic_defaults)?,
-            Kind::Page | Kind::Ping | Kind::Datagrams | Kind::Stream | Kind::Voice | Kind::Terminal | Kind::Mail => None,
+            Kind::Page | Kind::Ping | Kind::Datagrams | Kind::Stream | Kind::Voice | Kind::Terminal | Kind::Mail => {
+                None
+            }
         };
         let tcp = match kind {
             _ if quic.is_some() => None,

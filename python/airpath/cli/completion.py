@@ -30,14 +30,12 @@ def complete_scenario(incomplete: str) -> list[str]:
 def complete_override(context: typer.Context, incomplete: str) -> list[str]:
     """Return the keys of the command's scenario that start with the given text, each with `=`."""
     from airpath._native import ScenarioError
-    from airpath.preset import download_over
     from airpath.run import resolve
 
     # While a shell completes, arguments are not parsed yet.
     given = context.params.get("link") or next(iter(context.args), "gprs")
     try:
-        source = Path(given) if Path(given).is_file() else download_over(given)
-        resolved = tomllib.loads(resolve(source))
+        resolved = tomllib.loads(resolve(given))
     except (ScenarioError, OSError, ValueError):  # there is no valid scenario
         return []
     flow = next(iter(resolved.get("flow", [])), {})

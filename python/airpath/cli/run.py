@@ -5,7 +5,6 @@ import shlex
 import sys
 import tempfile
 from contextlib import ExitStack
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -177,40 +176,21 @@ def _check_report(report: Path | None, out: Path | None) -> None:
 
 def _scenario(scenario: Path) -> Path | dict[str, Any]:
     """Return the path of the scenario, or a scenario with the preset of this name."""
+    from airpath import ScenarioError
+    from airpath.scenario import bearer_preset, download_over, similar
+
     if scenario.is_file():
         return scenario
-    from airpath.preset import download_over, presets
-
-    if preset := _preset_of(scenario):
+    try:
+        preset = bearer_preset(scenario)
+    except ScenarioError as error:
+        raise Problem(str(error), next_step="`airpath presets list` shows them") from None
+    if preset:
         return download_over(preset)
     if scenario.is_dir():
         raise Problem(f"{scenario} is a folder, not a scenario", next_step="select a TOML file in it")
-    known = {each.stem: str(each) for each in scenario.parent.glob("*.toml")}
-    if len(scenario.parts) == 1 and scenario.suffix != ".toml":
-        known = {each.name: each.name for each in presets() if each.kind == "bearer"} | known
-    match = get_close_matches(scenario.name.removesuffix(".toml"), known, n=1)
+    match = similar(scenario)
     raise Problem(
         f"no scenario file '{scenario}'",
-        next_step=f"did you mean '{known[match[0]]}'?"
-        if match
-        else "check the path; examples/ has scenarios to start from",
+        next_step=f"did you mean '{match}'?" if match else "check the path; examples/ has scenarios to start from",
     )
-
-
-def _preset_of(scenario: Path) -> str | None:
-    """Return the name of the bearer's preset that was given in place of a scenario file."""
-    from airpath import ScenarioError
-    from airpath.preset import preset
-
-    if len(scenario.parts) != 1 or scenario.suffix:
-        return None
-    try:
-        found = preset(scenario)
-    except ScenarioError:
-        return None
-    if found.kind != "bearer":
-        raise Problem(
-            f"'{scenario}' is a preset of kind {found.kind}; a run needs one of a bearer",
-            next_step="`airpath presets list` shows them",
-        )
-    return found.name

@@ -1,4 +1,4 @@
-"""The radio by user: air time, share of repeated PDUs, and C/I level."""
+"""The radio by user: air time, share of repeated PDUs, and level (C/I, CQI or coding scheme)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,8 @@ _GAP = 46
 _MOST_LETTERS = 11
 _READ = (
     "One track per user, on the time axis of the run. Air time: the share of TTIs used by the user. Repeated: the "
-    "share of its PDUs that are retransmissions. Level: the mean C/I level."
+    "share of its PDUs that are retransmissions. Level: the mean C/I level, in HSDPA the CQI, in GPRS the number "
+    "of the coding scheme."
 )
 
 

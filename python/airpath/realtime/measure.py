@@ -12,7 +12,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from airpath.run import override_texts, read_scenario
+from airpath.run import override_texts
+from airpath.scenario import read_scenario
 
 _PROGRAM = (sys.executable, "-m", "airpath")
 _ENDS = (sys.executable, "-m", "airpath.realtime.ends")

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from airpath.result import Result
-from airpath.run import execute, read_scenario
+from airpath.run import execute
+from airpath.scenario import read_scenario
 from airpath.study.definition import Experiment, Study, load_study, read_study
 from airpath.study.errors import StudyError, UnknownNameError
 from airpath.study.metrics import METRICS

@@ -14,6 +14,7 @@ from plotly.subplots import make_subplots
 from airpath import theme
 from airpath.plot.selection import NothingToDrawError
 from airpath.plot.template import TEMPLATE, Caption, blank, captioned, ramp
+from airpath.plot.values import largest
 
 MOST_PANELS = 12
 MOST_LINES = 6
@@ -47,6 +48,17 @@ class Scale:
         """Whether the values span more than a factor of 20."""
         places = self.numbers.values()
         return bool(places) and min(places) > 0 and max(places) > 20 * min(places)
+
+
+_UNITS = {"_s": "s", "_bps": "bit/s", "_kbps": "kbit/s", "_bytes": "B", "_ms": "ms", "_ns": "ns"}
+
+
+def title_of(column: str) -> str:
+    """Return a column's name as words with its unit: `duration_s` is `duration (s)`."""
+    for suffix, unit in _UNITS.items():
+        if (name := column.removesuffix(suffix)) and name != column:
+            return f"{name.replace('_', ' ')} ({unit})"
+    return column.replace("_", " ")
 
 
 def scale(path: str, values: Sequence[Any]) -> Scale:
@@ -114,7 +126,9 @@ def draw_effects(means: pl.DataFrame, axes: Sequence[str], figure: str) -> go.Fi
     drawn.update_xaxes(range=[0, 100])
     read = "What each axis explains alone. The rest to 100 % is due to combinations of axes, and to chance."
     alt = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
-    return captioned(drawn, Caption(f"Which axis matters most: {figure}", read, f"{figure}: {alt}."))
+    return captioned(
+        drawn, Caption(f"Which axis matters most: {title_of(figure)}", read, f"{title_of(figure)}: {alt}.")
+    )
 
 
 def draw_map(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: Mapping[int, str]) -> go.Figure:
@@ -126,6 +140,7 @@ def draw_map(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: Ma
     ranked = [axis for axis in effects(means, axes) if 1 < means[axis].n_unique() <= 3 * _MOST_LEVELS]
     if len(ranked) < 2 or not _is_grid(means, ranked[:2]):
         raise NothingToDrawError("a heat map needs two axes with a grid of values")
+    title = title_of(figure)
     across, down = sorted(ranked[:2], key=lambda axis: not scale(axis, means[axis].unique().to_list()).numbers)
     columns, rows = (_in_order(means, axis) for axis in (across, down))
     cells = {
@@ -134,7 +149,7 @@ def draw_map(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: Ma
         .agg(pl.col("mean").mean(), pl.col("case").first())
         .iter_rows()
     }
-    drawn = blank(120 + 34 * len(rows), x_title=across, y_title=down)
+    drawn = blank(150 + 34 * len(rows), x_title=across, top=60)
     found = [[cells.get((column, row), (None, None)) for column in columns] for row in rows]
     drawn.add_trace(
         go.Heatmap(
@@ -144,19 +159,23 @@ def draw_map(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: Ma
             colorscale=ramp(theme.AIRTIME_RAMP),
             xgap=2,
             ygap=2,
-            texttemplate="%{z:.4g}",
+            texttemplate="%{z:.4~s}" if largest(means["mean"].abs()) >= 1e4 else "%{z:.4g}",
             customdata=[[commands.get(case) for _, case in line] for line in found],
-            colorbar={"title": {"text": figure, "side": "right"}, "outlinewidth": 0, "thickness": 14},
-            hovertemplate=f"{across} %{{x}}<br>{down} %{{y}}<br>{figure} %{{z:.5g}}<extra></extra>",
+            showscale=False,
+            hovertemplate=f"{across} %{{x}}<br>{down} %{{y}}<br>{title} %{{z:.5g}}<extra></extra>",
         )
     )
     drawn.update_xaxes(type="category", showgrid=False)
+    # The name of the axis above its values: it is often longer than the map is high.
     drawn.update_yaxes(type="category", showgrid=False, automargin=True)
+    drawn.add_annotation(
+        x=0, y=1, xref="paper", yref="paper", xanchor="left", yanchor="bottom", text=f"{down} ↓", showarrow=False
+    )
     others = [axis for axis in axes if axis not in (across, down)]
     notes = [f"Each cell is the mean over {', '.join(others)}."] if others else []
     read = "The mean of the cases over the two axes that matter most" + (_POINT if not others else "") + "."
-    alt = f"{figure} over {across} and {down}, from {means['mean'].min():.4g} to {means['mean'].max():.4g}."
-    return captioned(drawn, Caption(f"{figure} over {across} and {down}", read, alt, notes))
+    alt = f"{title} over {across} and {down}, from {means['mean'].min():.4g} to {means['mean'].max():.4g}."
+    return captioned(drawn, Caption(f"{title} over {across} and {down}", read, alt, notes))
 
 
 def draw_lines(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: Mapping[int, str]) -> go.Figure:
@@ -206,7 +225,7 @@ def draw_lines(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: 
                     places,
                     commands,
                     index,
-                    f"{by} {value}" if by else figure,
+                    f"{by} {value}" if by else title_of(figure),
                     markers_only=is_sample,
                     show=number == 0 and by is not None,
                 ),
@@ -222,10 +241,10 @@ def draw_lines(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: 
     for column in range(1, wide + 1):
         drawn.update_xaxes(title_text=places.title, row=high, col=column)
     for row in range(1, high + 1):
-        drawn.update_yaxes(title_text=figure, row=row, col=1)
+        drawn.update_yaxes(title_text=title_of(figure), row=row, col=1)
     read = f"Means with the 95 % interval{_POINT}."
-    alt = f"{figure} over {across}" + (f" by {by}" if by else "") + f", {len(panels)} panels."
-    return captioned(drawn, Caption(f"{figure} over {across}", read, alt, notes))
+    alt = f"{title_of(figure)} over {across}" + (f" by {by}" if by else "") + f", {len(panels)} panels."
+    return captioned(drawn, Caption(f"{title_of(figure)} over {across}", read, alt, notes))
 
 
 def _line(

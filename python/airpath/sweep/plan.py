@@ -8,7 +8,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from airpath.run import MAX_SEED, override_texts, read_scenario
+from airpath.run import MAX_SEED, override_texts
+from airpath.scenario import bearer_preset, download_over, read_scenario
 from airpath.sweep.axes import MOST_CASES, Axis, Value, latin_hypercube, read_axes
 from airpath.sweep.kinds import LinkCommand, PageLoad, Simulation, base_of
 from airpath.sweep.work import Until, Work, figures, to_dict
@@ -216,6 +217,8 @@ def _base(table: Table, folder: Path) -> Base:
         from airpath.link import preset_scenario
 
         return Base(preset_scenario(name), name, work)
+    if bearer_preset(Path(name)):
+        return Base(*read_scenario(download_over(name)), work)
     raise table.error(f"no scenario file '{scenario}'", "scenario")
 
 

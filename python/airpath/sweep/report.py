@@ -53,6 +53,7 @@ def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None)
             counted=counted + ("" if result.complete else "; the sweep is not complete"),
             failed=f"{failed:,} runs failed." if failed else "",
             figures=drawn,
+            titles={name: figures.title_of(name) for name in names},
             table_of_cases=_table(result, means),
             commands=[shlex.join(["airpath", "report", str(result.path), "-o", str(out)])],
         ),

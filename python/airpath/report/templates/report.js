@@ -8,6 +8,7 @@
     text: element.querySelector("script").textContent,
     time: element.dataset.time, // what its axis is the time of; nothing if that is not one of time
     log: element.querySelector("[data-log]"),
+    height: parseFloat(element.querySelector(".plot").style.height),
   }));
   const beside = (figure) => figures.filter((other) => figure.time !== undefined && other.time === figure.time);
   const prefersDark = matchMedia("(prefers-color-scheme: dark)");
@@ -30,6 +31,9 @@
     doubleClick: "reset",
   };
 
+  // A4 less its margins (`@page`), in CSS pixels: the page is laid out after the figures are drawn.
+  const PAPER = Math.floor((210 - 2 * 14) / 25.4 * 96);
+
   // Long names at the left would take half of a telephone's width.
   const NARROW = 100;
   function narrow(layout) {
@@ -47,12 +51,26 @@
     if (figure.log?.getAttribute("aria-pressed") === "true") {
       layout.yaxis = { ...layout.yaxis, type: "log", autorange: true };
     }
-    const isNarrow = figure.plot.clientWidth < 640;
+    const isNarrow = !printing && figure.plot.clientWidth < 640;
+    if (printing) layout.width = PAPER;
     if (isNarrow) {
       layout.margin = { ...layout.margin, r: 10 };
       if (layout.margin.l > NARROW) narrow(layout);
     }
-    return Plotly.react(figure.plot, data, layout, { ...config, displayModeBar: !isNarrow });
+    figure.plot.style.height = `${figure.height}px`;
+    const done = Plotly.react(figure.plot, data, layout, { ...config, displayModeBar: !isNarrow });
+    return isNarrow || printing ? done.then(() => fitLegend(figure)) : done;
+  }
+
+  // A legend has more lines in less width; the figure grows by those that do not fit above it.
+  function fitLegend({ plot, height }) {
+    const { legend, margin } = plot._fullLayout;
+    const missing = Math.ceil((legend?._height ?? 0) + 8 - margin.t);
+    if (missing <= 0) return undefined;
+    plot.style.height = `${height + missing}px`;
+    // By default a horizontal legend has at most half of the height, and scrolls.
+    const grown = { "legend.maxheight": Math.ceil(legend._height) + 8, "margin.t": margin.t + missing };
+    return Plotly.relayout(plot, { ...grown, height: height + missing });
   }
 
   const currentRange = (figure) => beside(figure).find((other) => other.plot.layout)?.plot.layout.xaxis.range;
@@ -133,6 +151,7 @@
     for (const each of opened) each.open = false;
     printing = false;
     redraw();
+    for (const { plot } of figures) if (plot.layout) Plotly.Plots.resize(plot);
   });
 
   for (const button of document.querySelectorAll("[data-copy]")) {

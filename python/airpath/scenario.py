@@ -1,0 +1,78 @@
+"""Scenarios as they are given: a file, a preset's name, text, or a dictionary."""
+
+import json
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from airpath.files import printable, read_text
+
+
+def read_scenario(scenario: str | Path | Mapping[str, Any]) -> tuple[str, str]:
+    """Return a scenario's TOML text, and its name for messages.
+
+    The name of a bearer's preset is a download of 100 kB over it, as of `airpath run`.
+
+    Raises:
+        FileNotFoundError: There is no such scenario file and no such preset.
+        ScenarioError: The preset is not of a bearer.
+        NotTextError: The file is not UTF-8 text.
+    """
+    if isinstance(scenario, str) and "\n" in scenario:
+        return scenario, "<text>"
+    if not isinstance(scenario, Mapping):
+        path = Path(scenario)
+        # A folder is no file either; reading it reports that.
+        if path.exists():
+            return read_text(path), printable(scenario)
+        name = bearer_preset(path)
+        if name is None:
+            match = similar(path)
+            hint = f"; did you mean '{match}'?" if match else "; name a file, or a preset of airpath.presets()"
+            raise FileNotFoundError(f"no scenario file '{printable(scenario)}'{hint}")
+        scenario = download_over(name)
+    import tomli_w
+
+    return tomli_w.dumps(scenario), "<dictionary>"
+
+
+def download_over(name: str) -> dict[str, Any]:
+    """Return a scenario: a download of 100 kB over a bearer's preset."""
+    return {
+        "format": 1,
+        "name": f"download over {name}",
+        "bearer": {"preset": name},
+        "flow": [{"kind": "download", "bytes": "100 kB"}],
+    }
+
+
+def bearer_preset(scenario: Path) -> str | None:
+    """Return the name of the bearer's preset that was given in place of a scenario file.
+
+    Raises:
+        ScenarioError: It is a preset of another kind.
+    """
+    from airpath import _native
+
+    if len(scenario.parts) != 1 or scenario.suffix:
+        return None
+    try:
+        found = json.loads(_native.preset(str(scenario)))
+    except (_native.ScenarioError, UnicodeEncodeError):  # a file's name may be any bytes, a preset's is text
+        return None
+    if found["kind"] != "bearer":
+        raise _native.ScenarioError(f"'{scenario}' is a preset of kind {found['kind']}; a run needs one of a bearer")
+    return found["name"]
+
+
+def similar(scenario: Path) -> str | None:
+    """Return the scenario file, or the bearer's preset, whose name is most similar."""
+    from airpath import _native
+
+    known = {each.stem: str(each) for each in scenario.parent.glob("*.toml")}
+    if len(scenario.parts) == 1 and scenario.suffix != ".toml":
+        presets = (each for each in json.loads(_native.presets()) if each["kind"] == "bearer")
+        known = {each["name"]: each["name"] for each in presets} | known
+    match = get_close_matches(scenario.name.removesuffix(".toml"), known, n=1)
+    return known[match[0]] if match else None

@@ -1,0 +1,50 @@
+"""A preset in place of a scenario: what Python accepts is what the commands accept."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import airpath
+from support import Command
+
+
+def test_a_preset_is_a_scenario_in_python_as_on_the_command_line(airpath_command: Command) -> None:
+    printed = json.loads(airpath_command("run", "gprs", "--seed", "3", "--format", "json").out)
+    result = airpath.run("gprs", seed=3)
+    assert result.summary["flows"] == printed["flows"]
+    assert airpath.run(Path("gprs"), seed=3).summary["flows"] == printed["flows"]
+    assert 'name = "download over gprs-4+1"' in airpath.resolve("gprs")
+    rows = airpath.run("umts-dch-64", vary={"tcp.congestion": ["reno", "cubic"]}).flows
+    assert rows.height == 2
+
+
+def test_a_file_comes_before_a_preset_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = airpath.resolve("wired").replace("download over wired", "own")
+    Path("gprs").write_text(text)
+    assert 'name = "own"' in airpath.resolve("gprs")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("umts-dch-65", r"no scenario file 'umts-dch-65'; did you mean 'umts-dch-64'\?"),
+        ("/nonexistent/gprs", "no scenario file '/nonexistent/gprs'; name a file, or a preset"),
+        ("n\udce9", "no scenario file"),
+    ],
+)
+def test_a_missing_scenario_is_named_with_the_most_similar(name: str, message: str) -> None:
+    with pytest.raises(FileNotFoundError, match=message):
+        airpath.run(name)
+
+
+def test_a_preset_of_another_kind_is_refused() -> None:
+    with pytest.raises(airpath.ScenarioError, match="'driving' is a preset of kind environment"):
+        airpath.run("driving")
+
+
+def test_a_plan_varies_a_preset(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text('format = 1\nscenario = "umts-dch-64"\n[axes]\ntcp.congestion.algorithm = ["new-reno", "cubic"]\n')
+    assert airpath.sweep(airpath.read_plan(plan), out=tmp_path / "rows").flows.height == 2
