@@ -10,7 +10,7 @@ use airpath_quic::Config;
 
 /// Runs `work` against a responder of its own; returns the rows of the flows as JSON.
 fn flows_of(work: Work) -> Vec<serde_json::Value> {
-    let responder = Responder::bind(Some("127.0.0.1:0")).unwrap();
+    let responder = Responder::bind(Some("127.0.0.1:0")).expect("a free port");
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| responder.run(&stop));
@@ -18,8 +18,8 @@ fn flows_of(work: Work) -> Vec<serde_json::Value> {
         let request = Request { host, family: Family::Any, work, icmp: false, limit: Span::from_secs(60) };
         let summary = measure(&request, None, &AtomicBool::new(false), &|_, _| ());
         stop.store(true, Ordering::Relaxed);
-        let summary = serde_json::to_value(summary.unwrap()).unwrap();
-        summary["flows"].as_array().unwrap().clone()
+        let summary = serde_json::to_value(summary.expect("a measurement")).expect("JSON");
+        summary["flows"].as_array().expect("flows").clone()
     })
 }
 
