@@ -24,6 +24,7 @@ ROWS = {f"log-{name}": table for name, table in EVENT_TABLES.items()} | {
 """Tables with a row for each event, segment or interval."""
 
 IDENTITIES = {
+    "first",
     "client_port",
     "connection",
     "duplicate_of",
@@ -53,6 +54,9 @@ IDENTITIES = {
 """Numbers that name something, and codes."""
 
 RATIOS = {
+    "frame_loss",
+    "mos",
+    "r",
     "efficiency",
     "efficiency_of_reused",
     "most_pipeline_factor",
@@ -75,6 +79,7 @@ COUNTS = {
     "closed_windows",
     "compressed_pairs",
     "congestion_experienced",
+    "count",
     "connections",
     "cumulatively_acknowledged",
     "delay_periods",
@@ -213,8 +218,8 @@ BYTES = {
 }
 """Positions and lengths of a byte stream."""
 
-OTHER = {"number"}
-"""The value of a state, whose unit depends on its aspect: docs/result-folder.md."""
+OTHER = {"number", "pacing_rate"}
+"""The value of a state, whose unit depends on its aspect, and bit/s: docs/result-folder.md."""
 
 
 def _numeric(table: dict[str, str]) -> set[str]:

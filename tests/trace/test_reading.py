@@ -34,7 +34,7 @@ def test_a_capture_with_only_quic_has_its_table(airpath_command: Command) -> Non
     initial = bytes([0xC3]) + struct.pack(">I", 1) + b"\x08" + b"d" * 8 + b"\x08" + b"s" * 8 + bytes(1178)
     answer = bytes([0xC3]) + struct.pack(">I", 1) + b"\x08" + b"s" * 8 + b"\x08" + b"t" * 8 + bytes(1178)
     capture = pcap(airpath_command.folder / "quic.pcap", 101, udp(initial, 5000, 443), udp(answer, 443, 5000))
-    done = airpath_command("trace", capture, "-o", "report.html")
+    done = airpath_command("trace", capture, "-o", "report.html", COLUMNS="160")
     assert done.code == 0, done.err
     assert "QUIC flow" in done.out
     assert "192.0.2.1:5000 → 192.0.2.2:443" in done.out
