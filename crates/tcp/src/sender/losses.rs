@@ -159,9 +159,6 @@ impl Sender {
             self.scoreboard.forget_sacked();
         }
         self.scoreboard.lose_all();
-        if let Some(rate) = &mut self.scoreboard.rate {
-            rate.forget_presumed();
-        }
         self.controller.on_timeout_losses(self.scoreboard.lost());
         if let Some(rack) = &mut self.rack {
             rack.restart_search();
