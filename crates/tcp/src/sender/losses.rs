@@ -187,6 +187,7 @@ impl Sender {
     /// ones in flight are lost, but not by congestion, so the window stays.
     pub fn reduce_segment_size(&mut self, size: u32, shared: &mut Shared<'_>) {
         self.segment_size = size;
+        self.controller.on_segment_size(size);
         if !self.scoreboard.split(size) {
             return;
         }
