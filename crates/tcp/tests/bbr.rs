@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use airpath_core::{Bitrate, Instant, Span};
+use airpath_core::{Bitrate, Event, Instant, Memory, Span, TcpTrigger};
 use airpath_tcp::testing::{Pair, Pipe, Side};
 use airpath_tcp::{Acknowledged, Algorithm, Config, Congested, CongestionControl, Profile, Segment};
 
@@ -145,6 +145,27 @@ fn smaller_segments_are_paced_at_the_rate_of_the_bottleneck() {
     // Packets of 552 bytes.
     let expected = 10_000_000.0 * 500.0 / 552.0;
     assert!((measured / expected - 1.0).abs() < 0.02, "{measured} of {expected}");
+}
+
+#[test]
+fn the_retransmission_of_the_timer_does_not_wait_for_the_pacer() {
+    // A segment per 120 ms: after the last acknowledgement the window lasts for longer than the
+    // timeout.
+    for millis in [60_000, 60_070, 60_140, 60_210, 60_280, 60_350] {
+        let begin = Instant::ZERO + Span::from_millis(millis);
+        let up = Pipe::new(Span::from_millis(50)).rate(Bitrate::from_bps(100_000)).queue(20);
+        let mut pair = Pair::new(&bbr(), up.outage(begin, second(90)), Pipe::new(Span::from_millis(50)));
+        pair.connection(Side::Client).write(1 << 40);
+        pair.run_until(begin, |_| false);
+        pair.events = Some(Memory::default());
+        pair.sent = Some(Vec::new());
+        pair.run_until(begin + Span::from_secs(8), |_| false);
+        let events = pair.events.take().expect("they were kept").events;
+        let is_timeout = |event: &Event| matches!(event, Event::Tcp(tcp) if tcp.trigger == TcpTrigger::Timeout);
+        let expiry = events.iter().find(|(.., event)| is_timeout(event)).expect("the timer expires").0;
+        let sent = pair.sent.take().expect("it was recorded");
+        assert!(sent.iter().any(|(at, ..)| *at == expiry), "nothing was sent at {expiry}");
+    }
 }
 
 /// Takes over, and counts its openings.
