@@ -147,34 +147,13 @@ fn smaller_segments_are_paced_at_the_rate_of_the_bottleneck() {
     assert!((measured / expected - 1.0).abs() < 0.02, "{measured} of {expected}");
 }
 
-#[test]
-fn the_retransmission_of_the_timer_does_not_wait_for_the_pacer() {
-    // A segment per 120 ms: after the last acknowledgement the window lasts for longer than the
-    // timeout.
-    for millis in [60_000, 60_070, 60_140, 60_210, 60_280, 60_350] {
-        let begin = Instant::ZERO + Span::from_millis(millis);
-        let up = Pipe::new(Span::from_millis(50)).rate(Bitrate::from_bps(100_000)).queue(20);
-        let mut pair = Pair::new(&bbr(), up.outage(begin, second(90)), Pipe::new(Span::from_millis(50)));
-        pair.connection(Side::Client).write(1 << 40);
-        pair.run_until(begin, |_| false);
-        pair.events = Some(Memory::default());
-        pair.sent = Some(Vec::new());
-        pair.run_until(begin + Span::from_secs(8), |_| false);
-        let events = pair.events.take().expect("they were kept").events;
-        let is_timeout = |event: &Event| matches!(event, Event::Tcp(tcp) if tcp.trigger == TcpTrigger::Timeout);
-        let expiry = events.iter().find(|(.., event)| is_timeout(event)).expect("the timer expires").0;
-        let sent = pair.sent.take().expect("it was recorded");
-        assert!(sent.iter().any(|(at, ..)| *at == expiry), "nothing was sent at {expiry}");
-    }
-}
-
-/// Takes over, and counts its openings.
+/// Takes over with a constant window and rate, and counts its openings.
 #[derive(Debug)]
-struct Opened(Arc<AtomicU32>);
+struct Steady(Arc<AtomicU32>);
 
-impl CongestionControl for Opened {
+impl CongestionControl for Steady {
     fn name(&self) -> &'static str {
-        "opened"
+        "steady"
     }
     fn takes_over(&self) -> bool {
         true
@@ -188,7 +167,10 @@ impl CongestionControl for Opened {
     fn undo(&mut self, _: Instant) {}
     fn on_idle(&mut self, _: Instant, _: u64) {}
     fn congestion_window(&self) -> u64 {
-        15_000
+        150_000
+    }
+    fn pacing_rate(&self) -> Option<Bitrate> {
+        Some(Bitrate::from_bps(800_000))
     }
     fn slow_start_threshold(&self) -> Option<u64> {
         None
@@ -203,11 +185,32 @@ fn a_controller_learns_of_the_opening_once_however_late_it_is_installed() {
         if open {
             pair.run_until(second(1), |_| false);
         }
-        pair.connection(Side::Client).set_congestion_control(Box::new(Opened(Arc::clone(&count))));
+        pair.connection(Side::Client).set_congestion_control(Box::new(Steady(Arc::clone(&count))));
         assert_eq!(count.load(Ordering::Relaxed), u32::from(open));
         pair.connection(Side::Client).write(100_000);
         pair.run_until(second(3), |_| false);
         assert_eq!(pair.look(Side::Server).received(), 100_000);
         assert_eq!(count.load(Ordering::Relaxed), 1);
     }
+}
+
+#[test]
+fn the_retransmission_of_the_timer_does_not_wait_for_the_pacer() {
+    // The window allows 1.5 s at the pacing rate, so a segment waits when the timer expires.
+    let up = Pipe::new(Span::from_millis(50)).rate(Bitrate::from_bps(1_000_000)).queue(100);
+    let mut pair = Pair::new(&bbr(), up.outage(second(5), second(60)), Pipe::new(Span::from_millis(50)));
+    pair.connection(Side::Client).set_congestion_control(Box::new(Steady(Arc::default())));
+    pair.connection(Side::Client).write(1 << 40);
+    pair.run_until(second(5), |_| false);
+    pair.events = Some(Memory::default());
+    pair.sent = Some(Vec::new());
+    pair.run_until(second(6), |_| false);
+    let events = pair.events.take().expect("they were kept").events;
+    let is_timeout = |event: &Event| matches!(event, Event::Tcp(tcp) if tcp.trigger == TcpTrigger::Timeout);
+    let expiry = events.iter().find(|(.., event)| is_timeout(event)).expect("the timer expires").0;
+    let sent = pair.sent.take().expect("it was recorded");
+    let times = |until: Instant| sent.iter().map(|(at, ..)| *at).filter(move |at| *at < until);
+    let before = times(expiry).max().expect("it was sending");
+    assert!(expiry.since(before) < Span::from_millis(14), "a segment per 14.5 ms: {before} {expiry}");
+    assert!(sent.iter().any(|(at, ..)| *at == expiry), "nothing was sent at {expiry}");
 }
