@@ -3,7 +3,7 @@
 The cases are the wired ones of kernel.toml, with BBR, and downloads over cellular bearers. Beside
 durations and retransmissions, the queueing delay of the packets towards the client is compared: the
 time from entering the bearer to leaving it, less the least of the run. The share of time of each
-pacing gain is sampled in the kernel; in the simulator it follows from the pacing rate.
+pacing gain is sampled in the kernel; in the simulator it is estimated from the pacing rate.
 """
 
 import statistics
@@ -25,11 +25,13 @@ WIRED = 19
 """The first cases of kernel.toml: one download over a wired link, and its outages."""
 
 CELLULAR = (
-    # A preset of each generation, and the bytes of its download.
+    # A preset of GSM, GPRS, EGPRS, UMTS, HSDPA and LTE, and the bytes of its download.
+    ("gsm-csd-9600", 15_000),
     ("gprs-4+1", 60_000),
     ("egprs-4+1", 150_000),
     ("umts-r99-384", 500_000),
     ("hsdpa-cat6", 3_000_000),
+    ("lte-10mhz", 10_000_000),
 )
 
 GAINS = {"startup": 739, "drain": 88, "1.25": 320, "0.75": 192, "1": 256}
@@ -215,10 +217,12 @@ def _simulated(case: Download, seed: int) -> Run:
 
 
 def gains_of(folder: Path) -> tuple[float, ...]:
-    """Return the share of time of each pacing gain in a simulation.
+    """Estimate the share of time of each pacing gain in a simulation.
 
-    Startup lasts until the pacing rate falls for the first time. Afterwards the rate is the gain
-    times the bandwidth, which is the median rate, since most of the time the gain is 1.
+    The event log has the pacing rate, not the gain. Startup lasts until the rate falls for the
+    first time. Afterwards each rate is divided by their median, which is the bandwidth if it is
+    constant and the gain is mostly 1, and the nearest gain is taken. A bandwidth that changes, as
+    that of a cellular bearer, is taken for a gain.
     """
     events = pl.scan_parquet(folder / "events" / "tcp" / "*.parquet")
     sender = events.filter((pl.col("component") == "server") & (pl.col("direction") == "down"))

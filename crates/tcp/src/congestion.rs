@@ -199,6 +199,19 @@ pub trait CongestionControl: fmt::Debug + Send {
         let _ = sample;
     }
 
+    /// Whether every segment is paced in full: otherwise the first ten of a connection are not, and
+    /// a late departure shortens the next gap, as in Linux. For controllers that measure the
+    /// separation of segments.
+    fn paces_strictly(&self) -> bool {
+        false
+    }
+
+    /// Full segments have `size` payload bytes from now on: larger ones do not fit the path.
+    /// Segments in flight were divided.
+    fn on_segment_size(&mut self, size: u32) {
+        let _ = size;
+    }
+
     /// The timer has expired, and everything outstanding was marked as lost: `lost` segments since
     /// the connection was opened. After [`Self::on_congestion`].
     fn on_timeout_losses(&mut self, lost: u64) {
@@ -346,6 +359,12 @@ impl CongestionControl for Controller {
     }
     fn on_rate_sample(&mut self, sample: &RateSample) {
         each!(self, controller => controller.on_rate_sample(sample));
+    }
+    fn paces_strictly(&self) -> bool {
+        each!(self, controller => controller.paces_strictly())
+    }
+    fn on_segment_size(&mut self, size: u32) {
+        each!(self, controller => controller.on_segment_size(size));
     }
     fn on_timeout_losses(&mut self, lost: u64) {
         each!(self, controller => controller.on_timeout_losses(lost));

@@ -340,10 +340,14 @@ impl Connection {
     }
 
     /// Replaces the configured congestion control by the caller's. The new controller does not
-    /// receive the negotiated segment size.
+    /// receive the negotiated segment size. If the connection is open,
+    /// [`CongestionControl::on_established`] is called at once.
     pub fn set_congestion_control(&mut self, controller: Box<dyn CongestionControl>) {
         self.sender.controller = Controller::Custom(controller);
         self.sender.serve_controller(self.now, &self.config);
+        if self.opening.is_over() {
+            self.sender.controller.on_established(self.now, self.sender.rtt.smoothed(), self.seed);
+        }
     }
 
     /// The [state](CongestionControl::state) of the caller's congestion control; `None` if there is

@@ -22,6 +22,9 @@ struct Stamp {
     delivered_at: Instant,
     first_sent: Instant,
     app_limited: bool,
+    /// The segment was delivered. If the receiver has reneged it is delivered again, without a
+    /// sample, unless it was sent again.
+    used: bool,
 }
 
 /// The segment that gives the sample of an acknowledgement.
@@ -42,7 +45,7 @@ struct Last {
 /// The estimator of one direction.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RateEstimator {
-    /// Segments delivered so far, each once.
+    /// Segments delivered so far, each once; twice if the receiver has reneged, as in Linux.
     pub delivered: u64,
     /// Time of the last delivery; at the start of a flight, of its first transmission.
     delivered_at: Instant,
@@ -89,7 +92,7 @@ impl RateEstimator {
     /// An estimator with `outstanding` segments in flight. The SYN counts as delivered, and the
     /// first flight as application-limited: it starts when the application writes.
     pub fn new(now: Instant, outstanding: usize) -> Self {
-        let stamp = Stamp { delivered: 1, delivered_at: now, first_sent: now, app_limited: true };
+        let stamp = Stamp { delivered: 1, delivered_at: now, first_sent: now, app_limited: true, used: false };
         Self {
             delivered: 1,
             delivered_at: now,
@@ -152,7 +155,9 @@ impl RateEstimator {
 
     /// The outstanding segment `index` is selectively acknowledged.
     pub fn on_sacked(&mut self, index: usize, segment: &Sent) {
-        self.on_delivered(self.stamps[index], segment);
+        let stamp = self.stamps[index];
+        self.stamps[index].used = true;
+        self.on_delivered(stamp, segment);
     }
 
     /// The outstanding segments were divided: `parents` has the former index of each.
@@ -162,20 +167,23 @@ impl RateEstimator {
 
     /// Without SACK, `duplicate` acknowledgements count as a delivered segment each, and later
     /// acknowledgements, which cover `segments`, as the rest, as in Linux (`tcp_add_reno_sack`,
-    /// `tcp_remove_reno_sacks`). Returns the newly delivered segments.
-    pub fn presume(&mut self, segments: u64, duplicate: bool) -> u64 {
+    /// `tcp_remove_reno_sacks`). The `lost` of the outstanding segments, or one, were not delivered
+    /// (`tcp_limit_reno_sacked`). Returns the newly delivered segments.
+    pub fn presume(&mut self, segments: u64, duplicate: bool, lost: u64) -> u64 {
+        let most = (self.stamps.len() as u64).saturating_sub(lost.max(1));
         if segments > 0 {
             let new = segments.saturating_sub(self.presumed).max(1);
-            self.presumed = self.presumed.saturating_sub(segments - 1);
+            self.presumed = self.presumed.saturating_sub(segments - 1).min(most);
             self.delivered -= segments - new;
             return new;
         }
-        self.presumed += u64::from(duplicate);
-        self.delivered += u64::from(duplicate);
-        u64::from(duplicate)
+        let new = u64::from(duplicate && self.presumed < most);
+        self.presumed = (self.presumed + new).min(most);
+        self.delivered += new;
+        new
     }
 
-    /// The timer has expired: duplicate acknowledgements count no more.
+    /// The duplicate acknowledgements so far count no more (`tcp_reset_reno_sack`).
     pub const fn forget_presumed(&mut self) {
         self.presumed = 0;
     }
@@ -248,15 +256,95 @@ impl RateEstimator {
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
             app_limited: self.app_limited > 0,
+            used: false,
         }
     }
 
     fn on_delivered(&mut self, stamp: Stamp, segment: &Sent) {
         self.delivered += 1;
+        if stamp.used {
+            return;
+        }
         let end = segment.end();
         if self.prior.is_none_or(|prior| (segment.at, end) > (self.first_sent, prior.end)) {
             self.prior = Some(Prior { stamp, end, send_phase: segment.at.since(stamp.first_sent) });
             self.first_sent = segment.at;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Instant = Instant::from_nanos(1_000_000_000);
+
+    fn segment(number: u64) -> Sent {
+        Sent::new(1 + 1000 * number, Instant::ZERO, 1000, false)
+    }
+
+    fn with_sent(count: u64) -> RateEstimator {
+        let mut rate = RateEstimator::new(Instant::ZERO, 0);
+        for number in 0..count {
+            rate.on_sent(Instant::ZERO, number == 0);
+        }
+        rate
+    }
+
+    /// `count` segments are cumulatively acknowledged.
+    fn acknowledge(rate: &mut RateEstimator, count: u64) -> u64 {
+        for number in 0..count {
+            rate.on_acknowledged(&segment(number), true);
+        }
+        rate.presume(count, false, 0)
+    }
+
+    #[test]
+    fn duplicates_count_for_the_outstanding_segments_at_most() {
+        let mut rate = with_sent(4);
+        let counted: Vec<u64> = (0..6).map(|_| rate.presume(0, true, 0)).collect();
+        assert_eq!(counted, [1, 1, 1, 0, 0, 0], "one of four segments is missing");
+        assert_eq!(acknowledge(&mut rate, 4), 1);
+        assert_eq!(rate.delivered, 1 + 4);
+    }
+
+    #[test]
+    fn lost_segments_are_not_presumed_to_be_delivered() {
+        let mut rate = with_sent(4);
+        let counted: u64 = (0..6).map(|_| rate.presume(0, true, 3)).sum();
+        assert_eq!(counted, 1);
+    }
+
+    #[test]
+    fn a_segment_that_the_receiver_has_reneged_gives_no_second_sample() {
+        let mut rate = with_sent(2);
+        rate.on_sacked(1, &segment(1));
+        let counts = Counts {
+            now: SECOND,
+            acknowledged: 1,
+            losses: 0,
+            lost: 0,
+            in_flight: 1,
+            prior_in_flight: 2,
+            round_trip: None,
+            lone: false,
+            least_round_trip: None,
+        };
+        assert_eq!(rate.sample(&counts).delivered, Some(1));
+        // The first is sent again; the report of the second is discarded.
+        rate.on_sent_again(0);
+        rate.on_acknowledged(&Sent::new(1, SECOND, 1000, false), true);
+        assert!(rate.sample(&counts).delivered.is_some());
+        rate.on_acknowledged(&segment(1), true);
+        assert_eq!(rate.sample(&counts).delivered, None);
+    }
+
+    #[test]
+    fn forgotten_duplicates_do_not_lower_later_deliveries() {
+        let mut rate = with_sent(6);
+        assert_eq!((0..3).map(|_| rate.presume(0, true, 0)).sum::<u64>(), 3);
+        assert_eq!(acknowledge(&mut rate, 2), 1, "two acknowledged, three presumed");
+        rate.forget_presumed();
+        assert_eq!(acknowledge(&mut rate, 2), 2);
     }
 }

@@ -31,6 +31,11 @@ pub struct Sent {
 }
 
 impl Sent {
+    /// A segment that was sent once.
+    pub const fn new(start: Sequence, at: Instant, length: u32, fin: bool) -> Self {
+        Self { start, at, length, state: if fin { Self::FIN } else { 0 } }
+    }
+
     /// Acknowledged selectively.
     const SACKED: u8 = 1;
     /// Considered lost: its first transmission is not in flight any more.
@@ -221,6 +226,12 @@ impl Scoreboard {
         self.lost
     }
 
+    /// Number of lost segments before the first that is not, retransmitted or not. Without SACK
+    /// the oldest are lost first.
+    pub fn first_lost(&self) -> u64 {
+        self.segments.iter().take_while(|segment| segment.is_lost()).count() as u64
+    }
+
     /// Number of outstanding segments.
     pub fn len(&self) -> usize {
         self.segments.len()
@@ -254,7 +265,7 @@ impl Scoreboard {
         if let Some(rate) = &mut self.rate {
             rate.on_sent(now, self.segments.is_empty());
         }
-        self.segments.push_back(Sent { start, at: now, length, state: if fin { Sent::FIN } else { 0 } });
+        self.segments.push_back(Sent::new(start, now, length, fin));
         self.pipe += u64::from(length);
     }
 

@@ -1,8 +1,11 @@
 //! BBR over a path with one bottleneck.
 
-use airpath_core::{Bitrate, Instant, Span};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use airpath_core::{Bitrate, Event, Instant, Memory, Span, TcpTrigger};
 use airpath_tcp::testing::{Pair, Pipe, Side};
-use airpath_tcp::{Algorithm, Config, Profile, Segment};
+use airpath_tcp::{Acknowledged, Algorithm, Config, Congested, CongestionControl, Profile, Segment};
 
 /// Payload of 1448 bytes in packets of 1500.
 const SHARE: f64 = 1448.0 / 1500.0;
@@ -117,4 +120,97 @@ fn late_calls_cost_little_and_equal_runs_are_equal() {
     // A late departure shortens the next gap: 300 µs of each 2.4 ms cost nothing.
     let late = run(Span::from_micros(300));
     assert!(late as f64 > 0.99 * exact as f64, "{late} {exact}");
+}
+
+#[test]
+fn smaller_segments_are_paced_at_the_rate_of_the_bottleneck() {
+    let mut pair = pair(10_000_000, Span::from_millis(40), 1000);
+    pair.connection(Side::Client).write(1 << 40);
+    pair.run_until(second(3), |_| false);
+    let sequence = pair.look(Side::Client).acknowledged() as u32 + 1;
+    pair.with_connection(Side::Client, |connection, now, _| {
+        // 20 bytes of TCP header, 12 of timestamps, and 500 of payload.
+        assert!(connection.handle_packet_too_big(now, sequence, 532));
+    });
+    assert_eq!(pair.look(Side::Client).segment_size(), 500);
+    // Until the bandwidth of ten round trips is that of the smaller segments.
+    let mut most = 0;
+    while pair.now() < second(8) {
+        let until = pair.now() + Span::from_millis(5);
+        pair.run_until(until, |_| false);
+        most = most.max(pair.look(Side::Client).pacing_rate().expect("BBR paces").as_bps());
+    }
+    assert!(most as f64 <= 10_000_000.0 * 1.25, "{most}");
+    let measured = pair.look(Side::Client).delivery_rate().expect("there are samples").as_bps() as f64;
+    // Packets of 552 bytes.
+    let expected = 10_000_000.0 * 500.0 / 552.0;
+    assert!((measured / expected - 1.0).abs() < 0.02, "{measured} of {expected}");
+}
+
+/// Takes over with a constant window and rate, and counts its openings.
+#[derive(Debug)]
+struct Steady(Arc<AtomicU32>);
+
+impl CongestionControl for Steady {
+    fn name(&self) -> &'static str {
+        "steady"
+    }
+    fn takes_over(&self) -> bool {
+        true
+    }
+    fn on_established(&mut self, now: Instant, round_trip: Option<Span>, _: u64) {
+        assert!(now > Instant::ZERO && round_trip.is_some());
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+    fn on_ack(&mut self, _: &Acknowledged) {}
+    fn on_congestion(&mut self, _: &Congested) {}
+    fn undo(&mut self, _: Instant) {}
+    fn on_idle(&mut self, _: Instant, _: u64) {}
+    fn congestion_window(&self) -> u64 {
+        150_000
+    }
+    fn pacing_rate(&self) -> Option<Bitrate> {
+        Some(Bitrate::from_bps(800_000))
+    }
+    fn slow_start_threshold(&self) -> Option<u64> {
+        None
+    }
+}
+
+#[test]
+fn a_controller_learns_of_the_opening_once_however_late_it_is_installed() {
+    for open in [false, true] {
+        let mut pair = pair(10_000_000, Span::from_millis(40), 1000);
+        let count = Arc::new(AtomicU32::new(0));
+        if open {
+            pair.run_until(second(1), |_| false);
+        }
+        pair.connection(Side::Client).set_congestion_control(Box::new(Steady(Arc::clone(&count))));
+        assert_eq!(count.load(Ordering::Relaxed), u32::from(open));
+        pair.connection(Side::Client).write(100_000);
+        pair.run_until(second(3), |_| false);
+        assert_eq!(pair.look(Side::Server).received(), 100_000);
+        assert_eq!(count.load(Ordering::Relaxed), 1);
+    }
+}
+
+#[test]
+fn the_retransmission_of_the_timer_does_not_wait_for_the_pacer() {
+    // The window allows 1.5 s at the pacing rate, so a segment waits when the timer expires.
+    let up = Pipe::new(Span::from_millis(50)).rate(Bitrate::from_bps(1_000_000)).queue(100);
+    let mut pair = Pair::new(&bbr(), up.outage(second(5), second(60)), Pipe::new(Span::from_millis(50)));
+    pair.connection(Side::Client).set_congestion_control(Box::new(Steady(Arc::default())));
+    pair.connection(Side::Client).write(1 << 40);
+    pair.run_until(second(5), |_| false);
+    pair.events = Some(Memory::default());
+    pair.sent = Some(Vec::new());
+    pair.run_until(second(6), |_| false);
+    let events = pair.events.take().expect("they were kept").events;
+    let is_timeout = |event: &Event| matches!(event, Event::Tcp(tcp) if tcp.trigger == TcpTrigger::Timeout);
+    let expiry = events.iter().find(|(.., event)| is_timeout(event)).expect("the timer expires").0;
+    let sent = pair.sent.take().expect("it was recorded");
+    let times = |until: Instant| sent.iter().map(|(at, ..)| *at).filter(move |at| *at < until);
+    let before = times(expiry).max().expect("it was sending");
+    assert!(expiry.since(before) < Span::from_millis(14), "a segment per 14.5 ms: {before} {expiry}");
+    assert!(sent.iter().any(|(at, ..)| *at == expiry), "nothing was sent at {expiry}");
 }

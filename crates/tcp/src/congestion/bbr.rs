@@ -4,6 +4,10 @@
 //! round trip of ten seconds. Sources: draft-cardwell-iccrg-bbr-congestion-control-00, and the
 //! behaviour of Linux (`tcp_bbr.c`), whose names of constants are in the comments. As there,
 //! windows are in segments, and the clock of ProbeRTT has ticks of 4 ms (`CONFIG_HZ` 250).
+//!
+//! Limit: here the window bounds the bytes in flight, and `in_flight` is these bytes in full
+//! segments, rounded up; Linux counts segments of any size. Deliveries are counted as there. So an
+//! application that sends many sub-MSS segments has more of them in flight than with Linux.
 
 mod aggregation;
 mod filter;
@@ -506,6 +510,11 @@ impl CongestionControl for Bbr {
         if congested.signal == Signal::Timeout {
             self.window = 1;
         }
+    }
+
+    /// Window and bandwidth are in segments, so both fall with their size, as in Linux.
+    fn on_segment_size(&mut self, size: u32) {
+        self.segment_size = u64::from(size.max(1));
     }
 
     fn on_timeout_losses(&mut self, lost: u64) {

@@ -141,6 +141,11 @@ impl CongestionControl for Wtcp {
         1
     }
 
+    /// A shortened gap would be measured as a queue.
+    fn paces_strictly(&self) -> bool {
+        true
+    }
+
     fn on_idle(&mut self, _: Instant, _: u64) {
         self.interval = None;
     }

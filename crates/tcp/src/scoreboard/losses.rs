@@ -57,6 +57,9 @@ impl Scoreboard {
         self.pipe = 0;
         self.repeating.clear();
         self.restart_search();
+        if let Some(rate) = &mut self.rate {
+            rate.forget_presumed();
+        }
     }
 
     /// Marks segments with more than `size` payload bytes that have not arrived as lost, and

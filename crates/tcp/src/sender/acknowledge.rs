@@ -154,6 +154,7 @@ impl Sender {
     ) {
         let size = u64::from(self.segment_size);
         let (in_flight, lost) = (self.in_flight(shared.config), self.scoreboard.lost());
+        let presumed_lost = if self.selective { 0 } else { self.scoreboard.first_lost() };
         let Some(rate) = &mut self.scoreboard.rate else { return };
         // As `tcp_ack_update_rtt` of Linux: selectively acknowledged data, then data acknowledged
         // by Karn's rule, then the timestamp.
@@ -161,7 +162,18 @@ impl Sender {
         let echo = ack.echo.map(|(begin, _)| begin).filter(|_| delivery.repeated);
         let sent = delivery.last_sacked.or(original).or(echo);
         let segments = delivery.segments;
-        let acknowledged = if self.selective { segments } else { rate.presume(segments, duplicate) };
+        let acknowledged = if self.selective {
+            segments
+        } else {
+            // After a timeout, only duplicates of new data show deliveries (`tcp_process_loss`).
+            let counts = duplicate && (self.phase != Phase::Loss || self.next > self.recover);
+            let acknowledged = rate.presume(segments, counts, presumed_lost);
+            // Duplicates count until data is acknowledged, in a recovery until it ends.
+            if delivery.bytes > 0 && self.phase != Phase::FastRecovery {
+                rate.forget_presumed();
+            }
+            acknowledged
+        };
         let mut sample = rate.sample(&Counts {
             now,
             acknowledged,

@@ -159,9 +159,6 @@ impl Sender {
             self.scoreboard.forget_sacked();
         }
         self.scoreboard.lose_all();
-        if let Some(rate) = &mut self.scoreboard.rate {
-            rate.forget_presumed();
-        }
         self.controller.on_timeout_losses(self.scoreboard.lost());
         if let Some(rack) = &mut self.rack {
             rack.restart_search();
@@ -190,6 +187,7 @@ impl Sender {
     /// ones in flight are lost, but not by congestion, so the window stays.
     pub fn reduce_segment_size(&mut self, size: u32, shared: &mut Shared<'_>) {
         self.segment_size = size;
+        self.controller.on_segment_size(size);
         if !self.scoreboard.split(size) {
             return;
         }

@@ -2,7 +2,8 @@
 //! `tcp_tso_autosize`).
 //!
 //! Segments leave in aggregates, and the gap after an aggregate is its length at the pacing rate.
-//! If an aggregate leaves late, the next gap is shorter by that time, at most by half.
+//! If an aggregate leaves late, the next gap is shorter by that time, at most by half. A controller
+//! can require full gaps ([`CongestionControl::paces_strictly`]).
 
 use airpath_core::{Bitrate, Bytes, Instant, Span};
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,16 @@ const PER_SECOND: u64 = 1 << 10;
 const LARGEST: u64 = 65_536;
 /// `tcp_tso_rtt_log` is 9.
 const HALVING: Span = Span::from_micros(1 << 9);
+
+/// The gap after an aggregate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gap {
+    /// Its length at the pacing rate.
+    Full,
+    /// That, less the time by which the aggregate is late, at most half.
+    Shortened,
+    None,
+}
 
 /// The departure times of one direction.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -54,8 +65,8 @@ impl Pacer {
     }
 
     /// A segment from `start` to `end` leaves, which takes `duration` at the pacing rate. A new
-    /// aggregate holds up to `quantum` segments. If not `paced`, there is no gap after it.
-    fn on_sent(&mut self, now: Instant, range: (Sequence, Sequence), duration: Span, quantum: u32, paced: bool) {
+    /// aggregate holds up to `quantum` segments.
+    fn on_sent(&mut self, now: Instant, range: (Sequence, Sequence), duration: Span, quantum: u32, gap: Gap) {
         let (start, end) = range;
         if self.continues(now, start) {
             self.left -= 1;
@@ -67,8 +78,12 @@ impl Pacer {
             self.left = quantum.saturating_sub(1);
         }
         self.next = end;
-        let gap = self.length - self.late.min(self.length / 2);
-        self.release = if paced { self.departed + gap } else { self.departed };
+        let gap = match gap {
+            Gap::Full => self.length,
+            Gap::Shortened => self.length - self.late.min(self.length / 2),
+            Gap::None => Span::ZERO,
+        };
+        self.release = self.departed + gap;
     }
 }
 
@@ -80,8 +95,14 @@ impl Sender {
         let half_window = self.congestion_window() / u64::from(self.segment_size) / 2;
         let quantum = u64::from(self.aggregate(rate)).min(half_window).max(1) as u32;
         // This segment is not counted yet.
-        let paced = shared.statistics.data_segments + 1 >= UNPACED;
-        self.pacer.on_sent(now, range, duration, quantum, paced);
+        let gap = if self.controller.paces_strictly() {
+            Gap::Full
+        } else if shared.statistics.data_segments + 1 >= UNPACED {
+            Gap::Shortened
+        } else {
+            Gap::None
+        };
+        self.pacer.on_sent(now, range, duration, quantum, gap);
     }
 
     /// Segments of an aggregate at `rate`.
@@ -121,7 +142,7 @@ mod tests {
     /// Sends segments of 10 bytes and 100 µs in aggregates of two.
     fn send(pacer: &mut Pacer, micros: u64, start: Sequence) {
         assert!(pacer.allows(at(micros), start), "{pacer:?}");
-        pacer.on_sent(at(micros), (start, start + 10), Span::from_micros(100), 2, true);
+        pacer.on_sent(at(micros), (start, start + 10), Span::from_micros(100), 2, Gap::Shortened);
     }
 
     #[test]
@@ -154,9 +175,16 @@ mod tests {
     }
 
     #[test]
+    fn a_full_gap_follows_a_late_departure() {
+        let mut pacer = Pacer { release: at(1000), ..Pacer::new() };
+        pacer.on_sent(at(1030), (0, 10), Span::from_micros(100), 1, Gap::Full);
+        assert_eq!(pacer.release, at(1130));
+    }
+
+    #[test]
     fn without_pacing_there_is_no_gap() {
         let mut pacer = Pacer::new();
-        pacer.on_sent(at(1000), (0, 10), Span::from_micros(100), 1, false);
+        pacer.on_sent(at(1000), (0, 10), Span::from_micros(100), 1, Gap::None);
         assert!(pacer.allows(at(1000), 10));
     }
 }

@@ -119,7 +119,12 @@ impl Sender {
     fn repair(&mut self, now: Instant, shared: &mut Shared<'_>) -> Result<Transmission, Blocked> {
         let index = self.scoreboard.next_lost().ok_or(Blocked::Idle)?;
         let Sent { start, length, .. } = *self.scoreboard.get(index);
-        self.keep_pace(now, start)?;
+        // As in Linux, the retransmission of the timer does not wait for the pacer
+        // (`tcp_retransmit_timer`).
+        let is_due = self.urgent && self.phase == Phase::Loss && self.retries > 0;
+        if !is_due {
+            self.keep_pace(now, start)?;
+        }
         if !std::mem::take(&mut self.urgent) {
             self.fits(length, shared)?;
             self.spend_burst(shared)?;
