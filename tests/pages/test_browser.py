@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from airpath.page.load import UsageError
+from airpath.page.load import load as load_page
 from support import Command
 from support.link import SmallHost
 from support.needs import needs
@@ -222,6 +224,15 @@ def test_arguments_that_do_not_fit_are_errors(
     need("chromium")
     done = airpath_command("page", "load", target, "--link", "wired", *options, "-o", "out")
     assert (done.code, message in done.err, "next:" in done.err) == (2, True, True), done.err
+
+
+def test_dns_needs_an_origin_with_a_domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(load_page.__globals__, "executable", lambda: None)
+    page = tmp_path / "local.page"
+    document = PAGE.split("[[object]]")[:2]
+    page.write_text("[[object]]".join(document) + 'origin = "server"\n')
+    with pytest.raises(UsageError, match=r"no origin has a name with a domain \(server\)"):
+        load_page(page, "wired", tmp_path / "out", dns=True)
 
 
 def test_a_document_that_is_not_served_is_an_error(airpath_command: Command, tmp_path: Path, need: Need) -> None:

@@ -2,9 +2,11 @@
 
 import socket
 import struct
+from collections.abc import Mapping
 
 import pytest
 
+from airpath.page import resolver
 from airpath.page.resolver import answer
 
 ADDRESSES = {"www.example.com": "192.0.2.1"}
@@ -44,3 +46,36 @@ def test_what_is_not_a_query_has_no_answer() -> None:
     assert answer(query("www.example.com", 1, flags=0x8100), ADDRESSES) is None
     assert answer(message[:4] + b"\0\2" + message[6:], ADDRESSES) is None
     assert answer(message[:12] + b"\xc0\x0c" + message[-4:], ADDRESSES) is None
+
+
+def test_the_server_goes_on_after_an_error_of_its_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound: list[socket.socket] = []
+
+    def bind(address: str) -> socket.socket:
+        own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        own.bind((address, 0))
+        bound.append(own)
+        return own
+
+    monkeypatch.setattr(resolver, "_bound", bind)
+    resolver.serve("127.0.0.1", ADDRESSES)
+    [server] = bound
+    message = query("www.example.com", 1)
+    calls = 0
+    original = resolver.answer
+
+    def failing(message: bytes, known: Mapping[str, str]) -> bytes | None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise OSError("the network is unreachable")
+        return original(message, known)
+
+    monkeypatch.setattr(resolver, "answer", failing)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.settimeout(10)
+        client.connect(server.getsockname())
+        client.send(message)
+        client.send(message)
+        assert client.recv(65_535) == answer(message, ADDRESSES)
+    assert calls == 2

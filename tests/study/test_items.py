@@ -57,5 +57,35 @@ def test_each_item_has_a_place_and_a_state(name: str) -> None:
     for item in items:
         place, text, state = (cell.strip() for cell in item.strip("|").split(" | "))
         assert place and text and state, item
-        if "**omitted**" in state and not re.search(r"`[a-z].*/", state):
-            assert len(state) > len("**omitted**: "), f"{item}: there is no reason"
+        assert _problem(state) is None, f"{item}: {_problem(state)}"
+
+
+def _problem(state: str) -> str | None:
+    """Return what is missing in a state that has an omitted part, or one that is not built yet."""
+    for part in re.split(r"(?=\*\*(?:omitted|not built yet)\*\*)", state)[1:]:
+        if not re.match(r"\*\*[a-z ]+\*\*(, [^:;]+)?: [^\s;][^;]{5,}", part):
+            return "there is no reason"
+    others, marker, part = state.partition("**omitted**")
+    if marker and others.strip() and not part.startswith(", "):
+        return "the omitted part has no name"
+    return None
+
+
+@pytest.mark.parametrize(
+    ("state", "problem"),
+    [
+        ("`a/b`, `finding:c`", None),
+        ("**omitted**: a drawing", None),
+        ("`a/b`; **omitted**, the zones: a drawing", None),
+        ("model: `c`; **not built yet**: the zones", None),
+        ("**omitted**", "reason"),
+        ("`a/b`; **omitted**", "reason"),
+        ("`a/b`; **omitted**, the zones", "reason"),
+        ("`a/b`; **omitted**, the zones: ", "reason"),
+        ("`a/b`; **omitted**: the zones", "name"),
+        ("model: `c`; **not built yet**", "reason"),
+    ],
+)
+def test_an_omission_needs_a_name_and_a_reason(state: str, problem: str | None) -> None:
+    found = _problem(state)
+    assert found is None if problem is None else found is not None and problem in found, found

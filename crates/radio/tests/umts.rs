@@ -545,6 +545,34 @@ fn wrong_parameters_are_refused_with_their_key() {
 }
 
 #[test]
+fn a_reconnection_needs_handovers_and_an_answer_before_t300() {
+    let cells = r#"
+        network = { frequency = "2.1 GHz", reuse = 1, load = 0.0, power_over_noise = "157 dB", lowest = "-5 dB", period = "200 ms", hysteresis = "3 dB", time_to_trigger = "640 ms", change = "hard-handover", gap = "100 ms" }
+        cells = { count = 2, spacing = "1 km", setback = "100 m", antenna = "30 m", penetration = "0 dB" }
+        shadowing = { deviation = "0 dB", correlation_distance = "20 m" }
+        movement = { speed = "100 km/h", from = "0 m", to = "1 km", start = "0 m", path = "once" }
+    "#;
+    let soft =
+        cells.replace(r#"change = "hard-handover", gap = "100 ms""#, r#"change = "soft-handover", window = "3 dB""#);
+    let error = |conditions: &str, setup: &str| {
+        let mut reconnection = reconnection(0.5, "-3 dB");
+        reconnection.as_table_mut().expect("a table").insert("rrc_setup".into(), setup.into());
+        let conditions = toml::Value::Table(conditions.parse().expect("a table"));
+        let config = preset("umts-r99-384", &[("conditions", conditions), ("mobility.reconnection", reconnection)]);
+        Umts::new(&config, 1, Seed::new(1), "cell").err().map(|error| (error.field(), error.to_string()))
+    };
+    assert_eq!(error(cells, "1 s"), None);
+    for conditions in ["ci = \"12 dB\"", "level = \"12 dB\"", &soft] {
+        let (at, text) = error(conditions, "500 ms").expect("no handover can fail");
+        assert_eq!(at, "mobility.reconnection");
+        assert!(text.contains("hard-handover"), "{text}");
+    }
+    let (at, text) = error(cells, "1001 ms").expect("T300 is 1 s");
+    assert_eq!(at, "mobility.reconnection.t300");
+    assert!(text.contains("`rrc_setup`"), "{text}");
+}
+
+#[test]
 fn fast_fading_costs_its_margin() {
     let share = |fading: &str, ci: &str| {
         let conditions: toml::Table = format!("ci = \"{ci}\"\nfading = \"{fading}\"").parse().expect("a table");

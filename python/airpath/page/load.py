@@ -15,7 +15,7 @@ from airpath.link import Linked, link
 from airpath.page import authority, files, har_browser, har_log, recording
 from airpath.page.devtools import executable
 from airpath.page.figures import figures
-from airpath.page.origins import Origin, link_names, origin_of, origins_of
+from airpath.page.origins import Origin, is_name, link_names, origin_of, origins_of
 from airpath.page.site import url_of
 
 PROTOCOLS = {"http/1.0": "http/1.0", "http/1.1": "http/1.1", "h1": "http/1.1", "h2": "h2", "h3": "h3"}
@@ -139,6 +139,10 @@ def load(
         except ValueError as error:
             # A host or port that no URL can have; errors of page files are another type.
             raise UsageError(f"{target}: {error}", "check the origins of its objects") from None
+    if dns and not any(is_name(host) for host in chosen.hosts):
+        hosts = ", ".join(chosen.hosts)
+        reason = f"--dns has no effect: no origin has a name with a domain ({hosts})"
+        raise UsageError(reason, "remove it, or name an origin like www.example.com")
     with temporary_folder("airpath-page-") as folder:
         options = list(chosen.plan["options"])
         if chosen.secure:

@@ -30,9 +30,13 @@ def serve(address: str, known: Mapping[str, str]) -> None:
 
     def run() -> None:
         while True:
-            query, client = server.recvfrom(65_535)
-            if (reply := answer(query, known)) is not None:
-                server.sendto(reply, client)
+            # A client may be unreachable: then it repeats its query.
+            try:
+                query, client = server.recvfrom(65_535)
+                if (reply := answer(query, known)) is not None:
+                    server.sendto(reply, client)
+            except OSError:
+                continue
 
     threading.Thread(target=run, daemon=True).start()
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from airpath.study.errors import StudyError
+
 HEADERS = 40
 """Bytes of IPv4 and TCP headers without options on each data packet (RFC 791 §3.1, RFC 9293
 §3.1)."""
@@ -87,10 +89,16 @@ def _bit_rate_of_class(number: int) -> Callable[[Sequence[Flow], Inputs], float]
     """Return the formula of the application bit rate of one of three groups of users, in kbit/s.
 
     The flows of a group are next to each other, and groups have the same size.
+
+    Raises, when called:
+        StudyError: The flows cannot be divided into three groups.
     """
 
     def formula(flows: Sequence[Flow], _: Inputs) -> float:
-        size = len(flows) // 3
+        size, remainder = divmod(len(flows), 3)
+        if size == 0 or remainder:
+            name = f"bit-rate-of-class-{'abc'[number]}"
+            raise StudyError(f"the metric '{name}' needs three groups of equal size, not {len(flows)} flows")
         return _mean_application_bit_rate(flows[number * size : (number + 1) * size], _)
 
     return formula

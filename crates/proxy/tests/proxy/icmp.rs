@@ -83,8 +83,8 @@ fn an_open_connection_survives_an_unreachable_server() {
     assert_eq!(network.outcomes(0), [Some(Outcome::Closed); 2]);
 }
 
-/// The mobile does not have the port of a server connection that the proxy has opened, so it does
-/// not learn of errors about it: neither while the connection is kept and ends,
+/// The mobile does not have the port of a server connection that the proxy has opened. It learns of
+/// no error about it while the connection is kept and ends.
 #[test]
 fn errors_about_kept_server_connections_end_at_the_proxy() {
     let http = HttpConfig { server_pool: 1, ..HttpConfig::default() };
@@ -101,7 +101,7 @@ fn errors_about_kept_server_connections_end_at_the_proxy() {
     assert_eq!(network.packets_inside(), 0);
 }
 
-/// nor while it is opened.
+/// The mobile learns of no error about a server connection of the proxy while it is opened either.
 #[test]
 fn errors_about_server_connections_of_the_proxy_end_at_the_proxy() {
     for accept in [Accept::Early, Accept::Deferred] {

@@ -146,6 +146,15 @@ impl Config {
         self.recorded.as_mut().into_iter().chain(own).collect()
     }
 
+    /// Whether any mobile is handed over between cells with a gap.
+    pub fn has_hard_handovers(&self) -> bool {
+        let own = |config: &Self| {
+            let change = config.network.as_ref().map(|network| network.change);
+            config.cells.is_some() && change == Some(CellChange::HardHandover)
+        };
+        own(self) || self.of_mobiles.iter().flatten().any(own)
+    }
+
     /// The conditions of the mobile `user`.
     pub(super) fn of(&self, user: usize) -> &Self {
         self.of_mobiles.get(user).and_then(Option::as_ref).unwrap_or(self)

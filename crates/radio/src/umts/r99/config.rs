@@ -227,18 +227,19 @@ pub struct Reconnection {
     pub cell_selection: Span,
     /// From the RRC CONNECTION REQUEST to the connection.
     pub rrc_setup: Span,
-    /// T300: the request is repeated so long after the one before.
+    /// T300: the time between two RRC CONNECTION REQUESTs without an answer, at least `rrc_setup`.
     pub t300: Span,
-    /// N300: how often, before a cell is selected again (TS 25.331 §8.1.3).
+    /// N300: the number of RRC CONNECTION REQUESTs that are sent again before another cell is
+    /// selected (TS 25.331 §8.1.3).
     pub n300: u32,
     /// From the request to update the routing area to the radio bearers. If it fails, then with the
     /// RLC below it, before T3330.
     pub registration: Span,
     /// T3311: from such a failure to the next attempt (TS 24.008 table 11.3).
     pub t3311: Span,
-    /// Attempts, before the next waits for T3302.
+    /// The number of failed attempts after which the mobile waits for T3302.
     pub attempts: u32,
-    /// T3302.
+    /// T3302: the wait after `attempts` failed attempts.
     pub t3302: Span,
 }
 
@@ -321,15 +322,19 @@ impl Config {
         within_an_hour(self.mobility.link_release, "mobility", "link_release")?;
         within_an_hour(self.mobility.re_establishment, "mobility", "re_establishment")?;
         if let Some(reconnection) = &self.mobility.reconnection {
-            reconnection.check()?;
+            reconnection.check(&self.conditions)?;
         }
         Ok(())
     }
 }
 
 impl Reconnection {
-    fn check(&self) -> Result<(), ValueError> {
+    fn check(&self, conditions: &conditions::Config) -> Result<(), ValueError> {
         const TABLE: &str = "mobility.reconnection";
+        if !conditions.has_hard_handovers() {
+            let needs = r#"conditions.cells` and `conditions.network.change = "hard-handover""#;
+            return Err(ValueError::Needs { key: TABLE.to_owned(), needs });
+        }
         for (span, key) in [
             (self.cell_selection, "cell_selection"),
             (self.rrc_setup, "rrc_setup"),
@@ -340,6 +345,10 @@ impl Reconnection {
         ] {
             above_zero(!span.is_zero(), TABLE, key)?;
             within_an_hour(span, TABLE, key)?;
+        }
+        if self.t300 < self.rrc_setup {
+            let expected = "at least `rrc_setup`, so that an answer comes before T300 expires";
+            return Err(ValueError::Range { key: format!("{TABLE}.t300"), expected });
         }
         above_zero(self.attempts > 0, TABLE, "attempts")
     }

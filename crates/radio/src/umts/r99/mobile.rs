@@ -132,6 +132,10 @@ impl Mobile {
             self.reconnect(now, cx);
         }
         let is_empty = self.links.iter().all(RadioLink::is_empty);
+        if self.reconnection.is_some() && self.rrc.next_change(is_empty).is_some_and(|at| at <= now) {
+            // A handover before `now` is one of the state that ends.
+            self.look_around(now, cx);
+        }
         if self.rrc.change(now, is_empty) {
             self.enter_state(now, cx);
         }
@@ -190,7 +194,7 @@ impl Mobile {
 
     /// What a link's channel carries now; `None` if it has none.
     fn channel(&self, direction: Direction) -> Option<&Format> {
-        if self.rrc.is_promoted() || self.reconnection.as_ref().is_some_and(Reconnection::is_running) {
+        if self.rrc.is_promoted() || self.has_lost_connection() {
             return None;
         }
         let link = &self.links[direction as usize];
@@ -322,6 +326,14 @@ impl Mobile {
         }
     }
 
+    /// So many bytes wait in a direction: the RRC connection may need another state, unless it is
+    /// lost and `reconnect` sets it up.
+    fn waits(&mut self, now: Instant, direction: Direction, bytes: u64) {
+        if !self.has_lost_connection() {
+            self.rrc.waits(now, direction, bytes);
+        }
+    }
+
     /// The RRC connection is in another state.
     fn enter_state(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.report_state(now, cx);
@@ -332,7 +344,7 @@ impl Mobile {
                 link.format = 0;
             }
             let waits = link.rlc.sender.backlog(now).1;
-            self.rrc.waits(now, direction, waits);
+            self.waits(now, direction, waits);
             self.report_slots(now, direction, cx);
         }
     }
@@ -379,7 +391,7 @@ impl Member for Mobile {
         }
         let (backlog_packets, backlog_bytes) = link.rlc.sender.backlog(now);
         cx.packet(now, packet, || PacketStep::Queued { backlog_packets, backlog_bytes });
-        self.rrc.waits(now, direction, backlog_bytes);
+        self.waits(now, direction, backlog_bytes);
         self.schedule(now);
         self.report_stall(now, cx);
         Admission::Queued

@@ -63,13 +63,7 @@ impl Rrc {
             Direction::Up => config.uplink_threshold,
         };
         self.promotion = match self.state {
-            RrcState::Idle => {
-                let to = match config.connects_to {
-                    Connected::CellDch => RrcState::CellDch,
-                    Connected::CellFach => RrcState::CellFach,
-                };
-                Some((paged + config.idle_promotion, to))
-            }
+            RrcState::Idle => Some((paged + config.idle_promotion, config.connects_to.state())),
             RrcState::CellPch => {
                 let pch = config.pch.as_ref().expect("only with `pch` is there such a state");
                 Some((paged + pch.promotion, RrcState::CellFach))
@@ -116,12 +110,30 @@ impl Rrc {
         Some((self.last_activity + span, to))
     }
 
+    /// The connection was set up by other means than [`Self::waits`].
+    pub fn connect(&mut self, now: Instant) {
+        self.promotion = None;
+        self.last_activity = now;
+        if let Some(config) = &self.config {
+            self.state = config.connects_to.state();
+        }
+    }
+
     /// The connection is lost.
     pub fn lose(&mut self, now: Instant) {
         self.promotion = None;
         self.last_activity = now;
         if self.config.is_some() {
             self.state = RrcState::Idle;
+        }
+    }
+}
+
+impl Connected {
+    const fn state(self) -> RrcState {
+        match self {
+            Self::CellDch => RrcState::CellDch,
+            Self::CellFach => RrcState::CellFach,
         }
     }
 }

@@ -1,10 +1,9 @@
 //! What movement does to a connection: handover, its gap and the burst after it, coverage that is
 //! lost, and the failure of the radio link.
 
-use airpath_core::{Context, DropCause, Instant, LinkState, ModeState, Span};
+use airpath_core::{Context, DropCause, Instant, LinkState, ModeState, RrcState, Span};
 
 use super::Mobile;
-use super::reconnection::Reconnection;
 use crate::conditions::{Sample, Transition};
 use crate::umts::r99::config::Undelivered;
 
@@ -47,6 +46,11 @@ impl Mobile {
         if let Some(lost_at) = self.coverage.lost_at {
             self.coverage.next_search = now + SEARCH;
             let since = now.since(lost_at);
+            // A mobile that has lost its connection searches for a cell by itself: the link cannot
+            // fail again.
+            if self.has_lost_connection() {
+                return self.conditions.at(now);
+            }
             if !self.coverage.failed && since >= self.mobility.link_failure {
                 self.coverage.failed = true;
                 if !self.mobility.link_release.is_zero() {
@@ -60,11 +64,17 @@ impl Mobile {
         self.conditions.at(now)
     }
 
-    fn pass(&mut self, now: Instant, at: Instant, transition: Transition, cx: &mut Context<'_>) {
+    pub(super) fn pass(&mut self, now: Instant, at: Instant, transition: Transition, cx: &mut Context<'_>) {
         match transition {
             Transition::Handover { to, gap } => {
                 self.tracks.cell(at, to, cx);
-                let lost = self.reconnection.as_mut().map_or(Some(false), Reconnection::draw);
+                let is_dedicated = self.rrc.state() == RrcState::CellDch;
+                let lost = match &mut self.reconnection {
+                    Some(reconnection) if is_dedicated => reconnection.draw(),
+                    // A connection without a dedicated channel has no radio link that could fail.
+                    Some(reconnection) if reconnection.is_running() => None,
+                    Some(_) | None => Some(false),
+                };
                 // Without a connection the mobile has selected the cell by itself.
                 match lost {
                     None => {}
@@ -85,7 +95,10 @@ impl Mobile {
                 self.coverage.next_search = now;
                 self.coverage.released = false;
                 self.tracks.cell(at, to, cx);
-                if std::mem::take(&mut self.coverage.failed) {
+                if self.has_lost_connection() {
+                    self.coverage.failed = false;
+                    self.tracks.mode(at, ModeState::ReEstablishment, None, cx);
+                } else if std::mem::take(&mut self.coverage.failed) {
                     let until = at + self.mobility.re_establishment;
                     self.tracks.mode(at, ModeState::ReEstablishment, Some(until), cx);
                     self.block(now, until);
