@@ -428,7 +428,7 @@ pub enum Aspect {
     Level,
     /// Coding scheme, or transport format: its name.
     Scheme,
-    /// Timeslots, codes or channels that are assigned: their number.
+    /// Timeslots, codes, channels or resource blocks that are assigned: their number.
     Slots,
     /// The temporary block flow of GPRS: a [`TbfState`](crate::TbfState).
     Tbf,

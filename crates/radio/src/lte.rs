@@ -54,6 +54,7 @@ pub mod tdd;
 mod user;
 
 use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, Span, UserId};
+use airpath_link::command::Change;
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 pub use config::{
@@ -105,7 +106,7 @@ impl Lte {
         let cell = &config.cell;
         let scheduler = || cell.scheduler.build(users, tables::TTI, cell.averaging_time, "cell");
         let schedulers = [scheduler()?, scheduler()?];
-        let plan = Plan::new(config)?;
+        let plan = Plan::new(config);
         let user = |index| User::new(config, index, seed, &format!("{name}/user-{index}"));
         let users = (0..users).map(user).collect::<Result<_, _>>()?;
         Ok(Self { cell: cell::Cell::new(plan, schedulers, users) })
@@ -116,7 +117,10 @@ impl Lte {
         if let Some(UserId(user)) = command.user.filter(|user| usize::from(user.0) >= users) {
             return Err(CommandError::NoSuchUser { user, users });
         }
-        if command.change.needs_radio_conditions() && command.direction.is_some() {
+        // A handover ends the connection of both directions.
+        let concerns_both =
+            command.change.needs_radio_conditions() || matches!(command.change, Change::Handover { .. });
+        if concerns_both && command.direction.is_some() {
             let (key, what) = (command.change.kind().name(), "one direction of an LTE cell");
             return Err(CommandError::Foreign { key, what, help: "it is that of both: leave out `direction`" });
         }

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use airpath_core::{
     ComponentId, Context, Direction, DropCause, Dropped, Event, Instant, Memory, RadioEvent, Seed, Span,
 };
+use airpath_link::command::{Buffer, Change};
 use airpath_link::testing::{Commands, Script, Traffic, contracts, idle_sleeps, order_kept};
-use airpath_link::{Bearer, Departure};
+use airpath_link::{Bearer, BearerCommand, Departure};
 use airpath_radio::ModelError;
 use airpath_radio::lte::{Config, Lte};
 use proptest::prelude::*;
@@ -244,6 +245,100 @@ fn mean_down(config: &Config, count: u32, apart: f64, jitter: f64) -> f64 {
 }
 
 #[test]
+fn a_missed_assignment_waits_for_the_mobile_to_listen_again() {
+    // An inactivity timer that has not started cannot keep the mobile awake: the retransmission
+    // waits for the next cycle, each time with the probability of one half.
+    let drx = "drx = { on = \"1 ms\", inactivity = \"1 ms\", long = \"320 ms\" }\nharq.max_transmissions = 28";
+    let wait = |missed: f64| {
+        let config =
+            config("lte-20mhz", &format!("conditions.ci = \"40 dB\"\nharq.dtx_missed = {missed}\n{drx}"), &STATES);
+        mean_down(&config, 500, 8000.0, 640.0)
+    };
+    let cost = wait(0.5) - wait(0.0);
+    // The standard deviation of the number of cycles is 1.4: 4.5 standard errors of 500 draws.
+    assert!((cost - 320.0).abs() < 90.0, "{cost}");
+}
+
+#[test]
+fn grants_wait_for_a_mobile_that_does_not_listen() {
+    // Two blocks are needed. When the buffer status report of the first one has come, the mobile
+    // sleeps again.
+    let mean = |inactivity: u32| {
+        let more = format!(
+            "conditions.ci = \"40 dB\"\ndrx = {{ on = \"1 ms\", inactivity = \"{inactivity} ms\", long = \"320 ms\" }}"
+        );
+        let packets: Vec<_> =
+            (0..200).map(|n| (at_millis(2000.0 * f64::from(n) + 3.7 * f64::from(n)), Direction::Up, 0, 1000)).collect();
+        let outcome = run(&config("lte-20mhz", &more, &STATES), 1, &packets, Span::from_secs(500));
+        let delays = outcome.departures.iter().zip(&packets);
+        delays.map(|((_, out), (at, ..))| out.due.since(*at).as_secs_f64() * 1e3).sum::<f64>() / 200.0
+    };
+    let (awake, asleep) = (mean(100), mean(1));
+    assert!(awake < 40.0 && (120.0..200.0).contains(&(asleep - awake)), "{awake} {asleep}");
+}
+
+#[test]
+fn prescheduled_grants_that_are_used_keep_a_mobile_awake() {
+    let more = "conditions.ci = \"40 dB\"\nuplink.bler = 0.0
+        drx = { on = \"1 ms\", inactivity = \"100 ms\", long = \"320 ms\" }
+        uplink.prescheduling = { interval = \"5 ms\", bytes = \"200 B\" }";
+    let packets: Vec<_> = (0..100).map(|n| (at_millis(20.3 * f64::from(n)), Direction::Up, 0, 100)).collect();
+    let outcome = run(&config("lte-20mhz", more, &STATES), 1, &packets, Span::from_secs(5));
+    let delays = outcome.departures.iter().zip(&packets).skip(2);
+    for ((_, out), (at, ..)) in delays {
+        let delay = out.due.since(*at).as_secs_f64() * 1e3;
+        assert!(delay < 7.0, "{delay} ms at {at:?}: more than the wait for the next of the grants");
+    }
+}
+
+#[test]
+fn a_mobile_sends_once_in_a_subframe_at_most() {
+    // Retransmissions come first, whatever the interval of prescheduled grants.
+    for interval in [3, 8, 16, 40] {
+        let more = format!(
+            "conditions.ci = \"20 dB\"\nuplink.bler = 0.5\nuplink.prescheduling = {{ interval = \"{interval} ms\", bytes = \"4000 B\" }}"
+        );
+        let packets: Vec<_> =
+            (0..3000).map(|n| (at_millis(1.7 * f64::from(n)), Direction::Up, (n % 3) as u16, 900)).collect();
+        let outcome = run(&plain(&more), 3, &packets, Span::from_secs(60));
+        assert_eq!(outcome.departures.len(), 3000);
+        let mut sent: Vec<_> = outcome.radio.iter().filter(|(_, event)| event.direction == Direction::Up).collect();
+        sent.sort_by_key(|(at, event)| (*at, event.user.0));
+        let twice = |pair: &&[&(Instant, RadioEvent)]| (pair[0].0, pair[0].1.user) == (pair[1].0, pair[1].1.user);
+        assert!(sent.windows(2).find(twice).is_none(), "with grants every {interval} ms");
+    }
+}
+
+#[test]
+fn the_outer_loop_reaches_its_target() {
+    for (target, ci) in [(0.1, "13 dB"), (0.02, "13 dB")] {
+        let config = plain(&format!(
+            "cell.target_bler = {target}\ncell.step = \"0.02 dB\"\nmobile.layers = 1\nconditions.ci = \"{ci}\""
+        ));
+        let outcome = run(&config, 1, &burst(60_000, Direction::Down, 1500), Span::from_secs(60));
+        let first = outcome
+            .radio
+            .iter()
+            .skip(2000)
+            .filter(|(_, event)| event.direction == Direction::Down && event.repeated == 0);
+        let (mut blocks, mut errors) = (0.0, 0.0);
+        first.for_each(|(_, event)| (blocks, errors) = (blocks + 1.0, errors + f64::from(u8::from(event.errored > 0))));
+        let measured = errors / blocks;
+        assert!((measured / target - 1.0).abs() < 0.2, "{measured} of {blocks} for {target} at {ci}");
+    }
+}
+
+#[test]
+fn a_handover_concerns_both_directions() {
+    let bearer = Lte::new(&plain(""), 1, Seed::new(3), "cell").expect("sound parameters");
+    let change = Change::Handover { gap: Span::from_millis(50), buffer: Buffer::Keep };
+    let command = |direction| BearerCommand { user: None, direction, change: change.clone() };
+    assert!(bearer.check(&command(None)).is_ok());
+    let error = bearer.check(&command(Some(Direction::Down))).expect_err("one direction").to_string();
+    assert!(error.contains("leave out `direction`"), "{error}");
+}
+
+#[test]
 fn drx_and_paging_wait_as_long_as_their_formulas_give() {
     let wait = |cycles: &str, apart: f64, jitter: f64| {
         let config = config("lte-20mhz", &format!("conditions.ci = \"40 dB\"\n{cycles}"), &STATES);
@@ -279,6 +374,7 @@ fn parameters_that_the_standard_does_not_have_are_refused() {
         ("rrc.inactivity = \"50 ms\"", "rrc.inactivity", "rrc.promotion"),
         ("cell.control_symbols = 4", "cell.control_symbols", "1 to 3"),
         ("cell.processing = \"2500 us\"", "cell.processing", "whole milliseconds"),
+        ("cell.processing = \"4 ms\"", "cell.processing", "TS 36.213 §9.1.2"),
     ];
     for (more, key, text) in cases {
         let error = Lte::new(&config("lte-20mhz", more, &[]), 1, Seed::new(1), "cell").expect_err(more);

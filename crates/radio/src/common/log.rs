@@ -1,5 +1,4 @@
-//! The radio log of a UMTS mobile, with or without HSDPA: its state tracks; only changes are
-//! reported.
+//! The radio log of a mobile of UMTS, HSDPA or LTE: its state tracks; only changes are reported.
 
 use airpath_core::{Aspect, Context, Direction, Instant, LinkState, ModeState, StateEvent, StateValue, UserId};
 

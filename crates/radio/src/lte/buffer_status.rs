@@ -94,8 +94,9 @@ pub fn reported(waiting: u64) -> u64 {
 /// The base station's view of the buffer of a mobile.
 #[derive(Clone, Debug, Default)]
 pub struct Knowledge {
-    /// The last report.
+    /// The last report, and the subframe in which its block was sent first.
     reported: u64,
+    reported_at: Instant,
     /// Bytes of the grants for subframes after that of the last report, with those subframes.
     granted: VecDeque<(Instant, u64)>,
     sum: u64,
@@ -111,7 +112,8 @@ impl Knowledge {
         self.is_requested = true;
     }
 
-    /// A report was received that was sent at `sent` and can be used from `usable` on.
+    /// A report was received that can be used from `usable` on. Its block was sent first at
+    /// `sent`, which may be some retransmissions before: reports can be received out of order.
     pub fn hear(&mut self, usable: Instant, sent: Instant, bytes: u64) {
         self.heard.push_back((usable, sent, bytes));
     }
@@ -126,7 +128,10 @@ impl Knowledge {
     pub fn advance(&mut self, now: Instant) {
         while let Some((_, sent, bytes)) = self.heard.front().copied().filter(|(usable, ..)| *usable <= now) {
             self.heard.pop_front();
-            self.reported = bytes;
+            if sent < self.reported_at {
+                continue;
+            }
+            (self.reported, self.reported_at) = (bytes, sent);
             while let Some((_, granted)) = self.granted.front().copied().filter(|(at, _)| *at <= sent) {
                 self.granted.pop_front();
                 self.sum -= granted;
@@ -155,5 +160,39 @@ impl Knowledge {
     /// The connection is new.
     pub fn clear(&mut self) {
         *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    #[test]
+    fn grants_after_the_subframe_of_a_report_count_against_it() {
+        let mut knowledge = Knowledge::default();
+        knowledge.granted(at(4), 100);
+        knowledge.granted(at(9), 300);
+        knowledge.hear(at(8), at(4), 1000);
+        assert_eq!(knowledge.next_event(), Some(at(8)));
+        knowledge.advance(at(8));
+        assert_eq!(knowledge.wanted(100, true), 700);
+    }
+
+    #[test]
+    fn a_report_in_a_retransmission_does_not_replace_a_newer_one() {
+        let mut knowledge = Knowledge::default();
+        // The block of subframe 0 reports 0 bytes and is decoded in subframe 8. Meanwhile that of
+        // subframe 2 reports 100 kB, and grants for subframes 10 and 11 follow.
+        knowledge.hear(at(6), at(2), 100_000);
+        knowledge.advance(at(6));
+        knowledge.granted(at(10), 1000);
+        knowledge.granted(at(11), 1000);
+        knowledge.hear(at(12), at(0), 0);
+        knowledge.advance(at(12));
+        assert_eq!(knowledge.wanted(100, true), 98_000);
     }
 }

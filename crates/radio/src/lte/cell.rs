@@ -176,7 +176,7 @@ impl Cell {
         let user = &mut self.users[index];
         user.look_around(now, plan, cx);
         if user.is_served(now, Direction::Down) {
-            if let Some(process) = user.harq_down.repeat_at(now) {
+            if let Some(process) = user.harq_down.repeat_at(now, user.listens(now)) {
                 self.repeats.push((index, process));
             } else if user.waiting_down(now) > 0 && user.listens(now) && user.harq_down.idle(now).is_some() {
                 self.candidates[0].push(candidate(index, user, Direction::Down, plan));
@@ -184,6 +184,7 @@ impl Cell {
         }
         if user.is_served(now, Direction::Up)
             && user.wanted_up(plan.first_grant) > 0
+            && user.listens_for_grants(now)
             && !user.is_planned_up(now + FEEDBACK)
         {
             self.candidates[1].push(candidate(index, user, Direction::Up, plan));

@@ -14,8 +14,9 @@ use crate::common::link_adaptation::SoftBuffer;
 /// subframes with frequency division duplex (TS 36.213 §10.2, §8.0).
 pub const FEEDBACK: Span = Span::from_millis(4);
 
-/// From a transmission of the uplink to the next of its process (TS 36.213 §8.0, Table 8-1).
-pub const SYNCHRONOUS_ROUND_TRIP: Span = Span::from_millis(8);
+/// From a transmission to the next of its process: exactly in the uplink (TS 36.213 §8.0, Table
+/// 8-1), at least in the downlink (HARQ RTT Timer, TS 36.321 §7.7).
+pub const ROUND_TRIP: Span = Span::from_millis(8);
 
 /// A block that is on the air, or waits to be sent again.
 #[derive(Clone, Debug)]
@@ -26,6 +27,10 @@ pub struct Sent {
     pub format: TransportFormat,
     /// How often it was sent.
     pub attempts: u8,
+    /// How many of these the receiver has.
+    pub receptions: u8,
+    /// The mobile has got an assignment for it (downlink only).
+    pub is_known: bool,
     /// What the receiver has of it.
     pub soft: SoftBuffer,
 }
@@ -33,7 +38,7 @@ pub struct Sent {
 impl Sent {
     /// A block that was not sent yet.
     pub const fn new(block: Block, format: TransportFormat, soft: SoftBuffer) -> Self {
-        Self { block, format, attempts: 0, soft }
+        Self { block, format, attempts: 0, receptions: 0, is_known: false, soft }
     }
 }
 
@@ -41,8 +46,8 @@ impl Sent {
 #[derive(Clone, Debug)]
 pub struct Downlink {
     processes: Vec<Process>,
-    /// From a transmission to the next of the same process.
-    round_trip: Span,
+    /// That of the base station, from the end of the feedback.
+    processing: Span,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -56,13 +61,15 @@ impl Downlink {
     /// All idle. `processing` is that of the base station, from the end of the feedback.
     pub fn new(processes: u8, processing: Span) -> Self {
         let processes = vec![Process::default(); processes.into()];
-        Self { processes, round_trip: FEEDBACK + TTI + processing }
+        Self { processes, processing }
     }
 
-    /// The process whose block is to be sent again at `now`, the one that has waited longest.
+    /// The process whose block is to be sent again at `now`, the one that has waited longest. A
+    /// mobile that has missed all its assignments must listen for new data to get it.
     #[inline]
-    pub fn repeat_at(&self, now: Instant) -> Option<usize> {
-        let due = |process: &Process| process.sent.is_some() && process.free_at <= now;
+    pub fn repeat_at(&self, now: Instant, listens: bool) -> Option<usize> {
+        let can_be_sent = |sent: &Sent| sent.is_known || listens;
+        let due = |process: &Process| process.free_at <= now && process.sent.as_ref().is_some_and(can_be_sent);
         let indexes = (0..self.processes.len()).filter(|index| due(&self.processes[*index]));
         indexes.min_by_key(|index| self.processes[*index].free_at)
     }
@@ -73,10 +80,11 @@ impl Downlink {
         self.processes.iter().position(|process| process.sent.is_none() && process.free_at <= now)
     }
 
-    /// When a block is to be sent again next.
+    /// When a block is to be sent again next, of those with this `is_known`.
     #[inline]
-    pub fn next_repeat(&self) -> Option<Instant> {
-        self.processes.iter().filter(|process| process.sent.is_some()).map(|process| process.free_at).min()
+    pub fn next_repeat(&self, is_known: bool) -> Option<Instant> {
+        let waits = |process: &&Process| process.sent.as_ref().is_some_and(|sent| sent.is_known == is_known);
+        self.processes.iter().filter(waits).map(|process| process.free_at).min()
     }
 
     /// When a process is free for a new block.
@@ -98,9 +106,8 @@ impl Downlink {
     /// A block of a process was sent at `now`; `again` is it if it is to be sent again. Returns
     /// when the base station has the feedback.
     pub fn transmitted(&mut self, process: usize, now: Instant, again: Option<Sent>) -> Instant {
-        let free_at = now + self.round_trip;
-        self.processes[process] = Process { free_at, sent: again };
-        free_at
+        self.processes[process] = Process { free_at: now + ROUND_TRIP, sent: again };
+        now + FEEDBACK + TTI + self.processing
     }
 
     /// All processes are idle: the connection is new.
@@ -119,6 +126,8 @@ impl Downlink {
 pub enum Planned {
     /// A new block by a grant.
     New(TransportFormat),
+    /// A new block by a grant without a request.
+    Prescheduled(TransportFormat),
     /// The block of a process once more.
     Again(Box<Sent>),
 }
@@ -167,5 +176,41 @@ impl Uplink {
                 given_up(sent.block);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::link_adaptation::{self, Coding, Combining, Decoder, Modulation};
+
+    const fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    fn sent(is_known: bool) -> Sent {
+        let format = TransportFormat { scheme: 0, modulation: Modulation::Qpsk, blocks: 1, layers: 1, bits: 16 };
+        let block = link_adaptation::Block { modulation: Modulation::Qpsk, bits: 16, symbols: 144 };
+        let soft = SoftBuffer::new(Decoder::new(Coding::Turbo), Combining::Chase, block);
+        Sent { is_known, ..Sent::new(Block::default(), format, soft) }
+    }
+
+    #[test]
+    fn a_block_is_sent_again_after_8_ms_at_the_earliest() {
+        for (processing, feedback) in [(0, 15), (3, 18)] {
+            let mut downlink = Downlink::new(2, Span::from_millis(processing));
+            assert_eq!(downlink.transmitted(0, at(10), Some(sent(true))), at(feedback));
+            assert_eq!((downlink.next_repeat(true), downlink.next_repeat(false)), (Some(at(18)), None));
+            assert_eq!((downlink.repeat_at(at(17), true), downlink.repeat_at(at(18), false)), (None, Some(0)));
+            assert_eq!(downlink.idle(at(10)), Some(1));
+        }
+    }
+
+    #[test]
+    fn a_block_with_missed_assignments_waits_until_the_mobile_listens() {
+        let mut downlink = Downlink::new(2, Span::ZERO);
+        downlink.transmitted(0, at(10), Some(sent(false)));
+        assert_eq!((downlink.next_repeat(true), downlink.next_repeat(false)), (None, Some(at(18))));
+        assert_eq!((downlink.repeat_at(at(20), false), downlink.repeat_at(at(20), true)), (None, Some(0)));
     }
 }

@@ -24,12 +24,19 @@ pub struct Pdcp {
     /// Packets that are sent once more after a re-establishment, before those of the queue; their
     /// timers have stopped.
     again: VecDeque<Packet>,
+    again_bytes: u64,
 }
 
 impl Pdcp {
     /// Nothing waits. Without `discard` a packet waits for any time.
     pub fn new(queue: &Queue, discard: Option<Span>) -> Self {
-        Self { queue: RlcQueue::new(queue), discard, connected_at: Instant::ZERO, again: VecDeque::new() }
+        Self {
+            queue: RlcQueue::new(queue),
+            discard,
+            connected_at: Instant::ZERO,
+            again: VecDeque::new(),
+            again_bytes: 0,
+        }
     }
 
     /// Takes a packet, if the queue has room for it.
@@ -40,14 +47,15 @@ impl Pdcp {
     /// The packet to send next; `dropped` is called for those that the discipline of the queue
     /// drops instead.
     pub fn dequeue(&mut self, now: Instant, dropped: impl FnMut(Packet)) -> Option<Packet> {
-        self.again.pop_front().or_else(|| self.queue.dequeue(now, dropped))
+        let again = self.again.pop_front();
+        self.again_bytes -= again.map_or(0, |packet| packet.size.into());
+        again.or_else(|| self.queue.dequeue(now, dropped))
     }
 
     /// Packets and bytes that wait, without headers.
     pub fn backlog(&self, now: Instant) -> (u32, u64) {
         let (packets, bytes) = self.queue.backlog(now);
-        let again: u64 = self.again.iter().map(|packet| u64::from(packet.size)).sum();
-        (packets + self.again.len() as u32, bytes + again)
+        (packets + self.again.len() as u32, bytes + self.again_bytes)
     }
 
     /// The connection was set up: the timers of what waits for it begin, because PDCP is only
@@ -75,12 +83,14 @@ impl Pdcp {
 
     /// Puts packets in front of all that waits, the last one first.
     pub fn put_back(&mut self, packet: Packet) {
+        self.again_bytes += u64::from(packet.size);
         self.again.push_front(packet);
     }
 
     /// Takes out all that waits.
     pub fn clear(&mut self, mut lost: impl FnMut(Packet)) {
         self.again.drain(..).for_each(&mut lost);
+        self.again_bytes = 0;
         self.queue.clear(lost);
     }
 }
@@ -106,5 +116,9 @@ mod tests {
         pdcp.put_back(packet(0));
         assert_eq!(pdcp.backlog(at(160)), (2, 200));
         assert_eq!(pdcp.dequeue(at(160), |_| {}).map(|packet| packet.id), Some(0));
+        assert_eq!(pdcp.backlog(at(160)), (1, 100));
+        pdcp.put_back(packet(0));
+        pdcp.clear(|_| {});
+        assert_eq!(pdcp.backlog(at(160)), (0, 0));
     }
 }

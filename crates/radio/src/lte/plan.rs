@@ -3,12 +3,10 @@
 use airpath_core::{Decibel, Direction, Instant, Probability, Span};
 
 use super::config::{Config, DownlinkModulation, UplinkModulation};
-use super::error::ConfigError;
 use super::harq::Sent;
 use super::link_quality::{Estimate, TransportFormat};
 use super::tables::{self, CqiTable, Mcs, McsTable, TTI};
 use crate::common::link_adaptation::{Block, Coding, Combining, Decoder, Modulation, SoftBuffer, Thresholds};
-use crate::error::ValueError;
 
 /// The parameters of a cell, prepared, and the resource blocks of the uplink that are promised.
 #[derive(Clone, Debug)]
@@ -35,12 +33,12 @@ pub struct Plan {
 }
 
 /// The subframes for which resource blocks of the uplink can be promised at a time: a power of two
-/// above the round trip and the longest wait for a grant without request.
-const PROMISED: usize = 32;
+/// above the round trip, which is the furthest ahead.
+const PROMISED: usize = 16;
 
 impl Plan {
     /// The plan of a cell.
-    pub fn new(config: &Config) -> Result<Self, ConfigError> {
+    pub fn new(config: &Config) -> Self {
         let cell = &config.cell;
         let channel = tables::channel(cell.bandwidth).expect("it was checked before");
         let decoder = Decoder { coding: Coding::Turbo, gap: config.harq.gap };
@@ -70,11 +68,7 @@ impl Plan {
             SUBCARRIERS * (SYMBOLS - UPLINK_REFERENCE_SYMBOLS),
         );
         let prescheduling = config.uplink.prescheduling.as_ref();
-        if prescheduling.is_some_and(|it| it.interval > Span::from_millis(PROMISED as u64 / 2)) {
-            let key = "uplink.prescheduling.interval".to_owned();
-            return Err(ValueError::Range { key, expected: "at most 16 ms" }.into());
-        }
-        Ok(Self {
+        Self {
             down,
             up,
             decoder,
@@ -88,7 +82,7 @@ impl Plan {
             first_grant: config.uplink.first_grant.get(),
             prescheduling: prescheduling.map(|it| (it.interval, it.bytes.get())),
             promised: [(0, 0); PROMISED],
-        })
+        }
     }
 
     /// The resource blocks of a direction.
@@ -112,7 +106,12 @@ impl Plan {
     pub fn reserve_up(&mut self, at: Instant, blocks: u32) {
         let number = at.as_nanos() / TTI.as_nanos();
         let promised = &mut self.promised[number as usize % PROMISED];
-        if promised.0 == number { promised.1 += blocks } else { *promised = (number, blocks) }
+        if promised.0 == number {
+            promised.1 += blocks
+        } else {
+            *promised = (number, blocks)
+        }
+        debug_assert!(promised.1 <= self.up.total, "{} of {} resource blocks", promised.1, self.up.total);
     }
 }
 
@@ -228,11 +227,20 @@ impl Grid {
     /// blocks.
     #[inline]
     pub fn allocate(&self, estimate: Estimate, bytes: u64, left: u32) -> Option<TransportFormat> {
-        let scheme = self.efficiencies.partition_point(|it| *it <= estimate.efficiency).saturating_sub(1);
+        let best = self.efficiencies.partition_point(|it| *it <= estimate.efficiency).saturating_sub(1);
+        (0..=best).rev().find_map(|scheme| self.allocate_with(scheme, estimate.layers, bytes, left))
+    }
+
+    /// The transport format with a given scheme, unless its code rate is too high.
+    fn allocate_with(&self, scheme: usize, layers: u8, bytes: u64, left: u32) -> Option<TransportFormat> {
         let Mcs { modulation, i_tbs } = self.schemes[scheme];
-        let bits = bytes.saturating_mul(8).div_ceil(estimate.layers.into());
-        // The first guess is mostly right; sizes rise with the blocks.
-        let size = |blocks: u32| u64::from(tables::transport_block_bits(i_tbs, blocks));
+        let bits = bytes.saturating_mul(8).div_ceil(layers.into());
+        // Sizes rise with the blocks. Those with too high a code rate count as zero.
+        let size = |blocks: u32| {
+            let bits = tables::transport_block_bits(i_tbs, blocks);
+            let coded = blocks * self.symbols * modulation.bits();
+            if f64::from(bits + CRC) > HIGHEST_CODE_RATE * f64::from(coded) { 0 } else { u64::from(bits) }
+        };
         let needed = match left {
             0 => return None,
             left if size(left) <= bits => left,
@@ -246,11 +254,8 @@ impl Grid {
             }
         };
         let blocks = self.allocation.round(needed, left);
-        let layers = estimate.layers;
-        (blocks > 0).then(|| {
-            let bits = size(blocks) as u32 * u32::from(layers);
-            TransportFormat { scheme: scheme as u8, modulation, blocks, layers, bits }
-        })
+        let bits = size(blocks) as u32 * u32::from(layers);
+        (bits > 0).then_some(TransportFormat { scheme: scheme as u8, modulation, blocks, layers, bits })
     }
 
     /// The block of one layer.
@@ -275,9 +280,16 @@ impl Grid {
         match bler {
             None => sent.soft.receive(symbols, of_layer(sinr, sent.format.layers)),
             Some(bler) => {
+                sent.receptions += 1;
+                if sent.receptions == 1 {
+                    return bler;
+                }
+                // The SINR of that probability takes a search, so only retransmissions pay for it.
                 let sinr = plan.decoder.required(&self.block(&sent.format), bler);
-                let errors = sent.soft.receive(symbols, sinr);
-                if sent.attempts == 1 { bler } else { errors }
+                if sent.receptions == 2 {
+                    sent.soft.receive(symbols, sinr);
+                }
+                sent.soft.receive(symbols, sinr)
             }
         }
     }
@@ -290,8 +302,68 @@ fn of_layer(sinr: f64, layers: u8) -> Decibel {
     Decibel::new(sinr - share).expect("a finite ratio")
 }
 
+/// The effective code rate above which a mobile may skip decoding (TS 36.213 §7.1.7). The base
+/// station is taken to avoid it in the uplink, too.
+const HIGHEST_CODE_RATE: f64 = 0.931;
+
+/// Bits of the check sum of a transport block (TS 36.212 §5.3.2.1).
+const CRC: u32 = 24;
+
 /// The share of blocks in error at most which a CQI promises (TS 36.213 §7.2.3).
 const CQI_ERRORS: f64 = 0.1;
 
 /// CQI 0, "out of range", is taken for this number of decibels below CQI 1: a choice.
 const OUT_OF_RANGE: f64 = 2.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(more: &str) -> Plan {
+        let preset: toml::Table = include_str!("../../../../presets/lte-10mhz.toml").parse().expect("TOML");
+        let mut bearer = preset["bearer"].as_table().expect("a table").clone();
+        bearer.remove("model");
+        let more: toml::Table = more.parse().expect("TOML");
+        bearer["cell"].as_table_mut().expect("a table").extend(more);
+        Plan::new(&bearer.try_into().expect("a configuration"))
+    }
+
+    #[test]
+    fn no_transport_format_has_a_code_rate_above_the_limit() {
+        for more in ["bandwidth = \"1.4 MHz\"\npucch_blocks = 1", "", "control_symbols = 3"] {
+            let plan = plan(more);
+            for grid in [&plan.down, &plan.up] {
+                for (efficiency, left) in (1..120).flat_map(|n| (1..=grid.total).map(move |left| (n, left))) {
+                    let estimate = Estimate { efficiency: 0.05 * f64::from(efficiency), layers: 1 };
+                    for bytes in [3, 15, 41, 300, 100_000] {
+                        let format = grid.allocate(estimate, bytes, left).expect("a format");
+                        let coded = format.blocks * grid.symbols * format.modulation.bits();
+                        let rate = f64::from(format.bits + CRC) / f64::from(coded);
+                        assert!(rate <= HIGHEST_CODE_RATE && format.blocks <= left, "{format:?}: {rate}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_given_block_error_rate_is_that_of_first_transmissions_and_falls_with_retransmissions() {
+        let plan = plan("");
+        let format = plan.down.allocate(Estimate { efficiency: 2.0, layers: 1 }, 500, 50).expect("a format");
+        let bler = Probability::new(0.3).expect("within range");
+        let mut sent = Sent::new(Default::default(), format, plan.down.soft_buffer(&format, &plan));
+        let mut errors = || plan.down.block_errors(&mut sent, 0.0, Some(bler), &plan).get();
+        let (first, second, third) = (errors(), errors(), errors());
+        assert_eq!(first, 0.3);
+        assert!(second < 0.01 && third <= second, "{second} {third}");
+    }
+
+    #[test]
+    fn resource_blocks_of_the_uplink_are_reserved_by_subframe() {
+        let mut plan = plan("");
+        let at = Instant::ZERO + Span::from_millis(1008);
+        plan.reserve_up(at, 40);
+        assert_eq!((plan.left_up(at), plan.left_up(at + TTI)), (plan.up.total - 40, plan.up.total));
+        assert_eq!(plan.left_up(at + TTI.saturating_mul(PROMISED as u64)), plan.up.total);
+    }
+}

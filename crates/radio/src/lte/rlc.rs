@@ -5,6 +5,9 @@
 //! themselves are nowhere. Sequence numbers are absolute; on the air they are taken modulo 1024,
 //! which is unambiguous within the window of 512.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 
 use airpath_core::range_set::{Range, RangeSet};
@@ -36,8 +39,17 @@ pub struct Block {
     pub pdus: Vec<Pdu>,
     /// A status report about the opposite direction.
     pub status: Option<Status>,
-    /// A buffer status report, in bytes: what still waits at the mobile (uplink only).
-    pub buffer_status: Option<u64>,
+    /// A buffer status report (uplink only).
+    pub buffer_status: Option<BufferStatus>,
+}
+
+/// A buffer status report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferStatus {
+    /// The subframe of the first transmission of its block.
+    pub at: Instant,
+    /// Bytes that waited then at the mobile.
+    pub bytes: u64,
 }
 
 /// The fixed part of the header of a data PDU with a sequence number of 10 bits
@@ -71,10 +83,12 @@ pub struct Stream {
     filled: u64,
     /// How far the stream was put into PDUs.
     mapped: u64,
+    /// The ends of all packets that may be sent again in part, those that have left included.
+    ends: VecDeque<u64>,
 }
 
-/// A new PDU, cut from the stream.
-#[derive(Clone, Copy, Debug)]
+/// A PDU, cut from the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// The range.
     pub range: Range<u64>,
@@ -103,6 +117,7 @@ impl Stream {
                 let Some(packet) = pdcp.dequeue(now, &mut dropped) else { break };
                 self.filled += u64::from(packet.size) + pdcp::HEADER;
                 self.packets.push_back((self.filled, Some(packet)));
+                self.ends.push_back(self.filled);
             }
             let taken = u64::from(left).min(self.filled - self.mapped);
             self.mapped += taken;
@@ -111,6 +126,42 @@ impl Stream {
         }
         let cut = Cut { range: Range::new(start, self.mapped), indicators: length_indicators(packets) };
         (packets > 0).then_some(cut)
+    }
+
+    /// The packet ends within `range`, its end left out.
+    fn ends_within(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        let first = self.ends.partition_point(|end| *end <= range.start);
+        self.ends.range(first..).copied().take_while(move |end| *end < range.end)
+    }
+
+    /// Bytes of the length indicators of a PDU, or of a segment of one, that carries `range`.
+    pub fn indicators(&self, range: Range<u64>) -> u32 {
+        length_indicators(self.ends_within(range).count() as u32 + 1)
+    }
+
+    /// The longest part from the beginning of `range` on that fits into `room` bytes with its
+    /// length indicators.
+    pub fn fit(&self, range: Range<u64>, room: u32) -> Option<Cut> {
+        let (mut end, mut indicators) = (range.start, 0);
+        for (packets, packet_end) in (1..).zip(self.ends_within(range).chain([range.end])) {
+            let data = (end - range.start) as u32;
+            let Some(left) = room.checked_sub(data + length_indicators(packets)).filter(|left| *left > 0) else {
+                break;
+            };
+            indicators = length_indicators(packets);
+            end = packet_end.min(end + u64::from(left));
+            if end < packet_end {
+                break;
+            }
+        }
+        (end > range.start).then_some(Cut { range: Range::new(range.start, end), indicators })
+    }
+
+    /// Nothing before `edge` is sent again.
+    fn forget_ends(&mut self, edge: u64) {
+        while self.ends.front().is_some_and(|end| *end <= edge) {
+            self.ends.pop_front();
+        }
     }
 
     /// Takes out the packets that end at or before `edge`, each with whether `received` has it.
@@ -286,7 +337,7 @@ impl Rlc {
         match mode {
             Mode::Acknowledged(am) => {
                 while let Some(inner) = left.checked_sub(MAC_SUBHEADER)
-                    && let Some((pdu, bytes)) = am.next_repeat(inner)
+                    && let Some((pdu, bytes)) = am.next_repeat(inner, stream)
                 {
                     block.pdus.push(pdu);
                     left -= bytes + MAC_SUBHEADER;
@@ -332,7 +383,11 @@ impl Rlc {
     /// If a PDU was sent too often.
     pub fn acknowledge(&mut self, status: &Status) -> Result<(), MaxRetransmissions> {
         match &mut self.mode {
-            Mode::Acknowledged(am) => am.acknowledge(status),
+            Mode::Acknowledged(am) => {
+                let result = am.acknowledge(status, &self.stream);
+                self.stream.forget_ends(am.first_unacknowledged().unwrap_or(self.stream.mapped));
+                result
+            }
             Mode::Unacknowledged(_) => Ok(()),
         }
     }
@@ -370,7 +425,7 @@ impl Rlc {
         }
         let has_new = self.stream.uncut() > 0 || self.pdcp.backlog(now).0 > 0;
         let (moved, result) = match &mut self.mode {
-            Mode::Acknowledged(am) => (false, am.expire(now, has_new)),
+            Mode::Acknowledged(am) => (false, am.expire(now, has_new, &self.stream)),
             Mode::Unacknowledged(um) => (um.expire(now), Ok(())),
         };
         if moved {
@@ -393,6 +448,7 @@ impl Rlc {
         });
         if let Mode::Unacknowledged(um) = mode {
             um.forget_below(stream.first());
+            stream.forget_ends(stream.mapped);
         }
         self.report_lost(now, DropCause::AttemptsExhausted, cx);
     }
@@ -405,8 +461,18 @@ impl Rlc {
         }
     }
 
+    /// The connection was released: the RLC is too (TS 36.331 §5.3.12). All packets have left.
+    pub fn release_connection(&mut self) {
+        self.stream = Stream::default();
+        match &mut self.mode {
+            Mode::Acknowledged(am) => am.reset(),
+            Mode::Unacknowledged(um) => um.reset(),
+        }
+    }
+
     /// Establishes the RLC again. In the acknowledged mode, PDCP sends again what was not
-    /// delivered, in its order (TS 36.323 §5.2); in the unacknowledged mode, packets that were cut are lost.
+    /// delivered, in its order (TS 36.323 §5.2); in the unacknowledged mode, packets that were cut
+    /// are lost.
     pub fn establish_again(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         let Self { mode, stream, departures, lost, pdcp, delay, .. } = self;
         let due = now + *delay;
@@ -431,7 +497,8 @@ impl Rlc {
         self.report_lost(now, cause, cx);
     }
 
-    /// Drops all that the far end does not have.
+    /// Drops all packets that were not delivered. In the acknowledged mode these include packets
+    /// that the far end has beyond a gap.
     pub fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         self.establish_again(now, cause, cx);
         self.pdcp.clear(|packet| self.lost.push(packet));

@@ -7,7 +7,7 @@ use airpath_core::range_set::{Range, RangeSet};
 use airpath_core::{Instant, Span};
 
 use super::config::Acknowledged;
-use super::rlc::{Cut, MaxRetransmissions, PDU_HEADER, Pdu};
+use super::rlc::{Cut, MAC_SUBHEADER, MaxRetransmissions, PDU_HEADER, Pdu, Stream};
 
 /// AM_Window_Size with sequence numbers of 10 bits (TS 36.322 §7.2).
 pub const WINDOW: u64 = 512;
@@ -34,7 +34,6 @@ pub struct Status {
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     range: Range<u64>,
-    indicators: u32,
     /// RETX_COUNT, once it is to be sent again.
     retransmissions: Option<u8>,
     is_acknowledged: bool,
@@ -55,6 +54,8 @@ struct Sender {
     flights: VecDeque<Flight>,
     /// What is to be sent again.
     pending: RangeSet<u64>,
+    /// Its bytes with headers.
+    pending_bytes: u64,
     pdus_without_poll: u32,
     bytes_without_poll: u64,
     /// POLL_SN.
@@ -109,41 +110,41 @@ impl Am {
         self.sender.flights.len() as u64 >= WINDOW
     }
 
-    /// Bytes that are to be sent again, with a header for each range.
+    /// Bytes that are to be sent again, with the headers of the RLC and the MAC.
     #[inline]
     pub fn pending_bytes(&self) -> u64 {
-        let bytes = |range: Range<u64>| range.end - range.start + u64::from(SEGMENT_HEADER);
-        self.sender.pending.iter().map(bytes).sum()
+        self.sender.pending_bytes
+    }
+
+    /// Where the first PDU begins that is not acknowledged.
+    pub fn first_unacknowledged(&self) -> Option<u64> {
+        self.sender.flights.front().map(|flight| flight.range.start)
     }
 
     /// Sends what is to be sent again first, a whole PDU or what fits into `room` bytes of it.
     /// Returns also the bytes with headers.
-    pub fn next_repeat(&mut self, room: u32) -> Option<(Pdu, u32)> {
+    pub fn next_repeat(&mut self, room: u32, stream: &Stream) -> Option<(Pdu, u32)> {
         let pending = self.sender.pending.first()?;
         let index = self.sender.flights.partition_point(|flight| flight.range.end <= pending.start);
         let flight = self.sender.flights[index];
-        let end = pending.end.min(flight.range.end);
-        let is_whole = Range::new(pending.start, end) == flight.range;
-        let header = flight.indicators + if is_whole { PDU_HEADER } else { SEGMENT_HEADER };
-        let length = (end - pending.start) as u32;
-        let (end, header) = if header + length <= room {
-            (end, header)
-        } else {
-            let header = flight.indicators + SEGMENT_HEADER;
-            let fits = room.checked_sub(header).filter(|fits| *fits > 0)?;
-            (end.min(pending.start + u64::from(fits)), header)
+        let wanted = Range::new(pending.start, pending.end.min(flight.range.end));
+        let is_whole = |cut: &Cut| cut.range == flight.range;
+        let whole = room.checked_sub(PDU_HEADER).and_then(|room| stream.fit(wanted, room)).filter(is_whole);
+        let (cut, header) = match whole {
+            Some(cut) => (cut, PDU_HEADER),
+            None => (stream.fit(wanted, room.checked_sub(SEGMENT_HEADER)?)?, SEGMENT_HEADER),
         };
-        self.sender.pending.remove_below(end);
-        let range = Range::new(pending.start, end);
-        let pdu = Pdu { sequence: self.sender.first + index as u64, range, again: true, polls: false };
-        Some((pdu, header + (end - pending.start) as u32))
+        self.sender.pending.remove_below(cut.range.end);
+        self.sender.count_pending(stream);
+        let pdu = Pdu { sequence: self.sender.first + index as u64, range: cut.range, again: true, polls: false };
+        Some((pdu, header + cut.indicators + (cut.range.end - cut.range.start) as u32))
     }
 
     /// Sends a new PDU.
     pub fn send_new(&mut self, cut: Cut) -> Pdu {
         let sequence = self.next();
-        let Cut { range, indicators } = cut;
-        self.sender.flights.push_back(Flight { range, indicators, retransmissions: None, is_acknowledged: false });
+        let Cut { range, .. } = cut;
+        self.sender.flights.push_back(Flight { range, retransmissions: None, is_acknowledged: false });
         self.sender.pdus_without_poll += 1;
         self.sender.bytes_without_poll += range.end - range.start;
         Pdu { sequence, range, again: false, polls: false }
@@ -168,7 +169,7 @@ impl Am {
     }
 
     /// The sender gets a status report (TS 36.322 §5.2.1, §5.2.2.2).
-    pub fn acknowledge(&mut self, status: &Status) -> Result<(), MaxRetransmissions> {
+    pub fn acknowledge(&mut self, status: &Status, stream: &Stream) -> Result<(), MaxRetransmissions> {
         let next = self.next();
         let max = self.config.max_retx;
         let sender = &mut self.sender;
@@ -211,6 +212,7 @@ impl Am {
             sender.flights.pop_front();
             sender.first += 1;
         }
+        sender.count_pending(stream);
         result
     }
 
@@ -295,7 +297,7 @@ impl Am {
     }
 
     /// Does what the timers demand.
-    pub fn expire(&mut self, now: Instant, has_new: bool) -> Result<(), MaxRetransmissions> {
+    pub fn expire(&mut self, now: Instant, has_new: bool, stream: &Stream) -> Result<(), MaxRetransmissions> {
         if self.receiver.prohibited_until <= now {
             self.receiver.is_held_back = false;
         }
@@ -311,13 +313,13 @@ impl Am {
             receiver.settle_poll();
         }
         if self.sender.poll_retransmit_at.is_some_and(|at| at <= now) {
-            return self.repeat_poll(has_new);
+            return self.repeat_poll(has_new, stream);
         }
         Ok(())
     }
 
     /// t-PollRetransmit has expired (TS 36.322 §5.2.2.3).
-    fn repeat_poll(&mut self, has_new: bool) -> Result<(), MaxRetransmissions> {
+    fn repeat_poll(&mut self, has_new: bool, stream: &Stream) -> Result<(), MaxRetransmissions> {
         let is_full = self.is_window_full();
         let sender = &mut self.sender;
         (sender.poll_retransmit_at, sender.poll_is_due) = (None, true);
@@ -331,6 +333,7 @@ impl Am {
         let count = flight.retransmissions.map_or(0, |count| count.saturating_add(1));
         flight.retransmissions = Some(count);
         sender.pending.insert(flight.range, |_| {});
+        sender.count_pending(stream);
         if count >= self.config.max_retx { Err(MaxRetransmissions) } else { Ok(()) }
     }
 }
@@ -341,6 +344,18 @@ impl Sender {
         let complete = |flight: &&Flight| receiver.received.containing(flight.range).is_some();
         let skip = (sequence - self.first) as usize;
         sequence + self.flights.iter().skip(skip).take_while(complete).count() as u64
+    }
+
+    /// Counts the bytes of what is to be sent again, with a header and a subheader of the MAC for
+    /// each PDU that has a part in it.
+    fn count_pending(&mut self, stream: &Stream) {
+        self.pending_bytes = 0;
+        for range in self.pending.iter() {
+            let first = self.flights.partition_point(|flight| flight.range.end <= range.start);
+            let pdus = self.flights.range(first..).take_while(|flight| flight.range.start < range.end).count() as u64;
+            let headers = pdus * u64::from(SEGMENT_HEADER + MAC_SUBHEADER) + u64::from(stream.indicators(range));
+            self.pending_bytes += range.end - range.start + headers;
+        }
     }
 
     /// What was acknowledged is not sent again.

@@ -19,6 +19,8 @@ pub struct SchedulingRequest {
     transmissions: u8,
     /// When the first message of random access is sent.
     message_at: Option<Instant>,
+    /// One was sent, and no grant has come.
+    is_awaited: bool,
 }
 
 /// What a mobile sends at an occasion.
@@ -41,6 +43,7 @@ impl SchedulingRequest {
             next: None,
             transmissions: 0,
             message_at: None,
+            is_awaited: false,
         }
     }
 
@@ -91,6 +94,7 @@ impl SchedulingRequest {
         }
         if self.transmissions < self.max_transmissions {
             self.transmissions += 1;
+            self.is_awaited = true;
             self.next = Some(self.occasion(now));
             return Some(Request::Scheduling);
         }
@@ -101,9 +105,26 @@ impl SchedulingRequest {
         Some(Request::Preamble(message))
     }
 
-    /// The first message was sent, or a buffer status report has gone: none is pending.
-    pub fn cancel(&mut self) {
-        (self.next, self.message_at, self.transmissions) = (None, None, 0);
+    /// Whether the mobile waits for the answer to one that it has sent.
+    #[inline]
+    pub const fn is_awaited(&self) -> bool {
+        self.is_awaited
+    }
+
+    /// A grant has come.
+    pub const fn granted(&mut self) {
+        self.is_awaited = false;
+    }
+
+    /// The first message of random access was sent; a grant is to answer it (TS 36.321 §5.1.5).
+    pub const fn message_sent(&mut self) {
+        self.cancel();
+        self.is_awaited = true;
+    }
+
+    /// A buffer status report has gone: none is pending.
+    pub const fn cancel(&mut self) {
+        (self.next, self.message_at, self.transmissions, self.is_awaited) = (None, None, 0, false);
     }
 }
 
@@ -139,7 +160,11 @@ mod tests {
         }
         assert_eq!(request.send(at(63)), Some(Request::Preamble(at(80))));
         assert_eq!((request.next(), request.message_at()), (None, Some(at(80))));
-        request.cancel();
+        assert!(request.is_awaited());
+        request.message_sent();
+        assert!(request.is_awaited() && !request.is_pending(), "a grant answers the message");
+        request.granted();
+        assert!(!request.is_awaited());
         request.trigger(at(82));
         assert_eq!(request.next(), Some(at(83)));
     }

@@ -55,6 +55,8 @@ pub struct User {
     /// The last grant without a request that was planned.
     prescheduled_at: Instant,
     prescheduling_offset: Span,
+    /// When the next one can be planned.
+    preschedule_at: Option<Instant>,
     /// The buffer of the mobile had something in it.
     had_data: bool,
     drx: Option<Drx>,
@@ -108,6 +110,7 @@ impl User {
             requested_at: None,
             prescheduled_at: Instant::ZERO,
             prescheduling_offset: prescheduling.map_or(Span::ZERO, |it| offset(it.interval)),
+            preschedule_at: None,
             had_data: false,
             drx,
             rrc: Rrc::new(config.rrc.clone(), paging_offset),
@@ -173,6 +176,7 @@ impl User {
             request,
             message,
             self.requested_at,
+            self.preschedule_at,
             self.reporting.next_timer(),
             self.knowledge.next_event(),
             self.rrc.next_change(),
@@ -230,7 +234,7 @@ impl User {
     /// Makes ready what follows from a change: a buffer that is not empty any more, or a grant
     /// that needs no request.
     fn prepare(&mut self, now: Instant, plan: &mut Plan, cx: &mut Context<'_>) {
-        self.clock = now;
+        (self.clock, self.preschedule_at) = (now, None);
         if self.rrc.state() != State::Connected {
             return;
         }
@@ -300,6 +304,8 @@ impl User {
         self.report_rrc(at, LteRrcState::Idle, cx);
         self.tracks.mode(at, ModeState::Idle, None, cx);
         self.reset_mac();
+        self.down.release_connection();
+        self.up.release_connection();
         self.set_connected(None);
     }
 
@@ -350,6 +356,7 @@ impl User {
         self.reporting.clear();
         self.knowledge.clear();
         self.requested_at = None;
+        self.preschedule_at = None;
         self.had_data = false;
     }
 
@@ -382,14 +389,17 @@ impl User {
             return None;
         }
         let down = from.max(self.movement.served_from(Direction::Down)).round_up_to(TTI);
-        let repeat = self.harq_down.next_repeat().map(|at| at.max(down));
+        let repeat = self.harq_down.next_repeat(true).map(|at| at.max(down));
+        let unknown = self.harq_down.next_repeat(false).map(|at| self.next_active(at.max(down)));
         let new = (self.waiting_down(now) > 0)
             .then(|| self.harq_down.next_idle())
             .flatten()
             .map(|at| self.next_active(at.max(down)));
-        let up = (self.wanted_up(plan.first_grant) > 0)
-            .then(|| from.max(self.movement.served_from(Direction::Up)).round_up_to(TTI));
-        [repeat, new, up].into_iter().flatten().min()
+        let up = (self.wanted_up(plan.first_grant) > 0).then(|| {
+            let up = from.max(self.movement.served_from(Direction::Up)).round_up_to(TTI);
+            if self.request.is_awaited() { up } else { self.next_active(up) }
+        });
+        [repeat, unknown, new, up].into_iter().flatten().min()
     }
 
     /// The first subframe from `from` on in which it listens.
@@ -413,6 +423,13 @@ impl User {
     #[inline]
     pub fn listens(&self, now: Instant) -> bool {
         self.drx.as_ref().is_none_or(|drx| drx.next_active(now) <= now)
+    }
+
+    /// Whether it can get a grant in the subframe that begins at `now`: it also listens while it
+    /// waits for the answer to a request (TS 36.321 §5.7).
+    #[inline]
+    pub fn listens_for_grants(&self, now: Instant) -> bool {
+        self.request.is_awaited() || self.listens(now)
     }
 
     /// Whether it can be served in a direction.

@@ -62,7 +62,10 @@ impl Cell {
         within(self.control_symbols, 3, "cell", "control_symbols")?;
         at_most(self.pucch_blocks.into(), u64::from(channel.resource_blocks) - 1, "cell", "pucch_blocks")?;
         above_zero(self.users_per_tti > 0, "cell", "users_per_tti")?;
-        within_an_hour(self.processing, "cell", "processing")?;
+        if self.processing > Span::from_millis(3) {
+            let expected = "at most 3 ms: the feedback to a block of the uplink goes 4 ms after it (TS 36.213 §9.1.2)";
+            return Err(range("cell", "processing", expected).into());
+        }
         if !self.processing.as_nanos().is_multiple_of(TTI.as_nanos()) {
             return Err(range("cell", "processing", "whole milliseconds: a subframe is 1 ms (TS 36.211 §4)").into());
         }

@@ -21,7 +21,7 @@ impl User {
     ) {
         let mut block = self.spare.pop().unwrap_or_default();
         self.down.fill(now, format.bits / 8, &mut self.up, &mut block, cx);
-        self.active(now, cx);
+        self.rrc.active(now);
         let soft = plan.down.soft_buffer(&format, plan);
         self.transmit_down(now, process, Sent::new(block, format, soft), plan, cx);
         self.report_stall(now, cx);
@@ -40,6 +40,11 @@ impl User {
         let is_first = sent.attempts == 0;
         sent.attempts += 1;
         let is_missed = self.control.chance(plan.dtx_missed);
+        if !is_missed && !sent.is_known {
+            // The first assignment that the mobile gets is one of new data.
+            sent.is_known = true;
+            self.active(now, cx);
+        }
         let errored = is_missed || self.is_errored(direction, &mut sent, plan);
         self.report_block(now, direction, &sent.format, (sent.block.pdus.len(), !is_first, errored), cx);
         let is_positive = !errored || (!is_missed && self.control.chance(plan.nack_to_ack));

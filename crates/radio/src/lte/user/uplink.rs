@@ -4,10 +4,10 @@ use airpath_core::{Context, Direction, Instant, Span};
 
 use super::User;
 use crate::lte::buffer_status::{self, SHORT_REPORT};
-use crate::lte::harq::{FEEDBACK, Planned, SYNCHRONOUS_ROUND_TRIP, Sent};
+use crate::lte::harq::{FEEDBACK, Planned, ROUND_TRIP, Sent};
 use crate::lte::link_quality::TransportFormat;
 use crate::lte::plan::Plan;
-use crate::lte::rlc::Block;
+use crate::lte::rlc::{Block, BufferStatus};
 use crate::lte::rrc::State;
 use crate::lte::scheduling_request::Request;
 use crate::lte::tables::TTI;
@@ -30,13 +30,15 @@ impl User {
         let at = now + FEEDBACK;
         self.knowledge.granted(at, (format.bits / 8).into());
         if !self.control.chance(plan.dtx_missed) {
+            self.request.granted();
             self.active(now, cx);
             self.harq_up.plan(at, Planned::New(format));
         }
     }
 
     /// Plans the next grant that needs no request, while there is something to send and the mobile
-    /// listens.
+    /// listens. Like any grant it is sent at most 4 ms ahead: a retransmission that is planned 8 ms
+    /// ahead comes first.
     pub(super) fn preschedule(&mut self, now: Instant, plan: &mut Plan) {
         let Some((interval, bytes)) = plan.prescheduling else { return };
         if self.prescheduled_at > now || self.movement.served_from(Direction::Up) > now {
@@ -46,6 +48,10 @@ impl User {
         let (interval, offset) = (interval.as_nanos(), self.prescheduling_offset.as_nanos());
         let phase = (from.as_nanos() + interval - offset) % interval;
         let at = from + Span::from_nanos((interval - phase) % interval);
+        if at > now + FEEDBACK {
+            self.preschedule_at = Some(at - FEEDBACK);
+            return;
+        }
         if !self.listens(at) || self.harq_up.is_planned(at) {
             return;
         }
@@ -53,7 +59,7 @@ impl User {
         if let Some(format) = plan.up.allocate(quality, bytes, plan.left_up(at)) {
             plan.reserve_up(at, format.blocks);
             self.prescheduled_at = at;
-            self.harq_up.plan(at, Planned::New(format));
+            self.harq_up.plan(at, Planned::Prescheduled(format));
         }
     }
 
@@ -68,13 +74,18 @@ impl User {
             }
             return;
         }
+        let is_unrequested = matches!(planned, Planned::Prescheduled(_));
         let mut sent = match planned {
-            Planned::New(format) => {
+            Planned::New(format) | Planned::Prescheduled(format) => {
                 let soft = plan.up.soft_buffer(&format, plan);
                 Sent::new(self.fill_up(now, format.bits / 8, cx), format, soft)
             }
             Planned::Again(sent) => *sent,
         };
+        // Grants that a mobile does not use are left out, so they do not keep it awake.
+        if is_unrequested && !sent.block.pdus.is_empty() {
+            self.active(now, cx);
+        }
         self.report_tracks(now, &sample, cx);
         let direction = Direction::Up;
         let is_first = sent.attempts == 0;
@@ -86,14 +97,14 @@ impl User {
             self.feedback[direction as usize].push_back((received + plan.processing, !errored));
         }
         if !errored {
-            if let Some(bytes) = sent.block.buffer_status {
-                self.knowledge.hear(received + plan.processing, now, buffer_status::reported(bytes));
+            if let Some(BufferStatus { at, bytes }) = sent.block.buffer_status {
+                self.knowledge.hear(received + plan.processing, at, buffer_status::reported(bytes));
             }
             self.arrivals[direction as usize].push_back((received, sent.block));
         } else if sent.attempts >= plan.max_transmissions || self.control.chance(plan.nack_to_ack) {
             self.give_up(now, direction, sent.block, cx);
         } else {
-            let at = now + SYNCHRONOUS_ROUND_TRIP;
+            let at = now + ROUND_TRIP;
             plan.reserve_up(at, sent.format.blocks);
             self.harq_up.plan(at, Planned::Again(Box::new(sent)));
         }
@@ -109,7 +120,7 @@ impl User {
         let waiting = self.waiting_up(now);
         // Padding that has room for a report is one (padding BSR).
         if comes_first || room - used >= SHORT_REPORT {
-            block.buffer_status = Some(waiting);
+            block.buffer_status = Some(BufferStatus { at: now, bytes: waiting });
             self.reporting.sent(now, waiting);
             self.request.cancel();
         }
@@ -125,7 +136,7 @@ impl User {
         let usable = now + TTI + plan.processing;
         if self.request.message_at().is_some_and(|at| at <= now) {
             let waiting = self.waiting_up(now);
-            self.request.cancel();
+            self.request.message_sent();
             self.reporting.sent(now, waiting);
             if self.look_around(now, plan, cx).covered {
                 self.knowledge.hear(usable, now, buffer_status::reported(waiting));
