@@ -51,6 +51,7 @@ mod rrc;
 mod scheduling_request;
 pub mod tables;
 pub mod tdd;
+mod transport_format;
 mod user;
 
 use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, Span, UserId};

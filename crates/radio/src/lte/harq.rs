@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 use airpath_core::{Instant, Span};
 
-use super::link_quality::TransportFormat;
 use super::rlc::Block;
 use super::tables::TTI;
+use super::transport_format::TransportFormat;
 use crate::common::link_adaptation::SoftBuffer;
 
 /// From an assignment and its data to the feedback of the mobile, and from a grant to its data: 4

@@ -5,32 +5,9 @@ use airpath_core::{Direction, Instant};
 
 use super::config::Config;
 use super::plan::Plan;
-use crate::common::link_adaptation::{Modulation, OuterLoop};
+use super::transport_format::Estimate;
+use crate::common::link_adaptation::OuterLoop;
 use crate::common::shared_channel::cqi_reports::Reports;
-
-/// How a block is sent.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TransportFormat {
-    /// I_MCS.
-    pub scheme: u8,
-    /// Its modulation.
-    pub modulation: Modulation,
-    /// Resource blocks.
-    pub blocks: u32,
-    /// Layers, each with a transport block.
-    pub layers: u8,
-    /// Bits of the transport blocks of all layers together.
-    pub bits: u32,
-}
-
-/// What can be sent to or by a mobile.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Estimate {
-    /// Bits a symbol on each layer.
-    pub efficiency: f64,
-    /// The number of layers.
-    pub layers: u8,
-}
 
 /// The radio of one mobile, as reported to the base station.
 ///

@@ -4,8 +4,8 @@ use airpath_core::{Decibel, Direction, Instant, Probability, Span};
 
 use super::config::{Config, DownlinkModulation, UplinkModulation};
 use super::harq::Sent;
-use super::link_quality::{Estimate, TransportFormat};
 use super::tables::{self, CqiTable, Mcs, McsTable, TTI};
+use super::transport_format::{Estimate, TransportFormat};
 use crate::common::link_adaptation::{Block, Coding, Combining, Decoder, Modulation, SoftBuffer, Thresholds};
 
 /// The parameters of a cell, prepared, and the resource blocks of the uplink that are promised.

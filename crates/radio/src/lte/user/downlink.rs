@@ -4,10 +4,10 @@ use airpath_core::{Context, Direction, Instant};
 
 use super::User;
 use crate::lte::harq::Sent;
-use crate::lte::link_quality::TransportFormat;
 use crate::lte::plan::Plan;
 use crate::lte::rlc::Block;
 use crate::lte::tables::TTI;
+use crate::lte::transport_format::TransportFormat;
 
 impl User {
     /// Sends a new block.

@@ -5,8 +5,8 @@ use airpath_core::{Aspect, Classes, Context, Direction, DrxState, Instant, LteRr
 use super::User;
 use crate::common::log::Tracks;
 use crate::conditions::Sample;
-use crate::lte::link_quality::TransportFormat;
 use crate::lte::tables::TTI;
+use crate::lte::transport_format::TransportFormat;
 
 impl User {
     /// The mobile sends or receives in the subframe that begins at `now`.

@@ -5,12 +5,12 @@ use airpath_core::{Context, Direction, Instant, Span};
 use super::User;
 use crate::lte::buffer_status::{self, SHORT_REPORT};
 use crate::lte::harq::{FEEDBACK, Planned, ROUND_TRIP, Sent};
-use crate::lte::link_quality::TransportFormat;
 use crate::lte::plan::Plan;
 use crate::lte::rlc::{Block, BufferStatus};
 use crate::lte::rrc::State;
 use crate::lte::scheduling_request::Request;
 use crate::lte::tables::TTI;
+use crate::lte::transport_format::TransportFormat;
 
 impl User {
     /// Bytes that the base station would grant now, if `first` is what it grants for a request.

@@ -1,0 +1,27 @@
+//! How a transport block is sent, and what decides on it (TS 36.213 §7.1.7).
+
+use crate::common::link_adaptation::Modulation;
+
+/// How a block is sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TransportFormat {
+    /// I_MCS.
+    pub scheme: u8,
+    /// Its modulation.
+    pub modulation: Modulation,
+    /// Resource blocks.
+    pub blocks: u32,
+    /// Layers, each with a transport block.
+    pub layers: u8,
+    /// Bits of the transport blocks of all layers together.
+    pub bits: u32,
+}
+
+/// What can be sent to or by a mobile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Bits a symbol on each layer.
+    pub efficiency: f64,
+    /// The number of layers.
+    pub layers: u8,
+}
