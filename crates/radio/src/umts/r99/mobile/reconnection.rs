@@ -252,7 +252,7 @@ mod tests {
         Packet { id: 0, size: 1000, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) }
     }
 
-    /// Works off what happens up to a time. Returns when packets leave on the way.
+    /// Works off what happens up to a time. Returns when packets leave.
     fn advance(mobile: &mut Mobile, until: Instant, cx: &mut Context<'_>) -> Vec<Instant> {
         let mut left = Vec::new();
         while let Some(now) = mobile.next_wakeup().filter(|now| *now <= until) {
