@@ -232,7 +232,7 @@ mod tests {
         assert!(answered(-15.0, true) < 10);
     }
 
-    /// A mobile of a preset at 20 dB, each of whose handovers fails.
+    /// A mobile of a preset at 20 dB. Each of its handovers fails.
     fn mobile(preset: &str) -> Mobile {
         let file = format!("{}/../../presets/{preset}.toml", env!("CARGO_MANIFEST_DIR"));
         let preset: toml::Table = std::fs::read_to_string(file).expect("a preset").parse().expect("a table");
