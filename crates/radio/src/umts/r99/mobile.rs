@@ -326,7 +326,7 @@ impl Mobile {
         }
     }
 
-    /// So many bytes wait in a direction: the RRC connection may need another state, unless it is
+    /// `bytes` wait in a direction: the RRC connection may need another state, unless it is
     /// lost and `reconnect` sets it up.
     fn waits(&mut self, now: Instant, direction: Direction, bytes: u64) {
         if !self.has_lost_connection() {

@@ -232,7 +232,7 @@ mod tests {
         assert!(answered(-15.0, true) < 10);
     }
 
-    /// A mobile of a preset at 20 dB. All its handovers fail.
+    /// A mobile of a preset at 20 dB. Each of its handovers fails.
     fn mobile(preset: &str) -> Mobile {
         let file = format!("{}/../../presets/{preset}.toml", env!("CARGO_MANIFEST_DIR"));
         let preset: toml::Table = std::fs::read_to_string(file).expect("a preset").parse().expect("a table");
@@ -252,7 +252,7 @@ mod tests {
         Packet { id: 0, size: 1000, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) }
     }
 
-    /// Advances the mobile to a time. Returns the departure times of packets.
+    /// Works off what happens up to a time. Returns when packets leave.
     fn advance(mobile: &mut Mobile, until: Instant, cx: &mut Context<'_>) -> Vec<Instant> {
         let mut left = Vec::new();
         while let Some(now) = mobile.next_wakeup().filter(|now| *now <= until) {
