@@ -31,10 +31,17 @@ impl Samples {
     /// The smallest delay that at least the share `quantile` (0 to 1) of the samples does not
     /// exceed (nearest rank): 0 gives the least, 1 the greatest.
     pub fn quantile(&self, quantile: f64) -> Option<Span> {
+        self.quantiles([quantile])[0]
+    }
+
+    /// Several of them, with the samples sorted once.
+    pub fn quantiles<const N: usize>(&self, quantiles: [f64; N]) -> [Option<Span>; N] {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
-        let rank = (quantile * sorted.len() as f64).ceil() as usize;
-        sorted.get(rank.saturating_sub(1)).copied()
+        quantiles.map(|quantile| {
+            let rank = (quantile * sorted.len() as f64).ceil() as usize;
+            sorted.get(rank.saturating_sub(1)).copied()
+        })
     }
 }
 

@@ -22,6 +22,8 @@ pub mod jitter_buffer;
 pub mod payload;
 pub mod quality;
 
+use std::borrow::Cow;
+
 use airpath_core::{Direction, RandomStream, Span};
 use serde::{Deserialize, Serialize};
 
@@ -40,13 +42,13 @@ pub struct Settings {
     pub codec: Codec,
     /// Duration of the call.
     pub duration: Span,
-    /// Whether pauses are not transmitted but for comfort noise (discontinuous transmission).
+    /// Whether only comfort noise is transmitted in pauses (discontinuous transmission).
     pub dtx: bool,
     /// Speech frames in a packet.
     pub frames_per_packet: u32,
     /// How the jitter buffer selects its depth.
     pub jitter_buffer: Playout,
-    /// Depth of a fixed jitter buffer; of an adaptive one for the first talk spurt.
+    /// Depth of a fixed jitter buffer; least depth of an adaptive one in the first 100 packets.
     pub depth: Span,
     /// Greatest depth of an adaptive jitter buffer.
     pub max_depth: Span,
@@ -73,20 +75,20 @@ impl Default for Settings {
 }
 
 /// A setting that is out of range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct SettingError {
     /// Name of the setting.
     pub field: &'static str,
     /// What is wrong, and what is allowed.
-    pub message: &'static str,
+    pub message: Cow<'static, str>,
 }
 
 impl Settings {
     /// Most frames in a packet: 240 ms, the limit of TS 26.114 §7.4.2.
     pub const MOST_FRAMES: u32 = 12;
-    /// Longest call: a week.
-    const LONGEST: Span = Span::from_secs(7 * 24 * 3600);
+    /// Longest call: a day. Without DTX its frames and delays take 80 MB at each end.
+    const LONGEST: Span = Span::from_secs(24 * 3600);
     /// Deepest jitter buffer, and longest wait for the last packets.
     const LONGEST_WAIT: Span = Span::from_secs(60);
 
@@ -95,9 +97,9 @@ impl Settings {
     /// # Errors
     /// The first setting that is out of range.
     pub fn check(&self) -> Result<(), SettingError> {
-        let wrong = |field, message| Err(SettingError { field, message });
+        let wrong = |field, message: &'static str| Err(SettingError { field, message: message.into() });
         if !(Span::from_millis(20)..=Self::LONGEST).contains(&self.duration) {
-            return wrong("duration", "a call lasts 20 ms to 7 days");
+            return wrong("duration", "a call lasts 20 ms to 1 day");
         }
         if !(1..=Self::MOST_FRAMES).contains(&self.frames_per_packet) {
             return wrong("frames_per_packet", "a packet has 1 to 12 frames");
@@ -105,9 +107,26 @@ impl Settings {
         if self.depth > Self::LONGEST_WAIT {
             return wrong("depth", "it is at most 60 s");
         }
+        if self.max_depth > Self::LONGEST_WAIT {
+            return wrong("max_depth", "it is at most 60 s");
+        }
         let is_adaptive = self.jitter_buffer == Playout::Adaptive;
-        if self.max_depth > Self::LONGEST_WAIT || is_adaptive && self.max_depth < self.depth {
-            return wrong("max_depth", "it is at least `depth` and at most 60 s");
+        if is_adaptive && self.max_depth < self.depth {
+            let (depth, max_depth) = (self.depth, self.max_depth);
+            // The one that was written.
+            return Err(match depth == Self::default().depth {
+                true => SettingError {
+                    field: "max_depth",
+                    message: format!("{max_depth} is less than `depth`, {depth}").into(),
+                },
+                false => SettingError {
+                    field: "depth",
+                    message: format!("{depth} is more than `max_depth`, {max_depth}").into(),
+                },
+            });
+        }
+        if is_adaptive && !self.dtx {
+            return wrong("dtx", "without it `jitter_buffer` is \"fixed\": an adaptive one changes only after a pause");
         }
         // G.107 §7.6: the greatest advantage factor.
         if !(0.0..=20.0).contains(&self.advantage) {

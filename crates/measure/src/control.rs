@@ -17,6 +17,7 @@ use crate::lines::Lines;
 use crate::protocol::{
     ARRIVAL, ControlRequest, ControlResponse, GREETING, REPORT_LIMIT, Ready, Report, TestRequest, greeting, version,
 };
+use crate::tcp_info::TcpInfo;
 
 /// Time limit of the connection to the responder, and of each response.
 const RESPONSE_TIMEOUT: Span = Span::from_secs(20);
@@ -123,6 +124,12 @@ impl Control {
                 Err(not_ours())
             }
         }
+    }
+
+    /// Least round trip of the control connection; zero if the kernel does not report it.
+    pub fn round_trip(&self) -> Span {
+        let least = TcpInfo::of(self.lines.socket()).and_then(|info| info.rtt_min_s);
+        least.map(Span::from_secs_f64).unwrap_or_default()
     }
 
     /// Whether the responder sees this host's own address and port, so that no address translation

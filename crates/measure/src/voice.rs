@@ -28,7 +28,7 @@ use crate::serve::Session as Measured;
 use crate::stream::noise;
 use crate::work::Call;
 
-/// From the request of the call to its start, so that both ends are ready.
+/// From the request of the call to its start, so that both ends are ready; and two round trips.
 const LEAD: Span = Span::from_millis(500);
 /// Latest start that a responder accepts.
 const LATEST: Span = Span::from_secs(60);
@@ -60,7 +60,7 @@ pub fn call(
     offset: Offset,
     record: &mut Record<'_>,
 ) -> Result<Called, MeasureError> {
-    let start = now() + LEAD;
+    let start = now() + LEAD + control.round_trip() * 2;
     let port = control.call(offset.to_theirs(start))?;
     let socket = datagram_socket(SocketAddr::new(peer.ip(), port));
     let socket = socket.map_err(MeasureError::socket("cannot make a socket for the call"))?;
@@ -72,7 +72,12 @@ pub fn call(
     let over = over.map_err(MeasureError::socket("cannot send or receive packets of the call"))?;
     // What the other end has sent and received.
     let mut theirs = End::new(Arc::clone(&session), Direction::Down, start);
-    while theirs.poll(Instant::FAR_FUTURE).is_some() {}
+    // A call that was stopped: packets sent within the longest delay may be in flight.
+    let last = match over {
+        true => Instant::FAR_FUTURE,
+        false => now() - mine.received().delays.quantile(1.0).unwrap_or_default(),
+    };
+    while theirs.poll(last).is_some() {}
     for (number, _, arrived) in control.arrivals(sent.len() as u64)? {
         theirs.receive(offset.to_ours(arrived), &sent[number as usize]);
     }

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use airpath_app::exchanges::mail::Mail;
-use airpath_app::exchanges::terminal::{Generated, SettingError};
+use airpath_app::exchanges::terminal::Generated;
 use airpath_app::exchanges::{Exchange, Plan, Script};
 use airpath_core::Span;
 
 use crate::document::{Node, join};
 use crate::error::{Origin, ScenarioError};
+use crate::voice::wrong;
 
 /// A flow of exchanges.
 pub(crate) struct ExchangesFlow {
@@ -18,10 +19,6 @@ pub(crate) struct ExchangesFlow {
     pub file: Option<PathBuf>,
     /// The other keys, resolved.
     pub table: toml::Table,
-}
-
-fn wrong(node: &Node, at: &str, error: SettingError) -> ScenarioError {
-    ScenarioError::new(error.message, node.origin_of(error.field).clone(), join(at, error.field))
 }
 
 /// Reads the keys of a flow of kind `terminal`; paths start from `folder`.

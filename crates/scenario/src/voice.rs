@@ -1,6 +1,6 @@
 //! Flows of kind `voice`.
 
-use airpath_app::voice::Settings;
+use airpath_app::voice::{SettingError, Settings};
 
 use crate::document::{Node, join};
 use crate::error::ScenarioError;
@@ -8,8 +8,11 @@ use crate::error::ScenarioError;
 /// Reads the keys of a flow of kind `voice`.
 pub(crate) fn read_flow(node: Node, at: &str) -> Result<Settings, ScenarioError> {
     let settings: Settings = node.read(at)?;
-    settings.check().map_err(|error| {
-        ScenarioError::new(error.message, node.origin_of(error.field).clone(), join(at, error.field))
-    })?;
+    settings.check().map_err(|error| wrong(&node, at, error))?;
     Ok(settings)
+}
+
+/// A setting of the table `node`, which is at `at`, is out of range.
+pub(crate) fn wrong(node: &Node, at: &str, error: SettingError) -> ScenarioError {
+    ScenarioError::new(error.message, node.origin_of(error.field).clone(), join(at, error.field))
 }

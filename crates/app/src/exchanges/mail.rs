@@ -80,7 +80,7 @@ impl Mail {
     /// # Errors
     /// The first setting that is out of range.
     pub fn check(&self) -> Result<(), SettingError> {
-        let wrong = |field, message| Err(SettingError { field, message });
+        let wrong = |field, message: &'static str| Err(SettingError { field, message: message.into() });
         if !(1..=Self::MOST_MESSAGES).contains(&self.messages) {
             return wrong("messages", "a session has 1 to 100,000 messages");
         }
@@ -177,9 +177,10 @@ impl Session {
         self.command("session", "", "220 mail.example.org ESMTP\r\n");
         let extensions = "250-mail.example.org\r\n250-PIPELINING\r\n250-SIZE 52428800\r\n250 8BITMIME\r\n";
         self.command("session", "EHLO mobile.example.org\r\n", extensions);
-        for _ in 0..messages {
+        for number in 1..=messages {
             let sender = format!("MAIL FROM:<mobile@example.org> SIZE={}\r\n", message.get());
-            self.add("envelope", true, sender.len() as u32, "250 2.1.0 Ok\r\n".len() as u32);
+            // The end of a message may begin the next group of commands (RFC 2920 §3.1).
+            self.add("envelope", !pipelining || number == 1, sender.len() as u32, "250 2.1.0 Ok\r\n".len() as u32);
             let recipient = "RCPT TO:<user@example.com>\r\n";
             self.add("envelope", !pipelining, recipient.len() as u32, "250 2.1.5 Ok\r\n".len() as u32);
             let go_ahead = "354 End data with <CR><LF>.<CR><LF>\r\n";
@@ -212,7 +213,7 @@ mod tests {
         assert_eq!(round_trips(mail(Protocol::Pop3, false)), 5 + 2 * 3 + 1);
         assert_eq!(round_trips(mail(Protocol::Pop3, true)), 5 + 1 + 1);
         assert_eq!(round_trips(mail(Protocol::Smtp, false)), 2 + 4 * 3 + 1);
-        assert_eq!(round_trips(mail(Protocol::Smtp, true)), 2 + 2 * 3 + 1);
+        assert_eq!(round_trips(mail(Protocol::Smtp, true)), 2 + 1 + 3 + 1);
     }
 
     #[test]

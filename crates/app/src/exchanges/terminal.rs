@@ -75,7 +75,7 @@ impl Generated {
     /// # Errors
     /// The first setting that is out of range.
     pub fn check(&self) -> Result<(), SettingError> {
-        let wrong = |field, message| Err(SettingError { field, message });
+        let wrong = |field, message: &'static str| Err(SettingError { field, message: message.into() });
         let bytes = [
             ("input", self.input),
             ("echo", self.echo),

@@ -66,6 +66,13 @@ const PR: f64 = 35.0;
 /// Delay from which on it disturbs by itself, in milliseconds (mT), with the sensitivity sT = 1.
 const NOTICEABLE_MS: f64 = 100.0;
 
+/// The greatest Ie-eff.
+const MOST_EQUIPMENT: f64 = 95.0;
+/// The formula of Ie-eff is valid for bursts up to this BurstR (G.107 §7.5).
+pub const MOST_BURST_RATIO: f64 = 2.0;
+/// Below this share of loss it is valid for all bursts (G.107 §7.5).
+pub const LEAST_BURST_LOSS: f64 = 0.02;
+
 /// Ro of a wideband connection (G.107.1 equation 7-2).
 const WIDEBAND: f64 = 129.0;
 
@@ -156,10 +163,17 @@ fn absolute_delay(delay_ms: f64) -> f64 {
     25.0 * (root(x) - 3.0 * root(x / 3.0) + 2.0)
 }
 
-/// Ie-eff (G.107 §7.5, G.107.1 §7.5); `loss` in per cent.
+/// Ie-eff (G.107 §7.5, G.107.1 §7.5); `loss` in per cent. At [`MOST_BURST_RATIO`] and
+/// [`LEAST_BURST_LOSS`] the formula is evaluated at the limits of its range, and the greater value
+/// is taken, so that more loss or longer bursts never impair less. It never exceeds 95, at which
+/// the formula with random losses ends.
 fn equipment(impairment: &Impairment, loss: f64, burst_ratio: f64) -> f64 {
     let Impairment { equipment, robustness, .. } = *impairment;
-    equipment + (95.0 - equipment) * loss / (loss / burst_ratio.max(1.0) + robustness)
+    let formula = |loss: f64, burst_ratio: f64| {
+        equipment + (MOST_EQUIPMENT - equipment) * loss / (loss / burst_ratio.max(1.0) + robustness)
+    };
+    let bursts = formula(loss.min(LEAST_BURST_LOSS * 100.0), burst_ratio);
+    formula(loss, burst_ratio.min(MOST_BURST_RATIO)).max(bursts).min(MOST_EQUIPMENT)
 }
 
 /// MOS of a rating (G.107 annex B). Below R = 6.5 the polynomial of the annex falls below 1.
@@ -234,8 +248,22 @@ mod tests {
         for (loss, expected) in [(0.02, 19.0), (0.08, 36.0), (0.16, 49.0)] {
             near(equipment(&G729A, loss * 100.0, 1.0), expected, 0.5);
         }
-        // The table has 33 for GSM EFR.
-        near(equipment(&Codec::Amr.impairment(), 5.0, 1.0), 35.0, 0.05);
+    }
+
+    #[test]
+    fn bursts_beyond_the_range_of_the_formula_are_bounded() {
+        let amr = Codec::Amr.impairment();
+        // Below 2 % every burst ratio counts; from there on BurstR = 2 at most.
+        near(equipment(&amr, 1.0, 50.0), 5.0 + 90.0 / (1.0 / 50.0 + 10.0), 1e-9);
+        near(equipment(&amr, 10.0, 50.0), 5.0 + 90.0 * 10.0 / (10.0 / 2.0 + 10.0), 1e-9);
+        assert_eq!(equipment(&amr, 50.0, 50.0), 95.0);
+        for step in 0..1_000 {
+            let (loss, next) = (f64::from(step) / 10.0, f64::from(step + 1) / 10.0);
+            for ratio in [1.0, 1.5, 2.0, 5.0, 100.0] {
+                assert!(equipment(&amr, loss, ratio) <= equipment(&amr, next, ratio), "{loss} {ratio}");
+                assert!(equipment(&amr, loss, ratio) <= equipment(&amr, loss, ratio * 1.5), "{loss} {ratio}");
+            }
+        }
     }
 
     #[test]

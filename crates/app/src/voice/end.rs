@@ -76,7 +76,7 @@ struct Receiver {
     direction: Direction,
     buffer: JitterBuffer,
     /// By number, what became of each frame.
-    fates: Vec<Fate>,
+    statuses: Vec<PlayoutStatus>,
     /// The highest number of a frame that arrived, and whether the talk spurt had ended with it.
     highest: Option<(u32, bool)>,
     /// The highest number of a packet.
@@ -86,16 +86,18 @@ struct Receiver {
     frames: Vec<FrameKind>,
 }
 
-/// What became of a speech frame.
+/// What became of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Fate {
-    /// It did not arrive, or was no speech.
+pub enum PlayoutStatus {
+    /// It did not arrive.
     #[default]
     Missing,
     /// It arrived in time.
     InTime,
     /// It arrived after its playout.
     Late,
+    /// It arrived, and is comfort noise.
+    Noise,
 }
 
 /// A packet that has arrived.
@@ -117,7 +119,7 @@ pub struct Received {
     /// Packets that had come before.
     pub duplicates: u64,
     /// Datagrams that were no packets of this call.
-    pub foreign: u64,
+    pub not_of_call: u64,
     /// One-way delays of the packets.
     pub delays: Samples,
     /// Time that frames waited in the jitter buffer.
@@ -146,7 +148,7 @@ impl End {
         let receiver = Receiver {
             direction: direction.opposite(),
             buffer: JitterBuffer::new(settings),
-            fates: Vec::new(),
+            statuses: Vec::new(),
             highest: None,
             highest_packet: 0,
             received: Received::default(),
@@ -164,8 +166,11 @@ impl End {
     }
 
     /// Receives a packet; `bytes` are those with which it begins, at least the headers. Returns
-    /// `None` if it is no packet of the call, or had come before.
+    /// `None` if it is no packet of the call, had come before, or the call is over.
     pub fn receive(&mut self, now: Instant, bytes: &[u8]) -> Option<Arrival> {
+        if now >= self.deadline() {
+            return None;
+        }
         self.receiver.receive(now, &self.session, self.start, bytes)
     }
 
@@ -184,9 +189,15 @@ impl End {
         self.start + self.session.settings.duration + FRAME + self.session.settings.timeout
     }
 
-    /// The frames that it has encoded.
+    /// The frames up to the last packet that it has sent.
     pub fn frames(&self) -> &[FrameKind] {
-        &self.sender.frames
+        let sent = self.sender.next.map_or(self.sender.frames.len(), |next| next.first as usize);
+        &self.sender.frames[..sent]
+    }
+
+    /// Speech frames in a packet.
+    pub fn frames_per_packet(&self) -> u32 {
+        self.session.settings.frames_per_packet
     }
 
     /// What it has sent.
@@ -195,8 +206,8 @@ impl End {
     }
 
     /// What became of the frames of the other end, by number; frames after the last are missing.
-    pub fn fates(&self) -> &[Fate] {
-        &self.receiver.fates
+    pub fn statuses(&self) -> &[PlayoutStatus] {
+        &self.receiver.statuses
     }
 
     /// What it has received.
@@ -272,21 +283,30 @@ impl Sender {
 
 impl Receiver {
     fn receive(&mut self, now: Instant, session: &Session, start: Instant, bytes: &[u8]) -> Option<Arrival> {
-        let Some((header, first)) = self.parse(session, bytes) else {
-            self.received.foreign += 1;
+        // Each packet has a frame at least: its number is at most that of its first frame.
+        let parsed = self.parse(session, bytes);
+        let parsed = parsed.map(|(header, first)| (header, first, self.number(session, header.sequence)));
+        let Some((header, first, number)) = parsed.filter(|(_, first, number)| number <= first) else {
+            self.received.not_of_call += 1;
             return None;
         };
         let last = first + self.frames.len() as u32 - 1;
-        if self.fates.len() <= last as usize {
-            self.fates.resize(last as usize + 1, Fate::Missing);
+        if self.statuses.len() <= last as usize {
+            self.statuses.resize(last as usize + 1, PlayoutStatus::Missing);
         }
-        // All frames of a copy have a fate. Comfort noise has none; a copy of it does no harm.
-        if self.fates[first as usize] != Fate::Missing {
+        // All frames of a copy have a status.
+        if self.statuses[first as usize] != PlayoutStatus::Missing {
             self.received.duplicates += 1;
             return None;
         }
         let capture = session.capture(self.direction, start, first);
-        let silent = self.highest.is_none_or(|(_, ended)| ended);
+        let silent = self.highest.is_none_or(|(highest, ended)| {
+            // The packets between them were lost. They had fewer frames than the time has: a pause.
+            let packets = number.saturating_sub(self.highest_packet + 1);
+            let lost = u64::from(packets) * u64::from(session.settings.frames_per_packet);
+            ended || u64::from(first) > u64::from(highest) + 1 + lost
+        });
+        self.highest_packet = self.highest_packet.max(number);
         let begins = self.frames[0] == FrameKind::Speech && (header.marker || silent);
         let spurts = self.buffer.spurts().len();
         if self.frames[0] == FrameKind::Speech {
@@ -294,15 +314,16 @@ impl Receiver {
         }
         for (frame, kind) in (first..).zip(&self.frames) {
             if *kind != FrameKind::Speech {
+                self.statuses[frame as usize] = PlayoutStatus::Noise;
                 continue;
             }
             let delay = now.since(session.capture(self.direction, start, frame));
-            self.fates[frame as usize] = match self.buffer.frame(frame, delay) {
+            self.statuses[frame as usize] = match self.buffer.frame(frame, delay) {
                 Some(wait) => {
                     self.received.waits.add(wait);
-                    Fate::InTime
+                    PlayoutStatus::InTime
                 }
-                None => Fate::Late,
+                None => PlayoutStatus::Late,
             };
         }
         if self.highest.is_none_or(|(highest, _)| last > highest) {
@@ -311,16 +332,14 @@ impl Receiver {
         let due = session.capture(self.direction, start, last + 1);
         self.received.add(now, capture, due);
         let spurt = self.buffer.spurts().get(spurts).copied();
-        Some(Arrival { number: self.number(session, header.sequence), delay: now.since(due), spurt })
+        Some(Arrival { number, delay: now.since(due), spurt })
     }
 
     /// The number of a packet from its sequence number: the one that is closest to the highest.
-    fn number(&mut self, session: &Session, sequence: u16) -> u32 {
+    fn number(&self, session: &Session, sequence: u16) -> u32 {
         let relative = sequence.wrapping_sub(session.source(self.direction).sequence);
         let distance = relative.wrapping_sub(self.highest_packet as u16) as i16;
-        let number = self.highest_packet.saturating_add_signed(distance.into());
-        self.highest_packet = self.highest_packet.max(number);
-        number
+        self.highest_packet.saturating_add_signed(distance.into())
     }
 
     /// The header and the number of the first frame of a packet of this call, whose frames are then

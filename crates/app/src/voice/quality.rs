@@ -1,14 +1,14 @@
 //! Figures of one direction of a call, from both ends.
 
-use airpath_core::{Direction, Span};
+use airpath_core::Span;
 
+use super::Session;
 use super::codec::{FrameKind, LOOK_AHEAD};
-use super::emodel::{Path, Rating, rate};
-use super::end::{End, Fate};
-use super::{Session, codec};
+use super::emodel::{LEAST_BURST_LOSS, MOST_BURST_RATIO, Path, Rating, rate};
+use super::end::{End, PlayoutStatus};
 
-/// Frames in a row that concealment bridges with fading speech: the output is silent after 320 ms
-/// at most (TS 46.011 §3, recalled). Later frames of the row are muted.
+/// Consecutive frames that concealment bridges with fading speech: the output is silent after
+/// 320 ms at most (TS 46.011 §3, recalled). Later ones are muted.
 pub const CONCEALED: u32 = 16;
 
 /// Figures of one direction of a call.
@@ -24,7 +24,7 @@ pub struct Quality {
     pub concealed_frames: u64,
     /// Frames that were not played out and were beyond concealment.
     pub muted_frames: u64,
-    /// Bursts: frames in a row, of one talk spurt, that were not played out.
+    /// Bursts: consecutive frames, of one talk spurt, that were not played out.
     pub bursts: u64,
     /// Frames in the longest.
     pub longest_burst: u64,
@@ -34,13 +34,14 @@ pub struct Quality {
     pub mouth_to_ear: Option<Span>,
     /// The longest.
     pub mouth_to_ear_max: Option<Span>,
+    /// Frames in a packet, which are lost together.
+    pub frames_per_packet: u32,
 }
 
 impl Quality {
-    /// The figures of the direction from `sender` to `receiver`. Frames whose playout is still to
-    /// come at the end count as lost.
+    /// The figures of the direction from `sender` to `receiver`.
     pub fn of(sender: &End, receiver: &End) -> Self {
-        let mut quality = Self::default();
+        let mut quality = Self { frames_per_packet: sender.frames_per_packet(), ..Self::default() };
         let mut row = 0;
         let mut before = FrameKind::NoData;
         for (frame, kind) in sender.frames().iter().enumerate() {
@@ -51,13 +52,13 @@ impl Quality {
             }
             quality.frames += 1;
             quality.spurts += u64::from(!follows);
-            match receiver.fates().get(frame).copied().unwrap_or_default() {
-                Fate::InTime => {
+            match receiver.statuses().get(frame).copied().unwrap_or_default() {
+                PlayoutStatus::InTime => {
                     row = 0;
                     continue;
                 }
-                Fate::Late => quality.late_frames += 1,
-                Fate::Missing => quality.lost_frames += 1,
+                PlayoutStatus::Late => quality.late_frames += 1,
+                PlayoutStatus::Missing | PlayoutStatus::Noise => quality.lost_frames += 1,
             }
             row += 1;
             quality.bursts += u64::from(row == 1);
@@ -88,17 +89,32 @@ impl Quality {
     }
 
     /// BurstR (G.107 §7.5): the mean length of bursts, relative to that of random losses with the
-    /// same share, 1 / (1 − loss). At least 1.
+    /// same share, 1 / (1 − loss). The length is counted in packets, because the frames of a packet
+    /// are lost together. At least 1.
     pub fn burst_ratio(&self) -> f64 {
         let (Some(loss), true) = (self.loss(), self.bursts > 0) else { return 1.0 };
-        (self.not_played() as f64 / self.bursts as f64 * (1.0 - loss)).max(1.0)
+        let packets = self.not_played() as f64 / f64::from(self.frames_per_packet);
+        (packets / self.bursts as f64 * (1.0 - loss)).max(1.0)
+    }
+
+    /// Whether the formula of Ie-eff is valid for loss and burst ratio. If not, the rating is that
+    /// of the limits of its range.
+    pub fn is_within_g107(&self) -> bool {
+        self.loss().is_none_or(|loss| loss < LEAST_BURST_LOSS) || self.burst_ratio() <= MOST_BURST_RATIO
+    }
+
+    /// Whether nothing was played out of speech that was encoded. Such a direction has R = 0 and
+    /// MOS 1.
+    pub const fn is_silent(&self) -> bool {
+        self.frames > 0 && self.mouth_to_ear.is_none()
     }
 
     /// The rating of this direction, where `reverse` are the figures of the other one. `None` if
-    /// nothing was played out in a direction.
+    /// nothing was played out. If nothing was in the other direction, equal delays are assumed.
     pub fn rating(&self, reverse: &Self, session: &Session) -> Option<Rating> {
         let milliseconds = |delay: Span| delay.as_secs_f64() * 1e3;
-        let (delay, back) = (milliseconds(self.mouth_to_ear?), milliseconds(reverse.mouth_to_ear?));
+        let own = self.mouth_to_ear?;
+        let (delay, back) = (milliseconds(own), milliseconds(reverse.mouth_to_ear.unwrap_or(own)));
         let path = Path {
             delay_ms: delay,
             loop_ms: delay + back,
@@ -108,41 +124,4 @@ impl Quality {
         };
         Some(rate(&path, &session.settings.codec.impairment()))
     }
-}
-
-/// A talk spurt of a direction, as its receiver played it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SpurtFigures {
-    /// From the start of the call to the capture of its first frame that arrived.
-    pub start: Span,
-    /// From mouth to ear.
-    pub mouth_to_ear: Span,
-    /// Speech frames from its first up to the next talk spurt.
-    pub frames: u32,
-    /// Those that did not arrive.
-    pub lost_frames: u32,
-    /// Those that arrived after their playout.
-    pub late_frames: u32,
-}
-
-/// The talk spurts of `direction`, in which `sender` sends to `receiver`.
-pub fn spurts<'a>(
-    session: &'a Session,
-    direction: Direction,
-    sender: &'a End,
-    receiver: &'a End,
-) -> impl Iterator<Item = SpurtFigures> + 'a {
-    let all = receiver.buffer().spurts();
-    all.iter().enumerate().map(move |(index, spurt)| {
-        let end = all.get(index + 1).map_or(sender.frames().len(), |next| next.first as usize);
-        let frames = sender.frames().get(spurt.first as usize..end).unwrap_or_default();
-        let frames = frames.iter().filter(|kind| **kind == FrameKind::Speech).count() as u32;
-        SpurtFigures {
-            start: session.capture_time(direction, spurt.first),
-            mouth_to_ear: spurt.delay + codec::LOOK_AHEAD,
-            frames,
-            lost_frames: frames.saturating_sub(spurt.in_time + spurt.late),
-            late_frames: spurt.late,
-        }
-    })
 }

@@ -12,7 +12,7 @@ pub struct CallRow {
     pub codec: &'static str,
     /// Scale of `r` and `mos`: `narrowband` (G.107) or `wideband` (G.107.1).
     pub mos_scale: &'static str,
-    /// Rating R of the direction that is rated lower; `None` if nothing was played out in one.
+    /// Rating R of the direction that is rated lower; `None` without speech frames.
     pub r: Option<f64>,
     /// Its mean opinion score.
     pub mos: Option<f64>,
@@ -73,9 +73,9 @@ pub struct CallDirectionRow {
     pub delay_impairment: Option<f64>,
     /// Impairment by codec and loss, Ie-eff.
     pub equipment_impairment: Option<f64>,
-    /// Rating R.
+    /// Rating R; zero if nothing was played out, `None` without speech frames.
     pub r: Option<f64>,
-    /// Mean opinion score.
+    /// Mean opinion score; 1 if nothing was played out, `None` without speech frames.
     pub mos: Option<f64>,
 }
 
@@ -91,7 +91,7 @@ impl CallRow {
         };
         let (down, up) = (row(Direction::Down), row(Direction::Up));
         let codec: Codec = session.settings.codec;
-        let least = |pair: [Option<f64>; 2]| Some(pair[0]?.min(pair[1]?));
+        let least = |pair: [Option<f64>; 2]| pair.into_iter().flatten().reduce(f64::min);
         let most = |pair: [Option<f64>; 2]| pair.into_iter().flatten().reduce(f64::max);
         Self {
             codec: codec.name(),
@@ -113,15 +113,16 @@ impl CallDirectionRow {
     fn of(session: &Session, quality: &Quality, reverse: &Quality, sender: &End, receiver: &End) -> Self {
         let (sent, received) = (sender.sent(), receiver.received());
         let rating = quality.rating(reverse, session);
-        let delay = |quantile| received.delays.quantile(quantile).map(Span::as_secs_f64);
+        let [delay_p95, delay_max] = received.delays.quantiles([0.95, 1.0]);
+        let silent = |value: f64| quality.is_silent().then_some(value);
         Self {
             sent: sent.packets.into(),
             received: received.packets.into(),
             lost: u64::from(sent.packets.saturating_sub(received.packets)),
             payload_bytes: sent.bytes,
             delay_mean_s: received.delays.mean_s(),
-            delay_p95_s: delay(0.95),
-            delay_max_s: delay(1.0),
+            delay_p95_s: delay_p95.map(Span::as_secs_f64),
+            delay_max_s: delay_max.map(Span::as_secs_f64),
             jitter_s: received.jitter_s,
             talk_spurts: quality.spurts,
             frames: quality.frames,
@@ -137,8 +138,8 @@ impl CallDirectionRow {
             mouth_to_ear_max_s: quality.mouth_to_ear_max.map(Span::as_secs_f64),
             delay_impairment: rating.map(|rating| rating.delay),
             equipment_impairment: rating.map(|rating| rating.equipment),
-            r: rating.map(|rating| rating.r),
-            mos: rating.map(|rating| rating.mos),
+            r: rating.map(|rating| rating.r).or(silent(0.0)),
+            mos: rating.map(|rating| rating.mos).or(silent(1.0)),
         }
     }
 }
