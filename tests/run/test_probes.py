@@ -47,7 +47,9 @@ def test_bursts_come_at_random_times(tmp_path: Path) -> None:
         ("", "give `rate` or `spacing`"),
         ('rate = "1 kbit/s"\nspacing = { from = "1 s", to = "2 s" }', "remove one"),
         ('spacing = { from = "3 s", to = "2 s" }', "`to` is shorter than `from`"),
-        ('spacing = { from = "0 s", to = "2 s" }', "`from` above zero"),
+        ('spacing = { from = "0 s", to = "2 s" }', "`from` must be above zero"),
+        ('spacing = { from = "10 us", to = "10 us", burst = 10000 }', "at least 10 us for each datagram"),
+        ('rate = "1000 Gbit/s"\nsize = 1', "more than 1,000,000,000 datagrams"),
         ('spacing = { from = "1 s", to = "2 s", burst = 0 }', "`burst` must be 1 to 10000"),
     ],
 )

@@ -34,7 +34,7 @@ impl Datagrams {
 
     /// Number of datagrams in all.
     pub fn count(&self) -> u64 {
-        let bits = u64::from(self.size + HEADERS) * 8;
+        let bits = (u64::from(self.size) + u64::from(HEADERS)) * 8;
         let sent = u128::from(self.rate.as_bps()) * u128::from(self.duration.as_nanos());
         u64::try_from(sent.div_ceil(u128::from(bits) * 1_000_000_000)).unwrap_or(u64::MAX)
     }
@@ -51,7 +51,7 @@ pub struct Spacing {
     pub from: Span,
     /// The longest.
     pub to: Span,
-    /// Datagrams of a burst, which are sent at once.
+    /// Datagrams of a burst, at least one, which are sent at once.
     #[serde(default = "one")]
     pub burst: u32,
 }
@@ -60,17 +60,37 @@ const fn one() -> u32 {
     1
 }
 
-impl Spacing {
-    /// When each datagram of a stream of this `duration` is due, from its start; with `stream` for
-    /// the times between bursts.
-    pub fn times(&self, duration: Span, stream: &mut RandomStream) -> Vec<Span> {
-        let (mut times, mut at) = (Vec::new(), Span::ZERO);
-        let range = self.to.as_nanos() - self.from.as_nanos();
-        while at < duration {
-            times.extend(std::iter::repeat_n(at, self.burst as usize));
-            at += self.from + Span::from_nanos(stream.below(range + 1));
+/// When the datagrams of a stream are due.
+#[derive(Clone, Debug)]
+enum Times {
+    /// At the constant rate of the stream.
+    Constant,
+    /// In bursts. Only the next one is stored.
+    Bursts(Bursts),
+}
+
+/// The bursts of a stream, drawn one after the other.
+#[derive(Clone, Debug)]
+struct Bursts {
+    spacing: Spacing,
+    /// The stream of the times between bursts.
+    random: RandomStream,
+    /// When the present burst is due, from the start.
+    at: Span,
+    /// Its datagrams that are not sent yet.
+    left: u32,
+}
+
+impl Bursts {
+    /// A datagram of the present burst was sent; after the last one the next burst is drawn.
+    fn sent(&mut self) {
+        self.left -= 1;
+        if self.left == 0 {
+            let range = self.spacing.to.as_nanos() - self.spacing.from.as_nanos();
+            let gap = self.spacing.from.as_nanos() + self.random.below(range + 1);
+            self.at = Span::from_nanos(self.at.as_nanos().saturating_add(gap));
+            self.left = self.spacing.burst;
         }
-        times
     }
 }
 
@@ -79,26 +99,29 @@ impl Spacing {
 pub struct Sender {
     datagrams: Datagrams,
     started: Instant,
-    /// When each is due, from the start; none with a constant rate.
-    times: Option<Vec<Span>>,
+    times: Times,
     sent: u32,
 }
 
 impl Sender {
     /// A sender whose first datagram is due at `start`.
     pub const fn new(datagrams: Datagrams, start: Instant) -> Self {
-        Self { datagrams, started: start, times: None, sent: 0 }
+        Self { datagrams, started: start, times: Times::Constant, sent: 0 }
     }
 
-    /// A sender whose datagrams are due at these times after `start`, instead of at a rate.
-    pub const fn at_times(datagrams: Datagrams, start: Instant, times: Vec<Span>) -> Self {
-        Self { datagrams, started: start, times: Some(times), sent: 0 }
+    /// A sender of bursts, the first due at `start`; `random` draws the times between them.
+    pub const fn in_bursts(datagrams: Datagrams, start: Instant, spacing: Spacing, random: RandomStream) -> Self {
+        let bursts = Bursts { spacing, random, at: Span::ZERO, left: spacing.burst };
+        Self { datagrams, started: start, times: Times::Bursts(bursts), sent: 0 }
     }
 
     /// The number of the next datagram, if it is due.
     pub fn poll(&mut self, now: Instant) -> Option<u32> {
         let due = self.next_due()?;
         (due <= now).then(|| {
+            if let Times::Bursts(bursts) = &mut self.times {
+                bursts.sent();
+            }
             self.sent += 1;
             self.sent - 1
         })
@@ -122,11 +145,13 @@ impl Sender {
     /// When the next datagram is due; `None` after the last. Computed from the origin, not from the
     /// previous datagram, so that rounding does not accumulate.
     pub fn next_due(&self) -> Option<Instant> {
-        if let Some(times) = &self.times {
-            return times.get(self.sent as usize).map(|offset| self.started + *offset);
-        }
-        let offset =
-            self.datagrams.rate.time_for(Bytes::new(u64::from(self.datagrams.size + HEADERS) * u64::from(self.sent)));
+        let offset = match &self.times {
+            Times::Constant => {
+                let bytes = u64::from(self.datagrams.size + HEADERS) * u64::from(self.sent);
+                self.datagrams.rate.time_for(Bytes::new(bytes))
+            }
+            Times::Bursts(bursts) => bursts.at,
+        };
         (offset < self.datagrams.duration).then(|| self.started + offset)
     }
 
@@ -211,14 +236,6 @@ mod tests {
     #[test]
     fn bursts_come_at_random_times_within_their_limits() {
         let spacing = Spacing { from: Span::from_secs(5), to: Span::from_secs(10), burst: 3 };
-        let times = spacing.times(Span::from_secs(3600), &mut airpath_core::Seed::new(1).stream("spacing"));
-        let bursts: Vec<Span> = times.chunks(3).map(|burst| burst[0]).collect();
-        assert!(times.chunks(3).all(|burst| burst.iter().all(|time| *time == burst[0])));
-        let between: Vec<f64> = bursts.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
-        assert!(between.iter().all(|time| (5.0..=10.0).contains(time)));
-        // The mean of 480 uniform values is 7.5 s with a deviation of 5 s / √12 / √480 = 66 ms.
-        let mean = between.iter().sum::<f64>() / between.len() as f64;
-        assert!((mean - 7.5).abs() < 0.33, "{mean}");
         let datagrams = Datagrams {
             direction: Direction::Down,
             rate: Bitrate::from_bps(1),
@@ -227,13 +244,45 @@ mod tests {
             timeout: Span::from_secs(1),
             late: LATE,
         };
-        let mut sender = Sender::at_times(datagrams, Instant::ZERO, times.clone());
-        let mut now = Instant::ZERO;
+        let random = airpath_core::Seed::new(1).stream("spacing");
+        let mut sender = Sender::in_bursts(datagrams, Instant::ZERO, spacing, random);
+        let (mut now, mut bursts) = (Instant::ZERO, Vec::new());
         while !sender.is_over(now) {
             now = sender.next_wakeup().expect("not over");
+            let before = sender.sent();
             while sender.poll(now).is_some() {}
+            if sender.sent() > before {
+                assert_eq!(sender.sent() - before, 3, "a burst is sent at once");
+                bursts.push(now);
+            }
         }
-        assert_eq!(sender.sent() as usize, times.len());
+        assert_eq!(now, Instant::ZERO + Span::from_secs(3601), "the wait follows the stream's duration");
+        let between: Vec<f64> = bursts.windows(2).map(|pair| pair[1].since(pair[0]).as_secs_f64()).collect();
+        assert!(between.iter().all(|time| (5.0..=10.0).contains(time)));
+        assert!(*bursts.last().expect("bursts") < Instant::ZERO + Span::from_secs(3600));
+        // The mean of 480 uniform values is 7.5 s with a deviation of 5 s / √12 / √480 = 66 ms.
+        let mean = between.iter().sum::<f64>() / between.len() as f64;
+        assert!((mean - 7.5).abs() < 0.33, "{mean}");
+    }
+
+    #[test]
+    fn many_bursts_take_no_memory_before_they_are_due() {
+        // A million bursts of 10,000 datagrams each second for a day: their times would not fit into memory.
+        let spacing = Spacing { from: Span::from_micros(1), to: Span::from_micros(1), burst: 10_000 };
+        let datagrams = Datagrams {
+            direction: Direction::Down,
+            rate: Bitrate::from_bps(1),
+            size: 36,
+            duration: Span::from_secs(86_400),
+            timeout: Span::ZERO,
+            late: LATE,
+        };
+        let random = airpath_core::Seed::new(1).stream("spacing");
+        let mut sender = Sender::in_bursts(datagrams, Instant::ZERO, spacing, random);
+        let now = Instant::ZERO + Span::from_micros(2);
+        while sender.poll(now).is_some() {}
+        assert_eq!(sender.sent(), 30_000);
+        assert_eq!(sender.next_due(), Some(now + Span::from_micros(1)));
     }
 
     #[test]

@@ -251,11 +251,14 @@ struct DatagramSettings {
     phase: Option<Span>,
 }
 
-/// Shortest mean time between bursts, so that a stream has no more datagrams than at a high rate.
+/// Shortest mean time from one datagram to the next with `spacing`.
 const SHORTEST_SPACING: Span = Span::from_micros(10);
 
 /// Most datagrams of a burst.
 const MOST_IN_A_BURST: u32 = 10_000;
+
+/// Most datagrams of a stream: the receiver stores each one, and numbers have 32 bits.
+const MOST_DATAGRAMS: u64 = 1_000_000_000;
 
 impl DatagramSettings {
     /// The mean rate of the IP packets; what is wrong otherwise, and with which key.
@@ -269,11 +272,13 @@ impl DatagramSettings {
                     return Err(("spacing", "`to` is shorter than `from`: the time is drawn between the two"));
                 }
                 let mean = from + Span::from_nanos((to.as_nanos() - from.as_nanos()) / 2);
-                if mean < SHORTEST_SPACING || from.is_zero() {
-                    return Err(("spacing", "bursts must be further apart: `from` above zero, 10 us on average"));
-                }
                 if !(1..=MOST_IN_A_BURST).contains(&burst) {
                     return Err(("spacing", "`burst` must be 1 to 10000"));
+                }
+                if from.is_zero() || mean / u64::from(burst) < SHORTEST_SPACING {
+                    let message = "the bursts are too close: `from` must be above zero, and the mean of `from` and \
+                                   `to` at least 10 us for each datagram of a burst";
+                    return Err(("spacing", message));
                 }
                 let bits = f64::from(burst) * 8.0 * f64::from(self.size.saturating_add(datagrams::HEADERS));
                 Ok(Bitrate::from_bps(((bits / mean.as_secs_f64()) as u64).max(1)))
@@ -428,6 +433,11 @@ impl FlowGroup {
                 })?;
                 let DatagramSettings { direction, spacing, size, duration, timeout, late, phase, .. } = settings;
                 let datagrams = Datagrams { direction, rate, size, duration, timeout, late };
+                if datagrams.count() > MOST_DATAGRAMS {
+                    let origin = node.get("duration").map_or(&origin, Node::origin).clone();
+                    let message = "the stream has more than 1,000,000,000 datagrams: shorten it, or send fewer";
+                    return Err(ScenarioError::new(message, origin, join(at, "duration")));
+                }
                 (Work::Datagrams { datagrams, spacing, phase }, table(&settings))
             }
             Kind::Transactions => {

@@ -33,6 +33,20 @@ fn error(from: &str, to: &str) -> String {
 }
 
 #[test]
+fn a_stream_of_datagrams_is_bounded() {
+    let stream = |keys: &str| {
+        let flow = format!("kind = \"datagrams\"\ndirection = \"down\"\nmobile = \"near\"\n{keys}");
+        error("kind = \"download\"\nmobile = \"near\"\nbytes = \"100 kB\"", &flow)
+    };
+    let text = stream("duration = \"60 s\"\nspacing = { from = \"10 us\", to = \"10 us\", burst = 10000 }");
+    assert!(text.contains("flow.0.spacing") && text.contains("10 us for each datagram"), "{text}");
+    let text = stream("duration = \"3 h\"\nspacing = { from = \"10 us\", to = \"10 us\" }");
+    assert!(text.contains("flow.0.duration") && text.contains("1,000,000,000 datagrams"), "{text}");
+    let text = stream("duration = \"3 h\"\nrate = \"1 Gbit/s\"\nsize = 72");
+    assert!(text.contains("flow.0.duration") && text.contains("1,000,000,000 datagrams"), "{text}");
+}
+
+#[test]
 fn the_good_one_is_good() {
     let scenario = read(GOOD).expect("nothing is wrong with it");
     let names: Vec<_> = scenario.mobiles().into_iter().map(|mobile| mobile.name).collect();

@@ -121,10 +121,9 @@ impl Setup {
                     Flow::Ping(Box::new(PingFlow::new(identity, *ping, *direction, phase(*fixed))))
                 }
                 Work::Datagrams { datagrams, spacing, phase: fixed } => {
-                    let times = spacing.map(|spacing| {
-                        spacing.times(datagrams.duration, &mut seed.stream(&format!("flow-{}/spacing", planned.name)))
-                    });
-                    Flow::Datagrams(Box::new(DatagramsFlow::new(identity, *datagrams, times, phase(*fixed))))
+                    let random = || seed.stream(&format!("flow-{}/spacing", planned.name));
+                    let bursts = spacing.map(|spacing| (spacing, random()));
+                    Flow::Datagrams(Box::new(DatagramsFlow::new(identity, *datagrams, bursts, phase(*fixed))))
                 }
             }
         });

@@ -1,8 +1,8 @@
 //! Datagrams in one direction, at a constant rate or in bursts at random times.
 
-use airpath_app::datagrams::{HEADERS, Receiver, Sender};
+use airpath_app::datagrams::{HEADERS, Receiver, Sender, Spacing};
 use airpath_app::{Datagrams, Phase};
-use airpath_core::{AppStep, Ecn, Instant, Span};
+use airpath_core::{AppStep, Ecn, Instant, RandomStream};
 use airpath_path::Side;
 
 use super::Identity;
@@ -25,11 +25,16 @@ pub struct DatagramsFlow {
 impl DatagramsFlow {
     /// A stream that waits for its start.
     ///
-    /// `times` are those of the datagrams from the start, where they have no constant rate.
-    pub fn new(identity: Identity, datagrams: Datagrams, times: Option<Vec<Span>>, mut phase: Phase) -> Self {
+    /// `bursts` are those of a stream without a constant rate, and the random stream of their times.
+    pub fn new(
+        identity: Identity,
+        datagrams: Datagrams,
+        bursts: Option<(Spacing, RandomStream)>,
+        mut phase: Phase,
+    ) -> Self {
         let start = identity.start + phase.draw(datagrams.interval());
-        let sender = match times {
-            Some(times) => Sender::at_times(datagrams, start, times),
+        let sender = match bursts {
+            Some((spacing, random)) => Sender::in_bursts(datagrams, start, spacing, random),
             None => Sender::new(datagrams, start),
         };
         Self { identity, datagrams, sender, receiver: Receiver::default(), over: false }
