@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn many_bursts_take_no_memory_before_they_are_due() {
-        // A million bursts of 10,000 datagrams each second for a day: their times would not fit into memory.
+        // A million bursts of 10,000 datagrams each second for a day.
         let spacing = Spacing { from: Span::from_micros(1), to: Span::from_micros(1), burst: 10_000 };
         let datagrams = Datagrams {
             direction: Direction::Down,

@@ -25,7 +25,7 @@ pub struct DatagramsFlow {
 impl DatagramsFlow {
     /// A stream that waits for its start.
     ///
-    /// `bursts` are those of a stream without a constant rate, and the random stream of their times.
+    /// `bursts`: of a stream without a constant rate, with the random stream of their times.
     pub fn new(
         identity: Identity,
         datagrams: Datagrams,
