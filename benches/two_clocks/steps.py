@@ -52,7 +52,7 @@ def table(study: str, experiments: tuple[str, ...]) -> list[str]:
                 seed=loaded.seed,
                 repeat=_RUNS,
             )
-            (metric,) = case.metrics
+            metric = next(each for each in case.metrics if each.name == "utilisation")
             cells.append(f"{statistics.fmean(metric.compute([flow], case.inputs) for flow in summary['flows']):.1f} %")
         lines.append(f"| {words} | {' | '.join(cells)} |")
     return lines

@@ -51,8 +51,8 @@ def test_bbr_takes_as_long_as_that_of_the_kernel(links: None) -> None:
     assert abs(row.difference) < 0.08, row
     simulated, real = row.medians("delay_p95_s")
     # CUBIC fills the queue of 1,000 packets: seconds.
-    assert simulated < 0.1
-    assert real < 0.1
+    assert simulated < 0.2
+    assert real < 0.2
 
 
 @pytest.mark.slow
@@ -184,7 +184,7 @@ def test_a_study_under_the_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--clock real" in markdown
     lines = steps.study_tables(result)
     assert lines[0].startswith("**utilisation-20kB.** ")
-    assert len([line for line in lines if line.startswith("| DCH")]) == 3
+    assert len([line for line in lines if line.startswith("| DCH")]) == 3 * 3, "loss rates and figures"
     assert "| published | simulated | with linux-6 | real | 95 % interval | n | linux-6 to real |" in markdown
 
 
@@ -209,7 +209,7 @@ def test_links_that_stay_invalid_are_marked(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(realtime, "measure", lambda *_, **__: late)
     monkeypatch.setattr(realtime, "obstacle", lambda: None)
     text = study.run("hsdpa-sim", only="utilisation-20kB", clock="real", repeat=2).render_markdown()
-    assert "Invalid: in 9 rows the host was too busy for the link: 1 % of the packets left up to 50.0 ms late" in text
+    assert "Invalid: in 27 rows the host was too busy for the link: 1 % of the packets left up to 50.0 ms late" in text
     assert "the kernel dropped up to 3 packets before the link" in text
 
 
@@ -258,7 +258,8 @@ def test_a_study_over_real_links(links: None, airpath_command: Command) -> None:
     arguments = ("study", "run", "hsdpa-sim", "--clock", "real", "--only", "utilisation-20kB", "--repeat", "3")
     done = airpath_command(*arguments, "--links", "9", "--format", "json", timeout=300)
     assert done.code == 0, done.err
-    rows = [row["emulated"] for row in done.json["rows"]]
+    assert len(done.json["rows"]) == 9 * 3, "figures of each case"
+    rows = [row["emulated"] for row in done.json["rows"] if row["metric"] == "utilisation"]
     assert len(rows) == 9
     if not all(row["valid"] for row in rows):
         missing("idle-host", "packets were late in a link of the study")
