@@ -233,7 +233,7 @@ def test_mean_and_deviation_across_users() -> None:
 
 @pytest.mark.parametrize("number", [1, 2, 7])
 def test_three_classes_need_three_groups_of_flows(number: int) -> None:
-    with pytest.raises(definition.StudyError, match=f"bit-rate-of-class-b.*not {number} flows"):
+    with pytest.raises(study.StudyError, match=f"bit-rate-of-class-b.*not {number} flows"):
         metrics.METRICS["bit-rate-of-class-b"].compute([a_flow()] * number, {})
     flows = [a_flow(acknowledged_s=seconds) for seconds in (1.0, 1.0, 2.0, 2.0, 4.0, 4.0)]
     rates = [metrics.METRICS[f"bit-rate-of-class-{name}"].compute(flows, {}) for name in "abc"]
