@@ -90,8 +90,7 @@ def test_real_time_bases_may_name_a_preset_and_go_one_by_one(read, monkeypatch):
     for cores, runs in ((2, 1), (4, 1), (16, 4)):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
         assert (driver.cores(link), driver.cores(page)) == (runs, runs)
-    with pytest.raises(airpath.PlanError, match="no scenario file"):
-        read('scenario = "gprs"\n')
+    assert 'preset = "gprs"' in read('scenario = "gprs"\n').text
     with pytest.raises(airpath.PlanError, match="one of link, page and study"):
         read('scenario = "gprs"\nlink = { command = ["true"] }\npage = { name = "static-site" }\n')
     with pytest.raises(airpath.PlanError, match="no protocol 'http/3'"):
