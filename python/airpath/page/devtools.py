@@ -35,8 +35,8 @@ _OPTIONS = (
 """No window, no traffic of its own."""
 
 
-_SOCKET = "/.org.chromium.Chromium.XXXXXX/SingletonSocket"
-"""What Chromium makes below its temporary folder."""
+_SOCKET_LENGTH = len("/.org.chromium.Chromium.") + 6 + len("/SingletonSocket")
+"""Bytes of the path of the socket that Chromium makes below its temporary folder; mkdtemp(3) adds six."""
 _LONGEST_SOCKET = 107
 """Bytes of a socket's path (unix(7), `sun_path`)."""
 
@@ -171,6 +171,6 @@ class Chromium:
     def _ended(self) -> BrowserError:
         lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         hint = ""
-        if len(os.fsencode(self._log.parent)) + len(_SOCKET) > _LONGEST_SOCKET:
+        if len(os.fsencode(self._log.parent)) + _SOCKET_LENGTH > _LONGEST_SOCKET:
             hint = "; its temporary folder has a long path: set TMPDIR to a shorter one, as /tmp"
         return BrowserError(f"the browser ended early{f': {lines[-1]}' if lines else ''}{hint}")

@@ -3,6 +3,7 @@
 As data, as text, as the Markdown of the study's `agreement.md`, as a report.
 """
 
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -150,9 +151,10 @@ class StudyResult:
             rows = self._rows_of(experiment.name)
             if not rows:
                 continue
-            lines += [f"## {experiment.name}", "", experiment.text, ""]
+            lines += [f"## {experiment.name}", "", *_wrapped(experiment.text), ""]
             lines += [*self.markdown_table(experiment.name), ""]
-        lines += ["## In all", "", self.summary or "The study printed none of these figures.", "", "## Findings", ""]
+        lines += ["## In all", "", *_wrapped(self.summary or "The study printed none of these figures.")]
+        lines += ["", "## Findings", ""]
         lines += [_line(["finding", "holds"]), _line(["---"] * 2)]
         lines += [_line([each.text, "yes" if each.holds else "**no**"]) for each in self.findings]
         return "\n".join(lines) + "\n"
@@ -251,6 +253,10 @@ def _emulated(row: Row) -> dict[str, Any]:
     figures = {"ours": interval.mean, "low": interval.low, "high": interval.high, "n": interval.n}
     figures["control"] = row.control_interval.mean
     return {"emulated": figures | {"late_s": run.late_s, "overruns": run.overruns, "valid": run.valid}}
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def _line(cells: list[str]) -> str:
