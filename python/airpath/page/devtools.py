@@ -36,7 +36,7 @@ _OPTIONS = (
 
 
 _SOCKET_LENGTH = len("/.org.chromium.Chromium.") + 6 + len("/SingletonSocket")
-"""Bytes of the path of the socket that Chromium makes below its temporary folder; mkdtemp(3) adds six."""
+"""Bytes of the socket's path below Chromium's temporary folder; mkdtemp(3) adds six."""
 _LONGEST_SOCKET = 107
 """Bytes of a socket's path (unix(7), `sun_path`)."""
 
