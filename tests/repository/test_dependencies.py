@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import tomllib
 from typing import Any
 
 import pytest
@@ -82,13 +83,17 @@ ALLOWED: dict[str, set[str]] = {
 
 
 @pytest.fixture(scope="module")
-def dependencies() -> dict[str, set[str]]:
-    """Each crate of the workspace with its dependencies in it, those for tests included."""
+def packages() -> list[dict[str, Any]]:
+    """The crates of the workspace, as Cargo describes them."""
     command = [program("cargo"), "metadata", "--no-deps", "--format-version", "1", "--offline"]
     output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return {
-        _short(package["name"]): {_short(name) for name in _ours(package)} for package in json.loads(output)["packages"]
-    }
+    return json.loads(output)["packages"]
+
+
+@pytest.fixture(scope="module")
+def dependencies(packages: list[dict[str, Any]]) -> dict[str, set[str]]:
+    """Each crate of the workspace with its dependencies in it, those for tests included."""
+    return {_short(package["name"]): {_short(name) for name in _ours(package)} for package in packages}
 
 
 def _ours(package: dict[str, Any]) -> set[str]:
@@ -122,3 +127,15 @@ def test_what_is_allowed_has_an_order() -> None:
         free = {crate for crate, needs in ALLOWED.items() if crate not in placed and needs <= placed}
         assert free, f"a circle among {', '.join(sorted(set(ALLOWED) - placed))}"
         placed |= free
+
+
+def test_the_lock_file_of_the_fuzz_targets_is_current(packages: list[dict[str, Any]]) -> None:
+    """Their workspace is a separate one: building the crates does not update its lock file."""
+    locked = {
+        package["name"]: {each.split()[0] for each in package.get("dependencies", [])}
+        for package in tomllib.loads((ROOT / "fuzz/Cargo.lock").read_text())["package"]
+    }
+    for package in packages:
+        if package["name"] in locked:
+            needs = {each["name"] for each in package["dependencies"] if each["kind"] != "dev"}
+            assert needs == locked[package["name"]], f"{package['name']}: run `cargo check` in fuzz"
