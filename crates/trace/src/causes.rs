@@ -524,14 +524,18 @@ impl Causes {
             if from >= to || (waiting && !gap.wanted) {
                 continue;
             }
+            let reverse = gap.direction.is_some_and(|direction| direction != data_direction);
             if radio.inferred
                 && let Meanwhile::Others(..) = self.sender.bottleneck().meanwhile(from, to)
             {
+                if sending && reverse {
+                    self.timeline.behind_others(from, to);
+                    continue;
+                }
                 let sharing = Label::Known(Cause::Sharing, Confidence::Medium);
                 self.timeline.relabel(from, to, sharing, |label| !matches!(label, Label::Known(..)));
                 continue;
             }
-            let reverse = gap.direction.is_some_and(|direction| direction != data_direction);
             let sender = &mut self.sender;
             if sending && reverse {
                 sender.acknowledgement_gap(from, to, &mut self.timeline);

@@ -14,6 +14,8 @@ pub(super) struct Arrival {
     pub length: u32,
     /// Whether an earlier copy arrived, too.
     pub spurious: bool,
+    /// The path carried packets of other connections until then, if one arrived right before.
+    pub others_until: Option<Instant>,
 }
 
 /// The arrivals of the packets of one end, sorted by arrival.
@@ -40,6 +42,7 @@ impl Arrivals {
                 arrived: transit.arrival()?.min(LATEST),
                 length: transit.packet.length,
                 spurious: transit.spurious,
+                others_until: transit.others_until,
             })
         };
         let mut arrivals: Vec<Arrival> = direction.transits.iter().filter_map(arrival).collect();

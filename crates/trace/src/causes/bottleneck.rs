@@ -88,9 +88,13 @@ impl Bottleneck {
 
     /// A packet of this connection came from the far end: the path may have carried others before.
     pub(super) fn passed(&mut self, now: Instant, is_data: bool, timeline: &mut Timeline) {
+        if self.arrivals.is_some() {
+            // Exact arrivals show which packets the link carried.
+            return;
+        }
         let shift = self.return_delay();
         if let Some((begin, end)) = self.neighbours.as_mut().and_then(|neighbours| neighbours.passed(now, is_data)) {
-            timeline.share(earlier(begin, shift), earlier(end, shift));
+            timeline.share(earlier(begin, shift), earlier(end, shift), View::Sender);
         }
     }
 
@@ -170,13 +174,14 @@ impl Bottleneck {
         timeline: &mut Timeline,
     ) {
         let carried = self.carried_for(arrival, segment);
+        let mut begin = self.link.busy_until().unwrap_or(carried.first).max(carried.first);
+        if let Some(until) = arrival.others_until {
+            // It waited for their packets.
+            let until = earlier(until, arrival.arrived.since(carried.left)).min(carried.left);
+            timeline.share(begin, until, View::Sender);
+            begin = begin.max(until);
+        }
         if arrival.spurious {
-            let mut begin = self.link.busy_until().unwrap_or(carried.first).max(carried.first);
-            if let Meanwhile::Others(..) = self.meanwhile(begin, carried.left) {
-                // Before, it waited for their packets.
-                let service = self.path.link_estimate().service.min(carried.left.since(carried.first));
-                begin = begin.max(carried.left - service);
-            }
             let spurious = Label::Known(Cause::Spurious, Confidence::High);
             timeline.relabel(begin, carried.left, spurious, |label| {
                 matches!(label, Label::Limited(..) | Label::AcknowledgementGap | Label::Known(Cause::Application, _))

@@ -291,7 +291,7 @@ impl ReceiverView {
             && let Some((begin, end)) =
                 self.neighbours.as_mut().and_then(|each| each.passed(observation.time, observation.length > 0))
         {
-            timeline.share(begin, end);
+            timeline.share(begin, end, View::Receiver);
         }
         let events = observation.events;
         if let Some(closed) = &mut self.closed

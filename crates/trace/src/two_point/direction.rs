@@ -102,6 +102,7 @@ fn direction(
                 fate: if overtaken { Fate::Lost } else { Fate::Unknown },
                 arrived_bytes: 0,
                 spurious: false,
+                others_until: None,
             }
         })
         .collect();
