@@ -138,6 +138,9 @@ pub struct Causes {
     timeline: Timeline,
     account: Account,
     radio: Option<Radio>,
+    /// When acknowledgements waited behind other connections, by captures of both ends; and the
+    /// number of those that are over.
+    waits: (Vec<(Instant, Instant)>, usize),
     /// The packets of all connections of the client.
     host: Option<Arc<HostLog>>,
     /// The shortest round trip of the client's handshakes with the same server.
@@ -175,6 +178,7 @@ impl Causes {
             timeline: Timeline::default(),
             account: Account::default(),
             radio: None,
+            waits: (Vec::new(), 0),
             host: None,
             host_round_trip: None,
         };
@@ -235,6 +239,7 @@ impl Causes {
         };
         self.radio = Some(Radio { log: Arc::new(log), mobile, next: 0, inferred });
         self.set_near(joined.near);
+        self.waits = (self.sender.bottleneck().waits_behind_others(joined.sent_by(joined.near.other())), 0);
         self
     }
 
@@ -310,6 +315,7 @@ impl Causes {
             self.timeline.push(before, now, label);
             if self.phase == Phase::Open {
                 self.apply_radio_gaps(before.time, now.time);
+                self.apply_waits(before.time, now.time);
             }
             self.sender.arrivals_until(now.time, &mut self.timeline);
         }
@@ -549,6 +555,17 @@ impl Causes {
                 // gap.
                 self.timeline.relabel(from, to, Label::Known(Cause::Radio, Confidence::High), |_| true);
             }
+        }
+    }
+
+    /// Marks the waits of acknowledgements behind other connections between two observations.
+    fn apply_waits(&mut self, begin: Instant, end: Instant) {
+        let (waits, next) = &mut self.waits;
+        while waits.get(*next).is_some_and(|(_, until)| *until <= begin) {
+            *next += 1;
+        }
+        for (from, to) in waits[*next..].iter().take_while(|(from, _)| *from < end) {
+            self.timeline.behind_others((*from).max(begin), (*to).min(end));
         }
     }
 

@@ -85,6 +85,42 @@ impl Arrivals {
     }
 }
 
+/// When packets of a direction waited behind others of the same client for at least `window`, with
+/// pauses of a tenth of it. The link is `before` after the sender of the direction.
+pub(super) fn waits_behind_others(direction: &Direction, window: Span, before: Span) -> Vec<(Instant, Instant)> {
+    let after = direction.delay.map_or(Span::ZERO, |delay| delay.minimum.saturating_sub(before));
+    let arrived = |transit: &Transit| Some((transit.arrival()?.min(LATEST), transit.packet.time, transit.others_until));
+    let mut packets: Vec<_> = direction.transits.iter().filter_map(arrived).collect();
+    packets.sort_unstable();
+    let (mut waits, mut period) = (Vec::new(), None::<(Instant, Instant)>);
+    // The waits of the present period, which count if it is long enough.
+    let mut behind: Vec<(Instant, Instant)> = Vec::new();
+    let mut last = Instant::ZERO;
+    for (arrival, sent, others_until) in packets {
+        let left = arrival - after.min(arrival.since(Instant::ZERO));
+        let entered = (sent + before).min(left);
+        match &mut period {
+            Some((_, end)) if entered <= *end + window / 10 => *end = left.max(*end),
+            _ => {
+                if period.is_some_and(|(begin, end)| end.since(begin) >= window) {
+                    waits.append(&mut behind);
+                }
+                behind.clear();
+                period = Some((entered, left));
+            }
+        }
+        if let Some(until) = others_until {
+            let (begin, end) = (entered.max(last), until - after.min(until.since(Instant::ZERO)));
+            behind.extend((begin < end).then_some((begin, end.min(left))));
+        }
+        last = left;
+    }
+    if period.is_some_and(|(begin, end)| end.since(begin) >= window) {
+        waits.append(&mut behind);
+    }
+    waits
+}
+
 /// The shortest time between a packet that elicits an acknowledgement (data, SYN, FIN) and the
 /// answer.
 fn shortest_round_trip(sent: &Direction, returned: &Direction) -> Option<Span> {

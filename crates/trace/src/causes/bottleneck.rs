@@ -3,12 +3,13 @@
 
 use airpath_core::{Instant, Span};
 
-use super::arrivals::{Arrival, Arrivals};
+use super::arrivals::{Arrival, Arrivals, waits_behind_others};
 use super::link_load::{Load, LoadMeter};
 use super::neighbours::{Meanwhile, Neighbours};
 use super::path_estimate::PathEstimate;
 use super::timeline::{Label, Limit, Timeline, View};
 use super::{Cause, Confidence};
+use crate::two_point::Direction;
 use airpath_observe::Observation;
 
 /// A delivery that is late by less than this is no sign of a gap in the radio.
@@ -142,6 +143,14 @@ impl Bottleneck {
             self.path.round_trip(round_trip, 0);
         }
         self.arrivals = Some(arrivals);
+    }
+
+    /// When acknowledgements in `back` waited behind packets of other connections.
+    pub(super) fn waits_behind_others(&self, back: &Direction) -> Vec<(Instant, Instant)> {
+        let shortest = back.delay.map_or(Span::ZERO, |delay| delay.minimum);
+        // The radio is the first hop of what the mobile sends.
+        let before = if self.on_radio { FIXED_NETWORK_DELAY.min(shortest / 4) } else { Span::ZERO };
+        waits_behind_others(back, self.path.link_estimate().window(), before)
     }
 
     /// Whether arrivals are exact, from the capture of the other end.

@@ -55,7 +55,7 @@ pub(super) struct LinkEstimate {
 
 impl LinkEstimate {
     /// How long a link must be busy to count as full.
-    fn window(&self) -> Span {
+    pub(super) fn window(&self) -> Span {
         self.base.max(self.service * 2).max(Span::from_nanos(1))
     }
 }
