@@ -21,6 +21,7 @@ mod quantiles;
 mod transit;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use airpath_core::{Instant, Span};
 
@@ -163,6 +164,23 @@ fn compare_delays(connections: &mut [JoinedConnection]) {
     }
 }
 
+/// The resolution of [`Direction::path_queue`]: each connection of a client goes through all of it.
+const QUEUE_RESOLUTION: Span = Span::from_millis(5);
+
+/// The latest arrival of the packets sent until each time, from when packets were sent and arrived.
+fn path_queue(mut packets: Vec<(Instant, Instant)>) -> Vec<(Instant, Instant)> {
+    packets.sort_unstable();
+    let mut queue: Vec<(Instant, Instant)> = Vec::new();
+    for (sent, arrival) in packets {
+        match queue.last_mut() {
+            Some((_, latest)) if arrival <= *latest => {}
+            Some((since, latest)) if sent < *since + QUEUE_RESOLUTION => *latest = arrival,
+            _ => queue.push((sent, arrival)),
+        }
+    }
+    queue
+}
+
 /// Marks the packets that arrived right after a packet of another connection of the same client.
 fn mark_others(connections: &mut [JoinedConnection]) {
     let mut by_client: BTreeMap<_, Vec<usize>> = BTreeMap::new();
@@ -188,6 +206,13 @@ fn mark_others(connections: &mut [JoinedConnection]) {
             if other != index {
                 connections[*index].directions[from as usize].transits[*at].others_until = Some(*before);
             }
+        }
+        let sent = |&(arrival, _, index, at): &(Instant, u64, usize, usize)| {
+            (connections[index].sent_by(from).transits[at].packet.time, arrival)
+        };
+        let queue: Arc<[_]> = path_queue(arrivals.iter().map(sent).collect()).into();
+        for &index in members {
+            connections[index].directions[from as usize].path_queue = Arc::clone(&queue);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Exact times of a link from captures at both ends: when each data packet was sent and arrived.
 
+use std::sync::Arc;
+
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::Flags;
 
@@ -30,6 +32,9 @@ pub(super) struct Arrivals {
     /// The shortest round trip: from sending data, a SYN or a FIN to the arrival of the first
     /// packet that the far end sent after it arrived.
     round_trip: Option<Span>,
+    /// What the path held of all connections, and the number of its entries that are over.
+    path_queue: Arc<[(Instant, Instant)]>,
+    queued: usize,
 }
 
 impl Arrivals {
@@ -59,7 +64,8 @@ impl Arrivals {
         spacings.sort_unstable();
         let service = spacings.get(spacings.len() / 2).copied();
         let round_trip = shortest_round_trip(direction, back);
-        Self { arrivals, next: 0, shortest, service, round_trip }
+        let path_queue = Arc::clone(&direction.path_queue);
+        Self { arrivals, next: 0, shortest, service, round_trip, path_queue, queued: 0 }
     }
 
     /// The shortest round trip; `None` without one.
@@ -75,6 +81,14 @@ impl Arrivals {
     /// The shortest delay of a full segment.
     pub(super) const fn shortest(&self) -> Span {
         self.shortest
+    }
+
+    /// Takes the next entry of the queue that was sent until `time`: when its packets were sent, and
+    /// when the last of them arrived.
+    pub(super) fn queued_until(&mut self, time: Instant) -> Option<(Instant, Instant)> {
+        let entry = *self.path_queue.get(self.queued).filter(|(sent, _)| *sent <= time)?;
+        self.queued += 1;
+        Some(entry)
     }
 
     /// Takes the next arrival until `now`.

@@ -202,15 +202,36 @@ impl Bottleneck {
         {
             self.suspect_gap(begin, end, timeline);
         }
+        self.others_entered(carried.first, window_kind, timeline);
         self.busy(carried, window_kind, timeline);
+    }
+
+    /// Packets of other connections entered the link until `now`, where arrivals are exact.
+    fn others_entered(&mut self, now: Instant, window_kind: Limit, timeline: &mut Timeline) {
+        let estimate = self.path.link_estimate();
+        let delay = self.empty_delay();
+        let before = self.delay_to_link(delay);
+        let Some(arrivals) = &mut self.arrivals else { return };
+        while let Some((sent, arrived)) = arrivals.queued_until(earlier(now, before)) {
+            let entered = sent + before;
+            let left = earlier(arrived, delay - before).max(entered);
+            self.link.others(entered, left, estimate, &mut |until, load| {
+                timeline.set_load(until, load, window_kind, View::Sender)
+            });
+        }
+    }
+
+    /// The delay of the empty path without the transmission on the link, where arrivals are exact.
+    fn empty_delay(&self) -> Span {
+        let link = self.path.link_estimate();
+        self.arrivals.as_ref().map_or(Span::ZERO, |arrivals| {
+            arrivals.shortest().saturating_sub(arrivals.service().unwrap_or(link.service))
+        })
     }
 
     /// When the link carried a packet that arrived.
     fn carried_for(&self, arrival: &Arrival, segment: u32) -> Carried {
-        let link = self.path.link_estimate();
-        let delay = self.arrivals.as_ref().map_or(Span::ZERO, |arrivals| {
-            arrivals.shortest().saturating_sub(arrivals.service().unwrap_or(link.service))
-        });
+        let delay = self.empty_delay();
         let before = self.delay_to_link(delay);
         let first = (arrival.sent + before).min(arrival.arrived);
         let left = (arrival.arrived - (delay - before).min(arrival.arrived.since(arrival.sent))).max(first);
@@ -370,6 +391,9 @@ impl Bottleneck {
     /// Nothing is outstanding: the link runs empty.
     pub(super) fn run_empty(&mut self, window_kind: Limit, timeline: &mut Timeline) {
         self.confirm_gap(timeline);
+        if let Some(busy) = self.link.busy_until() {
+            self.others_entered(busy, window_kind, timeline);
+        }
         self.link.run_empty(self.path.link_estimate(), &mut |until, load| {
             timeline.set_load(until, load, window_kind, View::Sender)
         });
