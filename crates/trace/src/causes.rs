@@ -232,6 +232,7 @@ impl Causes {
     pub fn with_both_ends(mut self, joined: &JoinedConnection, mobile: End) -> Self {
         let arrivals = Arrivals::of(joined.sent_by(joined.near), joined.sent_by(joined.near.other()));
         self.sender.bottleneck().set_arrivals(arrivals);
+        self.receiver.set_sent(joined.sent_by(joined.near.other()));
         let own = joined.path_log(mobile);
         let (log, inferred) = match &self.radio {
             Some(radio) => (radio.log.and_waits(&own), false),
@@ -326,7 +327,11 @@ impl Causes {
         }
         let account = &mut self.account;
         // With unacknowledged data a time-out may still show that it was lost.
-        let until = self.sender.progress_with_data_outstanding();
+        let mut until = self.sender.progress_with_data_outstanding();
+        if self.receiver.is_link_busy() {
+            // The load in front of the acknowledgements is reported when later packets have entered.
+            until = until.min(self.timeline.reverse_until());
+        }
         self.timeline.settle(until, &mut |piece| {
             account.times[piece.cause as usize] += piece.end.since(piece.begin);
             settled(piece);

@@ -191,6 +191,11 @@ impl Bottleneck {
             begin = begin.max(until);
         }
         if arrival.spurious {
+            if let Meanwhile::Others(..) = self.meanwhile(begin, carried.left) {
+                // Before, the link carried packets of other connections that arrived later.
+                let service = self.path.link_estimate().service.min(carried.left.since(carried.first));
+                begin = begin.max(carried.left - service);
+            }
             let spurious = Label::Known(Cause::Spurious, Confidence::High);
             timeline.relabel(begin, carried.left, spurious, |label| {
                 matches!(label, Label::Limited(..) | Label::AcknowledgementGap | Label::Known(Cause::Application, _))

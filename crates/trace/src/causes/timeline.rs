@@ -153,6 +153,11 @@ impl Timeline {
         });
     }
 
+    /// Until when the load of the link in front of the acknowledgements is known.
+    pub(super) const fn reverse_until(&self) -> Instant {
+        self.reverse_until
+    }
+
     /// The capture lacks packets: what is pending gets low confidence.
     pub(super) fn doubt(&mut self) {
         self.pending.iter_mut().for_each(|slice| slice.most = Confidence::Low);
