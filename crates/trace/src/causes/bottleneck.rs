@@ -184,11 +184,13 @@ impl Bottleneck {
     ) {
         let carried = self.carried_for(arrival, segment);
         let mut begin = self.link.busy_until().unwrap_or(carried.first).max(carried.first);
+        let mut others = Instant::ZERO;
         if let Some(until) = arrival.others_until {
             // It waited for their packets.
             let until = earlier(until, arrival.arrived.since(carried.left)).min(carried.left);
             timeline.share(begin, until, View::Sender);
             begin = begin.max(until);
+            others = until;
         }
         if arrival.spurious {
             if let Meanwhile::Others(..) = self.meanwhile(begin, carried.left) {
@@ -201,7 +203,8 @@ impl Bottleneck {
                 matches!(label, Label::Limited(..) | Label::AcknowledgementGap | Label::Known(Cause::Application, _))
             });
         }
-        if let Some((begin, end)) = self.gap(carried, received)
+        if let Some((begin, end)) = self.gap(carried, received).map(|(begin, end)| (begin.max(others), end))
+            && begin < end
             && self.is_long(begin, end, false)
             && let Some((begin, end)) = self.silent_part((begin, end), timeline)
         {

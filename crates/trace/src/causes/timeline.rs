@@ -243,7 +243,8 @@ impl Timeline {
         let mut index = 0;
         while let Some(slice) = self.pending.get(index).copied().filter(|slice| slice.begin.time < until) {
             let behind = slice.is_behind_others && view == View::Sender;
-            let link = load.cause(slice.shared[view as usize]).or(behind.then_some((Cause::Sharing, Confidence::Medium)));
+            let link =
+                load.cause(slice.shared[view as usize]).or(behind.then_some((Cause::Sharing, Confidence::Medium)));
             let is_others = match slice.label {
                 Label::Limited(_, round) => View::of(round) != view,
                 Label::Known(cause, _) => is_clocked(cause),
@@ -284,7 +285,8 @@ impl Timeline {
                 }
                 Label::Limited(limit, _) => {
                     let own = if limit == Limit::OwnWindowUndecided { window_kind } else { limit }.cause();
-                    let reverse = slice.reverse.cause(slice.shared[View::Receiver as usize]).filter(|_| is_clocked(own.0));
+                    let reverse =
+                        slice.reverse.cause(slice.shared[View::Receiver as usize]).filter(|_| is_clocked(own.0));
                     link.or(reverse).unwrap_or(own)
                 }
                 Label::AcknowledgementGap => link.unwrap_or((Cause::Radio, Confidence::High)),
