@@ -138,6 +138,9 @@ pub struct Causes {
     timeline: Timeline,
     account: Account,
     radio: Option<Radio>,
+    /// When acknowledgements waited behind other connections, by captures of both ends; and the
+    /// number of those that are over.
+    waits: (Vec<(Instant, Instant)>, usize),
     /// The packets of all connections of the client.
     host: Option<Arc<HostLog>>,
     /// The shortest round trip of the client's handshakes with the same server.
@@ -175,6 +178,7 @@ impl Causes {
             timeline: Timeline::default(),
             account: Account::default(),
             radio: None,
+            waits: (Vec::new(), 0),
             host: None,
             host_round_trip: None,
         };
@@ -228,6 +232,7 @@ impl Causes {
     pub fn with_both_ends(mut self, joined: &JoinedConnection, mobile: End) -> Self {
         let arrivals = Arrivals::of(joined.sent_by(joined.near), joined.sent_by(joined.near.other()));
         self.sender.bottleneck().set_arrivals(arrivals);
+        self.receiver.set_sent(joined.sent_by(joined.near.other()));
         let own = joined.path_log(mobile);
         let (log, inferred) = match &self.radio {
             Some(radio) => (radio.log.and_waits(&own), false),
@@ -235,6 +240,7 @@ impl Causes {
         };
         self.radio = Some(Radio { log: Arc::new(log), mobile, next: 0, inferred });
         self.set_near(joined.near);
+        self.waits = (self.sender.bottleneck().waits_behind_others(joined.sent_by(joined.near.other())), 0);
         self
     }
 
@@ -310,6 +316,7 @@ impl Causes {
             self.timeline.push(before, now, label);
             if self.phase == Phase::Open {
                 self.apply_radio_gaps(before.time, now.time);
+                self.apply_waits(before.time, now.time);
             }
             self.sender.arrivals_until(now.time, &mut self.timeline);
         }
@@ -320,7 +327,11 @@ impl Causes {
         }
         let account = &mut self.account;
         // With unacknowledged data a time-out may still show that it was lost.
-        let until = self.sender.progress_with_data_outstanding();
+        let mut until = self.sender.progress_with_data_outstanding();
+        if self.receiver.is_link_busy() {
+            // The load in front of the acknowledgements is reported when later packets have entered.
+            until = until.min(self.timeline.reverse_until());
+        }
         self.timeline.settle(until, &mut |piece| {
             account.times[piece.cause as usize] += piece.end.since(piece.begin);
             settled(piece);
@@ -524,14 +535,18 @@ impl Causes {
             if from >= to || (waiting && !gap.wanted) {
                 continue;
             }
+            let reverse = gap.direction.is_some_and(|direction| direction != data_direction);
             if radio.inferred
                 && let Meanwhile::Others(..) = self.sender.bottleneck().meanwhile(from, to)
             {
+                if sending && reverse {
+                    self.timeline.behind_others(from, to);
+                    continue;
+                }
                 let sharing = Label::Known(Cause::Sharing, Confidence::Medium);
                 self.timeline.relabel(from, to, sharing, |label| !matches!(label, Label::Known(..)));
                 continue;
             }
-            let reverse = gap.direction.is_some_and(|direction| direction != data_direction);
             let sender = &mut self.sender;
             if sending && reverse {
                 sender.acknowledgement_gap(from, to, &mut self.timeline);
@@ -545,6 +560,17 @@ impl Causes {
                 // gap.
                 self.timeline.relabel(from, to, Label::Known(Cause::Radio, Confidence::High), |_| true);
             }
+        }
+    }
+
+    /// Marks the waits of acknowledgements behind other connections between two observations.
+    fn apply_waits(&mut self, begin: Instant, end: Instant) {
+        let (waits, next) = &mut self.waits;
+        while waits.get(*next).is_some_and(|(_, until)| *until <= begin) {
+            *next += 1;
+        }
+        for (from, to) in waits[*next..].iter().take_while(|(from, _)| *from < end) {
+            self.timeline.behind_others((*from).max(begin), (*to).min(end));
         }
     }
 

@@ -21,8 +21,9 @@ mod quantiles;
 mod transit;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use airpath_core::Span;
+use airpath_core::{Instant, Span};
 
 use airpath_observe::End;
 use airpath_observe::flows::FlowNumber;
@@ -138,6 +139,7 @@ pub fn join(first: CaptureDigest, second: CaptureDigest, options: &JoinOptions) 
     };
     let mut connections: Vec<_> = paired.into_iter().map(|paired| direction::joined(paired, &clock, options)).collect();
     compare_delays(&mut connections);
+    mark_others(&mut connections);
     Ok(JoinedCaptures { clock, fit, connections })
 }
 
@@ -158,6 +160,59 @@ fn compare_delays(connections: &mut [JoinedConnection]) {
         let known = shortest.get(&hosts(joined)).copied().unwrap_or_default();
         for from in End::BOTH {
             joined.directions[from as usize].shortest_of_hosts = known[from as usize];
+        }
+    }
+}
+
+/// The resolution of [`Direction::path_queue`]: each connection of a client goes through all of it.
+const QUEUE_RESOLUTION: Span = Span::from_millis(5);
+
+/// The latest arrival of the packets sent until each time, from when packets were sent and arrived.
+fn path_queue(mut packets: Vec<(Instant, Instant)>) -> Vec<(Instant, Instant)> {
+    packets.sort_unstable();
+    let mut queue: Vec<(Instant, Instant)> = Vec::new();
+    for (sent, arrival) in packets {
+        match queue.last_mut() {
+            Some((_, latest)) if arrival <= *latest => {}
+            Some((since, latest)) if sent < *since + QUEUE_RESOLUTION => *latest = arrival,
+            _ => queue.push((sent, arrival)),
+        }
+    }
+    queue
+}
+
+/// Marks the packets that arrived right after a packet of another connection of the same client.
+fn mark_others(connections: &mut [JoinedConnection]) {
+    let mut by_client: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (index, joined) in connections.iter().enumerate() {
+        by_client.entry(joined.route.source.address).or_default().push(index);
+    }
+    for (members, from) in by_client.values().flat_map(|members| End::BOTH.map(|from| (members, from))) {
+        if members.len() < 2 {
+            continue;
+        }
+        // The frame in the receiver's capture orders the packets that arrived at one time.
+        let mut arrivals: Vec<(Instant, u64, usize, usize)> = Vec::new();
+        for &index in members {
+            let transits = connections[index].sent_by(from).transits.iter().enumerate();
+            arrivals.extend(transits.filter_map(|(at, transit)| match transit.fate {
+                Fate::Arrived { time, frame } => Some((time, frame, index, at)),
+                Fate::Lost | Fate::Unknown => None,
+            }));
+        }
+        arrivals.sort_unstable();
+        for pair in arrivals.windows(2) {
+            let [(before, _, other, _), (_, _, index, at)] = pair else { continue };
+            if other != index {
+                connections[*index].directions[from as usize].transits[*at].others_until = Some(*before);
+            }
+        }
+        let sent = |&(arrival, _, index, at): &(Instant, u64, usize, usize)| {
+            (connections[index].sent_by(from).transits[at].packet.time, arrival)
+        };
+        let queue: Arc<[_]> = path_queue(arrivals.iter().map(sent).collect()).into();
+        for &index in members {
+            connections[index].directions[from as usize].path_queue = Arc::clone(&queue);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Exact times of a link from captures at both ends: when each data packet was sent and arrived.
 
+use std::sync::Arc;
+
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::Flags;
 
@@ -14,6 +16,8 @@ pub(super) struct Arrival {
     pub length: u32,
     /// Whether an earlier copy arrived, too.
     pub spurious: bool,
+    /// The path carried packets of other connections until then, if one arrived right before.
+    pub others_until: Option<Instant>,
 }
 
 /// The arrivals of the packets of one end, sorted by arrival.
@@ -28,6 +32,9 @@ pub(super) struct Arrivals {
     /// The shortest round trip: from sending data, a SYN or a FIN to the arrival of the first
     /// packet that the far end sent after it arrived.
     round_trip: Option<Span>,
+    /// What the path held of all connections, and the number of its entries that are over.
+    path_queue: Arc<[(Instant, Instant)]>,
+    queued: usize,
 }
 
 impl Arrivals {
@@ -40,6 +47,7 @@ impl Arrivals {
                 arrived: transit.arrival()?.min(LATEST),
                 length: transit.packet.length,
                 spurious: transit.spurious,
+                others_until: transit.others_until,
             })
         };
         let mut arrivals: Vec<Arrival> = direction.transits.iter().filter_map(arrival).collect();
@@ -56,7 +64,8 @@ impl Arrivals {
         spacings.sort_unstable();
         let service = spacings.get(spacings.len() / 2).copied();
         let round_trip = shortest_round_trip(direction, back);
-        Self { arrivals, next: 0, shortest, service, round_trip }
+        let path_queue = Arc::clone(&direction.path_queue);
+        Self { arrivals, next: 0, shortest, service, round_trip, path_queue, queued: 0 }
     }
 
     /// The shortest round trip; `None` without one.
@@ -74,12 +83,56 @@ impl Arrivals {
         self.shortest
     }
 
+    /// Takes the next entry of the queue that was sent until `time`: when its packets were sent, and
+    /// when the last of them arrived.
+    pub(super) fn queued_until(&mut self, time: Instant) -> Option<(Instant, Instant)> {
+        let entry = *self.path_queue.get(self.queued).filter(|(sent, _)| *sent <= time)?;
+        self.queued += 1;
+        Some(entry)
+    }
+
     /// Takes the next arrival until `now`.
     pub(super) fn until(&mut self, now: Instant) -> Option<Arrival> {
         let arrival = *self.arrivals.get(self.next).filter(|arrival| arrival.arrived <= now)?;
         self.next += 1;
         Some(arrival)
     }
+}
+
+/// When packets of a direction waited behind others of the same client for at least `window`, with
+/// pauses of a tenth of it. The link is `before` after the sender of the direction.
+pub(super) fn waits_behind_others(direction: &Direction, window: Span, before: Span) -> Vec<(Instant, Instant)> {
+    let after = direction.delay.map_or(Span::ZERO, |delay| delay.minimum.saturating_sub(before));
+    let arrived = |transit: &Transit| Some((transit.arrival()?.min(LATEST), transit.packet.time, transit.others_until));
+    let mut packets: Vec<_> = direction.transits.iter().filter_map(arrived).collect();
+    packets.sort_unstable();
+    let (mut waits, mut period) = (Vec::new(), None::<(Instant, Instant)>);
+    // The waits of the present period, which count if it is long enough.
+    let mut behind: Vec<(Instant, Instant)> = Vec::new();
+    let mut last = Instant::ZERO;
+    for (arrival, sent, others_until) in packets {
+        let left = arrival - after.min(arrival.since(Instant::ZERO));
+        let entered = (sent + before).min(left);
+        match &mut period {
+            Some((_, end)) if entered <= *end + window / 10 => *end = left.max(*end),
+            _ => {
+                if period.is_some_and(|(begin, end)| end.since(begin) >= window) {
+                    waits.append(&mut behind);
+                }
+                behind.clear();
+                period = Some((entered, left));
+            }
+        }
+        if let Some(until) = others_until {
+            let (begin, end) = (entered.max(last), until - after.min(until.since(Instant::ZERO)));
+            behind.extend((begin < end).then_some((begin, end.min(left))));
+        }
+        last = left;
+    }
+    if period.is_some_and(|(begin, end)| end.since(begin) >= window) {
+        waits.append(&mut behind);
+    }
+    waits
 }
 
 /// The shortest time between a packet that elicits an acknowledgement (data, SYN, FIN) and the

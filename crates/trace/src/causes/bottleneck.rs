@@ -3,12 +3,13 @@
 
 use airpath_core::{Instant, Span};
 
-use super::arrivals::{Arrival, Arrivals};
+use super::arrivals::{Arrival, Arrivals, waits_behind_others};
 use super::link_load::{Load, LoadMeter};
 use super::neighbours::{Meanwhile, Neighbours};
 use super::path_estimate::PathEstimate;
 use super::timeline::{Label, Limit, Timeline, View};
 use super::{Cause, Confidence};
+use crate::two_point::Direction;
 use airpath_observe::Observation;
 
 /// A delivery that is late by less than this is no sign of a gap in the radio.
@@ -88,9 +89,13 @@ impl Bottleneck {
 
     /// A packet of this connection came from the far end: the path may have carried others before.
     pub(super) fn passed(&mut self, now: Instant, is_data: bool, timeline: &mut Timeline) {
+        if self.arrivals.is_some() {
+            // Exact arrivals show which packets the link carried.
+            return;
+        }
         let shift = self.return_delay();
         if let Some((begin, end)) = self.neighbours.as_mut().and_then(|neighbours| neighbours.passed(now, is_data)) {
-            timeline.share(earlier(begin, shift), earlier(end, shift));
+            timeline.share(earlier(begin, shift), earlier(end, shift), View::Sender);
         }
     }
 
@@ -140,6 +145,14 @@ impl Bottleneck {
         self.arrivals = Some(arrivals);
     }
 
+    /// When acknowledgements in `back` waited behind packets of other connections.
+    pub(super) fn waits_behind_others(&self, back: &Direction) -> Vec<(Instant, Instant)> {
+        let shortest = back.delay.map_or(Span::ZERO, |delay| delay.minimum);
+        // The radio is the first hop of what the mobile sends.
+        let before = if self.on_radio { FIXED_NETWORK_DELAY.min(shortest / 4) } else { Span::ZERO };
+        waits_behind_others(back, self.path.link_estimate().window(), before)
+    }
+
     /// Whether arrivals are exact, from the capture of the other end.
     pub(super) fn has_arrivals(&self) -> bool {
         self.arrivals.is_some()
@@ -170,10 +183,18 @@ impl Bottleneck {
         timeline: &mut Timeline,
     ) {
         let carried = self.carried_for(arrival, segment);
+        let mut begin = self.link.busy_until().unwrap_or(carried.first).max(carried.first);
+        let mut others = Instant::ZERO;
+        if let Some(until) = arrival.others_until {
+            // It waited for their packets.
+            let until = earlier(until, arrival.arrived.since(carried.left)).min(carried.left);
+            timeline.share(begin, until, View::Sender);
+            begin = begin.max(until);
+            others = until;
+        }
         if arrival.spurious {
-            let mut begin = self.link.busy_until().unwrap_or(carried.first).max(carried.first);
             if let Meanwhile::Others(..) = self.meanwhile(begin, carried.left) {
-                // Before, it waited for their packets.
+                // Before, the link carried packets of other connections that arrived later.
                 let service = self.path.link_estimate().service.min(carried.left.since(carried.first));
                 begin = begin.max(carried.left - service);
             }
@@ -182,21 +203,43 @@ impl Bottleneck {
                 matches!(label, Label::Limited(..) | Label::AcknowledgementGap | Label::Known(Cause::Application, _))
             });
         }
-        if let Some((begin, end)) = self.gap(carried, received)
+        if let Some((begin, end)) = self.gap(carried, received).map(|(begin, end)| (begin.max(others), end))
+            && begin < end
             && self.is_long(begin, end, false)
             && let Some((begin, end)) = self.silent_part((begin, end), timeline)
         {
             self.suspect_gap(begin, end, timeline);
         }
+        self.others_entered(carried.first, window_kind, timeline);
         self.busy(carried, window_kind, timeline);
+    }
+
+    /// Packets of other connections entered the link until `now`, where arrivals are exact.
+    fn others_entered(&mut self, now: Instant, window_kind: Limit, timeline: &mut Timeline) {
+        let estimate = self.path.link_estimate();
+        let delay = self.empty_delay();
+        let before = self.delay_to_link(delay);
+        let Some(arrivals) = &mut self.arrivals else { return };
+        while let Some((sent, arrived)) = arrivals.queued_until(earlier(now, before)) {
+            let entered = sent + before;
+            let left = earlier(arrived, delay - before).max(entered);
+            self.link.others(entered, left, estimate, &mut |until, load| {
+                timeline.set_load(until, load, window_kind, View::Sender)
+            });
+        }
+    }
+
+    /// The delay of the empty path without the transmission on the link, where arrivals are exact.
+    fn empty_delay(&self) -> Span {
+        let link = self.path.link_estimate();
+        self.arrivals.as_ref().map_or(Span::ZERO, |arrivals| {
+            arrivals.shortest().saturating_sub(arrivals.service().unwrap_or(link.service))
+        })
     }
 
     /// When the link carried a packet that arrived.
     fn carried_for(&self, arrival: &Arrival, segment: u32) -> Carried {
-        let link = self.path.link_estimate();
-        let delay = self.arrivals.as_ref().map_or(Span::ZERO, |arrivals| {
-            arrivals.shortest().saturating_sub(arrivals.service().unwrap_or(link.service))
-        });
+        let delay = self.empty_delay();
         let before = self.delay_to_link(delay);
         let first = (arrival.sent + before).min(arrival.arrived);
         let left = (arrival.arrived - (delay - before).min(arrival.arrived.since(arrival.sent))).max(first);
@@ -356,6 +399,9 @@ impl Bottleneck {
     /// Nothing is outstanding: the link runs empty.
     pub(super) fn run_empty(&mut self, window_kind: Limit, timeline: &mut Timeline) {
         self.confirm_gap(timeline);
+        if let Some(busy) = self.link.busy_until() {
+            self.others_entered(busy, window_kind, timeline);
+        }
         self.link.run_empty(self.path.link_estimate(), &mut |until, load| {
             timeline.set_load(until, load, window_kind, View::Sender)
         });

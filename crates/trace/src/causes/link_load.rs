@@ -55,7 +55,7 @@ pub(super) struct LinkEstimate {
 
 impl LinkEstimate {
     /// How long a link must be busy to count as full.
-    fn window(&self) -> Span {
+    pub(super) fn window(&self) -> Span {
         self.base.max(self.service * 2).max(Span::from_nanos(1))
     }
 }
@@ -66,6 +66,8 @@ struct BusyPeriod {
     begin: Instant,
     /// When the last packet leaves.
     end: Instant,
+    /// When the last packet of all connections leaves, as far as those are known.
+    drained: Instant,
     /// When the last packet entered.
     entered: Instant,
     /// The integral of the waiting time up to `entered`, in square nanoseconds.
@@ -106,8 +108,33 @@ impl LoadMeter {
                 self.run_empty(estimate, report);
                 report(entered, Load::Free);
                 let samples = VecDeque::from([(entered, 0.0)]);
-                self.busy = Some(BusyPeriod { begin: entered, end: left, entered, waited: 0.0, samples, next: 0 });
+                self.busy = Some(BusyPeriod {
+                    begin: entered,
+                    end: left,
+                    drained: left,
+                    entered,
+                    waited: 0.0,
+                    samples,
+                    next: 0,
+                });
             }
+        }
+    }
+
+    /// Packets of other connections entered the link at `entered`; the last of them leaves at
+    /// `left`. They lengthen the queue while packets of this connection are in the link.
+    pub(super) fn others(
+        &mut self,
+        entered: Instant,
+        left: Instant,
+        estimate: LinkEstimate,
+        report: &mut impl FnMut(Instant, Load),
+    ) {
+        if let Some(busy) = &mut self.busy
+            && entered <= busy.end
+        {
+            busy.advance(entered, estimate, report);
+            busy.drained = busy.drained.max(left);
         }
     }
 
@@ -118,7 +145,8 @@ impl LoadMeter {
         busy.advance(end, estimate, report);
         if busy.lasts(estimate) {
             busy.sample();
-            while busy.next + 1 < busy.samples.len() {
+            busy.sample_others(estimate);
+            while busy.samples.get(busy.next + 1).is_some_and(|(time, _)| *time <= end) {
                 busy.report_next(estimate, report);
             }
         }
@@ -134,7 +162,8 @@ impl BusyPeriod {
     /// Advances to the next packet: the waiting time falls.
     fn advance(&mut self, to: Instant, estimate: LinkEstimate, report: &mut impl FnMut(Instant, Load)) {
         // The last packet does not wait while it is in transmission.
-        let empty = self.end - estimate.service.min(self.end.since(self.begin));
+        let drained = self.drained.max(self.end);
+        let empty = drained - estimate.service.min(drained.since(self.begin));
         let least = estimate.window() / SAMPLES;
         while self.entered < to {
             let step = least.max(to.since(self.entered) / STEPS).max(Span::from_nanos(1));
@@ -146,6 +175,16 @@ impl BusyPeriod {
                 self.sample();
                 self.report_final(estimate, report);
             }
+        }
+    }
+
+    /// Samples the queue of the other connections in the half of a window after the end.
+    fn sample_others(&mut self, estimate: LinkEstimate) {
+        let half = estimate.window() / 2;
+        let empty = self.drained - estimate.service.min(self.drained.since(self.begin));
+        let [before, after] = [self.end, self.end + half].map(|time| empty.since(time.min(empty)).as_nanos() as f64);
+        if before > 0.0 {
+            self.samples.push_back((self.end + half, self.waited + (before * before - after * after) / 2.0));
         }
     }
 

@@ -20,6 +20,8 @@ use super::stall::{Fate, Stall};
 use super::timeline::{Label, Limit, Timeline, View};
 use super::{Cause, Confidence, EndOfData, Stamp};
 use crate::shared_path::takes_share;
+use crate::two_point::{Direction, Fate as PacketFate};
+use airpath_capture::read::LATEST;
 use airpath_observe::{Events, Observation};
 
 /// The link is full in a round if its gaps are even. A gap up to this multiple of the mean is even.
@@ -105,6 +107,9 @@ pub(super) struct ReceiverView {
     reached_edge: bool,
     reached_edge_before: bool,
     send_times: SendTimes,
+    /// With captures of both ends, the frames of the arrivals and when each had arrived without
+    /// waiting: they replace timestamps.
+    sent: Vec<(u64, Instant)>,
     /// When the last segment entered the link, where timestamps show it, and whether it waited
     /// there for the one before.
     entered: Option<Instant>,
@@ -141,6 +146,27 @@ impl ReceiverView {
         self.from_radio = from_radio;
     }
 
+    /// Uses the times of sending from the capture of the other end.
+    pub(super) fn set_sent(&mut self, direction: &Direction) {
+        let shortest = direction.delay.map_or(Span::ZERO, |delay| delay.minimum);
+        let sent = direction.transits.iter().filter_map(|transit| match transit.fate {
+            PacketFate::Arrived { frame, .. } => Some((frame, transit.packet.time.min(LATEST) + shortest)),
+            PacketFate::Lost | PacketFate::Unknown => None,
+        });
+        self.sent = sent.collect();
+        self.sent.sort_unstable();
+    }
+
+    /// When a segment that arrived had arrived without waiting; `None` where that is not known.
+    fn unqueued(&mut self, observation: &Observation) -> Option<Instant> {
+        // A segment that was sent as a part of a super-segment arrived after its first part.
+        let known = self.sent.partition_point(|(frame, _)| *frame <= observation.frame).checked_sub(1);
+        match known {
+            Some(at) => Some(self.sent[at].1.min(observation.time)),
+            None => self.send_times.arrived(observation.timestamps, observation.time),
+        }
+    }
+
     /// The other end sent a segment of the handshake.
     pub(super) fn handshake(&mut self, timestamps: Option<Timestamps>, now: Instant) {
         self.send_times.arrived(timestamps, now);
@@ -149,6 +175,11 @@ impl ReceiverView {
     /// Whether no data is expected: the last segment ended the data.
     pub(super) fn idle(&self) -> bool {
         !self.more && !self.hole
+    }
+
+    /// Whether the link of this data is busy: its load will be reported later.
+    pub(super) fn is_link_busy(&self) -> bool {
+        self.link.busy_until().is_some()
     }
 
     /// The label of the time from now on.
@@ -291,7 +322,7 @@ impl ReceiverView {
             && let Some((begin, end)) =
                 self.neighbours.as_mut().and_then(|each| each.passed(observation.time, observation.length > 0))
         {
-            timeline.share(begin, end);
+            timeline.share(begin, end, View::Receiver);
         }
         let events = observation.events;
         if let Some(closed) = &mut self.closed
@@ -301,7 +332,7 @@ impl ReceiverView {
             return;
         }
         let now = observation.time;
-        let unqueued = self.send_times.arrived(observation.timestamps, now);
+        let unqueued = self.unqueued(observation);
         if observation.length == 0 {
             return;
         }

@@ -1,3 +1,4 @@
+mod both_ends;
 mod exchanges;
 
 use airpath_core::{Direction, Instant, Span};

@@ -81,10 +81,13 @@ struct Slice {
     begin: Stamp,
     end: Stamp,
     label: Label,
-    /// Whether the path carried packets of other connections meanwhile.
-    shared: bool,
+    /// Whether the path carried packets of other connections meanwhile, in the direction of the data
+    /// that each view has.
+    shared: [bool; 2],
     /// The load of the link in front of the acknowledgements by data of the connection.
     reverse: Load,
+    /// Whether acknowledgements waited behind packets of other connections.
+    is_behind_others: bool,
     /// The highest confidence that its cause can have: less where the capture lacks packets that
     /// could show another.
     most: Confidence,
@@ -107,8 +110,9 @@ impl Timeline {
         match self.pending.back_mut() {
             Some(last)
                 if last.label == label
-                    && !last.shared
+                    && last.shared == [false; 2]
                     && last.reverse == Load::Free
+                    && !last.is_behind_others
                     && last.most == Confidence::High
                     && last.end.time == begin.time =>
             {
@@ -118,8 +122,9 @@ impl Timeline {
                 begin,
                 end,
                 label,
-                shared: false,
+                shared: [false; 2],
                 reverse: Load::Free,
+                is_behind_others: false,
                 most: Confidence::High,
             }),
         }
@@ -130,12 +135,27 @@ impl Timeline {
         self.change(begin, end, |slice| which(slice.label).then_some(Slice { label, ..slice }));
     }
 
-    /// The path carried packets of other connections from `begin` to `end`.
-    pub(super) fn share(&mut self, begin: Instant, end: Instant) {
+    /// The path carried packets of other connections from `begin` to `end`, in the direction of the
+    /// data of `view`.
+    pub(super) fn share(&mut self, begin: Instant, end: Instant, view: View) {
+        self.change(begin, end, |mut slice| {
+            slice.shared[view as usize] = true;
+            let open = !matches!(slice.label, Label::Known(..));
+            open.then_some(slice)
+        });
+    }
+
+    /// Acknowledgements of the sender's data waited behind other connections from `begin` to `end`.
+    pub(super) fn behind_others(&mut self, begin: Instant, end: Instant) {
         self.change(begin, end, |slice| {
             let open = !matches!(slice.label, Label::Known(..));
-            open.then_some(Slice { shared: true, ..slice })
+            open.then_some(Slice { is_behind_others: true, ..slice })
         });
+    }
+
+    /// Until when the load of the link in front of the acknowledgements is known.
+    pub(super) const fn reverse_until(&self) -> Instant {
+        self.reverse_until
     }
 
     /// The capture lacks packets: what is pending gets low confidence.
@@ -195,7 +215,7 @@ impl Timeline {
     pub(super) fn resolve(&mut self, round: u32, decide: impl Fn(Label, bool) -> (Cause, Confidence)) {
         for slice in &mut self.pending {
             if matches!(slice.label, Label::Limited(_, of) if of == round) {
-                let (cause, confidence) = decide(slice.label, slice.shared);
+                let (cause, confidence) = decide(slice.label, slice.shared[View::of(round) as usize]);
                 slice.label = Label::Known(cause, confidence);
             }
         }
@@ -222,7 +242,9 @@ impl Timeline {
         }
         let mut index = 0;
         while let Some(slice) = self.pending.get(index).copied().filter(|slice| slice.begin.time < until) {
-            let link = load.cause(slice.shared);
+            let behind = slice.is_behind_others && view == View::Sender;
+            let link =
+                load.cause(slice.shared[view as usize]).or(behind.then_some((Cause::Sharing, Confidence::Medium)));
             let is_others = match slice.label {
                 Label::Limited(_, round) => View::of(round) != view,
                 Label::Known(cause, _) => is_clocked(cause),
@@ -263,7 +285,8 @@ impl Timeline {
                 }
                 Label::Limited(limit, _) => {
                     let own = if limit == Limit::OwnWindowUndecided { window_kind } else { limit }.cause();
-                    let reverse = slice.reverse.cause(slice.shared).filter(|_| is_clocked(own.0));
+                    let reverse =
+                        slice.reverse.cause(slice.shared[View::Receiver as usize]).filter(|_| is_clocked(own.0));
                     link.or(reverse).unwrap_or(own)
                 }
                 Label::AcknowledgementGap => link.unwrap_or((Cause::Radio, Confidence::High)),
@@ -312,7 +335,7 @@ impl Timeline {
             let Label::SuspectedGap(load) = slice.label else { continue };
             slice.label = match load {
                 _ if radio => Label::Known(Cause::Radio, Confidence::Medium),
-                Some(_) if slice.shared => Label::Known(Cause::Sharing, Confidence::Medium),
+                Some(_) if slice.shared[View::Sender as usize] => Label::Known(Cause::Sharing, Confidence::Medium),
                 Some(Load::Queueing) => Label::Known(Cause::Queueing, Confidence::Medium),
                 Some(Load::Full | Load::Free) => Label::Known(Cause::PathRate, Confidence::Medium),
                 // The load is not known yet.

@@ -1,7 +1,9 @@
 //! The packets of a direction, and its figures.
 
-use airpath_core::Span;
+use std::sync::Arc;
+
 use airpath_core::range_set::{Range, RangeSet};
+use airpath_core::{Instant, Span};
 
 use super::arrival_gap::{self, ArrivalGap};
 use super::compression::{self, Compression};
@@ -45,6 +47,9 @@ pub struct Direction {
     /// The shortest delay of a full-sized packet of any connection between the same hosts; `None`
     /// before it is known, or without one.
     pub shortest_of_hosts: Option<Span>,
+    /// What the path held of all connections of the client: times of sending, each with the latest
+    /// arrival of the packets sent until then. Empty with a single connection.
+    pub path_queue: Arc<[(Instant, Instant)]>,
 }
 
 impl Direction {
@@ -102,6 +107,7 @@ fn direction(
                 fate: if overtaken { Fate::Lost } else { Fate::Unknown },
                 arrived_bytes: 0,
                 spurious: false,
+                others_until: None,
             }
         })
         .collect();
@@ -159,6 +165,7 @@ fn summarize(transits: Vec<Transit>, options: &JoinOptions) -> Direction {
         gaps: arrival_gap::gaps(&transits, options.least_gap),
         compression: compression::of(&transits),
         shortest_of_hosts: None,
+        path_queue: Arc::default(),
         transits,
     }
 }

@@ -15,6 +15,9 @@ pub struct Transit {
     pub arrived_bytes: u32,
     /// Whether it was a spurious retransmission: earlier copies of all its bytes arrived.
     pub spurious: bool,
+    /// When the packet before this one arrived, if that was a packet of another connection of the
+    /// client: the path carried the other one until then.
+    pub others_until: Option<Instant>,
 }
 
 /// The fate of a packet.

@@ -19,7 +19,7 @@ fn account(exchange: &str) -> Account {
     causes.finish(&mut |_| {})
 }
 
-fn millis(account: &Account, cause: Cause) -> u64 {
+pub(super) fn millis(account: &Account, cause: Cause) -> u64 {
     account.of(cause).as_nanos() / 1_000_000
 }
 

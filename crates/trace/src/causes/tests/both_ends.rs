@@ -1,0 +1,198 @@
+//! Connections that share a path, by captures of both ends.
+
+use std::collections::BTreeMap;
+
+use airpath_observe::flows::{Ending, FlowNumber, Flows, Listener};
+use airpath_observe::testing::segment;
+use airpath_observe::{Connection, End, Observation};
+use airpath_wire::segment::Segment;
+
+use super::exchanges::millis;
+use crate::causes::{Account, Cause, Causes};
+use crate::shared_path::{Recorder, SharedPaths};
+use crate::two_point::{CaptureDigest, Clock, JoinOptions, JoinedCaptures, join};
+
+/// The ports of the two clients' ends.
+const PORTS: [u16; 2] = [4000, 4001];
+
+/// A packet: the connection, when it was sent and when it arrived in milliseconds, and the rest of
+/// its line.
+type Packet = (usize, u64, u64, String);
+
+/// The handshake and the request of a connection; a round trip of the empty path takes 100 ms.
+fn handshake(connection: usize, begin: u64) -> Vec<Packet> {
+    [(0, "> syn mss 1460"), (50, "< syn ack 0 mss 1460"), (100, "> ack 0"), (101, "> psh data 0..100 ack 0")]
+        .map(|(at, line)| (connection, begin + at, begin + at + 50, line.to_owned()))
+        .into()
+}
+
+/// `count` segments of the server that are sent at `sent`, arrive from `first` on, and take
+/// `each` on the link; their acknowledgements are sent at once and arrive `back` later.
+fn reply(connection: usize, sent: u64, first: u64, count: u64, each: u64, back: u64) -> Vec<Packet> {
+    let mut packets = Vec::new();
+    for number in 0..count {
+        let (begin, end, arrived) = (number * 1460, (number + 1) * 1460, first + number * each);
+        let psh = if number + 1 == count { "psh " } else { "" };
+        packets.push((connection, sent, arrived, format!("< {psh}data {begin}..{end} ack 100")));
+        packets.push((connection, arrived, arrived + back, format!("> ack {end}")));
+    }
+    packets
+}
+
+/// The segments of a capture at one end.
+fn capture(packets: &[Packet], at: End) -> Vec<Segment<'static>> {
+    let mut seen: Vec<_> = packets
+        .iter()
+        .map(|(connection, sent, arrived, line)| {
+            let from = if line.starts_with('>') { End::Client } else { End::Server };
+            (if from == at { *sent } else { *arrived }, *connection, from, line)
+        })
+        .collect();
+    seen.sort_by_key(|(time, ..)| *time);
+    let segments = seen.into_iter().zip(1..).map(|((time, connection, from, line), frame)| {
+        let mut made = segment(&format!("{time} {line}"), frame).0;
+        let client = if from == End::Client { &mut made.route.source } else { &mut made.route.destination };
+        client.port = PORTS[connection];
+        made
+    });
+    segments.collect()
+}
+
+struct Accounts {
+    joined: JoinedCaptures,
+    paths: std::sync::Arc<SharedPaths>,
+    open: BTreeMap<FlowNumber, Causes>,
+    done: BTreeMap<u16, Account>,
+}
+
+impl Listener for Accounts {
+    fn observed(&mut self, flow: FlowNumber, observation: &Observation, _: &Segment<'_>, connection: &Connection) {
+        let (joined, paths) = (&self.joined, &self.paths);
+        let causes = self.open.entry(flow).or_insert_with(|| {
+            let host = paths.host(connection.route().source.address).unwrap();
+            Causes::new(None).with_host(host, None).with_both_ends(joined.connection(flow).unwrap(), End::Client)
+        });
+        causes.observe(observation, &mut |_| {});
+    }
+
+    fn ended(&mut self, flow: FlowNumber, connection: &Connection, _: Ending) {
+        let account = self.open.remove(&flow).unwrap().finish(&mut |_| {});
+        self.done.insert(connection.route().source.port, account);
+    }
+}
+
+fn play(segments: &[Segment<'_>], listener: &mut impl Listener) {
+    let mut flows = Flows::default();
+    segments.iter().for_each(|segment| flows.segment(segment, listener));
+    flows.finish(listener);
+}
+
+/// The causes of the connections by the server's capture and that of the client.
+fn accounts(packets: &[Packet]) -> Vec<Account> {
+    let [client, server] = [End::Client, End::Server].map(|end| capture(packets, end));
+    let (mut here, mut there) = (CaptureDigest::default(), CaptureDigest::default());
+    play(&server, &mut here);
+    play(&client, &mut there);
+    let options = JoinOptions { clock: Some(Clock::SAME), ..JoinOptions::default() };
+    let joined = join(here, there, &options).unwrap();
+    let paths = std::sync::Arc::new(SharedPaths::default());
+    let mut recorder = Recorder::new(std::sync::Arc::clone(&paths));
+    server.iter().for_each(|segment| recorder.segment(segment));
+    let mut accounts = Accounts { joined, paths, open: BTreeMap::new(), done: BTreeMap::new() };
+    play(&server, &mut accounts);
+    accounts.done.into_values().collect()
+}
+
+/// Two replies of 20 segments, 20 ms each, one after the other on the link: the second waits behind
+/// the first for 400 ms.
+fn two_replies(back: u64) -> Vec<Packet> {
+    let mut packets = handshake(0, 0);
+    packets.extend(handshake(1, 1));
+    packets.extend(reply(0, 200, 270, 20, 20, back));
+    packets.extend(reply(1, 205, 670, 20, 20, back));
+    packets
+}
+
+#[test]
+fn a_reply_that_waits_behind_another_is_shared_until_that_has_left() {
+    let account = &accounts(&two_replies(50))[1];
+    let sharing = millis(account, Cause::Sharing);
+    assert!((360..440).contains(&sharing), "{account}");
+    let full = millis(account, Cause::Queueing) + millis(account, Cause::PathRate);
+    assert!((360..440).contains(&full), "{account}");
+    // Late acknowledgements do not change what the arrivals show.
+    let late = &accounts(&two_replies(600))[1];
+    assert_eq!(late.of(Cause::Radio).as_nanos(), 0, "{late}");
+    assert!(millis(late, Cause::Sharing) >= 360, "{late}");
+}
+
+#[test]
+fn the_packets_of_others_lengthen_the_queue() {
+    let alone = &accounts(&[handshake(0, 0), reply(0, 200, 270, 20, 20, 50)].concat())[0];
+    let beside = &accounts(&two_replies(50))[0];
+    // The queue is longer than a round trip until the last packet of the first reply has left.
+    assert!((250..350).contains(&millis(alone, Cause::Queueing)), "{alone}");
+    assert!(millis(beside, Cause::Queueing) > 370, "{beside}");
+    assert_eq!(beside.of(Cause::Sharing).as_nanos(), 0, "{beside}");
+}
+
+#[test]
+fn acknowledgements_that_wait_behind_others_are_sharing() {
+    // The first connection's acknowledgement is sent at 270 ms, and waits for 20 segments that the
+    // client sends on the second.
+    let mut packets = [handshake(0, 0), handshake(1, 1)].concat();
+    packets.push((0, 200, 270, "< psh data 0..1460 ack 100".to_owned()));
+    for number in 0..20 {
+        let (begin, end) = (100 + number * 1460, 100 + (number + 1) * 1460);
+        packets.push((1, 260, 330 + number * 20, format!("> data {begin}..{end} ack 0")));
+    }
+    packets.push((0, 270, 712, "> ack 1460".to_owned()));
+    let waits = &accounts(&packets)[0];
+    assert!((330..460).contains(&millis(waits, Cause::Sharing)), "{waits}");
+}
+
+#[test]
+fn requests_of_others_do_not_share_the_link_of_the_data() {
+    // Small requests of the second connection come while the first one's reply is transmitted.
+    let mut packets = [handshake(0, 0), handshake(1, 1), reply(0, 200, 270, 40, 20, 50)].concat();
+    for number in 0..40 {
+        let (begin, end, at) = (100 + number * 100, 200 + number * 100, 250 + number * 20);
+        packets.push((1, at, at + 50, format!("> psh data {begin}..{end} ack 0")));
+    }
+    // A reply's own requests.
+    for number in 0..10 {
+        let (begin, end, at) = (100 + number * 10, 110 + number * 10, 255 + number * 80);
+        packets.push((0, at, at + 50, format!("> psh data {begin}..{end} ack 0")));
+    }
+    let account = &accounts(&packets)[0];
+    assert_eq!(account.of(Cause::Sharing).as_nanos(), 0, "{account}");
+}
+
+#[test]
+fn data_in_front_of_the_acknowledgements_counts_although_it_is_known_late() {
+    // The client's 40 segments are all sent at 150 ms and fill the uplink until 1000 ms; the
+    // acknowledgements of the server's data wait behind them, while its own link is free.
+    let mut packets = handshake(0, 0);
+    for number in 0..40 {
+        let (begin, end) = (100 + number * 1460, 100 + (number + 1) * 1460);
+        let arrived = 220 + number * 20;
+        packets.push((0, 150, arrived, format!("> data {begin}..{end} ack 0")));
+        packets.push((0, arrived, arrived + 50, format!("< ack {end}")));
+    }
+    for number in 0..10 {
+        let (begin, end) = (number * 1460, (number + 1) * 1460);
+        packets.push((0, 200, 251 + number, format!("< data {begin}..{end} ack 100")));
+    }
+    for number in 0..5 {
+        let at = 1022 + number * 2;
+        packets.push((0, 261, at, format!("> ack {}", (number + 1) * 2920)));
+        for segment in 0..4 {
+            let begin = 14600 + (number * 4 + segment) * 1460;
+            packets.push((0, at, at + 51, format!("< data {begin}..{} ack 58500", begin + 1460)));
+        }
+    }
+    packets.push((0, 1103, 1153, "> ack 43800".to_owned()));
+    let account = &accounts(&packets)[0];
+    let full = millis(account, Cause::Queueing) + millis(account, Cause::PathRate);
+    assert!(full > 650, "{account}");
+}
