@@ -93,13 +93,15 @@ def test_arrivals_are_bunched_after_what_kept_them(tmp_path: Path) -> None:
     gap = {"at": "20 s", "handover": "1 s"}
     result = run(
         scenario,
-        set=flow | {"bearer.downlink.bler": 0.0, "bearer.uplink.bler": 0.0, "change": [gap]},
+        set=flow
+        | {"bearer.downlink.bler": 0.0, "bearer.uplink.bler": 0.0, "change": [gap]}
+        | {"bearer.conditions": {"level": "16 dB", "fading": "static"}},
         out=tmp_path / "out",
     )
     (seen,) = arrivals.observe(result)
     assert seen.handovers == [20.0]
     (one,) = ({**each, arrivals.KEY: seen} for each in result.summary["flows"])
-    inputs = {"interval": 0.1, "payload": 1000}
+    inputs = {"interval": 0.1, "payload": 1000, "pilot": -109}
     figures = {name: kind.compute([one], inputs) for name, kind in arrivals.ARRIVAL_METRICS.items()}
     # The queued packets arrive at the bearer's rate, one in about two TTIs of 10 ms: five or six in
     # an interval.
@@ -110,6 +112,7 @@ def test_arrivals_are_bunched_after_what_kept_them(tmp_path: Path) -> None:
     assert figures["inter-arrival-deviation"] > 10
     assert figures["inter-arrival-before-handover"] == pytest.approx(100, abs=15)
     assert figures["gap-at-handover"] == pytest.approx(1, abs=0.15)
+    assert figures["lowest-signal"] == figures["highest-signal"] == -93
 
 
 def test_what_a_sender_sees_of_a_loss(tmp_path: Path) -> None:

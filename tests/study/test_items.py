@@ -60,6 +60,15 @@ def test_each_item_has_a_place_and_a_state(name: str) -> None:
         assert _problem(state) is None, f"{item}: {_problem(state)}"
 
 
+def test_each_row_that_differs_has_a_cause() -> None:
+    page = (ROOT / "studies/README.md").read_text(encoding="utf-8")
+    causes: dict[str, int] = {}
+    for name, rows in re.findall(r"^\| ([a-z0-9-]+) \| (\d+) \| .+ \|$", page, re.MULTILINE):
+        causes[name] = causes.get(name, 0) + int(rows)
+    tables = (ROOT / "studies").glob("*/agreement.md")
+    assert causes == {each.parent.name: each.read_text(encoding="utf-8").count("**differs**") for each in tables}
+
+
 def _problem(state: str) -> str | None:
     """Return what is missing in a state that has an omitted part, or one that is not built yet."""
     for part in re.split(r"(?=\*\*(?:omitted|not built yet)\*\*)", state)[1:]:

@@ -215,14 +215,18 @@ def test_a_shared_channel_is_in_use_until_the_last_is_served_and_own_channels_ea
     assert own == pytest.approx(100 * (bits / 1.0 + bits / 2.0) / 2 / 2e6)
 
 
-def test_the_product_of_bandwidth_and_delay_is_less_the_packet_that_is_sent() -> None:
-    # 1,000 bytes each 20 ms and a round trip of 150 ms: 7.5 kB, less one packet.
+@pytest.mark.parametrize(
+    ("kbit_per_s", "published"),
+    [(45.1, 792), (230.5, 4048)],
+)
+def test_the_product_of_bandwidth_and_delay_is_counted_in_whole_segments(kbit_per_s: float, published: int) -> None:
+    # Table II of umts-live, by its Table I and its round trip of 205 ms with 128 bytes.
     flows = [
-        {"kind": "datagrams", "inter_arrival_mean_s": 0.02},
-        {"kind": "ping", "delay_mean_s": 0.15},
+        {"kind": "datagrams", "inter_arrival_mean_s": 8 * 128 / (1e3 * kbit_per_s)},
+        {"kind": "ping", "delay_mean_s": 0.205},
     ]
     compute = metrics.METRICS["bandwidth-delay-product"].compute
-    assert compute(flows, {"payload": 1000}) == pytest.approx(6500)
+    assert compute(flows, {"payload": 128, "segment": 88}) == published
 
 
 def test_mean_and_deviation_across_users() -> None:

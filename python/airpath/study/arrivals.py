@@ -29,6 +29,8 @@ class Observation:
 
     arrivals: list[float] = field(default_factory=list)
     handovers: list[float] = field(default_factory=list)
+    levels: list[float] = field(default_factory=list)
+    """The levels of the serving cell, decibels over the noise of the receiver, as they change."""
 
 
 def observe(result: Result) -> list[Observation]:
@@ -47,8 +49,14 @@ def observe(result: Result) -> list[Observation]:
     handovers: defaultdict[int, list[float]] = defaultdict(list)
     for repetition, time in states.select("repetition", pl.col("time") / 1e9).collect().rows():
         handovers[repetition].append(time)
+    levels: defaultdict[int, list[float]] = defaultdict(list)
+    level = result.scan("states").filter(pl.col("aspect") == "level").sort("time", maintain_order=True)
+    for repetition, number in level.select("repetition", "number").collect().rows():
+        levels[repetition].append(number)
     for flow in result.summary["flows"]:
-        seen[flow["repetition"], flow["flow"]].handovers = handovers[flow["repetition"]]
+        observation = seen[flow["repetition"], flow["flow"]]
+        observation.handovers = handovers[flow["repetition"]]
+        observation.levels = levels[flow["repetition"]]
     return [seen[flow["repetition"], flow["flow"]] for flow in result.summary["flows"]]
 
 
@@ -122,6 +130,14 @@ def _gap_at_handover(flows: Sequence[Flow], _: Inputs) -> float:
     return fmean(longest) if longest else float("nan")
 
 
+def _signal(take: Callable[[Sequence[float]], float]) -> Callable[[Sequence[Flow], Inputs], float]:
+    """Return the formula of a figure of the pilot's level, in dBm, as a mean over the flows.
+
+    The input `pilot` is the level of the pilot in dBm where the cell is as strong as the noise.
+    """
+    return lambda flows, inputs: inputs["pilot"] + fmean(take(flow[KEY].levels) for flow in flows)
+
+
 ARRIVAL_METRICS = {
     metric.name: metric
     for metric in (
@@ -131,6 +147,8 @@ ARRIVAL_METRICS = {
         Metric("inter-arrival-before-handover", "ms", 1, _longest_near(before=True), observer_name=KEY),
         Metric("inter-arrival-between-handovers", "ms", 1, _longest_near(before=False), observer_name=KEY),
         Metric("gap-at-handover", "s", 2, _gap_at_handover, observer_name=KEY),
+        Metric("lowest-signal", "dBm", 1, _signal(min), ("pilot",), observer_name=KEY),
+        Metric("highest-signal", "dBm", 1, _signal(max), ("pilot",), observer_name=KEY),
     )
 }
 """The metrics by name."""

@@ -10,12 +10,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from airpath.study.aggregate import Aggregate, read_aggregate
+from airpath.study.aggregate import ALL, Aggregate, read_aggregate
 from airpath.study.checks import CHECKS, FindingDefinition, Selector
 from airpath.study.errors import StudyError, UnknownNameError
 from airpath.study.grid import PREDICT, flattened
 from airpath.study.metrics import METRICS, Metric
 from airpath.study.observations import OBSERVED_METRICS
+from airpath.study.published_figures import PublishedFigure, read_figure
 from airpath.study.tolerance import Published, Tolerance
 from airpath.suggest import did_you_mean
 from airpath.toml_table import Table
@@ -108,6 +109,8 @@ class Study:
     tolerances: dict[str, Tolerance]
     findings: tuple[FindingDefinition, ...]
     emulation: Emulation
+    figures: tuple[PublishedFigure, ...]
+    """The figures of the text."""
 
     def __repr__(self) -> str:
         return f"<airpath.study.Study {self.id}: {self.title}, {len(self.experiments)} experiments>"
@@ -163,12 +166,24 @@ def read_study(folder: Path) -> Study:
         tolerances={name: _tolerance(each) for name, each in table.table("tolerance").named_tables()},
         findings=tuple(_finding(each, experiments) for each in table.tables("finding")),
         emulation=_emulation(table.table("emulation"), experiments),
+        figures=tuple(read_figure(each, _values(experiments)) for each in table.tables("figure")),
     )
     table.finish()
     used = {metric.name for each in experiments for case in each.cases for metric in case.metrics}
     for name in sorted(used - set(study.tolerances)):
         raise table.error(f"the metric '{name}' has no tolerance", "tolerance")
     return study
+
+
+def _values(experiments: Sequence[Experiment]) -> dict[str, dict[str, list[str]]]:
+    """Return the values of each axis in the rows of each experiment."""
+    values = {}
+    for experiment in experiments:
+        combined = {each.over for each in experiment.aggregates}
+        values[experiment.name] = {
+            axis: [*each, *([ALL] if axis in combined else [])] for axis, each in experiment.axes.items()
+        }
+    return values
 
 
 def _folders() -> dict[str, Path]:

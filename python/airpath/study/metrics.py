@@ -4,6 +4,7 @@ A study names them in its `study.toml`, with the constants that a formula needs 
 (`inputs`).
 """
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -121,11 +122,15 @@ def _received_rate(flows: Sequence[Flow], inputs: Inputs) -> float:
 
 
 def _bandwidth_delay_product(flows: Sequence[Flow], inputs: Inputs) -> float:
-    """Return the datagram bytes that arrive in one round trip of pings, less one datagram."""
+    """Return the datagrams that arrive in one round trip of pings, less one, in bytes of segments.
+
+    A part of a datagram counts as one. Each carries one segment.
+    """
     datagrams = [flow for flow in flows if flow["kind"] == "datagrams"]
     pings = [flow for flow in flows if flow["kind"] == "ping"]
     rate = 1e3 * _received_rate(datagrams, inputs) / 8
-    return rate * _delay(pings, inputs) / 1e3 - inputs["payload"]
+    packets = rate * _delay(pings, inputs) / 1e3 / inputs["payload"] - 1
+    return math.ceil(packets) * inputs["segment"]
 
 
 def _delay(flows: Sequence[Flow], _: Inputs) -> float:
@@ -261,7 +266,7 @@ METRICS = {
         *(Metric(f"bit-rate-of-class-{name}", "kbit/s", 2, _bit_rate_of_class(at)) for at, name in enumerate("abc")),
         Metric("one-way-delay", "ms", 1, _delay),
         Metric("received-rate", "kbit/s", 2, _received_rate, ("payload",)),
-        Metric("bandwidth-delay-product", "B", 0, _bandwidth_delay_product, ("payload",)),
+        Metric("bandwidth-delay-product", "B", 0, _bandwidth_delay_product, ("payload", "segment")),
         Metric("throughput", "kbit/s", 2, _throughput),
         Metric("transfer-time", "s", 2, _transfer_time),
         Metric("longest-round-trip", "s", 2, _longest_round_trip),

@@ -16,6 +16,8 @@ from airpath.report.page import render
 from airpath.report.tables import Cell, Table
 from airpath.study.choices import choices
 from airpath.study.figures import case_words, draw
+from airpath.study.published_figures import PublishedFigure
+from airpath.study.published_figures import draw as draw_published
 from airpath.study.tolerance import yes_or_no
 
 
@@ -39,6 +41,8 @@ class Details:
     agrees: Sequence[bool | None]
     """Of each row, whether it agrees; `None` where nothing was published or the tolerance is
     unknown."""
+    figures: Sequence[PublishedFigure] = ()
+    """The figures of the study's text."""
 
 
 def write(data: Mapping[str, Any], out: Path, *, details: Details | None = None, command: str | None = None) -> Path:
@@ -75,6 +79,7 @@ def page(data: Mapping[str, Any], out: Path, *, details: Details | None = None, 
         verdict=_verdict(data, details.agrees),
         proviso=_proviso(data["rows"]),
         held=f"{sum(held)} of {len(held)} findings hold" if held else "",
+        figures=_published_figures(data, details.figures),
         experiments=[_experiment(name, data, details) for name in names],
         choices=choices(data["study"]),
         commands=[command or default],
@@ -95,6 +100,17 @@ def _verdict(data: Mapping[str, Any], agrees: Sequence[bool | None]) -> str:
 def _proviso(rows: Sequence[Mapping[str, Any]]) -> str:
     fewest = min((row["n"] for row in rows), default=ENOUGH)
     return f"n = {fewest} is too small for firm intervals." if fewest < ENOUGH else ""
+
+
+def _published_figures(data: Mapping[str, Any], figures: Sequence[PublishedFigure]) -> list[Figure]:
+    """Return the figures of the text; those of experiments that were not run are omitted."""
+    names = {row["experiment"] for row in data["rows"]}
+    drawn = [
+        figure(lambda each=each: draw_published(each, each.rows(data["rows"])), each.label)
+        for each in figures
+        if names.issuperset(each.experiments)
+    ]
+    return [each for each in drawn if isinstance(each, Figure)]
 
 
 def _experiment(name: str, data: Mapping[str, Any], details: Details) -> Experiment:

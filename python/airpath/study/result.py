@@ -178,7 +178,8 @@ class StudyResult:
         from airpath.study.report import Details, write
 
         texts = {experiment.name: experiment.text for experiment in self.study.experiments}
-        write(self.to_dict(), path, details=Details(self.study.title, texts, [row.agrees for row in self.rows]))
+        agrees = [row.agrees for row in self.rows]
+        write(self.to_dict(), path, details=Details(self.study.title, texts, agrees, self.study.figures))
 
     def _rows_of(self, experiment: str) -> list[Row]:
         return [row for row in self.rows if row.experiment == experiment]

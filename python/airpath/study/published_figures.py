@@ -1,0 +1,215 @@
+"""The figures of a study's text, drawn with our rows: bars or lines by an axis, in series.
+
+`[[figure]]` of `study.toml` defines them. Where the study published a value of a row, the figure
+shows it as an open circle.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any, Literal, get_args
+
+import plotly.graph_objects as go
+
+from airpath import theme
+from airpath.plot.template import Caption, blank, captioned
+from airpath.suggest import did_you_mean
+from airpath.toml_table import Table
+
+METRIC = "metric"
+"""The name that stands for the metric of a row, in place of an axis."""
+EXPERIMENT = "experiment"
+"""The same for its experiment."""
+
+Kind = Literal["bars", "lines"]
+_READ = (
+    "Ours with the 95 % interval of the mean; open circles are published values, with the published range or spread "
+    "as a thick bar. The figure has the axes of the one in the text."
+)
+_HEIGHT = 300
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFigure:
+    """A figure of the text: which rows it shows, and how."""
+
+    label: str
+    """Its number in the text, such as `Figure 5`."""
+    text: str
+    kind: Kind
+    experiments: tuple[str, ...]
+    metrics: tuple[str, ...]
+    along: str
+    """The axis whose values are the places on the horizontal axis.
+
+    `metric` and `experiment` stand for axes, too.
+    """
+    series: str | None
+    """The axis whose values are the series, in the same way; `None`: a single series."""
+    where: Mapping[str, str] = field(default_factory=dict)
+    """The values of other axes."""
+
+    def rows(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Return those rows of a result in its JSON form that the figure shows."""
+        return [
+            row
+            for row in rows
+            if row["experiment"] in self.experiments
+            and row["metric"] in self.metrics
+            and all(row["case"].get(axis) == value for axis, value in self.where.items())
+        ]
+
+
+def read_figure(table: Table, axes: Mapping[str, Mapping[str, Sequence[str]]]) -> PublishedFigure:
+    """Read a `[[figure]]`.
+
+    Args:
+        table: The table.
+        axes: Of each experiment its axes with their values, those of aggregates included.
+
+    Raises:
+        StudyError: It is invalid.
+    """
+    label = table.take("label", str)
+    table.label = f"figure '{label}'"
+    kind = table.take("kind", str, "bars")
+    if kind not in get_args(Kind):
+        kinds = get_args(Kind)
+        raise table.error(f"'kind' must be one of {', '.join(kinds)}, not '{kind}'{did_you_mean(kind, kinds)}", "kind")
+    figure = PublishedFigure(
+        label=label,
+        text=table.take("text", str),
+        kind=kind,
+        experiments=tuple(table.take("experiments", list)),
+        metrics=tuple(table.take("metrics", list)),
+        along=table.take("along", str),
+        series=table.take("series", str, None),
+        where=table.take("where", dict, {}),
+    )
+    table.finish()
+    for experiment in figure.experiments:
+        if experiment not in axes:
+            raise table.error(f"no experiment '{experiment}'{did_you_mean(experiment, axes)}", "experiments")
+        known = {**axes[experiment], METRIC: figure.metrics, EXPERIMENT: figure.experiments}
+        named = {"along": figure.along, **({} if figure.series is None else {"series": figure.series})}
+        for key, axis in named.items():
+            if axis not in known:
+                raise table.error(f"'{experiment}' has no axis '{axis}'{did_you_mean(axis, known)}", key)
+        for axis, value in figure.where.items():
+            if value not in known.get(axis, ()):
+                raise table.error(f"'{experiment}' has no '{value}' of the axis '{axis}'", "where")
+        # Each place of each series shows one row.
+        free = set(axes[experiment]) - {figure.along, figure.series} - figure.where.keys()
+        if free:
+            raise table.error(f"'{experiment}' has the axis '{min(free)}', too: give its value", "where")
+        if len(figure.metrics) > 1 and METRIC not in (figure.along, figure.series):
+            raise table.error("several metrics need `along` or `series` to be 'metric'", "metrics")
+    return figure
+
+
+def draw(figure: PublishedFigure, rows: Sequence[Mapping[str, Any]]) -> go.Figure:
+    """Draw a figure.
+
+    Args:
+        figure: Its definition.
+        rows: What its `rows` returned, at least one.
+    """
+    unit = rows[0]["unit"]
+    name = " ".join(_common_words(figure.metrics)) or "value"
+    several = len(figure.experiments) > 1 and EXPERIMENT not in (figure.along, figure.series)
+    places = list(dict.fromkeys(_place(figure, row, several) for row in rows))
+    series = list(dict.fromkeys(_value(figure, row, figure.series) for row in rows))
+    drawn = blank(
+        _HEIGHT, x_title="" if figure.along == METRIC else figure.along.replace("_", " "), y_title=f"{name} ({unit})"
+    )
+    for index, each in enumerate(series):
+        members = [row for row in rows if _value(figure, row, figure.series) == each]
+        drawn.add_trace(_ours(figure, each, members, [_place(figure, row, several) for row in members], index))
+    _add_published(drawn, figure, rows, several, series)
+    drawn.update_xaxes(type="category", categoryorder="array", categoryarray=places, automargin=True)
+    drawn.update_yaxes(rangemode="tozero")
+    drawn.update_layout(barmode="group", bargap=0.2, showlegend=True)
+    if figure.kind == "bars":
+        # Published values stand over the bars of their series.
+        drawn.update_layout(scattermode="group", scattergap=0.2)
+    names = [[_place(figure, row, several), _value(figure, row, figure.series)] for row in rows]
+    values = "; ".join(
+        f"{', '.join(filter(None, words))}: {row['ours']:.4g}" for words, row in zip(names, rows, strict=True)
+    )
+    return captioned(drawn, Caption(f"{figure.label}: {figure.text}", _READ, f"{figure.text} in {unit}: {values}."))
+
+
+def _value(figure: PublishedFigure, row: Mapping[str, Any], axis: str | None) -> str:
+    if axis is None:
+        return ""
+    if axis == METRIC:
+        words = row[METRIC].split("-")
+        return " ".join(words[len(_common_words(figure.metrics)) :] or words)
+    return row[EXPERIMENT] if axis == EXPERIMENT else row["case"].get(axis, "")
+
+
+def _common_words(metrics: Sequence[str]) -> list[str]:
+    """Return the words with which the names of all metrics begin."""
+    words = zip(*(metric.split("-") for metric in metrics), strict=False)
+    common = [each[0] for each in takewhile(lambda each: len(set(each)) == 1, words)]
+    # A number alone would not be understood.
+    alone = any("-".join(metric.split("-")[len(common) :]).isdigit() for metric in metrics)
+    return common[:-1] if alone else common
+
+
+def _place(figure: PublishedFigure, row: Mapping[str, Any], several: bool) -> str:
+    """Return the label on the horizontal axis."""
+    value = _value(figure, row, figure.along)
+    return f"{value}<br>{row['experiment']}" if several else value
+
+
+def _ours(
+    figure: PublishedFigure, name: str, rows: Sequence[Mapping[str, Any]], places: Sequence[str], index: int
+) -> go.Bar | go.Scatter:
+    colour = theme.SERIES[index % len(theme.SERIES)].light
+    values = [row["ours"] for row in rows]
+    interval = {
+        "type": "data",
+        "symmetric": False,
+        "array": [row["high"] - row["ours"] for row in rows],
+        "arrayminus": [row["ours"] - row["low"] for row in rows],
+        "thickness": 1.5,
+        "width": 4,
+        "color": theme.INK.light,
+    }
+    common: dict[str, Any] = {"x": places, "y": values, "name": name or "ours", "error_y": interval}
+    if figure.kind == "bars":
+        return go.Bar(**common, offsetgroup=str(index), marker={"color": colour, "opacity": 0.75})
+    dash = theme.DASHES[index % len(theme.DASHES)]
+    return go.Scatter(**common, mode="lines+markers", line={"color": colour, "dash": dash}, marker={"size": 7})
+
+
+def _add_published(
+    drawn: go.Figure, figure: PublishedFigure, rows: Sequence[Mapping[str, Any]], several: bool, series: Sequence[str]
+) -> None:
+    """Add the published values, above those of the same series."""
+    shown = False
+    for index, each in enumerate(series):
+        known = [row for row in rows if row["published"] is not None and _value(figure, row, figure.series) == each]
+        if not known:
+            continue
+        grouped = {"offsetgroup": str(index)} if figure.kind == "bars" else {}
+        bounds = [row.get("published_range", (row["published"], row["published"])) for row in known]
+        spread = [
+            row.get("published_deviation", (high - low) / 2) for row, (low, high) in zip(known, bounds, strict=True)
+        ]
+        drawn.add_trace(
+            go.Scatter(
+                x=[_place(figure, row, several) for row in known],
+                y=[row["published"] for row in known],
+                mode="markers",
+                name="published",
+                legendgroup="published",
+                showlegend=not shown,
+                marker={"symbol": "circle-open", "size": 12, "color": theme.INK.light, "line": {"width": 2}},
+                error_y={"type": "data", "array": spread, "visible": any(spread), "width": 9, "thickness": 3},
+                hovertemplate="published %{y}<extra></extra>",
+                **grouped,
+            )
+        )
+        shown = True
