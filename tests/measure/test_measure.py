@@ -64,6 +64,10 @@ session = { rounds = 1, keys = 10, scrolls = 3, think = "10 ms", key_interval = 
 [[flow]]
 kind = "voice"
 duration = "2 s"
+
+[[flow]]
+kind = "page"
+page = "static-site"
 """
 
 
@@ -190,6 +194,93 @@ def test_a_terminal_has_the_schema_of_a_simulated_one(
     done = airpath_command("measure", "terminal", responder, "--rounds", "10000")
     assert done.code == 2
     assert "too long" in done.err
+
+
+def _page(command: Command, responder: str, *words: str) -> dict[str, Any]:
+    """Return the summary of pages that were loaded in full."""
+    done = command("measure", "page", responder, *words, "--format", "json")
+    assert done.code == 0, done.err
+    assert done.json["flows"][0]["outcome"] == "finished", done.json["flows"][0]["cause"]
+    return done.json
+
+
+def _virtual_page(**settings: Any) -> dict[str, Any]:
+    flow = {"kind": "page", "page": "static-site"} | settings
+    return airpath.run({"format": 1, "name": "page", "bearer": {"preset": "wired"}, "flow": [flow]}).summary
+
+
+def test_a_page_has_the_schema_and_the_objects_of_a_simulated_one(
+    airpath_command: Command, responder: str, simulated: dict[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    real = _page(airpath_command, responder, "static-site", "--out", str(tmp_path / "out"))
+    virtual = _virtual_page()
+    (flow,), (page,), (virtual_page,) = real["flows"], real["pages"], virtual["pages"]
+    assert flow.keys() == simulated["page"].keys()
+    assert page.keys() == virtual_page.keys()
+    assert real["objects"][0].keys() == virtual["objects"][0].keys()
+    same = ("page", "objects", "requests", "responses", "cached", "bytes", "connections")
+    assert {key: page[key] for key in same} == {key: virtual_page[key] for key in same}
+    bytes_of = [[(each["name"], each["bytes"]) for each in summary["objects"]] for summary in (real, virtual)]
+    assert bytes_of[0] == bytes_of[1]
+    assert 0 < page["first_byte_s"] < page["page_time_s"] < 60
+    assert (flow["protocol"], flow["tcp"]["nagle"]) == ("http/1.1", "off")
+    # Segments are not seen here.
+    assert page["idle_downlink_s"] is None
+    assert airpath.Result(tmp_path / "out").summary["objects"] == real["objects"]
+
+
+@pytest.mark.parametrize(
+    ("words", "settings"),
+    [
+        (["--protocol", "http/1.0", "--connections", "3"], {"protocol": "http/1.0", "connections": 3}),
+        (["--connections", "1", "--pipeline", "4"], {"connections": 1, "pipeline": {"depth": 4}}),
+        (["--connections", "2", "--speculative", "1"], {"connections": 2, "speculative": 1}),
+        (["--connections", "1", "--no-compression"], {"connections": 1, "compression": False}),
+        (
+            ["--connections", "1", "--views", "2", "--reading", "10 ms"],
+            {"connections": 1, "views": 2, "reading": "10 ms"},
+        ),
+    ],
+    ids=["non-persistent", "pipelined", "speculative", "uncompressed", "cached"],
+)
+def test_pages_by_each_variant_of_http_1(
+    airpath_command: Command, responder: str, words: list[str], settings: dict[str, Any]
+) -> None:
+    real, virtual = _page(airpath_command, responder, "static-site", *words), _virtual_page(**settings)
+    same = ("view", "requests", "responses", "cached", "bytes", "connections")
+    views = [[{key: page[key] for key in same} for page in summary["pages"]] for summary in (real, virtual)]
+    assert views[0] == views[1]
+    sources = [[each["source"] for each in summary["objects"]] for summary in (real, virtual)]
+    assert sources[0] == sources[1]
+    deep = real["pages"][0]["pipeline_factor"] > 1
+    assert deep == ("--pipeline" in words)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["static-site", "--protocol", "h2"], "HTTP/1.x in clear text"),
+        (["static-site", "--protocol", "h3"], "airpath page load"),
+        (["static-site", "--pipeline", "2", "--protocol", "http/1.0"], "only HTTP/1.1 pipelines"),
+        (["static-site", "--reading", "1 s"], "reading: there is no view after the first"),
+        (["static-site", "--connections", "300"], "connections to all hosts: 300 is too much; at most 256"),
+        (["static-sight"], "did you mean `static-site`"),
+        (["missing.page"], "missing.page"),
+    ],
+)
+def test_what_pages_cannot_have_is_named(
+    airpath_command: Command, responder: str, words: list[str], message: str
+) -> None:
+    done = airpath_command("measure", "page", responder, *words)
+    assert done.code == 2, done.err
+    assert message in " ".join(done.err.split())
+
+
+def test_a_connection_of_another_session_is_closed(responder: str) -> None:
+    host, port = responder.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=20) as stranger:
+        stranger.sendall(b"GET /static-site/ HTTP/1.1\r\nHost: a\r\nAirpath-Session: 1\r\n\r\n")
+        assert stranger.recv(100) == b""
 
 
 @pytest.mark.parametrize("codec", ["amr", "amr-wb"])

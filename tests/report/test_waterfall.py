@@ -4,7 +4,8 @@ import base64
 import json
 import re
 import shutil
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -16,6 +17,7 @@ import pytest
 
 import airpath
 from airpath import plot, report, theme
+from airpath.page.devtools import Chromium
 from airpath.page.timings import View, lengths_of
 from airpath.page.views import views
 from airpath.plot.selection import drawn
@@ -251,3 +253,35 @@ def bars(figure: go.Figure, axis: str) -> list[dict[str, Any]]:
 def layout(figure: go.Figure) -> dict[str, Any]:
     """Return the layout of a figure."""
     return figure.to_plotly_json()["layout"]
+
+
+LABELS = """(async () => {
+  while (document.documentElement.dataset.drawn !== "all") await new Promise((done) => setTimeout(done, 20));
+  return [...document.querySelectorAll(".plot")].flatMap((plot) =>
+    [...plot.querySelectorAll(".textpoint")].map((label) =>
+      [plot.getBoundingClientRect().right - label.getBoundingClientRect().right, label.textContent]));
+})()"""
+"""Pixels from the end of each label at a bar to the right end of its figure, and the label."""
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_the_labels_of_objects_are_whole_at_each_width(
+    secure: airpath.Result, tmp_path: Path, need: Callable[[str], str], width: int
+) -> None:
+    need("chromium")
+    page = report.write([secure], tmp_path / "report.html")
+    with Chromium([], time.monotonic() + 120) as browser:
+        target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+        session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 640}
+        browser.call("Emulation.setDeviceMetricsOverride", session, **size)
+        browser.call("Page.enable", session)
+        browser.call("Page.navigate", session, url=page.as_uri())
+        while (event := browser.next_event(time.monotonic() + 60)) is not None:
+            if event.get("method") == "Page.loadEventFired":
+                break
+        how = {"expression": LABELS, "awaitPromise": True, "returnByValue": True}
+        labels = browser.call("Runtime.evaluate", session, **how)["result"]["value"]
+    assert len(labels) > len(views(secure)[0].requests)
+    assert all(left >= 0 for left, _ in labels), labels
+    assert all((", " in label) == (width > 640) for _, label in labels)

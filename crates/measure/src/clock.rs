@@ -34,10 +34,15 @@ pub fn identity() -> Option<String> {
 /// Waits for one of `events` on `socket`, until `until` at the latest, and never longer than
 /// [`STOP_CHECK`]. It may return early, so the caller checks clock and socket.
 pub fn wait(socket: BorrowedFd<'_>, events: PollFlags, until: Option<Instant>) {
+    wait_for_any(&mut [PollFd::new(socket, events)], until);
+}
+
+/// The same for several sockets, each with its events.
+pub fn wait_for_any(sockets: &mut [PollFd<'_>], until: Option<Instant>) {
     let span = until.map_or(STOP_CHECK, |until| until.since(now())).min(STOP_CHECK);
     let timeout = TimeSpec::new(0, i64::try_from(span.as_nanos()).expect("the longest wait is far below a second"));
     // An error here is an interruption by a signal; the caller then checks as after any return.
-    let _ = ppoll(&mut [PollFd::new(socket, events)], Some(timeout), None);
+    let _ = ppoll(sockets, Some(timeout), None);
 }
 
 #[cfg(test)]

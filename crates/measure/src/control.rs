@@ -22,6 +22,10 @@ use crate::tcp_info::TcpInfo;
 /// Time limit of the connection to the responder, and of each response.
 const RESPONSE_TIMEOUT: Span = Span::from_secs(20);
 
+/// Time limit of the response to a test request, which has the objects of pages: over a slow path
+/// that takes a while.
+const TEST_TIMEOUT: Span = Span::from_secs(120);
+
 /// Address family of the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -108,6 +112,7 @@ impl Control {
             return Err(MeasureError::Version { peer, theirs });
         }
         lines.write(&ControlRequest::Test(test.clone())).map_err(lost)?;
+        let until = now() + TEST_TIMEOUT;
         let Some(line) = lines.read(REPORT_LIMIT, until, &stopped).map_err(lost)? else {
             return match stopped() {
                 true => Ok(None),

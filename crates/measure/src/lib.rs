@@ -14,8 +14,8 @@
 //! | `control`, `lines` | the client's side of the control connection |
 //! | `ping`, `bulk`, `datagrams`, `transactions` | the client's end of the workloads |
 //! | `quic` | QUIC over a UDP socket as a transport of the workloads |
-//! | `terminal`, `voice` | both ends of a remote terminal, and of a call |
-//! | `stream` | a TCP socket as a transport of the workloads |
+//! | `terminal`, `voice`, `page` | both ends of a remote terminal, of a call, and of web pages |
+//! | `stream`, `text_stream` | a TCP socket as a transport of counted bytes, and of text |
 //! | `tcp_settings`, `tcp_info` | TCP settings and counters of the kernel |
 //! | [`clock`], [`offset`] | the clock, and its offset from the responder's |
 //! | `record`, `outcome` | the recorded steps, and the summary |
@@ -28,6 +28,7 @@ mod error;
 mod lines;
 pub mod offset;
 mod outcome;
+mod page;
 mod ping;
 pub mod probe;
 pub mod protocol;
@@ -38,6 +39,7 @@ mod stream;
 mod tcp_info;
 mod tcp_settings;
 mod terminal;
+mod text_stream;
 pub mod token;
 mod transactions;
 mod voice;
@@ -136,6 +138,11 @@ pub fn measure(
         .map_err(|source| MeasureError::Lost { peer, source })?;
     outcome.begin(&control.ready, offset);
     outcome.save_so_far(folder.as_ref())?;
+    if matches!(request.work, Work::Page(_)) {
+        // The test request is long. Its end may have been sent twice (RFC 8985 §7), and the copy be
+        // in a queue before the first SYN: the response to a further request comes after it.
+        control.report()?;
+    }
     let origin = clock::now();
     let until = origin + request.limit;
     let record = |flow: usize| Record::new(FlowId(flow as u32), until, stop, progress);
@@ -175,6 +182,11 @@ pub fn measure(
             let mut record = record(0);
             let interacted = terminal::interact(terminal, peer, control.session, &mut record);
             outcome.terminal(origin, terminal, interacted, record);
+        }
+        Work::Page(load) => {
+            let mut record = record(0);
+            let loaded = page::browse(load, peer, control.session, origin, &mut record)?;
+            outcome.page(origin, loaded, record);
         }
         Work::Voice(work) => {
             let mut record = record(0);

@@ -9,8 +9,8 @@ use airpath_app::exchanges::Plan;
 use airpath_app::ping::Pinger;
 use airpath_core::{AppEvent, Classes, ComponentId, Direction, Event, Instant, Sink};
 use airpath_result::summary::{
-    CallRow, Ended, ExchangesRow, FlowRow, ProbesRow, Repetition, Rows, ScriptRow, StreamRow, TransactionsRow,
-    TransferRow,
+    CallRow, Ended, ExchangesRow, FlowRow, ObjectRow, PageRow, ProbesRow, Repetition, Rows, ScriptRow, SessionRow,
+    StreamRow, TransactionsRow, TransferRow,
 };
 use airpath_result::{Folder, Summary};
 use serde::Serialize;
@@ -20,6 +20,7 @@ use crate::bulk::Transferred;
 use crate::datagrams::Streamed;
 use crate::error::MeasureError;
 use crate::offset::Offset;
+use crate::page::Loaded;
 use crate::ping::Carrier;
 use crate::protocol::{FlowReport, Ready, Report};
 use crate::record::Record;
@@ -40,6 +41,8 @@ pub struct Outcome {
     measurement: Value,
     flows: Vec<FlowRow>,
     scripts: Vec<ScriptRow>,
+    pages: Vec<PageRow>,
+    objects: Vec<ObjectRow>,
     steps: Vec<(Instant, AppEvent)>,
     packets: u64,
     stopped: Option<String>,
@@ -54,6 +57,8 @@ impl Outcome {
             measurement: json!({ "host": request.host, "address": address.to_string(), "kernel": kernel_name() }),
             flows: Vec::new(),
             scripts: Vec::new(),
+            pages: Vec::new(),
+            objects: Vec::new(),
             steps: Vec::new(),
             packets: 0,
             stopped: None,
@@ -151,6 +156,22 @@ impl Outcome {
             exchanges: Some(ExchangesRow::of(&Plan::Terminal(terminal.session), &script, &client, tcp.into())),
             ..row(0, "terminal", "terminal".into())
         });
+        self.add_steps(origin, record.into_steps());
+    }
+
+    /// Adds web pages.
+    pub fn page(&mut self, origin: Instant, loaded: Loaded, record: Record<'_>) {
+        let Loaded { session, browser, tcp, cause } = loaded;
+        let row_of_session = SessionRow::of(&session, &browser, Instant::ZERO, tcp.into());
+        self.pages = PageRow::of(&session, &browser, 0, 0);
+        self.objects = ObjectRow::of(&session, &browser, 0, 0);
+        self.packets += self.pages.iter().map(|page| page.requests).sum::<u64>();
+        let outcome = match (&cause, row_of_session.duration_s) {
+            (_, Some(_)) => "finished",
+            (Some(_), None) => "aborted",
+            (None, None) => "unfinished",
+        };
+        self.flows.push(FlowRow { outcome, cause, session: Some(row_of_session), ..row(0, "page", "page".into()) });
         self.add_steps(origin, record.into_steps());
     }
 
@@ -254,8 +275,8 @@ impl Outcome {
             flows,
             links: Vec::new(),
             radio: Vec::new(),
-            pages: Vec::new(),
-            objects: Vec::new(),
+            pages: std::mem::take(&mut self.pages),
+            objects: std::mem::take(&mut self.objects),
             buffers: Vec::new(),
             scripts: std::mem::take(&mut self.scripts),
             middleboxes: Vec::new(),

@@ -18,6 +18,10 @@
 //!   such a flow ([`TestRequest::ports`]), and the responder identifies it by address and port.
 //!   Address translation prevents that, so the client compares the address that the responder sees
 //!   ([`Ready::peer`]) with its own.
+//! - `GET ` begins a **connection with HTTP/1.x**, on which the responder serves the objects of web
+//!   pages. The field [`SESSION_FIELD`] of the first request has the session. While a session with
+//!   pages is open, connections of its client may be silent at first, as those are that a browser
+//!   opens ahead.
 //!
 //! Any other connection is closed without an answer.
 //!
@@ -48,8 +52,17 @@ pub const PORT: u16 = 7474;
 /// The start of a control connection, before the version.
 pub const GREETING: &[u8; 16] = b"airpath-measure ";
 
-/// Longest line that the responder reads, in bytes.
-pub const LINE_LIMIT: usize = 4096;
+/// Longest line that the responder reads, in bytes: a test request with the objects of its pages.
+pub const LINE_LIMIT: usize = 1 << 18;
+
+/// The start of a connection with HTTP.
+pub const HTTP: &[u8; 4] = b"GET ";
+
+/// The field of each HTTP request with the number of its session, in hexadecimal digits.
+pub const SESSION_FIELD: &str = "Airpath-Session";
+
+/// Longest head of an HTTP request, in bytes.
+pub const HEAD_LIMIT: usize = 1 << 14;
 
 /// Longest line that the client reads: a report has a few hundred bytes per flow.
 pub const REPORT_LIMIT: usize = 1 << 20;

@@ -22,7 +22,7 @@ use crate::control::split;
 use crate::error::MeasureError;
 use crate::protocol::PORT;
 pub(crate) use sessions::Session;
-use sessions::Sessions;
+pub(crate) use sessions::Sessions;
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;

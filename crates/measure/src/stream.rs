@@ -28,11 +28,8 @@ pub struct Stream {
 impl Stream {
     /// Starts to connect a non-blocking socket to `peer`.
     pub fn connect(socket: Socket, peer: SocketAddr) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
-        match socket.connect(&peer.into()) {
-            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
-            _ => Ok(Self::new(socket, StreamEnd::default())),
-        }
+        begin_to_connect(&socket, peer)?;
+        Ok(Self::new(socket, StreamEnd::default()))
     }
 
     /// Takes over an open connection whose first `received` bytes were read before.
@@ -63,10 +60,7 @@ impl Stream {
     /// Transfers data to and from the kernel without waiting. Returns whether there was any.
     pub fn exchange(&mut self) -> io::Result<bool> {
         if !self.end.is_established() {
-            if let Some(error) = self.socket.take_error()? {
-                return Err(error);
-            }
-            if self.socket.peer_addr().is_err() {
+            if !is_connected(&self.socket)? {
                 return Ok(false);
             }
             self.end.establish();
@@ -177,7 +171,31 @@ pub fn closed_early() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the other end closed the connection early")
 }
 
-fn is_for_later(error: &io::Error) -> bool {
+/// Starts to connect `socket` to `peer`; it becomes non-blocking.
+///
+/// # Errors
+/// The kernel rejects it.
+pub fn begin_to_connect(socket: &Socket, peer: SocketAddr) -> io::Result<()> {
+    socket.set_nonblocking(true)?;
+    match socket.connect(&peer.into()) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a socket that was to connect has done so.
+///
+/// # Errors
+/// The connection has failed.
+pub fn is_connected(socket: &Socket) -> io::Result<bool> {
+    match socket.take_error()? {
+        Some(error) => Err(error),
+        None => Ok(socket.peer_addr().is_ok()),
+    }
+}
+
+/// Whether a system call is to be repeated when the socket is ready.
+pub fn is_for_later(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::NotConnected)
 }
 

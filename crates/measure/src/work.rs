@@ -5,11 +5,14 @@ use std::sync::Arc;
 use airpath_app::exchanges::Script;
 use airpath_app::exchanges::terminal::Generated;
 use airpath_app::voice;
+use airpath_app::web;
+use airpath_app::web::settings::{Protocol, Tls};
 use airpath_app::{Datagrams, Ping, Transactions, Transfer};
 use airpath_core::{Bytes, Seed, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::probe::HEADER;
+use crate::protocol::{HEAD_LIMIT, LINE_LIMIT};
 use crate::token::SessionToken;
 
 /// Maximum number of flows per session.
@@ -22,6 +25,12 @@ pub const MOST_PROBES: u64 = 5_000_000;
 pub const LARGEST_DATAGRAM: u32 = 65_507;
 /// Largest window of a QUIC connection: what the responder buffers for it.
 pub const MOST_QUIC_WINDOW: Bytes = Bytes::new(64_000_000);
+/// Maximum number of objects of all pages of a session.
+pub const MOST_OBJECTS: u64 = 1_000;
+/// Maximum number of connections of a browser to all hosts of its pages.
+pub const MOST_PAGE_CONNECTIONS: u64 = 256;
+/// Largest object, times the requests without response on a connection: the responder buffers them.
+pub const MOST_PIPELINED: Bytes = Bytes::new(64_000_000);
 /// Maximum duration of a session.
 pub const LONGEST: Span = Span::from_secs(3600);
 
@@ -39,6 +48,8 @@ pub enum Work {
     Transactions(Exchange),
     /// A remote terminal.
     Terminal(Terminal),
+    /// Web pages.
+    Page(PageLoad),
     /// A call.
     Voice(Call),
 }
@@ -119,6 +130,67 @@ impl Call {
     pub fn session(&self) -> voice::Session {
         let seed = Seed::new(self.seed);
         voice::Session::new(self.settings, seed.stream("session"), seed.stream("conversation"))
+    }
+}
+
+/// Web pages in a browser.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PageLoad {
+    /// The pages, viewed in turn.
+    pub pages: Vec<web::PageFile>,
+    /// Settings of browser and servers.
+    #[serde(default)]
+    pub settings: web::Settings,
+    /// TCP of both ends.
+    #[serde(default)]
+    pub tcp: TcpSettings,
+}
+
+impl PageLoad {
+    /// The session, as both ends have it.
+    ///
+    /// # Errors
+    /// A page is not valid, or there is none.
+    pub fn session(&self) -> Result<web::Session, String> {
+        let page = |file: &web::PageFile| web::Page::new(file).map_err(|error| format!("page {}: {error}", file.name));
+        let pages = self.pages.iter().map(page).collect::<Result<Vec<_>, _>>()?;
+        if pages.is_empty() {
+            return Err("pages: there must be at least one".into());
+        }
+        Ok(web::Session::new(self.settings.clone(), pages))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let settings = &self.settings;
+        settings.check().map_err(|error| error.to_string())?;
+        let session = self.session()?;
+        let tls = settings.tls != Tls::None;
+        let unsupported = [
+            ("protocol", settings.protocol == Protocol::Http2, "use http/1.0 or http/1.1"),
+            ("tls", tls, "leave it out, or set it to none"),
+            ("dns", settings.dns, "leave it out: the responder has all hosts of the page"),
+            ("proxy", settings.proxy, "leave it out: a proxy on the path needs no setting"),
+        ];
+        if let Some((key, _, help)) = unsupported.into_iter().find(|(_, is_set, _)| *is_set) {
+            return Err(format!("{key}: over real sockets pages use HTTP/1.x in clear text; {help}"));
+        }
+        let objects = || session.pages.iter().flat_map(|page| &page.objects);
+        let largest = objects().map(|object| object.size.max(object.encoded(true))).max().unwrap_or(0);
+        let pipelined = largest.saturating_mul(settings.pipeline.depth.into());
+        let connections = u64::from(settings.connections).saturating_mul(session.origins.len() as u64);
+        between("objects", objects().count() as u64, 1, MOST_OBJECTS)?;
+        between("connections to all hosts", connections, 1, MOST_PAGE_CONNECTIONS)?;
+        between("bytes of the largest object times the pipeline's depth", pipelined, 0, MOST_PIPELINED.get())?;
+        between("request", settings.request.get(), 0, HEAD_LIMIT as u64 / 2)?;
+        between("response", settings.response.get(), 0, HEAD_LIMIT as u64 / 2)?;
+        for object in objects() {
+            at_most_as_long(object.wait, object.process)?;
+        }
+        at_most_as_long(settings.reading.saturating_mul(u64::from(settings.views) - 1), Span::ZERO)?;
+        let request = serde_json::to_vec(self).map_err(|error| error.to_string())?;
+        // The rest of the line has less than 100 bytes.
+        between("bytes of the description of all pages", request.len() as u64, 0, LINE_LIMIT as u64 - 100)
     }
 }
 
@@ -205,6 +277,7 @@ impl Work {
                 between("input", terminal.session.input.get(), SessionToken::LENGTH as u64, MOST_BYTES.get())?;
                 at_most_as_long(terminal.duration(), Span::ZERO)
             }
+            Self::Page(load) => load.check(),
             Self::Voice(call) => {
                 call.settings.check().map_err(|error| error.to_string())?;
                 at_most_as_long(call.settings.duration, call.settings.timeout)
@@ -220,6 +293,7 @@ impl Work {
             Self::Datagrams(_) => "datagrams",
             Self::Transactions(_) => "transactions",
             Self::Terminal(_) => "terminal",
+            Self::Page(_) => "page",
             Self::Voice(_) => "voice",
         }
     }
@@ -266,6 +340,44 @@ mod tests {
         assert!(Work::Ping(Ping { count: 0, ..Ping::default() }).check().is_err());
         assert!(Work::Ping(Ping { interval: Span::ZERO, ..Ping::default() }).check().is_err());
         assert_eq!(Work::Ping(Ping::default()).check(), Ok(()));
+    }
+
+    fn page(change: impl FnOnce(&mut web::Settings, &mut web::page::Entry)) -> Result<(), String> {
+        let text = r#"{"name": "p", "object": [{"name": "a", "type": "document", "size": "10 kB"}]}"#;
+        let mut load = PageLoad {
+            pages: vec![serde_json::from_str(text).unwrap()],
+            settings: Default::default(),
+            tcp: Default::default(),
+        };
+        change(&mut load.settings, &mut load.pages[0].objects[0]);
+        Work::Page(load).check()
+    }
+
+    #[test]
+    fn pages_have_what_real_sockets_can() {
+        use airpath_app::web::settings::Pipeline;
+        assert_eq!(page(|_, _| {}), Ok(()));
+        let refused = |change: fn(&mut web::Settings, &mut web::page::Entry), key: &str| {
+            let error = page(change).unwrap_err();
+            assert!(error.starts_with(key), "{error}");
+        };
+        refused(|settings, _| settings.protocol = Protocol::Http2, "protocol: over real sockets");
+        refused(|settings, _| settings.tls = Tls::V13, "tls: over real sockets");
+        refused(|settings, _| settings.dns = true, "dns: over real sockets");
+        refused(|settings, _| settings.proxy = true, "proxy: over real sockets");
+        refused(|settings, _| settings.connections = 0, "connections: there must be at least one");
+        refused(|settings, _| settings.connections = 257, "connections to all hosts: 257 is too much");
+        refused(|_, object| object.urgency = Some(8), "page p: object 0: urgency");
+        refused(|_, object| object.wait = Span::from_secs(3601), "this takes too long");
+        let pipelined = |depth| {
+            page(|settings, object| {
+                settings.pipeline = Pipeline { depth, ..Pipeline::default() };
+                object.size = Bytes::new(20_000_000);
+            })
+        };
+        assert_eq!(pipelined(3), Ok(()));
+        assert!(pipelined(4).unwrap_err().contains("80000000 is too much; at most 64000000"));
+        assert!(page(|_, object| object.name = "a".repeat(LINE_LIMIT)).unwrap_err().starts_with("bytes of the desc"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use airpath_app::web::settings::Contradiction;
 use airpath_app::web::{Page, PageError, PageFile, Session, Settings};
 use include_dir::{Dir, include_dir};
 
@@ -126,75 +127,12 @@ pub(crate) fn read_flow(mut node: Node, folder: &Path, at: &str) -> Result<(Sess
     if node.get("views").is_none() {
         settings.views = pages.len() as u32;
     }
-    if let Some((key, message, help)) = contradiction(&settings) {
-        return Err(ScenarioError::new(message, node.origin_of(key).clone(), join(at, key)).help(help));
-    }
+    settings.check().map_err(|Contradiction { key, message, help }| {
+        ScenarioError::new(message, node.origin_of(key).clone(), join(at, key)).help(help)
+    })?;
     let mut table = toml::Table::try_from(&settings).expect("settings are a table");
     let (files, pages): (Vec<PageFile>, Vec<Page>) = pages.into_iter().map(|page| (page.file, page.page)).unzip();
     let files = files.iter().map(|file| toml::Value::try_from(file).expect("a page is a table")).collect();
     table.insert("page".to_owned(), toml::Value::Array(files));
     Ok((Session::new(settings, pages), table))
-}
-
-/// A setting that is out of range, or that has no effect beside the others.
-fn contradiction(settings: &Settings) -> Option<(&'static str, &'static str, &'static str)> {
-    use airpath_app::web::settings::{Protocol, Resumption, Tls};
-    let usual = Settings::default();
-    let http2 = settings.protocol == Protocol::Http2;
-    let clear = settings.tls == Tls::None;
-    let pipelines = settings.pipeline != usual.pipeline;
-    let checks = [
-        (settings.connections == 0, "connections", "there must be at least one", "browsers have 6"),
-        (settings.views == 0, "views", "there must be at least one", "leave the key out for one view of each page"),
-        (settings.pipeline.depth == 0, "pipeline", "the depth must be at least 1", "1 is no pipelining"),
-        (
-            pipelines && settings.protocol != Protocol::Http11,
-            "pipeline",
-            "only HTTP/1.1 pipelines requests",
-            "remove the key, or set protocol to \"http/1.1\"",
-        ),
-        (
-            pipelines && settings.pipeline.depth == 1,
-            "pipeline",
-            "a depth of 1 is no pipelining",
-            "set depth to at least 2, or remove the key",
-        ),
-        (
-            http2 && settings.connections != usual.connections,
-            "connections",
-            "HTTP/2 has one connection to each origin",
-            "remove the key",
-        ),
-        (
-            !http2 && settings.speculative >= settings.connections,
-            "speculative",
-            "the document has one of `connections` itself",
-            "set it to less than connections",
-        ),
-        (http2 && settings.speculative > 1, "speculative", "HTTP/2 browsers open one more at most", "set it to 0 or 1"),
-        (!http2 && settings.unsent != usual.unsent, "unsent", "only HTTP/2 servers have it", "remove the key"),
-        (
-            clear && settings.resumption != Resumption::None,
-            "resumption",
-            "there is no TLS session to resume",
-            "set tls to \"TLSv1.2\" or \"TLSv1.3\"",
-        ),
-        (
-            settings.resumption == Resumption::ZeroRtt && settings.tls == Tls::V12,
-            "resumption",
-            "TLS 1.2 has no early data",
-            "set tls to \"TLSv1.3\", or resumption to \"ticket\"",
-        ),
-        (clear && settings.client_hello != usual.client_hello, "client_hello", "there is no TLS", "set tls"),
-        (clear && settings.certificates != usual.certificates, "certificates", "there is no TLS", "set tls"),
-        (settings.dns && settings.proxy, "dns", "the proxy looks up the names", "remove one of dns and proxy"),
-        (
-            settings.views == 1 && settings.reading != usual.reading,
-            "reading",
-            "there is no view after the first",
-            "set views to at least 2",
-        ),
-    ];
-    let (_, key, message, help) = checks.into_iter().find(|(wrong, ..)| *wrong)?;
-    Some((key, message, help))
 }

@@ -26,6 +26,7 @@ Examples:
   airpath measure bulk server.example --upload --bytes "5 MB" --out runs/upload
   airpath measure datagrams server.example --rate "64 kbit/s" --duration "1 min"
   airpath measure transactions server.example --connections each
+  airpath measure page server.example static-site
 
 \b
 Exit codes:
@@ -64,8 +65,8 @@ class Common:
 
 
 @dataclass(frozen=True)
-class Tcp:
-    """TCP options of both ends."""
+class Segments:
+    """TCP options of both ends, without that of small segments."""
 
     mss: Annotated[int | None, typer.Option(min=1, metavar="BYTES", help="Largest segment of TCP, at both ends.")] = (
         None
@@ -77,9 +78,24 @@ class Tcp:
     congestion: Annotated[
         str | None, typer.Option(metavar="NAME", help="Congestion control by its name in the kernel: reno, cubic, bbr.")
     ] = None
+
+
+@dataclass(frozen=True)
+class Tcp(Segments):
+    """TCP options of both ends."""
+
     no_delay: Annotated[
         bool, typer.Option("--no-delay", help="Send small segments at once, without Nagle's algorithm.")
     ] = False
+
+
+_PROTOCOLS = ("http/1.0", "http/1.1")
+
+
+def _names(incomplete: str) -> list[str]:
+    from airpath.page import names
+
+    return [name for name in names() if name.startswith(incomplete)]
 
 
 @app.callback(invoke_without_command=True)
@@ -289,6 +305,90 @@ def terminal(
     session |= {"think": think, "window": window, "open": file}
     work = {"kind": "terminal", "session": session, "seed": seed, "tcp": asdict(tcp)}
     _measure(host, work, "3 h", common, every=interval)
+
+
+@app.command()
+@with_groups
+def page(
+    host: Host,
+    pages: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PAGE...",
+            help="A page of `airpath page list`, or a page file; several in turn.",
+            autocompletion=_names,
+        ),
+    ],
+    tcp: Segments,
+    common: Common,
+    protocol: Annotated[
+        str, typer.Option(metavar="NAME", help="http/1.1, or http/1.0: a connection for each request.")
+    ] = "http/1.1",
+    connections: Annotated[int, typer.Option(min=1, metavar="N", help="Most connections to a host.")] = 6,
+    speculative: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Connections opened beside that of the document.")
+    ] = 0,
+    pipeline: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Requests without response on a connection; 1 is no pipelining.")
+    ] = 1,
+    pipelines: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Connections of a host that pipeline; all by default.")
+    ] = None,
+    after: Annotated[int, typer.Option(min=0, metavar="N", help="Responses on a connection before it pipelines.")] = 0,
+    compression: Annotated[
+        bool, typer.Option("--compression/--no-compression", help="Servers send the compressed sizes of the page.")
+    ] = True,
+    request: Annotated[str, typer.Option(metavar="SIZE", help="Head of a request.")] = "400 B",
+    response: Annotated[str, typer.Option(metavar="SIZE", help="Head of a response.")] = "300 B",
+    keep_alive: Annotated[
+        str, typer.Option(metavar="TIME", help="The browser closes a connection that is idle for longer.")
+    ] = "60 s",
+    views: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Number of views; one of each page by default.")
+    ] = None,
+    reading: Annotated[
+        str | None, typer.Option(metavar="TIME", help="From a loaded page to the next view; 10 s by default.")
+    ] = None,
+    cache: Annotated[bool, typer.Option("--cache/--no-cache", help="Later views use the cache.")] = True,
+    interval: Interval = None,
+    duration: Duration = "1 h",
+) -> None:
+    """Measure web pages: the browser of the simulator, and a responder with HTTP/1.x in clear text.
+
+    HTTP/2, HTTP/3 and TLS need a real browser: `airpath page load`.
+
+    \b
+    Examples:
+      airpath measure page server.example static-site
+      airpath measure page server.example static-site --protocol http/1.0 --connections 8 --out runs/page
+      airpath measure page server.example umts-live-yahoo --connections 2 --pipeline 4
+      airpath measure page server.example my.page --views 2 --reading "5 s" --format json
+    """
+    from airpath.page import load
+
+    if protocol not in _PROTOCOLS:
+        raise Problem(
+            f"--protocol {protocol}: over real sockets pages use HTTP/1.x in clear text: {' or '.join(_PROTOCOLS)}",
+            next_step="use one of them, or load the page in Chromium: `airpath page load`",
+        )
+    with explained():
+        files = [load(name) for name in pages]
+    settings: dict[str, Any] = {"protocol": protocol, "connections": connections, "speculative": speculative}
+    settings |= {"compression": compression, "request": request, "response": response, "keep_alive": keep_alive}
+    settings |= {"views": len(pages) if views is None else views, "cache": cache}
+    if reading is not None:
+        settings["reading"] = reading
+    if (pipeline, pipelines, after) != (1, None, 0):
+        limit = {} if pipelines is None else {"connections": pipelines}
+        settings["pipeline"] = {"depth": pipeline, "after": after} | limit
+    work = {
+        "kind": "page",
+        "pages": [{"name": file["name"], "object": file["object"]} for file in files],
+        "settings": settings,
+        # Browsers and web servers set it.
+        "tcp": asdict(tcp) | {"no_delay": True},
+    }
+    _measure(host, work, duration, common, every=interval)
 
 
 @app.command()

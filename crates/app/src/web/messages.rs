@@ -32,6 +32,11 @@ impl<M> Messages<M> {
         self.end += bytes;
     }
 
+    /// Number of messages that were not taken.
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
     /// Takes the next message, if all of it is within the first `received` bytes of the stream.
     pub fn pop(&mut self, received: u64) -> Option<M> {
         let (end, _) = self.queue.front()?;

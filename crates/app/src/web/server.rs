@@ -80,6 +80,11 @@ impl Server {
         }
     }
 
+    /// Number of requests whose responses are not completely written.
+    pub const fn outstanding(&self) -> usize {
+        self.responses.len()
+    }
+
     /// When to call [`Self::step`] next, if nothing changes before: when the next response that was
     /// not ready at `now` is.
     pub fn next_wakeup(&self, now: Instant) -> Option<Instant> {

@@ -1,5 +1,7 @@
 //! Settings of a browser and its servers, and the session that they serve.
 
+use std::fmt;
+
 use airpath_core::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
@@ -73,6 +75,94 @@ impl Default for Settings {
             views: 1,
             reading: Span::from_secs(10),
             cache: true,
+        }
+    }
+}
+
+/// A setting that is out of range, or that has no effect beside the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contradiction {
+    /// The key.
+    pub key: &'static str,
+    /// What is wrong.
+    pub message: &'static str,
+    /// What to do.
+    pub help: &'static str,
+}
+
+impl fmt::Display for Contradiction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; {}", self.key, self.message, self.help)
+    }
+}
+
+impl std::error::Error for Contradiction {}
+
+impl Settings {
+    /// Checks that each value is within its range and has an effect.
+    ///
+    /// # Errors
+    /// The first value that is not.
+    pub fn check(&self) -> Result<(), Contradiction> {
+        let usual = Self::default();
+        let http2 = self.protocol == Protocol::Http2;
+        let clear = self.tls == Tls::None;
+        let pipelines = self.pipeline != usual.pipeline;
+        let checks = [
+            (self.connections == 0, "connections", "there must be at least one", "browsers have 6"),
+            (self.views == 0, "views", "there must be at least one", "leave the key out for one view of each page"),
+            (self.pipeline.depth == 0, "pipeline", "the depth must be at least 1", "1 is no pipelining"),
+            (
+                pipelines && self.protocol != Protocol::Http11,
+                "pipeline",
+                "only HTTP/1.1 pipelines requests",
+                "remove the key, or set protocol to \"http/1.1\"",
+            ),
+            (
+                pipelines && self.pipeline.depth == 1,
+                "pipeline",
+                "a depth of 1 is no pipelining",
+                "set depth to at least 2, or remove the key",
+            ),
+            (
+                http2 && self.connections != usual.connections,
+                "connections",
+                "HTTP/2 has one connection to each origin",
+                "remove the key",
+            ),
+            (
+                !http2 && self.speculative >= self.connections,
+                "speculative",
+                "the document has one of `connections` itself",
+                "set it to less than connections",
+            ),
+            (http2 && self.speculative > 1, "speculative", "HTTP/2 browsers open one more at most", "set it to 0 or 1"),
+            (!http2 && self.unsent != usual.unsent, "unsent", "only HTTP/2 servers have it", "remove the key"),
+            (
+                clear && self.resumption != Resumption::None,
+                "resumption",
+                "there is no TLS session to resume",
+                "set tls to \"TLSv1.2\" or \"TLSv1.3\"",
+            ),
+            (
+                self.resumption == Resumption::ZeroRtt && self.tls == Tls::V12,
+                "resumption",
+                "TLS 1.2 has no early data",
+                "set tls to \"TLSv1.3\", or resumption to \"ticket\"",
+            ),
+            (clear && self.client_hello != usual.client_hello, "client_hello", "there is no TLS", "set tls"),
+            (clear && self.certificates != usual.certificates, "certificates", "there is no TLS", "set tls"),
+            (self.dns && self.proxy, "dns", "the proxy looks up the names", "remove one of dns and proxy"),
+            (
+                self.views == 1 && self.reading != usual.reading,
+                "reading",
+                "there is no view after the first",
+                "set views to at least 2",
+            ),
+        ];
+        match checks.into_iter().find(|(wrong, ..)| *wrong) {
+            Some((_, key, message, help)) => Err(Contradiction { key, message, help }),
+            None => Ok(()),
         }
     }
 }

@@ -27,6 +27,8 @@ pub struct Urls {
     session: Arc<Session>,
     /// By host and path, the page and its object.
     objects: BTreeMap<(String, String), (u32, u32)>,
+    /// Further fields of each request, with their line ends.
+    request_fields: String,
 }
 
 impl Urls {
@@ -38,7 +40,18 @@ impl Urls {
             objects.map(move |object| (url(session, page as u32, object), (page as u32, object)))
         });
         // A page that is viewed again has the same URLs.
-        is_text.then(|| Self { objects: objects.rev().collect(), session: Arc::clone(session) })
+        is_text.then(|| Self {
+            objects: objects.rev().collect(),
+            session: Arc::clone(session),
+            request_fields: String::new(),
+        })
+    }
+
+    /// The same, with a further field in each request. It takes its bytes from the padding.
+    #[must_use]
+    pub fn with_request_field(mut self, name: &str, value: &str) -> Self {
+        write!(self.request_fields, "{name}: {value}\r\n").expect("a string can be written");
+        self
     }
 
     /// The object with this URL, as its page and its number.

@@ -17,8 +17,10 @@ use socket2::{Domain, Socket};
 use super::sessions::{ConnectionSlot, Session, Sessions};
 use crate::clock::{identity, now, wait};
 use crate::lines::Lines;
+use crate::page;
 use crate::protocol::{
-    ARRIVAL, ControlRequest, ControlResponse, FlowReport, GREETING, LINE_LIMIT, Ready, TestRequest, greeting, version,
+    ARRIVAL, ControlRequest, ControlResponse, FlowReport, GREETING, HTTP, LINE_LIMIT, Ready, TestRequest, greeting,
+    version,
 };
 use crate::quic::QuicEnd;
 use crate::stream::{Stream, run};
@@ -31,6 +33,8 @@ use crate::work::{Bulk, Exchange, LONGEST, Work};
 
 /// Time limit of the first bytes of a connection.
 const OPENING: Span = Span::from_secs(10);
+/// Time limit of a test request, which has the objects of pages: over a slow path it takes a while.
+const TEST_REQUEST: Span = Span::from_secs(120);
 /// Time that a report waits for flows that are not over.
 const LAST_FLOWS: Span = Span::from_secs(5);
 /// Idle limit of a control connection: the longest session and its last replies.
@@ -48,7 +52,12 @@ pub fn serve(socket: Socket, peer: SocketAddr, sessions: &Sessions, stop: &Atomi
         serve_flow(socket, &session, flow, 0, &stopped);
         return Ok(());
     }
-    let Some(opening) = opening(&socket, now() + OPENING, &stopped)? else { return Ok(()) };
+    let begun = now();
+    let silent = || stopped() || (now() >= begun + OPENING && !sessions.has_pages(peer.ip()));
+    let Some(opening) = opening(&socket, begun + LONGEST, &silent)? else { return Ok(()) };
+    if opening.starts_with(HTTP) {
+        return page::serve(socket, opening.to_vec(), now() + OPENING, peer.ip(), sessions, &stopped);
+    }
     if opening == *GREETING {
         return serve_control(Lines::new(socket, Vec::new())?, peer, sessions, &stopped);
     }
@@ -88,7 +97,7 @@ fn serve_control(mut lines: Lines, peer: SocketAddr, sessions: &Sessions, stop: 
     if theirs != crate::protocol::VERSION {
         return Ok(());
     }
-    let Some(line) = lines.read(LINE_LIMIT, now() + OPENING, stop)? else { return Ok(()) };
+    let Some(line) = lines.read(LINE_LIMIT, now() + TEST_REQUEST, stop)? else { return Ok(()) };
     let test = match serde_json::from_slice(&line) {
         Ok(ControlRequest::Test(test)) => test,
         Ok(ControlRequest::Report | ControlRequest::Arrivals | ControlRequest::Call(_)) => {
@@ -202,6 +211,9 @@ fn usable(test: &TestRequest, peer: SocketAddr) -> Result<(), String> {
         Work::Terminal(terminal) => {
             tcp_socket(Domain::for_address(peer), &terminal.tcp).map(drop).map_err(|error| error.to_string())
         }
+        Work::Page(load) => {
+            tcp_socket(Domain::for_address(peer), &load.tcp).map(drop).map_err(|error| error.to_string())
+        }
         Work::Ping(_) | Work::Datagrams(_) | Work::Voice(_) => Ok(()),
     }
 }
@@ -277,7 +289,7 @@ fn serve_flow(socket: Socket, session: &Session, flow: u32, received: u64, stop:
         Work::Terminal(work) => {
             let _ = terminal::answer(socket, work, received, &stop);
         }
-        Work::Bulk(_) | Work::Ping(_) | Work::Datagrams(_) | Work::Voice(_) => {}
+        Work::Bulk(_) | Work::Ping(_) | Work::Datagrams(_) | Work::Page(_) | Work::Voice(_) => {}
     }
 }
 

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use airpath_app::datagrams::Receiver;
+use airpath_app::web::Urls;
 
 use crate::protocol::{FlowReport, Report, TestRequest};
-use crate::work::Work;
+use crate::work::{PageLoad, Work};
 
 /// Limit of simultaneous connections of all clients.
 const MOST_CONNECTIONS: usize = 512;
@@ -41,6 +42,7 @@ pub struct Session {
     /// Datagrams sent of a stream to the client.
     sent: AtomicU32,
     streaming: AtomicBool,
+    urls: OnceLock<Option<Arc<Urls>>>,
 }
 
 /// A slot of the connection limit; freed when dropped.
@@ -84,6 +86,7 @@ impl Sessions {
             receiver: Mutex::default(),
             sent: AtomicU32::new(0),
             streaming: AtomicBool::new(false),
+            urls: OnceLock::new(),
         });
         sessions.insert(session.number, Arc::clone(&session));
         Ok(session)
@@ -98,6 +101,13 @@ impl Sessions {
     /// The session with this number, if it belongs to `client`.
     pub fn find(&self, number: u64, client: IpAddr) -> Option<Arc<Session>> {
         self.lock().get(&number).filter(|session| session.client == client).map(Arc::clone)
+    }
+
+    /// Whether `client` has a session with web pages.
+    pub fn has_pages(&self, client: IpAddr) -> bool {
+        let is_page =
+            |session: &Arc<Session>| session.client == client && matches!(session.request.work, Work::Page(_));
+        self.lock().values().any(is_page)
     }
 
     /// The session and flow that announced a connection from `peer`.
@@ -119,6 +129,16 @@ impl Session {
         self.cancelled.load(Ordering::Relaxed)
     }
 
+    /// The URLs of its web pages; `None` if it has none.
+    pub fn urls(&self) -> Option<&Arc<Urls>> {
+        let of = |load: &PageLoad| Some(Arc::new(Urls::of(&Arc::new(load.session().ok()?))?));
+        let urls = || match &self.request.work {
+            Work::Page(load) => of(load),
+            _ => None,
+        };
+        self.urls.get_or_init(urls).as_ref()
+    }
+
     /// Runs one of its flows, and stores the report.
     pub fn flow(&self, run: impl FnOnce() -> FlowReport) {
         self.running.fetch_add(1, Ordering::Relaxed);
@@ -131,7 +151,12 @@ impl Session {
     pub fn is_over(&self) -> bool {
         let expected = match &self.request.work {
             Work::Bulk(bulk) => bulk.flows as usize,
-            Work::Ping(_) | Work::Datagrams(_) | Work::Transactions(_) | Work::Terminal(_) | Work::Voice(_) => 0,
+            Work::Ping(_)
+            | Work::Datagrams(_)
+            | Work::Transactions(_)
+            | Work::Terminal(_)
+            | Work::Page(_)
+            | Work::Voice(_) => 0,
         };
         self.running.load(Ordering::Relaxed) == 0 && self.reports().len() >= expected
     }

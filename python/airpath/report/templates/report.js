@@ -44,22 +44,44 @@
     }
   }
 
+  const RIGHT = 10;
+  // Of a label at the right of a bar, a narrow figure has the time only: bytes are in its table.
+  const brief = (label) => ` ${label.split(", ").at(-1).trim()}`;
+  const isLabels = (trace) => trace.mode === "text" && trace.textposition === "middle right";
+  const isNarrow = (figure) => !printing && figure.plot.clientWidth < 640;
+
+  // The whole axis of a figure over time: in a narrow one it ends where the labels have room.
+  const LETTER = 6; // pixels of a letter of 10 pixels
+  function wholeRange(figure) {
+    const [start, end] = JSON.parse(figure.text).layout.xaxis.range;
+    if (!isNarrow(figure)) return [start, end];
+    const ends = beside(figure).flatMap((other) => {
+      const { data, layout } = JSON.parse(other.text);
+      const width = other.plot.clientWidth - Math.min(layout.margin.l, NARROW) - RIGHT;
+      return data.filter(isLabels).flatMap(({ x, text }) => text.map((label, index) =>
+        start + (x[index] - start) * width / (width - LETTER * brief(label).length)));
+    });
+    return [start, Math.max(end, ...ends)];
+  }
+
   function draw(figure, range) {
     const { data, layout } = painted(figure.text);
     layout.template = painted(JSON.stringify(shared.template));
+    const narrowed = isNarrow(figure);
     if (range) layout.xaxis.range = [...range];
+    else if (narrowed && figure.time !== undefined) layout.xaxis.range = wholeRange(figure);
     if (figure.log?.getAttribute("aria-pressed") === "true") {
       layout.yaxis = { ...layout.yaxis, type: "log", autorange: true };
     }
-    const isNarrow = !printing && figure.plot.clientWidth < 640;
     if (printing) layout.width = PAPER;
-    if (isNarrow) {
-      layout.margin = { ...layout.margin, r: 10 };
+    if (narrowed) {
+      layout.margin = { ...layout.margin, r: RIGHT };
       if (layout.margin.l > NARROW) narrow(layout);
+      for (const trace of data.filter(isLabels)) trace.text = trace.text.map(brief);
     }
     figure.plot.style.height = `${figure.height}px`;
-    const done = Plotly.react(figure.plot, data, layout, { ...config, displayModeBar: !isNarrow });
-    return isNarrow || printing ? done.then(() => fitLegend(figure)) : done;
+    const done = Plotly.react(figure.plot, data, layout, { ...config, displayModeBar: !narrowed });
+    return narrowed || printing ? done.then(() => fitLegend(figure)) : done;
   }
 
   // A legend has more lines in less width; the figure grows by those that do not fit above it.
@@ -87,7 +109,6 @@
     const moves = beside(moved).map((figure) => Plotly.relayout(figure.plot, { "xaxis.range": [...range] }));
     Promise.all(moves).finally(() => { following = false; });
   }
-  const wholeRange = (figure) => JSON.parse(figure.text).layout.xaxis.range;
 
   function listen(figure) {
     if (figure.time !== undefined) {

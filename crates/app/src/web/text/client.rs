@@ -196,6 +196,7 @@ impl ClientText {
         if request.conditional {
             head.push_str(&format!("If-None-Match: {}\r\n", etag(request.page, request.object)));
         }
+        head.push_str(&self.urls.request_fields);
         end_head(&mut head, "User-Agent", settings.request.get());
         head
     }

@@ -96,6 +96,11 @@ impl ServerText {
         self.stream.is_closed()
     }
 
+    /// Number of requests that have arrived and are not answered.
+    pub fn outstanding(&self) -> usize {
+        self.up.len() + self.server.outstanding()
+    }
+
     /// When to call [`Self::step`] next, if nothing arrives before.
     pub fn next_wakeup(&self, now: Instant) -> Option<Instant> {
         self.server.next_wakeup(now)

@@ -1,0 +1,302 @@
+//! Web pages over real sockets: the browser of [`airpath_app::web`], and its servers at the
+//! responder, with HTTP/1.x as text.
+//!
+//! All hosts of a page are at the responder's address. Instants of browser and servers count from
+//! the start of the measurement and of the connection.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use airpath_app::web::{Action, Browser, ClientText, ServerText, Session as Pages, Urls, View};
+use airpath_core::{AppStep, Instant};
+use httparse::{EMPTY_HEADER, Status};
+use nix::poll::PollFd;
+use serde_json::{Value, json};
+use socket2::{Domain, Socket};
+
+use crate::clock::{now, wait_for_any};
+use crate::error::MeasureError;
+use crate::protocol::{HEAD_LIMIT, SESSION_FIELD};
+use crate::record::Record;
+use crate::serve::{Session, Sessions};
+use crate::since;
+use crate::tcp_info::TcpInfo;
+use crate::tcp_settings::{apply, in_force, tcp_socket};
+use crate::text_stream::TextStream;
+use crate::work::{LONGEST, MOST_PIPELINED, PageLoad, Work};
+
+/// Most fields of a request.
+const MOST_FIELDS: usize = 64;
+
+/// Pages that were loaded.
+pub struct Loaded {
+    /// Settings and pages.
+    pub session: Arc<Pages>,
+    /// The browser.
+    pub browser: Browser,
+    /// TCP at this end of the first connection.
+    pub tcp: Value,
+    /// Error that ended the session, if any.
+    pub cause: Option<String>,
+}
+
+/// One connection of the browser.
+struct Connection {
+    number: u32,
+    stream: TextStream,
+    client: ClientText,
+}
+
+/// Loads the pages, from `origin` on, until all views are over or the record stops.
+///
+/// # Errors
+/// The pages are not valid.
+pub fn browse(
+    load: &PageLoad,
+    peer: SocketAddr,
+    number: u64,
+    origin: Instant,
+    record: &mut Record<'_>,
+) -> Result<Loaded, MeasureError> {
+    let session = Arc::new(load.session().map_err(MeasureError::InvalidRequest)?);
+    let urls = Urls::of(&session).map(|urls| urls.with_request_field(SESSION_FIELD, &format!("{number:016x}")));
+    let urls = urls.ok_or_else(|| MeasureError::InvalidRequest("the pages use HTTP/1.x in clear text".into()))?;
+    record.note(origin, AppStep::Started, 0);
+    let mut window = Window {
+        load,
+        peer,
+        origin,
+        urls: Arc::new(urls),
+        browser: Browser::new(Arc::clone(&session), Instant::ZERO),
+        connections: Vec::new(),
+        tcp: json!({}),
+        reported: 0,
+        objects: (0..session.settings.views).map(|view| session.pages[session.page_of(view)].objects.len()).sum(),
+    };
+    let ended = window.run(record);
+    if ended.is_err() {
+        record.note(now(), AppStep::Aborted, 0);
+    } else if window.browser.is_over() {
+        record.note(now(), AppStep::Finished, 0);
+    }
+    let cause = ended.err().map(|error| error.to_string());
+    Ok(Loaded { session, browser: window.browser, tcp: window.tcp, cause })
+}
+
+/// A browser and its connections.
+struct Window<'a> {
+    load: &'a PageLoad,
+    peer: SocketAddr,
+    origin: Instant,
+    urls: Arc<Urls>,
+    browser: Browser,
+    connections: Vec<Connection>,
+    tcp: Value,
+    /// Views whose end was recorded.
+    reported: u32,
+    /// Objects of all views.
+    objects: usize,
+}
+
+impl Window<'_> {
+    fn now(&self) -> Instant {
+        since(self.origin, now())
+    }
+
+    fn run(&mut self, record: &mut Record<'_>) -> io::Result<()> {
+        while !record.is_stopped() {
+            let mut acted = self.browse()?;
+            for at in 0..self.connections.len() {
+                acted |= self.exchange(at)?;
+            }
+            self.report(record);
+            self.connections.retain(|connection| !connection.stream.is_over());
+            if self.browser.is_over() {
+                // What the browser closed is sent; the kernel completes the connections.
+                return Ok(());
+            }
+            if !acted {
+                self.wait();
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the browser open what it needs. Returns whether it did.
+    fn browse(&mut self) -> io::Result<bool> {
+        let mut acted = false;
+        while let Some(action) = self.browser.poll(self.now()) {
+            match action {
+                Action::Open(number) => self.open(number)?,
+                Action::Resolve(origin) => self.browser.resolved(origin),
+            }
+            acted = true;
+        }
+        Ok(acted)
+    }
+
+    fn open(&mut self, number: u32) -> io::Result<()> {
+        let socket = tcp_socket(Domain::for_address(self.peer), &self.load.tcp)?;
+        if number == 0 {
+            self.tcp = in_force(&socket);
+        }
+        let stream = TextStream::connect(socket, self.peer)?;
+        self.connections.push(Connection { number, stream, client: ClientText::new(Arc::clone(&self.urls), number) });
+        Ok(())
+    }
+
+    /// Transfers data of a connection, and lets the browser act on it. Returns whether anything
+    /// has changed.
+    fn exchange(&mut self, at: usize) -> io::Result<bool> {
+        let now = self.now();
+        let Connection { number, stream, client } = &mut self.connections[at];
+        let unexpected = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        let mut moved = false;
+        if let Some(received) = stream.receive()? {
+            moved = true;
+            client.receive(received).map_err(unexpected)?;
+        }
+        if !stream.is_established() {
+            return Ok(moved);
+        }
+        client.establish();
+        let acted = client.step(now, &mut self.browser, stream.outgoing());
+        if client.is_closed() {
+            stream.close();
+        } else if stream.has_ended() {
+            client.end().map_err(unexpected)?;
+        }
+        moved |= stream.send()?;
+        if *number == 0
+            && moved
+            && let Some(info) = TcpInfo::of(stream.socket())
+        {
+            info.add_settings(&mut self.tcp);
+        }
+        Ok(moved || acted)
+    }
+
+    /// Records the views that are loaded, and the progress.
+    fn report(&mut self, record: &mut Record<'_>) {
+        let views = self.browser.views();
+        let loaded = views.iter().enumerate().skip(self.reported as usize);
+        let loaded: Vec<_> =
+            loaded.filter_map(|(number, view)| Some((number as u32, view.loaded?, view.time()?))).collect();
+        for (sequence, time, delay) in loaded {
+            let time = self.origin + time.since(Instant::ZERO);
+            record.note(time, AppStep::Arrived { sequence, delay }, 0);
+            self.reported = sequence + 1;
+        }
+        let finished = |view: &View| view.fetches.iter().filter(|fetch| fetch.finished.is_some()).count();
+        record.progress(views.iter().map(finished).sum::<usize>() as u64, self.objects as u64);
+    }
+
+    fn wait(&self) {
+        let until = self.browser.next_wakeup().map(|wakeup| self.origin + wakeup.since(Instant::ZERO));
+        let mut sockets: Vec<PollFd<'_>> =
+            self.connections.iter().map(|connection| connection.stream.events(true)).collect();
+        wait_for_any(&mut sockets, until);
+    }
+}
+
+/// Serves a connection with HTTP whose first bytes are `begun`; its first head must be complete by
+/// `until`.
+///
+/// # Errors
+/// The connection is lost, or its client violates the protocol.
+pub fn serve(
+    socket: Socket,
+    mut begun: Vec<u8>,
+    until: Instant,
+    client: IpAddr,
+    sessions: &Sessions,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<()> {
+    let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+    let mut stream = TextStream::accepted(socket)?;
+    let number = loop {
+        if let Some(number) = session_of(&begun).ok_or_else(invalid)? {
+            break number;
+        }
+        match stream.receive()? {
+            Some([]) => return Ok(()),
+            Some(received) => begun.extend(received),
+            None if stop() || now() >= until => return Ok(()),
+            None => wait_for_any(&mut [stream.events(true)], Some(until)),
+        }
+    };
+    let session = sessions.find(number, client).ok_or_else(invalid)?;
+    let Work::Page(load) = &session.request.work else { return Err(invalid()) };
+    apply(stream.socket(), &load.tcp)?;
+    respond(&mut stream, &session, load, &begun, stop)
+}
+
+/// Serves the requests of a connection, from `begun` on.
+fn respond(
+    stream: &mut TextStream,
+    session: &Session,
+    load: &PageLoad,
+    begun: &[u8],
+    stop: &dyn Fn() -> bool,
+) -> io::Result<()> {
+    let Some(urls) = session.urls() else { return Ok(()) };
+    let mut server = ServerText::new(Arc::clone(urls));
+    server.receive(begun);
+    let (start, most) = (now(), load.settings.pipeline.depth as usize);
+    while !stop() && !session.is_cancelled() && now() < start + LONGEST && !stream.is_over() {
+        // A client that pipelines more than it has announced must not fill the memory.
+        if server.outstanding() > most {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let time = since(start, now());
+        if server.step(time, stream.outgoing()) {
+            stream.close();
+        }
+        let mut moved = stream.send()?;
+        let reads = stream.unsent() < MOST_PIPELINED.get() as usize;
+        if reads && let Some(received) = stream.receive()? {
+            moved = true;
+            server.receive(received);
+            if stream.has_ended() {
+                server.end();
+            }
+        }
+        if !moved {
+            let until = server.next_wakeup(time).map(|wakeup| start + wakeup.since(Instant::ZERO));
+            wait_for_any(&mut [stream.events(reads)], until);
+        }
+    }
+    Ok(())
+}
+
+/// The session that the first head of `bytes` names: `Some(None)` if the head is not complete.
+/// `None` if it is not one of a session.
+fn session_of(bytes: &[u8]) -> Option<Option<u64>> {
+    let mut fields = [EMPTY_HEADER; MOST_FIELDS];
+    let mut head = httparse::Request::new(&mut fields);
+    match head.parse(bytes).ok()? {
+        Status::Partial => (bytes.len() < HEAD_LIMIT).then_some(None),
+        Status::Complete(_) => {
+            let field = head.headers.iter().find(|field| field.name.eq_ignore_ascii_case(SESSION_FIELD))?;
+            u64::from_str_radix(std::str::from_utf8(field.value).ok()?, 16).ok().map(Some)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_head_names_the_session() {
+        let head = b"GET / HTTP/1.1\r\nHost: a\r\nairpath-session: 00000000000000ff\r\n\r\n";
+        assert_eq!(session_of(head), Some(Some(255)));
+        assert_eq!(session_of(&head[..head.len() - 2]), Some(None));
+        assert_eq!(session_of(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), None);
+        assert_eq!(session_of(b"GET \x00 HTTP/1.1\r\n"), None);
+        // A head without end must not fill the memory.
+        let long = [b"GET / HTTP/1.1\r\nHost: ".as_slice(), &vec![b'a'; HEAD_LIMIT]].concat();
+        assert_eq!(session_of(&long), None);
+    }
+}
