@@ -17,7 +17,7 @@ use std::sync::Arc;
 use airpath_core::{Bitrate, Bytes, Instant, Span};
 use serde::{Deserialize, Serialize};
 
-use crate::exchanges::{self, ClientStep, Exchange, Script};
+use crate::exchanges::{self, Application, ClientStep, Exchange, Script};
 use crate::transport::Transport;
 use crate::voice::SettingError;
 
@@ -185,19 +185,6 @@ impl Client {
         }
     }
 
-    /// Acts as [`exchanges::Client::step`] does, and requests the next segment after a response.
-    pub fn step(&mut self, now: Instant, transport: &mut impl Transport) -> ClientStep {
-        self.player.advance(now);
-        let step = self.exchanges.step(now, transport);
-        if let ClientStep::Response(number, latency) = step {
-            if let Some(number) = number.checked_sub(1) {
-                self.arrive(now, u64::from(number), latency);
-            }
-            self.request_next();
-        }
-        step
-    }
-
     fn arrive(&mut self, now: Instant, number: u64, latency: Span) {
         let segment = &mut self.segments[number as usize];
         segment.arrived = Some((now, latency));
@@ -222,21 +209,6 @@ impl Client {
         self.exchanges.add(SEGMENT, self.settings.exchange(bytes, pause));
     }
 
-    /// When to call [`Self::step`] next, if nothing changes before.
-    pub fn next_wakeup(&self) -> Option<Instant> {
-        self.exchanges.next_wakeup().into_iter().chain(self.player.next_wakeup()).min()
-    }
-
-    /// Whether all segments were played.
-    pub fn is_complete(&self) -> bool {
-        self.player.finished().is_some()
-    }
-
-    /// The exchanges.
-    pub const fn exchanges(&self) -> &exchanges::Client {
-        &self.exchanges
-    }
-
     /// The player.
     pub const fn player(&self) -> &Player {
         &self.player
@@ -257,6 +229,34 @@ impl Client {
     /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+}
+
+impl Application for Client {
+    /// Acts as [`exchanges::Client::step`] does, and requests the next segment after a response.
+    fn step(&mut self, now: Instant, transport: &mut impl Transport) -> ClientStep {
+        self.player.advance(now);
+        let step = self.exchanges.step(now, transport);
+        if let ClientStep::Response(number, latency) = step {
+            if let Some(number) = number.checked_sub(1) {
+                self.arrive(now, u64::from(number), latency);
+            }
+            self.request_next();
+        }
+        step
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.exchanges.next_wakeup().into_iter().chain(self.player.next_wakeup()).min()
+    }
+
+    /// Whether all segments were played.
+    fn is_complete(&self) -> bool {
+        self.player.finished().is_some()
+    }
+
+    fn exchanges(&self) -> &exchanges::Client {
+        &self.exchanges
     }
 }
 

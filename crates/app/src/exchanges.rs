@@ -84,6 +84,18 @@ impl Script {
     }
 }
 
+/// The client's end of a flow of exchanges.
+pub trait Application {
+    /// Acts as [`Client::step`] does.
+    fn step(&mut self, now: Instant, transport: &mut impl Transport) -> ClientStep;
+    /// When to call [`Self::step`] next, if nothing changes before.
+    fn next_wakeup(&self) -> Option<Instant>;
+    /// Whether its work is over.
+    fn is_complete(&self) -> bool;
+    /// Its exchanges.
+    fn exchanges(&self) -> &Client;
+}
+
 /// The client.
 #[derive(Clone, Debug)]
 pub struct Client {

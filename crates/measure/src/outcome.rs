@@ -257,6 +257,7 @@ impl Outcome {
             pages: Vec::new(),
             objects: Vec::new(),
             buffers: Vec::new(),
+            segments: Vec::new(),
             scripts: std::mem::take(&mut self.scripts),
             middleboxes: Vec::new(),
         });
@@ -334,6 +335,7 @@ fn row(flow: usize, kind: &'static str, name: String) -> FlowRow {
         transactions: None,
         session: None,
         playback: None,
+        adaptive: None,
         call: None,
         exchanges: None,
         observed: None,

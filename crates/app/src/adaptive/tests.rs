@@ -1,7 +1,7 @@
 //! A client and its server over a link of constant rate, without losses.
 
 use super::*;
-use crate::exchanges::Server;
+use crate::exchanges::{Application, Server};
 use crate::transport::StreamEnd;
 
 fn at(ms: u64) -> Instant {
