@@ -397,7 +397,7 @@ mod tests {
         assert_eq!(client.step(at(0), &mut near), ClientStep::Request);
         far.receive(10);
         server.step(at(1), &mut far);
-        assert_eq!(far.unsent(), 0, "the server does not know the exchange");
+        assert_eq!(far.unsent(), 0, "the exchange is not in the script of the server");
         server.follow(client.script());
         server.step(at(1), &mut far);
         assert_eq!(far.unsent(), 30);

@@ -60,7 +60,7 @@ fn run_session(
     let socket = tcp_socket(Domain::for_address(peer), &terminal.tcp)?;
     *tcp = in_force(&socket);
     let mut stream = Stream::connect(socket, peer)?;
-    // At once: the responder closes a connection without a token, and the user may think for longer.
+    // At once: the responder closes a connection without a token, and users may think for longer.
     stream.begin_with(&token.to_bytes());
     stream.end.write(SessionToken::LENGTH as u64);
     let mut delivered = 0;
