@@ -22,6 +22,12 @@ PLAYBACK_CLOCK = (
 )
 """Definition of the figures of videos."""
 
+SEGMENT_CLOCK = (
+    "Start-up is the time from the start of a video over HTTP to the start of playback; quality is the mean rate of "
+    "the media that arrived, and a switch is a segment with another quality than the one before."
+)
+"""Definition of the figures of videos over HTTP."""
+
 CALL_CLOCK = (
     "Mouth to ear is the mean time from a sound at the talker to its playout: frame, network and jitter buffer. A "
     "frame that was lost or late is not played out. MOS is the mean opinion score of the E-model (ITU-T G.107; "

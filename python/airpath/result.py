@@ -139,6 +139,14 @@ class Result:
         return self._summary_frame("buffers")
 
     @cached_property
+    def segments(self) -> "pl.DataFrame":
+        """One row per segment of a video over HTTP: its quality, and when it was loaded.
+
+        Times in seconds from the start of the flow.
+        """
+        return self._summary_frame("segments")
+
+    @cached_property
     def scripts(self) -> "pl.DataFrame":
         """One row per sequence of exchanges of a kind, of terminals and mail: which are what."""
         return self._summary_frame("scripts")

@@ -99,6 +99,9 @@ TRANSFERS = ("download", "upload", "tcp")
 """The kinds of flows that move bytes over TCP: those of a simulation, and the connections of real
 programs."""
 
+VIDEOS = ("stream", "adaptive")
+"""The kinds of flows that play a video."""
+
 PROXY = "proxy"
 """The component of a transport-level proxy."""
 
@@ -193,6 +196,11 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
         "buffer_mean_s": "Float64",
         "buffer_min_s": "Float64",
         "reports": "Int64",
+        "adaptation": "String",
+        "segments": "Int64",
+        "segments_received": "Int64",
+        "quality_bps": "Float64",
+        "switches": "Int64",
         "codec": "String",
         "mos_scale": "String",
         "r": "Float64",
@@ -269,6 +277,17 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
         "buffer_s": "Float64",
         "playing": "Boolean",
     },
+    "segments": {
+        "repetition": "Int64",
+        "flow": "Int64",
+        "segment": "Int64",
+        "quality": "Int64",
+        "rate_bps": "Int64",
+        "bytes": "Int64",
+        "buffer_s": "Float64",
+        "requested_s": "Float64",
+        "finished_s": "Float64",
+    },
     "scripts": {
         "repetition": "Int64",
         "flow": "Int64",
@@ -317,6 +336,8 @@ MAIN_FIGURES = (
     "startup_s",
     "stall_s",
     "frames_decodable",
+    "quality_bps",
+    "switches",
     "mos",
     "mouth_to_ear_s",
     "frame_loss",
@@ -327,7 +348,7 @@ MAIN_FIGURES = (
 MAIN_PAGE_FIGURES = ("page_time_s", "largest_contentful_paint_s")
 """The same for views of pages."""
 
-OPTIONAL_TABLES = ("pages", "objects", "buffers", "scripts", "middleboxes")
+OPTIONAL_TABLES = ("pages", "objects", "buffers", "segments", "scripts", "middleboxes")
 """Tables that `summary.json` has only if they have rows."""
 
 

@@ -283,6 +283,14 @@ def test_a_connection_of_another_session_is_closed(responder: str) -> None:
         assert stranger.recv(100) == b""
 
 
+def test_a_user_may_think_for_longer_than_a_connection_may_stay_without_a_token(
+    airpath_command: Command, responder: str
+) -> None:
+    options = ["--rounds", "1", "--keys", "0", "--scrolls", "0", "--think", "11 s"]
+    flow = measured(airpath_command, "terminal", responder, *options)
+    assert (flow["outcome"], flow["sent"], flow["received"]) == ("finished", 2, 2)
+
+
 @pytest.mark.parametrize("codec", ["amr", "amr-wb"])
 def test_a_call_has_the_schema_of_a_simulated_one(
     airpath_command: Command, responder: str, simulated: dict[str, dict[str, Any]], codec: str

@@ -8,6 +8,8 @@
 //! | --- | --- |
 //! | [`terminal`] | sessions of a remote terminal that are generated |
 //! | [`mail`] | IMAP, POP3 and SMTP |
+//!
+//! The client of a script that is open adds exchanges while it runs: [`crate::adaptive`] does.
 
 pub mod mail;
 pub mod terminal;
@@ -44,6 +46,8 @@ pub struct Script {
     pub kinds: Vec<String>,
     /// The exchanges, in order.
     pub exchanges: Vec<Exchange>,
+    /// Whether the client may add exchanges: it has not decided on all of them.
+    pub is_open: bool,
 }
 
 /// What a script is made of.
@@ -80,6 +84,18 @@ impl Script {
     }
 }
 
+/// The client's end of a flow of exchanges.
+pub trait Application {
+    /// Acts as [`Client::step`] does.
+    fn step(&mut self, now: Instant, transport: &mut impl Transport) -> ClientStep;
+    /// When to call [`Self::step`] next, if nothing changes before.
+    fn next_wakeup(&self) -> Option<Instant>;
+    /// Whether its work is over.
+    fn is_complete(&self) -> bool;
+    /// Its exchanges.
+    fn exchanges(&self) -> &Client;
+}
+
 /// The client.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -94,8 +110,8 @@ pub struct Client {
     last_response: Instant,
     /// Times of the requests without a response.
     awaited: VecDeque<Instant>,
-    /// Bytes of the responses up to that of the first such request.
-    expected: u64,
+    /// Bytes of the responses that are complete.
+    complete: u64,
     /// Latencies by kind.
     latencies: Vec<Samples>,
     /// When the first and the last response of each kind was complete.
@@ -121,7 +137,7 @@ impl Client {
     pub fn new(script: Arc<Script>, start: Instant) -> Self {
         let kinds = script.kinds.len();
         Self {
-            expected: script.exchanges.first().map_or(0, |exchange| exchange.response.into()),
+            complete: 0,
             script,
             started: start,
             connected: None,
@@ -149,7 +165,10 @@ impl Client {
         }
         let waiting = transport.readable();
         transport.read(waiting);
-        if !self.awaited.is_empty() && transport.received() >= self.expected {
+        if let Some(awaited) = self.awaited_response()
+            && transport.received() >= self.complete + awaited
+        {
+            self.complete += awaited;
             return self.response(now);
         }
         if self.due().is_some_and(|due| due <= now) {
@@ -166,11 +185,16 @@ impl Client {
         ClientStep::Nothing
     }
 
+    /// Bytes of the next response, if a request awaits one.
+    fn awaited_response(&self) -> Option<u64> {
+        let number = self.sent - self.awaited.len();
+        (!self.awaited.is_empty()).then(|| self.script.exchanges[number].response.into())
+    }
+
     fn response(&mut self, now: Instant) -> ClientStep {
         let number = self.sent - self.awaited.len();
         let kind = self.script.exchanges[number].kind;
         let sent = self.awaited.pop_front().expect("a response is awaited");
-        self.expected += self.script.exchanges.get(number + 1).map_or(0, |next| u64::from(next.response));
         self.last_response = now;
         self.latencies[kind].add(now.since(sent));
         self.completed[kind] = Some((self.completed[kind].map_or(now, |(first, _)| first), now));
@@ -191,9 +215,27 @@ impl Client {
         self.connected.and_then(|_| self.due())
     }
 
+    /// Adds an exchange of the kind `name` to a script that is open.
+    pub fn add(&mut self, name: &str, exchange: Exchange) {
+        let script = Arc::make_mut(&mut self.script);
+        script.add(name, exchange);
+        self.latencies.resize(script.kinds.len(), Samples::default());
+        self.completed.resize(script.kinds.len(), None);
+    }
+
+    /// No exchange will be added: the connection closes after the last response.
+    pub fn end_script(&mut self) {
+        Arc::make_mut(&mut self.script).is_open = false;
+    }
+
+    /// The script as far as it is decided.
+    pub fn script(&self) -> &Script {
+        &self.script
+    }
+
     /// Whether all responses are complete.
     pub fn is_complete(&self) -> bool {
-        self.sent == self.script.exchanges.len() && self.awaited.is_empty()
+        !self.script.is_open && self.sent == self.script.exchanges.len() && self.awaited.is_empty()
     }
 
     /// Requests sent.
@@ -235,8 +277,8 @@ pub struct Server {
     script: Arc<Script>,
     /// Requests that have arrived.
     arrived: usize,
-    /// Bytes of the requests up to the next one.
-    expected: u64,
+    /// Bytes of these requests.
+    taken: u64,
     /// Responses that were sent.
     answered: usize,
     /// When the responses to the other requests that have arrived are ready.
@@ -247,14 +289,7 @@ pub struct Server {
 impl Server {
     /// A server that has not answered yet.
     pub fn new(script: Arc<Script>) -> Self {
-        Self {
-            expected: script.exchanges.first().map_or(0, |exchange| exchange.request.into()),
-            script,
-            arrived: 0,
-            answered: 0,
-            ready: VecDeque::new(),
-            closed: false,
-        }
+        Self { taken: 0, script, arrived: 0, answered: 0, ready: VecDeque::new(), closed: false }
     }
 
     /// Acts as the application does now; call it whenever the connection has changed, or the time
@@ -265,13 +300,15 @@ impl Server {
         }
         let waiting = transport.readable();
         transport.read(waiting);
-        while self.arrived < self.script.exchanges.len() && transport.received() >= self.expected {
-            let processing = self.script.exchanges[self.arrived].processing;
+        while let Some(next) = self.script.exchanges.get(self.arrived)
+            && transport.received() >= self.taken + u64::from(next.request)
+        {
+            let processing = next.processing;
+            self.taken += u64::from(next.request);
             // One after the other.
             let before = self.ready.back().copied().unwrap_or(now);
             self.ready.push_back(before.max(now) + processing);
             self.arrived += 1;
-            self.expected += self.script.exchanges.get(self.arrived).map_or(0, |next| u64::from(next.request));
         }
         while self.ready.front().is_some_and(|due| *due <= now) {
             self.ready.pop_front();
@@ -281,6 +318,16 @@ impl Server {
         if transport.peer_closed() {
             self.closed = true;
             transport.close();
+        }
+    }
+
+    /// Adds the exchanges that the client has added to its `script`: requests have no contents in
+    /// which the server could read them.
+    pub fn follow(&mut self, script: &Script) {
+        let known = self.script.exchanges.len();
+        if script.exchanges.len() > known {
+            let own = Arc::make_mut(&mut self.script);
+            own.exchanges.extend_from_slice(&script.exchanges[known..]);
         }
     }
 
@@ -337,6 +384,40 @@ mod tests {
         assert!(near.is_closed() && client.is_complete());
         assert_eq!(client.latencies().iter().map(Samples::count).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(client.completed(1), Some([Span::from_millis(200), Span::from_millis(210)]));
+    }
+
+    #[test]
+    fn an_open_script_continues_after_its_last_response() {
+        let script = Arc::new(Script { is_open: true, ..Script::default() });
+        let mut client = Client::new(Arc::clone(&script), at(0));
+        let mut server = Server::new(script);
+        let (mut near, mut far) = (StreamEnd::opened(0), StreamEnd::opened(0));
+        client.add("first", exchange(true, 0, 10, 30, 0));
+        assert_eq!(client.step(at(0), &mut near), ClientStep::Connected);
+        assert_eq!(client.step(at(0), &mut near), ClientStep::Request);
+        far.receive(10);
+        server.step(at(1), &mut far);
+        assert_eq!(far.unsent(), 0, "the exchange is not in the script of the server");
+        server.follow(client.script());
+        server.step(at(1), &mut far);
+        assert_eq!(far.unsent(), 30);
+        near.receive(30);
+        assert_eq!(client.step(at(2), &mut near), ClientStep::Response(0, Span::from_millis(2)));
+        assert_eq!(client.step(at(2), &mut near), ClientStep::Nothing);
+        assert!(!client.is_complete() && !near.is_closed());
+        client.add("second", exchange(true, 5, 20, 40, 0));
+        client.end_script();
+        assert_eq!(client.next_wakeup(), Some(at(7)));
+        assert_eq!(client.step(at(7), &mut near), ClientStep::Request);
+        far.receive(20);
+        server.follow(client.script());
+        server.step(at(8), &mut far);
+        assert_eq!(far.unsent(), 70);
+        near.receive(40);
+        assert_eq!(client.step(at(9), &mut near), ClientStep::Response(1, Span::from_millis(2)));
+        assert_eq!(client.step(at(9), &mut near), ClientStep::Nothing);
+        assert!(client.is_complete() && near.is_closed());
+        assert_eq!(client.latencies().iter().map(Samples::count).collect::<Vec<_>>(), [1, 1]);
     }
 
     #[test]

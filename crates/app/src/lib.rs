@@ -11,12 +11,14 @@
 //! | [`transactions`] | requests and responses, over one connection or one for each |
 //! | [`exchanges`] | scripts of requests and responses: a remote terminal, mail |
 //! | [`streaming`] | a video over RTP: a server, a client and its playout buffer |
+//! | [`adaptive`] | a video over HTTP in segments of several qualities (HLS, DASH) |
 //! | [`voice`] | a call over RTP: codec, jitter buffer, rating by the E-model |
 //! | [`web`] | web pages: a browser and its servers |
 //!
 //! [`transport`] is the connection as the workloads see it, [`phase`] the offset of periodic
 //! packets, and [`samples`] holds measured delays.
 
+pub mod adaptive;
 pub mod arrivals;
 pub mod bulk;
 pub mod datagrams;

@@ -398,6 +398,7 @@ pub(crate) fn rows(forwarder: &Forwarder<'_>, ended: Ended) -> Rows {
         pages: Vec::new(),
         objects: Vec::new(),
         buffers: Vec::new(),
+        segments: Vec::new(),
         scripts: Vec::new(),
         middleboxes: Vec::new(),
     };

@@ -278,6 +278,7 @@ impl Outcome {
             pages: std::mem::take(&mut self.pages),
             objects: std::mem::take(&mut self.objects),
             buffers: Vec::new(),
+            segments: Vec::new(),
             scripts: std::mem::take(&mut self.scripts),
             middleboxes: Vec::new(),
         });
@@ -355,6 +356,7 @@ fn row(flow: usize, kind: &'static str, name: String) -> FlowRow {
         transactions: None,
         session: None,
         playback: None,
+        adaptive: None,
         call: None,
         exchanges: None,
         observed: None,

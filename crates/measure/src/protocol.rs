@@ -14,6 +14,7 @@
 //!   connection ends.
 //! - A [`SessionToken`](crate::token::SessionToken) begins a **connection of a flow** of its
 //!   session. It is the first 16 bytes of the client's data in that flow, and counts as part of it.
+//!   A terminal sends it when the connection opens, before its data.
 //! - A flow in which the client does not send first has no token. The client announces the port of
 //!   such a flow ([`TestRequest::ports`]), and the responder identifies it by address and port.
 //!   Address translation prevents that, so the client compares the address that the responder sees

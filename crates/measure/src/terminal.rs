@@ -60,7 +60,9 @@ fn run_session(
     let socket = tcp_socket(Domain::for_address(peer), &terminal.tcp)?;
     *tcp = in_force(&socket);
     let mut stream = Stream::connect(socket, peer)?;
+    // At once: the responder closes a connection without a token, and users may think for longer.
     stream.begin_with(&token.to_bytes());
+    stream.end.write(SessionToken::LENGTH as u64);
     let mut delivered = 0;
     while !record.is_stopped() {
         let mut acted = stream.exchange()?;
@@ -96,13 +98,13 @@ fn run_session(
     Ok(())
 }
 
-/// The responder's end of a session whose first `received` bytes were read before.
+/// The responder's end of a session whose token was read before.
 ///
 /// # Errors
 /// The connection is lost.
-pub fn answer(socket: Socket, terminal: &Terminal, received: u64, stop: &dyn Fn() -> bool) -> io::Result<()> {
+pub fn answer(socket: Socket, terminal: &Terminal, stop: &dyn Fn() -> bool) -> io::Result<()> {
     apply(&socket, &terminal.tcp)?;
-    let mut stream = Stream::accepted(socket, received)?;
+    let mut stream = Stream::accepted(socket, 0)?;
     let mut server = Server::new(terminal.script());
     while !stop() && !stream.is_over() {
         let moved = stream.exchange()?;

@@ -274,7 +274,6 @@ impl Work {
             }
             Self::Terminal(terminal) => {
                 terminal.session.check().map_err(|error| error.to_string())?;
-                between("input", terminal.session.input.get(), SessionToken::LENGTH as u64, MOST_BYTES.get())?;
                 at_most_as_long(terminal.duration(), Span::ZERO)
             }
             Self::Page(load) => load.check(),

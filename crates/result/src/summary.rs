@@ -3,6 +3,7 @@
 //! Times are in seconds, sizes in bytes, rates in bits per second, as the names state. `None` means
 //! not applicable: an unfinished transfer has no duration.
 
+mod adaptive;
 mod call;
 mod exchanges;
 mod page;
@@ -19,6 +20,7 @@ use airpath_app::transactions::{Client, Transactions};
 use airpath_core::{Bytes, Count, Direction, DropCause, Instant, PacketCounters, RadioTotals, Span, UserId};
 use serde::Serialize;
 
+pub use adaptive::{AdaptiveRow, SegmentRow};
 pub use call::{CallDirectionRow, CallRow};
 pub use exchanges::{ExchangesRow, LatencyRow, ScriptRow};
 pub use page::{ObjectRow, PageRow, SessionRow};
@@ -67,6 +69,9 @@ pub struct Summary {
     /// One row per second of a video's playback and repetition; left out without videos.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub buffers: Vec<BufferRow>,
+    /// One row per segment of a video over HTTP; left out without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub segments: Vec<SegmentRow>,
     /// One row per sequence of exchanges of a kind; left out without terminals and mail.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scripts: Vec<ScriptRow>,
@@ -148,6 +153,9 @@ pub struct FlowRow {
     /// Figures of a video.
     #[serde(flatten)]
     pub playback: Option<PlaybackRow>,
+    /// Figures of a video over HTTP.
+    #[serde(flatten)]
+    pub adaptive: Option<AdaptiveRow>,
     /// Figures of a call.
     #[serde(flatten)]
     pub call: Option<CallRow>,
@@ -407,6 +415,7 @@ impl Summary {
             pages: Vec::new(),
             objects: Vec::new(),
             buffers: Vec::new(),
+            segments: Vec::new(),
             scripts: Vec::new(),
             middleboxes: Vec::new(),
         }
@@ -427,6 +436,7 @@ impl Summary {
         self.pages.append(&mut rows.pages);
         self.objects.append(&mut rows.objects);
         self.buffers.append(&mut rows.buffers);
+        self.segments.append(&mut rows.segments);
         self.scripts.append(&mut rows.scripts);
         self.middleboxes.append(&mut rows.middleboxes);
     }
@@ -465,10 +475,12 @@ impl Summary {
             let transactions = flow.transactions.iter_mut().map(|transactions| &mut transactions.tcp);
             let sessions = flow.session.iter_mut().map(|session| &mut session.tcp);
             let exchanges = flow.exchanges.iter_mut().map(|exchanges| &mut exchanges.tcp);
+            let videos = flow.adaptive.iter_mut().map(|video| &mut video.tcp);
             transfers
                 .chain(transactions)
                 .chain(sessions)
                 .chain(exchanges)
+                .chain(videos)
                 .for_each(|settings| settings.clone_from(&nothing));
         }
         [json_lines(&self.flows), json_lines(&self.pages), json_lines(&self.objects)]
@@ -497,6 +509,8 @@ pub struct Rows {
     pub objects: Vec<ObjectRow>,
     /// The playout buffers of its videos.
     pub buffers: Vec<BufferRow>,
+    /// The segments of its videos over HTTP.
+    pub segments: Vec<SegmentRow>,
     /// The scripts of its terminals and its mail.
     pub scripts: Vec<ScriptRow>,
     /// Counters of its middleboxes.

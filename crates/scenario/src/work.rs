@@ -8,7 +8,7 @@ use airpath_app::exchanges::Plan;
 use airpath_app::streaming::{self, Video};
 use airpath_app::transactions::Connections;
 use airpath_app::web::Session;
-use airpath_app::{Datagrams, Ping, Transactions, Transfer, datagrams, voice as call};
+use airpath_app::{Datagrams, Ping, Transactions, Transfer, adaptive, datagrams, voice as call};
 use airpath_core::{Bitrate, Bytes, Direction, Span};
 use airpath_tcp::Nagle;
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,8 @@ pub enum Kind {
     Page,
     /// A video from the server to the mobile over RTP.
     Stream,
+    /// A video over HTTP in segments of several qualities.
+    Adaptive,
     /// A call between server and mobile over RTP.
     Voice,
     /// A remote terminal over TCP.
@@ -74,8 +76,19 @@ pub enum Kind {
 }
 
 impl Kind {
-    const NAMES: [&'static str; 10] =
-        ["download", "upload", "ping", "datagrams", "transactions", "page", "stream", "voice", "terminal", "mail"];
+    const NAMES: [&'static str; 11] = [
+        "download",
+        "upload",
+        "ping",
+        "datagrams",
+        "transactions",
+        "page",
+        "stream",
+        "adaptive",
+        "voice",
+        "terminal",
+        "mail",
+    ];
 
     /// The name under which it is written.
     pub const fn name(self) -> &'static str {
@@ -140,6 +153,13 @@ pub enum Work {
         settings: streaming::Settings,
         /// The video.
         video: Arc<Video>,
+    },
+    /// A video over HTTP, with these TCP settings at both ends.
+    Adaptive {
+        /// The video and its player.
+        settings: Arc<adaptive::Settings>,
+        /// Settings of both ends.
+        tcp: Box<tcp::Settings>,
     },
     /// A call over RTP.
     Voice(call::Settings),
@@ -347,6 +367,7 @@ impl FlowGroup {
             "transactions" => Kind::Transactions,
             "page" => Kind::Page,
             "stream" => Kind::Stream,
+            "adaptive" => Kind::Adaptive,
             "voice" => Kind::Voice,
             "terminal" => Kind::Terminal,
             "mail" => Kind::Mail,
@@ -368,17 +389,22 @@ impl FlowGroup {
         }
         let quic = match kind {
             Kind::Download | Kind::Upload | Kind::Transactions => quic::take(&mut node, at, quic_defaults)?,
-            Kind::Page | Kind::Ping | Kind::Datagrams | Kind::Stream | Kind::Voice | Kind::Terminal | Kind::Mail => {
-                None
-            }
+            Kind::Page | Kind::Adaptive | Kind::Terminal | Kind::Mail => None,
+            Kind::Ping | Kind::Datagrams | Kind::Stream | Kind::Voice => None,
         };
         let tcp = match kind {
             _ if quic.is_some() => None,
-            Kind::Download | Kind::Upload | Kind::Transactions | Kind::Page | Kind::Terminal | Kind::Mail => {
+            Kind::Download
+            | Kind::Upload
+            | Kind::Transactions
+            | Kind::Page
+            | Kind::Adaptive
+            | Kind::Terminal
+            | Kind::Mail => {
                 let own = node.take("tcp");
                 let sets_nagle = own.iter().chain([defaults]).any(|tcp| tcp.get("nagle").is_some());
                 let mut settings = tcp::Settings::read(own, &join(at, "tcp"), defaults)?;
-                if kind == Kind::Page && !sets_nagle {
+                if matches!(kind, Kind::Page | Kind::Adaptive) && !sets_nagle {
                     // Browsers and web servers set TCP_NODELAY.
                     Arc::make_mut(&mut settings.config).nagle = Nagle::Off;
                 }
@@ -467,12 +493,7 @@ impl FlowGroup {
                 (work, table(&settings))
             }
             Kind::Page => {
-                let tcp = Box::new(tcp.clone().expect("pages use TCP"));
-                if tcp.config.whole_segments {
-                    let message = "TCP that rounds up to whole segments blurs where a response ends";
-                    return Err(ScenarioError::new(message, origin, join(at, "tcp.whole_segments"))
-                        .help("set tcp.whole_segments to false"));
-                }
+                let tcp = exact(tcp.as_ref(), &origin, at)?;
                 let (session, settings) = page::read_flow(node, folder, at)?;
                 (Work::Page { session: Arc::new(session), tcp }, settings)
             }
@@ -481,13 +502,14 @@ impl FlowGroup {
                 video_file = flow.file;
                 (Work::Stream { settings: flow.settings, video: Arc::new(flow.video) }, flow.table)
             }
+            Kind::Adaptive => {
+                let tcp = exact(tcp.as_ref(), &origin, at)?;
+                let settings = adaptive_settings(&node, at)?;
+                let settings_table = table(&settings);
+                (Work::Adaptive { settings: Arc::new(settings), tcp }, settings_table)
+            }
             Kind::Terminal | Kind::Mail => {
-                let tcp = Box::new(tcp.clone().expect("exchanges use TCP"));
-                if tcp.config.whole_segments {
-                    let message = "TCP that rounds up to whole segments blurs where a response ends";
-                    return Err(ScenarioError::new(message, origin, join(at, "tcp.whole_segments"))
-                        .help("set tcp.whole_segments to false"));
-                }
+                let tcp = exact(tcp.as_ref(), &origin, at)?;
                 let flow = match kind {
                     Kind::Terminal => exchanges::read_terminal(node, folder, at)?,
                     _ => exchanges::read_mail(node, at)?,
@@ -528,6 +550,25 @@ impl FlowGroup {
     pub fn start(&self, index: u64) -> Span {
         self.common.start + self.common.stagger * index
     }
+}
+
+/// The TCP settings of a flow whose responses end at their last byte.
+fn exact(tcp: Option<&tcp::Settings>, origin: &Origin, at: &str) -> Result<Box<tcp::Settings>, ScenarioError> {
+    let tcp = Box::new(tcp.cloned().expect("the flow uses TCP"));
+    if tcp.config.whole_segments {
+        let message = "TCP that rounds up to whole segments blurs where a response ends";
+        return Err(ScenarioError::new(message, origin.clone(), join(at, "tcp.whole_segments"))
+            .help("set tcp.whole_segments to false"));
+    }
+    Ok(tcp)
+}
+
+/// Reads the keys of a flow of kind `adaptive`.
+fn adaptive_settings(node: &Node, at: &str) -> Result<adaptive::Settings, ScenarioError> {
+    let mut settings: adaptive::Settings = node.read(at)?;
+    settings.check().map_err(|error| voice::wrong(node, at, error))?;
+    settings.adaptation = settings.adaptation.resolved(settings.buffer);
+    Ok(settings)
 }
 
 fn table(settings: &impl Serialize) -> toml::Table {

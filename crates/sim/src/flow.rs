@@ -11,6 +11,7 @@ mod transactions;
 mod transfer;
 mod voice;
 
+use airpath_app::adaptive;
 use airpath_core::{AppEvent, AppStep, Bytes, FlowId, Instant, Packet, RandomStream, UserId};
 use airpath_path::Side;
 use airpath_tcp::Connection;
@@ -19,7 +20,7 @@ use crate::network::Network;
 use crate::packet_buffer::Payload;
 
 pub use datagrams::DatagramsFlow;
-pub use exchanges::ExchangesFlow;
+pub use exchanges::{ExchangesFlow, Scripted};
 pub use page::PageFlow;
 pub use ping::PingFlow;
 pub use quic::{QuicTransactionsFlow, QuicTransferFlow};
@@ -77,10 +78,12 @@ pub enum Flow {
     Page(Box<PageFlow>),
     /// A video over RTP.
     Stream(Box<StreamFlow>),
+    /// A video over HTTP in segments of several qualities.
+    Adaptive(Box<ExchangesFlow<adaptive::Client>>),
     /// A call over RTP.
     Voice(Box<VoiceFlow>),
     /// A remote terminal, or mail.
-    Exchanges(Box<ExchangesFlow>),
+    Exchanges(Box<ExchangesFlow<Scripted>>),
 }
 
 impl Flow {
@@ -95,6 +98,7 @@ impl Flow {
             Self::QuicTransactions(flow) => &flow.identity,
             Self::Page(flow) => &flow.identity,
             Self::Stream(flow) => &flow.identity,
+            Self::Adaptive(flow) => &flow.identity,
             Self::Voice(flow) => &flow.identity,
             Self::Exchanges(flow) => &flow.identity,
         }
@@ -125,6 +129,10 @@ impl Flow {
                 flow.receive(now, side, segment, &mut cx);
                 flow.proceed(now, side, network)
             }
+            (Self::Adaptive(flow), Payload::Segment(segment)) => {
+                flow.receive(now, side, segment, &mut cx);
+                flow.proceed(now, side, network)
+            }
             (Self::Ping(flow), &Payload::Echo { sequence, sent, reply }) => {
                 flow.receive(now, sequence, sent, reply, network)
             }
@@ -146,6 +154,7 @@ impl Flow {
             Self::QuicTransactions(flow) => flow.wake(now, side, network),
             Self::Page(flow) => flow.wake(now, side, network),
             Self::Stream(flow) => flow.wake(now, side, network),
+            Self::Adaptive(flow) => flow.wake(now, side, network),
             Self::Voice(flow) => flow.wake(now, side, network),
             Self::Exchanges(flow) => flow.wake(now, side, network),
         }
@@ -162,6 +171,7 @@ impl Flow {
             Self::QuicTransactions(flow) => flow.is_over(),
             Self::Page(flow) => flow.is_over(),
             Self::Stream(flow) => flow.is_over(),
+            Self::Adaptive(flow) => flow.is_over(),
             Self::Voice(flow) => flow.is_over(),
             Self::Exchanges(flow) => flow.is_over(),
         }

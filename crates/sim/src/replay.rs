@@ -356,6 +356,7 @@ impl<'a> Replay<'a> {
             pages: Vec::new(),
             objects: Vec::new(),
             buffers: Vec::new(),
+            segments: Vec::new(),
             scripts: Vec::new(),
             middleboxes: Vec::new(),
         }

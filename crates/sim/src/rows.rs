@@ -6,16 +6,16 @@ use airpath_app::exchanges::Plan;
 use airpath_core::{Direction, Instant, Span, UserId};
 use airpath_path::{Hop, Side};
 use airpath_result::summary::{
-    BufferRow, CallRow, Ended, ExchangesRow, FlowRow, LinkRow, MiddleboxRow, ObjectRow, PageRow, PlaybackRow,
-    ProbesRow, RadioRow, Repetition, Rows, ScriptRow, SessionRow, StreamRow, TransactionsRow, TransferRow,
-    quic_settings,
+    AdaptiveRow, BufferRow, CallRow, Ended, ExchangesRow, FlowRow, LinkRow, MiddleboxRow, ObjectRow, PageRow,
+    PlaybackRow, ProbesRow, RadioRow, Repetition, Rows, ScriptRow, SegmentRow, SessionRow, StreamRow, TransactionsRow,
+    TransferRow, quic_settings,
 };
 use airpath_scenario::proxy::Proxy;
 use airpath_scenario::tcp::Settings;
 use airpath_tcp::Negotiated;
 use serde::Serialize;
 
-use crate::flow::{DatagramsFlow, Flow, PageFlow, PingFlow, QuicTransferFlow, TransferFlow};
+use crate::flow::{DatagramsFlow, Flow, PageFlow, PingFlow, QuicTransferFlow, Scripted, TransferFlow};
 use crate::simulation::Simulation;
 
 /// The rows of repetition `number`.
@@ -44,11 +44,17 @@ pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[Str
     let pages = |flow: &PageFlow| PageRow::of(&flow.session, &flow.browser, flow.identity.id.0, number);
     let objects = |flow: &PageFlow| ObjectRow::of(&flow.session, &flow.browser, flow.identity.id.0, number);
     let (pages, objects) = (sessions().flat_map(pages).collect(), sessions().flat_map(objects).collect());
-    let players = simulation.flows().iter().filter_map(|flow| match flow {
-        Flow::Stream(flow) => Some((flow.identity.id.0, flow.client.player())),
-        _ => None,
+    let buffers = simulation.flows().iter().flat_map(|flow| match flow {
+        Flow::Stream(flow) => BufferRow::of(flow.client.player().levels(), flow.identity.id.0, number),
+        Flow::Adaptive(flow) => BufferRow::of(flow.client.player_at(now).levels(), flow.identity.id.0, number),
+        _ => Vec::new(),
     });
-    let buffers = players.flat_map(|(flow, player)| BufferRow::of(player, flow, number)).collect();
+    let buffers = buffers.collect();
+    let segments = simulation.flows().iter().flat_map(|flow| match flow {
+        Flow::Adaptive(flow) => SegmentRow::of(&flow.client, flow.identity.start, flow.identity.id.0, number),
+        _ => Vec::new(),
+    });
+    let segments = segments.collect();
     let counters = simulation.hops().flat_map(|(name, hop)| hop.statistics().into_iter().map(move |each| (name, each)));
     let middleboxes = counters.map(|(name, (counter, value))| MiddleboxRow {
         repetition: number,
@@ -57,11 +63,22 @@ pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[Str
         value,
     });
     let scripts = simulation.flows().iter().filter_map(|flow| match flow {
-        Flow::Exchanges(flow) => Some(ScriptRow::of(&flow.script, flow.identity.id.0, number)),
+        Flow::Exchanges(flow) => Some(ScriptRow::of(flow.client.client.script(), flow.identity.id.0, number)),
         _ => None,
     });
     let scripts = scripts.flatten().collect();
-    Rows { repetition, flows, links, radio, pages, objects, buffers, scripts, middleboxes: middleboxes.collect() }
+    Rows {
+        repetition,
+        flows,
+        links,
+        radio,
+        pages,
+        objects,
+        buffers,
+        segments,
+        scripts,
+        middleboxes: middleboxes.collect(),
+    }
 }
 
 /// The rows of the hops, with their names, in repetition `number` of a run with `users` users.
@@ -108,6 +125,7 @@ fn flow(
         transactions: None,
         session: None,
         playback: None,
+        adaptive: None,
         call: None,
         exchanges: None,
         observed: None,
@@ -177,23 +195,34 @@ fn flow(
             playback: Some(PlaybackRow::of(&flow.session, &flow.server, &flow.client, flow.identity.start, now)),
             ..row("stream", if flow.client.timed_out() { "aborted" } else { over })
         },
+        Flow::Adaptive(flow) => FlowRow {
+            cause: flow.cause().map(str::to_owned),
+            adaptive: Some(AdaptiveRow::of(
+                &flow.client,
+                flow.identity.start,
+                now,
+                settings.of(&flow.tcp, flow.negotiated),
+            )),
+            ..row("adaptive", if flow.cause().is_some() { "aborted" } else { over })
+        },
         Flow::Voice(flow) => FlowRow {
             call: Some(CallRow::of(&flow.session, Direction::BOTH.map(|direction| flow.end(direction)))),
             ..row("voice", over)
         },
         Flow::Exchanges(flow) => {
-            let latencies = flow.client.all_latencies();
+            let Scripted { plan, client } = &flow.client;
+            let latencies = client.all_latencies();
             FlowRow {
                 cause: flow.cause().map(str::to_owned),
-                probes: Some(ProbesRow::of(flow.client.requests(), latencies.count(), &latencies)),
+                probes: Some(ProbesRow::of(client.requests(), latencies.count(), &latencies)),
                 exchanges: Some(ExchangesRow::of(
-                    &flow.plan,
-                    &flow.script,
-                    &flow.client,
+                    plan,
+                    client.script(),
+                    client,
                     settings.of(&flow.tcp, flow.negotiated),
                 )),
                 ..row(
-                    match flow.plan {
+                    match plan {
                         Plan::Mail(_) => "mail",
                         Plan::Terminal(_) | Plan::Recorded(_) => "terminal",
                     },

@@ -115,7 +115,10 @@ impl Setup {
                 }
                 Work::Exchanges { plan, tcp } => {
                     let random = seed.stream(&format!("flow-{}/session", planned.name));
-                    Flow::Exchanges(Box::new(ExchangesFlow::new(identity, plan, tcp, random)))
+                    Flow::Exchanges(Box::new(ExchangesFlow::scripted(identity, plan, tcp, random)))
+                }
+                Work::Adaptive { settings, tcp } => {
+                    Flow::Adaptive(Box::new(ExchangesFlow::adaptive(identity, settings, tcp)))
                 }
                 Work::Ping(ping, direction, fixed) => {
                     Flow::Ping(Box::new(PingFlow::new(identity, *ping, *direction, phase(*fixed))))
@@ -149,8 +152,10 @@ impl Setup {
             let first: &[Side] = match flow {
                 Flow::Datagrams(flow) => &[flow.source()],
                 Flow::Ping(flow) => &[flow.source()],
-                Flow::Transfer(_) | Flow::QuicTransfer(_) | Flow::Page(_) | Flow::Exchanges(_) => &[Side::Mobile],
-                Flow::Transactions(_) | Flow::QuicTransactions(_) => &[Side::Mobile],
+                Flow::Transfer(_) | Flow::QuicTransfer(_) | Flow::Page(_) => &[Side::Mobile],
+                Flow::Exchanges(_) | Flow::Adaptive(_) | Flow::Transactions(_) | Flow::QuicTransactions(_) => {
+                    &[Side::Mobile]
+                }
                 Flow::Stream(_) | Flow::Voice(_) => &[Side::Server, Side::Mobile],
             };
             for side in first {

@@ -29,6 +29,7 @@ class What(StrEnum):
     HOPS = "hops"
     WATERFALL = "waterfall"
     PLAYBACK = "playback"
+    QUALITY = "quality"
     LATENCY_SHARE = "latency-share"
 
 

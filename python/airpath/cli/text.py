@@ -12,6 +12,7 @@ from airpath.quantities import (
     DELAY_CLOCK,
     PAGE_CLOCK,
     PLAYBACK_CLOCK,
+    SEGMENT_CLOCK,
     TRANSFER_CLOCK,
     count,
     rate,
@@ -20,7 +21,7 @@ from airpath.quantities import (
     share,
     size,
 )
-from airpath.tables import TRANSFERS
+from airpath.tables import TRANSFERS, VIDEOS
 from airpath.terminal_table import print_table
 
 if TYPE_CHECKING:
@@ -50,8 +51,7 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         by_flow.setdefault(flow["flow"], []).append(flow)
     groups = list(by_flow.values())
     transfers = [group for group in groups if group[0]["kind"] in TRANSFERS]
-    delays = [group for group in groups if group[0]["kind"] not in (*TRANSFERS, "page", "stream", "voice")]
-    videos = [group for group in groups if group[0]["kind"] == "stream"]
+    delays = [group for group in groups if group[0]["kind"] not in (*TRANSFERS, *VIDEOS, "page", "voice")]
     calls = [group for group in groups if group[0]["kind"] == "voice"]
     sessions = [group for group in groups if group[0]["kind"] == "page"]
     if transfers:
@@ -70,12 +70,7 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         console.print(DELAY_CLOCK, style="dim")
         for line in filter(None, map(_beyond_delay, delays)):
             console.print(line, style="dim")
-    if videos:
-        playback = ("start-up", "stalls", "stalled", "frames", "decoded")
-        head = ("flow", "mobile", "outcome", *playback, "sent", "lost", "late", "repaired")
-        _print_table(console, head, [_video_row(group) for group in videos[:_MOST_ROWS]])
-        _print_all(console, videos, "startup_s", "start-up")
-        console.print(PLAYBACK_CLOCK, style="dim")
+    _print_videos(console, groups)
     if calls:
         both = [f"{figure} {way}" for figure in ("MOS", "mouth to ear", "not played") for way in ("down", "up")]
         _print_table(console, ("flow", "mobile", "outcome", *both), [_call_row(group) for group in calls[:_MOST_ROWS]])
@@ -94,6 +89,24 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         ]
         _print_table(console, head, rows)
         for line in (PAGE_CLOCK, *_tcp_details(sessions)):
+            console.print(line, style="dim")
+
+
+def _print_videos(console: "Console", groups: Sequence[Sequence[Flow]]) -> None:
+    videos = [group for group in groups if group[0]["kind"] == "stream"]
+    if videos:
+        playback = ("start-up", "stalls", "stalled", "frames", "decoded")
+        head = ("flow", "mobile", "outcome", *playback, "sent", "lost", "late", "repaired")
+        _print_table(console, head, [_video_row(group) for group in videos[:_MOST_ROWS]])
+        _print_all(console, videos, "startup_s", "start-up")
+        console.print(PLAYBACK_CLOCK, style="dim")
+    segmented = [group for group in groups if group[0]["kind"] == "adaptive"]
+    if segmented:
+        playback = ("start-up", "stalls", "stalled", "quality", "switches", "buffer")
+        head = ("flow", "mobile", "outcome", "adaptation", *playback)
+        _print_table(console, head, [_segmented_row(group) for group in segmented[:_MOST_ROWS]])
+        _print_all(console, segmented, "startup_s", "start-up")
+        for line in (SEGMENT_CLOCK, *_tcp_details(segmented)):
             console.print(line, style="dim")
 
 
@@ -190,6 +203,22 @@ def _video_row(group: Sequence[Flow]) -> tuple[str, ...]:
         mean("lost", count),
         mean("late", count),
         mean("repaired", count),
+    )
+
+
+def _segmented_row(group: Sequence[Flow]) -> tuple[str, ...]:
+    mean = _means(group)
+    return (
+        group[0]["name"],
+        group[0]["mobile"],
+        _outcomes(group),
+        group[0]["adaptation"],
+        mean("startup_s", seconds),
+        mean("stalls", count),
+        mean("stall_s", seconds),
+        mean("quality_bps", rate),
+        mean("switches", count),
+        mean("buffer_mean_s", seconds),
     )
 
 

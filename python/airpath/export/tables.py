@@ -13,6 +13,7 @@ SUMMARIES = {
     "pages": "pages",
     "objects": "objects",
     "buffers": "buffers",
+    "segments": "segments",
     "scripts": "scripts",
     "middleboxes": "middleboxes",
     "repetitions": "repetitions",

@@ -22,7 +22,8 @@ Each takes one result or several, and overlays several.
 | `hops` | where the time goes: the delay of each hop |
 | `waterfall` | a view of a web page: objects, connections, radio and queue |
 | `mark_changes` | marks outages, handovers and new conditions in any figure over time |
-| `playback` | playout buffer and stalls of streams |
+| `playback` | playout buffer and stalls of videos |
+| `quality` | quality of the segments of videos over HTTP |
 | `latency_share` | distribution of the latencies of terminals and mail |
 | `compare` | a figure over all repetitions or flows, with the mean and its interval |
 """
@@ -33,6 +34,7 @@ from airpath.plot.hops import hops
 from airpath.plot.latency import latency_share
 from airpath.plot.losses import losses
 from airpath.plot.playback import playback
+from airpath.plot.quality import quality
 from airpath.plot.queue import queue
 from airpath.plot.radio import radio
 from airpath.plot.round_trip import round_trip, round_trip_share
@@ -57,6 +59,7 @@ __all__ = [
     "mark_changes",
     "playback",
     "proxy_tracks",
+    "quality",
     "queue",
     "radio",
     "round_trip",

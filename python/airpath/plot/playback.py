@@ -1,4 +1,4 @@
-"""The playout buffer of streams over time, and their stalls."""
+"""The playout buffer of videos over time, and their stalls."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,24 +12,25 @@ from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.traces import scatter
 from airpath.plot.values import largest, numbers
 from airpath.result import Result
+from airpath.tables import VIDEOS
 
 
 def playback(results: Result | Sequence[Result], *, repetition: int | None = None) -> go.Figure:
-    """Draw the playout buffer of streams over time, and their stalls.
+    """Draw the playout buffer of videos over time, and their stalls.
 
     Args:
         results: One result, or several to be overlaid.
         repetition: The repetition; by default the median one.
 
     Raises:
-        NothingToDrawError: There is no stream.
+        NothingToDrawError: There is no video.
     """
     runs = drawn(results, repetition)
-    chosen, notes = flows_of(runs, ("stream",))
+    chosen, notes = flows_of(runs, VIDEOS)
     levels = [_levels(run, flow) for run, flow, _ in chosen]
     highest = max((largest(level["buffer_s"]) for level in levels), default=0.0)
     if highest == 0:
-        raise NothingToDrawError("the run has no stream that received media")
+        raise NothingToDrawError("the run has no video that received media")
     figure = blank(260, y_title="buffer (s)", span=max(run.span for run in runs))
     figure.update_yaxes(range=[0, highest * 1.08])
     words = []

@@ -15,6 +15,7 @@ from airpath.plot.selection import MOST_FLOWS, Drawn
 from airpath.plot.template import Caption, untitled
 from airpath.report import metrics
 from airpath.result import NotLoggedError, Result
+from airpath.tables import VIDEOS
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ def over_time(runs: Sequence[Drawn]) -> list[Figure | Missing]:
         ("Lost packets", lambda: plot.losses(results)),
     ]
     kinds = {flow["kind"] for run in runs for flow in run.flows}
-    if "stream" in kinds:
+    if "adaptive" in kinds:
+        makers.insert(0, ("Video quality", lambda: plot.quality(results)))
+    if kinds & set(VIDEOS):
         makers.insert(0, ("Playout buffer", lambda: plot.playback(results)))
     if len(runs) == 1:
         if len(runs[0].transfers) > 1:

@@ -11,7 +11,7 @@ from airpath.plot.acknowledgements import tcp_round_trips
 from airpath.quantities import rate, seconds, share
 from airpath.result import NotLoggedError, Result
 from airpath.statistics import Interval, mean_interval, student_t
-from airpath.tables import DROP_CAUSES, TRANSFERS
+from airpath.tables import DROP_CAUSES, TRANSFERS, VIDEOS
 
 
 def few(value: float) -> str:
@@ -80,12 +80,12 @@ def transfers(result: Result) -> pl.DataFrame:
 
 def probes(result: Result) -> pl.DataFrame:
     """Return the rows of the flows that measure a delay: pings and datagrams."""
-    return result.flows.filter(~pl.col("kind").is_in((*TRANSFERS, "stream", "voice")))
+    return result.flows.filter(~pl.col("kind").is_in((*TRANSFERS, *VIDEOS, "voice")))
 
 
 def videos(result: Result) -> pl.DataFrame:
-    """Return the rows of the flows that display a video."""
-    return result.flows.filter(kind="stream")
+    """Return the rows of the flows that play a video."""
+    return result.flows.filter(pl.col("kind").is_in(VIDEOS))
 
 
 def calls(result: Result) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from airpath.quantities import (
     CALL_CLOCK,
     DELAY_CLOCK,
     PLAYBACK_CLOCK,
+    SEGMENT_CLOCK,
     TRANSFER_CLOCK,
     count,
     rate,
@@ -22,7 +23,7 @@ from airpath.quantities import (
 )
 from airpath.report import metrics
 from airpath.report.metrics import METRICS, Quantity
-from airpath.tables import DROP_CAUSES, TRANSFERS
+from airpath.tables import DROP_CAUSES, TRANSFERS, VIDEOS
 
 MOST_ROWS = 100
 
@@ -92,6 +93,7 @@ def tables(runs: Sequence[Drawn]) -> list[Table]:
         _transfers(runs),
         _probes(runs),
         _videos(runs),
+        _segmented(runs),
         _calls(runs),
         _interactions(runs),
         _links(runs),
@@ -156,6 +158,17 @@ _VIDEO_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 )
 
 
+_SEGMENT_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("start-up", "startup_s", seconds),
+    ("stalls", "stalls", count),
+    ("stalled", "stall_s", seconds),
+    ("share stalled", "stall_share", share),
+    ("quality, mean", "quality_bps", rate),
+    ("switches", "switches", count),
+    ("buffer, mean", "buffer_mean_s", seconds),
+)
+
+
 _CALL_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("MOS", "mos", score),
     ("R", "r", count),
@@ -180,12 +193,16 @@ def _transfers(runs: Sequence[Drawn]) -> Table:
 
 
 def _probes(runs: Sequence[Drawn]) -> Table:
-    others = (*TRANSFERS, "stream", "voice")
+    others = (*TRANSFERS, *VIDEOS, "voice")
     return _flows(runs, "Pings and datagrams", DELAY_CLOCK, _PROBE_COLUMNS, lambda kind: kind not in others)
 
 
 def _videos(runs: Sequence[Drawn]) -> Table:
     return _flows(runs, "Videos", PLAYBACK_CLOCK, _VIDEO_COLUMNS, lambda kind: kind == "stream")
+
+
+def _segmented(runs: Sequence[Drawn]) -> Table:
+    return _flows(runs, "Videos over HTTP", SEGMENT_CLOCK, _SEGMENT_COLUMNS, lambda kind: kind == "adaptive")
 
 
 def _calls(runs: Sequence[Drawn]) -> Table:

@@ -70,14 +70,19 @@ def _of_probes(result: Result) -> list[str]:
 
 
 def _of_videos(videos: pl.DataFrame) -> list[str]:
-    decoded = sum(videos["frames_decodable"].to_list()) / sum(videos["frames"].to_list())
     stalls, stalled = sum(videos["stalls"].to_list()), sum(videos["stall_s"].to_list())
     started = videos["startup_s"].drop_nulls().to_list()
     start = f"started after {seconds(fmean(started))} on the mean" if started else "did not start"
-    return [
-        f"Playback {start}, with {stalls:,} {'stall' if stalls == 1 else 'stalls'} of {seconds(stalled)} in all; "
-        f"{share(decoded)} of the frames could be decoded."
-    ]
+    text = f"Playback {start}, with {stalls:,} {'stall' if stalls == 1 else 'stalls'} of {seconds(stalled)} in all"
+    frames = videos.filter(kind="stream")
+    if frames.height:
+        decoded = sum(frames["frames_decodable"].to_list()) / sum(frames["frames"].to_list())
+        text += f"; {share(decoded)} of the frames could be decoded"
+    segmented = videos.filter(kind="adaptive")
+    qualities = segmented["quality_bps"].drop_nulls().to_list() if segmented.height else []
+    if qualities:
+        text += f"; the video over HTTP had {rate(fmean(qualities))} on the mean"
+    return [f"{text}."]
 
 
 def _of_calls(calls: pl.DataFrame) -> list[str]:

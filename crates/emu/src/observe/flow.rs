@@ -177,6 +177,7 @@ impl Flow {
             transactions: None,
             session: None,
             playback: None,
+            adaptive: None,
             call: None,
             exchanges: None,
             observed: Some(ObservedRow {

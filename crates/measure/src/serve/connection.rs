@@ -287,7 +287,7 @@ fn serve_flow(socket: Socket, session: &Session, flow: u32, received: u64, stop:
             let _ = answer(socket, exchange, received, &stop);
         }
         Work::Terminal(work) => {
-            let _ = terminal::answer(socket, work, received, &stop);
+            let _ = terminal::answer(socket, work, &stop);
         }
         Work::Bulk(_) | Work::Ping(_) | Work::Datagrams(_) | Work::Page(_) | Work::Voice(_) => {}
     }

@@ -1,7 +1,8 @@
 //! The rows of videos.
 
-use airpath_app::streaming::player::LEVEL_INTERVAL;
-use airpath_app::streaming::{Client, Player, Server, Session};
+use airpath_app::Samples;
+use airpath_app::streaming::player::{LEVEL_INTERVAL, Level};
+use airpath_app::streaming::{Client, Server, Session};
 use airpath_core::{Instant, Span};
 use serde::Serialize;
 
@@ -38,6 +39,22 @@ pub struct PlaybackRow {
     pub frames_complete: u64,
     /// Complete frames whose references could be decoded, too.
     pub frames_decodable: u64,
+    /// Start-up time and stalls.
+    #[serde(flatten)]
+    pub stalls: StallRow,
+    /// Mean of the buffer while frames were displayed, up to the last packet of the server.
+    pub buffer_mean_s: Option<f64>,
+    /// Least buffer while frames were displayed, up to the last packet of the server.
+    pub buffer_min_s: Option<f64>,
+    /// Until playback ended.
+    pub duration_s: Option<f64>,
+    /// RTCP datagrams of both ends.
+    pub reports: u64,
+}
+
+/// Start-up time and stalls of a video.
+#[derive(Clone, Debug, Serialize)]
+pub struct StallRow {
     /// Start-up time: until the first complete frame was displayed.
     pub startup_s: Option<f64>,
     /// Stalls, with one that was not over at the end.
@@ -48,14 +65,33 @@ pub struct PlaybackRow {
     pub stall_max_s: Option<f64>,
     /// Share of stalls in the time after the start-up; `None` before it.
     pub stall_share: Option<f64>,
-    /// Mean of the buffer while frames were displayed, up to the last packet of the server.
-    pub buffer_mean_s: Option<f64>,
-    /// Least buffer while frames were displayed, up to the last packet of the server.
-    pub buffer_min_s: Option<f64>,
-    /// Until playback ended.
-    pub duration_s: Option<f64>,
-    /// RTCP datagrams of both ends.
-    pub reports: u64,
+}
+
+impl StallRow {
+    /// The row of a playback that started at `start`, displayed its first frame at `first`, and
+    /// ended at `end`; `last` is a stall that was not over then.
+    pub fn of(start: Instant, first: Option<Instant>, end: Instant, stalls: &Samples, last: Option<Span>) -> Self {
+        let mut stalls = stalls.clone();
+        if let Some(stall) = last {
+            stalls.add(stall);
+        }
+        let stall_s = stalls.mean_s().unwrap_or_default() * stalls.count() as f64;
+        let shown = first.map(|first| end.since(first).as_secs_f64());
+        Self {
+            startup_s: first.map(|first| first.since(start).as_secs_f64()),
+            stalls: stalls.count(),
+            stall_s,
+            stall_max_s: stalls.quantile(1.0).map(Span::as_secs_f64),
+            stall_share: shown.filter(|shown| *shown > 0.0).map(|shown| stall_s / shown),
+        }
+    }
+}
+
+/// Mean and least buffer while frames were displayed, in seconds.
+pub(super) fn buffer_mean_and_least<'a>(levels: impl Iterator<Item = &'a Level>) -> [Option<f64>; 2] {
+    let playing: Vec<f64> = levels.filter(|level| level.playing).map(|level| level.media.as_secs_f64()).collect();
+    let mean = (!playing.is_empty()).then(|| playing.iter().sum::<f64>() / playing.len() as f64);
+    [mean, playing.into_iter().reduce(f64::min)]
 }
 
 /// The playout buffer of a video at a time.
@@ -80,21 +116,10 @@ impl PlaybackRow {
         let (sent, received) = (server.sent(), client.received());
         let count = |frames: &[bool]| frames.iter().filter(|frame| **frame).count() as u64;
         let since_start = |mark: Option<Instant>| mark.map(|mark| mark.since(start).as_secs_f64());
-        let mut stalls = player.stalls().clone();
         let end = player.finished().or(client.left()).unwrap_or(now);
-        if let Some(stall) = player.stalled(end) {
-            stalls.add(stall);
-        }
-        let stall_s = stalls.mean_s().unwrap_or_default() * stalls.count() as f64;
-        let shown = player.first_frame().map(|first| end.since(first).as_secs_f64());
         let sending =
             server.last_media().map_or(0, |last| last.since(start).as_nanos() / LEVEL_INTERVAL.as_nanos() + 1);
-        let levels = player.levels().iter().take(sending as usize).filter(|level| level.playing);
-        let levels: Vec<Span> = levels.map(|level| level.media).collect();
-        let mean = |levels: &[Span]| {
-            let sum: f64 = levels.iter().map(|level| level.as_secs_f64()).sum();
-            (!levels.is_empty()).then(|| sum / levels.len() as f64)
-        };
+        let [buffer_mean_s, buffer_min_s] = buffer_mean_and_least(player.levels().iter().take(sending as usize));
         Self {
             video_bps: session.video.rate().as_bps(),
             sent: sent.packets,
@@ -111,13 +136,9 @@ impl PlaybackRow {
             frames: session.video.frames().len() as u64,
             frames_complete: count(player.displayed()),
             frames_decodable: count(&session.video.decodable(player.displayed())),
-            startup_s: since_start(player.first_frame()),
-            stalls: stalls.count(),
-            stall_s,
-            stall_max_s: stalls.quantile(1.0).map(Span::as_secs_f64),
-            stall_share: shown.filter(|shown| *shown > 0.0).map(|shown| stall_s / shown),
-            buffer_mean_s: mean(&levels),
-            buffer_min_s: levels.iter().min().map(|level| level.as_secs_f64()),
+            stalls: StallRow::of(start, player.first_frame(), end, player.stalls(), player.stalled(end)),
+            buffer_mean_s,
+            buffer_min_s,
             duration_s: since_start(player.finished()),
             reports: sent.reports + received.reports,
         }
@@ -125,15 +146,15 @@ impl PlaybackRow {
 }
 
 impl BufferRow {
-    /// The rows of `player` in flow `flow`.
-    pub fn of(player: &Player, flow: u32, repetition: u64) -> Vec<Self> {
-        let row = |(number, level): (u64, &airpath_app::streaming::player::Level)| Self {
+    /// The rows of the `levels` of a player in flow `flow`.
+    pub fn of(levels: &[Level], flow: u32, repetition: u64) -> Vec<Self> {
+        let row = |(number, level): (u64, &Level)| Self {
             repetition,
             flow,
             time_s: (LEVEL_INTERVAL * number).as_secs_f64(),
             buffer_s: level.media.as_secs_f64(),
             playing: level.playing,
         };
-        (0..).zip(player.levels()).map(row).collect()
+        (0..).zip(levels).map(row).collect()
     }
 }

@@ -1,8 +1,9 @@
-//! Exchanges over one TCP connection: a remote terminal, or mail.
+//! Exchanges over one TCP connection: a remote terminal, mail, or a video over HTTP.
 
 use std::sync::Arc;
 
-use airpath_app::exchanges::{Client, ClientStep, Plan, Script, Server};
+use airpath_app::exchanges::{Application, Client, ClientStep, Plan, Script, Server};
+use airpath_app::{StreamEnd, Transport, adaptive};
 use airpath_core::{AppStep, Context, Instant, RandomStream};
 use airpath_path::Side;
 use airpath_scenario::tcp::Settings;
@@ -13,40 +14,78 @@ use super::connections::Connections;
 use crate::network::Network;
 
 /// Exchanges in progress.
-pub struct ExchangesFlow {
+pub struct ExchangesFlow<A> {
     /// Name, mobile, start.
     pub identity: Identity,
-    /// The workload.
-    pub plan: Plan,
-    /// The exchanges.
-    pub script: Arc<Script>,
     /// TCP settings of both ends.
     pub tcp: Settings,
     /// The end that sends requests.
-    pub client: Client,
+    pub client: A,
     /// Negotiated options of the connection.
     pub negotiated: Option<Negotiated>,
+    /// The script with which both ends begin.
+    script: Arc<Script>,
     connections: Connections<Server>,
     /// Bytes of the responses that are complete.
     delivered: u64,
     aborted: Option<String>,
+    finished: bool,
     over: bool,
 }
 
-impl ExchangesFlow {
+/// A client with a script that is decided before it begins.
+pub struct Scripted {
+    /// The workload.
+    pub plan: Plan,
+    /// The client.
+    pub client: Client,
+}
+
+impl Application for Scripted {
+    fn step(&mut self, now: Instant, transport: &mut impl Transport) -> ClientStep {
+        self.client.step(now, transport)
+    }
+    fn next_wakeup(&self) -> Option<Instant> {
+        self.client.next_wakeup()
+    }
+    fn is_complete(&self) -> bool {
+        self.client.is_complete()
+    }
+    fn exchanges(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl ExchangesFlow<Scripted> {
     /// Exchanges that wait for their start; a generated session draws from `random`.
-    pub fn new(identity: Identity, plan: &Plan, tcp: &Settings, mut random: RandomStream) -> Self {
+    pub fn scripted(identity: Identity, plan: &Plan, tcp: &Settings, mut random: RandomStream) -> Self {
         let script = plan.script(&mut random);
+        let client = Client::new(Arc::clone(&script), identity.start);
+        Self::new(identity, Scripted { plan: plan.clone(), client }, script, tcp)
+    }
+}
+
+impl ExchangesFlow<adaptive::Client> {
+    /// A video that waits for its start.
+    pub fn adaptive(identity: Identity, settings: &Arc<adaptive::Settings>, tcp: &Settings) -> Self {
+        let script = Arc::new(settings.script());
+        let client = adaptive::Client::new(Arc::clone(settings), Arc::clone(&script), identity.start);
+        Self::new(identity, client, script, tcp)
+    }
+}
+
+impl<A: Application> ExchangesFlow<A> {
+    fn new(identity: Identity, client: A, script: Arc<Script>, tcp: &Settings) -> Self {
         Self {
-            client: Client::new(Arc::clone(&script), identity.start),
+            client,
             identity,
-            plan: plan.clone(),
             script,
             tcp: tcp.clone(),
             negotiated: None,
             connections: Connections::new(Arc::clone(&tcp.config), false),
             delivered: 0,
             aborted: None,
+            finished: false,
             over: false,
         }
     }
@@ -102,24 +141,35 @@ impl ExchangesFlow {
     }
 
     fn step_client(&mut self, now: Instant, network: &mut Network<'_>) {
-        let Some(pair) = self.connections.last_mut() else { return };
+        // The connection may be closed before the work is over.
+        let mut closed = StreamEnd::default();
         loop {
-            let step = match self.client.step(now, &mut pair.mobile) {
-                ClientStep::Nothing => return,
-                ClientStep::Request => continue,
-                ClientStep::Connected => {
-                    self.negotiated = Some(pair.mobile.negotiated());
-                    AppStep::Connected
+            let step = match self.connections.last_mut() {
+                Some(pair) => {
+                    let step = self.client.step(now, &mut pair.mobile);
+                    pair.application.follow(self.client.exchanges().script());
+                    if step == ClientStep::Connected {
+                        self.negotiated = Some(pair.mobile.negotiated());
+                    }
+                    step
                 }
+                None => self.client.step(now, &mut closed),
+            };
+            let step = match step {
+                ClientStep::Nothing => break,
+                ClientStep::Request => continue,
+                ClientStep::Connected => AppStep::Connected,
                 ClientStep::Response(sequence, delay) => {
-                    self.delivered += u64::from(self.script.exchanges[sequence as usize].response);
+                    let exchange = &self.client.exchanges().script().exchanges[sequence as usize];
+                    self.delivered += u64::from(exchange.response);
                     AppStep::Arrived { sequence, delay }
                 }
             };
             self.identity.report(network, now, Side::Mobile, step, self.delivered);
-            if self.client.is_complete() {
-                self.identity.report(network, now, Side::Mobile, AppStep::Finished, self.delivered);
-            }
+        }
+        if self.client.is_complete() && !self.finished {
+            self.finished = true;
+            self.identity.report(network, now, Side::Mobile, AppStep::Finished, self.delivered);
         }
     }
 }
