@@ -86,8 +86,8 @@ impl Plan {
 }
 
 impl Pipe {
-    /// The link of `config`. Its generator streams are `name/loss`, `name/delay` and `name/queue` of
-    /// `seed`. To make many of a kind, see [`Config::prepare`].
+    /// The link of `config`. Its generator streams are `name/loss`, `name/delay` and `name/queue`
+    /// of `seed`. To make many of a kind, see [`Config::prepare`].
     pub fn new(config: &Config, seed: Seed, name: &str) -> Result<Self, ConfigError> {
         Ok(config.prepare()?.pipe(seed, name))
     }

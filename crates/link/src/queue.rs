@@ -381,7 +381,7 @@ impl Updates {
         })
     }
 
-    /// Passes over the updates up to `now`, which change nothing.
+    /// Skips the updates up to `now`, which change nothing.
     fn skip(&mut self, now: Instant) {
         if self.next <= now {
             self.next = (now + Span::from_nanos(1)).round_up_to(self.period);

@@ -128,8 +128,8 @@ fn service(arrivals: &[Arrival], outcome: &Outcome, number: u32, until: Span) ->
     (bytes, longest)
 }
 
-/// RFC 8290 §4.2: backlogged flows get the same bytes whatever they offer, and whatever the sizes of
-/// their packets.
+/// RFC 8290 §4.2: backlogged flows get the same bytes whatever they offer, and whatever the sizes
+/// of their packets.
 #[test]
 fn fq_codel_gives_backlogged_flows_the_same_bytes() {
     let second = Span::from_secs(1);
@@ -177,8 +177,8 @@ fn a_full_fq_codel_shortens_the_longest_flow() {
     ]);
     let outcome = run(&config, &arrivals);
     let lost: Vec<(u64, u32)> = outcome.drops.iter().map(|lost| (lost.packet.id, lost.packet.flow.0)).collect();
-    // The first packet is in transmission. Eleven more of flow 0 and one of flow 1 arrive at a queue
-    // for ten: the eleventh drops the first five of nine.
+    // The first packet is in transmission. Eleven more of flow 0 and one of flow 1 arrive at a
+    // queue for ten: the eleventh drops the first five of nine.
     assert_eq!(lost, [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0)]);
     assert!(outcome.drops.iter().all(|lost| lost.cause == DropCause::QueueFull));
 }

@@ -75,8 +75,8 @@ impl Pipe {
         self.settle();
     }
 
-    /// Revokes what is not completely sent at `now`, except packets in a managed queue. The packet in
-    /// transmission comes first.
+    /// Revokes what is not completely sent at `now`, except packets in a managed queue. The packet
+    /// in transmission comes first.
     fn take_unsent(&mut self, now: Instant) -> Vec<Unsent> {
         let coming = &mut self.losses.coming;
         let mut lost =

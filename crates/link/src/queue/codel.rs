@@ -9,8 +9,8 @@ use super::fifo::{Entry, Fifo};
 /// The parameters of CoDel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The acceptable standing sojourn time (RFC 8289 §4). `None`: 5 ms, or two TTIs of the bearer if
-    /// they are longer.
+    /// The acceptable standing sojourn time (RFC 8289 §4). `None`: 5 ms, or two TTIs of the bearer
+    /// if they are longer.
     pub target: Option<Span>,
     /// About the round trip of the slowest flow: the time for which the target must be exceeded
     /// before CoDel acts (RFC 8289 §4). Default: 100 ms.
@@ -31,7 +31,8 @@ impl Settings {
     /// The default target (RFC 8289 §5).
     pub const TARGET: Span = Span::from_millis(5);
 
-    /// The parameters of the control loop, at a bearer that cannot keep sojourn times below `floor`.
+    /// The parameters of the control loop, at a bearer that cannot keep sojourn times below
+    /// `floor`.
     pub(super) fn law(&self, floor: Span) -> Law {
         let target = self.target.unwrap_or(Self::TARGET.max(floor));
         Law { target, interval: self.interval, ecn: self.ecn }

@@ -246,8 +246,8 @@ mod tests {
         queue
     }
 
-    /// Signals by kind: marks of the L queue, marks of the C queue, drops of ECN-capable packets, and
-    /// of others. All packets are dequeued before the first update of the controller.
+    /// Signals by kind: marks of the L queue, marks of the C queue, drops of ECN-capable packets,
+    /// and of others. All packets are dequeued before the first update of the controller.
     fn signals(probability: f64) -> [usize; 4] {
         let mut queue = queue(probability);
         let mut counts = [0; 4];
@@ -274,8 +274,8 @@ mod tests {
 
     #[test]
     fn both_queues_drop_in_overload() {
-        // RFC 9332 appendix A.2: with k p' above 1 all packets of the L queue are marked, and p'^2 of
-        // both queues are dropped, whether they are ECN-capable or not.
+        // RFC 9332 appendix A.2: with k p' above 1 all packets of the L queue are marked, and p'^2
+        // of both queues are dropped, whether they are ECN-capable or not.
         let [scalable, marked, capable, other] = signals(0.8);
         assert_eq!(marked, 0);
         assert!(scalable.abs_diff(3_600) <= 2, "{scalable}");
@@ -284,8 +284,8 @@ mod tests {
 
     #[test]
     fn the_controller_is_that_of_the_pseudocode() {
-        // RFC 9332 appendix A.1: alpha = 0.1 Tupdate / RTT_max^2 = 0.16 Hz and beta = 0.3 / RTT_max =
-        // 3 Hz for RTT_max of 100 ms.
+        // RFC 9332 appendix A.1: alpha = 0.1 Tupdate / RTT_max^2 = 0.16 Hz and beta = 0.3 /
+        // RTT_max = 3 Hz for RTT_max of 100 ms.
         let mut queue = queue(0.1);
         queue.old_delay = 0.02;
         queue.update(0.025);

@@ -12,8 +12,9 @@ use super::{Limits, MTU};
 pub struct Settings {
     /// CoDel of each flow. ECN is on by default, as in Linux (RFC 8290 §5.2).
     pub codel: codel::Settings,
-    /// Number of queues (RFC 8290 §5.2.2). Default: 1,024. A flow has the queue of its number in the
-    /// run, modulo this: unlike with a hash, flows share a queue only if there are more of them.
+    /// Number of queues (RFC 8290 §5.2.2). Default: 1,024. A flow has the queue of its number in
+    /// the run, modulo this: unlike with a hash, flows share a queue only if there are more of
+    /// them.
     pub flows: u32,
     /// Bytes that a flow may send in a turn (RFC 8290 §5.2.1). Default: 1,514, an Ethernet frame.
     pub quantum: u32,

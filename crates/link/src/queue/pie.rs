@@ -41,8 +41,8 @@ const BETA: f64 = 1.25;
 /// Above this probability packets are dropped also if they are ECN-capable (RFC 8033 §5.1).
 const MARK_LIMIT: f64 = 0.1;
 
-/// A longer delay in seconds raises the probability by `HIGH_DELAY_STEP` with each update (`sch_pie`
-/// in Linux).
+/// A longer delay in seconds raises the probability by `HIGH_DELAY_STEP` with each update
+/// (`sch_pie` in Linux).
 const HIGH_DELAY: f64 = 0.25;
 const HIGH_DELAY_STEP: f64 = 0.02;
 

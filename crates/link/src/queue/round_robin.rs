@@ -32,8 +32,8 @@ impl DeficitRoundRobin {
         Self { new: VecDeque::new(), old: VecDeque::new(), first_turn: first_turn as i64, quantum: quantum as i64 }
     }
 
-    /// `flow` has packets. It is new unless it is in a list, as an empty flow is for a turn after it
-    /// has sent.
+    /// `flow` has packets. It is new unless it is in a list, as an empty flow is for a turn after
+    /// it has sent.
     pub fn add(&mut self, flow: u32) {
         let known = self.new.iter_mut().chain(&mut self.old).find(|turn| turn.flow == flow);
         match known {

@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// Marks of 40 packets of which one is sent in each TTI.
+    /// Marks of 40 packets, one sent in each TTI.
     fn marks(queue: &str, tti: Span) -> usize {
         let queue: Queue = toml::from_str(queue).expect("a queue");
         let mut queue = RlcQueue::new(&queue, tti, Seed::new(1), "user-0/down");
