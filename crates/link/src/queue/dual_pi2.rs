@@ -41,8 +41,9 @@ const UPDATE: Span = Span::from_millis(16);
 /// The step threshold of `tc-dualpi2`.
 const STEP: Span = Span::from_millis(1);
 
-/// The longest round trip of the controller's design, in seconds (RFC 9332 appendix A.1).
-const LONGEST_ROUND_TRIP: f64 = 0.1;
+/// Gains of the controller at an update period of 16 ms, in Hz (`tc-dualpi2`).
+const ALPHA: f64 = 0.16;
+const BETA: f64 = 3.2;
 
 /// The two queues and their controller.
 #[derive(Clone, Debug)]
@@ -58,7 +59,7 @@ pub(super) struct DualPi2 {
     scalable: Branch,
     classic: Branch,
     updates: Updates,
-    /// Gains in Hz (RFC 9332 appendix A.1).
+    /// Gains in Hz.
     alpha: f64,
     beta: f64,
     /// The base probability p' of the controller.
@@ -101,8 +102,8 @@ impl DualPi2 {
             scalable: Branch::default(),
             classic: Branch::default(),
             updates: Updates::new(update),
-            alpha: 0.1 * update.as_secs_f64() / (LONGEST_ROUND_TRIP * LONGEST_ROUND_TRIP),
-            beta: 0.3 / LONGEST_ROUND_TRIP,
+            alpha: ALPHA * (update.as_secs_f64() / UPDATE.as_secs_f64()),
+            beta: BETA,
             probability: 0.0,
             old_delay: 0.0,
             credit: 0.0,
@@ -284,11 +285,10 @@ mod tests {
 
     #[test]
     fn the_controller_is_that_of_the_pseudocode() {
-        // RFC 9332 appendix A.1: alpha = 0.1 Tupdate / RTT_max^2 = 0.16 Hz and beta = 0.3 /
-        // RTT_max = 3 Hz for RTT_max of 100 ms.
+        // p' += alpha (delay - target) + beta (delay - old delay), with the gains of `tc-dualpi2`.
         let mut queue = queue(0.1);
         queue.old_delay = 0.02;
         queue.update(0.025);
-        assert!((queue.probability - (0.1 + 0.16 * 0.010 + 3.0 * 0.005)).abs() < 1e-12, "{}", queue.probability);
+        assert!((queue.probability - (0.1 + 0.16 * 0.010 + 3.2 * 0.005)).abs() < 1e-12, "{}", queue.probability);
     }
 }
