@@ -67,7 +67,7 @@ impl Scheduler {
     /// The connection that sends next; `None` if none is backlogged.
     pub fn next(&mut self) -> Option<u32> {
         match self {
-            Self::DeficitRoundRobin(turns) => turns.next(),
+            Self::DeficitRoundRobin(turns) => turns.next_flow(),
             Self::RoundRobin(queue) => queue.front().copied(),
             Self::Fifo(queue) => queue.front().map(|(connection, _)| *connection),
             Self::ShortestRemaining(all) => all.iter().min().map(|(_, connection)| *connection),

@@ -120,7 +120,7 @@ impl FqCoDel {
 
     /// The packet to send at `now` (RFC 8290 §4.2).
     pub fn dequeue(&mut self, now: Instant, mut dropped: impl FnMut(Packet)) -> Option<Packet> {
-        while let Some(index) = self.turns.next() {
+        while let Some(index) = self.turns.next_flow() {
             let FlowQueue { fifo, control } = &mut self.queues[index as usize];
             let before = (fifo.len(), fifo.bytes());
             let packet = control.dequeue(self.law, fifo, now, &mut dropped);

@@ -46,7 +46,7 @@ impl DeficitRoundRobin {
     /// has used its quantum or has no packets becomes an old one, and an old one without packets
     /// leaves.
     #[inline]
-    pub fn next(&mut self) -> Option<u32> {
+    pub fn next_flow(&mut self) -> Option<u32> {
         loop {
             let (list, is_new) = if self.new.is_empty() { (&mut self.old, false) } else { (&mut self.new, true) };
             let turn = list.front_mut()?;
@@ -63,7 +63,7 @@ impl DeficitRoundRobin {
         }
     }
 
-    /// The flow that [`Self::next`] returned has sent `bytes`, and has more packets or none.
+    /// The flow that [`Self::next_flow`] returned has sent `bytes`, and has more packets or none.
     #[inline]
     pub fn sent(&mut self, bytes: u32, backlogged: bool) {
         let list = if self.new.is_empty() { &mut self.old } else { &mut self.new };
