@@ -1,10 +1,11 @@
 """Runs the cases of docs/two-clocks.md under both clocks, and writes its tables.
 
-    .venv/bin/python benches/two_clocks [--only kernel|bbr|study] [--case NAME]... [--links 5]
+    .venv/bin/python benches/two_clocks [--only kernel|bbr|quic|study] [--case NAME]... [--links 5]
                                         [--seeds 9] [--write]
 
 Takes minutes: the links run in real time. With `--case` only these cases of kernel.toml run (with
-`--only bbr` also presets of bearers), and nothing is written. Needs what `airpath link` needs;
+`--only bbr` also presets of bearers, with `--only quic` those of quic.toml), and nothing is
+written. Needs what `airpath link` needs;
 `airpath doctor` checks this host.
 """
 
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import bbr
 import kernel
+import quic
 import steps
 from page import replace_table
 
@@ -30,7 +32,7 @@ STEPPED = ("utilisation-20kB", "utilisation-100kB")
 def main() -> int:
     """Run the cases, print the tables, and write them with `--write`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=["kernel", "bbr", "study"])
+    parser.add_argument("--only", choices=["kernel", "bbr", "quic", "study"])
     parser.add_argument("--case", action="append", default=[])
     parser.add_argument("--links", type=int, default=5, help="links that run at the same time")
     parser.add_argument("--seeds", type=int, default=9, help="links of each case with BBR, at most")
@@ -58,6 +60,11 @@ def tables(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
         downloads = bbr.downloads(options.case, seeds=options.seeds)
         rows = bbr.compare(downloads, links=options.links, report=lambda words: print(words, file=sys.stderr))
         yield "bbr", [*bbr.table(rows), "", f"Kernel {platform.release()}. {bbr.verdict(rows)}"]
+    if options.only == "quic" or (options.only is None and not options.case):
+        rows = quic.compare(
+            quic.load_cases(options.case), links=options.links, report=lambda words: print(words, file=sys.stderr)
+        )
+        yield "quic", [*quic.table(rows), "", f"Kernel {platform.release()}. {quic.verdict(rows)}"]
     if options.only in {None, "study"} and not options.case:
         yield "steps", steps.table(STUDY, STEPPED)
         result = study.run(STUDY, only=EXPERIMENTS, clock="real", links=options.links)

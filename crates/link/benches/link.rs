@@ -87,8 +87,16 @@ fn links(criterion: &mut Criterion) {
         Distribution::Normal { mean: Span::from_millis(5), deviation: Span::from_millis(1), minimum: Span::ZERO };
     let jittery = Config { delay: Delay { distribution, reorder: true }, ..plain.clone() };
     one_way(criterion, "rate-jitter-reordering", &plan(&jittery));
-    let managed = Queue { discipline: Discipline::CoDel(Default::default()), ..Queue::of_packets(1000) };
-    one_way(criterion, "codel-rate-delay", &plan(&Config { queue: Some(managed), ..plain.clone() }));
+    for discipline in [
+        Discipline::CoDel(Default::default()),
+        Discipline::FqCoDel(Default::default()),
+        Discipline::Pie(Default::default()),
+        Discipline::DualPi2(Default::default()),
+    ] {
+        let name = format!("{}-rate-delay", discipline.name());
+        let managed = Queue { discipline, ..Queue::of_packets(1000) };
+        one_way(criterion, &name, &plan(&Config { queue: Some(managed), ..plain.clone() }));
+    }
     let millis: Vec<u64> = (0..=1000).flat_map(|millis| [millis; 83]).collect();
     let recording = Arc::new(Recording::new(&millis).expect("in order"));
     let recorded = Config { rate: None, ..plain.clone() }.prepare_with(recording).expect("a sound configuration");

@@ -4,14 +4,13 @@ mod change;
 
 use std::collections::VecDeque;
 
-use airpath_core::{Context, DropCause, Instant, Packet, PacketCounters, PacketStep, Seed};
+use airpath_core::{Context, DropCause, Instant, Packet, PacketCounters, PacketStep, Seed, Span};
 
 use crate::config::{Config, ConfigError, Plan};
 use crate::delay::DelayLine;
 use crate::loss::{Loss, LossProcess};
-use crate::queue::codel::CoDel;
 use crate::queue::drop_tail::{DropTail, Entry};
-use crate::queue::{Discipline, Limits};
+use crate::queue::{Limits, Managed};
 use crate::transmitter::Transmitter;
 use crate::{Admission, Change, CommandError, Departure, Link};
 
@@ -51,20 +50,44 @@ enum Waiting {
     DropTail(DropTail),
     /// The next packet is determined at the start of its transmission. Boxed, so that more of the
     /// common kind fit into the cache.
-    CoDel(Box<CoDel>),
+    Managed(Box<ManagedQueue>),
+}
+
+#[derive(Clone, Debug)]
+struct ManagedQueue {
+    waiting: Managed,
+    /// End of the current transmission, and the packet's size.
+    sending: (Instant, u32),
+}
+
+impl ManagedQueue {
+    /// Packets and bytes that are not completely sent.
+    fn backlog(&self, now: Instant) -> (u32, u64) {
+        let (end, size) = self.sending;
+        let (packets, bytes) = if end > now { (1, u64::from(size)) } else { (0, 0) };
+        let (waiting_packets, waiting_bytes) = self.waiting.backlog();
+        (waiting_packets + packets, waiting_bytes + bytes)
+    }
+
+    /// Revokes the packet in transmission: its planned end, and its size.
+    fn take_sending(&mut self, now: Instant) -> Option<(Instant, u32)> {
+        let sending = Some(self.sending).filter(|(end, _)| *end > now);
+        self.sending.0 = self.sending.0.min(now);
+        sending
+    }
 }
 
 impl Plan {
-    /// The link in its initial state. Its generator streams are `name/loss` and `name/delay` of
-    /// `seed`.
+    /// The link in its initial state. Its generator streams are `name/loss`, `name/delay` and
+    /// `name/queue` of `seed`.
     pub fn pipe(&self, seed: Seed, name: &str) -> Pipe {
         Pipe::from_plan(self, seed, name)
     }
 }
 
 impl Pipe {
-    /// The link of `config`. Its generator streams are `name/loss` and `name/delay` of `seed`. To
-    /// make many of a kind, see [`Config::prepare`].
+    /// The link of `config`. Its generator streams are `name/loss`, `name/delay` and `name/queue`
+    /// of `seed`. To make many of a kind, see [`Config::prepare`].
     pub fn new(config: &Config, seed: Seed, name: &str) -> Result<Self, ConfigError> {
         Ok(config.prepare()?.pipe(seed, name))
     }
@@ -72,11 +95,11 @@ impl Pipe {
     fn from_plan(plan: &Plan, seed: Seed, name: &str) -> Self {
         let config = &plan.config;
         let queue = config.queue.clone().unwrap_or_default();
-        let limits = Limits::of(&queue);
+        let managed = Managed::new(&queue, Span::ZERO, seed.stream(&format!("{name}/queue")));
         Self {
-            queue: match queue.discipline {
-                Discipline::DropTail => Waiting::DropTail(DropTail::new(limits)),
-                Discipline::CoDel(settings) => Waiting::CoDel(Box::new(CoDel::new(settings, limits))),
+            queue: match managed {
+                None => Waiting::DropTail(DropTail::new(Limits::of(&queue))),
+                Some(waiting) => Waiting::Managed(Box::new(ManagedQueue { waiting, sending: (Instant::ZERO, 0) })),
             },
             transmitter: Transmitter::new(config.rate, plan.recording.as_ref()),
             is_lossy: config.loss != Loss::default(),
@@ -95,7 +118,7 @@ impl Pipe {
     /// Without losses and queue decisions there is nothing to do.
     #[inline]
     fn advance(&mut self, now: Instant, cx: &mut Context<'_>) {
-        if self.is_lossy || matches!(self.queue, Waiting::CoDel(_)) {
+        if self.is_lossy || matches!(self.queue, Waiting::Managed(_)) {
             self.catch_up(now, cx);
             self.settle();
         }
@@ -111,26 +134,30 @@ impl Pipe {
         self.lose(now, cx);
     }
 
-    /// The entry time of the next packet of a CoDel queue, and the start of its transmission.
+    /// The entry time of the oldest packet of a managed queue, and the start of the next
+    /// transmission.
     #[inline]
     fn next_service(&self) -> Option<(Instant, Instant)> {
         match &self.queue {
             Waiting::DropTail(_) => None,
-            Waiting::CoDel(queue) => queue.head_entered().map(|ready| (ready, self.transmitter.next_start(ready))),
+            Waiting::Managed(queue) => {
+                let ready = queue.waiting.head_entered()?;
+                Some((ready, self.transmitter.next_start(ready)))
+            }
         }
     }
 
-    /// Sends the packet that a CoDel queue dequeues at `start`, where one waits since `ready`.
+    /// Sends the packet that a managed queue dequeues at `start`, where one waits since `ready`.
     fn serve(&mut self, ready: Instant, start: Instant, cx: &mut Context<'_>) {
-        let Waiting::CoDel(queue) = &mut self.queue else { return };
+        let Waiting::Managed(queue) = &mut self.queue else { return };
         let counters = &mut self.counters;
-        let packet = queue.dequeue(start, |packet| {
+        let packet = queue.waiting.dequeue(start, |packet| {
             counters.lose(&packet, DropCause::QueueManagement);
             cx.drop_packet(start, packet, DropCause::QueueManagement);
         });
         if let Some(packet) = packet {
             let (_, end) = self.transmitter.send(ready, packet.size);
-            queue.sending(end, packet.size);
+            queue.sending = (end, packet.size);
             self.launch(end, packet);
         }
     }
@@ -183,17 +210,26 @@ impl Link for Pipe {
     fn push(&mut self, now: Instant, packet: Packet, cx: &mut Context<'_>) -> Admission {
         self.counters.offer(&packet);
         self.advance(now, cx);
-        let has_room = match &mut self.queue {
+        let is_free = self.transmitter.is_free(now);
+        let counters = &mut self.counters;
+        let refused = match &mut self.queue {
             Waiting::DropTail(queue) => {
                 queue.advance(now);
-                queue.has_room(packet.size)
+                let has_room = is_free || queue.has_room(packet.size);
+                (!has_room).then_some(DropCause::QueueFull)
             }
-            Waiting::CoDel(queue) => queue.has_room(packet.size),
+            Waiting::Managed(queue) => {
+                let lost = |packet| {
+                    counters.lose(&packet, DropCause::QueueFull);
+                    cx.drop_packet(now, packet, DropCause::QueueFull);
+                };
+                queue.waiting.enqueue(now, packet, is_free, lost).err()
+            }
         };
-        if !has_room && !self.transmitter.is_free(now) {
-            self.counters.lose(&packet, DropCause::QueueFull);
-            cx.drop_packet(now, packet, DropCause::QueueFull);
-            return Admission::Dropped(DropCause::QueueFull);
+        if let Some(cause) = refused {
+            self.counters.lose(&packet, cause);
+            cx.drop_packet(now, packet, cause);
+            return Admission::Dropped(cause);
         }
         match &mut self.queue {
             Waiting::DropTail(queue) => {
@@ -202,10 +238,7 @@ impl Link for Pipe {
                 report_queued(now, packet, cx, || queue.backlog(now));
                 self.launch(end, packet);
             }
-            Waiting::CoDel(queue) => {
-                queue.enter(now, packet);
-                report_queued(now, packet, cx, || queue.backlog(now));
-            }
+            Waiting::Managed(queue) => report_queued(now, packet, cx, || queue.backlog(now)),
         }
         // It may be sent, or even lost, immediately.
         self.advance(now, cx);

@@ -2,10 +2,19 @@
 
 pub mod codel;
 pub mod drop_tail;
+pub mod dual_pi2;
+mod fifo;
+pub mod fq_codel;
+mod managed;
+pub mod pie;
+mod round_robin;
 
-use airpath_core::{Bytes, Span};
+use airpath_core::{Bytes, Ecn, Instant, Packet, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use managed::Managed;
+pub use round_robin::DeficitRoundRobin;
 
 /// The queue in front of a transmitter. Written as a table:
 ///
@@ -13,12 +22,16 @@ use serde::{Deserialize, Serialize};
 /// queue = { packets = 100 }
 /// queue = { bytes = "64 kB" }
 /// queue = { discipline = "codel", target = "5 ms", interval = "100 ms", ecn = true, packets = 1000 }
+/// queue = { discipline = "fq-codel", flows = 1024, quantum = "1514 B" }
+/// queue = { discipline = "pie", target = "15 ms", update = "15 ms", burst = "150 ms" }
+/// queue = { discipline = "dualpi2", target = "15 ms", step = "1 ms", coupling = 2.0 }
 /// ```
 ///
 /// Limits apply to waiting packets. The packet in transmission has left the queue, as in Linux,
 /// ns-2 and mahimahi, so that `packets` + 1 can be inside. A packet that arrives at an idle
-/// transmitter does not wait, whatever its size. A packet that exceeds a limit is dropped on entry.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// transmitter does not wait, whatever its size. A packet that exceeds a limit is dropped on entry;
+/// with `fq-codel`, the longest queue is shortened instead.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Table", into = "Table")]
 #[schemars(with = "Table")]
 pub struct Queue {
@@ -32,13 +45,26 @@ pub struct Queue {
 }
 
 /// The queue discipline.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Discipline {
     /// `drop-tail`: none, the default.
     #[default]
     DropTail,
-    /// `codel`, with its keys beside it.
+    /// `codel` (RFC 8289), with its keys beside it.
     CoDel(codel::Settings),
+    /// `fq-codel` (RFC 8290).
+    FqCoDel(fq_codel::Settings),
+    /// `pie` (RFC 8033).
+    Pie(pie::Settings),
+    /// `dualpi2` (RFC 9332).
+    DualPi2(dual_pi2::Settings),
+}
+
+impl Discipline {
+    /// Whether packets leave in the order of their arrival.
+    pub const fn keeps_order(&self) -> bool {
+        matches!(self, Self::DropTail | Self::CoDel(_) | Self::Pie(_))
+    }
 }
 
 /// An invalid queue.
@@ -50,17 +76,25 @@ pub enum QueueError {
         /// `packets` or `bytes`.
         key: &'static str,
     },
-    /// A CoDel time of zero.
-    #[error("the `{key}` of codel must be above zero: RFC 8289 recommends 5 ms for `target`, 100 ms for `interval`")]
-    NoTime {
-        /// `target` or `interval`.
-        key: &'static str,
-    },
-    /// A key of another discipline.
-    #[error("a drop-tail queue has no `{key}`: remove it, or set `discipline = \"codel\"`")]
-    Foreign {
+    /// A value out of range.
+    #[error("the `{key}` of {discipline} must be {allowed}")]
+    Range {
+        /// The discipline.
+        discipline: &'static str,
         /// The key.
         key: &'static str,
+        /// The values allowed.
+        allowed: &'static str,
+    },
+    /// A key of another discipline.
+    #[error("a queue with the discipline {discipline} has no `{key}`: remove it, or set `discipline` to {others}")]
+    Foreign {
+        /// The discipline.
+        discipline: &'static str,
+        /// The key.
+        key: &'static str,
+        /// Disciplines that have the key.
+        others: &'static str,
     },
 }
 
@@ -83,17 +117,42 @@ impl Queue {
         if self.bytes == Some(Bytes::ZERO) {
             return Err(QueueError::NoRoom { key: "bytes" });
         }
+        let discipline = self.discipline.name();
+        let range = |is_allowed: bool, key, allowed| {
+            if is_allowed { Ok(()) } else { Err(QueueError::Range { discipline, key, allowed }) }
+        };
+        let is_span = |span: Span| !span.is_zero();
+        let is_period = |span: Span| span >= Span::from_millis(1) && span <= Span::from_secs(1);
+        let codel = |settings: &codel::Settings| {
+            range(settings.target.is_none_or(is_span), "target", "above zero: RFC 8289 recommends 5 ms")?;
+            range(is_span(settings.interval), "interval", "above zero: RFC 8289 recommends 100 ms")
+        };
         match &self.discipline {
             Discipline::DropTail => Ok(()),
-            Discipline::CoDel(settings) if settings.target.is_zero() => Err(QueueError::NoTime { key: "target" }),
-            Discipline::CoDel(settings) if settings.interval.is_zero() => Err(QueueError::NoTime { key: "interval" }),
-            Discipline::CoDel(_) => Ok(()),
+            Discipline::CoDel(settings) => codel(settings),
+            Discipline::FqCoDel(settings) => {
+                codel(&settings.codel)?;
+                range((1..=65_536).contains(&settings.flows), "flows", "1 to 65,536")?;
+                range((256..=1 << 20).contains(&settings.quantum), "quantum", "256 B to 1,048,576 B")
+            }
+            Discipline::Pie(settings) => {
+                range(settings.target.is_none_or(is_span), "target", "above zero: RFC 8033 recommends 15 ms")?;
+                range(is_period(settings.update), "update", "1 ms to 1 s: RFC 8033 recommends 15 ms")
+            }
+            Discipline::DualPi2(settings) => {
+                range(settings.target.is_none_or(is_span), "target", "above zero: RFC 9332 recommends 15 ms")?;
+                range(is_period(settings.update), "update", "1 ms to 1 s: RFC 9332 recommends 16 ms")?;
+                range(settings.step.is_none_or(is_span), "step", "above zero: RFC 9332 recommends about 1 ms")?;
+                let is_coupling = settings.coupling > 0.0 && settings.coupling <= 255.0;
+                range(is_coupling, "coupling", "above 0 and at most 255: RFC 9332 recommends 2")?;
+                range((0.0..1.0).contains(&settings.classic_share), "classic_share", "at least 0 and below 1")
+            }
         }
     }
 }
 
 /// The written form of a queue.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Table {
     /// What is done before the queue is full. Default: `drop-tail`, nothing.
@@ -105,50 +164,144 @@ struct Table {
     /// Bytes that may wait, IP headers included; without it, any number.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<Bytes>,
-    /// CoDel: the queueing delay that is acceptable for long (RFC 8289 §4). Default: 5 ms.
+    /// The queueing delay that is acceptable for long. Default: 5 ms with `codel` and `fq-codel`
+    /// (RFC 8289 §4), 15 ms with `pie` (RFC 8033 §4) and `dualpi2` (RFC 9332 appendix A); in a
+    /// cellular bearer at least two TTIs.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<Span>,
-    /// CoDel: how long the delay may exceed the target before packets are dropped (RFC 8289 §4).
-    /// Default: 100 ms.
+    /// `codel` and `fq-codel`: how long the delay may exceed the target before packets are dropped
+    /// (RFC 8289 §4). Default: 100 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     interval: Option<Span>,
-    /// CoDel: packets of ECN-capable flows are marked instead of dropped. Default: false.
+    /// `codel`, `fq-codel` and `pie`: packets of ECN-capable flows are marked instead of dropped.
+    /// Default: true with `fq-codel`, else false. `dualpi2` always marks.
     #[serde(skip_serializing_if = "Option::is_none")]
     ecn: Option<bool>,
+    /// `fq-codel`: number of queues, 1 to 65,536 (RFC 8290 §5.2.2). Default: 1,024.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flows: Option<u32>,
+    /// `fq-codel`: bytes of a flow in a turn (RFC 8290 §5.2.1). Default: 1,514 B.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quantum: Option<Bytes>,
+    /// `pie` and `dualpi2`: time between updates of the controller, 1 ms to 1 s. Default: 15 ms
+    /// with `pie` (RFC 8033 §4.2), 16 ms with `dualpi2` (RFC 9332 appendix A).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    update: Option<Span>,
+    /// `pie`: for how long a burst is not dropped (RFC 8033 §4.4). Default: 150 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    burst: Option<Span>,
+    /// `dualpi2`: the sojourn time from which all packets of the L queue are marked. Default: 1 ms;
+    /// in a cellular bearer at least two TTIs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<Span>,
+    /// `dualpi2`: ratio of the probability of the L queue to the square root of that of the C queue
+    /// (RFC 9332 §2.1). Default: 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coupling: Option<f64>,
+    /// `dualpi2`: share of the rate that the C queue has while both are backlogged. Default: 0.1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    classic_share: Option<f64>,
 }
 
-#[derive(Default, Serialize, Deserialize, JsonSchema)]
+impl Table {
+    /// The keys of disciplines: whether they are given, and the disciplines that have them.
+    fn keys(&self) -> [(&'static str, bool, &'static [Name], &'static str); 9] {
+        use Name::{CoDel, DualPi2, FqCoDel, Pie};
+        [
+            (
+                "target",
+                self.target.is_some(),
+                &[CoDel, FqCoDel, Pie, DualPi2],
+                "\"codel\", \"fq-codel\", \"pie\" or \"dualpi2\"",
+            ),
+            ("interval", self.interval.is_some(), &[CoDel, FqCoDel], "\"codel\" or \"fq-codel\""),
+            ("ecn", self.ecn.is_some(), &[CoDel, FqCoDel, Pie], "\"codel\", \"fq-codel\" or \"pie\""),
+            ("flows", self.flows.is_some(), &[FqCoDel], "\"fq-codel\""),
+            ("quantum", self.quantum.is_some(), &[FqCoDel], "\"fq-codel\""),
+            ("update", self.update.is_some(), &[Pie, DualPi2], "\"pie\" or \"dualpi2\""),
+            ("burst", self.burst.is_some(), &[Pie], "\"pie\""),
+            ("step", self.step.is_some(), &[DualPi2], "\"dualpi2\""),
+            (
+                "coupling, classic_share",
+                self.coupling.is_some() || self.classic_share.is_some(),
+                &[DualPi2],
+                "\"dualpi2\"",
+            ),
+        ]
+    }
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Name {
     #[default]
     DropTail,
     #[serde(rename = "codel")]
     CoDel,
+    #[serde(rename = "fq-codel")]
+    FqCoDel,
+    Pie,
+    #[serde(rename = "dualpi2")]
+    DualPi2,
+}
+
+impl Discipline {
+    /// The name in a scenario.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::DropTail => "drop-tail",
+            Self::CoDel(_) => "codel",
+            Self::FqCoDel(_) => "fq-codel",
+            Self::Pie(_) => "pie",
+            Self::DualPi2(_) => "dualpi2",
+        }
+    }
 }
 
 impl TryFrom<Table> for Queue {
     type Error = QueueError;
 
     fn try_from(table: Table) -> Result<Self, QueueError> {
-        let Table { discipline, packets, bytes, target, interval, ecn } = table;
-        let discipline = match discipline {
-            Name::DropTail => {
-                let given = [("target", target.is_some()), ("interval", interval.is_some()), ("ecn", ecn.is_some())];
-                if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
-                    return Err(QueueError::Foreign { key });
-                }
-                Discipline::DropTail
+        let codel = |default: codel::Settings| codel::Settings {
+            target: table.target,
+            interval: table.interval.unwrap_or(default.interval),
+            ecn: table.ecn.unwrap_or(default.ecn),
+        };
+        let discipline = match table.discipline {
+            Name::DropTail => Discipline::DropTail,
+            Name::CoDel => Discipline::CoDel(codel(codel::Settings::default())),
+            Name::FqCoDel => {
+                let default = fq_codel::Settings::default();
+                let quantum = table.quantum.map_or(default.quantum, |bytes| bytes.get().try_into().unwrap_or(u32::MAX));
+                let flows = table.flows.unwrap_or(default.flows);
+                Discipline::FqCoDel(fq_codel::Settings { codel: codel(default.codel), flows, quantum })
             }
-            Name::CoDel => {
-                let default = codel::Settings::default();
-                Discipline::CoDel(codel::Settings {
-                    target: target.unwrap_or(default.target),
-                    interval: interval.unwrap_or(default.interval),
-                    ecn: ecn.unwrap_or(default.ecn),
+            Name::Pie => {
+                let default = pie::Settings::default();
+                Discipline::Pie(pie::Settings {
+                    target: table.target,
+                    update: table.update.unwrap_or(default.update),
+                    burst: table.burst.unwrap_or(default.burst),
+                    ecn: table.ecn.unwrap_or(default.ecn),
+                })
+            }
+            Name::DualPi2 => {
+                let default = dual_pi2::Settings::default();
+                Discipline::DualPi2(dual_pi2::Settings {
+                    target: table.target,
+                    update: table.update.unwrap_or(default.update),
+                    step: table.step,
+                    coupling: table.coupling.unwrap_or(default.coupling),
+                    classic_share: table.classic_share.unwrap_or(default.classic_share),
                 })
             }
         };
-        let queue = Self { packets, bytes, discipline };
+        for (key, is_given, having, others) in table.keys() {
+            if is_given && !having.contains(&table.discipline) {
+                return Err(QueueError::Foreign { discipline: discipline.name(), key, others });
+            }
+        }
+        let queue = Self { packets: table.packets, bytes: table.bytes, discipline };
         queue.check()?;
         Ok(queue)
     }
@@ -157,13 +310,82 @@ impl TryFrom<Table> for Queue {
 impl From<Queue> for Table {
     fn from(queue: Queue) -> Self {
         let Queue { packets, bytes, discipline } = queue;
-        let (discipline, target, interval, ecn) = match discipline {
-            Discipline::DropTail => (Name::DropTail, None, None, None),
-            Discipline::CoDel(codel::Settings { target, interval, ecn }) => {
-                (Name::CoDel, Some(target), Some(interval), Some(ecn))
-            }
+        let table = Self { packets, bytes, ..Self::default() };
+        let codel = |settings: codel::Settings, table: Self| Self {
+            target: settings.target,
+            interval: Some(settings.interval),
+            ecn: Some(settings.ecn),
+            ..table
         };
-        Self { discipline, packets, bytes, target, interval, ecn }
+        match discipline {
+            Discipline::DropTail => table,
+            Discipline::CoDel(settings) => Self { discipline: Name::CoDel, ..codel(settings, table) },
+            Discipline::FqCoDel(fq_codel::Settings { codel: of_flow, flows, quantum }) => Self {
+                discipline: Name::FqCoDel,
+                flows: Some(flows),
+                quantum: Some(Bytes::new(quantum.into())),
+                ..codel(of_flow, table)
+            },
+            Discipline::Pie(pie::Settings { target, update, burst, ecn }) => Self {
+                discipline: Name::Pie,
+                target,
+                update: Some(update),
+                burst: Some(burst),
+                ecn: Some(ecn),
+                ..table
+            },
+            Discipline::DualPi2(dual_pi2::Settings { target, update, step, coupling, classic_share }) => Self {
+                discipline: Name::DualPi2,
+                target,
+                update: Some(update),
+                step,
+                coupling: Some(coupling),
+                classic_share: Some(classic_share),
+                ..table
+            },
+        }
+    }
+}
+
+/// Bytes of an Ethernet frame of 1,500 bytes: a packet in the rules of the disciplines.
+const MTU: u32 = 1_514;
+
+/// The packet with the codepoint CE (RFC 3168 §5).
+const fn marked(packet: Packet) -> Packet {
+    Packet { ecn: Ecn::Ce, ..packet }
+}
+
+/// The times of a controller's updates: multiples of a period.
+#[derive(Clone, Copy, Debug)]
+struct Updates {
+    period: Span,
+    next: Instant,
+}
+
+impl Updates {
+    fn new(period: Span) -> Self {
+        Self { period, next: Instant::ZERO + period }
+    }
+
+    const fn period(&self) -> Span {
+        self.period
+    }
+
+    /// The next update up to `now`.
+    #[inline]
+    fn next(&mut self, now: Instant) -> Option<Instant> {
+        let at = self.next;
+        (at <= now).then(|| {
+            self.next = at + self.period;
+            at
+        })
+    }
+
+    /// Skips the updates up to `now`, which change nothing.
+    fn skip(&mut self, now: Instant) {
+        if self.next <= now {
+            self.next = (now + Span::from_nanos(1)).round_up_to(self.period);
+        }
     }
 }
 

@@ -42,7 +42,7 @@ fn every_key_is_read() {
     assert_eq!(read("loss = \"1 %\"").loss, read("loss = 0.01").loss);
     assert_eq!(read("loss = 0").loss, Loss::default());
     assert_eq!(read("queue = { bytes = \"64 kB\" }").queue, Some(Queue::of_bytes(Bytes::new(64_000))));
-    let settings = codel::Settings { target: Span::from_millis(5), interval: Span::from_millis(100), ecn: true };
+    let settings = codel::Settings { target: Some(Span::from_millis(5)), interval: Span::from_millis(100), ecn: true };
     assert_eq!(
         read("queue = { discipline = \"codel\", target = \"5 ms\", interval = \"100 ms\", packets = 9, ecn = true }")
             .queue,
@@ -99,9 +99,24 @@ fn invalid_values_are_rejected_when_read() {
         ("loss = { good_to_bad = 0.1, bad_to_good = 0.1, lost = 1 }", "unknown field `lost`"),
         ("queue = { packets = 0 }", "a queue of 0 `packets`"),
         ("queue = { bytes = \"0 B\" }", "a queue of 0 `bytes`"),
-        ("queue = { target = \"5 ms\" }", "a drop-tail queue has no `target`"),
-        ("queue = { discipline = \"red\" }", "unknown variant `red`, expected `drop-tail` or `codel`"),
+        ("queue = { target = \"5 ms\" }", "a queue with the discipline drop-tail has no `target`"),
+        (
+            "queue = { discipline = \"red\" }",
+            "unknown variant `red`, expected one of `drop-tail`, `codel`, `fq-codel`, `pie`, `dualpi2`",
+        ),
         ("queue = { discipline = \"codel\", interval = \"0 s\" }", "the `interval` of codel must be above zero"),
+        (
+            "queue = { discipline = \"dualpi2\", ecn = true }",
+            "a queue with the discipline dualpi2 has no `ecn`: remove it, or set `discipline` to \"codel\", \"fq-codel\" or \"pie\"",
+        ),
+        ("queue = { discipline = \"codel\", coupling = 2.0 }", "has no `coupling, classic_share`"),
+        ("queue = { discipline = \"fq-codel\", flows = 0 }", "the `flows` of fq-codel must be 1 to 65,536"),
+        ("queue = { discipline = \"fq-codel\", quantum = \"255 B\" }", "the `quantum` of fq-codel must be 256 B to"),
+        ("queue = { discipline = \"pie\", update = \"2 s\" }", "the `update` of pie must be 1 ms to 1 s"),
+        ("queue = { discipline = \"pie\", target = \"0 s\" }", "the `target` of pie must be above zero"),
+        ("queue = { discipline = \"dualpi2\", coupling = 0.0 }", "the `coupling` of dualpi2 must be above 0"),
+        ("queue = { discipline = \"dualpi2\", classic_share = 1.0 }", "the `classic_share` of dualpi2 must be"),
+        ("queue = { discipline = \"dualpi2\", step = \"0 s\" }", "the `step` of dualpi2 must be above zero"),
         ("queue = { size = 5 }", "unknown field `size`"),
     ] {
         let ours = refusal(text);
@@ -141,6 +156,9 @@ fn what_is_printed_reads_back() {
         "",
         "rate = \"10 Mbit/s\"\ndelay = \"110 ms\"\nloss = 0.01\nqueue = { packets = 100 }",
         "recorded = \"a.down\"\nqueue = { discipline = \"codel\", bytes = \"1 MB\", ecn = true }",
+        "rate = \"1 Mbit/s\"\nqueue = { discipline = \"fq-codel\", quantum = \"300 B\", target = \"20 ms\" }",
+        "rate = \"1 Mbit/s\"\nqueue = { discipline = \"pie\", burst = \"0 s\", ecn = true }",
+        "rate = \"1 Mbit/s\"\nqueue = { discipline = \"dualpi2\", step = \"2 ms\", classic_share = 0.25 }",
         "loss = { good_to_bad = 0.1, bad_to_good = 0.3, loss_in_bad = 0.5, loss_in_good = 0.01 }",
         "delay = { distribution = \"normal\", mean = \"50 ms\", deviation = \"5 ms\", reorder = true }",
         "delay = { distribution = \"pareto\", mean = \"50 ms\", minimum = \"5 ms\" }",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use airpath_core::{Bitrate, Bytes, ComponentId, Context, Direction, Instant, Memory, Probability, Seed, Span};
 use airpath_link::delay::{Delay, Distribution};
 use airpath_link::loss::{GilbertElliott, Loss};
-use airpath_link::queue::{Discipline, Queue, codel};
+use airpath_link::queue::{Discipline, Queue, codel, dual_pi2, fq_codel, pie};
 use airpath_link::testing::{
     Arrival, Commands, OneWay, Polling, Script, Traffic, contracts, drive, idle_sleeps, order_kept,
 };
@@ -55,8 +55,26 @@ fn any_queue() -> impl Strategy<Value = Option<Queue>> {
         Just(Discipline::DropTail),
         (1u64..20, 1u64..100, any::<bool>()).prop_map(|(target, interval, ecn)| {
             let (target, interval) = (Span::from_millis(target), Span::from_millis(interval));
-            Discipline::CoDel(codel::Settings { target, interval, ecn })
+            Discipline::CoDel(codel::Settings { target: Some(target), interval, ecn })
         }),
+        (1u64..20, 1u64..100, any::<bool>(), 1u32..5, 256u32..2_000).prop_map(
+            |(target, interval, ecn, flows, quantum)| {
+                let (target, interval) = (Some(Span::from_millis(target)), Span::from_millis(interval));
+                let codel = codel::Settings { target, interval, ecn };
+                Discipline::FqCoDel(fq_codel::Settings { codel, flows, quantum })
+            }
+        ),
+        (1u64..50, 1u64..100, 0u64..200, any::<bool>()).prop_map(|(target, update, burst, ecn)| {
+            let (target, update) = (Some(Span::from_millis(target)), Span::from_millis(update));
+            Discipline::Pie(pie::Settings { target, update, burst: Span::from_millis(burst), ecn })
+        }),
+        (1u64..50, 1u64..100, 1u64..10, 0.1..8.0, 0.0..0.9).prop_map(
+            |(target, update, step, coupling, classic_share)| {
+                let [target, update, step] = [target, update, step].map(Span::from_millis);
+                let (target, step) = (Some(target), Some(step));
+                Discipline::DualPi2(dual_pi2::Settings { target, update, step, coupling, classic_share })
+            }
+        ),
     ];
     let bytes = prop::option::of((1u64..60_000).prop_map(Bytes::new));
     prop::option::of((prop::option::of(1u32..50), bytes, discipline).prop_map(|(packets, bytes, discipline)| Queue {
@@ -127,7 +145,8 @@ fn check<B: Bearer>(make: impl Fn() -> B + Copy, arrivals: &[Arrival], keeps_ord
 }
 
 fn keeps_order(plan: &Plan) -> bool {
-    !plan.config().delay.reorder
+    let config = plan.config();
+    !config.delay.reorder && config.queue.as_ref().is_none_or(|queue| queue.discipline.keeps_order())
 }
 
 proptest! {
@@ -198,7 +217,7 @@ proptest! {
             let mut link = OneWay(plan.expect("sound").pipe(Seed::new(seed), "link"));
             drive(&mut link, &arrivals, Polling::OnTime, HORIZON)
         };
-        let never = codel::Settings { target: Span::from_secs(1_000), ..codel::Settings::default() };
+        let never = codel::Settings { target: Some(Span::from_secs(1_000)), ..codel::Settings::default() };
         prop_assert_eq!(run(Discipline::CoDel(never)), run(Discipline::DropTail));
     }
 

@@ -3,10 +3,10 @@
 mod common;
 
 use airpath_core::{
-    Bitrate, Bytes, ComponentId, Context, DropCause, Ecn, Event, Instant, Memory, PacketStep, Seed, Span,
+    Bitrate, Bytes, ComponentId, Context, DropCause, Ecn, Event, FlowId, Instant, Memory, PacketStep, Seed, Slot, Span,
 };
 use airpath_link::delay::{Delay, Distribution};
-use airpath_link::queue::{Discipline, Queue, codel};
+use airpath_link::queue::{Discipline, Queue, codel, dual_pi2, fq_codel, pie};
 use airpath_link::testing::{Arrival, OneWay, Outcome, Polling, drive};
 use airpath_link::{Config, Departure, Link, Pipe};
 use common::{arrival, mean_and_error};
@@ -83,9 +83,177 @@ fn overload(packets: usize, ecn: Ecn) -> Vec<Arrival> {
 }
 
 fn codel(ecn: bool) -> Config {
-    let discipline = Discipline::CoDel(codel::Settings { ecn, ..codel::Settings::default() });
+    managed(Discipline::CoDel(codel::Settings { ecn, ..codel::Settings::default() }))
+}
+
+/// 1 Mbit/s behind a queue with this discipline.
+fn managed(discipline: Discipline) -> Config {
     let queue = Some(Queue { discipline, ..Queue::default() });
     Config { rate: Some(Bitrate::from_bps(1_000_000)), queue, ..Config::default() }
+}
+
+/// Packets of one flow, one in each `interval` from `from` on until `until`.
+fn flow(number: u32, ecn: Ecn, size: u32, interval: Span, (from, until): (Span, Span)) -> Vec<Arrival> {
+    let mut at = Instant::ZERO + from;
+    std::iter::from_fn(|| {
+        let mut next = arrival(0, at, size);
+        (next.packet.flow, next.packet.ecn) = (FlowId(number), ecn);
+        at = at + interval;
+        (next.at < Instant::ZERO + until).then_some(next)
+    })
+    .collect()
+}
+
+/// Flows in the order of arrival, with packet numbers.
+fn merge(flows: impl IntoIterator<Item = Vec<Arrival>>) -> Vec<Arrival> {
+    let mut all: Vec<Arrival> = flows.into_iter().flatten().collect();
+    all.sort_by_key(|arrival| arrival.at);
+    for (id, arrival) in all.iter_mut().enumerate() {
+        (arrival.packet.id, arrival.packet.slot) = (id as u64, Slot(id as u32));
+    }
+    all
+}
+
+/// Bytes of a flow that left up to `until`, and the longest time inside of one of its packets, in
+/// milliseconds.
+fn service(arrivals: &[Arrival], outcome: &Outcome, number: u32, until: Span) -> (u64, f64) {
+    let (mut bytes, mut longest) = (0, 0.0f64);
+    for (_, departure) in &outcome.departures {
+        let (packet, due) = (departure.packet, departure.due);
+        if packet.flow == FlowId(number) && due <= Instant::ZERO + until {
+            bytes += u64::from(packet.size);
+            longest = longest.max(due.since(arrivals[packet.id as usize].at).as_secs_f64() * 1e3);
+        }
+    }
+    (bytes, longest)
+}
+
+/// RFC 8290 §4.2: backlogged flows get the same bytes whatever they offer, and whatever the sizes
+/// of their packets.
+#[test]
+fn fq_codel_gives_backlogged_flows_the_same_bytes() {
+    let second = Span::from_secs(1);
+    let long = (Span::ZERO, Span::from_secs(10));
+    let arrivals = merge([
+        flow(0, Ecn::NotEct, 1250, Span::from_millis(5), long),
+        flow(1, Ecn::NotEct, 250, Span::from_millis(2), long),
+        flow(2, Ecn::NotEct, 625, Span::from_millis(7), long),
+    ]);
+    let outcome = run(&managed(Discipline::FqCoDel(fq_codel::Settings::default())), &arrivals);
+    let bytes = [0, 1, 2].map(|number| service(&arrivals, &outcome, number, second.saturating_mul(10)).0 as f64);
+    let mean = bytes.iter().sum::<f64>() / 3.0;
+    for each in bytes {
+        assert!((each / mean - 1.0).abs() < 0.02, "{bytes:?}");
+    }
+}
+
+/// RFC 8290 §4.2, §6.2: a flow that sends less than its share is new with each packet. It waits at
+/// most for the packet in transmission and for the quantum of another new flow.
+#[test]
+fn fq_codel_serves_a_sparse_flow_first() {
+    let until = Span::from_secs(10);
+    let arrivals = merge([
+        flow(0, Ecn::NotEct, 1250, Span::from_millis(5), (Span::ZERO, until)),
+        flow(1, Ecn::NotEct, 125, Span::from_millis(40), (Span::from_secs(1), until)),
+    ]);
+    let (_, longest) = service(&arrivals, &run(&managed(fq_codel()), &arrivals), 1, until);
+    // 10 ms for the packet in transmission, and 1 ms for its own.
+    assert!(longest <= 11.0 + 1e-6, "{longest} ms");
+}
+
+fn fq_codel() -> Discipline {
+    Discipline::FqCoDel(fq_codel::Settings::default())
+}
+
+/// RFC 8290 §4.1: a full queue takes from the longest flow, from its head, half of it at once.
+#[test]
+fn a_full_fq_codel_shortens_the_longest_flow() {
+    let mut config = managed(fq_codel());
+    config.queue = Some(Queue { discipline: fq_codel(), ..Queue::of_packets(10) });
+    let burst = (Span::ZERO, Span::from_micros(13));
+    let arrivals = merge([
+        flow(0, Ecn::NotEct, 1250, Span::from_micros(1), burst),
+        flow(1, Ecn::NotEct, 1250, Span::from_micros(10), (Span::from_micros(5), Span::from_micros(6))),
+    ]);
+    let outcome = run(&config, &arrivals);
+    let lost: Vec<(u64, u32)> = outcome.drops.iter().map(|lost| (lost.packet.id, lost.packet.flow.0)).collect();
+    // The first packet is in transmission. Eleven more of flow 0 and one of flow 1 arrive at a
+    // queue for ten: the eleventh drops the first five of nine.
+    assert_eq!(lost, [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0)]);
+    assert!(outcome.drops.iter().all(|lost| lost.cause == DropCause::QueueFull));
+}
+
+/// RFC 8033 §4.4: no packet of a burst shorter than the allowance is dropped.
+#[test]
+fn pie_lets_a_burst_pass() {
+    let pie = |ecn| managed(Discipline::Pie(pie::Settings { ecn, ..pie::Settings::default() }));
+    let drops = run(&pie(false), &overload(4_000, Ecn::NotEct)).drops;
+    let first = drops.first().expect("a long overload").time.as_secs_f64();
+    assert!((0.15..0.5).contains(&first), "{first} s");
+    assert!(drops.iter().all(|lost| lost.cause == DropCause::QueueManagement));
+    assert!(run(&pie(false), &overload(300, Ecn::NotEct)).drops.is_empty());
+    // RFC 8033 §5.1: marks up to 10 %, drops above.
+    let outcome = run(&pie(true), &overload(4_000, Ecn::Ect0));
+    let marked = outcome.departures.iter().filter(|(_, departure)| departure.packet.ecn == Ecn::Ce).count();
+    let later = outcome.drops.first().expect("above 10 %").time.as_secs_f64();
+    assert!(marked > 0 && later > first, "{marked} marks, dropped at {later} s, without ECN at {first} s");
+}
+
+/// RFC 8033 §4: the delay is held near the target, and the link is used.
+#[test]
+fn pie_and_the_classic_queue_of_dualpi2_hold_the_delay_at_their_target() {
+    for discipline in [Discipline::Pie(pie::Settings::default()), Discipline::DualPi2(dual_pi2::Settings::default())] {
+        let rate = Some(Bitrate::from_bps(100_000_000));
+        let config = Config { rate, delay: Span::from_millis(25).into(), ..managed(discipline.clone()) };
+        let greedy = Greedy::run(&config);
+        assert!((7.5..22.5).contains(&greedy.wait), "{discipline:?}: the mean wait is {} ms", greedy.wait);
+        assert!(greedy.utilisation > 0.95, "{discipline:?}: {} of the link is idle", 1.0 - greedy.utilisation);
+    }
+}
+
+/// RFC 9332 §2.4: the L queue does not wait for a long C queue, and a C queue under a full L queue
+/// has its share.
+#[test]
+fn dualpi2_serves_the_l_queue_first_and_protects_the_c_queue() {
+    let until = Span::from_secs(10);
+    let long = (Span::ZERO, until);
+    let dual = managed(Discipline::DualPi2(dual_pi2::Settings::default()));
+    let arrivals = merge([
+        flow(0, Ecn::NotEct, 1250, Span::from_millis(8), long),
+        flow(1, Ecn::Ect1, 125, Span::from_millis(10), (Span::from_millis(1), until)),
+    ]);
+    let outcome = run(&dual, &arrivals);
+    let (_, longest) = service(&arrivals, &outcome, 1, until);
+    // 10 ms for the packet in transmission, 10 ms for one of the C queue's share, and its own.
+    assert!(longest <= 22.0, "{longest} ms");
+    // Before the first update of the controller nothing is dropped: in overload it drops from both
+    // queues alike.
+    let second = Span::from_secs(1);
+    let dual = managed(Discipline::DualPi2(dual_pi2::Settings { update: second, ..dual_pi2::Settings::default() }));
+    let arrivals = merge([
+        flow(0, Ecn::NotEct, 125, Span::from_micros(500), (Span::ZERO, second)),
+        flow(1, Ecn::Ect1, 125, Span::from_micros(500), (Span::ZERO, second)),
+    ]);
+    let outcome = run(&dual, &arrivals);
+    let [classic, scalable] = [0, 1].map(|number| service(&arrivals, &outcome, number, second).0 as f64);
+    let share = classic / (classic + scalable);
+    assert!((0.09..0.11).contains(&share), "the C queue has {share} of the link");
+}
+
+/// The L queue is marked by its sojourn time, and not below the step.
+#[test]
+fn dualpi2_marks_above_the_step() {
+    let dual = managed(Discipline::DualPi2(dual_pi2::Settings::default()));
+    // A packet of 125 bytes takes 1 ms: of three at once the third waits for 2 ms, but is the last.
+    let count = |together: usize| {
+        let burst = (Span::ZERO, Span::from_micros(together as u64));
+        let outcome = run(&dual, &merge([flow(0, Ecn::Ect1, 125, Span::from_micros(1), burst)]));
+        assert_eq!(outcome.departures.len(), together);
+        outcome.departures.iter().filter(|(_, departure)| departure.packet.ecn == Ecn::Ce).count()
+    };
+    // The first does not wait and the last has none behind it; of the others those wait that are
+    // behind two: the third waits for 2 ms less two microseconds.
+    assert_eq!([1, 2, 3, 4, 10].map(count), [0, 0, 0, 1, 7]);
 }
 
 /// RFC 8289 §5: the wait exceeds 5 ms from some dequeue on; 100 ms later the first packet is
@@ -213,7 +381,12 @@ impl Greedy {
 fn limits_are_for_what_waits() {
     let rate = Some(Bitrate::from_bps(1_000_000));
     let burst: Vec<Arrival> = (0..20).map(|id| arrival(id, Instant::ZERO, 125)).collect();
-    for discipline in [Discipline::DropTail, Discipline::CoDel(codel::Settings::default())] {
+    for discipline in [
+        Discipline::DropTail,
+        Discipline::CoDel(codel::Settings::default()),
+        Discipline::Pie(pie::Settings::default()),
+        Discipline::DualPi2(dual_pi2::Settings::default()),
+    ] {
         let left = |packets, bytes: Option<u64>| {
             let queue = Queue { packets, bytes: bytes.map(Bytes::new), discipline: discipline.clone() };
             let outcome = run(&Config { rate, queue: Some(queue), ..Config::default() }, &burst);

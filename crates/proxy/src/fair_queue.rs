@@ -37,8 +37,8 @@ pub struct Config {
     pub bytes: Bytes,
 }
 
-fn target() -> Span {
-    Settings::default().target
+const fn target() -> Span {
+    Settings::TARGET
 }
 
 fn interval() -> Span {
@@ -64,8 +64,8 @@ impl Config {
     /// CoDel for a flow of the proxy (`is_own`) or another.
     fn codel(&self, is_own: bool) -> CoDel {
         let target = if is_own { Span::from_nanos(u64::MAX) } else { self.target };
-        let settings = Settings { target, interval: self.interval, ecn: self.ecn };
-        CoDel::new(settings, Limits::of(&Queue::default()))
+        let settings = Settings { target: Some(target), interval: self.interval, ecn: self.ecn };
+        CoDel::new(&settings, Limits::of(&Queue::default()))
     }
 }
 

@@ -2,23 +2,23 @@
 
 use std::collections::VecDeque;
 
+use airpath_link::queue::DeficitRoundRobin;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Discipline;
 
 /// Bytes that a connection may send in each turn of deficit round robin: about one segment.
-const QUANTUM: i64 = 1514;
+const QUANTUM: u32 = 1514;
 
 /// Bytes that a connection may send in its first turn, before connections that have sent more:
 /// ten segments, as `initial_quantum` of Linux' `sch_fq`.
-const INITIAL_QUANTUM: i64 = 10 * QUANTUM;
+const INITIAL_QUANTUM: u32 = 10 * QUANTUM;
 
 /// The backlogged connections of a mobile, by their numbers, in an order of service.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Scheduler {
-    /// Deficit round robin (Shreedhar and Varghese 1995) with new connections first (RFC 8290 §4),
-    /// which may send this number of bytes in their first turn.
-    DeficitRoundRobin { new: VecDeque<Turn>, old: VecDeque<Turn>, first_turn: i64 },
+    /// Deficit round robin with new connections first (RFC 8290 §4).
+    DeficitRoundRobin(DeficitRoundRobin),
     /// The connection at the front is next.
     RoundRobin(VecDeque<u32>),
     /// The data at the front is next: a connection, and bytes.
@@ -27,19 +27,10 @@ pub enum Scheduler {
     ShortestRemaining(Vec<(u64, u32)>),
 }
 
-/// A connection in deficit round robin.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Turn {
-    connection: u32,
-    /// Bytes that it may send in this turn.
-    deficit: i64,
-    backlogged: bool,
-}
-
 impl Scheduler {
     pub const fn new(discipline: Discipline) -> Self {
         match discipline {
-            Discipline::DeficitRoundRobin => Self::deficit_round_robin(INITIAL_QUANTUM),
+            Discipline::DeficitRoundRobin => Self::DeficitRoundRobin(DeficitRoundRobin::new(INITIAL_QUANTUM, QUANTUM)),
             Discipline::RoundRobin => Self::RoundRobin(VecDeque::new()),
             Discipline::Fifo => Self::Fifo(VecDeque::new()),
             Discipline::ShortestRemaining => Self::ShortestRemaining(Vec::new()),
@@ -48,23 +39,13 @@ impl Scheduler {
 
     /// The order of service of flows in FQ-CoDel (RFC 8290 §4.2).
     pub const fn fair_queue() -> Self {
-        Self::deficit_round_robin(QUANTUM)
-    }
-
-    const fn deficit_round_robin(first_turn: i64) -> Self {
-        Self::DeficitRoundRobin { new: VecDeque::new(), old: VecDeque::new(), first_turn }
+        Self::DeficitRoundRobin(DeficitRoundRobin::new(QUANTUM, QUANTUM))
     }
 
     /// `connection` has `backlog` bytes to send and can send them.
     pub fn add(&mut self, connection: u32, backlog: u64) {
         match self {
-            Self::DeficitRoundRobin { new, old, first_turn } => {
-                let known = new.iter_mut().chain(old).find(|turn| turn.connection == connection);
-                match known {
-                    Some(turn) => turn.backlogged = true,
-                    None => new.push_back(Turn { connection, deficit: *first_turn, backlogged: true }),
-                }
-            }
+            Self::DeficitRoundRobin(turns) => turns.add(connection),
             Self::RoundRobin(queue) => {
                 if !queue.contains(&connection) {
                     queue.push_back(connection);
@@ -86,7 +67,7 @@ impl Scheduler {
     /// The connection that sends next; `None` if none is backlogged.
     pub fn next(&mut self) -> Option<u32> {
         match self {
-            Self::DeficitRoundRobin { new, old, .. } => next_turn(new, old),
+            Self::DeficitRoundRobin(turns) => turns.next_flow(),
             Self::RoundRobin(queue) => queue.front().copied(),
             Self::Fifo(queue) => queue.front().map(|(connection, _)| *connection),
             Self::ShortestRemaining(all) => all.iter().min().map(|(_, connection)| *connection),
@@ -97,13 +78,7 @@ impl Scheduler {
     /// is not.
     pub fn sent(&mut self, connection: u32, bytes: u32, backlogged: bool) {
         match self {
-            Self::DeficitRoundRobin { new, old, .. } => {
-                let list = if new.is_empty() { old } else { new };
-                if let Some(turn) = list.front_mut() {
-                    turn.deficit -= i64::from(bytes);
-                    turn.backlogged = backlogged;
-                }
-            }
+            Self::DeficitRoundRobin(turns) => turns.sent(bytes, backlogged),
             Self::RoundRobin(queue) => {
                 queue.pop_front();
                 if backlogged {
@@ -131,33 +106,11 @@ impl Scheduler {
     /// `connection` has ended.
     pub fn remove(&mut self, connection: u32) {
         match self {
-            Self::DeficitRoundRobin { new, old, .. } => {
-                new.retain(|turn| turn.connection != connection);
-                old.retain(|turn| turn.connection != connection);
-            }
+            Self::DeficitRoundRobin(turns) => turns.remove(connection),
             Self::RoundRobin(queue) => queue.retain(|of| *of != connection),
             Self::Fifo(queue) => queue.retain(|(of, _)| *of != connection),
             Self::ShortestRemaining(all) => all.retain(|(_, of)| *of != connection),
         }
-    }
-}
-
-/// The connection whose turn it is. As in RFC 8290 §4.2, a new connection that has used its quantum
-/// or has nothing to send becomes an old one, and an old one with nothing to send leaves.
-fn next_turn(new: &mut VecDeque<Turn>, old: &mut VecDeque<Turn>) -> Option<u32> {
-    loop {
-        let (list, is_new) = if new.is_empty() { (&mut *old, false) } else { (&mut *new, true) };
-        let turn = list.front_mut()?;
-        if turn.deficit > 0 && turn.backlogged {
-            return Some(turn.connection);
-        }
-        let mut turn = list.pop_front()?;
-        if turn.deficit <= 0 {
-            turn.deficit += QUANTUM;
-        } else if !is_new {
-            continue;
-        }
-        old.push_back(turn);
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use airpath_core::{Ecn, FlowId, Instant, Packet, Seed, Slot, UserId};
-use airpath_link::queue::Queue;
 use airpath_radio::common::arq::acknowledged::{Pdu, Receiver, Reception, Sender, Settings, Status};
+use airpath_radio::common::arq::rlc_queue::RlcQueue;
 use proptest::prelude::*;
 
 const NOW: Instant = Instant::ZERO;
@@ -14,9 +14,9 @@ fn packet(id: u64, size: u32) -> Packet {
 }
 
 fn sender(window: u64, end_overhead: u32, sizes: &[u32]) -> Sender {
-    let mut sender = Sender::new(Settings { window, packet_overhead: 0, end_overhead }, &Queue::default());
+    let mut sender = Sender::new(Settings { window, packet_overhead: 0, end_overhead }, RlcQueue::unlimited());
     for (id, size) in sizes.iter().enumerate() {
-        assert!(sender.enqueue(NOW, packet(id as u64, *size)));
+        assert_eq!(sender.enqueue(NOW, packet(id as u64, *size), |_| {}), Ok(()));
     }
     sender
 }
@@ -160,7 +160,7 @@ fn a_reset_loses_what_was_sent_and_a_restart_sends_it_again() {
         receiver.receive(&first);
         assert_eq!(handed_over(&mut sender, &receiver), [0]);
         let late = sender.next_new(NOW, 50, 0, |_| {}).expect("some more of the second");
-        assert_eq!(sender.backlog(NOW), (2, 240));
+        assert_eq!(sender.backlog(), (2, 240));
         let mut lost = Vec::new();
         if keeps {
             sender.restart()
@@ -169,7 +169,7 @@ fn a_reset_loses_what_was_sent_and_a_restart_sends_it_again() {
         }
         receiver.restart(sender.next_sequence(), sender.cut());
         assert_eq!(lost, if keeps { vec![] } else { vec![1] });
-        assert_eq!(sender.backlog(NOW).0, if keeps { 2 } else { 1 });
+        assert_eq!(sender.backlog().0, if keeps { 2 } else { 1 });
         assert_eq!(receiver.receive(&late), Reception::Useless, "it was sent before the reset");
         all_new(&mut sender, 50).iter().for_each(|pdu| {
             assert_eq!(receiver.receive(pdu), Reception::New);
@@ -183,7 +183,7 @@ fn a_reset_loses_what_was_sent_and_a_restart_sends_it_again() {
 /// ways.
 fn transfer(settings: Settings, payload: u32, sizes: &[u32], loss: (f64, f64), delays: (usize, usize), seed: u64) {
     let mut draws = Seed::new(seed).stream("channel");
-    let mut sender = Sender::new(settings, &Queue::default());
+    let mut sender = Sender::new(settings, RlcQueue::unlimited());
     let mut receiver = Receiver::new(settings.window);
     let (mut pdus, mut statuses) = (VecDeque::from(vec![None; delays.0]), VecDeque::from(vec![None; delays.1]));
     let (mut offered, mut delivered, mut idle, mut steps) = (0, Vec::new(), 0, 0);
@@ -191,7 +191,7 @@ fn transfer(settings: Settings, payload: u32, sizes: &[u32], loss: (f64, f64), d
         steps += 1;
         assert!(steps < 2_000_000, "it comes to an end: {sender:?} {receiver:?}");
         if offered < sizes.len() && draws.uniform() < 0.3 {
-            assert!(sender.enqueue(NOW, packet(offered as u64, sizes[offered])));
+            assert_eq!(sender.enqueue(NOW, packet(offered as u64, sizes[offered]), |_| {}), Ok(()));
             offered += 1;
         }
         let pdu = match sender.next_repeat() {
@@ -267,7 +267,7 @@ fn what_is_given_up_is_skipped_and_what_shares_its_pdus_is_not() {
     assert!(lost == [0, 1, 4] && !sender.has_new() && !sender.has_unacknowledged());
     receiver.skip(4, 196);
     sender.skipped();
-    assert!(sender.enqueue(NOW, packet(5, 40)));
+    assert_eq!(sender.enqueue(NOW, packet(5, 40), |_| {}), Ok(()));
     let next = sender.next_new(NOW, 50, 0, |_| {}).expect("a new one");
     assert_eq!((next.sequence, next.offset, next.length), (4, 196, 40));
     assert_eq!((receiver.receive(&next), handed_over(&mut sender, &receiver)), (Reception::New, vec![5]));

@@ -43,6 +43,7 @@ fn queue() -> impl Strategy<Value = Option<Queue>> {
         Some(Queue::of_packets(5)),
         Some(Queue::of_packets(40)),
         toml::from_str(r#"discipline = "codel""#).ok(),
+        toml::from_str(r#"discipline = "pie""#).ok(),
         toml::from_str(r#"bytes = "20 kB""#).ok(),
     ])
 }

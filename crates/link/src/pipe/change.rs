@@ -75,15 +75,15 @@ impl Pipe {
         self.settle();
     }
 
-    /// Revokes what is not completely sent at `now`, except packets in a CoDel queue. The packet in
-    /// transmission comes first.
+    /// Revokes what is not completely sent at `now`, except packets in a managed queue. The packet
+    /// in transmission comes first.
     fn take_unsent(&mut self, now: Instant) -> Vec<Unsent> {
         let coming = &mut self.losses.coming;
         let mut lost =
             coming.split_off(coming.partition_point(|(time, _)| *time <= now)).into_iter().map(|(_, packet)| packet);
         let entries = match &mut self.queue {
             Waiting::DropTail(queue) => queue.take_unsent(now),
-            Waiting::CoDel(queue) => {
+            Waiting::Managed(queue) => {
                 let entry = |(end, size)| Entry { start: now, end, size, lost: lost.len() > 0 };
                 queue.take_sending(now).map(entry).into_iter().collect()
             }
@@ -99,14 +99,14 @@ impl Pipe {
 
     /// Drops the unsent packets.
     fn discard(&mut self, now: Instant, unsent: Vec<Unsent>, cx: &mut Context<'_>) {
-        let waiting = match &mut self.queue {
-            Waiting::DropTail(_) => None,
-            Waiting::CoDel(queue) => Some(queue.clear()),
-        };
-        let counters = &mut self.counters;
-        for packet in unsent.into_iter().map(|unsent| unsent.packet).chain(waiting.into_iter().flatten()) {
+        let Self { queue, counters, .. } = self;
+        let mut lose = |packet| {
             counters.lose(&packet, DropCause::Handover);
             cx.drop_packet(now, packet, DropCause::Handover);
+        };
+        unsent.into_iter().map(|unsent| unsent.packet).for_each(&mut lose);
+        if let Waiting::Managed(queue) = queue {
+            queue.waiting.clear(lose);
         }
     }
 
@@ -140,7 +140,7 @@ impl Pipe {
     fn launch_one_again(&mut self, now: Instant, start: Instant, end: Instant, packet: Packet) {
         match &mut self.queue {
             Waiting::DropTail(queue) => queue.enter(now, Entry { start, end, size: packet.size, lost: false }),
-            Waiting::CoDel(queue) => queue.sending(end, packet.size),
+            Waiting::Managed(queue) => queue.sending = (end, packet.size),
         }
         self.launch(end, packet);
     }

@@ -1,17 +1,17 @@
 //! CoDel (RFC 8289): packets are dropped, or marked, on dequeue, at an increasing rate until their
 //! sojourn time falls below a target.
 
-use std::collections::VecDeque;
-
-use airpath_core::{Ecn, Instant, Packet, Span};
+use airpath_core::{Instant, Packet, Span};
 
 use super::Limits;
+use super::fifo::{Entry, Fifo};
 
 /// The parameters of CoDel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The acceptable standing sojourn time (RFC 8289 §4). Default: 5 ms.
-    pub target: Span,
+    /// The acceptable standing sojourn time (RFC 8289 §4). `None`: 5 ms, or two TTIs of the bearer
+    /// if they are longer.
+    pub target: Option<Span>,
     /// About the round trip of the slowest flow: the time for which the target must be exceeded
     /// before CoDel acts (RFC 8289 §4). Default: 100 ms.
     pub interval: Span,
@@ -23,19 +23,96 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         // The constants of RFC 8289 §5.
-        Self { target: Span::from_millis(5), interval: Span::from_millis(100), ecn: false }
+        Self { target: None, interval: Span::from_millis(100), ecn: false }
     }
 }
 
-/// The queue and the state of its control loop, named as in RFC 8289 §5.
+impl Settings {
+    /// The default target (RFC 8289 §5).
+    pub const TARGET: Span = Span::from_millis(5);
+
+    /// The parameters of the control loop, at a bearer that cannot keep sojourn times below
+    /// `floor`.
+    pub(super) fn law(&self, floor: Span) -> Law {
+        let target = self.target.unwrap_or(Self::TARGET.max(floor));
+        Law { target, interval: self.interval, ecn: self.ecn }
+    }
+}
+
+/// [`Settings`] without choices that are still open.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Law {
+    target: Span,
+    interval: Span,
+    ecn: bool,
+}
+
+/// A queue with CoDel.
 #[derive(Clone, Debug)]
 pub struct CoDel {
-    settings: Settings,
+    law: Law,
     limits: Limits,
-    queue: VecDeque<Entry>,
-    bytes: u64,
-    /// End of the current transmission, and the packet's size.
-    sending: (Instant, u32),
+    fifo: Fifo,
+    control: Control,
+}
+
+impl CoDel {
+    /// An empty queue.
+    pub fn new(settings: &Settings, limits: Limits) -> Self {
+        Self::with_floor(settings, limits, Span::ZERO)
+    }
+
+    /// An empty queue of a bearer that cannot keep sojourn times below `floor`.
+    pub(super) fn with_floor(settings: &Settings, limits: Limits, floor: Span) -> Self {
+        Self { law: settings.law(floor), limits, fifo: Fifo::default(), control: Control::default() }
+    }
+
+    /// Whether a packet of `size` bytes fits.
+    pub fn has_room(&self, size: u32) -> bool {
+        self.limits.admit(self.fifo.len(), self.fifo.bytes(), size)
+    }
+
+    /// Enqueues a packet.
+    pub fn enter(&mut self, now: Instant, packet: Packet) {
+        self.fifo.push(now, packet);
+    }
+
+    /// Bytes that wait.
+    pub const fn bytes(&self) -> u64 {
+        self.fifo.bytes()
+    }
+
+    /// Removes the packet at the head, without a step of the control loop.
+    pub fn drop_head(&mut self) -> Option<Packet> {
+        self.fifo.pop().map(|entry| entry.packet)
+    }
+
+    /// Entry time of the packet at the head.
+    pub fn head_entered(&self) -> Option<Instant> {
+        self.fifo.head_entered()
+    }
+
+    /// Removes all waiting packets.
+    pub fn clear(&mut self, lost: impl FnMut(Packet)) {
+        self.control.restart();
+        self.fifo.clear(lost);
+    }
+
+    /// Packets and bytes that wait.
+    pub fn backlog(&self) -> (u32, u64) {
+        (self.fifo.len() as u32, self.fifo.bytes())
+    }
+
+    /// The packet to send at `now`, possibly marked; `dropped` is called for the packets dropped
+    /// before it.
+    pub fn dequeue(&mut self, now: Instant, dropped: impl FnMut(Packet)) -> Option<Packet> {
+        self.control.dequeue(self.law, &mut self.fifo, now, dropped)
+    }
+}
+
+/// The state of the control loop, named as in RFC 8289 §5.
+#[derive(Clone, Debug)]
+pub(super) struct Control {
     /// The largest packet seen: a smaller backlog is not a standing queue.
     maximum_packet: u32,
     /// Time at which the sojourn time will have exceeded the target for an interval; `None` below
@@ -50,21 +127,9 @@ pub struct CoDel {
     last_count: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    entered: Instant,
-    packet: Packet,
-}
-
-impl CoDel {
-    /// An empty queue.
-    pub fn new(settings: Settings, limits: Limits) -> Self {
+impl Default for Control {
+    fn default() -> Self {
         Self {
-            settings,
-            limits,
-            queue: VecDeque::new(),
-            bytes: 0,
-            sending: (Instant::ZERO, 0),
             maximum_packet: 0,
             first_above: None,
             dropping: false,
@@ -73,96 +138,56 @@ impl CoDel {
             last_count: 0,
         }
     }
+}
 
-    /// Whether a packet of `size` bytes fits.
-    pub fn has_room(&self, size: u32) -> bool {
-        self.limits.admit(self.queue.len(), self.bytes, size)
+impl Control {
+    /// The queue was emptied.
+    pub const fn restart(&mut self) {
+        self.first_above = None;
     }
 
-    /// Enqueues a packet.
-    pub fn enter(&mut self, now: Instant, packet: Packet) {
-        self.bytes += u64::from(packet.size);
-        self.queue.push_back(Entry { entered: now, packet });
-    }
-
-    /// Bytes that wait.
-    pub const fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Removes the packet at the head, without a step of the control loop.
-    pub fn drop_head(&mut self) -> Option<Packet> {
-        let packet = self.queue.pop_front()?.packet;
-        self.bytes -= u64::from(packet.size);
-        Some(packet)
-    }
-
-    /// Entry time of the packet at the head.
-    pub fn head_entered(&self) -> Option<Instant> {
-        self.queue.front().map(|entry| entry.entered)
-    }
-
-    /// Records that the dequeued packet will be completely sent at `end`.
-    pub fn sending(&mut self, end: Instant, size: u32) {
-        self.sending = (end, size);
-    }
-
-    /// Revokes the packet in transmission: its planned end, and its size.
-    pub fn take_sending(&mut self, now: Instant) -> Option<(Instant, u32)> {
-        let sending = Some(self.sending).filter(|(end, _)| *end > now);
-        self.sending.0 = self.sending.0.min(now);
-        sending
-    }
-
-    /// Removes all waiting packets.
-    pub fn clear(&mut self) -> impl Iterator<Item = Packet> + use<> {
-        (self.bytes, self.first_above) = (0, None);
-        std::mem::take(&mut self.queue).into_iter().map(|entry| entry.packet)
-    }
-
-    /// Packets and bytes that are not completely sent.
-    pub fn backlog(&self, now: Instant) -> (u32, u64) {
-        let (end, size) = self.sending;
-        let (packets, bytes) = if end > now { (1, u64::from(size)) } else { (0, 0) };
-        (self.queue.len() as u32 + packets, self.bytes + bytes)
-    }
-
-    /// The packet to send at `now`, possibly marked; `dropped` is called for the packets dropped
-    /// before it (RFC 8289 §5.5).
-    pub fn dequeue(&mut self, now: Instant, mut dropped: impl FnMut(Packet)) -> Option<Packet> {
-        let mut head = self.take(now);
+    /// The next packet of `fifo` to send at `now`, possibly marked; `dropped` is called for the
+    /// packets dropped before it (RFC 8289 §5.5).
+    pub fn dequeue(
+        &mut self,
+        law: Law,
+        fifo: &mut Fifo,
+        now: Instant,
+        mut dropped: impl FnMut(Packet),
+    ) -> Option<Packet> {
+        let mut head = self.take(law, fifo, now);
         if self.dropping {
             if !head.ok_to_drop {
                 self.dropping = false;
             }
             while self.dropping && now >= self.drop_next {
                 self.count += 1;
-                if let Some(marked) = self.mark(head.packet) {
-                    self.drop_next = self.control_law(self.drop_next);
+                if let Some(marked) = law.mark(head.packet) {
+                    self.drop_next = self.control_law(law, self.drop_next);
                     return Some(marked);
                 }
                 head.packet.into_iter().for_each(&mut dropped);
-                head = self.take(now);
+                head = self.take(law, fifo, now);
                 if head.ok_to_drop {
-                    self.drop_next = self.control_law(self.drop_next);
+                    self.drop_next = self.control_law(law, self.drop_next);
                 } else {
                     self.dropping = false;
                 }
             }
         } else if head.ok_to_drop {
-            match self.mark(head.packet) {
+            match law.mark(head.packet) {
                 Some(marked) => head.packet = Some(marked),
                 None => {
                     head.packet.into_iter().for_each(&mut dropped);
-                    head = self.take(now);
+                    head = self.take(law, fifo, now);
                 }
             }
             self.dropping = true;
             // If the last dropping state ended recently, its drop rate is a good initial rate.
-            let recently = now.since(self.drop_next) < self.settings.interval.saturating_mul(16);
+            let recently = now.since(self.drop_next) < law.interval.saturating_mul(16);
             let delta = self.count - self.last_count;
             self.count = if delta > 1 && recently { delta } else { 1 };
-            self.drop_next = self.control_law(now);
+            self.drop_next = self.control_law(law, now);
             self.last_count = self.count;
         }
         head.packet
@@ -170,21 +195,20 @@ impl CoDel {
 
     /// Dequeues the packet at the head, and checks whether the sojourn time has been above the
     /// target for an interval (RFC 8289 §5.6).
-    fn take(&mut self, now: Instant) -> Head {
-        let Some(Entry { entered, packet }) = self.queue.pop_front() else {
+    fn take(&mut self, law: Law, fifo: &mut Fifo, now: Instant) -> Head {
+        let Some(Entry { entered, packet }) = fifo.pop() else {
             self.first_above = None;
             return Head { packet: None, ok_to_drop: false };
         };
-        self.bytes -= u64::from(packet.size);
         self.maximum_packet = self.maximum_packet.max(packet.size);
-        let below = now.since(entered) < self.settings.target || self.bytes <= u64::from(self.maximum_packet);
+        let below = now.since(entered) < law.target || fifo.bytes() <= u64::from(self.maximum_packet);
         let ok_to_drop = match self.first_above {
             _ if below => {
                 self.first_above = None;
                 false
             }
             None => {
-                self.first_above = Some(now + self.settings.interval);
+                self.first_above = Some(now + law.interval);
                 false
             }
             Some(first_above) => now >= first_above,
@@ -192,18 +216,18 @@ impl CoDel {
         Head { packet: Some(packet), ok_to_drop }
     }
 
-    /// The marked packet, if it can be marked instead of dropped.
-    fn mark(&self, packet: Option<Packet>) -> Option<Packet> {
-        packet
-            .filter(|packet| self.settings.ecn && packet.ecn.is_capable())
-            .map(|packet| Packet { ecn: Ecn::Ce, ..packet })
-    }
-
     /// The interval between drops is the base interval divided by the square root of their number
     /// (RFC 8289 §5.6).
-    fn control_law(&self, after: Instant) -> Instant {
+    fn control_law(&self, law: Law, after: Instant) -> Instant {
         // IEEE 754 square root and quotient are correctly rounded, so the same on every machine.
-        after + Span::from_nanos((self.settings.interval.as_nanos() as f64 / f64::from(self.count).sqrt()) as u64)
+        after + Span::from_nanos((law.interval.as_nanos() as f64 / f64::from(self.count).sqrt()) as u64)
+    }
+}
+
+impl Law {
+    /// The marked packet, if it can be marked instead of dropped.
+    fn mark(&self, packet: Option<Packet>) -> Option<Packet> {
+        packet.filter(|packet| self.ecn && packet.ecn.is_capable()).map(super::marked)
     }
 }
 
@@ -214,7 +238,7 @@ struct Head {
 
 #[cfg(test)]
 mod tests {
-    use airpath_core::{FlowId, Slot, UserId};
+    use airpath_core::{Ecn, FlowId, Slot, UserId};
 
     use super::*;
     use crate::queue::Queue;
@@ -224,11 +248,11 @@ mod tests {
         // RFC 8289 §5.5: `delta > 1 && now - drop_next_ < 16 * interval`. Here four drops were made
         // in the last dropping state, and its next would have been at 1 s; the interval is 100 ms.
         let count = |since: Span, drops: u32| {
-            let mut codel = CoDel::new(Settings::default(), Limits::of(&Queue::default()));
-            (codel.count, codel.last_count) = (1 + drops, 1);
-            codel.drop_next = Instant::ZERO + Span::from_secs(1);
-            let now = codel.drop_next + since;
-            codel.first_above = Some(now);
+            let mut codel = CoDel::new(&Settings::default(), Limits::of(&Queue::default()));
+            (codel.control.count, codel.control.last_count) = (1 + drops, 1);
+            codel.control.drop_next = Instant::ZERO + Span::from_secs(1);
+            let now = codel.control.drop_next + since;
+            codel.control.first_above = Some(now);
             for id in 0..4 {
                 let (flow, user, slot) = (FlowId(0), UserId(0), Slot(0));
                 codel.enter(Instant::ZERO, Packet { id, size: 1000, flow, user, ecn: Ecn::NotEct, slot });
@@ -236,7 +260,7 @@ mod tests {
             let mut dropped = 0;
             let sent = codel.dequeue(now, |_| dropped += 1).map(|packet| packet.id);
             assert_eq!((dropped, sent), (1, Some(1)));
-            codel.count
+            codel.control.count
         };
         let limit = Span::from_millis(1600);
         assert_eq!(count(limit - Span::from_nanos(1), 4), 4);

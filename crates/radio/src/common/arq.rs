@@ -4,4 +4,4 @@ pub mod acknowledged;
 pub(crate) mod repeats;
 pub(crate) mod rlc;
 pub(crate) mod rlc_am;
-pub(crate) mod rlc_queue;
+pub mod rlc_queue;

@@ -138,10 +138,6 @@ impl Gprs {
         Ok(Self { cell: Cell::new(Parameters::new(config), mobiles, ends, config.cell.slots, config.slots()?, calls) })
     }
 
-    fn mobile(&mut self, user: UserId) -> &mut Mobile {
-        self.cell.mobiles.get_mut(usize::from(user.0)).expect("a packet belongs to one of the cell's mobiles")
-    }
-
     fn check_change(&self, change: &Change) -> Result<(), CommandError> {
         change.check()?;
         if change.needs_radio_conditions() {
@@ -180,16 +176,19 @@ impl Bearer for Gprs {
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         self.cell.advance(now, cx);
         self.cell.ends.offer(direction, &packet);
-        let mobile = self.mobile(packet.user);
+        let Cell { mobiles, ends, .. } = &mut self.cell;
+        let mobile =
+            mobiles.get_mut(usize::from(packet.user.0)).expect("a packet belongs to one of the cell's mobiles");
         let queue = match direction {
             Direction::Down => &mut mobile.down.queue,
             Direction::Up => &mut mobile.up.queue,
         };
-        if !queue.enqueue(now, packet) {
-            self.cell.ends.lose(direction, now, packet, DropCause::QueueFull, cx);
-            return Admission::Dropped(DropCause::QueueFull);
+        let lost = |packet| ends.lose(direction, now, packet, DropCause::QueueFull, cx);
+        if let Err(cause) = queue.enqueue(now, packet, lost) {
+            ends.lose(direction, now, packet, cause, cx);
+            return Admission::Dropped(cause);
         }
-        let (backlog_packets, backlog_bytes) = mobile.backlog(direction, now);
+        let (backlog_packets, backlog_bytes) = mobile.backlog(direction);
         cx.direction = direction;
         cx.packet(now, packet, || PacketStep::Queued { backlog_packets, backlog_bytes });
         self.cell.activate(usize::from(packet.user.0), now);

@@ -3,8 +3,7 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Instant, Packet, Span};
-use airpath_link::queue::Queue;
+use airpath_core::{DropCause, Instant, Packet, Span};
 
 use crate::common::arq::rlc_queue::RlcQueue;
 
@@ -29,19 +28,16 @@ pub struct Pdcp {
 
 impl Pdcp {
     /// Nothing waits. Without `discard` a packet waits for any time.
-    pub fn new(queue: &Queue, discard: Option<Span>) -> Self {
-        Self {
-            queue: RlcQueue::new(queue),
-            discard,
-            connected_at: Instant::ZERO,
-            again: VecDeque::new(),
-            again_bytes: 0,
-        }
+    pub fn new(queue: RlcQueue, discard: Option<Span>) -> Self {
+        Self { queue, discard, connected_at: Instant::ZERO, again: VecDeque::new(), again_bytes: 0 }
     }
 
-    /// Takes a packet, if the queue has room for it.
-    pub fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
-        self.queue.enqueue(now, packet)
+    /// Takes a packet to send; `lost` is called for packets that give way to it in a full queue.
+    ///
+    /// # Errors
+    /// Why the queue drops the packet instead.
+    pub fn enqueue(&mut self, now: Instant, packet: Packet, lost: impl FnMut(Packet)) -> Result<(), DropCause> {
+        self.queue.enqueue(now, packet, lost)
     }
 
     /// The packet to send next; `dropped` is called for those that the discipline of the queue
@@ -53,8 +49,8 @@ impl Pdcp {
     }
 
     /// Packets and bytes that wait, without headers.
-    pub fn backlog(&self, now: Instant) -> (u32, u64) {
-        let (packets, bytes) = self.queue.backlog(now);
+    pub fn backlog(&self) -> (u32, u64) {
+        let (packets, bytes) = self.queue.backlog();
         (packets + self.again.len() as u32, bytes + self.again_bytes)
     }
 
@@ -108,17 +104,19 @@ mod tests {
     #[test]
     fn a_packet_is_discarded_when_its_timer_expires() {
         let at = |millis| Instant::ZERO + Span::from_millis(millis);
-        let mut pdcp = Pdcp::new(&Queue::default(), Some(Span::from_millis(150)));
-        assert!(pdcp.enqueue(at(0), packet(0)) && pdcp.enqueue(at(10), packet(1)) && pdcp.enqueue(at(10), packet(2)));
+        let mut pdcp = Pdcp::new(RlcQueue::unlimited(), Some(Span::from_millis(150)));
+        for (millis, id) in [(0, 0), (10, 1), (10, 2)] {
+            assert_eq!(pdcp.enqueue(at(millis), packet(id), |_| {}), Ok(()));
+        }
         assert_eq!(pdcp.dequeue(at(20), |_| {}).map(|packet| packet.id), Some(0));
         assert_eq!((pdcp.next_timer(), pdcp.expire(at(159))), (Some(at(160)), None));
         assert_eq!(pdcp.expire(at(160)).map(|packet| packet.id), Some(1));
         pdcp.put_back(packet(0));
-        assert_eq!(pdcp.backlog(at(160)), (2, 200));
+        assert_eq!(pdcp.backlog(), (2, 200));
         assert_eq!(pdcp.dequeue(at(160), |_| {}).map(|packet| packet.id), Some(0));
-        assert_eq!(pdcp.backlog(at(160)), (1, 100));
+        assert_eq!(pdcp.backlog(), (1, 100));
         pdcp.put_back(packet(0));
         pdcp.clear(|_| {});
-        assert_eq!(pdcp.backlog(at(160)), (0, 0));
+        assert_eq!(pdcp.backlog(), (0, 0));
     }
 }

@@ -265,14 +265,21 @@ impl Rlc {
         }
     }
 
-    /// Takes a packet to send, if the queue has room for it.
-    pub fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
-        self.pdcp.enqueue(now, packet)
+    /// Takes a packet to send. Packets that give way to it in a full queue are dropped.
+    ///
+    /// # Errors
+    /// Why the queue drops the packet instead.
+    pub fn enqueue(&mut self, now: Instant, packet: Packet, cx: &mut Context<'_>) -> Result<(), DropCause> {
+        let Self { pdcp, counters, .. } = self;
+        pdcp.enqueue(now, packet, |packet| {
+            counters.lose(&packet, DropCause::QueueFull);
+            cx.drop_packet(now, packet, DropCause::QueueFull);
+        })
     }
 
     /// Packets and bytes that were not sent completely for the first time.
-    pub fn backlog(&self, now: Instant) -> (u32, u64) {
-        let (packets, bytes) = self.pdcp.backlog(now);
+    pub fn backlog(&self) -> (u32, u64) {
+        let (packets, bytes) = self.pdcp.backlog();
         match self.stream.packets.back() {
             Some((_, Some(packet))) if self.stream.uncut() > 0 => (packets + 1, bytes + u64::from(packet.size)),
             _ => (packets, bytes),
@@ -287,8 +294,8 @@ impl Rlc {
     /// Bytes that could be sent now, headers included: what a buffer status report reports of this
     /// direction's data (TS 36.322 §4.5).
     #[inline]
-    pub fn waiting(&self, now: Instant) -> u64 {
-        let (packets, bytes) = self.pdcp.backlog(now);
+    pub fn waiting(&self) -> u64 {
+        let (packets, bytes) = self.pdcp.backlog();
         let per_packet = pdcp::HEADER + 2;
         let fresh = self.stream.uncut() + bytes + u64::from(packets) * per_packet;
         let fresh = if fresh > 0 { fresh + u64::from(PDU_HEADER) } else { 0 };
@@ -299,9 +306,9 @@ impl Rlc {
     }
 
     /// Whether the transmission window is why nothing new is sent.
-    pub fn is_stalled(&self, now: Instant) -> bool {
+    pub fn is_stalled(&self) -> bool {
         match &self.mode {
-            Mode::Acknowledged(am) => am.is_window_full() && self.backlog(now).0 > 0,
+            Mode::Acknowledged(am) => am.is_window_full() && self.backlog().0 > 0,
             Mode::Unacknowledged(_) => false,
         }
     }
@@ -351,7 +358,7 @@ impl Rlc {
                 }
                 let sent = &mut block.pdus[first..];
                 if !sent.is_empty() {
-                    let has_new = stream.uncut() > 0 || pdcp.backlog(now).0 > 0;
+                    let has_new = stream.uncut() > 0 || pdcp.backlog().0 > 0;
                     am.poll(now, sent, has_new);
                 }
             }
@@ -423,7 +430,7 @@ impl Rlc {
             self.counters.lose(&packet, DropCause::Discarded);
             cx.drop_packet(now, packet, DropCause::Discarded);
         }
-        let has_new = self.stream.uncut() > 0 || self.pdcp.backlog(now).0 > 0;
+        let has_new = self.stream.uncut() > 0 || self.pdcp.backlog().0 > 0;
         let (moved, result) = match &mut self.mode {
             Mode::Acknowledged(am) => (false, am.expire(now, has_new, &self.stream)),
             Mode::Unacknowledged(um) => (um.expire(now), Ok(())),

@@ -30,6 +30,7 @@ use super::rlc::{Block, MaxRetransmissions, Rlc};
 use super::rrc::{Rrc, State};
 use super::scheduling_request::SchedulingRequest;
 use super::tables::TTI;
+use crate::common::arq::rlc_queue::RlcQueue;
 use crate::common::log::Tracks;
 use crate::common::multiplexing::due::pop_due;
 use crate::conditions::Conditions;
@@ -86,7 +87,10 @@ impl User {
     /// A mobile without a packet, with streams below `path`.
     pub fn new(config: &Config, index: usize, seed: Seed, path: &str) -> Result<Self, ConfigError> {
         let queue = config.pdcp.queue.clone().unwrap_or_default();
-        let rlc = |direction, delay| Rlc::new(&config.rlc, Pdcp::new(&queue, config.pdcp.discard), direction, delay);
+        let rlc = |direction: Direction, delay| {
+            let queue = RlcQueue::new(&queue, TTI, seed, &format!("{path}/{}", direction.name()));
+            Rlc::new(&config.rlc, Pdcp::new(queue, config.pdcp.discard), direction, delay)
+        };
         let mut offsets = seed.stream(&format!("{path}/offsets"));
         let mut offset = |period: Span| TTI.saturating_mul(offsets.below(period.as_nanos() / TTI.as_nanos()));
         let request = SchedulingRequest::new(&config.uplink, offset(config.uplink.sr_period));
@@ -267,12 +271,12 @@ impl User {
         let was_empty = self.is_empty();
         let rlc = self.rlc(direction);
         rlc.counters.offer(&packet);
-        if !rlc.enqueue(now, packet) {
-            rlc.counters.lose(&packet, DropCause::QueueFull);
-            cx.drop_packet(now, packet, DropCause::QueueFull);
-            return Admission::Dropped(DropCause::QueueFull);
+        if let Err(cause) = rlc.enqueue(now, packet, cx) {
+            rlc.counters.lose(&packet, cause);
+            cx.drop_packet(now, packet, cause);
+            return Admission::Dropped(cause);
         }
-        let (backlog_packets, backlog_bytes) = rlc.backlog(now);
+        let (backlog_packets, backlog_bytes) = rlc.backlog();
         cx.packet(now, packet, || PacketStep::Queued { backlog_packets, backlog_bytes });
         self.connect(now, direction, was_empty, cx);
         self.rrc.active(now);
@@ -410,13 +414,13 @@ impl User {
     /// Bytes that wait for it, the base station's status report included.
     #[inline]
     pub fn waiting_down(&self, now: Instant) -> u64 {
-        self.down.waiting(now) + self.up.status_bytes(now)
+        self.down.waiting() + self.up.status_bytes(now)
     }
 
     /// Bytes that wait at the mobile, its status report included.
     #[inline]
     fn waiting_up(&self, now: Instant) -> u64 {
-        self.up.waiting(now) + self.down.status_bytes(now)
+        self.up.waiting() + self.down.status_bytes(now)
     }
 
     /// Whether new data can be sent to it in the subframe that begins at `now`.

@@ -23,13 +23,13 @@
 //!
 //! ```
 //! use airpath_core::{Ecn, FlowId, Instant, Packet, Slot, UserId};
-//! use airpath_link::queue::Queue;
 //! use airpath_radio::common::arq::acknowledged::{Receiver, Sender, Settings, Status};
+//! use airpath_radio::common::arq::rlc_queue::RlcQueue;
 //!
 //! let settings = Settings { window: 512, packet_overhead: 0, end_overhead: 1 };
-//! let (mut sender, mut receiver) = (Sender::new(settings, &Queue::default()), Receiver::new(settings.window));
+//! let (mut sender, mut receiver) = (Sender::new(settings, RlcQueue::unlimited()), Receiver::new(settings.window));
 //! let packet = Packet { id: 7, size: 100, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
-//! sender.enqueue(Instant::ZERO, packet);
+//! sender.enqueue(Instant::ZERO, packet, |_| {}).expect("room");
 //! let mut next = || sender.next_new(Instant::ZERO, 40, 0, |_| {}).expect("something to send");
 //! let [first, lost, last] = [next(), next(), next()];
 //!

@@ -9,8 +9,7 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Instant, Packet};
-use airpath_link::queue::Queue;
+use airpath_core::{DropCause, Instant, Packet};
 
 use super::rlc_queue::RlcQueue;
 
@@ -58,14 +57,17 @@ enum State {
 impl Rlc {
     /// An RLC that cuts into PDUs of `pdu` bytes and delivers packets in the order in which they
     /// came (`in_sequence`), or each as soon as it is complete.
-    pub fn new(pdu: u32, in_sequence: bool, queue: &Queue) -> Self {
-        Self { pdu, in_sequence, queue: RlcQueue::new(queue), cut: VecDeque::new(), first: 0, unsent: 0 }
+    pub fn new(pdu: u32, in_sequence: bool, queue: RlcQueue) -> Self {
+        Self { pdu, in_sequence, queue, cut: VecDeque::new(), first: 0, unsent: 0 }
     }
 
-    /// Takes a packet to send, if the queue has room for it.
+    /// Takes a packet to send; `lost` is called for packets that give way to it in a full queue.
+    ///
+    /// # Errors
+    /// Why the queue drops the packet instead.
     #[inline]
-    pub fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
-        self.queue.enqueue(now, packet)
+    pub fn enqueue(&mut self, now: Instant, packet: Packet, lost: impl FnMut(Packet)) -> Result<(), DropCause> {
+        self.queue.enqueue(now, packet, lost)
     }
 
     /// Whether there is anything that was never sent.
@@ -76,8 +78,8 @@ impl Rlc {
 
     /// Packets that were not sent completely, and their bytes.
     #[inline]
-    pub fn backlog(&self, now: Instant) -> (u32, u64) {
-        let (packets, bytes) = self.queue.backlog(now);
+    pub fn backlog(&self) -> (u32, u64) {
+        let (packets, bytes) = self.queue.backlog();
         match self.cut.back() {
             Some(cut) if self.unsent > 0 => (packets + 1, bytes + u64::from(cut.packet.size)),
             _ => (packets, bytes),
@@ -184,11 +186,11 @@ mod tests {
 
     /// An RLC with packets of these sizes and PDUs of 40 bytes.
     fn rlc(in_sequence: bool, sizes: &[u32]) -> Rlc {
-        let mut rlc = Rlc::new(40, in_sequence, &Queue::default());
+        let mut rlc = Rlc::new(40, in_sequence, RlcQueue::unlimited());
         for (id, size) in (0..).zip(sizes) {
             let (flow, user, slot) = (FlowId(0), UserId(0), Slot(0));
             let packet = Packet { id, size: *size, flow, user, ecn: Ecn::NotEct, slot };
-            assert!(rlc.enqueue(Instant::ZERO, packet));
+            assert_eq!(rlc.enqueue(Instant::ZERO, packet, |_| {}), Ok(()));
         }
         rlc
     }
@@ -210,11 +212,11 @@ mod tests {
     #[test]
     fn a_packet_is_cut_into_padded_pdus_of_its_own() {
         let mut rlc = rlc(true, &[100, 0, 40, 41]);
-        assert_eq!(rlc.backlog(Instant::ZERO), (4, 181));
+        assert_eq!(rlc.backlog(), (4, 181));
         assert_eq!(segment(&mut rlc, 2), [(0, 2)]);
-        assert_eq!(rlc.backlog(Instant::ZERO), (4, 181), "a packet that is sent in part counts in full");
+        assert_eq!(rlc.backlog(), (4, 181), "a packet that is sent in part counts in full");
         assert_eq!(segment(&mut rlc, 3), [(0, 1), (1, 1), (2, 1)]);
-        assert_eq!(rlc.backlog(Instant::ZERO), (1, 41));
+        assert_eq!(rlc.backlog(), (1, 41));
         assert!(rlc.has_new());
         assert_eq!(segment(&mut rlc, 9), [(3, 2)]);
         assert!(!rlc.has_new());
@@ -246,7 +248,7 @@ mod tests {
         assert_eq!(rlc.give_up(0, |_| {}), None, "once");
         // The last packet is not cut any further.
         assert_eq!(rlc.give_up(2, |_| {}).map(|packet| packet.id), Some(2));
-        assert_eq!(rlc.backlog(Instant::ZERO), (1, 80));
+        assert_eq!(rlc.backlog(), (1, 80));
         assert_eq!(segment(&mut rlc, 9), [(3, 2)]);
     }
 
@@ -268,6 +270,6 @@ mod tests {
         let (mut lost, mut delivered) = (Vec::new(), Vec::new());
         rlc.reset(|packet| lost.push(packet.id), |packet| delivered.push(packet.id));
         assert_eq!((lost, delivered), (vec![0, 3, 4], vec![1]));
-        assert_eq!((rlc.has_new(), rlc.backlog(Instant::ZERO)), (false, (0, 0)));
+        assert_eq!((rlc.has_new(), rlc.backlog()), (false, (0, 0)));
     }
 }

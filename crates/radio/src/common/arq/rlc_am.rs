@@ -13,7 +13,7 @@ mod reset;
 
 use std::collections::VecDeque;
 
-use airpath_core::{Context, Direction, DropCause, Instant, Packet, PacketCounters, Span};
+use airpath_core::{Context, Direction, DropCause, Instant, Packet, PacketCounters, Seed, Span};
 use airpath_link::Departure;
 use airpath_link::queue::Queue;
 
@@ -22,6 +22,7 @@ pub(crate) use polling::{Polling, Reporting};
 pub(crate) use reset::{Late, Resets};
 
 use super::acknowledged::{Pdu, Receiver, Reception, Sender, Settings, Status};
+use super::rlc_queue::RlcQueue;
 use crate::error::{ValueError, check_queue};
 use discard::Discarding;
 use polling::Sent;
@@ -73,6 +74,11 @@ pub(crate) struct Parameters<'a> {
     /// From the receiver to where the bearer ends.
     pub delay: Span,
     pub queue: Option<&'a Queue>,
+    /// Time from one transmission opportunity to the next.
+    pub tti: Span,
+    pub seed: Seed,
+    /// The streams are below this path.
+    pub path: &'a str,
 }
 
 /// A message that is no report: of a reset (TS 25.322 §11.4), or of a discard (§11.6).
@@ -120,7 +126,7 @@ pub(crate) struct Carried {
 impl RlcAm {
     /// An idle one.
     pub fn new(parameters: &Parameters<'_>) -> Result<Self, ValueError> {
-        let Parameters { rlc, opposite, direction, pdu, pdcp_header, delay, queue } = *parameters;
+        let Parameters { rlc, opposite, direction, pdu, pdcp_header, delay, queue, tti, seed, path } = *parameters;
         let settings = Settings {
             window: rlc.window.into(),
             packet_overhead: pdcp_header,
@@ -129,7 +135,8 @@ impl RlcAm {
             end_overhead: if pdu <= 126 { 1 } else { 2 },
         };
         let table = if direction == Direction::Down { "downlink" } else { "uplink" };
-        let sender = Sender::new(settings, &check_queue(queue, table)?);
+        let path = format!("{path}/{}", direction.name());
+        let sender = Sender::new(settings, RlcQueue::new(&check_queue(queue, table)?, tti, seed, &path));
         Ok(Self {
             direction,
             pdu,
@@ -153,6 +160,18 @@ impl RlcAm {
             judged: 0,
             departures: VecDeque::new(),
             counters: PacketCounters::default(),
+        })
+    }
+
+    /// Takes a packet to send. Packets that give way to it in a full queue are dropped.
+    ///
+    /// # Errors
+    /// Why the queue drops the packet instead.
+    pub fn enqueue(&mut self, now: Instant, packet: Packet, cx: &mut Context<'_>) -> Result<(), DropCause> {
+        let Self { sender, counters, .. } = self;
+        sender.enqueue(now, packet, |packet| {
+            counters.lose(&packet, DropCause::QueueFull);
+            cx.drop_packet(now, packet, DropCause::QueueFull);
         })
     }
 

@@ -2,17 +2,16 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Instant, Packet};
-use airpath_link::queue::codel::CoDel;
-use airpath_link::queue::{Discipline, Limits, Queue};
+use airpath_core::{DropCause, Instant, Packet, Seed, Span};
+use airpath_link::queue::{Limits, Managed, Queue};
 
 /// A bounded queue that holds the packets until the RLC cuts them.
 #[derive(Clone, Debug)]
 pub enum RlcQueue {
     /// First in, first out; what finds no room is dropped.
     DropTail(DropTail),
-    /// Controlled by the time that packets wait.
-    CoDel(CoDel),
+    /// Managed by a discipline.
+    Managed(Managed),
 }
 
 /// The packets, and how many may wait.
@@ -24,14 +23,24 @@ pub struct DropTail {
     bytes: u64,
 }
 
+/// TTIs that a packet may wait without a standing queue: the one that begins after its arrival, and
+/// one of scheduling. Default targets of disciplines are not shorter.
+const LEAST_TARGET_TTIS: u64 = 2;
+
 impl RlcQueue {
-    /// An empty queue.
-    pub fn new(queue: &Queue) -> Self {
-        let limits = Limits::of(queue);
-        match &queue.discipline {
-            Discipline::DropTail => Self::DropTail(DropTail { limits, waiting: VecDeque::new(), bytes: 0 }),
-            Discipline::CoDel(settings) => Self::CoDel(CoDel::new(settings.clone(), limits)),
+    /// An empty queue of a bearer with this TTI. A discipline that draws random numbers has the
+    /// stream `path/queue`.
+    pub fn new(queue: &Queue, tti: Span, seed: Seed, path: &str) -> Self {
+        let floor = tti.saturating_mul(LEAST_TARGET_TTIS);
+        match Managed::new(queue, floor, seed.stream(&format!("{path}/queue"))) {
+            Some(managed) => Self::Managed(managed),
+            None => Self::DropTail(DropTail { limits: Limits::of(queue), waiting: VecDeque::new(), bytes: 0 }),
         }
+    }
+
+    /// An empty queue without limits or management.
+    pub fn unlimited() -> Self {
+        Self::DropTail(DropTail { limits: Limits::of(&Queue::default()), waiting: VecDeque::new(), bytes: 0 })
     }
 
     /// Whether nothing waits.
@@ -39,38 +48,35 @@ impl RlcQueue {
     pub fn is_empty(&self) -> bool {
         match self {
             Self::DropTail(queue) => queue.waiting.is_empty(),
-            Self::CoDel(queue) => queue.head_entered().is_none(),
+            Self::Managed(queue) => queue.backlog().0 == 0,
         }
     }
 
     /// Packets and bytes that wait.
     #[inline]
-    pub fn backlog(&self, now: Instant) -> (u32, u64) {
+    pub fn backlog(&self) -> (u32, u64) {
         match self {
             Self::DropTail(queue) => (queue.waiting.len() as u32, queue.bytes),
-            Self::CoDel(queue) => queue.backlog(now),
+            Self::Managed(queue) => queue.backlog(),
         }
     }
 
-    /// Takes `packet`, if there is room for it.
+    /// Enqueues `packet`. `lost` is called for packets that give way to it in a full queue.
+    ///
+    /// # Errors
+    /// Why the packet is dropped instead.
     #[inline]
-    pub fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
+    pub fn enqueue(&mut self, now: Instant, packet: Packet, lost: impl FnMut(Packet)) -> Result<(), DropCause> {
         match self {
             Self::DropTail(queue) => {
-                let room = queue.limits.admit(queue.waiting.len(), queue.bytes, packet.size);
-                if room {
-                    queue.bytes += u64::from(packet.size);
-                    queue.waiting.push_back((now, packet));
+                if !queue.limits.admit(queue.waiting.len(), queue.bytes, packet.size) {
+                    return Err(DropCause::QueueFull);
                 }
-                room
+                queue.bytes += u64::from(packet.size);
+                queue.waiting.push_back((now, packet));
+                Ok(())
             }
-            Self::CoDel(queue) => {
-                let room = queue.has_room(packet.size);
-                if room {
-                    queue.enter(now, packet);
-                }
-                room
-            }
+            Self::Managed(queue) => queue.enqueue(now, packet, false, lost),
         }
     }
 
@@ -79,7 +85,7 @@ impl RlcQueue {
     pub fn dequeue(&mut self, now: Instant, dropped: impl FnMut(Packet)) -> Option<Packet> {
         match self {
             Self::DropTail(queue) => queue.pop(),
-            Self::CoDel(queue) => queue.dequeue(now, dropped),
+            Self::Managed(queue) => queue.dequeue(now, dropped),
         }
     }
 
@@ -88,7 +94,7 @@ impl RlcQueue {
     pub fn head_entered(&self) -> Option<Instant> {
         match self {
             Self::DropTail(queue) => queue.waiting.front().map(|(entered, _)| *entered),
-            Self::CoDel(queue) => queue.head_entered(),
+            Self::Managed(queue) => queue.head_entered(),
         }
     }
 
@@ -96,7 +102,7 @@ impl RlcQueue {
     pub fn drop_head(&mut self) -> Option<Packet> {
         match self {
             Self::DropTail(queue) => queue.pop(),
-            Self::CoDel(queue) => queue.drop_head(),
+            Self::Managed(queue) => queue.drop_head(),
         }
     }
 
@@ -107,7 +113,7 @@ impl RlcQueue {
                 queue.bytes = 0;
                 queue.waiting.drain(..).map(|(_, packet)| packet).for_each(lost);
             }
-            Self::CoDel(queue) => queue.clear().for_each(lost),
+            Self::Managed(queue) => queue.clear(lost),
         }
     }
 }
@@ -117,5 +123,35 @@ impl DropTail {
         let (_, packet) = self.waiting.pop_front()?;
         self.bytes -= u64::from(packet.size);
         Some(packet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airpath_core::{Ecn, FlowId, Slot, UserId};
+
+    use super::*;
+
+    /// Marks of 40 packets, one sent in each TTI.
+    fn marks(queue: &str, tti: Span) -> usize {
+        let queue: Queue = toml::from_str(queue).expect("a queue");
+        let mut queue = RlcQueue::new(&queue, tti, Seed::new(1), "user-0/down");
+        let sent = (0..40).filter_map(|id| {
+            let now = Instant::ZERO + tti.saturating_mul(id);
+            let packet = Packet { id, size: 40, flow: FlowId(0), user: UserId(0), ecn: Ecn::Ect1, slot: Slot(0) };
+            // One more than is sent, at first: each packet waits for one TTI.
+            for _ in 0..if id == 0 { 2 } else { 1 } {
+                queue.enqueue(now, packet, |_| {}).expect("room");
+            }
+            queue.dequeue(now, |_| {})
+        });
+        sent.filter(|packet| packet.ecn == Ecn::Ce).count()
+    }
+
+    #[test]
+    fn default_targets_are_at_least_two_ttis() {
+        let tti = Span::from_millis(20);
+        assert_eq!(marks("discipline = \"dualpi2\"", tti), 0, "a wait of one TTI is below the step");
+        assert_eq!(marks("discipline = \"dualpi2\"\nstep = \"1 ms\"", tti), 39, "a given step is kept");
     }
 }

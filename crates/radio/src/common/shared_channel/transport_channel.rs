@@ -36,6 +36,7 @@ use super::harq::ErrorsByAttempt;
 use super::scheduler::{Candidate, Scheduler};
 use crate::common::arq::repeats::{Repeat, Repeats};
 use crate::common::arq::rlc::{Rlc, Run};
+use crate::common::arq::rlc_queue::RlcQueue;
 
 /// What a carrier is like.
 #[derive(Clone, Debug)]
@@ -143,7 +144,7 @@ impl TransportChannel {
     ) -> Self {
         let Parameters { tti, pdu, in_sequence, ref queue, retransmission_delay, .. } = parameters;
         let users = error_streams.iter().map(|path| User {
-            rlc: Rlc::new(pdu, in_sequence, queue),
+            rlc: Rlc::new(pdu, in_sequence, RlcQueue::new(queue, tti, seed, path)),
             errors: seed.stream(path),
             block_errors: parameters.errors.clone(),
             is_candidate: false,
@@ -180,13 +181,18 @@ impl TransportChannel {
         self.counters.offer(&packet);
         let index = self.index_of(packet.user).expect("a packet is pushed to the carrier of its user");
         let user = &mut self.users[index];
-        if !user.rlc.enqueue(now, packet) {
-            self.counters.lose(&packet, DropCause::QueueFull);
+        let counters = &mut self.counters;
+        let lost = |packet| {
+            counters.lose(&packet, DropCause::QueueFull);
             cx.drop_packet(now, packet, DropCause::QueueFull);
-            return Admission::Dropped(DropCause::QueueFull);
+        };
+        if let Err(cause) = user.rlc.enqueue(now, packet, lost) {
+            self.counters.lose(&packet, cause);
+            cx.drop_packet(now, packet, cause);
+            return Admission::Dropped(cause);
         }
         cx.packet(now, packet, || {
-            let (backlog_packets, backlog_bytes) = user.rlc.backlog(now);
+            let (backlog_packets, backlog_bytes) = user.rlc.backlog();
             PacketStep::Queued { backlog_packets, backlog_bytes }
         });
         if !user.is_candidate && !user.is_interrupted {

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use airpath_core::{
-    Context, Direction, DropCause, Instant, LinkState, Packet, PacketCounters, PacketStep, RadioTotals, Seed, UserId,
+    Context, Direction, DropCause, Instant, LinkState, Packet, PacketCounters, PacketStep, RadioTotals, Seed, Span,
+    UserId,
 };
 use airpath_link::command::{Buffer, Change, CommandError};
 use airpath_link::{Admission, Departure};
@@ -59,8 +60,10 @@ impl Circuit {
     /// # Errors
     /// If the queues make no sense.
     pub fn new(config: &Config, user: UserId, seed: Seed, path: &str) -> Result<Self, ConfigError> {
+        let frame = config.radio.as_ref().map_or(Span::ZERO, |radio| radio.channel.frame_duration());
         let queue = |direction: &super::config::Direction, table| -> Result<Ppp, ValueError> {
-            Ok(Ppp::new(&config.ppp, RlcQueue::new(&check_queue(direction.queue.as_ref(), table)?)))
+            let queue = check_queue(direction.queue.as_ref(), table)?;
+            Ok(Ppp::new(&config.ppp, RlcQueue::new(&queue, frame, seed, &format!("{path}/{table}"))))
         };
         let wire = |end: &str| {
             let serial = config.serial.as_ref()?;
@@ -280,17 +283,22 @@ impl Member for Circuit {
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         cx.direction = direction;
         self.counters[direction as usize].offer(&packet);
-        let cause = match self.call {
-            Call::Lost => Some(DropCause::AttemptsExhausted),
-            _ if !self.ppp[direction as usize].enqueue(now, packet) => Some(DropCause::QueueFull),
-            _ => None,
+        let cause = if matches!(self.call, Call::Lost) {
+            Some(DropCause::AttemptsExhausted)
+        } else {
+            let Self { ppp, counters, .. } = &mut *self;
+            let lost = |packet| {
+                counters[direction as usize].lose(&packet, DropCause::QueueFull);
+                cx.drop_packet(now, packet, DropCause::QueueFull);
+            };
+            ppp[direction as usize].enqueue(now, packet, lost).err()
         };
         if let Some(cause) = cause {
             self.drop_packet(now, direction, packet, cause, cx);
             return Admission::Dropped(cause);
         }
         cx.packet(now, packet, || {
-            let (backlog_packets, backlog_bytes) = self.ppp[direction as usize].backlog(now);
+            let (backlog_packets, backlog_bytes) = self.ppp[direction as usize].backlog();
             PacketStep::Queued { backlog_packets, backlog_bytes }
         });
         match self.call {

@@ -57,14 +57,17 @@ impl Ppp {
         }
     }
 
-    /// Takes a packet, if there is room for it.
-    pub fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
-        self.queue.enqueue(now, packet)
+    /// Takes a packet to send; `lost` is called for packets that give way to it in a full queue.
+    ///
+    /// # Errors
+    /// Why the queue drops the packet instead.
+    pub fn enqueue(&mut self, now: Instant, packet: Packet, lost: impl FnMut(Packet)) -> Result<(), DropCause> {
+        self.queue.enqueue(now, packet, lost)
     }
 
     /// Packets and bytes that wait to be framed.
-    pub fn backlog(&self, now: Instant) -> (u32, u64) {
-        self.queue.backlog(now)
+    pub fn backlog(&self) -> (u32, u64) {
+        self.queue.backlog()
     }
 
     /// Frames the packet that is next; `dropped` is called for those that the queue drops instead.
@@ -127,15 +130,14 @@ impl Ppp {
 #[cfg(test)]
 mod tests {
     use airpath_core::{Ecn, FlowId, Slot, UserId};
-    use airpath_link::queue::Queue;
 
     use super::*;
 
     fn octets(toml: &str, size: u32) -> u32 {
         let ppp: config::Ppp = toml::from_str(toml).expect("a table");
-        let mut ppp = Ppp::new(&ppp, RlcQueue::new(&Queue::default()));
+        let mut ppp = Ppp::new(&ppp, RlcQueue::unlimited());
         let packet = Packet { id: 0, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
-        assert!(ppp.enqueue(Instant::ZERO, packet));
+        assert_eq!(ppp.enqueue(Instant::ZERO, packet, |_| {}), Ok(()));
         let mut lost = Vec::new();
         let mut cx = Context::new(None, &mut lost, Default::default());
         ppp.frame(Instant::ZERO, &mut cx, |_, _| {}).expect("it waits").octets

@@ -12,7 +12,6 @@
 //! last block ends the TBF when all is acknowledged (TS 44.060 §9.3.2.5).
 
 use airpath_core::{Context, Direction, DropCause, Instant, Packet, Span};
-use airpath_link::queue::Queue;
 
 use super::adaptation::Adapter;
 use super::air::Air;
@@ -123,10 +122,10 @@ pub struct Downlink {
 
 impl Downlink {
     /// An idle downlink.
-    pub fn new((settings, framing): (Settings, Framing), queue: &Queue, config: &DirectionConfig) -> Self {
+    pub fn new((settings, framing): (Settings, Framing), queue: RlcQueue, config: &DirectionConfig) -> Self {
         Self {
-            queue: RlcQueue::new(queue),
-            sender: Sender::new(settings, &Queue::default()).framed(framing),
+            queue,
+            sender: Sender::new(settings, RlcQueue::unlimited()).framed(framing),
             receiver: Receiver::new(settings.window),
             phase: Phase::None,
             scheme: config.scheme,
@@ -150,8 +149,8 @@ impl Downlink {
     }
 
     /// Packets and bytes that wait.
-    pub fn backlog(&self, now: Instant) -> (u32, u64) {
-        let (queued, sent) = (self.queue.backlog(now), self.sender.backlog(now));
+    pub fn backlog(&self) -> (u32, u64) {
+        let (queued, sent) = (self.queue.backlog(), self.sender.backlog());
         (queued.0 + sent.0, queued.1 + sent.1)
     }
 
@@ -177,10 +176,10 @@ impl Downlink {
 
     /// Fetches packets from the support node while the base station has room for them.
     fn feed(&mut self, at: Instant, parameters: &Parameters, ends: &mut Ends, cx: &mut Context<'_>) {
-        while !self.is_finishing && self.sender.backlog(at).1 < parameters.base_station_buffer {
+        while !self.is_finishing && self.sender.backlog().1 < parameters.base_station_buffer {
             let dropped = |packet| ends.lose(DOWN, at, packet, DropCause::QueueManagement, cx);
             let Some(packet) = self.queue.dequeue(at, dropped) else { break };
-            self.sender.enqueue(at, packet);
+            self.sender.enqueue(at, packet, |_| {}).expect("a queue without limits");
         }
     }
 

@@ -13,13 +13,14 @@ use super::config::{Access, Config};
 use super::downlink::{self, Downlink};
 use super::ends::Ends;
 use super::llc;
-use super::multiframe::{block_from, ccch_from, end_of, paging_from, start_of};
+use super::multiframe::{BLOCK_PERIOD, block_from, ccch_from, end_of, paging_from, start_of};
 use super::multislot::Timeslots;
 use super::parameters::Parameters;
 use super::radio_block::PeriodCounts;
 use super::tracks::Tracks;
 use super::uplink::{self, Contention, Uplink};
 use crate::common::arq::acknowledged::Settings;
+use crate::common::arq::rlc_queue::RlcQueue;
 use crate::conditions::{Conditions, Transition};
 use crate::error::check_queue;
 use crate::gsm::gprs::ConfigError;
@@ -106,10 +107,15 @@ impl Mobile {
         }
         let down_queue = check_queue(config.downlink.queue.as_ref(), "downlink")?;
         let up_queue = check_queue(config.uplink.queue.as_ref(), "uplink")?;
+        let queue = |queue, direction: Direction| {
+            RlcQueue::new(queue, BLOCK_PERIOD, seed, &format!("{path}/{}", direction.name()))
+        };
+        let down_queue = queue(&down_queue, Direction::Down);
+        let up_queue = queue(&up_queue, Direction::Up);
         Ok(Self {
             user: UserId(user as u16),
-            down: Downlink::new(settings_and_framing(Direction::Down), &down_queue, &config.downlink),
-            up: Uplink::new(settings_and_framing(Direction::Up), &up_queue, &config.uplink),
+            down: Downlink::new(settings_and_framing(Direction::Down), down_queue, &config.downlink),
+            up: Uplink::new(settings_and_framing(Direction::Up), up_queue, &config.uplink),
             air: Air::new(conditions, schemes, seed, &path),
             slot: 0,
             in_active_list: false,
@@ -144,10 +150,10 @@ impl Mobile {
     }
 
     /// Packets and bytes that wait in a direction.
-    pub fn backlog(&self, direction: Direction, now: Instant) -> (u32, u64) {
+    pub fn backlog(&self, direction: Direction) -> (u32, u64) {
         match direction {
-            Direction::Down => self.down.backlog(now),
-            Direction::Up => self.up.backlog(now),
+            Direction::Down => self.down.backlog(),
+            Direction::Up => self.up.backlog(),
         }
     }
 

@@ -15,7 +15,6 @@
 //! keeps the TBF instead (§9.3.1b.2).
 
 use airpath_core::{Context, Direction, DropCause, Instant};
-use airpath_link::queue::Queue;
 
 use super::adaptation::Adapter;
 use super::air::Air;
@@ -121,10 +120,10 @@ pub struct Uplink {
 
 impl Uplink {
     /// An idle uplink.
-    pub fn new((settings, framing): (Settings, Framing), queue: &Queue, config: &DirectionConfig) -> Self {
+    pub fn new((settings, framing): (Settings, Framing), queue: RlcQueue, config: &DirectionConfig) -> Self {
         Self {
-            queue: RlcQueue::new(queue),
-            sender: Sender::new(settings, &Queue::default()).framed(framing),
+            queue,
+            sender: Sender::new(settings, RlcQueue::unlimited()).framed(framing),
             receiver: Receiver::new(settings.window),
             phase: Phase::None,
             scheme: config.scheme,
@@ -260,14 +259,14 @@ impl Uplink {
             return;
         }
         let countdown = u64::from(parameters.countdown * payload);
-        while self.sender.backlog(at).1 <= countdown {
+        while self.sender.backlog().1 <= countdown {
             let dropped = |packet| ends.lose(UP, at, packet, DropCause::QueueManagement, cx);
             let Some(packet) = self.queue.dequeue(at, dropped) else {
                 // All packets fit into the blocks of the countdown.
                 self.is_closed = parameters.extended_uplink.is_zero();
                 return;
             };
-            self.sender.enqueue(at, packet);
+            self.sender.enqueue(at, packet, |_| {}).expect("a queue without limits");
         }
     }
 
@@ -338,8 +337,8 @@ impl Uplink {
     }
 
     /// Packets and bytes that wait.
-    pub fn backlog(&self, now: Instant) -> (u32, u64) {
-        let (queued, sent) = (self.queue.backlog(now), self.sender.backlog(now));
+    pub fn backlog(&self) -> (u32, u64) {
+        let (queued, sent) = (self.queue.backlog(), self.sender.backlog());
         (queued.0 + sent.0, queued.1 + sent.1)
     }
 }

@@ -1,9 +1,9 @@
 //! Segmentation, retransmission and reordering, to the byte.
 
 use airpath_core::{ComponentId, Ecn, FlowId, Slot, UserId};
-use airpath_link::queue::Queue;
 
 use super::*;
+use crate::common::arq::rlc_queue::RlcQueue;
 use crate::lte::config::{Acknowledged, Unacknowledged};
 
 const fn at(millis: u64) -> Instant {
@@ -34,7 +34,7 @@ struct Bearer {
 
 impl Bearer {
     fn new(config: &config::Rlc) -> Self {
-        let rlc = |direction| Rlc::new(config, Pdcp::new(&Queue::default(), None), direction, Span::ZERO);
+        let rlc = |direction| Rlc::new(config, Pdcp::new(RlcQueue::unlimited(), None), direction, Span::ZERO);
         Self { down: rlc(Direction::Down), up: rlc(Direction::Up), dropped: Vec::new() }
     }
 
@@ -42,7 +42,8 @@ impl Bearer {
         for id in 0..count {
             let packet = Packet { id, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
             self.down.counters.offer(&packet);
-            assert!(self.down.enqueue(at(0), packet));
+            let mut cx = Context::new(None, &mut self.dropped, ComponentId(0));
+            assert_eq!(self.down.enqueue(at(0), packet, &mut cx), Ok(()));
         }
     }
 
@@ -106,11 +107,11 @@ fn a_segment_has_only_the_length_indicators_of_its_own_packets() {
     let status = bearer.answer(at(52), 100).expect("t-Reordering triggers a report");
     assert_eq!(status.missing, [(0, Range::new(0, 8400))]);
     bearer.down.acknowledge(&status).expect("once");
-    assert!(bearer.down.waiting(at(52)) >= u64::from(used) && bearer.down.waiting(at(52)) <= u64::from(used) + 12);
+    assert!(bearer.down.waiting() >= u64::from(used) && bearer.down.waiting() <= u64::from(used) + 12);
     // Blocks of 19 bytes (1.4 MHz, I_TBS 0): MAC 3, segment header 4, data 12, or 10 with an
     // indicator.
     let (mut sent, mut blocks) = (RangeSet::default(), 0);
-    while bearer.down.waiting(at(60)) > 0 {
+    while bearer.down.waiting() > 0 {
         let (block, used) = bearer.fill(at(60), 19);
         assert!(!block.pdus.is_empty() && used <= 19, "each block carries something");
         for pdu in &block.pdus {
@@ -197,15 +198,15 @@ fn nothing_remains_of_a_released_connection() {
     bearer.receive(at(1), &block.pdus);
     assert!(bearer.down.is_empty() && bearer.down.next_timer().is_some(), "its poll is not answered");
     bearer.down.release_connection();
-    assert_eq!((bearer.down.next_timer(), bearer.down.waiting(at(200))), (None, 0));
+    assert_eq!((bearer.down.next_timer(), bearer.down.waiting()), (None, 0));
     let mut bearer = Bearer::new(&unacknowledged());
     bearer.push(1, 100);
     let (block, _) = bearer.fill(at(0), 50);
     let mut cx = Context::new(None, &mut bearer.dropped, ComponentId(0));
     bearer.down.give_up(at(1), &block.pdus, &mut cx);
-    assert!(bearer.down.is_empty() && bearer.down.waiting(at(1)) > 0, "the rest of a lost packet");
+    assert!(bearer.down.is_empty() && bearer.down.waiting() > 0, "the rest of a lost packet");
     bearer.down.release_connection();
-    assert_eq!(bearer.down.waiting(at(200)), 0);
+    assert_eq!(bearer.down.waiting(), 0);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use airpath_core::{
 };
 use airpath_link::{Admission, Departure};
 
-use super::config::Config;
+use super::config::{Config, TTI};
 use super::harq::Harq;
 use super::iub::Iub;
 use super::reordering::Reordering;
@@ -84,6 +84,9 @@ impl User {
                 pdcp_header: down.pdcp_header.get() as u32,
                 delay: down.delay,
                 queue: down.queue.as_ref(),
+                tti: TTI,
+                seed,
+                path,
             })?,
             up,
             resets: Resets::new(&down.rlc),
@@ -293,12 +296,12 @@ impl User {
         cx.direction = direction;
         let rlc = self.rlc(direction);
         rlc.counters.offer(&packet);
-        if !rlc.sender.enqueue(now, packet) {
-            rlc.counters.lose(&packet, DropCause::QueueFull);
-            cx.drop_packet(now, packet, DropCause::QueueFull);
-            return Admission::Dropped(DropCause::QueueFull);
+        if let Err(cause) = rlc.enqueue(now, packet, cx) {
+            rlc.counters.lose(&packet, cause);
+            cx.drop_packet(now, packet, cause);
+            return Admission::Dropped(cause);
         }
-        let (backlog_packets, backlog_bytes) = rlc.sender.backlog(now);
+        let (backlog_packets, backlog_bytes) = rlc.sender.backlog();
         cx.packet(now, packet, || PacketStep::Queued { backlog_packets, backlog_bytes });
         self.send_on(now, cx);
         Admission::Queued

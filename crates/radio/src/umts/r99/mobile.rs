@@ -283,7 +283,7 @@ impl Mobile {
     fn switch(&mut self, now: Instant, direction: Direction, sample: &Sample, cx: &mut Context<'_>) -> bool {
         let index = direction as usize;
         let (Some(switching), link) = (&mut self.switching[index], &mut self.links[index]) else { return false };
-        let waits = link.rlc.sender.backlog(now).1;
+        let waits = link.rlc.sender.backlog().1;
         let sent = link.totals.bytes;
         let Some(format) = switching.choose(now, link, link.ci(sample), waits, sent) else {
             return false;
@@ -343,7 +343,7 @@ impl Mobile {
             if self.rrc.state() == RrcState::CellDch && self.switching[direction as usize].is_some() {
                 link.format = 0;
             }
-            let waits = link.rlc.sender.backlog(now).1;
+            let waits = link.rlc.sender.backlog().1;
             self.waits(now, direction, waits);
             self.report_slots(now, direction, cx);
         }
@@ -382,14 +382,14 @@ impl Member for Mobile {
         let cause = if self.coverage.is_released() {
             Some(DropCause::AttemptsExhausted)
         } else {
-            (!link.rlc.sender.enqueue(now, packet)).then_some(DropCause::QueueFull)
+            link.rlc.enqueue(now, packet, cx).err()
         };
         if let Some(cause) = cause {
             link.rlc.counters.lose(&packet, cause);
             cx.drop_packet(now, packet, cause);
             return Admission::Dropped(cause);
         }
-        let (backlog_packets, backlog_bytes) = link.rlc.sender.backlog(now);
+        let (backlog_packets, backlog_bytes) = link.rlc.sender.backlog();
         cx.packet(now, packet, || PacketStep::Queued { backlog_packets, backlog_bytes });
         self.waits(now, direction, backlog_bytes);
         self.schedule(now);

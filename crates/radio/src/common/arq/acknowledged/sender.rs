@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Instant, Packet};
-use airpath_link::queue::Queue;
+use airpath_core::{DropCause, Instant, Packet};
 
 use super::bits::{Bits, mask};
 use super::{Framing, Pdu, Status};
@@ -72,12 +71,12 @@ struct Flight {
 
 impl Sender {
     /// A sender with nothing to send.
-    pub fn new(settings: Settings, queue: &Queue) -> Self {
+    pub fn new(settings: Settings, queue: RlcQueue) -> Self {
         Self {
             settings,
             framing: Framing::whole(settings.packet_overhead),
             concatenates: true,
-            queue: RlcQueue::new(queue),
+            queue,
             again: VecDeque::new(),
             cut_packets: VecDeque::new(),
             uncut: 0,
@@ -111,17 +110,20 @@ impl Sender {
         self
     }
 
-    /// Takes a packet to send, if the queue has room for it.
+    /// Takes a packet to send; `lost` is called for packets that give way to it in a full queue.
+    ///
+    /// # Errors
+    /// Why the queue drops the packet instead.
     #[inline]
-    pub fn enqueue(&mut self, now: Instant, packet: Packet) -> bool {
-        self.queue.enqueue(now, packet)
+    pub fn enqueue(&mut self, now: Instant, packet: Packet, lost: impl FnMut(Packet)) -> Result<(), DropCause> {
+        self.queue.enqueue(now, packet, lost)
     }
 
     /// Packets that are not sent completely, and their bytes. A packet that is sent in part
     /// counts in full.
     #[inline]
-    pub fn backlog(&self, now: Instant) -> (u32, u64) {
-        let (mut packets, mut bytes) = self.queue.backlog(now);
+    pub fn backlog(&self) -> (u32, u64) {
+        let (mut packets, mut bytes) = self.queue.backlog();
         let cut_partly = self.cut_packets.back().filter(|_| self.uncut > 0).map(|(_, packet)| packet);
         for packet in self.again.iter().chain(cut_partly) {
             packets += 1;

@@ -1,0 +1,99 @@
+//! Deficit round robin (Shreedhar and Varghese 1995) in the form of RFC 8290 §4: flows that begin
+//! to send come first.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+/// The order of service of backlogged flows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DeficitRoundRobin {
+    new: VecDeque<Turn>,
+    old: VecDeque<Turn>,
+    /// Bytes that a flow may send in its first turn.
+    first_turn: i64,
+    /// Bytes that it may send in each later turn.
+    quantum: i64,
+}
+
+/// A flow, and what it may still send.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Turn {
+    flow: u32,
+    /// Bytes that it may send in this turn.
+    deficit: i64,
+    backlogged: bool,
+}
+
+impl DeficitRoundRobin {
+    /// No flow is backlogged. A flow may send `first_turn` bytes in its first turn and `quantum` in
+    /// each later one.
+    pub const fn new(first_turn: u32, quantum: u32) -> Self {
+        Self { new: VecDeque::new(), old: VecDeque::new(), first_turn: first_turn as i64, quantum: quantum as i64 }
+    }
+
+    /// `flow` has packets. It is new unless it is in a list, as an empty flow is for a turn after
+    /// it has sent.
+    pub fn add(&mut self, flow: u32) {
+        let known = self.new.iter_mut().chain(&mut self.old).find(|turn| turn.flow == flow);
+        match known {
+            Some(turn) => turn.backlogged = true,
+            None => self.new.push_back(Turn { flow, deficit: self.first_turn, backlogged: true }),
+        }
+    }
+
+    /// The flow whose turn it is; `None` if none has packets. As in RFC 8290 §4.2, a new flow that
+    /// has used its quantum or has no packets becomes an old one, and an old one without packets
+    /// leaves.
+    #[inline]
+    pub fn next_flow(&mut self) -> Option<u32> {
+        loop {
+            let (list, is_new) = if self.new.is_empty() { (&mut self.old, false) } else { (&mut self.new, true) };
+            let turn = list.front_mut()?;
+            if turn.deficit > 0 && turn.backlogged {
+                return Some(turn.flow);
+            }
+            let mut turn = list.pop_front()?;
+            if turn.deficit <= 0 {
+                turn.deficit += self.quantum;
+            } else if !is_new {
+                continue;
+            }
+            self.old.push_back(turn);
+        }
+    }
+
+    /// The flow that [`Self::next_flow`] returned has sent `bytes`, and has more packets or none.
+    #[inline]
+    pub fn sent(&mut self, bytes: u32, backlogged: bool) {
+        let list = if self.new.is_empty() { &mut self.old } else { &mut self.new };
+        if let Some(turn) = list.front_mut() {
+            turn.deficit -= i64::from(bytes);
+            turn.backlogged = backlogged;
+        }
+    }
+
+    /// `flow` has no packets any more, although it did not send them.
+    pub fn emptied(&mut self, flow: u32) {
+        if let Some(turn) = self.new.iter_mut().chain(&mut self.old).find(|turn| turn.flow == flow) {
+            turn.backlogged = false;
+        }
+    }
+
+    /// `flow` has ended.
+    pub fn remove(&mut self, flow: u32) {
+        self.new.retain(|turn| turn.flow != flow);
+        self.old.retain(|turn| turn.flow != flow);
+    }
+
+    /// The flows with packets, in no particular order.
+    pub fn backlogged(&self) -> impl Iterator<Item = u32> {
+        self.new.iter().chain(&self.old).filter(|turn| turn.backlogged).map(|turn| turn.flow)
+    }
+
+    /// Removes all flows.
+    pub fn clear(&mut self) {
+        self.new.clear();
+        self.old.clear();
+    }
+}
