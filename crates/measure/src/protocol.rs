@@ -9,9 +9,9 @@
 //! - `airpath-measure ` (with the space) begins a **control connection**. The remaining part of the
 //!   line is the version, a decimal number. The responder answers with the same line and its own
 //!   version, whichever the client's is. Each further line is a JSON value, of at most
-//!   [`crate::work::LINE_LIMIT`] bytes from the client: a [`ControlRequest`], and for each the responder's
-//!   [`ControlResponse`]. The first request is the test request; its session lasts until the
-//!   connection ends.
+//!   [`LINE_LIMIT`](crate::work::LINE_LIMIT) bytes from the client: a [`ControlRequest`], and for
+//!   each the responder's [`ControlResponse`]. The first request is the test request; its session
+//!   lasts until the connection ends.
 //! - A [`SessionToken`](crate::token::SessionToken) begins a **connection of a flow** of its
 //!   session. It is the first 16 bytes of the client's data in that flow, and counts as part of it.
 //! - A flow in which the client does not send first has no token. The client announces the port of
