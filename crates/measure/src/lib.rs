@@ -14,7 +14,8 @@
 //! | `control`, `lines` | the client's side of the control connection |
 //! | `ping`, `bulk`, `datagrams`, `transactions` | the client's end of the workloads |
 //! | `quic` | QUIC over a UDP socket as a transport of the workloads |
-//! | `terminal`, `voice`, `page` | both ends of a remote terminal, of a call, and of web pages |
+//! | `page` | a browser |
+//! | `terminal`, `voice` | both ends of a remote terminal, and of a call |
 //! | `stream`, `text_stream` | a TCP socket as a transport of counted bytes, and of text |
 //! | `tcp_settings`, `tcp_info` | TCP settings and counters of the kernel |
 //! | [`clock`], [`offset`] | the clock, and its offset from the responder's |

@@ -1,38 +1,33 @@
-//! Web pages over real sockets: the browser of [`airpath_app::web`], and its servers at the
-//! responder, with HTTP/1.x as text.
+//! Web pages over real sockets: the browser of [`airpath_app::web`], with HTTP/1.x as
+//! text. Its servers are in `serve/page.rs`.
 //!
-//! All hosts of a page are at the responder's address. Instants of browser and servers count from
-//! the start of the measurement and of the connection.
+//! All hosts of a page are at the responder's address. Instants of the browser count from the start
+//! of the measurement.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use airpath_app::web::{Action, Browser, ClientText, ServerText, Session as Pages, Urls, View};
+use airpath_app::web::{Action, Browser, ClientText, Session, Urls, View};
 use airpath_core::{AppStep, Instant};
-use httparse::{EMPTY_HEADER, Status};
 use nix::poll::PollFd;
 use serde_json::{Value, json};
-use socket2::{Domain, Socket};
+use socket2::Domain;
 
 use crate::clock::{now, wait_for_any};
 use crate::error::MeasureError;
-use crate::protocol::{HEAD_LIMIT, SESSION_FIELD};
+use crate::protocol::SESSION_FIELD;
 use crate::record::Record;
-use crate::serve::{Session, Sessions};
 use crate::since;
 use crate::tcp_info::TcpInfo;
-use crate::tcp_settings::{apply, in_force, tcp_socket};
+use crate::tcp_settings::{in_force, tcp_socket};
 use crate::text_stream::TextStream;
-use crate::work::{LONGEST, MOST_PIPELINED, PageLoad, Work};
-
-/// Most fields of a request.
-const MOST_FIELDS: usize = 64;
+use crate::work::PageLoad;
 
 /// Pages that were loaded.
 pub struct Loaded {
     /// Settings and pages.
-    pub session: Arc<Pages>,
+    pub session: Arc<Session>,
     /// The browser.
     pub browser: Browser,
     /// TCP at this end of the first connection.
@@ -197,106 +192,5 @@ impl Window<'_> {
         let mut sockets: Vec<PollFd<'_>> =
             self.connections.iter().map(|connection| connection.stream.events(true)).collect();
         wait_for_any(&mut sockets, until);
-    }
-}
-
-/// Serves a connection with HTTP whose first bytes are `begun`; its first head must be complete by
-/// `until`.
-///
-/// # Errors
-/// The connection is lost, or its client violates the protocol.
-pub fn serve(
-    socket: Socket,
-    mut begun: Vec<u8>,
-    until: Instant,
-    client: IpAddr,
-    sessions: &Sessions,
-    stop: &dyn Fn() -> bool,
-) -> io::Result<()> {
-    let invalid = || io::Error::from(io::ErrorKind::InvalidData);
-    let mut stream = TextStream::accepted(socket)?;
-    let number = loop {
-        if let Some(number) = session_of(&begun).ok_or_else(invalid)? {
-            break number;
-        }
-        match stream.receive()? {
-            Some([]) => return Ok(()),
-            Some(received) => begun.extend(received),
-            None if stop() || now() >= until => return Ok(()),
-            None => wait_for_any(&mut [stream.events(true)], Some(until)),
-        }
-    };
-    let session = sessions.find(number, client).ok_or_else(invalid)?;
-    let Work::Page(load) = &session.request.work else { return Err(invalid()) };
-    apply(stream.socket(), &load.tcp)?;
-    respond(&mut stream, &session, load, &begun, stop)
-}
-
-/// Serves the requests of a connection, from `begun` on.
-fn respond(
-    stream: &mut TextStream,
-    session: &Session,
-    load: &PageLoad,
-    begun: &[u8],
-    stop: &dyn Fn() -> bool,
-) -> io::Result<()> {
-    let Some(urls) = session.urls() else { return Ok(()) };
-    let mut server = ServerText::new(Arc::clone(urls));
-    server.receive(begun);
-    let (start, most) = (now(), load.settings.pipeline.depth as usize);
-    while !stop() && !session.is_cancelled() && now() < start + LONGEST && !stream.is_over() {
-        // A client that pipelines more than it has announced must not fill the memory.
-        if server.outstanding() > most {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        let time = since(start, now());
-        if server.step(time, stream.outgoing()) {
-            stream.close();
-        }
-        let mut moved = stream.send()?;
-        let reads = stream.unsent() < MOST_PIPELINED.get() as usize;
-        if reads && let Some(received) = stream.receive()? {
-            moved = true;
-            server.receive(received);
-            if stream.has_ended() {
-                server.end();
-            }
-        }
-        if !moved {
-            let until = server.next_wakeup(time).map(|wakeup| start + wakeup.since(Instant::ZERO));
-            wait_for_any(&mut [stream.events(reads)], until);
-        }
-    }
-    Ok(())
-}
-
-/// The session that the first head of `bytes` names: `Some(None)` if the head is not complete.
-/// `None` if it is not one of a session.
-fn session_of(bytes: &[u8]) -> Option<Option<u64>> {
-    let mut fields = [EMPTY_HEADER; MOST_FIELDS];
-    let mut head = httparse::Request::new(&mut fields);
-    match head.parse(bytes).ok()? {
-        Status::Partial => (bytes.len() < HEAD_LIMIT).then_some(None),
-        Status::Complete(_) => {
-            let field = head.headers.iter().find(|field| field.name.eq_ignore_ascii_case(SESSION_FIELD))?;
-            u64::from_str_radix(std::str::from_utf8(field.value).ok()?, 16).ok().map(Some)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_head_names_the_session() {
-        let head = b"GET / HTTP/1.1\r\nHost: a\r\nairpath-session: 00000000000000ff\r\n\r\n";
-        assert_eq!(session_of(head), Some(Some(255)));
-        assert_eq!(session_of(&head[..head.len() - 2]), Some(None));
-        assert_eq!(session_of(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), None);
-        assert_eq!(session_of(b"GET \x00 HTTP/1.1\r\n"), None);
-        // A head without end must not fill the memory.
-        let long = [b"GET / HTTP/1.1\r\nHost: ".as_slice(), &vec![b'a'; HEAD_LIMIT]].concat();
-        assert_eq!(session_of(&long), None);
     }
 }

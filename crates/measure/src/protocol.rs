@@ -9,9 +9,9 @@
 //! - `airpath-measure ` (with the space) begins a **control connection**. The remaining part of the
 //!   line is the version, a decimal number. The responder answers with the same line and its own
 //!   version, whichever the client's is. Each further line is a JSON value, of at most
-//!   [`LINE_LIMIT`] bytes from the client: a [`ControlRequest`], and for each the responder's
-//!   [`ControlResponse`]. The first request is the test request; its session lasts until the
-//!   connection ends.
+//!   [`LINE_LIMIT`](crate::work::LINE_LIMIT) bytes from the client: a [`ControlRequest`], and for
+//!   each the responder's [`ControlResponse`]. The first request is the test request; its session
+//!   lasts until the connection ends.
 //! - A [`SessionToken`](crate::token::SessionToken) begins a **connection of a flow** of its
 //!   session. It is the first 16 bytes of the client's data in that flow, and counts as part of it.
 //!   A terminal sends it when the connection opens, before its data.
@@ -53,17 +53,11 @@ pub const PORT: u16 = 7474;
 /// The start of a control connection, before the version.
 pub const GREETING: &[u8; 16] = b"airpath-measure ";
 
-/// Longest line that the responder reads, in bytes: a test request with the objects of its pages.
-pub const LINE_LIMIT: usize = 1 << 18;
-
 /// The start of a connection with HTTP.
 pub const HTTP: &[u8; 4] = b"GET ";
 
 /// The field of each HTTP request with the number of its session, in hexadecimal digits.
 pub const SESSION_FIELD: &str = "Airpath-Session";
-
-/// Longest head of an HTTP request, in bytes.
-pub const HEAD_LIMIT: usize = 1 << 14;
 
 /// Longest line that the client reads: a report has a few hundred bytes per flow.
 pub const REPORT_LIMIT: usize = 1 << 20;

@@ -6,6 +6,7 @@
 //! are ignored. A session ends with its control connection.
 
 mod connection;
+mod page;
 mod probes;
 mod sessions;
 
@@ -22,7 +23,7 @@ use crate::control::split;
 use crate::error::MeasureError;
 use crate::protocol::PORT;
 pub(crate) use sessions::Session;
-pub(crate) use sessions::Sessions;
+use sessions::Sessions;
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;

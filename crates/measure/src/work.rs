@@ -12,7 +12,6 @@ use airpath_core::{Bytes, Seed, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::probe::HEADER;
-use crate::protocol::{HEAD_LIMIT, LINE_LIMIT};
 use crate::token::SessionToken;
 
 /// Maximum number of flows per session.
@@ -31,6 +30,12 @@ pub const MOST_OBJECTS: u64 = 1_000;
 pub const MOST_PAGE_CONNECTIONS: u64 = 256;
 /// Largest object, times the requests without response on a connection: the responder buffers them.
 pub const MOST_PIPELINED: Bytes = Bytes::new(64_000_000);
+/// Longest line that the responder reads, in bytes: a test request with the objects of its pages.
+pub const LINE_LIMIT: usize = 1 << 18;
+
+/// Longest head of an HTTP request, in bytes.
+pub const HEAD_LIMIT: usize = 1 << 14;
+
 /// Maximum duration of a session.
 pub const LONGEST: Span = Span::from_secs(3600);
 

@@ -14,13 +14,12 @@ use airpath_core::{Instant, Span};
 use nix::poll::PollFlags;
 use socket2::{Domain, Socket};
 
+use super::page;
 use super::sessions::{ConnectionSlot, Session, Sessions};
 use crate::clock::{identity, now, wait};
 use crate::lines::Lines;
-use crate::page;
 use crate::protocol::{
-    ARRIVAL, ControlRequest, ControlResponse, FlowReport, GREETING, HTTP, LINE_LIMIT, Ready, TestRequest, greeting,
-    version,
+    ARRIVAL, ControlRequest, ControlResponse, FlowReport, GREETING, HTTP, Ready, TestRequest, greeting, version,
 };
 use crate::quic::QuicEnd;
 use crate::stream::{Stream, run};
@@ -29,7 +28,7 @@ use crate::tcp_settings::{apply, tcp_socket};
 use crate::terminal;
 use crate::token::SessionToken;
 use crate::voice;
-use crate::work::{Bulk, Exchange, LONGEST, Work};
+use crate::work::{Bulk, Exchange, LINE_LIMIT, LONGEST, Work};
 
 /// Time limit of the first bytes of a connection.
 const OPENING: Span = Span::from_secs(10);

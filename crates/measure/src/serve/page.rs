@@ -1,0 +1,122 @@
+//! The servers of web pages, with HTTP/1.x as text.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use airpath_app::web::ServerText;
+use airpath_core::Instant;
+use httparse::{EMPTY_HEADER, Status};
+use socket2::Socket;
+
+use super::sessions::{Session, Sessions};
+use crate::clock::{now, wait_for_any};
+use crate::protocol::SESSION_FIELD;
+use crate::since;
+use crate::tcp_settings::apply;
+use crate::text_stream::TextStream;
+use crate::work::{HEAD_LIMIT, LONGEST, MOST_PIPELINED, PageLoad, Work};
+
+/// Most fields of a request.
+const MOST_FIELDS: usize = 64;
+
+/// Serves a connection with HTTP whose first bytes are `begun`; its first head must be complete by
+/// `until`.
+///
+/// # Errors
+/// The connection is lost, or its client violates the protocol.
+pub fn serve(
+    socket: Socket,
+    mut begun: Vec<u8>,
+    until: Instant,
+    client: IpAddr,
+    sessions: &Sessions,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<()> {
+    let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+    let mut stream = TextStream::accepted(socket)?;
+    let number = loop {
+        if let Some(number) = session_of(&begun).ok_or_else(invalid)? {
+            break number;
+        }
+        match stream.receive()? {
+            Some([]) => return Ok(()),
+            Some(received) => begun.extend(received),
+            None if stop() || now() >= until => return Ok(()),
+            None => wait_for_any(&mut [stream.events(true)], Some(until)),
+        }
+    };
+    let session = sessions.find(number, client).ok_or_else(invalid)?;
+    let Work::Page(load) = &session.request.work else { return Err(invalid()) };
+    apply(stream.socket(), &load.tcp)?;
+    respond(&mut stream, &session, load, &begun, stop)
+}
+
+/// Serves the requests of a connection, from `begun` on.
+fn respond(
+    stream: &mut TextStream,
+    session: &Session,
+    load: &PageLoad,
+    begun: &[u8],
+    stop: &dyn Fn() -> bool,
+) -> io::Result<()> {
+    let Some(urls) = session.urls() else { return Ok(()) };
+    let mut server = ServerText::new(Arc::clone(urls));
+    server.receive(begun);
+    let (start, most) = (now(), load.settings.pipeline.depth as usize);
+    while !stop() && !session.is_cancelled() && now() < start + LONGEST && !stream.is_over() {
+        // A client that pipelines more than it has announced must not fill the memory.
+        if server.outstanding() > most {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let time = since(start, now());
+        if server.step(time, stream.outgoing()) {
+            stream.close();
+        }
+        let mut moved = stream.send()?;
+        let reads = stream.unsent() < MOST_PIPELINED.get() as usize;
+        if reads && let Some(received) = stream.receive()? {
+            moved = true;
+            server.receive(received);
+            if stream.has_ended() {
+                server.end();
+            }
+        }
+        if !moved {
+            let until = server.next_wakeup(time).map(|wakeup| start + wakeup.since(Instant::ZERO));
+            wait_for_any(&mut [stream.events(reads)], until);
+        }
+    }
+    Ok(())
+}
+
+/// The session that the first head of `bytes` names: `Some(None)` if the head is not complete.
+/// `None` if it is not one of a session.
+fn session_of(bytes: &[u8]) -> Option<Option<u64>> {
+    let mut fields = [EMPTY_HEADER; MOST_FIELDS];
+    let mut head = httparse::Request::new(&mut fields);
+    match head.parse(bytes).ok()? {
+        Status::Partial => (bytes.len() < HEAD_LIMIT).then_some(None),
+        Status::Complete(_) => {
+            let field = head.headers.iter().find(|field| field.name.eq_ignore_ascii_case(SESSION_FIELD))?;
+            u64::from_str_radix(std::str::from_utf8(field.value).ok()?, 16).ok().map(Some)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_head_names_the_session() {
+        let head = b"GET / HTTP/1.1\r\nHost: a\r\nairpath-session: 00000000000000ff\r\n\r\n";
+        assert_eq!(session_of(head), Some(Some(255)));
+        assert_eq!(session_of(&head[..head.len() - 2]), Some(None));
+        assert_eq!(session_of(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), None);
+        assert_eq!(session_of(b"GET \x00 HTTP/1.1\r\n"), None);
+        // A head without end must not fill the memory.
+        let long = [b"GET / HTTP/1.1\r\nHost: ".as_slice(), &vec![b'a'; HEAD_LIMIT]].concat();
+        assert_eq!(session_of(&long), None);
+    }
+}
