@@ -42,7 +42,7 @@ def quality(results: Result | Sequence[Result], *, repetition: int | None = None
         name = "quality" if len(loaded) == 1 else label
         trace = scatter(x, y, mode="lines", name=name, line=style, hovertemplate="%{x} s: %{y} kbit/s")
         figure.add_trace(trace)
-        mean = (segments["bytes"].sum() * 8) / _media(segments)
+        mean = sum(segments["bytes"].to_list()) * 8 / _media(segments)
         changes = int((segments["quality"].diff().fill_null(0) != 0).sum())
         words.append(f"{label}, {rate(mean)} on the mean, {changes} changes")
     if len(loaded) == 1:
