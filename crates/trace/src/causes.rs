@@ -329,7 +329,7 @@ impl Causes {
         // With unacknowledged data a time-out may still show that it was lost.
         let mut until = self.sender.progress_with_data_outstanding();
         if self.receiver.is_link_busy() {
-            // The load in front of the acknowledgements is reported when later packets have entered.
+            // The load in front of the acknowledgements is reported when later packets enter.
             until = until.min(self.timeline.reverse_until());
         }
         self.timeline.settle(until, &mut |piece| {

@@ -83,7 +83,7 @@ impl Arrivals {
         self.shortest
     }
 
-    /// Takes the next entry of the queue that was sent until `time`: when its packets were sent, and
+    /// Takes the next entry of the queue that was sent until `time`: its sending time, and
     /// when the last of them arrived.
     pub(super) fn queued_until(&mut self, time: Instant) -> Option<(Instant, Instant)> {
         let entry = *self.path_queue.get(self.queued).filter(|(sent, _)| *sent <= time)?;

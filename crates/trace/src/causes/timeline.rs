@@ -81,8 +81,8 @@ struct Slice {
     begin: Stamp,
     end: Stamp,
     label: Label,
-    /// Whether the path carried packets of other connections meanwhile, in the direction of the data
-    /// that each view has.
+    /// Whether the path carried packets of other connections meanwhile, by the direction of the
+    /// data of each view.
     shared: [bool; 2],
     /// The load of the link in front of the acknowledgements by data of the connection.
     reverse: Load,
