@@ -98,7 +98,7 @@ fn flow(number: u32, ecn: Ecn, size: u32, interval: Span, (from, until): (Span, 
     std::iter::from_fn(|| {
         let mut next = arrival(0, at, size);
         (next.packet.flow, next.packet.ecn) = (FlowId(number), ecn);
-        at = at + interval;
+        at += interval;
         (next.at < Instant::ZERO + until).then_some(next)
     })
     .collect()
