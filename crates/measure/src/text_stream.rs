@@ -110,13 +110,14 @@ impl TextStream {
             }
         }
         let moved = self.sent > before;
-        if self.unsent() == 0 {
-            self.outgoing.clear();
+        // A peer that always leaves some bytes unread must not make the buffer grow.
+        if self.sent >= self.unsent() {
+            self.outgoing.drain(..self.sent);
             self.sent = 0;
-            if self.is_closed {
-                self.socket.shutdown(Shutdown::Write)?;
-                self.is_shut = true;
-            }
+        }
+        if self.unsent() == 0 && self.is_closed {
+            self.socket.shutdown(Shutdown::Write)?;
+            self.is_shut = true;
         }
         Ok(moved || self.is_shut)
     }
@@ -151,5 +152,33 @@ impl TextStream {
         events.set(PollFlags::POLLOUT, !self.is_established || self.unsent() > 0);
         events.set(PollFlags::POLLIN, reads && self.is_established && !self.has_ended);
         PollFd::new(self.socket.as_fd(), events)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn sent_bytes_are_freed_while_others_wait() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is there");
+        let mut peer = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+        let (accepted, _) = listener.accept().expect("it is connected");
+        let mut stream = TextStream::accepted(accepted.into()).expect("it can be non-blocking");
+        let mut received = vec![0; 1 << 20];
+        let mut largest = 0;
+        for _ in 0..200 {
+            // More than the kernel's buffers keep, so that some bytes always wait.
+            while stream.unsent() < 8 << 20 {
+                stream.outgoing().extend([0; 1 << 16]);
+            }
+            stream.send().expect("the peer is there");
+            assert!(stream.unsent() > 0);
+            peer.read_exact(&mut received).expect("more than this waits");
+            largest = largest.max(stream.outgoing().len());
+        }
+        assert!(largest < 32 << 20, "{largest} bytes are kept");
     }
 }

@@ -34,7 +34,7 @@ pub const MOST_PIPELINED: Bytes = Bytes::new(64_000_000);
 pub const LINE_LIMIT: usize = 1 << 18;
 
 /// Longest head of an HTTP request, in bytes.
-pub const HEAD_LIMIT: usize = 1 << 14;
+pub const HEAD_LIMIT: usize = web::LONGEST_HEAD;
 
 /// Maximum duration of a session.
 pub const LONGEST: Span = Span::from_secs(3600);
@@ -182,11 +182,14 @@ impl PageLoad {
         }
         let objects = || session.pages.iter().flat_map(|page| &page.objects);
         let largest = objects().map(|object| object.size.max(object.encoded(true))).max().unwrap_or(0);
-        let pipelined = largest.saturating_mul(settings.pipeline.depth.into());
+        let depth = u64::from(settings.pipeline.depth);
+        let pipelined = largest.saturating_add(settings.response.get()).saturating_mul(depth);
         let connections = u64::from(settings.connections).saturating_mul(session.origins.len() as u64);
         between("objects", objects().count() as u64, 1, MOST_OBJECTS)?;
         between("connections to all hosts", connections, 1, MOST_PAGE_CONNECTIONS)?;
-        between("bytes of the largest object times the pipeline's depth", pipelined, 0, MOST_PIPELINED.get())?;
+        between("the pipeline's depth", depth, 1, MOST_OBJECTS)?;
+        let what = "bytes of the largest object and its head times the pipeline's depth";
+        between(what, pipelined, 0, MOST_PIPELINED.get())?;
         between("request", settings.request.get(), 0, HEAD_LIMIT as u64 / 2)?;
         between("response", settings.response.get(), 0, HEAD_LIMIT as u64 / 2)?;
         for object in objects() {

@@ -15,7 +15,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 pub use client::{ClientText, Unexpected};
-pub use server::ServerText;
+pub use server::{LONGEST_HEAD, ServerText};
 
 use self::content::Tag;
 use super::page::ObjectKind;

@@ -15,10 +15,13 @@ use crate::protocol::SESSION_FIELD;
 use crate::since;
 use crate::tcp_settings::apply;
 use crate::text_stream::TextStream;
-use crate::work::{HEAD_LIMIT, LONGEST, MOST_PIPELINED, PageLoad, Work};
+use crate::work::{HEAD_LIMIT, LONGEST, PageLoad, Work};
 
 /// Most fields of a request.
 const MOST_FIELDS: usize = 64;
+
+/// Bytes that wait for the kernel from which on neither requests are read nor responses made.
+const MOST_UNSENT: usize = 256 * 1024;
 
 /// Serves a connection with HTTP whose first bytes are `begun`; its first head must be complete by
 /// `until`.
@@ -70,11 +73,11 @@ fn respond(
             return Err(io::ErrorKind::InvalidData.into());
         }
         let time = since(start, now());
-        if server.step(time, stream.outgoing()) {
+        if stream.unsent() < MOST_UNSENT && server.step(time, stream.outgoing()) {
             stream.close();
         }
         let mut moved = stream.send()?;
-        let reads = stream.unsent() < MOST_PIPELINED.get() as usize;
+        let reads = stream.unsent() < MOST_UNSENT;
         if reads && let Some(received) = stream.receive()? {
             moved = true;
             server.receive(received);
@@ -83,7 +86,8 @@ fn respond(
             }
         }
         if !moved {
-            let until = server.next_wakeup(time).map(|wakeup| start + wakeup.since(Instant::ZERO));
+            let wakeup = if reads { server.next_wakeup(time) } else { None };
+            let until = wakeup.map(|wakeup| start + wakeup.since(Instant::ZERO));
             wait_for_any(&mut [stream.events(reads)], until);
         }
     }

@@ -19,6 +19,9 @@ use crate::web::tls::Handshake;
 /// Most fields of a request.
 const MOST_FIELDS: usize = 64;
 
+/// Longest head of a request, in bytes; a longer one is malformed.
+pub const LONGEST_HEAD: usize = 1 << 14;
+
 /// The server's end of a connection.
 #[derive(Debug)]
 pub struct ServerText {
@@ -31,6 +34,8 @@ pub struct ServerText {
     unread: Vec<u8>,
     /// Whether a head was malformed: nothing more is read.
     is_malformed: bool,
+    /// Whether the answer to it was sent.
+    has_refused: bool,
 }
 
 impl ServerText {
@@ -47,6 +52,7 @@ impl ServerText {
             stream,
             unread: Vec::new(),
             is_malformed: false,
+            has_refused: false,
         }
     }
 
@@ -72,6 +78,8 @@ impl ServerText {
             }
         }
         self.unread.drain(..used);
+        // A head without end must not fill the memory.
+        self.is_malformed |= self.unread.len() > LONGEST_HEAD;
     }
 
     /// The client's stream has ended.
@@ -83,6 +91,9 @@ impl ServerText {
     /// ends after it.
     pub fn step(&mut self, now: Instant, text: &mut Vec<u8>) -> bool {
         if self.is_malformed {
+            if std::mem::replace(&mut self.has_refused, true) {
+                return true;
+            }
             text.extend(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
             return true;
         }

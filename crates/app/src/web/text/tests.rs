@@ -257,3 +257,20 @@ fn what_is_not_a_response_is_reported() {
     assert!(server.step(Instant::ZERO, &mut text));
     assert!(text.starts_with(b"HTTP/1.1 400 "));
 }
+
+#[test]
+fn a_head_without_end_is_malformed() {
+    let urls = Arc::new(Urls::of(&Arc::new(document(100, None, &[]))).expect("it is clear text"));
+    let mut server = ServerText::new(urls);
+    server.receive(b"GET / HTTP/1.1\r\nHost: ");
+    let mut answer = Vec::new();
+    for _ in 0..LONGEST_HEAD / 1000 {
+        assert!(!server.step(Instant::ZERO, &mut answer));
+        server.receive(&[b'a'; 1000]);
+    }
+    server.receive(&[b'a'; 1000]);
+    assert!(server.step(Instant::ZERO, &mut answer) && answer.starts_with(b"HTTP/1.1 400 "));
+    // Once.
+    answer.clear();
+    assert!(server.step(Instant::ZERO, &mut answer) && answer.is_empty());
+}
