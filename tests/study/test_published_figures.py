@@ -45,7 +45,9 @@ def test_each_place_of_each_series_shows_one_row(name: str) -> None:
 
 
 def test_published_values_stand_over_the_bars_of_their_series() -> None:
-    figure = PublishedFigure("Figure 1", "Shares", "bars", ("a",), ("share-of-one", "share-of-two"), "metric", "kind")
+    figure = PublishedFigure(
+        "Figure 1", "Shares", "bars", ("a",), ("share-of-one", "share-of-two"), "metric", "kind", y_title="share"
+    )
     rows = [
         _row("a", {"kind": kind}, metric, published=published)
         for kind, published in (("x", None), ("y", 2.0))

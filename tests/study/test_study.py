@@ -17,7 +17,7 @@ import pytest
 
 from airpath import realtime, study
 from airpath.statistics import mean_interval, paired_difference, student_t
-from airpath.study import checks, definition, emulation, metrics, runner, simulation
+from airpath.study import arrivals, checks, definition, emulation, metrics, runner, simulation
 from airpath.study.definition import Case
 from airpath.study.rows import Emulated, Row, RowKey, Rows, row_key
 from airpath.study.tolerance import Tolerance
@@ -215,18 +215,39 @@ def test_a_shared_channel_is_in_use_until_the_last_is_served_and_own_channels_ea
     assert own == pytest.approx(100 * (bits / 1.0 + bits / 2.0) / 2 / 2e6)
 
 
-@pytest.mark.parametrize(
-    ("kbit_per_s", "published"),
-    [(45.1, 792), (230.5, 4048)],
-)
-def test_the_product_of_bandwidth_and_delay_is_counted_in_whole_segments(kbit_per_s: float, published: int) -> None:
-    # Table II of umts-live, by its Table I and its round trip of 205 ms with 128 bytes.
+def _product(size: int, segment: int, kbit_per_s: float, round_trip_s: float) -> float:
     flows = [
-        {"kind": "datagrams", "inter_arrival_mean_s": 8 * 128 / (1e3 * kbit_per_s)},
-        {"kind": "ping", "delay_mean_s": 0.205},
+        {"kind": "datagrams", "inter_arrival_mean_s": 8 * size / (1e3 * kbit_per_s)},
+        {"kind": "ping", "delay_mean_s": round_trip_s},
     ]
-    compute = metrics.METRICS["bandwidth-delay-product"].compute
-    assert compute(flows, {"payload": 128, "segment": 88}) == published
+    return metrics.METRICS["bandwidth-delay-product"].compute(flows, {"payload": size, "segment": segment})
+
+
+@pytest.mark.parametrize(
+    ("size", "segment", "rates", "published", "fits"),
+    [
+        (128, 88, (45.1, 230.5), (792, 4048), True),
+        (512, 472, (55.6, 356.8), (1888, 10856), False),
+        (1500, 1460, (55.8, 370.9), (2920, 21900), True),
+    ],
+)
+def test_the_product_of_bandwidth_and_delay_fits_two_sizes_of_table_ii(
+    size: int, segment: int, rates: tuple[float, float], published: tuple[int, int], fits: bool
+) -> None:
+    # Table II of umts-live by the rates of its Table I: is there one round trip for both
+    # directions? Rounding up to whole segments is our assumption, which 512 bytes contradict.
+    found = any(
+        tuple(_product(size, segment, rate, ms / 1e3) for rate in rates) == published for ms in range(100, 1000)
+    )
+    assert found == fits
+
+
+def test_figures_without_data_are_nan() -> None:
+    assert math.isnan(_product(128, 88, math.nan, 0.2))
+    assert math.isnan(_product(128, 88, 45.1, math.nan))
+    for name in ("lowest-signal", "highest-signal"):
+        flows = [{arrivals.KEY: arrivals.Observation()}]
+        assert math.isnan(arrivals.ARRIVAL_METRICS[name].compute(flows, {"pilot": -109.0}))
 
 
 def test_mean_and_deviation_across_users() -> None:

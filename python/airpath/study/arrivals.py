@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import nan
 from statistics import fmean, pstdev
 
 from airpath.result import Result
@@ -133,9 +134,14 @@ def _gap_at_handover(flows: Sequence[Flow], _: Inputs) -> float:
 def _signal(take: Callable[[Sequence[float]], float]) -> Callable[[Sequence[Flow], Inputs], float]:
     """Return the formula of a figure of the pilot's level, in dBm, as a mean over the flows.
 
-    The input `pilot` is the level of the pilot in dBm where the cell is as strong as the noise.
+    The input `pilot` is the level of the pilot in dBm where the cell is as strong as the noise. The
+    formula's value is `nan` if a flow has no levels.
     """
-    return lambda flows, inputs: inputs["pilot"] + fmean(take(flow[KEY].levels) for flow in flows)
+
+    def formula(flows: Sequence[Flow], inputs: Inputs) -> float:
+        return inputs["pilot"] + fmean(take(levels) if (levels := flow[KEY].levels) else nan for flow in flows)
+
+    return formula
 
 
 ARRIVAL_METRICS = {

@@ -16,7 +16,7 @@ from airpath.study.errors import StudyError, UnknownNameError
 from airpath.study.grid import PREDICT, flattened
 from airpath.study.metrics import METRICS, Metric
 from airpath.study.observations import OBSERVED_METRICS
-from airpath.study.published_figures import PublishedFigure, read_figure
+from airpath.study.published_figures import PublishedFigure, Shown, read_figure
 from airpath.study.tolerance import Published, Tolerance
 from airpath.suggest import did_you_mean
 from airpath.toml_table import Table
@@ -166,7 +166,10 @@ def read_study(folder: Path) -> Study:
         tolerances={name: _tolerance(each) for name, each in table.table("tolerance").named_tables()},
         findings=tuple(_finding(each, experiments) for each in table.tables("finding")),
         emulation=_emulation(table.table("emulation"), experiments),
-        figures=tuple(read_figure(each, _values(experiments)) for each in table.tables("figure")),
+        figures=tuple(
+            read_figure(each, _values(experiments), {each.name: _shown(each) for each in experiments})
+            for each in table.tables("figure")
+        ),
     )
     table.finish()
     used = {metric.name for each in experiments for case in each.cases for metric in case.metrics}
@@ -184,6 +187,17 @@ def _values(experiments: Sequence[Experiment]) -> dict[str, dict[str, list[str]]
             axis: [*each, *([ALL] if axis in combined else [])] for axis, each in experiment.axes.items()
         }
     return values
+
+
+def _shown(experiment: Experiment) -> list[Shown]:
+    """Return the rows of an experiment that figures can show: measured ones and aggregates."""
+    rows = [Shown(metric.name, metric.unit, case.axis_values) for case in experiment.cases for metric in case.metrics]
+    for aggregate in experiment.aggregates:
+        axes = [axis for axis in experiment.axes if axis != aggregate.over]
+        for values in aggregate.published:
+            case = dict.fromkeys(experiment.axes, ALL) | dict(zip(axes, values, strict=True))
+            rows.append(Shown(aggregate.name, aggregate.metric.unit, case))
+    return rows
 
 
 def _folders() -> dict[str, Path]:

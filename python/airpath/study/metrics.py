@@ -124,13 +124,17 @@ def _received_rate(flows: Sequence[Flow], inputs: Inputs) -> float:
 def _bandwidth_delay_product(flows: Sequence[Flow], inputs: Inputs) -> float:
     """Return the datagrams that arrive in one round trip of pings, less one, in bytes of segments.
 
-    A part of a datagram counts as one. Each carries one segment.
+    A part of a datagram counts as one. Each carries one segment. This way of rounding is our
+    assumption: umts-live does not print its own, and it contradicts the row of 512 bytes there.
+
+    Returns:
+        The product; `nan` without arrivals or answers.
     """
     datagrams = [flow for flow in flows if flow["kind"] == "datagrams"]
     pings = [flow for flow in flows if flow["kind"] == "ping"]
     rate = 1e3 * _received_rate(datagrams, inputs) / 8
     packets = rate * _delay(pings, inputs) / 1e3 / inputs["payload"] - 1
-    return math.ceil(packets) * inputs["segment"]
+    return math.ceil(packets) * inputs["segment"] if math.isfinite(packets) else math.nan
 
 
 def _delay(flows: Sequence[Flow], _: Inputs) -> float:

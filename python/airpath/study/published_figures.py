@@ -4,6 +4,7 @@
 shows it as an open circle.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -12,6 +13,7 @@ from typing import Any, Literal, get_args
 import plotly.graph_objects as go
 
 from airpath import theme
+from airpath.plot.selection import NothingToDrawError
 from airpath.plot.template import Caption, blank, captioned
 from airpath.suggest import did_you_mean
 from airpath.toml_table import Table
@@ -24,9 +26,20 @@ EXPERIMENT = "experiment"
 Kind = Literal["bars", "lines"]
 _READ = (
     "Ours with the 95 % interval of the mean; open circles are published values, with the published range or spread "
-    "as a thick bar. The figure has the axes of the one in the text."
+    "as a thick bar."
 )
 _HEIGHT = 300
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)(?: (\S+))?")
+"""A value of an axis that is a number, and its unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A row of an experiment, as far as a figure depends on it."""
+
+    metric: str
+    unit: str
+    case: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +61,10 @@ class PublishedFigure:
     """The axis whose values are the series, in the same way; `None`: a single series."""
     where: Mapping[str, str] = field(default_factory=dict)
     """The values of other axes."""
+    x_title: str | None = None
+    """What the horizontal axis shows; `None`: the name of its axis."""
+    y_title: str | None = None
+    """What the vertical axis shows, without its unit; `None`: the name of the metric."""
 
     def rows(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Return those rows of a result in its JSON form that the figure shows."""
@@ -60,12 +77,15 @@ class PublishedFigure:
         ]
 
 
-def read_figure(table: Table, axes: Mapping[str, Mapping[str, Sequence[str]]]) -> PublishedFigure:
+def read_figure(
+    table: Table, axes: Mapping[str, Mapping[str, Sequence[str]]], shown: Mapping[str, Sequence[Shown]]
+) -> PublishedFigure:
     """Read a `[[figure]]`.
 
     Args:
         table: The table.
         axes: Of each experiment its axes with their values, those of aggregates included.
+        shown: Of each experiment its rows.
 
     Raises:
         StudyError: It is invalid.
@@ -85,6 +105,8 @@ def read_figure(table: Table, axes: Mapping[str, Mapping[str, Sequence[str]]]) -
         along=table.take("along", str),
         series=table.take("series", str, None),
         where=table.take("where", dict, {}),
+        x_title=table.take("x_title", str, None),
+        y_title=table.take("y_title", str, None),
     )
     table.finish()
     for experiment in figure.experiments:
@@ -96,6 +118,8 @@ def read_figure(table: Table, axes: Mapping[str, Mapping[str, Sequence[str]]]) -
             if axis not in known:
                 raise table.error(f"'{experiment}' has no axis '{axis}'{did_you_mean(axis, known)}", key)
         for axis, value in figure.where.items():
+            if axis in (METRIC, EXPERIMENT):
+                raise table.error(f"'where' has values of axes; give '{axis}s' in place of '{axis}'", "where")
             if value not in known.get(axis, ()):
                 raise table.error(f"'{experiment}' has no '{value}' of the axis '{axis}'", "where")
         # Each place of each series shows one row.
@@ -104,7 +128,32 @@ def read_figure(table: Table, axes: Mapping[str, Mapping[str, Sequence[str]]]) -
             raise table.error(f"'{experiment}' has the axis '{min(free)}', too: give its value", "where")
         if len(figure.metrics) > 1 and METRIC not in (figure.along, figure.series):
             raise table.error("several metrics need `along` or `series` to be 'metric'", "metrics")
+        _check_metrics(table, figure, experiment, shown[experiment])
+    units = dict.fromkeys(
+        row.unit for experiment in figure.experiments for row in shown[experiment] if row.metric in figure.metrics
+    )
+    if len(units) > 1:
+        raise table.error(f"the metrics need the same unit, not {', '.join(units)}", "metrics")
+    if figure.along == METRIC and figure.x_title is None:
+        raise table.error("'along' is 'metric': give 'x_title'", "along")
+    if len(figure.metrics) > 1 and figure.y_title is None:
+        raise table.error("several metrics need 'y_title'", "metrics")
     return figure
+
+
+def _check_metrics(table: Table, figure: PublishedFigure, experiment: str, shown: Sequence[Shown]) -> None:
+    """Check that an experiment has rows of each metric of a figure, with its values of axes.
+
+    Raises:
+        StudyError: It has not.
+    """
+    known = {row.metric for row in shown}
+    for metric in figure.metrics:
+        if metric not in known:
+            raise table.error(f"'{experiment}' has no metric '{metric}'{did_you_mean(metric, known)}", "metrics")
+        cases = [row.case for row in shown if row.metric == metric]
+        if not any(figure.where.items() <= case.items() for case in cases):
+            raise table.error(f"'{experiment}' has no row of '{metric}' with these values", "where")
 
 
 def draw(figure: PublishedFigure, rows: Sequence[Mapping[str, Any]]) -> go.Figure:
@@ -112,21 +161,30 @@ def draw(figure: PublishedFigure, rows: Sequence[Mapping[str, Any]]) -> go.Figur
 
     Args:
         figure: Its definition.
-        rows: What its `rows` returned, at least one.
+        rows: What its `rows` returned.
+
+    Raises:
+        NothingToDrawError: There is no row.
     """
+    if not rows:
+        raise NothingToDrawError(f"the result has no rows of {figure.label}")
     unit = rows[0]["unit"]
-    name = " ".join(_common_words(figure.metrics)) or "value"
     several = len(figure.experiments) > 1 and EXPERIMENT not in (figure.along, figure.series)
     places = list(dict.fromkeys(_place(figure, row, several) for row in rows))
     series = list(dict.fromkeys(_value(figure, row, figure.series) for row in rows))
-    drawn = blank(
-        _HEIGHT, x_title="" if figure.along == METRIC else figure.along.replace("_", " "), y_title=f"{name} ({unit})"
-    )
+    numbers, unit_of_places = _numbers(places) if figure.kind == "lines" else ({}, "")
+    x_title = figure.x_title or figure.along.replace("_", " ")
+    y_title = figure.y_title or figure.metrics[0].replace("-", " ")
+    drawn = blank(_HEIGHT, x_title=_with_unit(x_title, unit_of_places), y_title=_with_unit(y_title, unit))
     for index, each in enumerate(series):
         members = [row for row in rows if _value(figure, row, figure.series) == each]
-        drawn.add_trace(_ours(figure, each, members, [_place(figure, row, several) for row in members], index))
-    _add_published(drawn, figure, rows, several, series)
-    drawn.update_xaxes(type="category", categoryorder="array", categoryarray=places, automargin=True)
+        at = [_place(figure, row, several) for row in members]
+        drawn.add_trace(_ours(figure, each, members, [numbers.get(place, place) for place in at], index))
+    _add_published(drawn, figure, rows, several, series, numbers)
+    if numbers:
+        drawn.update_xaxes(type="linear", rangemode="tozero", automargin=True)
+    else:
+        drawn.update_xaxes(type="category", categoryorder="array", categoryarray=places, automargin=True)
     drawn.update_yaxes(rangemode="tozero")
     drawn.update_layout(barmode="group", bargap=0.2, showlegend=True)
     if figure.kind == "bars":
@@ -137,6 +195,18 @@ def draw(figure: PublishedFigure, rows: Sequence[Mapping[str, Any]]) -> go.Figur
         f"{', '.join(filter(None, words))}: {row['ours']:.4g}" for words, row in zip(names, rows, strict=True)
     )
     return captioned(drawn, Caption(f"{figure.label}: {figure.text}", _READ, f"{figure.text} in {unit}: {values}."))
+
+
+def _numbers(places: Sequence[str]) -> tuple[dict[str, float], str]:
+    """Return the number of each place and their unit; none if one of them is no number in it."""
+    found = {place: _NUMBER.fullmatch(place) for place in places}
+    units = {each and (each[2] or "") for each in found.values()}
+    numbers = {place: float(each[1]) for place, each in found.items() if each}
+    return (numbers, units.pop() or "") if len(numbers) == len(places) and len(units) == 1 else ({}, "")
+
+
+def _with_unit(title: str, unit: str) -> str:
+    return title if unit in ("", "1") else f"{title} ({unit})"
 
 
 def _value(figure: PublishedFigure, row: Mapping[str, Any], axis: str | None) -> str:
@@ -164,7 +234,7 @@ def _place(figure: PublishedFigure, row: Mapping[str, Any], several: bool) -> st
 
 
 def _ours(
-    figure: PublishedFigure, name: str, rows: Sequence[Mapping[str, Any]], places: Sequence[str], index: int
+    figure: PublishedFigure, name: str, rows: Sequence[Mapping[str, Any]], places: Sequence[str | float], index: int
 ) -> go.Bar | go.Scatter:
     colour = theme.SERIES[index % len(theme.SERIES)].light
     values = [row["ours"] for row in rows]
@@ -185,7 +255,12 @@ def _ours(
 
 
 def _add_published(
-    drawn: go.Figure, figure: PublishedFigure, rows: Sequence[Mapping[str, Any]], several: bool, series: Sequence[str]
+    drawn: go.Figure,
+    figure: PublishedFigure,
+    rows: Sequence[Mapping[str, Any]],
+    several: bool,
+    series: Sequence[str],
+    numbers: Mapping[str, float],
 ) -> None:
     """Add the published values, above those of the same series."""
     shown = False
@@ -200,7 +275,7 @@ def _add_published(
         ]
         drawn.add_trace(
             go.Scatter(
-                x=[_place(figure, row, several) for row in known],
+                x=[numbers.get(place, place) for place in (_place(figure, row, several) for row in known)],
                 y=[row["published"] for row in known],
                 mode="markers",
                 name="published",
