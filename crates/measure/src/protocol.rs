@@ -13,8 +13,8 @@
 //!   each the responder's [`ControlResponse`]. The first request is the test request; its session
 //!   lasts until the connection ends.
 //! - A [`SessionToken`](crate::token::SessionToken) begins a **connection of a flow** of its
-//!   session. In the flow of a terminal it precedes the client's data: the terminal sends it as soon
-//!   as the connection opens, and its requests have their full sizes. In all other flows it takes
+//!   session. In the flow of a terminal it precedes the client's data: the terminal sends it when
+//!   the connection opens, and its requests have their full sizes. In all other flows it takes
 //!   the place of the first 16 bytes of the client's data, and counts as part of them.
 //! - A flow in which the client does not send first has no token. The client announces the port of
 //!   such a flow ([`TestRequest::ports`]), and the responder identifies it by address and port.

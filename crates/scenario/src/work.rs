@@ -575,8 +575,8 @@ fn adaptive_settings(node: &Node, at: &str) -> Result<adaptive::Settings, Scenar
     Ok(settings)
 }
 
-/// Reads the table `adaptation`, which is at `at`. Its errors name its keys, unlike those of an enum
-/// with a tag.
+/// Reads the table `adaptation`, which is at `at`. Its errors name its keys, unlike those of an
+/// enum with a tag.
 fn algorithm(mut node: Node, at: &str) -> Result<Algorithm, ScenarioError> {
     let origin = node.origin().clone();
     let named = || Algorithm::NAMES.map(|name| format!("\"{name}\"")).join(", ");

@@ -279,8 +279,8 @@ struct Scores {
 }
 
 impl Scores {
-    /// V is the largest with which the buffer never exceeds its limit: V = (Qmax − 1)/(υ_M + γp). `most` is
-    /// Qmax − 1.
+    /// V is the largest with which the buffer never exceeds its limit: V = (Qmax − 1)/(υ_M + γp).
+    /// `most` is Qmax − 1.
     fn new(rates: &[f64], gamma_p: f64, most: f64) -> Self {
         let utilities: Vec<f64> = rates.iter().map(|rate| libm::log(rate / rates[0])).collect();
         let v = most / (utilities[utilities.len() - 1] + gamma_p);
