@@ -118,7 +118,12 @@ impl Settings {
         if self.processing > Self::LONGEST {
             return wrong("processing", "it is at most one day");
         }
-        self.adaptation.check(self.buffer)
+        self.adaptation.check(self.most_at_request())
+    }
+
+    /// The most media in the buffer when a whole segment is requested.
+    pub fn most_at_request(&self) -> Span {
+        self.buffer.saturating_sub(self.segment)
     }
 
     /// Number of segments.

@@ -213,7 +213,6 @@ impl Server {
 
     /// Acts as the application does now; call it whenever the connection has changed. Returns
     /// whether it has acted.
-    /// it did anything.
     pub fn step(&mut self, transport: &mut impl Transport) -> bool {
         if self.closed || !transport.is_established() {
             return false;

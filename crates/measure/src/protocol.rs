@@ -1,4 +1,4 @@
-//! The protocol between a measurement and its responder, version 1.
+//! The protocol between a measurement and its responder, version 2.
 //!
 //! Everything uses one port, by default [`PORT`], over TCP and UDP.
 //!
@@ -13,8 +13,9 @@
 //!   each the responder's [`ControlResponse`]. The first request is the test request; its session
 //!   lasts until the connection ends.
 //! - A [`SessionToken`](crate::token::SessionToken) begins a **connection of a flow** of its
-//!   session. It is the first 16 bytes of the client's data in that flow, and counts as part of it.
-//!   A terminal sends it when the connection opens, before its data.
+//!   session. In the flow of a terminal it precedes the client's data: the terminal sends it when
+//!   the connection opens, and its requests have their full sizes. In all other flows it takes
+//!   the place of the first 16 bytes of the client's data, and counts as part of them.
 //! - A flow in which the client does not send first has no token. The client announces the port of
 //!   such a flow ([`TestRequest::ports`]), and the responder identifies it by address and port.
 //!   Address translation prevents that, so the client compares the address that the responder sees
@@ -45,7 +46,7 @@ use crate::tcp_info::TcpInfo;
 use crate::work::Work;
 
 /// The version described here.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The default port of a responder.
 pub const PORT: u16 = 7474;

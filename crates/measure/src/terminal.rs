@@ -63,9 +63,19 @@ fn run_session(
     // At once: the responder closes a connection without a token, and users may think for longer.
     stream.begin_with(&token.to_bytes());
     stream.end.write(SessionToken::LENGTH as u64);
+    // Nagle's algorithm would hold the first request until the token is acknowledged, as it holds
+    // none at the start of a real session. It is on again once the first request is sent.
+    let mut nagle_waits = !terminal.tcp.no_delay;
+    if nagle_waits {
+        stream.socket().set_tcp_nodelay(true)?;
+    }
     let mut delivered = 0;
     while !record.is_stopped() {
         let mut acted = stream.exchange()?;
+        if nagle_waits && stream.end.taken() > SessionToken::LENGTH as u64 {
+            stream.socket().set_tcp_nodelay(false)?;
+            nagle_waits = false;
+        }
         loop {
             match client.step(now(), &mut stream.end) {
                 ClientStep::Nothing => break,

@@ -46,7 +46,10 @@ pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[Str
     let (pages, objects) = (sessions().flat_map(pages).collect(), sessions().flat_map(objects).collect());
     let buffers = simulation.flows().iter().flat_map(|flow| match flow {
         Flow::Stream(flow) => BufferRow::of(flow.client.player().levels(), flow.identity.id.0, number),
-        Flow::Adaptive(flow) => BufferRow::of(flow.client.player_at(now).levels(), flow.identity.id.0, number),
+        Flow::Adaptive(flow) => {
+            let end = flow.aborted_at().unwrap_or(now);
+            BufferRow::of(flow.client.player_at(end).levels(), flow.identity.id.0, number)
+        }
         _ => Vec::new(),
     });
     let buffers = buffers.collect();
@@ -200,7 +203,7 @@ fn flow(
             adaptive: Some(AdaptiveRow::of(
                 &flow.client,
                 flow.identity.start,
-                now,
+                flow.aborted_at().unwrap_or(now),
                 settings.of(&flow.tcp, flow.negotiated),
             )),
             ..row("adaptive", if flow.cause().is_some() { "aborted" } else { over })

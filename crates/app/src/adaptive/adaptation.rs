@@ -8,6 +8,8 @@
 //!   Video Streaming Service", ACM SIGCOMM 2014: BBA-0 (algorithm 1).
 //! - `bola`: K. Spiteri, R. Urgaonkar, R. Sitaraman, "BOLA: Near-Optimal Bitrate Adaptation for
 //!   Online Videos", IEEE INFOCOM 2016: BOLA-BASIC.
+//!
+//! Algorithms and constants are recalled from these papers, not compared with their text.
 
 use std::collections::VecDeque;
 
@@ -19,48 +21,59 @@ use crate::voice::SettingError;
 
 /// An algorithm with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "algorithm", rename_all = "lowercase", deny_unknown_fields)]
+#[serde(tag = "algorithm", rename_all = "lowercase")]
 pub enum Algorithm {
     /// By the throughput of past segments.
-    Rate {
-        /// Number of segments in the mean.
-        #[serde(default = "twenty")]
-        samples: u32,
-        /// Highest rate of a quality, relative to the mean of the throughput.
-        #[serde(default = "efficiency")]
-        efficiency: f64,
-    },
+    Rate(Rate),
     /// By the buffer: BBA-0.
-    Bba {
-        /// Buffer up to which the lowest quality is chosen; by default 90 s of 240 s.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reservoir: Option<Span>,
-        /// Further buffer up to the highest quality; by default 126 s of 240 s.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        cushion: Option<Span>,
-    },
+    Bba(Bba),
     /// By the buffer: BOLA-BASIC.
-    Bola {
-        /// Weight of playback without stalls relative to the utility of a quality: γp, where p is
-        /// the duration of a segment.
-        #[serde(default = "five")]
-        gamma_p: f64,
-    },
+    Bola(Bola),
 }
 
-/// FESTIVE: the last 20 segments.
-const fn twenty() -> u32 {
-    20
+/// Parameters of `rate`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rate {
+    /// Number of segments in the mean.
+    pub samples: u32,
+    /// Highest rate of a quality, relative to the mean of the throughput.
+    pub efficiency: f64,
 }
 
-/// FESTIVE: p = 0.85.
-const fn efficiency() -> f64 {
-    0.85
+impl Default for Rate {
+    /// FESTIVE: the last 20 segments, and p = 0.85.
+    fn default() -> Self {
+        Self { samples: 20, efficiency: 0.85 }
+    }
 }
 
-/// The value of BOLA's evaluation.
-const fn five() -> f64 {
-    5.0
+/// Parameters of `bba`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Bba {
+    /// Buffer up to which the lowest quality is chosen; see [`Algorithm::resolved`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reservoir: Option<Span>,
+    /// Further buffer up to the highest quality; see [`Algorithm::resolved`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cushion: Option<Span>,
+}
+
+/// Parameters of `bola`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Bola {
+    /// Weight of playback without stalls relative to the utility of a quality: γp, where p is the
+    /// duration of a segment.
+    pub gamma_p: f64,
+}
+
+impl Default for Bola {
+    /// The value of the evaluation in BOLA's paper.
+    fn default() -> Self {
+        Self { gamma_p: 5.0 }
+    }
 }
 
 /// BBA-0's buffer, reservoir and cushion, in seconds: the highest quality begins at 90 % of the
@@ -69,7 +82,7 @@ const BBA: (u64, u64, u64) = (240, 90, 126);
 
 impl Default for Algorithm {
     fn default() -> Self {
-        Self::Rate { samples: twenty(), efficiency: efficiency() }
+        Self::Rate(Rate::default())
     }
 }
 
@@ -77,46 +90,61 @@ impl Algorithm {
     /// Most segments in the mean of the throughput.
     const MOST_SAMPLES: u32 = 10_000;
 
+    /// The names of all.
+    pub const NAMES: [&str; 3] = ["rate", "bba", "bola"];
+
     /// The name under which it is written.
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Rate { .. } => "rate",
-            Self::Bba { .. } => "bba",
-            Self::Bola { .. } => "bola",
+            Self::Rate(_) => "rate",
+            Self::Bba(_) => "bba",
+            Self::Bola(_) => "bola",
         }
     }
 
-    /// With the defaults that depend on the `buffer`.
+    /// With the defaults that depend on `most`, the most media in the buffer at a request: the
+    /// buffer without the segment that it has room for. BBA's reservoir and cushion have the same
+    /// shares of it as those of the paper have of the whole buffer, whose segments are short
+    /// relative to it. So the highest quality is reached with any buffer.
     #[must_use]
-    pub fn resolved(self, buffer: Span) -> Self {
-        let part = |seconds: u64| Span::from_secs_f64(buffer.as_secs_f64() * seconds as f64 / BBA.0 as f64);
+    pub fn resolved(self, most: Span) -> Self {
+        let part = |seconds: u64| Span::from_secs_f64(most.as_secs_f64() * seconds as f64 / BBA.0 as f64);
         match self {
-            Self::Bba { reservoir, cushion } => Self::Bba {
+            Self::Bba(Bba { reservoir, cushion }) => Self::Bba(Bba {
                 reservoir: Some(reservoir.unwrap_or_else(|| part(BBA.1))),
                 cushion: Some(cushion.unwrap_or_else(|| part(BBA.2))),
-            },
+            }),
             other => other,
         }
     }
 
-    /// Checks the ranges.
-    pub(super) fn check(&self, buffer: Span) -> Result<(), SettingError> {
-        let wrong = |message: &'static str| Err(SettingError { field: "adaptation", message: message.into() });
-        match self.resolved(buffer) {
-            Self::Rate { samples, .. } if !(1..=Self::MOST_SAMPLES).contains(&samples) => {
-                wrong("`samples` is 1 to 10,000")
+    /// Checks the ranges; `most` is as for [`Self::resolved`].
+    pub(super) fn check(&self, most: Span) -> Result<(), SettingError> {
+        let wrong = |field, message: &'static str| Err(SettingError { field, message: message.into() });
+        let resolved = self.resolved(most);
+        match resolved {
+            Self::Rate(Rate { samples, .. }) if !(1..=Self::MOST_SAMPLES).contains(&samples) => {
+                wrong("adaptation.samples", "it is 1 to 10,000")
             }
-            Self::Rate { efficiency, .. } if !(0.01..=10.0).contains(&efficiency) => {
-                wrong("`efficiency` is 0.01 to 10")
+            Self::Rate(Rate { efficiency, .. }) if !(0.01..=10.0).contains(&efficiency) => {
+                wrong("adaptation.efficiency", "it is 0.01 to 10")
             }
-            Self::Bba { cushion: Some(cushion), .. } if cushion.is_zero() => wrong("`cushion` is longer than nothing"),
-            Self::Bba { reservoir: Some(reservoir), cushion: Some(cushion) }
-                if reservoir > buffer || cushion > buffer || reservoir + cushion > buffer =>
+            Self::Bba(Bba { cushion: Some(cushion), .. }) if cushion.is_zero() => {
+                wrong("adaptation.cushion", "it is longer than nothing")
+            }
+            Self::Bba(Bba { reservoir: Some(reservoir), cushion: Some(cushion) })
+                if reservoir > most || cushion > most.saturating_sub(reservoir) =>
             {
-                wrong("`reservoir` and `cushion` together are at most `buffer`")
+                let only_reservoir = matches!(self, Self::Bba(Bba { cushion: None, .. }));
+                let field = if only_reservoir { "adaptation.reservoir" } else { "adaptation.cushion" };
+                let message = format!(
+                    "`reservoir` ({reservoir}) and `cushion` ({cushion}) together are at most `buffer` − `segment` \
+                     ({most}), the most media at a request: otherwise the highest quality is never chosen"
+                );
+                Err(SettingError { field, message: message.into() })
             }
-            Self::Bola { gamma_p } if !(0.0..=1e6).contains(&gamma_p) || gamma_p == 0.0 => {
-                wrong("`gamma_p` is above 0, and at most 1,000,000")
+            Self::Bola(Bola { gamma_p }) if !(0.0..=1e6).contains(&gamma_p) || gamma_p == 0.0 => {
+                wrong("adaptation.gamma_p", "it is above 0, and at most 1,000,000")
             }
             _ => Ok(()),
         }
@@ -137,23 +165,23 @@ pub struct Adaptation {
 enum Map {
     Rate { samples: usize, efficiency: f64, throughputs: VecDeque<f64>, consecutive: usize },
     Bba(BufferMap),
-    Bola(Bola),
+    Bola(Scores),
 }
 
 impl Adaptation {
     /// The algorithm of these settings, before the first segment.
     pub fn new(settings: &Settings) -> Self {
         let rates: Vec<f64> = settings.qualities.iter().map(|rate| rate.as_bps() as f64).collect();
-        let map = match settings.adaptation.resolved(settings.buffer) {
-            Algorithm::Rate { samples, efficiency } => {
+        let map = match settings.adaptation.resolved(settings.most_at_request()) {
+            Algorithm::Rate(Rate { samples, efficiency }) => {
                 Map::Rate { samples: samples as usize, efficiency, throughputs: VecDeque::new(), consecutive: 0 }
             }
-            Algorithm::Bba { reservoir, cushion } => Map::Bba(BufferMap {
+            Algorithm::Bba(Bba { reservoir, cushion }) => Map::Bba(BufferMap {
                 reservoir: reservoir.unwrap_or_default().as_secs_f64(),
                 cushion: cushion.unwrap_or_default().as_secs_f64(),
             }),
-            Algorithm::Bola { gamma_p } => {
-                Map::Bola(Bola::new(&rates, gamma_p, settings.buffer.as_secs_f64(), settings.segment.as_secs_f64()))
+            Algorithm::Bola(Bola { gamma_p }) => {
+                Map::Bola(Scores::new(&rates, gamma_p, settings.most_at_request().as_secs_f64()))
             }
         };
         Self { rates, map, last: None }
@@ -243,18 +271,19 @@ impl BufferMap {
 
 /// BOLA-BASIC. The buffer is in seconds in place of segments, which multiplies V by their duration.
 #[derive(Clone, Debug)]
-struct Bola {
+struct Scores {
     /// The utility of each quality: ln(S/S₁), where S is the size of a segment.
     utilities: Vec<f64>,
     gamma_p: f64,
     v: f64,
 }
 
-impl Bola {
-    /// V is the largest with which the buffer never exceeds `buffer`: V = (Qmax − 1)/(υ_M + γp).
-    fn new(rates: &[f64], gamma_p: f64, buffer: f64, segment: f64) -> Self {
+impl Scores {
+    /// V is the largest with which the buffer never exceeds its limit: V = (Qmax − 1)/(υ_M + γp).
+    /// `most` is Qmax − 1.
+    fn new(rates: &[f64], gamma_p: f64, most: f64) -> Self {
         let utilities: Vec<f64> = rates.iter().map(|rate| libm::log(rate / rates[0])).collect();
-        let v = (buffer - segment) / (utilities[utilities.len() - 1] + gamma_p);
+        let v = most / (utilities[utilities.len() - 1] + gamma_p);
         Self { utilities, gamma_p, v }
     }
 
@@ -277,16 +306,15 @@ mod tests {
     }
 
     fn bba(buffer: u64) -> Settings {
-        settings(Algorithm::Bba { reservoir: None, cushion: None }, buffer)
+        settings(Algorithm::Bba(Bba::default()), buffer)
     }
 
-    /// The parameters of the paper: a buffer of 240 s, a reservoir of 90 s, the highest rate from
-    /// 90 % of the buffer on.
+    /// The parameters of the paper: a reservoir of 90 s of 240 s, the highest rate from 90 % on.
     #[test]
     fn the_map_of_bba_is_that_of_its_paper() {
         let algorithm = bba(240).adaptation.resolved(Span::from_secs(240));
         let expected = [Some(Span::from_secs(90)), Some(Span::from_secs(216 - 90))];
-        let Algorithm::Bba { reservoir, cushion } = algorithm else { panic!("{algorithm:?}") };
+        let Algorithm::Bba(Bba { reservoir, cushion }) = algorithm else { panic!("{algorithm:?}") };
         assert_eq!([reservoir, cushion], expected);
         let map = BufferMap { reservoir: 90.0, cushion: 126.0 };
         let rates = [235e3, 1050e3, 5000e3];
@@ -310,7 +338,7 @@ mod tests {
     #[test]
     fn bola_changes_at_the_thresholds_of_its_utilities() {
         let rates = [230e3, 477e3, 991e3, 2056e3, 6000e3];
-        let bola = Bola::new(&rates, 5.0, 25.0, 3.0);
+        let bola = Scores::new(&rates, 5.0, 22.0);
         assert!((bola.v - 22.0 / (libm::log(6000.0 / 230.0) + 5.0)).abs() < 1e-12);
         for quality in 0..4 {
             let (low, high) = (rates[quality], rates[quality + 1]);
@@ -341,11 +369,18 @@ mod tests {
     fn parameters_out_of_range_are_rejected() {
         let wrong = |settings: Settings| settings.check().expect_err("wrong").field;
         let of = |adaptation| wrong(settings(adaptation, 30));
-        assert_eq!(of(Algorithm::Rate { samples: 0, efficiency: 0.85 }), "adaptation");
-        assert_eq!(of(Algorithm::Rate { samples: 1, efficiency: f64::NAN }), "adaptation");
-        let (reservoir, cushion) = (Some(Span::from_secs(20)), Some(Span::from_secs(11)));
-        assert_eq!(of(Algorithm::Bba { reservoir, cushion }), "adaptation");
-        assert_eq!(of(Algorithm::Bola { gamma_p: 0.0 }), "adaptation");
+        let rate = |samples, efficiency| of(Algorithm::Rate(Rate { samples, efficiency }));
+        assert_eq!(rate(0, 0.85), "adaptation.samples");
+        assert_eq!(rate(1, f64::NAN), "adaptation.efficiency");
+        let of_bba = |reservoir: u64, cushion: Option<u64>| {
+            let reservoir = Some(Span::from_secs(reservoir));
+            Algorithm::Bba(Bba { reservoir, cushion: cushion.map(Span::from_secs) })
+        };
+        assert_eq!(of(of_bba(20, Some(0))), "adaptation.cushion");
+        assert_eq!(of(of_bba(20, Some(7))), "adaptation.cushion", "27 s of 30 s less a segment of 4 s");
+        assert_eq!(of(of_bba(20, None)), "adaptation.reservoir");
+        assert_eq!(settings(of_bba(20, Some(6)), 30).check(), Ok(()));
+        assert_eq!(of(Algorithm::Bola(Bola { gamma_p: 0.0 })), "adaptation.gamma_p");
         assert_eq!(wrong(Settings { qualities: vec![], ..Settings::default() }), "qualities");
         let falling = [2, 1].map(|mbps| Bitrate::from_bps(mbps * 1_000_000)).to_vec();
         assert_eq!(wrong(Settings { qualities: falling, ..Settings::default() }), "qualities");
@@ -367,7 +402,7 @@ mod tests {
         fn bola_never_chooses_a_higher_quality_with_less_buffer(
             rates in ladder(), gamma_p in 0.1_f64..20.0, a in 0.0_f64..60.0, b in 0.0_f64..60.0,
         ) {
-            let bola = Bola::new(&rates, gamma_p, 60.0, 4.0);
+            let bola = Scores::new(&rates, gamma_p, 56.0);
             let [less, more] = [a.min(b), a.max(b)];
             prop_assert!(bola.choose(&rates, less) <= bola.choose(&rates, more));
         }

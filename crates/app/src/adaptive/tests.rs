@@ -1,5 +1,6 @@
 //! A client and its server over a link of constant rate, without losses.
 
+use super::adaptation::{Bba, Bola, Rate};
 use super::*;
 use crate::exchanges::{Application, Server};
 use crate::transport::StreamEnd;
@@ -45,15 +46,13 @@ fn of(algorithm: Algorithm) -> Settings {
     }
 }
 
-const ALGORITHMS: [Algorithm; 3] = [
-    Algorithm::Rate { samples: 20, efficiency: 0.85 },
-    Algorithm::Bba { reservoir: None, cushion: None },
-    Algorithm::Bola { gamma_p: 5.0 },
-];
+fn algorithms() -> [Algorithm; 3] {
+    [Algorithm::Rate(Rate::default()), Algorithm::Bba(Bba::default()), Algorithm::Bola(Bola::default())]
+}
 
 #[test]
 fn a_constant_rate_has_its_sustainable_quality_without_stalls() {
-    for algorithm in ALGORITHMS {
+    for algorithm in algorithms() {
         let (client, _) = run(of(algorithm), |_| 1_000_000);
         let name = algorithm.name();
         assert_eq!(client.segments().len(), 150, "{name}");
@@ -63,7 +62,7 @@ fn a_constant_rate_has_its_sustainable_quality_without_stalls() {
         let late = &client.segments()[75..];
         let mean = late.iter().map(|segment| client.settings().qualities[segment.quality].as_bps()).sum::<u64>() / 75;
         match algorithm {
-            Algorithm::Rate { .. } => assert!(late.iter().all(|segment| segment.quality == 2)),
+            Algorithm::Rate(_) => assert!(late.iter().all(|segment| segment.quality == 2)),
             _ => assert!((800_000..=1_010_000).contains(&mean), "{name}: {mean}"),
         }
         assert!(late.iter().all(|segment| (2..=3).contains(&segment.quality)), "{name}");
@@ -72,7 +71,7 @@ fn a_constant_rate_has_its_sustainable_quality_without_stalls() {
 
 #[test]
 fn a_fast_link_fills_the_buffer_and_stays_at_the_highest_quality() {
-    for algorithm in ALGORITHMS {
+    for algorithm in algorithms() {
         let (client, end) = run(of(algorithm), |_| 50_000_000);
         let name = algorithm.name();
         let limit = client.settings().buffer;
@@ -87,9 +86,22 @@ fn a_fast_link_fills_the_buffer_and_stays_at_the_highest_quality() {
     }
 }
 
+/// A request is made at the latest with the buffer less a segment: 26 s of 30 s.
+#[test]
+fn all_algorithms_reach_the_highest_quality_with_the_default_settings() {
+    for adaptation in algorithms() {
+        let settings = Settings { adaptation, duration: Span::from_secs(600), ..Settings::default() };
+        let (client, _) = run(settings, |_| 50_000_000);
+        let last = client.segments().last().map(|segment| segment.quality);
+        assert_eq!(last, Some(client.settings().qualities.len() - 1), "{}", adaptation.name());
+        let late = &client.segments()[100..149];
+        assert!(late.iter().all(|segment| Some(segment.quality) == last), "{}", adaptation.name());
+    }
+}
+
 #[test]
 fn an_outage_longer_than_the_buffer_stalls_once() {
-    for algorithm in ALGORITHMS {
+    for algorithm in algorithms() {
         let outage = at(100_000)..at(200_000);
         let (client, _) = run(of(algorithm), |now| if outage.contains(&now) { 0 } else { 2_000_000 });
         let name = algorithm.name();

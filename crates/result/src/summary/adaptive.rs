@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use airpath_app::adaptive::{Client, Segment};
 use airpath_app::exchanges::Application;
+use airpath_app::streaming::player::LEVEL_INTERVAL;
 use airpath_core::{Instant, Span};
 use serde::Serialize;
 
@@ -31,9 +32,9 @@ pub struct AdaptiveRow {
     /// Start-up time and stalls.
     #[serde(flatten)]
     pub stalls: StallRow,
-    /// Mean of the buffer during playback, up to the last segment.
+    /// Mean of the buffer during playback; once all segments have arrived, up to the last one.
     pub buffer_mean_s: Option<f64>,
-    /// Least buffer during playback, up to the last segment.
+    /// Least buffer during playback; once all segments have arrived, up to the last one.
     pub buffer_min_s: Option<f64>,
     /// Until playback ended.
     pub duration_s: Option<f64>,
@@ -63,7 +64,8 @@ pub struct SegmentRow {
 }
 
 impl AdaptiveRow {
-    /// The row of `client`, which started at `start`, in its state at `now`.
+    /// The row of `client`, which started at `start`, in its state at `now`: when the
+    /// connection was lost, or the run ended.
     pub fn of(client: &Client, start: Instant, now: Instant, tcp: Arc<serde_json::Value>) -> Self {
         let player = client.player_at(now);
         let settings = client.settings();
@@ -71,10 +73,11 @@ impl AdaptiveRow {
         let media: f64 = received.iter().map(|(number, _)| settings.media(*number).as_secs_f64()).sum();
         let delivered_bytes = received.iter().map(|(_, segment)| segment.bytes).sum();
         let end = player.finished().unwrap_or(now);
-        let last = received.last().and_then(|(_, segment)| segment.arrived).map_or(start, |(last, _)| last);
-        // After the last segment the buffer only falls.
-        let loading = player.levels().iter().take(last.since(start).as_secs_f64() as usize + 1);
-        let [buffer_mean_s, buffer_min_s] = buffer_mean_and_least(loading);
+        // After the last segment of the video the buffer only falls.
+        let last = received.last().and_then(|(_, segment)| segment.arrived);
+        let last = last.filter(|_| received.len() as u64 == settings.segments()).map_or(end, |(last, _)| last);
+        let levels = last.since(start).as_nanos() / LEVEL_INTERVAL.as_nanos() + 1;
+        let [buffer_mean_s, buffer_min_s] = buffer_mean_and_least(player.levels().iter().take(levels as usize));
         Self {
             tcp,
             adaptation: settings.adaptation.name(),

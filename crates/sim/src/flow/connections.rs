@@ -130,6 +130,11 @@ impl<A> Connections<A> {
         None
     }
 
+    /// Forgets all connections, without a packet.
+    pub fn forget(&mut self) {
+        self.pairs.clear();
+    }
+
     /// The next timer of `side`.
     pub fn next_wakeup(&mut self, side: Side) -> Option<Instant> {
         self.pairs.iter_mut().filter_map(|pair| pair.end(side).next_wakeup()).min()

@@ -28,7 +28,8 @@ pub struct ExchangesFlow<A> {
     connections: Connections<Server>,
     /// Bytes of the responses that are complete.
     delivered: u64,
-    aborted: Option<String>,
+    /// When and why the connection was lost before all responses had arrived.
+    aborted: Option<(Instant, String)>,
     finished: bool,
     over: bool,
 }
@@ -97,7 +98,12 @@ impl<A: Application> ExchangesFlow<A> {
 
     /// Why it was aborted, if it was.
     pub fn cause(&self) -> Option<&str> {
-        self.aborted.as_deref()
+        self.aborted.as_ref().map(|(_, cause)| cause.as_str())
+    }
+
+    /// When it was aborted, if it was.
+    pub fn aborted_at(&self) -> Option<Instant> {
+        self.aborted.as_ref().map(|(at, _)| *at)
     }
 
     pub(super) fn receive(&mut self, now: Instant, side: Side, segment: &Segment, cx: &mut Context<'_>) {
@@ -129,11 +135,15 @@ impl<A: Application> ExchangesFlow<A> {
             }),
         };
         self.connections.transmit(now, side, &self.identity, network);
-        self.aborted = self.connections.settle(side);
-        if self.aborted.is_some() {
-            self.over = true;
-            self.identity.report(network, now, side, AppStep::Aborted, self.delivered);
-            return None;
+        if let Some(cause) = self.connections.settle(side) {
+            if !self.client.exchanges().is_complete() {
+                self.aborted = Some((now, cause));
+                self.over = true;
+                self.identity.report(network, now, side, AppStep::Aborted, self.delivered);
+                return None;
+            }
+            // It was lost only while it closed: nothing is missing.
+            self.connections.forget();
         }
         self.over = self.connections.is_silent() && self.client.is_complete();
         let timers = self.connections.next_wakeup(side);
