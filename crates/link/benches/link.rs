@@ -9,7 +9,7 @@ use airpath_core::{
 };
 use airpath_link::delay::{Delay, Distribution};
 use airpath_link::loss::Loss;
-use airpath_link::queue::{Discipline, Queue};
+use airpath_link::queue::{Discipline, Queue, codel, fq_codel};
 use airpath_link::{Bearer, Config, Duplex, Link, Plan, Recording};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -18,19 +18,29 @@ const PACKETS: u64 = 10_000;
 const GAP: Span = Span::from_micros(12);
 
 fn packet(id: u64) -> Packet {
-    Packet { id, size: 1500, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(id as u32) }
+    packet_of(FlowId(0), id)
+}
+
+fn packet_of(flow: FlowId, id: u64) -> Packet {
+    Packet { id, size: 1500, flow, user: UserId(0), ecn: Ecn::NotEct, slot: Slot(id as u32) }
 }
 
 /// Packets through the link at its rate, after 1000 that fill the queue and the delay line.
 fn one_way(criterion: &mut Criterion, name: &str, plan: &Plan) {
+    flows_one_way(criterion, name, plan, 1);
+}
+
+/// As [`one_way`], with packets of this number of flows in turn.
+fn flows_one_way(criterion: &mut Criterion, name: &str, plan: &Plan, flows: u32) {
     let mut link = plan.pipe(Seed::new(1), name);
     let mut lost = Vec::new();
     let mut now = Instant::ZERO;
     let mut id = 0;
     let mut step = |link: &mut airpath_link::Pipe, lost: &mut Vec<_>| {
         let mut cx = Context::new(None, lost, ComponentId(0));
-        now += GAP;
-        link.push(now, packet(id), &mut cx);
+        // Two packets for each flow wait.
+        now += if flows > 1 && id < 2 * u64::from(flows) { Span::ZERO } else { GAP };
+        link.push(now, packet_of(FlowId(id as u32 % flows), id), &mut cx);
         id += 1;
         while let Some(departure) = link.pop(now, &mut cx) {
             black_box(departure);
@@ -38,7 +48,7 @@ fn one_way(criterion: &mut Criterion, name: &str, plan: &Plan) {
         black_box(link.next_wakeup());
         lost.clear();
     };
-    (0..1000).for_each(|_| step(&mut link, &mut lost));
+    (0..1000 + 2 * flows).for_each(|_| step(&mut link, &mut lost));
     let mut group = criterion.benchmark_group("link");
     group.throughput(Throughput::Elements(PACKETS));
     group.bench_function(name, |bencher| bencher.iter(|| (0..PACKETS).for_each(|_| step(&mut link, &mut lost))));
@@ -96,6 +106,13 @@ fn links(criterion: &mut Criterion) {
         let name = format!("{}-rate-delay", discipline.name());
         let managed = Queue { discipline, ..Queue::of_packets(1000) };
         one_way(criterion, &name, &plan(&Config { queue: Some(managed), ..plain.clone() }));
+    }
+    for flows in [10, 1000] {
+        // Nothing is dropped, and all flows have packets.
+        let codel = codel::Settings { target: Some(Span::from_secs(1_000)), ..codel::Settings::default() };
+        let discipline = Discipline::FqCoDel(fq_codel::Settings { codel, ..fq_codel::Settings::default() });
+        let config = Config { queue: Some(Queue { discipline, ..Queue::default() }), ..plain.clone() };
+        flows_one_way(criterion, &format!("fq-codel-{flows}-flows"), &plan(&config), flows);
     }
     let millis: Vec<u64> = (0..=1000).flat_map(|millis| [millis; 83]).collect();
     let recording = Arc::new(Recording::new(&millis).expect("in order"));

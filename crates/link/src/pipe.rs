@@ -56,6 +56,9 @@ enum Waiting {
 #[derive(Clone, Debug)]
 struct ManagedQueue {
     waiting: Managed,
+    /// While packets wait: when the first came to the empty queue. What came since then came before
+    /// the transmitter was free, so the next transmission begins when it is.
+    ready: Instant,
     /// End of the current transmission, and the packet's size.
     sending: (Instant, u32),
 }
@@ -99,7 +102,11 @@ impl Pipe {
         Self {
             queue: match managed {
                 None => Waiting::DropTail(DropTail::new(Limits::of(&queue))),
-                Some(waiting) => Waiting::Managed(Box::new(ManagedQueue { waiting, sending: (Instant::ZERO, 0) })),
+                Some(waiting) => Waiting::Managed(Box::new(ManagedQueue {
+                    waiting,
+                    ready: Instant::ZERO,
+                    sending: (Instant::ZERO, 0),
+                })),
             },
             transmitter: Transmitter::new(config.rate, plan.recording.as_ref()),
             is_lossy: config.loss != Loss::default(),
@@ -134,16 +141,14 @@ impl Pipe {
         self.lose(now, cx);
     }
 
-    /// The entry time of the oldest packet of a managed queue, and the start of the next
-    /// transmission.
+    /// Since when a packet of a managed queue can be sent, and the start of the next transmission.
     #[inline]
     fn next_service(&self) -> Option<(Instant, Instant)> {
         match &self.queue {
-            Waiting::DropTail(_) => None,
-            Waiting::Managed(queue) => {
-                let ready = queue.waiting.head_entered()?;
-                Some((ready, self.transmitter.next_start(ready)))
+            Waiting::Managed(queue) if queue.waiting.backlog().0 > 0 => {
+                Some((queue.ready, self.transmitter.next_start(queue.ready)))
             }
+            Waiting::DropTail(_) | Waiting::Managed(_) => None,
         }
     }
 
@@ -223,6 +228,9 @@ impl Link for Pipe {
                     counters.lose(&packet, DropCause::QueueFull);
                     cx.drop_packet(now, packet, DropCause::QueueFull);
                 };
+                if queue.waiting.backlog().0 == 0 {
+                    queue.ready = now;
+                }
                 queue.waiting.enqueue(now, packet, is_free, lost).err()
             }
         };

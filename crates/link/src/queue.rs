@@ -30,7 +30,7 @@ pub use round_robin::DeficitRoundRobin;
 /// Limits apply to waiting packets. The packet in transmission has left the queue, as in Linux,
 /// ns-2 and mahimahi, so that `packets` + 1 can be inside. A packet that arrives at an idle
 /// transmitter does not wait, whatever its size. A packet that exceeds a limit is dropped on entry;
-/// with `fq-codel`, the longest queue is shortened instead.
+/// with `fq-codel`, the longest queue is shortened instead, unless the packet alone exceeds a limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Table", into = "Table")]
 #[schemars(with = "Table")]
@@ -190,7 +190,7 @@ struct Table {
     /// `pie`: for how long a burst is not dropped (RFC 8033 §4.4). Default: 150 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     burst: Option<Span>,
-    /// `dualpi2`: the sojourn time from which all packets of the L queue are marked. Default: 1 ms;
+    /// `dualpi2`: the sojourn time above which all packets of the L queue are marked. Default: 1 ms;
     /// in a cellular bearer at least two TTIs.
     #[serde(skip_serializing_if = "Option::is_none")]
     step: Option<Span>,
@@ -205,7 +205,7 @@ struct Table {
 
 impl Table {
     /// The keys of disciplines: whether they are given, and the disciplines that have them.
-    fn keys(&self) -> [(&'static str, bool, &'static [Name], &'static str); 9] {
+    fn keys(&self) -> [(&'static str, bool, &'static [Name], &'static str); 10] {
         use Name::{CoDel, DualPi2, FqCoDel, Pie};
         [
             (
@@ -221,12 +221,8 @@ impl Table {
             ("update", self.update.is_some(), &[Pie, DualPi2], "\"pie\" or \"dualpi2\""),
             ("burst", self.burst.is_some(), &[Pie], "\"pie\""),
             ("step", self.step.is_some(), &[DualPi2], "\"dualpi2\""),
-            (
-                "coupling, classic_share",
-                self.coupling.is_some() || self.classic_share.is_some(),
-                &[DualPi2],
-                "\"dualpi2\"",
-            ),
+            ("coupling", self.coupling.is_some(), &[DualPi2], "\"dualpi2\""),
+            ("classic_share", self.classic_share.is_some(), &[DualPi2], "\"dualpi2\""),
         ]
     }
 }
@@ -402,9 +398,15 @@ impl Limits {
         Self { packets: queue.packets.map_or(u64::MAX, u64::from), bytes: queue.bytes.map_or(u64::MAX, Bytes::get) }
     }
 
+    /// Whether these packets and bytes may wait.
+    #[inline]
+    pub const fn hold(&self, packets: usize, bytes: u64) -> bool {
+        packets as u64 <= self.packets && bytes <= self.bytes
+    }
+
     /// Whether a packet of `size` bytes fits behind these waiting packets and bytes.
     #[inline]
     pub const fn admit(&self, packets: usize, bytes: u64, size: u32) -> bool {
-        (packets as u64) < self.packets && bytes.saturating_add(size as u64) <= self.bytes
+        self.hold(packets.saturating_add(1), bytes.saturating_add(size as u64))
     }
 }

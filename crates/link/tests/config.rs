@@ -109,7 +109,7 @@ fn invalid_values_are_rejected_when_read() {
             "queue = { discipline = \"dualpi2\", ecn = true }",
             "a queue with the discipline dualpi2 has no `ecn`: remove it, or set `discipline` to \"codel\", \"fq-codel\" or \"pie\"",
         ),
-        ("queue = { discipline = \"codel\", coupling = 2.0 }", "has no `coupling, classic_share`"),
+        ("queue = { discipline = \"codel\", coupling = 2.0 }", "has no `coupling`"),
         ("queue = { discipline = \"fq-codel\", flows = 0 }", "the `flows` of fq-codel must be 1 to 65,536"),
         ("queue = { discipline = \"fq-codel\", quantum = \"255 B\" }", "the `quantum` of fq-codel must be 256 B to"),
         ("queue = { discipline = \"pie\", update = \"2 s\" }", "the `update` of pie must be 1 ms to 1 s"),

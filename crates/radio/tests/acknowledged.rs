@@ -175,7 +175,7 @@ fn a_reset_loses_what_was_sent_and_a_restart_sends_it_again() {
             assert_eq!(receiver.receive(pdu), Reception::New);
         });
         assert_eq!(handed_over(&mut sender, &receiver), if keeps { vec![1, 2] } else { vec![2] });
-        sender.clear_queue(|_| panic!("nothing is left"));
+        sender.clear_queue(Instant::ZERO, |_| panic!("nothing is left"));
     }
 }
 

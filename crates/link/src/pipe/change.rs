@@ -106,7 +106,7 @@ impl Pipe {
         };
         unsent.into_iter().map(|unsent| unsent.packet).for_each(&mut lose);
         if let Waiting::Managed(queue) = queue {
-            queue.waiting.clear(lose);
+            queue.waiting.clear(now, lose);
         }
     }
 

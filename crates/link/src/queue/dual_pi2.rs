@@ -14,7 +14,7 @@ pub struct Settings {
     pub target: Option<Span>,
     /// The time between updates of the controller. Default: 16 ms.
     pub update: Span,
-    /// The sojourn time from which all packets of the L queue are marked. `None`: 1 ms, or two TTIs
+    /// The sojourn time above which all packets of the L queue are marked. `None`: 1 ms, or two TTIs
     /// of the bearer if they are longer.
     pub step: Option<Span>,
     /// The ratio of the L queue's probability to the square root of the C queue's (`k`, RFC 9332
@@ -66,7 +66,7 @@ pub(super) struct DualPi2 {
     probability: f64,
     /// Delay in seconds at the last update.
     old_delay: f64,
-    /// Whether the C queue is behind its share: positive after bytes of the L queue.
+    /// The C queue sends next if it is positive, as `c_protection_credit` in Linux.
     credit: f64,
 }
 
@@ -93,11 +93,12 @@ impl Branch {
 impl DualPi2 {
     pub fn new(settings: &Settings, limits: Limits, floor: Span) -> Self {
         let Settings { target, update, step, coupling, classic_share } = *settings;
+        let weights = [classic_share, 1.0 - classic_share];
         Self {
             target: target.unwrap_or(TARGET.max(floor)).as_secs_f64(),
             step: step.unwrap_or(STEP.max(floor)),
             coupling,
-            weights: [classic_share, 1.0 - classic_share],
+            weights,
             limits,
             scalable: Branch::default(),
             classic: Branch::default(),
@@ -106,7 +107,7 @@ impl DualPi2 {
             beta: BETA,
             probability: 0.0,
             old_delay: 0.0,
-            credit: 0.0,
+            credit: initial_credit(weights),
         }
     }
 
@@ -160,26 +161,26 @@ impl DualPi2 {
     pub fn dequeue(&mut self, now: Instant, mut dropped: impl FnMut(Packet)) -> Option<Packet> {
         self.advance(now);
         loop {
-            // As in Linux and RFC 8033 §4.1, less than two packets are no standing queue.
-            let is_short = self.bytes() < 2 * u64::from(MTU) || self.packets() < 2;
+            let is_scalable = self.serves_scalable();
+            let entry = if is_scalable { self.scalable.fifo.pop()? } else { self.classic.fifo.pop()? };
+            // As in Linux: less than two packets behind this one are no standing queue.
+            let is_short = self.bytes() < 2 * u64::from(MTU);
             let base = if is_short { 0.0 } else { self.probability };
             let coupled = base * self.coupling;
             let squared = base * base;
             // Where the L queue's probability would exceed 1, both queues drop.
             let is_overloaded = coupled > 1.0;
-            if self.serves_scalable() {
-                let waits = self.scalable.fifo.len() > 1;
-                let entry = self.scalable.fifo.pop()?;
+            if is_scalable {
                 if is_overloaded && self.scalable.recur(squared) {
                     dropped(entry.packet);
                     continue;
                 }
-                let is_above = waits && now.since(entry.entered) > self.step;
+                let is_above = now.since(entry.entered) > self.step;
                 let marks = is_overloaded || is_above || self.scalable.recur(coupled);
                 self.sent(entry.packet.size, true);
                 return Some(if marks { super::marked(entry.packet) } else { entry.packet });
             }
-            let packet = self.classic.fifo.pop()?.packet;
+            let packet = entry.packet;
             let signals = self.classic.recur(squared);
             if signals && (is_overloaded || !packet.ecn.is_capable()) {
                 dropped(packet);
@@ -195,13 +196,15 @@ impl DualPi2 {
         self.scalable.fifo.len() > 0 && (self.classic.fifo.len() == 0 || self.credit <= 0.0)
     }
 
-    /// Updates the credit of the C queue, which it has only while it waits for the L queue.
+    /// Updates the credit of the C queue, as Linux: it is kept while one queue is empty, and is set
+    /// to its initial value when both are.
     fn sent(&mut self, bytes: u32, is_scalable: bool) {
         let [classic_share, scalable_share] = self.weights;
         self.credit = match (is_scalable, self.scalable.fifo.len() > 0, self.classic.fifo.len() > 0) {
+            (_, false, false) => initial_credit(self.weights),
             (true, _, true) => self.credit + f64::from(bytes) * classic_share,
             (false, true, _) => self.credit - f64::from(bytes) * scalable_share,
-            _ => 0.0,
+            _ => self.credit,
         };
     }
 
@@ -218,15 +221,23 @@ impl DualPi2 {
         [&self.scalable, &self.classic].into_iter().filter_map(|branch| branch.fifo.head_entered()).min()
     }
 
-    pub fn drop_head(&mut self) -> Option<Packet> {
+    pub fn drop_head(&mut self, now: Instant) -> Option<Packet> {
+        self.advance(now);
         self.oldest().fifo.pop().map(|entry| entry.packet)
     }
 
-    pub fn clear(&mut self, mut lost: impl FnMut(Packet)) {
+    pub fn clear(&mut self, now: Instant, mut lost: impl FnMut(Packet)) {
+        self.advance(now);
         self.scalable.fifo.clear(&mut lost);
         self.classic.fifo.clear(lost);
-        self.credit = 0.0;
+        self.credit = initial_credit(self.weights);
     }
+}
+
+/// The credit of the C queue after both queues were empty: as in Linux, a packet in the difference
+/// of the weights, so that the queue with the larger share begins.
+fn initial_credit([classic_share, scalable_share]: [f64; 2]) -> f64 {
+    f64::from(MTU) * (classic_share - scalable_share)
 }
 
 #[cfg(test)]

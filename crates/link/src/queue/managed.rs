@@ -101,22 +101,22 @@ impl Managed {
     }
 
     /// Removes the packet that has waited longest, without control of the discipline.
-    pub fn drop_head(&mut self) -> Option<Packet> {
+    pub fn drop_head(&mut self, now: Instant) -> Option<Packet> {
         match &mut self.0 {
             Kind::CoDel(queue) => queue.drop_head(),
             Kind::FqCoDel(queue) => queue.drop_head(),
-            Kind::Pie(queue) => queue.drop_head(),
-            Kind::DualPi2(queue) => queue.drop_head(),
+            Kind::Pie(queue) => queue.drop_head(now),
+            Kind::DualPi2(queue) => queue.drop_head(now),
         }
     }
 
     /// Removes all waiting packets.
-    pub fn clear(&mut self, lost: impl FnMut(Packet)) {
+    pub fn clear(&mut self, now: Instant, lost: impl FnMut(Packet)) {
         match &mut self.0 {
             Kind::CoDel(queue) => queue.clear(lost),
             Kind::FqCoDel(queue) => queue.clear(lost),
-            Kind::Pie(queue) => queue.clear(lost),
-            Kind::DualPi2(queue) => queue.clear(lost),
+            Kind::Pie(queue) => queue.clear(now, lost),
+            Kind::DualPi2(queue) => queue.clear(now, lost),
         }
     }
 }

@@ -13,7 +13,8 @@ pub struct Settings {
     /// TTIs of the bearer if they are longer.
     pub target: Option<Span>,
     /// The time between updates (`T_UPDATE`, RFC 8033 §4.2). Default: 15 ms. The gains of the
-    /// controller are scaled with it.
+    /// controller follow it: alpha in proportion, and beta grows for shorter times. For longer ones
+    /// the RFC has no rule, and beta is kept.
     pub update: Span,
     /// For how long a burst is not dropped (`MAX_BURST`, RFC 8033 §4.4). Default: 150 ms.
     pub burst: Span,
@@ -40,11 +41,6 @@ const BETA: f64 = 1.25;
 
 /// Above this probability packets are dropped also if they are ECN-capable (RFC 8033 §5.1).
 const MARK_LIMIT: f64 = 0.1;
-
-/// A longer delay in seconds raises the probability by `HIGH_DELAY_STEP` with each update
-/// (`sch_pie` in Linux).
-const HIGH_DELAY: f64 = 0.25;
-const HIGH_DELAY_STEP: f64 = 0.02;
 
 /// A queue with PIE; its state is named as in RFC 8033 §4.
 #[derive(Clone, Debug)]
@@ -82,9 +78,6 @@ impl Controller {
         if self.probability >= 0.1 {
             change = change.min(0.02);
         }
-        if delay > HIGH_DELAY {
-            change += HIGH_DELAY_STEP;
-        }
         self.probability += change;
         if delay == 0.0 && self.old_delay == 0.0 {
             self.probability *= 0.98;
@@ -92,6 +85,13 @@ impl Controller {
         self.probability = self.probability.clamp(0.0, 1.0);
         self.old_delay = delay;
     }
+}
+
+/// Alpha and beta at this time between updates. RFC 8033 §4.2: half the time, half of alpha, and
+/// beta grows by alpha / 4. It has no rule for more than 15 ms: beta is kept then.
+fn gains(update: Span) -> (f64, f64) {
+    let alpha = ALPHA * (update.as_secs_f64() / UPDATE.as_secs_f64());
+    (alpha, BETA + (ALPHA - alpha).max(0.0) / 2.0)
 }
 
 /// The divisor of the gains at a probability (RFC 8033 §4.2).
@@ -121,9 +121,7 @@ pub(super) enum Entrance {
 impl Pie {
     pub fn new(settings: &Settings, limits: Limits, floor: Span, stream: RandomStream) -> Self {
         let Settings { target, update, burst, ecn } = *settings;
-        // RFC 8033 §4.2: half the time between updates, half of alpha, and beta grows by alpha / 4.
-        let alpha = ALPHA * (update.as_secs_f64() / UPDATE.as_secs_f64());
-        let beta = BETA + (ALPHA - alpha) / 2.0;
+        let (alpha, beta) = gains(update);
         Self {
             target: target.unwrap_or(TARGET.max(floor)).as_secs_f64(),
             burst,
@@ -219,7 +217,8 @@ impl Pie {
         self.fifo.head_entered()
     }
 
-    pub fn drop_head(&mut self) -> Option<Packet> {
+    pub fn drop_head(&mut self, now: Instant) -> Option<Packet> {
+        self.advance(now);
         let entry = self.fifo.pop();
         if self.fifo.len() == 0 {
             self.delay = 0.0;
@@ -227,7 +226,8 @@ impl Pie {
         entry.map(|entry| entry.packet)
     }
 
-    pub fn clear(&mut self, lost: impl FnMut(Packet)) {
+    pub fn clear(&mut self, now: Instant, lost: impl FnMut(Packet)) {
+        self.advance(now);
         self.delay = 0.0;
         self.fifo.clear(lost);
     }
@@ -259,6 +259,7 @@ mod tests {
             assert!((after(probability, 25.0, 20.0) - expected).abs() < 1e-12, "{probability}");
         }
         assert!((after(0.5, 100.0, 20.0) - 0.52).abs() < 1e-12, "RFC 8033 §5.5: at most 2 % at once");
+        assert!((after(0.5, 400.0, 20.0) - 0.52).abs() < 1e-12, "nor at a long delay");
         assert!((after(0.5, 0.0, 0.0) - (0.5 - 0.125 * 0.015) * 0.98).abs() < 1e-12, "it decays");
         assert!(after(0.000_01, 0.0, 20.0) == 0.0 && (after(0.99, 400.0, 400.0) - 1.0).abs() < 1e-12, "limits");
     }
@@ -266,10 +267,54 @@ mod tests {
     #[test]
     fn the_gains_follow_the_update_period() {
         // RFC 8033 §4.2: at half the period alpha is halved and beta grows by a quarter of alpha.
-        let settings = Settings { update: Span::from_micros(7_500), ..Settings::default() };
-        let stream = airpath_core::Seed::new(1).stream("queue");
-        let pie = Pie::new(&settings, Limits::of(&super::super::Queue::default()), Span::ZERO, stream);
-        assert!((pie.controller.alpha - ALPHA / 2.0).abs() < 1e-12);
-        assert!((pie.controller.beta - (BETA + ALPHA / 4.0)).abs() < 1e-12);
+        let (alpha, beta) = gains(Span::from_micros(7_500));
+        assert!((alpha - ALPHA / 2.0).abs() < 1e-12);
+        assert!((beta - (BETA + ALPHA / 4.0)).abs() < 1e-12);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_longer_delay_raises_the_probability_at_every_period(
+            micros in 1_000u64..=1_000_000,
+            delay in 0.02f64..10.0,
+            change in 0.001f64..0.02,
+        ) {
+            let (alpha, beta) = gains(Span::from_micros(micros));
+            let mut controller = Controller { alpha, beta, probability: 0.05, old_delay: delay - change };
+            controller.update(delay, 0.015 + alpha);
+            let mut slower = Controller { alpha, beta, probability: 0.05, old_delay: delay };
+            slower.update(delay, 0.015 + alpha);
+            proptest::prop_assert!(controller.probability >= slower.probability, "{alpha}, {beta}");
+            proptest::prop_assert!(beta >= BETA);
+        }
+    }
+
+    #[test]
+    fn a_queue_that_is_cleared_has_made_its_updates_before() {
+        let packet = |id| {
+            let (flow, user, slot) = (airpath_core::FlowId(0), airpath_core::UserId(0), airpath_core::Slot(0));
+            Packet { id, size: 1_000, flow, user, ecn: airpath_core::Ecn::NotEct, slot }
+        };
+        let at = |millis| Instant::ZERO + Span::from_millis(millis);
+        // After 100 ms the delay of the packet sent last is 10 ms. Calling the queue between then and
+        // the end must not matter.
+        let probability = |polls: &[u64], clears: bool| {
+            let limits = Limits::of(&super::super::Queue::default());
+            let mut pie =
+                Pie::new(&Settings::default(), limits, Span::ZERO, airpath_core::Seed::new(1).stream("queue"));
+            (0..10).for_each(|id| assert_eq!(pie.enqueue(at(0), packet(id), false), Entrance::Enqueued));
+            pie.dequeue(at(40));
+            polls.iter().for_each(|millis| pie.advance(at(*millis)));
+            if clears {
+                pie.clear(at(100), |_| {});
+            } else {
+                (0..9).for_each(|_| assert!(pie.drop_head(at(100)).is_some()));
+            }
+            pie.advance(at(200));
+            pie.controller.probability
+        };
+        for clears in [false, true] {
+            assert!((probability(&[], clears) - probability(&[50, 70, 99], clears)).abs() < 1e-15);
+        }
     }
 }

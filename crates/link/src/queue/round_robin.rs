@@ -25,6 +25,15 @@ struct Turn {
     backlogged: bool,
 }
 
+/// What happens next in the lists.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Next {
+    /// This flow sends.
+    Sends(u32),
+    /// This flow has left the lists, without packets.
+    Left(u32),
+}
+
 impl DeficitRoundRobin {
     /// No flow is backlogged. A flow may send `first_turn` bytes in its first turn and `quantum` in
     /// each later one.
@@ -33,13 +42,18 @@ impl DeficitRoundRobin {
     }
 
     /// `flow` has packets. It is new unless it is in a list, as an empty flow is for a turn after
-    /// it has sent.
+    /// it has sent. The flow is looked for in both lists.
     pub fn add(&mut self, flow: u32) {
         let known = self.new.iter_mut().chain(&mut self.old).find(|turn| turn.flow == flow);
         match known {
             Some(turn) => turn.backlogged = true,
-            None => self.new.push_back(Turn { flow, deficit: self.first_turn, backlogged: true }),
+            None => self.begin(flow),
         }
+    }
+
+    /// `flow`, which is in no list, has packets.
+    pub(super) fn begin(&mut self, flow: u32) {
+        self.new.push_back(Turn { flow, deficit: self.first_turn, backlogged: true });
     }
 
     /// The flow whose turn it is; `None` if none has packets. As in RFC 8290 §4.2, a new flow that
@@ -48,16 +62,32 @@ impl DeficitRoundRobin {
     #[inline]
     pub fn next_flow(&mut self) -> Option<u32> {
         loop {
+            if let Next::Sends(flow) = self.step(|turn| turn.backlogged)? {
+                return Some(flow);
+            }
+        }
+    }
+
+    /// As [`Self::next_flow`], for flows of which `has_packets` knows, until a flow sends or leaves
+    /// the lists.
+    #[inline]
+    pub(super) fn next(&mut self, has_packets: impl Fn(u32) -> bool) -> Option<Next> {
+        self.step(|turn| has_packets(turn.flow))
+    }
+
+    #[inline]
+    fn step(&mut self, is_backlogged: impl Fn(&Turn) -> bool) -> Option<Next> {
+        loop {
             let (list, is_new) = if self.new.is_empty() { (&mut self.old, false) } else { (&mut self.new, true) };
-            let turn = list.front_mut()?;
-            if turn.deficit > 0 && turn.backlogged {
-                return Some(turn.flow);
+            let turn = list.front()?;
+            if turn.deficit > 0 && is_backlogged(turn) {
+                return Some(Next::Sends(turn.flow));
             }
             let mut turn = list.pop_front()?;
             if turn.deficit <= 0 {
                 turn.deficit += self.quantum;
             } else if !is_new {
-                continue;
+                return Some(Next::Left(turn.flow));
             }
             self.old.push_back(turn);
         }
@@ -73,22 +103,15 @@ impl DeficitRoundRobin {
         }
     }
 
-    /// `flow` has no packets any more, although it did not send them.
-    pub fn emptied(&mut self, flow: u32) {
-        if let Some(turn) = self.new.iter_mut().chain(&mut self.old).find(|turn| turn.flow == flow) {
-            turn.backlogged = false;
-        }
-    }
-
     /// `flow` has ended.
     pub fn remove(&mut self, flow: u32) {
         self.new.retain(|turn| turn.flow != flow);
         self.old.retain(|turn| turn.flow != flow);
     }
 
-    /// The flows with packets, in no particular order.
-    pub fn backlogged(&self) -> impl Iterator<Item = u32> {
-        self.new.iter().chain(&self.old).filter(|turn| turn.backlogged).map(|turn| turn.flow)
+    /// The flows in the lists, in no particular order.
+    pub(super) fn flows(&self) -> impl Iterator<Item = u32> {
+        self.new.iter().chain(&self.old).map(|turn| turn.flow)
     }
 
     /// Removes all flows.

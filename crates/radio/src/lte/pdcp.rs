@@ -74,7 +74,7 @@ impl Pdcp {
     /// Drops a packet whose timer has expired by `now`; called until there is none.
     pub fn expire(&mut self, now: Instant) -> Option<Packet> {
         self.next_timer().filter(|at| *at <= now)?;
-        self.queue.drop_head()
+        self.queue.drop_head(now)
     }
 
     /// Puts packets in front of all that waits, the last one first.
@@ -84,10 +84,10 @@ impl Pdcp {
     }
 
     /// Takes out all that waits.
-    pub fn clear(&mut self, mut lost: impl FnMut(Packet)) {
+    pub fn clear(&mut self, now: Instant, mut lost: impl FnMut(Packet)) {
         self.again.drain(..).for_each(&mut lost);
         self.again_bytes = 0;
-        self.queue.clear(lost);
+        self.queue.clear(now, lost);
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(pdcp.dequeue(at(160), |_| {}).map(|packet| packet.id), Some(0));
         assert_eq!(pdcp.backlog(), (1, 100));
         pdcp.put_back(packet(0));
-        pdcp.clear(|_| {});
+        pdcp.clear(at(170), |_| {});
         assert_eq!(pdcp.backlog(), (0, 0));
     }
 }

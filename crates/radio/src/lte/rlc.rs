@@ -508,7 +508,7 @@ impl Rlc {
     /// that the far end has beyond a gap.
     pub fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         self.establish_again(now, cause, cx);
-        self.pdcp.clear(|packet| self.lost.push(packet));
+        self.pdcp.clear(now, |packet| self.lost.push(packet));
         self.report_lost(now, cause, cx);
     }
 }

@@ -147,14 +147,14 @@ impl Rlc {
 
     /// Gives up all packets that the far end does not have completely, and all that wait. `lost` is
     /// called for these, `deliver` for those that waited at the far end only for their turn.
-    pub fn reset(&mut self, mut lost: impl FnMut(Packet), mut deliver: impl FnMut(Packet)) {
+    pub fn reset(&mut self, now: Instant, mut lost: impl FnMut(Packet), mut deliver: impl FnMut(Packet)) {
         for number in self.first..self.first + self.cut.len() as u64 {
             let complete = !self.is_done(number) && self.cut[(number - self.first) as usize].state == State::Complete;
             if !complete && let Some(packet) = self.give_up(number, &mut deliver) {
                 lost(packet);
             }
         }
-        self.queue.clear(lost);
+        self.queue.clear(now, lost);
     }
 
     /// Passes on what a change of `packet`'s state lets go.
@@ -268,7 +268,7 @@ mod tests {
         assert!(receive(&mut rlc, 1, 2).is_empty());
         assert!(rlc.give_up(2, |_| {}).is_some());
         let (mut lost, mut delivered) = (Vec::new(), Vec::new());
-        rlc.reset(|packet| lost.push(packet.id), |packet| delivered.push(packet.id));
+        rlc.reset(Instant::ZERO, |packet| lost.push(packet.id), |packet| delivered.push(packet.id));
         assert_eq!((lost, delivered), (vec![0, 3, 4], vec![1]));
         assert_eq!((rlc.has_new(), rlc.backlog()), (false, (0, 0)));
     }

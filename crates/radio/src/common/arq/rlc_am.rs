@@ -444,7 +444,7 @@ impl RlcAm {
     pub fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
         self.re_establish(now, cause, cx);
         let counters = &mut self.counters;
-        self.sender.clear_queue(|packet| {
+        self.sender.clear_queue(now, |packet| {
             counters.lose(&packet, cause);
             cx.drop_packet(now, packet, cause);
         });

@@ -99,21 +99,21 @@ impl RlcQueue {
     }
 
     /// Takes out the packet that has waited longest, without the control of the discipline.
-    pub fn drop_head(&mut self) -> Option<Packet> {
+    pub fn drop_head(&mut self, now: Instant) -> Option<Packet> {
         match self {
             Self::DropTail(queue) => queue.pop(),
-            Self::Managed(queue) => queue.drop_head(),
+            Self::Managed(queue) => queue.drop_head(now),
         }
     }
 
     /// Takes out all that waits.
-    pub fn clear(&mut self, lost: impl FnMut(Packet)) {
+    pub fn clear(&mut self, now: Instant, lost: impl FnMut(Packet)) {
         match self {
             Self::DropTail(queue) => {
                 queue.bytes = 0;
                 queue.waiting.drain(..).map(|(_, packet)| packet).for_each(lost);
             }
-            Self::Managed(queue) => queue.clear(lost),
+            Self::Managed(queue) => queue.clear(now, lost),
         }
     }
 }

@@ -248,7 +248,7 @@ impl Circuit {
         for direction in Direction::BOTH {
             cx.direction = direction;
             let mut lost = Vec::new();
-            self.ppp[direction as usize].clear(|packet| lost.push(packet));
+            self.ppp[direction as usize].clear(now, |packet| lost.push(packet));
             for packet in lost {
                 self.drop_packet(now, direction, packet, DropCause::AttemptsExhausted, cx);
             }

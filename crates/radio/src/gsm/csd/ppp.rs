@@ -122,8 +122,8 @@ impl Ppp {
     }
 
     /// Loses what waits to be framed.
-    pub fn clear(&mut self, lost: impl FnMut(Packet)) {
-        self.queue.clear(lost);
+    pub fn clear(&mut self, now: Instant, lost: impl FnMut(Packet)) {
+        self.queue.clear(now, lost);
     }
 }
 

@@ -230,12 +230,12 @@ impl Downlink {
 
     /// Drops the packets of the base station that are not sent yet.
     pub fn drop_unsent(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
-        self.sender.clear_queue(|packet: Packet| ends.lose(DOWN, at, packet, cause, cx));
+        self.sender.clear_queue(at, |packet: Packet| ends.lose(DOWN, at, packet, cause, cx));
     }
 
     /// Drops the packets of the support node.
     pub fn drop_in_support_node(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
-        self.queue.clear(|packet| ends.lose(DOWN, at, packet, cause, cx));
+        self.queue.clear(at, |packet| ends.lose(DOWN, at, packet, cause, cx));
     }
 
     /// Sends packets that are not delivered again from their beginning, in the next TBF.

@@ -328,12 +328,12 @@ impl Uplink {
 
     /// Drops the packets that the TBF has accepted and not sent.
     pub fn drop_unsent(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
-        self.sender.clear_queue(|packet| ends.lose(UP, at, packet, cause, cx));
+        self.sender.clear_queue(at, |packet| ends.lose(UP, at, packet, cause, cx));
     }
 
     /// Drops the packets that no TBF has accepted yet.
     pub fn drop_in_queue(&mut self, at: Instant, cause: DropCause, ends: &mut Ends, cx: &mut Context<'_>) {
-        self.queue.clear(|packet| ends.lose(UP, at, packet, cause, cx));
+        self.queue.clear(at, |packet| ends.lose(UP, at, packet, cause, cx));
     }
 
     /// Packets and bytes that wait.

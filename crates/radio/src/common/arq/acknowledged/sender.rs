@@ -316,9 +316,9 @@ impl Sender {
 
     /// Discards the packets that were never sent, except the rest of a packet that was sent in
     /// part.
-    pub fn clear_queue(&mut self, mut lost: impl FnMut(Packet)) {
+    pub fn clear_queue(&mut self, now: Instant, mut lost: impl FnMut(Packet)) {
         self.again.drain(..).for_each(&mut lost);
-        self.queue.clear(lost);
+        self.queue.clear(now, lost);
     }
 
     /// Whether anything was never sent.

@@ -122,9 +122,11 @@ impl TransportChannel {
     fn discard(&mut self, now: Instant, index: usize, cx: &mut Context<'_>) {
         let due = self.due_after(now);
         let (mut lost, departures) = (Vec::new(), &mut self.departures);
-        self.users[index]
-            .rlc
-            .reset(|packet| lost.push(packet), |packet| departures.push_back(Departure { due, packet }));
+        self.users[index].rlc.reset(
+            now,
+            |packet| lost.push(packet),
+            |packet| departures.push_back(Departure { due, packet }),
+        );
         for packet in lost {
             self.counters.lose(&packet, DropCause::Handover);
             cx.drop_packet(now, packet, DropCause::Handover);
