@@ -61,6 +61,18 @@ struct Closed {
     probes: u32,
 }
 
+/// A packet of the other end's capture that arrived.
+#[derive(Clone, Copy, Debug)]
+struct SentPacket {
+    /// The frame in which it arrived, or its first segment.
+    frame: u64,
+    /// Its stream offsets.
+    begin: i64,
+    end: i64,
+    /// When it had arrived without waiting.
+    unqueued: Instant,
+}
+
 /// What the other end sends, from a capture at the receiver.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReceiverView {
@@ -107,9 +119,8 @@ pub(super) struct ReceiverView {
     reached_edge: bool,
     reached_edge_before: bool,
     send_times: SendTimes,
-    /// With captures of both ends, the frames of the arrivals and when each had arrived without
-    /// waiting: they replace timestamps.
-    sent: Vec<(u64, Instant)>,
+    /// With captures of both ends, the packets that arrived: they replace timestamps.
+    sent: Vec<SentPacket>,
     /// When the last segment entered the link, where timestamps show it, and whether it waited
     /// there for the one before.
     entered: Option<Instant>,
@@ -150,21 +161,28 @@ impl ReceiverView {
     pub(super) fn set_sent(&mut self, direction: &Direction) {
         let shortest = direction.delay.map_or(Span::ZERO, |delay| delay.minimum);
         let sent = direction.transits.iter().filter_map(|transit| match transit.fate {
-            PacketFate::Arrived { frame, .. } => Some((frame, transit.packet.time.min(LATEST) + shortest)),
+            PacketFate::Arrived { frame, .. } => Some(SentPacket {
+                frame,
+                begin: transit.packet.offset,
+                end: transit.packet.end(),
+                unqueued: transit.packet.time.min(LATEST) + shortest,
+            }),
             PacketFate::Lost | PacketFate::Unknown => None,
         });
         self.sent = sent.collect();
-        self.sent.sort_unstable();
+        self.sent.sort_unstable_by_key(|packet| packet.frame);
     }
 
     /// When a segment that arrived had arrived without waiting; `None` where that is not known.
     fn unqueued(&mut self, observation: &Observation) -> Option<Instant> {
+        let by_timestamps = self.send_times.arrived(observation.timestamps, observation.time);
         // A segment that was sent as a part of a super-segment arrived after its first part.
-        let known = self.sent.partition_point(|(frame, _)| *frame <= observation.frame).checked_sub(1);
-        match known {
-            Some(at) => Some(self.sent[at].1.min(observation.time)),
-            None => self.send_times.arrived(observation.timestamps, observation.time),
-        }
+        let at = self.sent.partition_point(|packet| packet.frame <= observation.frame).checked_sub(1);
+        let known = at.map(|at| self.sent[at]).filter(|packet| {
+            let end = observation.offset + i64::from(observation.length);
+            packet.frame == observation.frame || (packet.begin <= observation.offset && end <= packet.end)
+        });
+        known.map(|packet| packet.unqueued.min(observation.time)).or(by_timestamps)
     }
 
     /// The other end sent a segment of the handshake.

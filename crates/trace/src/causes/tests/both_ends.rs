@@ -89,7 +89,13 @@ fn play(segments: &[Segment<'_>], listener: &mut impl Listener) {
 
 /// The causes of the connections by the server's capture and that of the client.
 fn accounts(packets: &[Packet]) -> Vec<Account> {
-    let [client, server] = [End::Client, End::Server].map(|end| capture(packets, end));
+    accounts_with(packets, |_| true)
+}
+
+/// The same, where the client's capture has the frames with these numbers only.
+fn accounts_with(packets: &[Packet], has: impl Fn(u64) -> bool) -> Vec<Account> {
+    let [mut client, server] = [End::Client, End::Server].map(|end| capture(packets, end));
+    client.retain(|segment| has(segment.frame));
     let (mut here, mut there) = (CaptureDigest::default(), CaptureDigest::default());
     play(&server, &mut here);
     play(&client, &mut there);
@@ -149,6 +155,24 @@ fn acknowledgements_that_wait_behind_others_are_sharing() {
     packets.push((0, 270, 712, "> ack 1460".to_owned()));
     let waits = &accounts(&packets)[0];
     assert!((330..460).contains(&millis(waits, Cause::Sharing)), "{waits}");
+}
+
+#[test]
+fn packets_that_the_other_capture_lacks_do_not_take_the_time_of_one_before() {
+    // The client sends one segment each 500 ms; its capture lacks those from the second on.
+    let mut packets = handshake(0, 0);
+    for number in 1..20 {
+        let (begin, end, at) = (number * 100, (number + 1) * 100, 101 + number * 500);
+        packets.push((0, at, at + 50, format!("> psh data {begin}..{end} ack 0")));
+        packets.push((0, at + 50, at + 100, format!("< ack {end}")));
+    }
+    let whole = &accounts(&packets)[0];
+    for has in [|frame| frame <= 8, |frame| !(8..=35).contains(&frame)] {
+        let cut = &accounts_with(&packets, has)[0];
+        let [application, all] = [cut, whole].map(|account| millis(account, Cause::Application));
+        assert!(application.abs_diff(all) < 500, "{cut}\n{whole}");
+        assert!(millis(cut, Cause::Queueing) < 50, "{cut}");
+    }
 }
 
 #[test]
