@@ -1,19 +1,17 @@
-//! The cell: its mobiles, and who gets what of each subframe.
+//! The cell: its mobiles, and who gets what of each slot.
 //!
-//! In a subframe of the downlink, blocks that are to be sent again come first; they have the same
+//! In a slot of the downlink, blocks that are to be sent again come first; they have the same
 //! resource blocks as before. What is left goes to mobiles that the scheduler chooses one after the
 //! other: each gets resource blocks for what waits for it, at most all that are left. The uplink is
-//! scheduled in the same way, four subframes ahead; what is sent again there keeps its resource
-//! blocks.
+//! scheduled in the same way, for the slots that the timeline has for grants of this one; what is
+//! sent again there keeps its resource blocks.
 //!
-//! Only mobiles for which the base station can do something are looked at in a subframe.
+//! Only mobiles for which the base station can do something are looked at in a slot.
 
 use airpath_core::{Context, Direction, Instant, Packet, PacketCounters};
 use airpath_link::{Admission, BearerCommand, Departure};
 
-use super::harq::FEEDBACK;
 use super::plan::Plan;
-use super::tables::TTI;
 use super::user::User;
 use crate::common::multiplexing::tournament::Tournament;
 use crate::common::shared_channel::scheduler::{Candidate, Scheduler};
@@ -29,16 +27,17 @@ pub struct Cell {
     events: Tournament,
     /// When a packet leaves each.
     departures: Tournament,
-    /// When the base station can do something for each: the beginning of a subframe.
+    /// When the base station can do something for each: the beginning of a slot.
     turns: Tournament,
-    /// The first subframe that was not decided.
-    next_subframe: Instant,
+    /// The first slot that was not decided.
+    next_slot: Instant,
     /// Whether each has packets inside, and how many have.
     is_busy: Vec<bool>,
     busy: usize,
-    /// Of the current subframe; kept for their memory.
+    /// Of the current slot; kept for their memory.
     looked_at: Vec<usize>,
     candidates: [Vec<Candidate>; 2],
+    slot_candidates: Vec<Candidate>,
     repeats: Vec<(usize, usize)>,
 }
 
@@ -53,11 +52,12 @@ impl Cell {
             events: Tournament::new(count),
             departures: Tournament::new(count),
             turns: Tournament::new(count),
-            next_subframe: Instant::ZERO,
+            next_slot: Instant::ZERO,
             is_busy: vec![false; count],
             busy: 0,
             looked_at: Vec::new(),
             candidates: [Vec::new(), Vec::new()],
+            slot_candidates: Vec::new(),
             repeats: Vec::new(),
         }
     }
@@ -72,7 +72,7 @@ impl Cell {
                     self.users[user].work(at, &mut self.plan, cx);
                     self.update(user, at);
                 }
-                (_, Some(turn)) => self.subframe(turn, cx),
+                (_, Some(turn)) => self.decide(turn, cx),
                 (_, None) => return,
             }
         }
@@ -130,15 +130,15 @@ impl Cell {
     /// Takes note of what has changed in a mobile by what happened at `now`.
     fn update(&mut self, index: usize, now: Instant) {
         self.refresh(index);
-        // What happens inside at the beginning of a subframe comes before its decisions.
-        let from = now.round_up_to(TTI).max(self.next_subframe);
+        // What happens inside at the beginning of a slot comes before its decisions.
+        let from = self.plan.downlink_from(now.max(self.next_slot));
         self.turns.set(index, self.users[index].next_turn(now, from, &self.plan));
     }
 
     /// Takes note of what has changed in a mobile from outside at `now`: what comes at the very
-    /// beginning of a subframe goes in the next one.
+    /// beginning of a slot goes in the next one.
     fn update_from_outside(&mut self, index: usize, now: Instant) {
-        self.next_subframe = self.next_subframe.max(Instant::from_nanos(now.as_nanos() + 1).round_up_to(TTI));
+        self.next_slot = self.next_slot.max(self.plan.next_slot(now));
         self.update(index, now);
     }
 
@@ -153,8 +153,8 @@ impl Cell {
         }
     }
 
-    /// The base station decides in the subframe that begins at `now`.
-    fn subframe(&mut self, now: Instant, cx: &mut Context<'_>) {
+    /// The base station decides in the slot that begins at `now`.
+    fn decide(&mut self, now: Instant, cx: &mut Context<'_>) {
         let mut looked_at = std::mem::take(&mut self.looked_at);
         while let Some((index, _)) = self.turns.first().filter(|(_, at)| *at <= now) {
             self.turns.set(index, None);
@@ -163,7 +163,7 @@ impl Cell {
         }
         self.grant_uplink(now, cx);
         self.assign_downlink(now, cx);
-        self.next_subframe = now + TTI;
+        self.next_slot = now + self.plan.slot();
         for index in looked_at.drain(..) {
             self.update(index, now);
         }
@@ -182,59 +182,65 @@ impl Cell {
                 self.candidates[0].push(candidate(index, user, Direction::Down, plan));
             }
         }
-        if user.is_served(now, Direction::Up)
-            && user.wanted_up(plan.first_grant) > 0
-            && user.listens_for_grants(now)
-            && !user.is_planned_up(now + FEEDBACK)
-        {
+        if user.is_served(now, Direction::Up) && user.wanted_up(plan.first_grant) > 0 && user.listens_for_grants(now) {
             self.candidates[1].push(candidate(index, user, Direction::Up, plan));
         }
     }
 
     fn grant_uplink(&mut self, now: Instant, cx: &mut Context<'_>) {
-        let Self { plan, users, schedulers, candidates: [_, candidates], .. } = self;
-        let number = now.as_nanos() / TTI.as_nanos();
+        let Self { plan, users, schedulers, candidates: [_, all], slot_candidates: candidates, .. } = self;
+        let number = plan.number(now);
         let mut served = 0;
-        while served < plan.users_per_tti && !candidates.is_empty() {
-            let left = plan.left_up(now + FEEDBACK);
-            if left == 0 {
-                break;
+        for rank in 0.. {
+            let Some(slot) = plan.timeline().granted(number).nth(rank).filter(|_| !all.is_empty()) else { break };
+            let at = plan.start(slot);
+            let can_send = |candidate: &&Candidate| {
+                let user = &users[candidate.user as usize];
+                !user.is_planned_up(at) && user.wanted_up(plan.first_grant) > 0
+            };
+            candidates.extend(all.iter().filter(can_send));
+            while served < plan.users_per_slot && !candidates.is_empty() {
+                let left = plan.left_up(at);
+                if left == 0 {
+                    break;
+                }
+                let index = candidates.swap_remove(schedulers[1].choose(candidates)).user as usize;
+                let user = &mut users[index];
+                let wanted = user.wanted_up(plan.first_grant);
+                let estimate = user.quality.estimate(Direction::Up, plan);
+                if let Some(format) = plan.allocate(Direction::Up, at, estimate, wanted, left) {
+                    user.waiting_since[1] = number + 1;
+                    user.grant(now, at, format, plan, cx);
+                    plan.reserve_up(at, format.blocks);
+                    schedulers[1].served(number, index as u32, format.bits);
+                    served += 1;
+                }
             }
-            let index = candidates.swap_remove(schedulers[1].choose(candidates)).user as usize;
-            let user = &mut users[index];
-            let wanted = user.wanted_up(plan.first_grant);
-            let estimate = user.quality.estimate(Direction::Up, plan);
-            if let Some(format) = plan.up.allocate(estimate, wanted, left) {
-                user.waiting_since[1] = number + 1;
-                user.grant(now, format, plan, cx);
-                plan.reserve_up(now + FEEDBACK, format.blocks);
-                schedulers[1].served(number, index as u32, format.bits);
-                served += 1;
-            }
+            candidates.clear();
         }
-        candidates.clear();
+        all.clear();
     }
 
     fn assign_downlink(&mut self, now: Instant, cx: &mut Context<'_>) {
         let Self { plan, users, schedulers, candidates: [candidates, _], repeats, .. } = self;
-        let number = now.as_nanos() / TTI.as_nanos();
+        let number = plan.number(now);
         let (mut left, mut served) = (plan.down.total, 0);
         repeats.sort_unstable_by_key(|(index, _)| (users[*index].waiting_since[0], *index));
         for (index, process) in repeats.drain(..) {
             let blocks = users[index].harq_down.format(process).map_or(0, |format| format.blocks);
-            if served < plan.users_per_tti && blocks <= left {
+            if served < plan.users_per_slot && blocks <= left {
                 users[index].waiting_since[0] = number + 1;
                 users[index].send_again(now, process, plan, cx);
                 left -= blocks;
                 served += 1;
             }
         }
-        while served < plan.users_per_tti && left > 0 && !candidates.is_empty() {
+        while served < plan.users_per_slot && left > 0 && !candidates.is_empty() {
             let index = candidates.swap_remove(schedulers[0].choose(candidates)).user as usize;
             let user = &mut users[index];
             let process = user.harq_down.idle(now).expect("a candidate has one");
             let estimate = user.quality.estimate(Direction::Down, plan);
-            if let Some(format) = plan.down.allocate(estimate, user.waiting_down(now) + MARGIN, left) {
+            if let Some(format) = plan.allocate(Direction::Down, now, estimate, user.waiting_down(now) + MARGIN, left) {
                 user.waiting_since[0] = number + 1;
                 user.send_new(now, process, format, plan, cx);
                 left -= format.blocks;

@@ -1,5 +1,5 @@
 //! The packet data convergence protocol in front of the RLC: the queue of a bearer with its
-//! discard timer (TS 36.323 §5.4).
+//! discard timer (TS 36.323 §5.4, TS 38.323 §5.3).
 
 use std::collections::VecDeque;
 
@@ -8,15 +8,27 @@ use airpath_link::queue::Queue;
 
 use crate::common::arq::rlc_queue::RlcQueue;
 
-/// Bytes of the header of a PDCP data PDU with a sequence number of 12 bits (TS 36.323 §6.2.3).
-pub const HEADER: u64 = 2;
+/// The parameters of a bearer.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameters {
+    /// Bytes of the header of a data PDU.
+    pub header: u64,
+    /// discardTimer.
+    pub discard: Option<Span>,
+    /// Bound and discipline.
+    pub queue: Queue,
+    /// t-Reordering of the receiver. Without it, the RLC delivers in sequence.
+    pub reordering: Option<Span>,
+}
 
 /// Packets of one direction that no RLC PDU carries yet.
 ///
 /// The discard timer of a packet runs from its arrival. At its expiry the packet is dropped, unless
-/// a part of it was already given to an RLC PDU (TS 36.322 §5.3).
+/// a part of it was already given to an RLC PDU (TS 36.322 §5.3, TS 38.322 §5.4).
 #[derive(Clone, Debug)]
 pub struct Pdcp {
+    /// Bytes of the header of a data PDU.
+    pub header: u64,
     queue: RlcQueue,
     discard: Option<Span>,
     /// When the connection was set up: no timer runs before.
@@ -28,11 +40,12 @@ pub struct Pdcp {
 }
 
 impl Pdcp {
-    /// Nothing waits. Without `discard` a packet waits for any time.
-    pub fn new(queue: &Queue, discard: Option<Span>) -> Self {
+    /// Nothing waits.
+    pub fn new(parameters: &Parameters) -> Self {
         Self {
-            queue: RlcQueue::new(queue),
-            discard,
+            header: parameters.header,
+            queue: RlcQueue::new(&parameters.queue),
+            discard: parameters.discard,
             connected_at: Instant::ZERO,
             again: VecDeque::new(),
             again_bytes: 0,
@@ -108,7 +121,12 @@ mod tests {
     #[test]
     fn a_packet_is_discarded_when_its_timer_expires() {
         let at = |millis| Instant::ZERO + Span::from_millis(millis);
-        let mut pdcp = Pdcp::new(&Queue::default(), Some(Span::from_millis(150)));
+        let mut pdcp = Pdcp::new(&Parameters {
+            header: 2,
+            discard: Some(Span::from_millis(150)),
+            queue: Queue::default(),
+            reordering: None,
+        });
         assert!(pdcp.enqueue(at(0), packet(0)) && pdcp.enqueue(at(10), packet(1)) && pdcp.enqueue(at(10), packet(2)));
         assert_eq!(pdcp.dequeue(at(20), |_| {}).map(|packet| packet.id), Some(0));
         assert_eq!((pdcp.next_timer(), pdcp.expire(at(159))), (Some(at(160)), None));

@@ -1,39 +1,49 @@
-//! The unacknowledged mode of the RLC of LTE (TS 36.322 §5.1.2): PDUs are put into their order and
-//! never repeated.
+//! What waits for a gap in its sequence numbers, for a time: the receiver of the unacknowledged
+//! mode of the RLC (TS 36.322 §5.1.2, t-Reordering; TS 38.322 §5.2.2, t-Reassembly), and that of
+//! the PDCP of NR (TS 38.323 §5.2.2.2, t-Reordering).
+//!
+//! A unit with a sequence number is a PDU in the RLC of LTE, a packet in NR.
 
 use std::collections::VecDeque;
 
-use airpath_core::Instant;
 use airpath_core::range_set::{Range, RangeSet};
+use airpath_core::{Instant, Span};
 
-use super::config::Unacknowledged;
-use super::rlc::{Cut, Pdu};
+use super::rlc::{Cut, Pdu, has_gap};
 
-/// UM_Window_Size with sequence numbers of 10 bits (TS 36.322 §7.2).
-const WINDOW: u64 = 512;
+/// The parameters.
+#[derive(Clone, Debug)]
+pub struct Parameters {
+    /// How long a gap is waited for.
+    pub wait: Span,
+    /// Sequence numbers that can be waited for.
+    pub window: u64,
+    /// A unit is received in segments.
+    pub has_segments: bool,
+}
 
 /// Both ends of one direction.
 #[derive(Clone, Debug)]
-pub struct Um {
-    config: Unacknowledged,
-    /// The PDUs from `next` on.
+pub struct Reordering {
+    parameters: Parameters,
+    /// The units from `next` on.
     sent: VecDeque<Range<u64>>,
     received: RangeSet<u64>,
-    /// VR(UR): the first PDU that is still waited for.
+    /// VR(UR), RX_Next_Reassembly, RX_DELIV: the first unit that is still waited for.
     next: u64,
-    /// VR(UH): after the highest that was received.
+    /// VR(UH), RX_Next_Highest, RX_NEXT: after the highest that was received.
     highest: u64,
-    /// VR(UX): after the one that started t-Reordering.
+    /// VR(UX), RX_Timer_Trigger, RX_REORD: after the one that started the timer.
     reordering_from: u64,
-    /// When t-Reordering expires.
+    /// When the timer expires.
     reordering_at: Option<Instant>,
 }
 
-impl Um {
+impl Reordering {
     /// Nothing sent.
-    pub fn new(config: &Unacknowledged) -> Self {
+    pub fn new(parameters: &Parameters) -> Self {
         Self {
-            config: config.clone(),
+            parameters: parameters.clone(),
             sent: VecDeque::new(),
             received: RangeSet::default(),
             next: 0,
@@ -45,32 +55,44 @@ impl Um {
 
     /// Both ends start again, with an empty stream.
     pub fn reset(&mut self) {
-        *self = Self::new(&self.config);
+        *self = Self::new(&self.parameters.clone());
     }
 
     /// Sends a new PDU.
     pub fn send_new(&mut self, cut: Cut) -> Pdu {
-        let sequence = self.next + self.sent.len() as u64;
-        self.sent.push_back(cut.range);
+        if self.sent.back() != Some(&cut.unit) {
+            self.sent.push_back(cut.unit);
+        }
+        let sequence = self.next + self.sent.len() as u64 - 1;
         Pdu { sequence, range: cut.range, again: false, polls: false }
     }
 
-    /// The receiver gets a PDU (TS 36.322 §5.1.2.2).
+    /// A unit that is still waited for.
+    pub fn unit(&self, sequence: u64) -> Option<Range<u64>> {
+        self.sent.get(usize::try_from(sequence.checked_sub(self.next)?).ok()?).copied()
+    }
+
+    /// All that was received, and is not forgotten.
+    pub const fn received(&self) -> &RangeSet<u64> {
+        &self.received
+    }
+
+    /// The receiver gets a unit, or a segment of one.
     pub fn receive(&mut self, now: Instant, pdu: &Pdu) {
         if pdu.sequence < self.next {
             return;
         }
         self.received.insert(pdu.range, |_| {});
         self.highest = self.highest.max(pdu.sequence + 1);
-        self.advance_to(self.highest.saturating_sub(WINDOW));
+        self.advance_to(self.highest.saturating_sub(self.parameters.window));
         self.advance_to(self.next);
-        if self.reordering_at.is_some() && self.reordering_from <= self.next {
+        if self.reordering_at.is_some() && !self.has_gap(self.reordering_from) {
             self.reordering_at = None;
         }
         self.start_reordering(now);
     }
 
-    /// Waits for no PDU below `sequence` any more, nor for those after it that were received.
+    /// Waits for no unit below `sequence` any more, nor for those after it that were received.
     fn advance_to(&mut self, sequence: u64) {
         while self.next < sequence || self.sent.front().is_some_and(|range| self.received.containing(*range).is_some())
         {
@@ -79,9 +101,15 @@ impl Um {
         }
     }
 
+    /// Whether something is missing below `end` that is waited for.
+    fn has_gap(&self, end: u64) -> bool {
+        let first = self.sent.front().filter(|_| self.parameters.has_segments);
+        has_gap(self.next, end, first.copied(), &self.received)
+    }
+
     fn start_reordering(&mut self, now: Instant) {
-        if self.reordering_at.is_none() && self.highest > self.next {
-            self.reordering_at = Some(now + self.config.t_reordering);
+        if self.reordering_at.is_none() && self.has_gap(self.highest) {
+            self.reordering_at = Some(now + self.parameters.wait);
             self.reordering_from = self.highest;
         }
     }
@@ -97,12 +125,12 @@ impl Um {
         self.received.remove_below(edge);
     }
 
-    /// When t-Reordering expires.
+    /// When the timer expires.
     pub const fn next_timer(&self) -> Option<Instant> {
         self.reordering_at
     }
 
-    /// Gives up what t-Reordering waited for. Returns whether that was done.
+    /// Gives up what the timer waited for. Returns whether that was done.
     pub fn expire(&mut self, now: Instant) -> bool {
         if self.reordering_at.take_if(|at| *at <= now).is_none() {
             return false;

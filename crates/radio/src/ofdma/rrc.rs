@@ -1,20 +1,45 @@
-//! The RRC connection of a mobile (TS 36.331 §5): idle, being set up, connected.
+//! The RRC connection of a mobile (TS 36.331 §5, TS 38.331 §5.3): idle, being set up, connected, and
+//! in NR inactive.
 //!
 //! The inactivity timer is not stepped: that the connection was released is found when something
 //! happens next.
 
 use airpath_core::{Direction, Instant, Span};
 
-use super::config;
+/// The parameters of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameters {
+    /// After what time without activity the connection is released or suspended.
+    pub inactivity: Span,
+    /// From idle to connected.
+    pub promotion: Span,
+    /// The paging cycle.
+    pub paging: Span,
+    /// Re-establishment after a radio link failure.
+    pub re_establishment: Span,
+    /// The state inactive; without it, an inactive connection is released.
+    pub inactive: Option<Inactive>,
+}
+
+/// The state inactive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inactive {
+    /// From inactive to connected.
+    pub resume: Span,
+    /// After what time in the state the mobile is idle.
+    pub release: Span,
+}
 
 /// The connection of one mobile.
 #[derive(Clone, Debug)]
 pub struct Rrc {
-    config: Option<config::Rrc>,
+    config: Option<Parameters>,
     /// Where in the paging cycle the mobile's occasion is.
     paging_offset: Span,
     state: State,
     last_activity: Instant,
+    /// How long the set-up takes that has begun.
+    setup: Span,
 }
 
 /// The state of the connection.
@@ -22,6 +47,8 @@ pub struct Rrc {
 pub enum State {
     /// There is none.
     Idle,
+    /// It is suspended.
+    Inactive,
     /// It is set up until then: all data waits.
     Promotion(Instant),
     /// It is there.
@@ -30,9 +57,9 @@ pub enum State {
 
 impl Rrc {
     /// An idle mobile, or, without a configuration, one that is always connected.
-    pub const fn new(config: Option<config::Rrc>, paging_offset: Span) -> Self {
+    pub const fn new(config: Option<Parameters>, paging_offset: Span) -> Self {
         let state = if config.is_some() { State::Idle } else { State::Connected };
-        Self { config, paging_offset, state, last_activity: Instant::ZERO }
+        Self { config, paging_offset, state, last_activity: Instant::ZERO, setup: Span::ZERO }
     }
 
     /// The state.
@@ -47,14 +74,18 @@ impl Rrc {
         self.last_activity = self.last_activity.max(now);
     }
 
-    /// Releases the connection if nothing has happened for long enough. Returns when that was.
-    pub fn release(&mut self, now: Instant) -> Option<Instant> {
-        let config = self.config.as_ref().filter(|_| self.state == State::Connected)?;
-        let at = self.last_activity + config.inactivity;
-        (at <= now).then(|| {
-            self.state = State::Idle;
-            at
-        })
+    /// Releases or suspends the connection if nothing has happened for long enough. Returns when
+    /// that was, and the state before. Called until it returns nothing.
+    pub fn release(&mut self, now: Instant) -> Option<(Instant, State)> {
+        let config = self.config.as_ref()?;
+        let suspended_at = self.last_activity + config.inactivity;
+        let (at, next) = match (self.state, config.inactive) {
+            (State::Connected, None) => (suspended_at, State::Idle),
+            (State::Connected, Some(_)) => (suspended_at, State::Inactive),
+            (State::Inactive, Some(inactive)) => (suspended_at + inactive.release, State::Idle),
+            _ => return None,
+        };
+        (at <= now).then(|| (at, std::mem::replace(&mut self.state, next)))
     }
 
     /// Something waits to be sent in a direction. Returns when paging ends and the promotion
@@ -70,11 +101,16 @@ impl Rrc {
                 now + Span::from_nanos(cycle - phase)
             }
         };
-        let until = from + config.promotion;
+        match (self.state, config.inactive) {
+            (State::Idle, _) => self.setup = config.promotion,
+            (State::Inactive, Some(inactive)) => self.setup = inactive.resume,
+            _ => {}
+        }
+        let until = from + self.setup;
         match self.state {
             State::Connected => return None,
             State::Promotion(earlier) if earlier <= until => return None,
-            State::Promotion(_) | State::Idle => self.state = State::Promotion(until),
+            State::Promotion(_) | State::Idle | State::Inactive => self.state = State::Promotion(until),
         }
         Some(from)
     }
@@ -84,7 +120,7 @@ impl Rrc {
     pub const fn next_change(&self) -> Option<Instant> {
         match self.state {
             State::Promotion(until) => Some(until),
-            State::Idle | State::Connected => None,
+            State::Idle | State::Inactive | State::Connected => None,
         }
     }
 
@@ -113,14 +149,18 @@ const DEFAULT_RE_ESTABLISHMENT: Span = Span::from_millis(200);
 mod tests {
     use super::*;
 
+    const fn parameters() -> Parameters {
+        Parameters {
+            inactivity: Span::from_secs(10),
+            promotion: Span::from_millis(260),
+            paging: Span::from_millis(1280),
+            re_establishment: Span::from_millis(200),
+            inactive: None,
+        }
+    }
+
     fn rrc() -> Rrc {
-        let text = r#"
-            inactivity = "10 s"
-            promotion = "260 ms"
-            paging = "1.28 s"
-            re_establishment = "200 ms"
-        "#;
-        Rrc::new(Some(toml::from_str(text).expect("a configuration")), Span::from_millis(40))
+        Rrc::new(Some(parameters()), Span::from_millis(40))
     }
 
     const fn at(millis: u64) -> Instant {
@@ -145,6 +185,25 @@ mod tests {
         assert!(rrc.change(at(260)));
         rrc.active(at(5000));
         assert_eq!(rrc.release(at(14_999)), None);
-        assert_eq!((rrc.release(at(99_000)), rrc.state()), (Some(at(15_000)), State::Idle));
+        let released = Some((at(15_000), State::Connected));
+        assert_eq!((rrc.release(at(99_000)), rrc.state()), (released, State::Idle));
+        assert_eq!(rrc.release(at(99_000)), None);
+    }
+
+    #[test]
+    fn a_suspended_connection_resumes_faster_until_it_is_released() {
+        let inactive = Inactive { resume: Span::from_millis(30), release: Span::from_secs(20) };
+        let mut rrc = Rrc::new(Some(Parameters { inactive: Some(inactive), ..parameters() }), Span::from_millis(40));
+        rrc.waits(at(0), Direction::Up);
+        assert_eq!(rrc.next_change(), Some(at(260)), "from idle");
+        assert!(rrc.change(at(260)));
+        assert_eq!(rrc.release(at(11_000)), Some((at(10_260), State::Connected)));
+        assert_eq!((rrc.release(at(11_000)), rrc.state()), (None, State::Inactive));
+        rrc.waits(at(11_000), Direction::Up);
+        assert_eq!(rrc.next_change(), Some(at(11_030)), "from inactive");
+        assert!(rrc.change(at(11_030)));
+        assert_eq!(rrc.release(at(99_000)), Some((at(21_030), State::Connected)));
+        assert_eq!(rrc.release(at(99_000)), Some((at(41_030), State::Inactive)));
+        assert_eq!((rrc.release(at(99_000)), rrc.state()), (None, State::Idle));
     }
 }

@@ -1,0 +1,148 @@
+//! What the cell of LTE and NR needs to know of LTE.
+
+use std::sync::Arc;
+
+use super::config::{self, Config};
+use super::tables::{self, CqiTable, Mcs, McsTable, TTI};
+use crate::common::link_adaptation::{Coding, Decoder, Modulation};
+use crate::common::slots::{Offsets, SYMBOLS, SlotPattern, Timeline};
+use crate::ofdma::config::{DownlinkModulation, Rrc, UplinkModulation};
+use crate::ofdma::rlc::{Framing, ModeParameters};
+use crate::ofdma::rlc_am::StatusFormat;
+use crate::ofdma::{
+    Allocation, BlockSizes, Cell, CodeWords, ConfigError, Grid, GridParameters, Parameters, Technology, pdcp,
+    reordering, rlc, rlc_am, rrc,
+};
+
+/// Subcarriers of a resource block (TS 36.211 §6.2.3).
+const SUBCARRIERS: u32 = 12;
+/// Resource elements of a block pair that carry the reference signals of two antenna ports, outside
+/// the first symbol (TS 36.211 §6.10.1.2).
+const REFERENCE_ELEMENTS: u32 = 12;
+/// Symbols of a subframe of the uplink that carry reference signals (TS 36.211 §5.5.2.1).
+const UPLINK_REFERENCE_SYMBOLS: u32 = 2;
+/// The effective code rate above which a mobile may skip decoding (TS 36.213 §7.1.7).
+const HIGHEST_CODE_RATE: f64 = 0.931;
+/// Bytes of the header of a PDCP data PDU with a sequence number of 12 bits (TS 36.323 §6.2.3).
+const PDCP_HEADER: u64 = 2;
+/// AM_Window_Size and UM_Window_Size with sequence numbers of 10 bits (TS 36.322 §7.2).
+const WINDOW: u64 = 512;
+
+/// The sizes of transport blocks with these schemes (TS 36.213 §7.1.7.2.1).
+#[derive(Debug)]
+struct Sizes(&'static [Mcs]);
+
+impl BlockSizes for Sizes {
+    fn bits(&self, scheme: usize, _layers: u8, blocks: u32, _symbols: u8) -> u32 {
+        tables::transport_block_bits(self.0[scheme].i_tbs, blocks)
+    }
+}
+
+impl Technology for Config {
+    const CELL: &'static str = "an LTE cell";
+    const ONE_DIRECTION: &'static str = "one direction of an LTE cell";
+
+    fn parameters(&self) -> Result<Parameters, ConfigError> {
+        self.check()?;
+        let config::Cell { bandwidth, control_symbols, pucch_blocks, users_per_tti, scheduler, .. } = self.cell;
+        let channel = tables::channel(bandwidth).expect("it was checked before");
+        let decoder = Decoder { coding: Coding::Turbo, gap: self.harq.gap };
+        let (cqis, schemes) = match self.mobile.modulation {
+            DownlinkModulation::Qam64 => (CqiTable::Qam64, McsTable::PdschQam64),
+            DownlinkModulation::Qam256 => (CqiTable::Qam256, McsTable::PdschQam256),
+        };
+        let grid = |cqis, schemes: &'static [Mcs], total, allocation, elements: u32| {
+            let mut by_symbols = [0; SYMBOLS as usize + 1];
+            by_symbols[usize::from(SYMBOLS)] = elements;
+            let parameters = GridParameters {
+                cqis: tables::cqis(cqis),
+                modulations: schemes.iter().map(|scheme| scheme.modulation).collect(),
+                sizes: Arc::new(Sizes(schemes)),
+                total,
+                allocation,
+                codewords: CodeWords::OnEachLayer,
+                elements: by_symbols,
+                highest_code_rate: HIGHEST_CODE_RATE,
+            };
+            Grid::new(&decoder, parameters)
+        };
+        let symbols = u32::from(SYMBOLS);
+        let down = grid(
+            cqis,
+            tables::schemes(schemes),
+            channel.resource_blocks,
+            Allocation::Groups(channel.group),
+            SUBCARRIERS * (symbols - u32::from(control_symbols)) - REFERENCE_ELEMENTS,
+        );
+        let highest = match self.uplink.modulation {
+            UplinkModulation::Qam16 => Modulation::Qam16,
+            UplinkModulation::Qam64 | UplinkModulation::Qam256 => Modulation::Qam64,
+        };
+        let schemes = tables::schemes(McsTable::Pusch);
+        let count = schemes.iter().take_while(|scheme| scheme.modulation <= highest).count();
+        let up = grid(
+            CqiTable::Qam64,
+            &schemes[..count],
+            channel.resource_blocks - u32::from(pucch_blocks),
+            Allocation::Smooth,
+            SUBCARRIERS * (symbols - UPLINK_REFERENCE_SYMBOLS),
+        );
+        Ok(Parameters {
+            timeline: Timeline::new(SlotPattern::fdd(TTI), Offsets::LTE_FDD),
+            down,
+            up,
+            decoder,
+            buffer_sizes: tables::buffer_sizes(),
+            cell: Cell {
+                users_per_slot: users_per_tti,
+                scheduler,
+                averaging_time: self.cell.averaging_time,
+                processing: self.cell.processing,
+                target_bler: self.cell.target_bler,
+                step: self.cell.step,
+                max_correction: self.cell.max_correction,
+                delay: self.cell.delay,
+            },
+            mobile: self.mobile.clone(),
+            harq: self.harq.clone(),
+            downlink: self.downlink.clone(),
+            uplink: self.uplink.clone(),
+            rlc: (&self.rlc).into(),
+            pdcp: pdcp::Parameters {
+                header: PDCP_HEADER,
+                discard: self.pdcp.discard,
+                queue: self.pdcp.queue.clone().unwrap_or_default(),
+                reordering: None,
+            },
+            drx: self.drx.clone(),
+            rrc: self.rrc.as_ref().map(|rrc| {
+                let Rrc { inactivity, promotion, paging, re_establishment } = *rrc;
+                rrc::Parameters { inactivity, promotion, paging, re_establishment, inactive: None }
+            }),
+            conditions: self.conditions.clone(),
+        })
+    }
+}
+
+impl From<&config::Rlc> for rlc::Parameters {
+    fn from(config: &config::Rlc) -> Self {
+        let mode = match config {
+            config::Rlc::Acknowledged(config) => ModeParameters::Acknowledged(rlc_am::Parameters {
+                t_poll_retransmit: config.t_poll_retransmit,
+                poll_pdu: config.poll_pdu,
+                poll_byte: config.poll_byte,
+                max_retx: config.max_retx,
+                t_reordering: config.t_reordering,
+                t_status_prohibit: config.t_status_prohibit,
+                window: WINDOW,
+                status: StatusFormat::LTE,
+            }),
+            config::Rlc::Unacknowledged(config) => ModeParameters::Unacknowledged(reordering::Parameters {
+                wait: config.t_reordering,
+                window: WINDOW,
+                has_segments: false,
+            }),
+        };
+        Self { framing: Framing::LTE, mode }
+    }
+}
