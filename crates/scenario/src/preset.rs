@@ -25,6 +25,8 @@ pub const COMMON_NAMES: [(&str, &str); 8] = [
     ("hsdpa", "hsdpa-cat6"),
     ("lte", "lte-10mhz"),
     ("4g", "lte-10mhz"),
+    ("nr", "nr-n78-100mhz-sa"),
+    ("5g", "nr-n78-100mhz-sa"),
 ];
 
 /// The kind of a preset.
