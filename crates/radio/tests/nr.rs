@@ -287,7 +287,7 @@ fn parameters_that_the_standard_does_not_have_are_refused() {
         ("cell.spacing = \"60 kHz\"".to_owned(), "cell.spacing", "15 or 30 kHz"),
         (pattern("DDDDS"), "cell.tdd.pattern", "a pattern with a U slot"),
         (pattern("DDUDU"), "cell.tdd.pattern", "TDD-UL-DL-Pattern"),
-        (pattern("DDDDDDS"), "cell.tdd.pattern", "TDD-UL-DL-Pattern"),
+        (pattern("DDSSU"), "cell.tdd.pattern", "TDD-UL-DL-Pattern"),
         (pattern("DDDDDDDDDDDDDDDDDDSU"), "cell.tdd.pattern", "dl-DataToUL-ACK"),
         ("cell.tdd.special_downlink = 13".to_owned(), "cell.tdd.special_downlink", "14 symbols"),
         ("cell.k1 = 0".to_owned(), "cell.k1", "1 to 15"),

@@ -18,7 +18,8 @@ pub struct Parameters {
     pub wait: Span,
     /// Sequence numbers that can be waited for.
     pub window: u64,
-    /// A unit is received in segments.
+    /// Units come in segments, and those that come whole have no sequence number (TS 38.322
+    /// §6.2.2.3).
     pub has_segments: bool,
 }
 
@@ -28,6 +29,10 @@ pub struct Reordering {
     parameters: Parameters,
     /// The units from `next` on.
     sent: VecDeque<Range<u64>>,
+    /// The end of the last of all units.
+    sent_to: u64,
+    /// Units in segments that are not waited for any more.
+    given_up: Vec<Range<u64>>,
     received: RangeSet<u64>,
     /// VR(UR), RX_Next_Reassembly, RX_DELIV: the first unit that is still waited for.
     next: u64,
@@ -45,6 +50,8 @@ impl Reordering {
         Self {
             parameters: parameters.clone(),
             sent: VecDeque::new(),
+            sent_to: 0,
+            given_up: Vec::new(),
             received: RangeSet::default(),
             next: 0,
             highest: 0,
@@ -60,16 +67,20 @@ impl Reordering {
 
     /// Sends a new PDU.
     pub fn send_new(&mut self, cut: Cut) -> Pdu {
-        if self.sent.back() != Some(&cut.unit) {
-            self.sent.push_back(cut.unit);
+        let Cut { range, unit, .. } = cut;
+        let is_numbered = !self.parameters.has_segments || range != unit;
+        if is_numbered && unit.start >= self.sent_to {
+            self.sent.push_back(unit);
+            self.sent_to = unit.end;
         }
-        let sequence = self.next + self.sent.len() as u64 - 1;
-        Pdu { sequence, range: cut.range, again: false, polls: false }
+        let sequence = (self.next + self.sent.len() as u64).saturating_sub(1);
+        Pdu { sequence, range, unit, again: false, polls: false }
     }
 
-    /// A unit that is still waited for.
-    pub fn unit(&self, sequence: u64) -> Option<Range<u64>> {
-        self.sent.get(usize::try_from(sequence.checked_sub(self.next)?).ok()?).copied()
+    /// A unit in segments that is not waited for any more, though it is not complete; called until
+    /// there is none.
+    pub fn take_given_up(&mut self) -> Option<Range<u64>> {
+        self.given_up.pop()
     }
 
     /// All that was received, and is not forgotten.
@@ -79,11 +90,18 @@ impl Reordering {
 
     /// The receiver gets a unit, or a segment of one.
     pub fn receive(&mut self, now: Instant, pdu: &Pdu) {
-        if pdu.sequence < self.next {
+        let is_whole = pdu.range == pdu.unit;
+        if self.parameters.has_segments && is_whole {
+            self.received.insert(pdu.range, |_| {});
+            return;
+        }
+        let index = self.sent.partition_point(|unit| unit.end <= pdu.unit.start);
+        if self.sent.get(index).is_none_or(|unit| *unit != pdu.unit) {
+            // It is not waited for any more.
             return;
         }
         self.received.insert(pdu.range, |_| {});
-        self.highest = self.highest.max(pdu.sequence + 1);
+        self.highest = self.highest.max(self.next + index as u64 + 1);
         self.advance_to(self.highest.saturating_sub(self.parameters.window));
         self.advance_to(self.next);
         if self.reordering_at.is_some() && !self.has_gap(self.reordering_from) {
@@ -96,8 +114,14 @@ impl Reordering {
     fn advance_to(&mut self, sequence: u64) {
         while self.next < sequence || self.sent.front().is_some_and(|range| self.received.containing(*range).is_some())
         {
-            self.sent.pop_front();
+            let unit = self.sent.pop_front();
             self.next += 1;
+            if self.parameters.has_segments
+                && let Some(unit) = unit
+                && self.received.containing(unit).is_none()
+            {
+                self.given_up.push(unit);
+            }
         }
     }
 

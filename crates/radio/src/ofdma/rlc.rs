@@ -145,6 +145,8 @@ pub struct Pdu {
     pub sequence: u64,
     /// What it carries of the stream.
     pub range: Range<u64>,
+    /// The unit of which it is a part.
+    pub unit: Range<u64>,
     /// It was sent before, at least in part.
     pub again: bool,
     /// It polls: a status report is to follow.
@@ -569,10 +571,9 @@ impl Rlc {
             };
             // PDCP gets a packet as soon as it is complete.
             if let Some(reordering) = &mut self.reordering
-                && let Some(range) = reordering.unit(pdu.sequence)
-                && received.containing(range).is_some()
+                && received.containing(pdu.unit).is_some()
             {
-                reordering.receive(now, &Pdu { range, ..*pdu });
+                reordering.receive(now, &Pdu { range: pdu.unit, ..*pdu });
             }
         }
         self.release(now, cx);
@@ -642,6 +643,11 @@ impl Rlc {
         let Self { mode, stream, reordering, departures, lost, delay, .. } = self;
         let due = now + *delay;
         let due = departures.back().map_or(due, |last| last.due.max(due));
+        if let Mode::Unacknowledged(um) = mode {
+            while let Some(unit) = um.take_given_up() {
+                stream.lose(unit, |packet| lost.push(packet));
+            }
+        }
         let (edge, received) = match (reordering.as_ref(), &*mode) {
             (Some(reordering), _) => reordering.delivered(stream.mapped()),
             (None, Mode::Acknowledged(am)) => am.delivered(),

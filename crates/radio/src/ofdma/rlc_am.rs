@@ -177,7 +177,13 @@ impl Am {
         };
         self.sender.pending.remove_below(cut.range.end);
         self.sender.count_pending(&self.framing, stream);
-        let pdu = Pdu { sequence: self.sender.first + index as u64, range: cut.range, again: true, polls: false };
+        let pdu = Pdu {
+            sequence: self.sender.first + index as u64,
+            range: cut.range,
+            unit: flight.range,
+            again: true,
+            polls: false,
+        };
         Some((pdu, header + cut.header + (cut.range.end - cut.range.start) as u32))
     }
 
@@ -190,7 +196,7 @@ impl Am {
         let sequence = self.next() - 1;
         self.sender.pdus_without_poll += 1;
         self.sender.bytes_without_poll += range.end - range.start;
-        Pdu { sequence, range, again: false, polls: false }
+        Pdu { sequence, range, unit, again: false, polls: false }
     }
 
     /// Decides whether the last of the PDUs of a block polls (TS 36.322 §5.2.2.1). `has_new`: more
