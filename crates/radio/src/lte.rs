@@ -2,8 +2,8 @@
 //! subframe of 1 ms to the next.
 //!
 //! What it has in common with NR is the cell of [`ofdma`](crate::ofdma). The RLC concatenates
-//! packets into PDUs of the size of a grant (TS 36.322); a block follows from I_TBS and its resource
-//! blocks (TS 36.213 §7.1.7); hybrid ARQ repeats after 8 ms, upwards exactly.
+//! packets into PDUs of the size of a grant (TS 36.322); a block follows from I_TBS and its
+//! resource blocks (TS 36.213 §7.1.7); hybrid ARQ repeats after 8 ms, upwards exactly.
 //!
 //! | module | what |
 //! | --- | --- |

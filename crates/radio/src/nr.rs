@@ -1,11 +1,11 @@
 //! NR (TS 38.xxx): a standalone cell in FR1 with time or frequency division duplex, whose resource
 //! blocks all mobiles share from one slot to the next.
 //!
-//! What it has in common with LTE is the cell of [`ofdma`](crate::ofdma). The slots of a TDD pattern
-//! and the offsets K1 and K2 give the times of feedback, repetitions and grants. The RLC does not
-//! concatenate and delivers out of sequence (TS 38.322); PDCP puts packets into their order
-//! (TS 38.323 §5.2.2). A connection without activity is suspended (RRC_INACTIVE), and resumed faster
-//! than set up.
+//! What it has in common with LTE is the cell of [`ofdma`](crate::ofdma). The slots of a TDD
+//! pattern and the offsets K1 and K2 give the times of feedback, repetitions and grants. The RLC
+//! does not concatenate and delivers out of sequence (TS 38.322); PDCP puts packets into their
+//! order (TS 38.323 §5.2.2). A connection without activity is suspended (RRC_INACTIVE), and resumed
+//! faster than set up.
 //!
 //! | module | what |
 //! | --- | --- |

@@ -1,4 +1,4 @@
-//! What the cell of LTE and NR needs to know of LTE.
+//! What LTE gives to the cell that it shares with NR: slots, block sizes, headers.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the cell of LTE and NR needs to know of NR.
+//! What NR gives to the cell that it shares with LTE: slots, block sizes, headers.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Buffer status reports (TS 36.321 and TS 38.321 §5.4.5): when a mobile sends one, and what the base station
-//! makes of it.
+//! Buffer status reports (TS 36.321 and TS 38.321 §5.4.5): when a mobile sends one, and what the
+//! base station makes of it.
 
 use std::collections::VecDeque;
 

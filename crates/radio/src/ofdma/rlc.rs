@@ -141,11 +141,11 @@ pub fn next_hole(received: &RangeSet<u64>, from: u64, end: u64) -> Option<Range<
 /// A data PDU as it is sent, or a segment of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pdu {
-    /// Its sequence number, counted from zero: that of the unit of which it is a part.
+    /// The sequence number of its unit, counted from zero.
     pub sequence: u64,
     /// What it carries of the stream.
     pub range: Range<u64>,
-    /// The unit of which it is a part.
+    /// Its unit, whole.
     pub unit: Range<u64>,
     /// It was sent before, at least in part.
     pub again: bool,
@@ -204,7 +204,7 @@ pub struct Stream {
 pub struct Cut {
     /// The range.
     pub range: Range<u64>,
-    /// The unit with a sequence number of which it is a part.
+    /// Its unit: what has a sequence number.
     pub unit: Range<u64>,
     /// Bytes of its header, length indicators included; of these only, if it is sent again.
     pub header: u32,

@@ -1,5 +1,5 @@
-//! The acknowledged mode of the RLC of LTE (TS 36.322 §5.1.3, §5.2) and NR (TS 38.322 §5.2.3, §5.3):
-//! a window, polls, status reports with byte ranges, and retransmission of whole units or of
+//! The acknowledged mode of the RLC of LTE (TS 36.322 §5.1.3, §5.2) and NR (TS 38.322 §5.2.3,
+//! §5.3): a window, polls, status reports with byte ranges, and retransmission of whole units or of
 //! segments of them.
 //!
 //! A unit with a sequence number is a PDU in LTE, a packet (RLC SDU) in NR. NR sends units in

@@ -1,5 +1,5 @@
-//! The RRC connection of a mobile (TS 36.331 §5, TS 38.331 §5.3): idle, being set up, connected, and
-//! in NR inactive.
+//! The RRC connection of a mobile (TS 36.331 §5, TS 38.331 §5.3): idle, being set up, connected,
+//! and in NR inactive.
 //!
 //! The inactivity timer is not stepped: that the connection was released is found when something
 //! happens next.

@@ -14,7 +14,7 @@ pub fn config<T: DeserializeOwned>(name: &str, more: &str, less: &[&str]) -> T {
     try_config(name, more, less).expect("parameters of the right types")
 }
 
-/// The same, if the parameters are of the right types.
+/// The same, if the parameters have the right types.
 pub fn try_config<T: DeserializeOwned>(name: &str, more: &str, less: &[&str]) -> Result<T, toml::de::Error> {
     let path = format!("{}/../../presets/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     let mut preset: toml::Table = std::fs::read_to_string(path).expect("the preset").parse().expect("TOML");
@@ -59,7 +59,7 @@ impl Outcome {
     }
 }
 
-/// When a packet comes, which way, of which user, and its size.
+/// When a packet comes, its direction, user and size.
 pub type Pushed = (Instant, Direction, u16, u32);
 
 /// Pushes packets, and runs until `end`.

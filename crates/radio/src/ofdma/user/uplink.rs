@@ -35,8 +35,8 @@ impl User {
     }
 
     /// Plans the next grant that needs no request, while there is something to send and the mobile
-    /// listens. Like any grant it is sent as late as possible: a retransmission that is planned earlier
-    /// comes first.
+    /// listens. Like any grant it is sent as late as possible: a retransmission that is planned
+    /// earlier comes first.
     pub(super) fn preschedule(&mut self, now: Instant, plan: &mut Plan) {
         let Some((interval, bytes)) = plan.prescheduling else { return };
         if self.prescheduled_at > now || self.movement.served_from(Direction::Up) > now {
