@@ -1,16 +1,17 @@
 //! Segmentation, retransmission and reordering, to the byte.
 
 use airpath_core::{ComponentId, Ecn, FlowId, Slot, UserId};
+use airpath_link::queue::Queue;
 
 use super::*;
 use crate::common::arq::rlc_queue::RlcQueue;
-use crate::lte::config::{Acknowledged, Unacknowledged};
+use crate::lte;
 
 const fn at(millis: u64) -> Instant {
     Instant::from_nanos(millis * 1_000_000)
 }
 
-fn acknowledged() -> Acknowledged {
+fn acknowledged() -> Parameters {
     let text = r#"
         t_poll_retransmit = "120 ms"
         poll_pdu = 4
@@ -18,11 +19,11 @@ fn acknowledged() -> Acknowledged {
         t_reordering = "50 ms"
         t_status_prohibit = "30 ms"
     "#;
-    toml::from_str(text).expect("a configuration")
+    (&lte::Rlc::Acknowledged(toml::from_str(text).expect("a configuration"))).into()
 }
 
-fn unacknowledged() -> config::Rlc {
-    config::Rlc::Unacknowledged(Unacknowledged { t_reordering: Span::from_millis(50) })
+fn unacknowledged() -> Parameters {
+    (&lte::Rlc::Unacknowledged(lte::Unacknowledged { t_reordering: Span::from_millis(50) })).into()
 }
 
 /// Both directions of a bearer.
@@ -33,8 +34,10 @@ struct Bearer {
 }
 
 impl Bearer {
-    fn new(config: &config::Rlc) -> Self {
-        let rlc = |direction| Rlc::new(config, Pdcp::new(RlcQueue::unlimited(), None), direction, Span::ZERO);
+    fn new(config: &Parameters) -> Self {
+        let pdcp =
+            super::super::pdcp::Parameters { header: 2, discard: None, queue: Queue::default(), reordering: None };
+        let rlc = |direction| Rlc::new(config, Pdcp::new(&pdcp, RlcQueue::unlimited()), direction, Span::ZERO);
         Self { down: rlc(Direction::Down), up: rlc(Direction::Up), dropped: Vec::new() }
     }
 
@@ -76,7 +79,7 @@ impl Bearer {
 }
 
 fn acknowledged_bearer() -> Bearer {
-    Bearer::new(&config::Rlc::Acknowledged(acknowledged()))
+    Bearer::new(&acknowledged())
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The base station's view of the radio of a mobile: CQI reports and the outer loops
-//! (TS 36.213 §7.2).
+//! (TS 36.213 §7.2, TS 38.214 §5.2).
 
 use airpath_core::{Direction, Instant};
 
-use super::config::Config;
+use super::Parameters;
 use super::plan::Plan;
 use super::transport_format::Estimate;
 use crate::common::link_adaptation::OuterLoop;
@@ -27,7 +27,7 @@ const CQI_BITS: u8 = 4;
 
 impl LinkQuality {
     /// Nothing reported yet.
-    pub fn new(config: &Config) -> Self {
+    pub fn new(config: &Parameters) -> Self {
         let mobile = &config.mobile;
         let reports = || Reports::new(mobile.cqi_period, mobile.cqi_delay);
         let cell = &config.cell;
