@@ -83,6 +83,8 @@ pub struct Parameters {
     /// The levels of a buffer status report.
     pub(crate) buffer_sizes: &'static BufferSizes,
     pub(crate) cell: Cell,
+    /// How hybrid ARQ of the uplink works.
+    pub(crate) uplink_harq: UplinkHarq,
     pub(crate) mobile: config::Mobile,
     pub(crate) harq: config::Harq,
     pub(crate) downlink: config::Downlink,
@@ -107,6 +109,17 @@ pub(crate) struct Cell {
     pub step: Decibel,
     pub max_correction: Decibel,
     pub delay: Span,
+}
+
+/// Hybrid ARQ of the uplink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UplinkHarq {
+    /// Feedback, on the PHICH, decides whether the mobile sends a block again at a fixed time. So
+    /// there are as many processes as fit into the round trip (TS 36.321 §5.4.2).
+    ByFeedback,
+    /// There is no feedback: a grant with the same NDI asks for a block again (TS 38.321 §5.4.2.1),
+    /// of one of at most this number of processes (TS 38.214 §6.1).
+    ByGrants { processes: usize },
 }
 
 /// A cell with its mobiles.

@@ -10,8 +10,8 @@ use crate::ofdma::config::{DownlinkModulation, Rrc, UplinkModulation};
 use crate::ofdma::rlc::{Framing, ModeParameters};
 use crate::ofdma::rlc_am::StatusFormat;
 use crate::ofdma::{
-    Allocation, BlockSizes, Cell, CodeWords, ConfigError, Grid, GridParameters, Parameters, Technology, pdcp,
-    reordering, rlc, rlc_am, rrc,
+    Allocation, BlockSizes, Cell, CodeWords, ConfigError, Grid, GridParameters, Parameters, Technology, UplinkHarq,
+    pdcp, reordering, rlc, rlc_am, rrc,
 };
 
 /// Subcarriers of a resource block (TS 36.211 §6.2.3).
@@ -54,8 +54,11 @@ impl Technology for Config {
         let grid = |cqis, schemes: &'static [Mcs], total, allocation, elements: u32| {
             let mut by_symbols = [0; SYMBOLS as usize + 1];
             by_symbols[usize::from(SYMBOLS)] = elements;
+            let symbols = f64::from(total * elements);
+            let bits = |scheme: &Mcs| f64::from(tables::transport_block_bits(scheme.i_tbs, total));
             let parameters = GridParameters {
                 cqis: tables::cqis(cqis),
+                efficiencies: schemes.iter().map(|scheme| bits(scheme) / symbols).collect(),
                 modulations: schemes.iter().map(|scheme| scheme.modulation).collect(),
                 sizes: Arc::new(Sizes(schemes)),
                 total,
@@ -103,6 +106,7 @@ impl Technology for Config {
                 max_correction: self.cell.max_correction,
                 delay: self.cell.delay,
             },
+            uplink_harq: UplinkHarq::ByFeedback,
             mobile: self.mobile.clone(),
             harq: self.harq.clone(),
             downlink: self.downlink.clone(),

@@ -9,12 +9,15 @@ use crate::ofdma::config::{DownlinkModulation, UplinkModulation};
 use crate::ofdma::rlc::{Framing, ModeParameters};
 use crate::ofdma::rlc_am::StatusFormat;
 use crate::ofdma::{
-    Allocation, BlockSizes, Cell, CodeWords, ConfigError, Grid, GridParameters, Parameters, Technology, pdcp,
-    reordering, rlc, rlc_am, rrc,
+    Allocation, BlockSizes, Cell, CodeWords, ConfigError, Grid, GridParameters, Parameters, Technology, UplinkHarq,
+    pdcp, reordering, rlc, rlc_am, rrc,
 };
 
 /// The effective code rate above which a mobile may skip decoding (TS 38.214 §5.1.3).
 const HIGHEST_CODE_RATE: f64 = 0.95;
+
+/// The processes of hybrid ARQ that a mobile has in the uplink at most (TS 38.214 §6.1).
+const UPLINK_PROCESSES: usize = 16;
 
 /// The part of a slot with this number of symbols that a data channel has.
 type OfSymbols = fn(u8) -> SlotAllocation;
@@ -45,6 +48,7 @@ impl Technology for Config {
             let schemes = tables::schemes(table);
             let parameters = GridParameters {
                 cqis: tables::cqis(table),
+                efficiencies: schemes.iter().map(Format::efficiency).collect(),
                 modulations: schemes.iter().map(|scheme| scheme.modulation).collect(),
                 sizes: Arc::new(Sizes { schemes, allocation }),
                 total,
@@ -81,6 +85,7 @@ impl Technology for Config {
                 max_correction: self.cell.max_correction,
                 delay: self.cell.delay,
             },
+            uplink_harq: UplinkHarq::ByGrants { processes: UPLINK_PROCESSES },
             mobile: self.mobile.clone(),
             harq: self.harq.clone(),
             downlink: self.downlink.clone(),

@@ -65,7 +65,8 @@ pub struct Cell {
     pub k2: u8,
     /// Resource blocks of the uplink that carry PUCCH, and no data.
     pub pucch_blocks: u8,
-    /// Mobiles that a slot can serve in each direction: the limit of the PDCCH.
+    /// Mobiles that a slot can serve in each direction: the limit of the PDCCH. Grants for uplink
+    /// repetitions do not count.
     pub users_per_slot: u8,
     /// Who is served next. Default: `round-robin`.
     #[serde(default)]
@@ -91,11 +92,14 @@ pub struct Cell {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tdd {
-    /// The slots of one or two patterns, such as `DDDSU`: D downlink, U uplink, S special.
+    /// The slots of one or two patterns, such as `DDDSU`: D downlink, U uplink, S special. Their
+    /// duration divides 20 ms (TS 38.213 §11.1).
     pub pattern: String,
-    /// Symbols of a special slot towards the mobiles. It carries data from 8 on.
+    /// Symbols of a special slot towards the mobiles: 0 to 13. It carries data from 8 on. Default: 0.
+    #[serde(default)]
     pub special_downlink: u8,
-    /// Symbols of a special slot from the mobiles. They carry no data.
+    /// Symbols of a special slot from the mobiles: 0 to 13. They carry no data. Default: 0.
+    #[serde(default)]
     pub special_uplink: u8,
 }
 
@@ -126,7 +130,8 @@ pub struct Acknowledged {
     pub poll_byte: Option<Bytes>,
     /// maxRetxThreshold: the radio link has failed when a packet was to be sent again this often.
     pub max_retx: u8,
-    /// t-Reassembly: how long the receiver waits for HARQ before it takes a packet for lost.
+    /// t-Reassembly: how long the receiver waits for HARQ before it takes a packet for lost. At most
+    /// 200 ms.
     pub t_reassembly: Span,
     /// t-StatusProhibit: the shortest time between two status reports.
     pub t_status_prohibit: Span,
@@ -138,7 +143,7 @@ pub struct Acknowledged {
 pub struct Unacknowledged {
     /// Bits of a sequence number: 6 or 12.
     pub sequence_bits: u8,
-    /// t-Reassembly: how long the receiver waits for the segments of a packet.
+    /// t-Reassembly: how long the receiver waits for the segments of a packet. At most 200 ms.
     pub t_reassembly: Span,
 }
 
@@ -146,7 +151,8 @@ pub struct Unacknowledged {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pdcp {
-    /// Bits of a sequence number: 12 or 18.
+    /// Bits of a sequence number: 12 or 18, and in the acknowledged mode not fewer than those of the
+    /// RLC.
     pub sequence_bits: u8,
     /// discardTimer: a packet that waits for longer is dropped. Without it, infinity.
     #[serde(skip_serializing_if = "Option::is_none")]

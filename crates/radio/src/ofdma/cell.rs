@@ -196,7 +196,7 @@ impl Cell {
             let at = plan.start(slot);
             let can_send = |candidate: &&Candidate| {
                 let user = &users[candidate.user as usize];
-                !user.is_planned_up(at) && user.wanted_up(plan.first_grant) > 0
+                !user.is_planned_up(at) && user.has_process_up(now, plan) && user.wanted_up(plan.first_grant) > 0
             };
             candidates.extend(all.iter().filter(can_send));
             while served < plan.users_per_slot && !candidates.is_empty() {

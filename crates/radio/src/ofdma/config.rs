@@ -56,8 +56,9 @@ pub enum UplinkModulation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Harq {
-    /// Processes of a mobile in the downlink: at most 8 in LTE (TS 36.213 §7), 16 in NR
-    /// (TS 38.214 §5.1). The uplink always has as many as fit into its round trip.
+    /// Processes of a mobile in the downlink: at most 8 in LTE (TS 36.213 §7); 2, 4, 6, 8, 10, 12
+    /// or 16 in NR (nrofHARQ-ProcessesForPDSCH, TS 38.331 §6.3.2). The uplink has as many as fit
+    /// into its round trip, in NR at most 16 (TS 38.214 §6.1).
     pub processes: u8,
     /// How often a block is sent before it is left to the RLC.
     pub max_transmissions: u8,
@@ -65,10 +66,11 @@ pub struct Harq {
     pub combining: Combining,
     /// By how much a real decoder is worse than the normal approximation.
     pub gap: Decibel,
-    /// The probability that a NACK is taken for an ACK. The block is then left to the RLC.
+    /// The probability that a NACK is taken for an ACK. The block is then left to the RLC. It
+    /// concerns the downlink, and the uplink of LTE: in NR the uplink has no feedback.
     #[serde(default)]
     pub nack_to_ack: Probability,
-    /// The probability that the mobile misses an assignment or a grant. Default: 0.
+    /// The probability that the mobile misses an assignment, or a grant of a new block. Default: 0.
     #[serde(default)]
     pub dtx_missed: Probability,
 }
@@ -97,7 +99,8 @@ pub struct Uplink {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bler: Option<Probability>,
     /// Period of the occasions for scheduling requests: 1, 2, 5, 10, 20, 40 or 80 ms in LTE
-    /// (TS 36.213 Table 10.1.5-1), 1 to 640 slots in NR (TS 38.331 §6.3.2).
+    /// (TS 36.213 Table 10.1.5-1); 1, 2, 4, 5, 8, 10, 16, 20, 40 or 80 slots in NR, at 30 kHz also
+    /// 160 (TS 38.331 §6.3.2).
     pub sr_period: Span,
     /// How often a scheduling request is sent before random access takes its place (dsr-TransMax,
     /// sr-TransMax): 4, 8, 16, 32 or 64.

@@ -73,7 +73,9 @@ fn is_smooth(mut number: u32) -> bool {
 pub struct GridParameters<'a> {
     /// The formats of CQI 1, 2, ….
     pub cqis: &'a [Format],
-    /// The modulation of each scheme, from I_MCS 0.
+    /// Bits a symbol of each scheme, from I_MCS 0.
+    pub efficiencies: Vec<f64>,
+    /// The modulation of each scheme.
     pub modulations: Vec<Modulation>,
     /// Sizes with these schemes.
     pub sizes: Arc<dyn BlockSizes>,
@@ -101,7 +103,7 @@ pub struct Grid {
     highest_code_rate: f64,
     modulations: Vec<Modulation>,
     sizes: Arc<dyn BlockSizes>,
-    /// Bits a symbol of each scheme over all resource blocks.
+    /// Bits a symbol of each scheme.
     efficiencies: Vec<f64>,
     thresholds: Thresholds,
     /// Of each CQI, from CQI 1: the SINR that it stands for, and its efficiency.
@@ -111,11 +113,18 @@ pub struct Grid {
 impl Grid {
     /// The resource blocks of a direction.
     pub fn new(decoder: &Decoder, parameters: GridParameters<'_>) -> Self {
-        let GridParameters { cqis, modulations, sizes, total, allocation, codewords, elements, highest_code_rate } =
-            parameters;
+        let GridParameters {
+            cqis,
+            efficiencies,
+            modulations,
+            sizes,
+            total,
+            allocation,
+            codewords,
+            elements,
+            highest_code_rate,
+        } = parameters;
         let symbols = total * elements[usize::from(SYMBOLS)];
-        let efficiency = |scheme| f64::from(sizes.bits(scheme, 1, total, SYMBOLS)) / f64::from(symbols);
-        let efficiencies = (0..modulations.len()).map(efficiency).collect();
         let target = Probability::new(CQI_ERRORS).expect("within range");
         let thresholds = Thresholds::of_formats(decoder, cqis, symbols, target);
         let cqis = cqis.iter().enumerate();
@@ -169,7 +178,8 @@ impl Grid {
     /// blocks, in a slot with this number of symbols for the direction.
     #[inline]
     pub fn allocate(&self, estimate: Estimate, bytes: u64, left: u32, symbols: u8) -> Option<TransportFormat> {
-        let best = self.efficiencies.partition_point(|it| *it <= estimate.efficiency).saturating_sub(1);
+        // Those of NR do not rise everywhere (TS 38.214 Table 5.1.3.1-1: 16 and 17).
+        let best = self.efficiencies.iter().rposition(|it| *it <= estimate.efficiency).unwrap_or(0);
         (0..=best).rev().find_map(|scheme| self.allocate_with(scheme, estimate.layers, bytes, left, symbols))
     }
 
@@ -283,12 +293,17 @@ const CQI_ERRORS: f64 = 0.1;
 const OUT_OF_RANGE: f64 = 2.0;
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use crate::lte;
+    use crate::nr::tables::{self, FormatTable};
     use crate::ofdma::Technology;
+    use crate::{lte, nr};
 
-    fn parameters<T: Technology + serde::de::DeserializeOwned>(preset: &str, more: &str) -> crate::ofdma::Parameters {
+    /// The parameters of a preset with other keys of `cell`.
+    pub fn parameters<T: Technology + serde::de::DeserializeOwned>(
+        preset: &str,
+        more: &str,
+    ) -> crate::ofdma::Parameters {
         let preset: toml::Table = preset.parse().expect("TOML");
         let mut bearer = preset["bearer"].as_table().expect("a table").clone();
         bearer.remove("model");
@@ -301,8 +316,17 @@ mod tests {
     #[test]
     fn no_transport_format_has_a_code_rate_above_the_limit() {
         let lte = |more| parameters::<lte::Config>(include_str!("../../../../presets/lte-10mhz.toml"), more);
-        for parameters in [lte("bandwidth = \"1.4 MHz\"\npucch_blocks = 1"), lte(""), lte("control_symbols = 3")] {
+        let nr = |more| parameters::<nr::Config>(include_str!("../../../../presets/nr-n28-fdd-20mhz.toml"), more);
+        let cells = [
+            lte("bandwidth = \"1.4 MHz\"\npucch_blocks = 1"),
+            lte(""),
+            lte("control_symbols = 3"),
+            nr("bandwidth = \"5 MHz\""),
+            nr(""),
+        ];
+        for (parameters, limit) in cells.iter().zip([0.931, 0.931, 0.931, 0.95, 0.95]) {
             for grid in [&parameters.down, &parameters.up] {
+                assert_eq!(grid.highest_code_rate, limit);
                 for (efficiency, left) in (1..120).flat_map(|n| (1..=grid.total).map(move |left| (n, left))) {
                     let estimate = Estimate { efficiency: 0.05 * f64::from(efficiency), layers: 1 };
                     for bytes in [3, 15, 41, 300, 100_000] {
@@ -313,6 +337,17 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_scheme_of_nr_has_the_efficiency_of_its_table() {
+        let nr = parameters::<nr::Config>(include_str!("../../../../presets/nr-n28-fdd-20mhz.toml"), "");
+        let schemes = tables::schemes(FormatTable::Qam256);
+        for (scheme, format) in schemes.iter().enumerate() {
+            let estimate = Estimate { efficiency: format.efficiency(), layers: 1 };
+            let chosen = nr.down.allocate(estimate, 100_000, nr.down.total, SYMBOLS).expect("a format");
+            assert_eq!(usize::from(chosen.scheme), scheme);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use airpath_core::Instant;
 
+use super::UplinkHarq;
 use super::plan::Plan;
 use super::rlc::Block;
 use super::transport_format::TransportFormat;
@@ -127,6 +128,8 @@ pub enum Planned {
 #[derive(Clone, Debug, Default)]
 pub struct Uplink {
     planned: VecDeque<(Instant, Planned)>,
+    /// When processes can be granted anew whose blocks were sent and are done with, by time.
+    free_at: VecDeque<Instant>,
 }
 
 impl Uplink {
@@ -139,6 +142,27 @@ impl Uplink {
     /// Whether nothing is planned.
     pub fn is_empty(&self) -> bool {
         self.planned.is_empty()
+    }
+
+    /// Whether a process is free for a grant that is sent at `now`.
+    #[inline]
+    pub fn has_process(&self, now: Instant, harq: UplinkHarq) -> bool {
+        match harq {
+            UplinkHarq::ByFeedback => true,
+            UplinkHarq::ByGrants { processes } => {
+                let decoding = self.free_at.iter().rev().take_while(|at| **at > now).count();
+                self.planned.len() + decoding < processes
+            }
+        }
+    }
+
+    /// A block is done with whose process can be granted anew at `free_at`, not before the last
+    /// one.
+    pub fn done(&mut self, now: Instant, free_at: Instant) {
+        while self.free_at.front().is_some_and(|at| *at <= now) {
+            self.free_at.pop_front();
+        }
+        self.free_at.push_back(free_at);
     }
 
     /// Whether a transmission is planned for the slot that begins at `at`.
@@ -162,6 +186,7 @@ impl Uplink {
 
     /// Nothing is planned any more: the connection is new.
     pub fn clear(&mut self, mut given_up: impl FnMut(Block)) {
+        self.free_at.clear();
         for (_, planned) in self.planned.drain(..) {
             if let Planned::Again(sent) = planned {
                 given_up(sent.block);
@@ -198,6 +223,18 @@ mod tests {
             assert_eq!((downlink.repeat_at(at(17), true), downlink.repeat_at(at(18), false)), (None, Some(0)));
             assert_eq!(downlink.idle(at(10)), Some(1));
         }
+    }
+
+    #[test]
+    fn the_uplink_has_as_many_processes_as_are_neither_granted_nor_decoded() {
+        let (mut uplink, harq) = (Uplink::default(), UplinkHarq::ByGrants { processes: 2 });
+        assert!(uplink.has_process(at(0), harq));
+        uplink.plan(at(4), Planned::New(sent(true).format));
+        uplink.plan(at(5), Planned::New(sent(true).format));
+        assert!(!uplink.has_process(at(1), harq) && uplink.has_process(at(1), UplinkHarq::ByFeedback));
+        assert!(uplink.take(at(4)).is_some());
+        uplink.done(at(4), at(8));
+        assert!(!uplink.has_process(at(7), harq) && uplink.has_process(at(8), harq));
     }
 
     #[test]

@@ -3,10 +3,10 @@
 
 use airpath_core::{Direction, Instant, Probability, Span};
 
-use super::Parameters;
 use super::grid::Grid;
 use super::harq::Sent;
 use super::transport_format::{Estimate, TransportFormat};
+use super::{Parameters, UplinkHarq};
 use crate::common::buffer_sizes::BufferSizes;
 use crate::common::link_adaptation::{Combining, Decoder, SoftBuffer};
 use crate::common::slots::{SlotPattern, Timeline};
@@ -27,6 +27,8 @@ pub struct Plan {
     pub mobile_processing: Span,
     pub max_transmissions: u8,
     pub nack_to_ack: Probability,
+    /// Hybrid ARQ of the uplink.
+    pub uplink_harq: UplinkHarq,
     pub dtx_missed: Probability,
     /// Bytes of a grant for a request.
     pub first_grant: u64,
@@ -58,6 +60,7 @@ impl Plan {
             mobile_processing: parameters.mobile.processing,
             max_transmissions: harq.max_transmissions,
             nack_to_ack: harq.nack_to_ack,
+            uplink_harq: parameters.uplink_harq,
             dtx_missed: harq.dtx_missed,
             first_grant: uplink.first_grant.get(),
             prescheduling: prescheduling.map(|it| (it.interval, it.bytes.get())),

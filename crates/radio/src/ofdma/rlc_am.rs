@@ -428,8 +428,8 @@ impl Sender {
         for range in self.pending.iter() {
             let first = self.flights.partition_point(|flight| flight.range.end <= range.start);
             let pdus = self.flights.range(first..).take_while(|flight| flight.range.start < range.end).count() as u64;
-            let headers =
-                pdus * u64::from(framing.later_segment + framing.mac_subheader) + u64::from(stream.indicators(range));
+            let indicators = if framing.concatenates { stream.indicators(range) } else { 0 };
+            let headers = pdus * u64::from(framing.later_segment + framing.mac_subheader) + u64::from(indicators);
             self.pending_bytes += range.end - range.start + headers;
         }
     }

@@ -14,7 +14,8 @@ impl Config {
     pub(in crate::lte) fn check(&self) -> Result<(), ConfigError> {
         self.cell.check()?;
         self.mobile.check(2)?;
-        self.harq.check(8)?;
+        within(self.harq.processes, 8, "harq", "processes")?;
+        self.harq.check()?;
         if ![1, 2, 5, 10, 20, 40, 80].map(Span::from_millis).contains(&self.uplink.sr_period) {
             return Err(range("uplink", "sr_period", "1, 2, 5, 10, 20, 40 or 80 ms (TS 36.213 Table 10.1.5-1)").into());
         }

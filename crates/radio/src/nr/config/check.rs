@@ -3,7 +3,7 @@
 use airpath_core::Span;
 
 use super::{Acknowledged, Cell, Config, Inactive, Rlc, Rrc, Tdd, Unacknowledged};
-use crate::common::slots::{Occasions, Offsets, Slot, SlotPattern, Timeline};
+use crate::common::slots::{Occasions, Offsets, SYMBOLS, SlotPattern, Timeline};
 use crate::error::{ValueError, above_zero, at_most, within_an_hour};
 use crate::nr::tables::{self, Numerology, ProcessingCapability, Range};
 use crate::nr::tdd::{self, LEAST_DOWNLINK, Period};
@@ -16,17 +16,24 @@ impl Config {
         let (numerology, timeline) = self.cell.check()?;
         // Layers of a code word, and of maxNumberMIMO-LayersPDSCH here (TS 38.211 §7.3.1.3).
         self.mobile.check(4)?;
-        // nrofHARQ-ProcessesForPDSCH, TS 38.331 §6.3.2.
-        self.harq.check(16)?;
+        if ![2, 4, 6, 8, 10, 12, 16].contains(&self.harq.processes) {
+            let expected = "2, 4, 6, 8, 10, 12 or 16 (nrofHARQ-ProcessesForPDSCH, TS 38.331 §6.3.2)";
+            return Err(range("harq", "processes", expected).into());
+        }
+        self.harq.check()?;
         let modulations = [UplinkModulation::Qam64, UplinkModulation::Qam256];
         self.uplink.check(modulations, "64qam or 256qam (TS 38.306 §4.2.7.10)")?;
         check_requests(self.uplink.sr_period, numerology, timeline.pattern())?;
         check_rlc(&self.rlc)?;
         bits(self.pdcp.sequence_bits, [12, 18], "pdcp", "12 or 18 (TS 38.323 §6.2.2)")?;
-        milliseconds(self.pdcp.t_reordering, "pdcp", "t_reordering")?;
-        if self.pdcp.t_reordering > LONGEST_REORDERING {
-            return Err(range("pdcp", "t_reordering", "at most 3 s (TS 38.331 §6.3.2)").into());
+        if let Rlc::Acknowledged(rlc) = &self.rlc
+            && self.pdcp.sequence_bits < rlc.sequence_bits
+        {
+            let expected = "at least `rlc.sequence_bits`: at most half of the numbers may be on their way \
+                            (TS 38.323 §5.2.1)";
+            return Err(range("pdcp", "sequence_bits", expected).into());
         }
+        timer(self.pdcp.t_reordering, LONGEST_REORDERING, "pdcp", "t_reordering", "at most 3 s (TS 38.331 §6.3.2)")?;
         if let Some(drx) = &self.drx {
             drx.check()?;
             let pattern = timeline.pattern();
@@ -43,9 +50,20 @@ impl Config {
     }
 }
 
-/// The longest t-Reordering of PDCP, and the longest timer of the RLC (TS 38.331 §6.3.2).
+/// The longest t-Reordering of PDCP, and T-Reassembly, T-StatusProhibit and T-PollRetransmit of the
+/// RLC (TS 38.331 §6.3.2).
 const LONGEST_REORDERING: Span = Span::from_secs(3);
-const LONGEST_TIMER: Span = Span::from_secs(4);
+const LONGEST_REASSEMBLY: Span = Span::from_millis(200);
+const LONGEST_PROHIBIT: Span = Span::from_millis(2400);
+const LONGEST_POLL_RETRANSMIT: Span = Span::from_secs(4);
+
+/// Refuses what is not a number of milliseconds, from none to `most`.
+fn timer(span: Span, most: Span, table: &str, key: &str, expected: &'static str) -> Result<(), ValueError> {
+    if !span.is_zero() {
+        milliseconds(span, table, key)?;
+    }
+    if span > most { Err(range(table, key, expected)) } else { Ok(()) }
+}
 
 fn bits(bits: u8, allowed: [u8; 2], table: &str, expected: &'static str) -> Result<(), ValueError> {
     if allowed.contains(&bits) { Ok(()) } else { Err(range(table, "sequence_bits", expected)) }
@@ -130,6 +148,9 @@ fn check_answers(timeline: &Timeline) -> Result<(), ValueError> {
     Ok(())
 }
 
+/// What the patterns of TDD divide (TS 38.213 §11.1).
+const REPETITION: Span = Span::from_millis(20);
+
 impl Tdd {
     fn pattern(&self, numerology: Numerology) -> Result<SlotPattern, ValueError> {
         let refused = |expected| Err(range("cell.tdd", "pattern", expected));
@@ -145,7 +166,18 @@ impl Tdd {
                  or 10 ms (TDD-UL-DL-Pattern, TS 38.331 §6.3.2)",
             );
         };
-        if self.special_downlink + self.special_uplink > Slot::DOWNLINK.downlink {
+        let duration = periods.iter().fold(Span::ZERO, |sum, period| sum + period.duration);
+        if !REPETITION.as_nanos().is_multiple_of(duration.as_nanos()) {
+            return refused("a duration that divides 20 ms, of both patterns together (TS 38.213 §11.1)");
+        }
+        let symbols = [("special_downlink", self.special_downlink), ("special_uplink", self.special_uplink)];
+        for (key, symbols) in symbols {
+            at_most(symbols.into(), u64::from(SYMBOLS) - 1, "cell.tdd", key)?;
+            if symbols > 0 && !self.pattern.contains('S') {
+                return Err(range("cell.tdd", key, "0, or left out: the pattern has no S slot"));
+            }
+        }
+        if self.special_downlink + self.special_uplink > SYMBOLS {
             let expected = "at most the 14 symbols of a slot together with `special_uplink` (TS 38.211 §4.3.2)";
             return Err(range("cell.tdd", "special_downlink", expected));
         }
@@ -205,9 +237,8 @@ fn check_requests(period: Span, numerology: Numerology, pattern: &SlotPattern) -
 }
 
 fn check_rlc(rlc: &Rlc) -> Result<(), ValueError> {
-    let timer = |span: Span, key: &str| {
-        milliseconds(span, "rlc", key)?;
-        if span > LONGEST_TIMER { Err(range("rlc", key, "at most 4 s (TS 38.331 §6.3.2)")) } else { Ok(()) }
+    let reassembly = |span: Span| {
+        timer(span, LONGEST_REASSEMBLY, "rlc", "t_reassembly", "at most 200 ms (T-Reassembly, TS 38.331 §6.3.2)")
     };
     match rlc {
         Rlc::Acknowledged(Acknowledged {
@@ -220,11 +251,12 @@ fn check_rlc(rlc: &Rlc) -> Result<(), ValueError> {
             t_status_prohibit,
         }) => {
             bits(*sequence_bits, [12, 18], "rlc", "12 or 18 (TS 38.322 §6.2.3.3)")?;
-            timer(*t_poll_retransmit, "t_poll_retransmit")?;
-            timer(*t_reassembly, "t_reassembly")?;
-            if !t_status_prohibit.is_zero() {
-                timer(*t_status_prohibit, "t_status_prohibit")?;
-            }
+            let expected = "at most 4 s (T-PollRetransmit, TS 38.331 §6.3.2)";
+            above_zero(!t_poll_retransmit.is_zero(), "rlc", "t_poll_retransmit")?;
+            timer(*t_poll_retransmit, LONGEST_POLL_RETRANSMIT, "rlc", "t_poll_retransmit", expected)?;
+            reassembly(*t_reassembly)?;
+            let expected = "at most 2400 ms (T-StatusProhibit, TS 38.331 §6.3.2)";
+            timer(*t_status_prohibit, LONGEST_PROHIBIT, "rlc", "t_status_prohibit", expected)?;
             if poll_pdu.is_some_and(|pdus| !POLL_PDUS.contains(&pdus)) {
                 let expected = "4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 6144, 8192, 12288, 16384, 20480, \
                                 24576, 28672, 32768, 40960, 49152, 57344 or 65536, or left out for infinity \
@@ -239,7 +271,7 @@ fn check_rlc(rlc: &Rlc) -> Result<(), ValueError> {
         }
         Rlc::Unacknowledged(Unacknowledged { sequence_bits, t_reassembly }) => {
             bits(*sequence_bits, [6, 12], "rlc", "6 or 12 (TS 38.322 §6.2.3.3)")?;
-            timer(*t_reassembly, "t_reassembly")
+            reassembly(*t_reassembly)
         }
     }
 }

@@ -68,9 +68,8 @@ impl Mobile {
 }
 
 impl Harq {
-    /// Refuses what makes no sense, with this number of processes at most.
-    pub(crate) fn check(&self, processes: u8) -> Result<(), ValueError> {
-        within(self.processes, processes, "harq", "processes")?;
+    /// Refuses what makes no sense. The number of processes is checked apart.
+    pub(crate) fn check(&self) -> Result<(), ValueError> {
         // maxHARQ-Tx, TS 36.331 §6.3.2: 1 to 8, 10, 12, 16, 20, 24, 28.
         within(self.max_transmissions, 28, "harq", "max_transmissions")?;
         if !(0.0..=10.0).contains(&self.gap.get()) {

@@ -3,6 +3,7 @@
 use airpath_core::{Context, Direction, Instant, Span};
 
 use super::User;
+use crate::ofdma::UplinkHarq;
 use crate::ofdma::buffer_status::{self, SHORT_REPORT};
 use crate::ofdma::harq::{Planned, Sent};
 use crate::ofdma::plan::Plan;
@@ -39,7 +40,12 @@ impl User {
     /// earlier comes first.
     pub(super) fn preschedule(&mut self, now: Instant, plan: &mut Plan) {
         let Some((interval, bytes)) = plan.prescheduling else { return };
-        if self.prescheduled_at > now || self.movement.served_from(Direction::Up) > now {
+        if self.prescheduled_at > now {
+            // The mobile may have missed it: then nothing else happens there.
+            self.preschedule_at = Some(self.prescheduled_at);
+            return;
+        }
+        if self.movement.served_from(Direction::Up) > now {
             return;
         }
         let from = plan.next_slot(now);
@@ -51,14 +57,19 @@ impl User {
             self.preschedule_at = Some(grant_at);
             return;
         }
-        if !self.listens(at) || self.harq_up.is_planned(at) {
+        let granted = grant_at.unwrap_or(now);
+        if !self.listens(granted) || self.harq_up.is_planned(at) || !self.has_process_up(granted, plan) {
             return;
         }
         let quality = self.quality.estimate(Direction::Up, plan);
         if let Some(format) = plan.allocate(Direction::Up, at, quality, bytes, plan.left_up(at)) {
             plan.reserve_up(at, format.blocks);
             self.prescheduled_at = at;
-            self.harq_up.plan(at, Planned::Prescheduled(format));
+            if self.control.chance(plan.dtx_missed) {
+                self.preschedule_at = Some(at);
+            } else {
+                self.harq_up.plan(at, Planned::Prescheduled(format));
+            }
         }
     }
 
@@ -101,13 +112,26 @@ impl User {
                 self.knowledge.hear(received + plan.processing, at, buffer_status::reported(bytes, plan.buffer_sizes));
             }
             self.arrivals[direction as usize].push_back((received, sent.block));
-        } else if sent.attempts >= plan.max_transmissions || self.control.chance(plan.nack_to_ack) {
+        } else if sent.attempts >= plan.max_transmissions || self.is_taken_for_positive(plan) {
             self.give_up(now, direction, sent.block, cx);
         } else {
             let at = plan.next_attempt_up(now, sent.format.blocks, |at| !self.harq_up.is_planned(at));
             plan.reserve_up(at, sent.format.blocks);
             self.harq_up.plan(at, Planned::Again(Box::new(sent)));
+            return;
         }
+        self.harq_up.done(now, plan.start(plan.timeline().grant_after(plan.number(now))));
+    }
+
+    /// Whether the mobile takes negative feedback for a positive one, if there is feedback.
+    fn is_taken_for_positive(&mut self, plan: &Plan) -> bool {
+        plan.uplink_harq == UplinkHarq::ByFeedback && self.control.chance(plan.nack_to_ack)
+    }
+
+    /// Whether a grant that is sent at `now` has a process.
+    #[inline]
+    pub fn has_process_up(&self, now: Instant, plan: &Plan) -> bool {
+        self.harq_up.has_process(now, plan.uplink_harq)
     }
 
     /// A new block of this size.
