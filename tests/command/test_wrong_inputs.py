@@ -59,6 +59,8 @@ NAMES = [
         ("hsdpa", "hsdpa-cat6"),
         ("lte", "lte-10mhz"),
         ("4g", "lte-10mhz"),
+        ("nr", "nr-n78-100mhz-sa"),
+        ("5g", "nr-n78-100mhz-sa"),
     )
 ]
 

@@ -100,7 +100,7 @@ states! {
 }
 
 states! {
-    /// The RRC connection of LTE (TS 36.331 §4.2.1).
+    /// The RRC connection of LTE and NR (TS 36.331 §4.2.1, TS 38.331 §4.2.1).
     LteRrcState: Rrc {
         /// No connection.
         Idle = "idle",
@@ -110,11 +110,13 @@ states! {
         Promotion = "promotion" silent,
         /// There is a connection.
         Connected = "connected",
+        /// NR: the connection is suspended.
+        Inactive = "inactive",
     }
 }
 
 states! {
-    /// Discontinuous reception of a connected mobile (TS 36.321 §5.7).
+    /// Discontinuous reception of a connected mobile (TS 36.321 §5.7, TS 38.321 §5.7).
     DrxState: Drx {
         /// It listens all the time: its inactivity timer runs.
         Active = "active",

@@ -8,9 +8,10 @@
 //! | [`gsm::block_errors`] | block error rates of GSM coding schemes over C/I |
 //! | [`umts::r99`] | UMTS packet bearers with the RLC of TS 25.322, RRC states, handover |
 //! | [`umts::hsdpa`] | an HSDPA cell: CQI, codes, hybrid ARQ, reordering, Iub flow control |
-//! | [`lte`] | an LTE cell: RLC, hybrid ARQ, uplink grants, DRX, RRC states; the timing of TDD |
+//! | [`ofdma`] | the cell that LTE and NR have in common: RLC, hybrid ARQ, uplink grants, DRX, RRC states |
+//! | [`lte`] | an LTE cell; the timing of TDD |
 //! | [`nbiot::tables`], [`nbiot::timeline`] | tables of NB-IoT, and the times of a transfer |
-//! | [`nr::tables`], [`nr::tdd`] | tables of the physical layer of NR, and its TDD patterns |
+//! | [`nr`] | an NR cell; tables of the physical layer and TDD patterns |
 //! | [`plain`] | bearers that are no radio: two plain links for each mobile |
 //! | [`study::dch_simple`] | the study's UMTS dedicated channels: a constant rate, ARQ by its mean effect |
 //! | [`study::hs_dsch_simple`] | the study's shared channel: schedulers, drawn C/I levels, hybrid ARQ |
@@ -27,6 +28,7 @@ pub mod lte;
 pub mod model;
 pub mod nbiot;
 pub mod nr;
+pub mod ofdma;
 pub mod plain;
 pub mod registry;
 pub mod study;

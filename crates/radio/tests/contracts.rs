@@ -4,7 +4,7 @@ use airpath_core::{Direction, Instant, Probability, Seed, Span};
 use airpath_link::Bearer;
 use airpath_link::queue::Queue;
 use airpath_link::testing::{Arrival, Commands, Script, Traffic, contracts, idle_sleeps, order_kept};
-use airpath_radio::common::shared_channel::harq::Combining;
+use airpath_radio::common::link_adaptation::Combining;
 use airpath_radio::common::shared_channel::scheduler::SchedulerName;
 use airpath_radio::gsm::csd::{self, GsmCsd};
 use airpath_radio::study::dch_simple::{self, DchSimple};

@@ -2,92 +2,20 @@
 
 mod common;
 
-use std::collections::BTreeMap;
-
-use airpath_core::{
-    ComponentId, Context, Direction, DropCause, Dropped, Event, Instant, Memory, RadioEvent, Seed, Span,
-};
+use airpath_core::{ComponentId, Context, Direction, DropCause, Instant, RadioEvent, Seed, Span};
 use airpath_link::command::{Buffer, Change};
 use airpath_link::testing::{Commands, Script, Traffic, contracts, idle_sleeps, order_kept};
-use airpath_link::{Bearer, BearerCommand, Departure};
+use airpath_link::{Bearer, BearerCommand};
 use airpath_radio::ModelError;
 use airpath_radio::lte::{Config, Lte};
+use common::cells::{at_millis, burst, config, first_errors, gaps, mean_down, run, statistics, try_config};
 use proptest::prelude::*;
 
-/// The preset `name` with what `more` has, and without the tables in `less`.
-fn config(name: &str, more: &str, less: &[&str]) -> Config {
-    try_config(name, more, less).expect("parameters of the right types")
-}
-
-fn try_config(name: &str, more: &str, less: &[&str]) -> Result<Config, toml::de::Error> {
-    let path = format!("{}/../../presets/{name}.toml", env!("CARGO_MANIFEST_DIR"));
-    let mut preset: toml::Table = std::fs::read_to_string(path).expect("the preset").parse().expect("TOML");
-    let mut bearer = match preset.remove("bearer") {
-        Some(toml::Value::Table(bearer)) => bearer,
-        _ => panic!("a preset has a bearer"),
-    };
-    bearer.remove("model");
-    less.iter().for_each(|table| drop(bearer.remove(*table)));
-    overlay(&mut bearer, &PLAIN.parse().expect("TOML"));
-    overlay(&mut bearer, &more.parse().expect("TOML"));
-    bearer.try_into()
-}
-
-fn overlay(table: &mut toml::Table, more: &toml::Table) {
-    for (key, value) in more {
-        match (table.get_mut(key), value) {
-            (Some(toml::Value::Table(inner)), toml::Value::Table(more)) => overlay(inner, more),
-            _ => drop(table.insert(key.clone(), value.clone())),
-        }
-    }
-}
-
-/// Without delays beside the radio's and without mistaken feedback, unless a test sets them.
-const PLAIN: &str = "cell.delay = \"0 ms\"\nmobile.processing = \"0 ms\"\nharq.nack_to_ack = 0.0";
 /// What makes a mobile sleep or drops packets.
 const STATES: [&str; 3] = ["drx", "rrc", "pdcp"];
 
 fn plain(more: &str) -> Config {
     config("lte-20mhz", more, &STATES)
-}
-
-/// What came out of a run.
-#[derive(Default)]
-struct Outcome {
-    departures: Vec<(Direction, Departure)>,
-    dropped: Vec<Dropped>,
-    radio: Vec<(Instant, RadioEvent)>,
-}
-
-/// Pushes packets (when, which way, user, size), and runs until `end`.
-fn run(config: &Config, users: usize, packets: &[(Instant, Direction, u16, u32)], end: Span) -> Outcome {
-    let mut bearer = Lte::new(config, users, Seed::new(3), "cell").expect("sound parameters");
-    let (mut log, mut dropped) = (Memory::default(), Vec::new());
-    let mut cx = Context::new(Some(&mut log), &mut dropped, ComponentId(0));
-    let mut departures = Vec::new();
-    for (id, (at, direction, user, size)) in (0..).zip(packets) {
-        while let Some(departure) = bearer.pop(*at, &mut cx) {
-            departures.push(departure);
-        }
-        bearer.push(*at, *direction, common::packet(id, *user, *size), &mut cx);
-    }
-    while let Some(departure) = bearer.pop(Instant::ZERO + end, &mut cx) {
-        departures.push(departure);
-    }
-    let radio = log.events.iter().filter_map(|(at, _, event)| match event {
-        Event::Radio(event) => Some((*at, *event)),
-        _ => None,
-    });
-    Outcome { departures, radio: radio.collect(), dropped }
-}
-
-/// `packets` of `size` bytes at once.
-fn burst(packets: usize, direction: Direction, size: u32) -> Vec<(Instant, Direction, u16, u32)> {
-    vec![(Instant::ZERO, direction, 0, size); packets]
-}
-
-fn at_millis(millis: f64) -> Instant {
-    Instant::ZERO + Span::from_secs_f64(millis / 1e3)
 }
 
 #[test]
@@ -112,23 +40,10 @@ fn delays_of_isolated_packets_are_those_of_the_timeline() {
         let packets: Vec<_> = (0..2000).map(|n| (at_millis(500.377 * f64::from(n)), direction, 0, 100)).collect();
         let outcome = run(&config, 1, &packets, Span::from_secs(1100));
         assert_eq!(outcome.departures.len(), 2000);
-        let delays = outcome.departures.iter().zip(&packets);
-        let delays: Vec<f64> = delays.map(|((_, out), (at, ..))| out.due.since(*at).as_secs_f64() * 1e3).collect();
-        let mean = delays.iter().sum::<f64>() / 2000.0;
-        let (least, most) = delays.iter().fold((f64::MAX, 0.0f64), |(a, b), delay| (a.min(*delay), b.max(*delay)));
+        let [least, mean, most] = statistics(&outcome.delays(&packets));
         assert!((mean - expected[1]).abs() < 0.15, "{direction:?}: mean {mean}");
         assert!((least - expected[0] + 0.5).abs() < 0.1 && (most - expected[2] - 0.5).abs() < 0.1, "{least} {most}");
     }
-}
-
-/// The shares of the gaps between milliseconds with a delivery, by length in milliseconds.
-fn gaps(outcome: &Outcome) -> BTreeMap<u64, f64> {
-    let mut times: Vec<u64> = outcome.departures.iter().map(|(_, out)| out.due.as_nanos() / 1_000_000).collect();
-    times.dedup();
-    let mut shares = BTreeMap::new();
-    let count = times.len() as f64 - 1.0;
-    times.windows(2).for_each(|pair| *shares.entry(pair[1] - pair[0]).or_insert(0.0) += 1.0 / count);
-    shares
 }
 
 #[test]
@@ -152,7 +67,7 @@ fn what_hybrid_arq_gives_up_the_rlc_repairs_in_the_acknowledged_mode_only() {
     let acknowledged = run(&plain(lossy), 1, &packets, Span::from_secs(100));
     let ids: Vec<u64> = acknowledged.departures.iter().map(|(_, out)| out.packet.id).collect();
     assert!(acknowledged.dropped.is_empty() && ids.iter().copied().eq(0..6000), "{} came", ids.len());
-    let unacknowledged = config(
+    let unacknowledged: Config = config(
         "lte-20mhz",
         &format!("{lossy}\nrlc = {{ mode = \"unacknowledged\", t_reordering = \"50 ms\" }}"),
         &["drx", "rrc", "pdcp", "rlc"],
@@ -165,7 +80,7 @@ fn what_hybrid_arq_gives_up_the_rlc_repairs_in_the_acknowledged_mode_only() {
 
 #[test]
 fn packets_that_wait_too_long_are_discarded() {
-    let config =
+    let config: Config =
         config("lte-20mhz", "mobile.layers = 1\npdcp.discard = \"150 ms\"\nconditions.ci = \"40 dB\"", &["drx", "rrc"]);
     let outcome = run(&config, 1, &burst(2000, Direction::Down, 1500), Span::from_secs(10));
     // In the 150 ms of the discard timer 75 Mbit/s carry about 940 packets.
@@ -232,25 +147,13 @@ fn two_mobiles_share_the_cell() {
     }
 }
 
-/// The mean delay of `packets` isolated downlink packets, `apart` milliseconds each and a bit more.
-fn mean_down(config: &Config, count: u32, apart: f64, jitter: f64) -> f64 {
-    let mut stream = Seed::new(9).stream("arrivals");
-    let packets: Vec<_> = (0..count)
-        .map(|n| (at_millis(apart * f64::from(n + 1) + jitter * stream.uniform()), Direction::Down, 0, 100))
-        .collect();
-    let outcome = run(config, 1, &packets, Span::from_secs_f64(apart * f64::from(count + 20) / 1e3));
-    assert_eq!(outcome.departures.len(), count as usize);
-    let delays = outcome.departures.iter().zip(&packets);
-    delays.map(|((_, out), (at, ..))| out.due.since(*at).as_secs_f64() * 1e3).sum::<f64>() / f64::from(count)
-}
-
 #[test]
 fn a_missed_assignment_waits_for_the_mobile_to_listen_again() {
     // An inactivity timer that has not started cannot keep the mobile awake: the retransmission
     // waits for the next cycle, each time with the probability of one half.
     let drx = "drx = { on = \"1 ms\", inactivity = \"1 ms\", long = \"320 ms\" }\nharq.max_transmissions = 28";
     let wait = |missed: f64| {
-        let config =
+        let config: Config =
             config("lte-20mhz", &format!("conditions.ci = \"40 dB\"\nharq.dtx_missed = {missed}\n{drx}"), &STATES);
         mean_down(&config, 500, 8000.0, 640.0)
     };
@@ -269,9 +172,8 @@ fn grants_wait_for_a_mobile_that_does_not_listen() {
         );
         let packets: Vec<_> =
             (0..200).map(|n| (at_millis(2000.0 * f64::from(n) + 3.7 * f64::from(n)), Direction::Up, 0, 1000)).collect();
-        let outcome = run(&config("lte-20mhz", &more, &STATES), 1, &packets, Span::from_secs(500));
-        let delays = outcome.departures.iter().zip(&packets);
-        delays.map(|((_, out), (at, ..))| out.due.since(*at).as_secs_f64() * 1e3).sum::<f64>() / 200.0
+        let outcome = run(&config::<Config>("lte-20mhz", &more, &STATES), 1, &packets, Span::from_secs(500));
+        outcome.delays(&packets).iter().sum::<f64>() / 200.0
     };
     let (awake, asleep) = (mean(100), mean(1));
     assert!(awake < 40.0 && (120.0..200.0).contains(&(asleep - awake)), "{awake} {asleep}");
@@ -283,7 +185,7 @@ fn prescheduled_grants_that_are_used_keep_a_mobile_awake() {
         drx = { on = \"1 ms\", inactivity = \"100 ms\", long = \"320 ms\" }
         uplink.prescheduling = { interval = \"5 ms\", bytes = \"200 B\" }";
     let packets: Vec<_> = (0..100).map(|n| (at_millis(20.3 * f64::from(n)), Direction::Up, 0, 100)).collect();
-    let outcome = run(&config("lte-20mhz", more, &STATES), 1, &packets, Span::from_secs(5));
+    let outcome = run(&config::<Config>("lte-20mhz", more, &STATES), 1, &packets, Span::from_secs(5));
     let delays = outcome.departures.iter().zip(&packets).skip(2);
     for ((_, out), (at, ..)) in delays {
         let delay = out.due.since(*at).as_secs_f64() * 1e3;
@@ -316,15 +218,8 @@ fn the_outer_loop_reaches_its_target() {
             "cell.target_bler = {target}\ncell.step = \"0.02 dB\"\nmobile.layers = 1\nconditions.ci = \"{ci}\""
         ));
         let outcome = run(&config, 1, &burst(60_000, Direction::Down, 1500), Span::from_secs(60));
-        let first = outcome
-            .radio
-            .iter()
-            .skip(2000)
-            .filter(|(_, event)| event.direction == Direction::Down && event.repeated == 0);
-        let (mut blocks, mut errors) = (0.0, 0.0);
-        first.for_each(|(_, event)| (blocks, errors) = (blocks + 1.0, errors + f64::from(u8::from(event.errored > 0))));
-        let measured = errors / blocks;
-        assert!((measured / target - 1.0).abs() < 0.2, "{measured} of {blocks} for {target} at {ci}");
+        let measured = first_errors(&outcome, Direction::Down, 2000);
+        assert!((measured / target - 1.0).abs() < 0.2, "{measured} for {target} at {ci}");
     }
 }
 
@@ -341,7 +236,7 @@ fn a_handover_concerns_both_directions() {
 #[test]
 fn drx_and_paging_wait_as_long_as_their_formulas_give() {
     let wait = |cycles: &str, apart: f64, jitter: f64| {
-        let config = config("lte-20mhz", &format!("conditions.ci = \"40 dB\"\n{cycles}"), &STATES);
+        let config: Config = config("lte-20mhz", &format!("conditions.ci = \"40 dB\"\n{cycles}"), &STATES);
         mean_down(&config, 10_000, apart, jitter)
     };
     let without = wait("", 2000.0, 640.0);
@@ -377,11 +272,11 @@ fn parameters_that_the_standard_does_not_have_are_refused() {
         ("cell.processing = \"4 ms\"", "cell.processing", "TS 36.213 §9.1.2"),
     ];
     for (more, key, text) in cases {
-        let error = Lte::new(&config("lte-20mhz", more, &[]), 1, Seed::new(1), "cell").expect_err(more);
+        let error = Lte::new(&config::<Config>("lte-20mhz", more, &[]), 1, Seed::new(1), "cell").expect_err(more);
         assert_eq!(error.field(), key);
         assert!(error.to_string().contains(text), "{more}: {error}");
     }
-    let error = try_config("lte-20mhz", "downlink.pdu = \"40 B\"", &[]).expect_err("a key of HSDPA");
+    let error = try_config::<Config>("lte-20mhz", "downlink.pdu = \"40 B\"", &[]).expect_err("a key of HSDPA");
     assert!(error.to_string().contains("unknown field `pdu`"), "{error}");
 }
 

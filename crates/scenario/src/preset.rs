@@ -16,7 +16,7 @@ use crate::error::{Origin, ScenarioError, nearest};
 static SHIPPED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../presets");
 
 /// Common names of radio technologies, each with the preset that it selects.
-pub const COMMON_NAMES: [(&str, &str); 8] = [
+pub const COMMON_NAMES: [(&str, &str); 10] = [
     ("gsm", "gsm-csd-9600"),
     ("gprs", "gprs-4+1"),
     ("edge", "egprs-4+1"),
@@ -25,6 +25,8 @@ pub const COMMON_NAMES: [(&str, &str); 8] = [
     ("hsdpa", "hsdpa-cat6"),
     ("lte", "lte-10mhz"),
     ("4g", "lte-10mhz"),
+    ("nr", "nr-n78-100mhz-sa"),
+    ("5g", "nr-n78-100mhz-sa"),
 ];
 
 /// The kind of a preset.

@@ -1,262 +1,152 @@
-//! The cell: its mobiles, and who gets what of each subframe.
-//!
-//! In a subframe of the downlink, blocks that are to be sent again come first; they have the same
-//! resource blocks as before. What is left goes to mobiles that the scheduler chooses one after the
-//! other: each gets resource blocks for what waits for it, at most all that are left. The uplink is
-//! scheduled in the same way, four subframes ahead; what is sent again there keeps its resource
-//! blocks.
-//!
-//! Only mobiles for which the base station can do something are looked at in a subframe.
+//! What LTE gives to the cell that it shares with NR: slots, block sizes, headers.
 
-use airpath_core::{Context, Direction, Instant, Packet, PacketCounters};
-use airpath_link::{Admission, BearerCommand, Departure};
+use std::sync::Arc;
 
-use super::harq::FEEDBACK;
-use super::plan::Plan;
-use super::tables::TTI;
-use super::user::User;
-use crate::common::multiplexing::tournament::Tournament;
-use crate::common::shared_channel::scheduler::{Candidate, Scheduler};
+use super::config::{self, Config};
+use super::tables::{self, CqiTable, Mcs, McsTable, TTI};
+use crate::common::link_adaptation::{Coding, Decoder, Modulation};
+use crate::common::slots::{Offsets, SYMBOLS, SlotPattern, Timeline};
+use crate::ofdma::config::{DownlinkModulation, Rrc, UplinkModulation};
+use crate::ofdma::rlc::{Framing, ModeParameters};
+use crate::ofdma::rlc_am::StatusFormat;
+use crate::ofdma::{
+    Allocation, BlockSizes, Cell, CodeWords, ConfigError, Grid, GridParameters, Parameters, Technology, UplinkHarq,
+    pdcp, reordering, rlc, rlc_am, rrc,
+};
 
-/// A cell.
+/// Subcarriers of a resource block (TS 36.211 §6.2.3).
+const SUBCARRIERS: u32 = 12;
+/// Resource elements of a block pair that carry the reference signals of two antenna ports, outside
+/// the first symbol (TS 36.211 §6.10.1.2).
+const REFERENCE_ELEMENTS: u32 = 12;
+/// Symbols of a subframe of the uplink that carry reference signals (TS 36.211 §5.5.2.1).
+const UPLINK_REFERENCE_SYMBOLS: u32 = 2;
+/// The effective code rate above which a mobile may skip decoding (TS 36.213 §7.1.7).
+const HIGHEST_CODE_RATE: f64 = 0.931;
+/// Bytes of the header of a PDCP data PDU with a sequence number of 12 bits (TS 36.323 §6.2.3).
+const PDCP_HEADER: u64 = 2;
+/// AM_Window_Size and UM_Window_Size with sequence numbers of 10 bits (TS 36.322 §7.2).
+const WINDOW: u64 = 512;
+
+/// The sizes of transport blocks with these schemes (TS 36.213 §7.1.7.2.1).
 #[derive(Debug)]
-pub struct Cell {
-    plan: Plan,
-    /// Of the downlink and of the uplink.
-    schedulers: [Box<dyn Scheduler>; 2],
-    pub users: Vec<User>,
-    /// When something happens in each mobile.
-    events: Tournament,
-    /// When a packet leaves each.
-    departures: Tournament,
-    /// When the base station can do something for each: the beginning of a subframe.
-    turns: Tournament,
-    /// The first subframe that was not decided.
-    next_subframe: Instant,
-    /// Whether each has packets inside, and how many have.
-    is_busy: Vec<bool>,
-    busy: usize,
-    /// Of the current subframe; kept for their memory.
-    looked_at: Vec<usize>,
-    candidates: [Vec<Candidate>; 2],
-    repeats: Vec<(usize, usize)>,
-}
+struct Sizes(&'static [Mcs]);
 
-impl Cell {
-    /// An idle cell.
-    pub fn new(plan: Plan, schedulers: [Box<dyn Scheduler>; 2], users: Vec<User>) -> Self {
-        let count = users.len();
-        Self {
-            plan,
-            schedulers,
-            users,
-            events: Tournament::new(count),
-            departures: Tournament::new(count),
-            turns: Tournament::new(count),
-            next_subframe: Instant::ZERO,
-            is_busy: vec![false; count],
-            busy: 0,
-            looked_at: Vec::new(),
-            candidates: [Vec::new(), Vec::new()],
-            repeats: Vec::new(),
-        }
-    }
-
-    /// Works off all that happens up to `now`.
-    pub fn advance(&mut self, now: Instant, cx: &mut Context<'_>) {
-        loop {
-            let event = self.events.first().filter(|(_, at)| *at <= now);
-            let turn = self.turns.first().map(|(_, at)| at).filter(|at| *at <= now);
-            match (event, turn) {
-                (Some((user, at)), turn) if turn.is_none_or(|turn| at <= turn) => {
-                    self.users[user].work(at, &mut self.plan, cx);
-                    self.update(user, at);
-                }
-                (_, Some(turn)) => self.subframe(turn, cx),
-                (_, None) => return,
-            }
-        }
-    }
-
-    /// Gives a mobile a packet.
-    pub fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
-        self.advance(now, cx);
-        let index = usize::from(packet.user.0);
-        let admission = self.users[index].push(now, direction, packet, &mut self.plan, cx);
-        self.update_from_outside(index, now);
-        admission
-    }
-
-    /// Changes the conditions of a mobile, which was checked before.
-    pub fn command(
-        &mut self,
-        index: usize,
-        now: Instant,
-        command: &BearerCommand,
-        directions: &[Direction],
-        cx: &mut Context<'_>,
-    ) {
-        self.advance(now, cx);
-        self.users[index].command(now, command, directions, &mut self.plan, cx);
-        self.update_from_outside(index, now);
-    }
-
-    /// The next packet that left at or before `now`.
-    pub fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
-        self.advance(now, cx);
-        let (user, _) = self.departures.first().filter(|(_, due)| *due <= now)?;
-        let departure = self.users[user].pop(cx);
-        self.departures.set(user, self.users[user].next_departure().map(|(due, _)| due));
-        departure
-    }
-
-    /// When to call `pop` next. Events that concern no packet need no wake-up.
-    pub fn next_wakeup(&self) -> Option<Instant> {
-        let leaves = self.departures.first().map(|(_, due)| due);
-        let event = self.events.first().filter(|_| self.busy > 0).map(|(_, at)| at);
-        let turn = self.turns.first().filter(|_| self.busy > 0).map(|(_, at)| at);
-        [leaves, event, turn].into_iter().flatten().min()
-    }
-
-    /// The counters of all in a direction.
-    pub fn counters(&self, direction: Direction) -> PacketCounters {
-        let mut sum = PacketCounters::default();
-        for user in &self.users {
-            sum += user.counters(direction);
-        }
-        sum
-    }
-
-    /// Takes note of what has changed in a mobile by what happened at `now`.
-    fn update(&mut self, index: usize, now: Instant) {
-        self.refresh(index);
-        // What happens inside at the beginning of a subframe comes before its decisions.
-        let from = now.round_up_to(TTI).max(self.next_subframe);
-        self.turns.set(index, self.users[index].next_turn(now, from, &self.plan));
-    }
-
-    /// Takes note of what has changed in a mobile from outside at `now`: what comes at the very
-    /// beginning of a subframe goes in the next one.
-    fn update_from_outside(&mut self, index: usize, now: Instant) {
-        self.next_subframe = self.next_subframe.max(Instant::from_nanos(now.as_nanos() + 1).round_up_to(TTI));
-        self.update(index, now);
-    }
-
-    /// Notes when something happens next in a mobile.
-    fn refresh(&mut self, index: usize) {
-        let user = &self.users[index];
-        self.events.set(index, user.next_event());
-        self.departures.set(index, user.next_departure().map(|(due, _)| due));
-        let is_busy = !user.is_empty();
-        if is_busy != std::mem::replace(&mut self.is_busy[index], is_busy) {
-            if is_busy { self.busy += 1 } else { self.busy -= 1 }
-        }
-    }
-
-    /// The base station decides in the subframe that begins at `now`.
-    fn subframe(&mut self, now: Instant, cx: &mut Context<'_>) {
-        let mut looked_at = std::mem::take(&mut self.looked_at);
-        while let Some((index, _)) = self.turns.first().filter(|(_, at)| *at <= now) {
-            self.turns.set(index, None);
-            looked_at.push(index);
-            self.look_at(index, now, cx);
-        }
-        self.grant_uplink(now, cx);
-        self.assign_downlink(now, cx);
-        self.next_subframe = now + TTI;
-        for index in looked_at.drain(..) {
-            self.update(index, now);
-        }
-        self.looked_at = looked_at;
-    }
-
-    /// Finds out what a mobile can get: a block again or a new one, and a grant.
-    fn look_at(&mut self, index: usize, now: Instant, cx: &mut Context<'_>) {
-        let plan = &self.plan;
-        let user = &mut self.users[index];
-        user.look_around(now, plan, cx);
-        if user.is_served(now, Direction::Down) {
-            if let Some(process) = user.harq_down.repeat_at(now, user.listens(now)) {
-                self.repeats.push((index, process));
-            } else if user.waiting_down(now) > 0 && user.listens(now) && user.harq_down.idle(now).is_some() {
-                self.candidates[0].push(candidate(index, user, Direction::Down, plan));
-            }
-        }
-        if user.is_served(now, Direction::Up)
-            && user.wanted_up(plan.first_grant) > 0
-            && user.listens_for_grants(now)
-            && !user.is_planned_up(now + FEEDBACK)
-        {
-            self.candidates[1].push(candidate(index, user, Direction::Up, plan));
-        }
-    }
-
-    fn grant_uplink(&mut self, now: Instant, cx: &mut Context<'_>) {
-        let Self { plan, users, schedulers, candidates: [_, candidates], .. } = self;
-        let number = now.as_nanos() / TTI.as_nanos();
-        let mut served = 0;
-        while served < plan.users_per_tti && !candidates.is_empty() {
-            let left = plan.left_up(now + FEEDBACK);
-            if left == 0 {
-                break;
-            }
-            let index = candidates.swap_remove(schedulers[1].choose(candidates)).user as usize;
-            let user = &mut users[index];
-            let wanted = user.wanted_up(plan.first_grant);
-            let estimate = user.quality.estimate(Direction::Up, plan);
-            if let Some(format) = plan.up.allocate(estimate, wanted, left) {
-                user.waiting_since[1] = number + 1;
-                user.grant(now, format, plan, cx);
-                plan.reserve_up(now + FEEDBACK, format.blocks);
-                schedulers[1].served(number, index as u32, format.bits);
-                served += 1;
-            }
-        }
-        candidates.clear();
-    }
-
-    fn assign_downlink(&mut self, now: Instant, cx: &mut Context<'_>) {
-        let Self { plan, users, schedulers, candidates: [candidates, _], repeats, .. } = self;
-        let number = now.as_nanos() / TTI.as_nanos();
-        let (mut left, mut served) = (plan.down.total, 0);
-        repeats.sort_unstable_by_key(|(index, _)| (users[*index].waiting_since[0], *index));
-        for (index, process) in repeats.drain(..) {
-            let blocks = users[index].harq_down.format(process).map_or(0, |format| format.blocks);
-            if served < plan.users_per_tti && blocks <= left {
-                users[index].waiting_since[0] = number + 1;
-                users[index].send_again(now, process, plan, cx);
-                left -= blocks;
-                served += 1;
-            }
-        }
-        while served < plan.users_per_tti && left > 0 && !candidates.is_empty() {
-            let index = candidates.swap_remove(schedulers[0].choose(candidates)).user as usize;
-            let user = &mut users[index];
-            let process = user.harq_down.idle(now).expect("a candidate has one");
-            let estimate = user.quality.estimate(Direction::Down, plan);
-            if let Some(format) = plan.down.allocate(estimate, user.waiting_down(now) + MARGIN, left) {
-                user.waiting_since[0] = number + 1;
-                user.send_new(now, process, format, plan, cx);
-                left -= format.blocks;
-                schedulers[0].served(number, index as u32, format.bits);
-                served += 1;
-            }
-        }
-        candidates.clear();
+impl BlockSizes for Sizes {
+    fn bits(&self, scheme: usize, _layers: u8, blocks: u32, _symbols: u8) -> u32 {
+        tables::transport_block_bits(self.0[scheme].i_tbs, blocks)
     }
 }
 
-/// Bytes of headers of the MAC and the RLC that the base station leaves room for.
-const MARGIN: u64 = 8;
+impl Technology for Config {
+    const CELL: &'static str = "an LTE cell";
+    const ONE_DIRECTION: &'static str = "one direction of an LTE cell";
 
-fn candidate(index: usize, user: &User, direction: Direction, plan: &Plan) -> Candidate {
-    let estimate = user.quality.estimate(direction, plan);
-    // Bits of a thousand symbols: the rate now.
-    let pdus = (estimate.efficiency * f64::from(estimate.layers) * 1000.0) as u32;
-    Candidate {
-        user: index as u32,
-        level: user.quality.cqi(direction),
-        pdus,
-        waiting_since: user.waiting_since[direction as usize],
+    fn parameters(&self) -> Result<Parameters, ConfigError> {
+        self.check()?;
+        let config::Cell { bandwidth, control_symbols, pucch_blocks, users_per_tti, scheduler, .. } = self.cell;
+        let channel = tables::channel(bandwidth).expect("it was checked before");
+        let decoder = Decoder { coding: Coding::Turbo, gap: self.harq.gap };
+        let (cqis, schemes) = match self.mobile.modulation {
+            DownlinkModulation::Qam64 => (CqiTable::Qam64, McsTable::PdschQam64),
+            DownlinkModulation::Qam256 => (CqiTable::Qam256, McsTable::PdschQam256),
+        };
+        let grid = |cqis, schemes: &'static [Mcs], total, allocation, elements: u32| {
+            let mut by_symbols = [0; SYMBOLS as usize + 1];
+            by_symbols[usize::from(SYMBOLS)] = elements;
+            let symbols = f64::from(total * elements);
+            let bits = |scheme: &Mcs| f64::from(tables::transport_block_bits(scheme.i_tbs, total));
+            let parameters = GridParameters {
+                cqis: tables::cqis(cqis),
+                efficiencies: schemes.iter().map(|scheme| bits(scheme) / symbols).collect(),
+                modulations: schemes.iter().map(|scheme| scheme.modulation).collect(),
+                sizes: Arc::new(Sizes(schemes)),
+                total,
+                allocation,
+                codewords: CodeWords::OnEachLayer,
+                elements: by_symbols,
+                highest_code_rate: HIGHEST_CODE_RATE,
+            };
+            Grid::new(&decoder, parameters)
+        };
+        let symbols = u32::from(SYMBOLS);
+        let down = grid(
+            cqis,
+            tables::schemes(schemes),
+            channel.resource_blocks,
+            Allocation::Groups(channel.group),
+            SUBCARRIERS * (symbols - u32::from(control_symbols)) - REFERENCE_ELEMENTS,
+        );
+        let highest = match self.uplink.modulation {
+            UplinkModulation::Qam16 => Modulation::Qam16,
+            UplinkModulation::Qam64 | UplinkModulation::Qam256 => Modulation::Qam64,
+        };
+        let schemes = tables::schemes(McsTable::Pusch);
+        let count = schemes.iter().take_while(|scheme| scheme.modulation <= highest).count();
+        let up = grid(
+            CqiTable::Qam64,
+            &schemes[..count],
+            channel.resource_blocks - u32::from(pucch_blocks),
+            Allocation::Smooth,
+            SUBCARRIERS * (symbols - UPLINK_REFERENCE_SYMBOLS),
+        );
+        Ok(Parameters {
+            timeline: Timeline::new(SlotPattern::fdd(TTI), Offsets::LTE_FDD),
+            down,
+            up,
+            decoder,
+            buffer_sizes: tables::buffer_sizes(),
+            cell: Cell {
+                users_per_slot: users_per_tti,
+                scheduler,
+                averaging_time: self.cell.averaging_time,
+                processing: self.cell.processing,
+                target_bler: self.cell.target_bler,
+                step: self.cell.step,
+                max_correction: self.cell.max_correction,
+                delay: self.cell.delay,
+            },
+            uplink_harq: UplinkHarq::ByFeedback,
+            mobile: self.mobile.clone(),
+            harq: self.harq.clone(),
+            downlink: self.downlink.clone(),
+            uplink: self.uplink.clone(),
+            rlc: (&self.rlc).into(),
+            pdcp: pdcp::Parameters {
+                header: PDCP_HEADER,
+                discard: self.pdcp.discard,
+                queue: self.pdcp.queue.clone().unwrap_or_default(),
+                reordering: None,
+            },
+            drx: self.drx.clone(),
+            rrc: self.rrc.as_ref().map(|rrc| {
+                let Rrc { inactivity, promotion, paging, re_establishment } = *rrc;
+                rrc::Parameters { inactivity, promotion, paging, re_establishment, inactive: None }
+            }),
+            conditions: self.conditions.clone(),
+        })
+    }
+}
+
+impl From<&config::Rlc> for rlc::Parameters {
+    fn from(config: &config::Rlc) -> Self {
+        let mode = match config {
+            config::Rlc::Acknowledged(config) => ModeParameters::Acknowledged(rlc_am::Parameters {
+                t_poll_retransmit: config.t_poll_retransmit,
+                poll_pdu: config.poll_pdu,
+                poll_byte: config.poll_byte,
+                max_retx: config.max_retx,
+                t_reordering: config.t_reordering,
+                t_status_prohibit: config.t_status_prohibit,
+                window: WINDOW,
+                status: StatusFormat::LTE,
+            }),
+            config::Rlc::Unacknowledged(config) => ModeParameters::Unacknowledged(reordering::Parameters {
+                wait: config.t_reordering,
+                window: WINDOW,
+                has_segments: false,
+            }),
+        };
+        Self { framing: Framing::LTE, mode }
     }
 }

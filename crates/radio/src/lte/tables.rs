@@ -135,6 +135,11 @@ pub fn buffer_size_limit(index: u8) -> Option<Bytes> {
     BUFFER_SIZES.limit(index)
 }
 
+/// The levels of a buffer status report.
+pub(crate) fn buffer_sizes() -> &'static BufferSizes {
+    &BUFFER_SIZES
+}
+
 static BUFFER_SIZES: LazyLock<BufferSizes> =
     LazyLock::new(|| BufferSizes::parse(include_str!("../../data/3gpp/lte_bsr.csv")));
 

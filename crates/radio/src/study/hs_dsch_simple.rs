@@ -41,10 +41,11 @@ use airpath_link::queue::Queue;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::common::link_adaptation::Combining;
 use crate::common::multiplexing::path_bearer::PathBearer;
 use crate::common::multiplexing::paths::OneWay;
 use crate::common::shared_channel::channel::{Channel, Levels};
-use crate::common::shared_channel::harq::{Combining, DEFAULT_CQI, ErrorsByAttempt, MAX_CQI};
+use crate::common::shared_channel::harq::{DEFAULT_CQI, ErrorsByAttempt, MAX_CQI};
 use crate::common::shared_channel::scheduler::SchedulerName;
 use crate::common::shared_channel::transport_channel::{Parameters, Repetition, TransportChannel};
 use crate::error::{ValueError, above_zero, at_most, check_queue, pdu_size, within_an_hour};
@@ -85,8 +86,8 @@ pub struct HsDsch {
     /// through.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<u32>,
-    /// What the receiver makes of the repetitions of a block. Default: `none`.
-    #[serde(default)]
+    /// What the receiver makes of the repetitions of a block: `none`, the default, or `chase`.
+    #[serde(default = "no_combining")]
     pub combining: Combining,
     /// The CQI, 1 to 30, whose modulation and coding the blocks use, for `combining = "chase"`: it
     /// gives the steepness of the error probability over the signal-to-noise ratio. Default: 8.
@@ -175,6 +176,10 @@ impl HsDsch {
             (Combining::None, Some(_)) => {
                 Err(ValueError::Needs { key: "downlink.cqi".to_owned(), needs: "combining = \"chase\"" }.into())
             }
+            (Combining::IncrementalRedundancy, _) => {
+                let expected = "none or chase: the model has no code rates";
+                Err(ValueError::Range { key: "downlink.combining".to_owned(), expected }.into())
+            }
             (Combining::Chase, cqi) => {
                 let cqi = cqi.unwrap_or(DEFAULT_CQI);
                 above_zero(cqi > 0, "downlink", "cqi")?;
@@ -183,6 +188,10 @@ impl HsDsch {
             }
         }
     }
+}
+
+const fn no_combining() -> Combining {
+    Combining::None
 }
 
 impl Model for Config {

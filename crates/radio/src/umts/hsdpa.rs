@@ -48,7 +48,6 @@ use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTot
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 pub use config::{Cell, Config, Downlink, Harq, Iub, Mobile, TTI};
-pub use link_quality::Combining;
 
 use crate::common::header_compression;
 use crate::common::shared_channel::scheduler::Scheduler;

@@ -1,6 +1,8 @@
 //! What the tests share: bearers from a few lines of TOML, and traffic.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub mod cells;
+
 use airpath_core::{
     Aspect, ComponentId, Context, Direction, Dropped, Ecn, Event, FlowId, Instant, LinkState, Memory, Packet,
     RadioEvent, Seed, Slot, Span, StateEvent, UserId,
@@ -79,7 +81,7 @@ pub fn csd_9600(more: &toml::Table) -> toml::Table {
     bearer
 }
 
-fn overlay(table: &mut toml::Table, more: &toml::Table) {
+pub fn overlay(table: &mut toml::Table, more: &toml::Table) {
     for (key, value) in more {
         match (table.get_mut(key), value) {
             (Some(toml::Value::Table(inner)), toml::Value::Table(more)) => overlay(inner, more),

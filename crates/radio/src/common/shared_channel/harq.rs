@@ -3,21 +3,6 @@
 use std::sync::Arc;
 
 use airpath_core::Probability;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// What the receiver does with a block that it could not decode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Combining {
-    /// It discards the block: each attempt fails with the same probability (H-ARQ type I).
-    #[default]
-    None,
-    /// It keeps the block and adds the energy of the next attempt, which repeats the same bits
-    /// (Chase): after k attempts the signal-to-noise ratio is k times that of one, 3.0 dB more at
-    /// the second attempt, another 1.8 dB at the third, 1.2 dB at the fourth.
-    Chase,
-}
 
 /// The CQI whose error curve gives the steepness unless another is given: the middle
 /// of those that use QPSK. The choice matters little: where 10 % of the first attempts fail, the

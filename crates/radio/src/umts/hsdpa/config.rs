@@ -5,10 +5,10 @@ use airpath_link::queue::Queue;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::link_quality::Combining;
 use super::transport_block::{Category, TransportBlock};
 use crate::common::arq::rlc_am::Rlc;
 use crate::common::header_compression::HeaderCompression;
+use crate::common::link_adaptation::Combining;
 use crate::common::shared_channel::harq::MAX_CQI;
 use crate::common::shared_channel::scheduler::SchedulerName;
 use crate::conditions;

@@ -1,26 +1,10 @@
 //! From signal-to-noise ratio to CQI and to block errors, and what combining adds.
 
 use airpath_core::Probability;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::transport_block::TransportBlock;
+use crate::common::link_adaptation::Combining;
 use crate::common::shared_channel::harq::{MAX_CQI, block_error_rate, ratio_of_block_error_rate};
-
-/// What the receiver does with a block that it could not decode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Combining {
-    /// It discards the block.
-    None,
-    /// It adds the energy of the next attempt, which repeats the same bits (Chase).
-    Chase,
-    /// The next attempt brings other bits of the same code, so that the code rate falls, down to
-    /// 1/3. The gain over one attempt is that of Shannon's limit, and so the most that there can
-    /// be.
-    #[default]
-    IncrementalRedundancy,
-}
 
 /// The spreading factor of 16 in decibels: C/I is measured before despreading, the curves are over
 /// what is after it.

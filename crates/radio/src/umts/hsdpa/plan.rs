@@ -3,8 +3,9 @@
 use airpath_core::{Probability, Span};
 
 use super::config::{Config, TTI};
-use super::link_quality::{self, Combining};
+use super::link_quality;
 use super::transport_block::TransportBlock;
+use crate::common::link_adaptation::Combining;
 use crate::common::shared_channel::harq::MAX_CQI;
 use crate::umts::ConfigError;
 

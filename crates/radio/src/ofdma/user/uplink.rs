@@ -3,14 +3,14 @@
 use airpath_core::{Context, Direction, Instant, Span};
 
 use super::User;
-use crate::lte::buffer_status::{self, SHORT_REPORT};
-use crate::lte::harq::{FEEDBACK, Planned, ROUND_TRIP, Sent};
-use crate::lte::plan::Plan;
-use crate::lte::rlc::{Block, BufferStatus};
-use crate::lte::rrc::State;
-use crate::lte::scheduling_request::Request;
-use crate::lte::tables::TTI;
-use crate::lte::transport_format::TransportFormat;
+use crate::ofdma::UplinkHarq;
+use crate::ofdma::buffer_status::{self, SHORT_REPORT};
+use crate::ofdma::harq::{Planned, Sent};
+use crate::ofdma::plan::Plan;
+use crate::ofdma::rlc::{Block, BufferStatus};
+use crate::ofdma::rrc::State;
+use crate::ofdma::scheduling_request::Request;
+use crate::ofdma::transport_format::TransportFormat;
 
 impl User {
     /// Bytes that the base station would grant now, if `first` is what it grants for a request.
@@ -19,15 +19,14 @@ impl User {
         self.knowledge.wanted(first, !self.harq_up.is_empty())
     }
 
-    /// Whether a transmission is planned for the subframe that begins at `at`.
+    /// Whether a transmission is planned for the slot that begins at `at`.
     #[inline]
     pub fn is_planned_up(&self, at: Instant) -> bool {
         self.harq_up.is_planned(at)
     }
 
-    /// The base station sends a grant in the subframe that begins at `now`.
-    pub fn grant(&mut self, now: Instant, format: TransportFormat, plan: &Plan, cx: &mut Context<'_>) {
-        let at = now + FEEDBACK;
+    /// The base station sends a grant in the slot that begins at `now`, for the one at `at`.
+    pub fn grant(&mut self, now: Instant, at: Instant, format: TransportFormat, plan: &Plan, cx: &mut Context<'_>) {
         self.knowledge.granted(at, (format.bits / 8).into());
         if !self.control.chance(plan.dtx_missed) {
             self.request.granted();
@@ -37,33 +36,44 @@ impl User {
     }
 
     /// Plans the next grant that needs no request, while there is something to send and the mobile
-    /// listens. Like any grant it is sent at most 4 ms ahead: a retransmission that is planned 8 ms
-    /// ahead comes first.
+    /// listens. Like any grant it is sent as late as possible: a retransmission that is planned
+    /// earlier comes first.
     pub(super) fn preschedule(&mut self, now: Instant, plan: &mut Plan) {
         let Some((interval, bytes)) = plan.prescheduling else { return };
-        if self.prescheduled_at > now || self.movement.served_from(Direction::Up) > now {
+        if self.prescheduled_at > now {
+            // The mobile may have missed it: then nothing else happens there.
+            self.preschedule_at = Some(self.prescheduled_at);
             return;
         }
-        let from = Instant::from_nanos(now.as_nanos() + 1).round_up_to(TTI);
+        if self.movement.served_from(Direction::Up) > now {
+            return;
+        }
+        let from = plan.next_slot(now);
         let (interval, offset) = (interval.as_nanos(), self.prescheduling_offset.as_nanos());
         let phase = (from.as_nanos() + interval - offset) % interval;
-        let at = from + Span::from_nanos((interval - phase) % interval);
-        if at > now + FEEDBACK {
-            self.preschedule_at = Some(at - FEEDBACK);
+        let at = plan.uplink_from(from + Span::from_nanos((interval - phase) % interval));
+        let grant_at = plan.timeline().last_grant(plan.number(at)).map(|slot| plan.start(slot));
+        if let Some(grant_at) = grant_at.filter(|grant_at| *grant_at > now) {
+            self.preschedule_at = Some(grant_at);
             return;
         }
-        if !self.listens(at) || self.harq_up.is_planned(at) {
+        let granted = grant_at.unwrap_or(now);
+        if !self.listens(granted) || self.harq_up.is_planned(at) || !self.has_process_up(granted, plan) {
             return;
         }
         let quality = self.quality.estimate(Direction::Up, plan);
-        if let Some(format) = plan.up.allocate(quality, bytes, plan.left_up(at)) {
+        if let Some(format) = plan.allocate(Direction::Up, at, quality, bytes, plan.left_up(at)) {
             plan.reserve_up(at, format.blocks);
             self.prescheduled_at = at;
-            self.harq_up.plan(at, Planned::Prescheduled(format));
+            if self.control.chance(plan.dtx_missed) {
+                self.preschedule_at = Some(at);
+            } else {
+                self.harq_up.plan(at, Planned::Prescheduled(format));
+            }
         }
     }
 
-    /// The transmission of the subframe that begins at `now`.
+    /// The transmission of the slot that begins at `now`.
     pub(super) fn transmit_up(&mut self, now: Instant, plan: &mut Plan, cx: &mut Context<'_>) {
         let Some(planned) = self.harq_up.take(now) else { return };
         let sample = self.look_around(now, plan, cx);
@@ -77,7 +87,7 @@ impl User {
         let is_unrequested = matches!(planned, Planned::Prescheduled(_));
         let mut sent = match planned {
             Planned::New(format) | Planned::Prescheduled(format) => {
-                let soft = plan.up.soft_buffer(&format, plan);
+                let soft = plan.soft_buffer(Direction::Up, &format);
                 Sent::new(self.fill_up(now, format.bits / 8, cx), format, soft)
             }
             Planned::Again(sent) => *sent,
@@ -90,24 +100,38 @@ impl User {
         let direction = Direction::Up;
         let is_first = sent.attempts == 0;
         sent.attempts += 1;
-        let errored = !sample.covered || self.is_errored(direction, &mut sent, plan);
-        self.report_block(now, direction, &sent.format, (sent.block.pdus.len(), !is_first, errored), cx);
-        let received = now + TTI;
+        let errored = !sample.covered || self.is_errored(now, direction, &mut sent, plan);
+        let pdus = sent.block.pdus.len();
+        self.report_block(now, direction, &sent.format, (pdus, !is_first, errored), plan, cx);
+        let received = now + plan.slot();
         if is_first {
             self.feedback[direction as usize].push_back((received + plan.processing, !errored));
         }
         if !errored {
             if let Some(BufferStatus { at, bytes }) = sent.block.buffer_status {
-                self.knowledge.hear(received + plan.processing, at, buffer_status::reported(bytes));
+                self.knowledge.hear(received + plan.processing, at, buffer_status::reported(bytes, plan.buffer_sizes));
             }
             self.arrivals[direction as usize].push_back((received, sent.block));
-        } else if sent.attempts >= plan.max_transmissions || self.control.chance(plan.nack_to_ack) {
+        } else if sent.attempts >= plan.max_transmissions || self.is_taken_for_positive(plan) {
             self.give_up(now, direction, sent.block, cx);
         } else {
-            let at = now + ROUND_TRIP;
+            let at = plan.next_attempt_up(now, sent.format.blocks, |at| !self.harq_up.is_planned(at));
             plan.reserve_up(at, sent.format.blocks);
             self.harq_up.plan(at, Planned::Again(Box::new(sent)));
+            return;
         }
+        self.harq_up.done(now, plan.start(plan.timeline().grant_after(plan.number(now))));
+    }
+
+    /// Whether the mobile takes negative feedback for a positive one, if there is feedback.
+    fn is_taken_for_positive(&mut self, plan: &Plan) -> bool {
+        plan.uplink_harq == UplinkHarq::ByFeedback && self.control.chance(plan.nack_to_ack)
+    }
+
+    /// Whether a grant that is sent at `now` has a process.
+    #[inline]
+    pub fn has_process_up(&self, now: Instant, plan: &Plan) -> bool {
+        self.harq_up.has_process(now, plan.uplink_harq)
     }
 
     /// A new block of this size.
@@ -133,16 +157,16 @@ impl User {
         if self.movement.served_from(Direction::Up) > now || self.rrc.state() != State::Connected {
             return;
         }
-        let usable = now + TTI + plan.processing;
+        let usable = now + plan.slot() + plan.processing;
         if self.request.message_at().is_some_and(|at| at <= now) {
             let waiting = self.waiting_up(now);
             self.request.message_sent();
             self.reporting.sent(now, waiting);
             if self.look_around(now, plan, cx).covered {
-                self.knowledge.hear(usable, now, buffer_status::reported(waiting));
+                self.knowledge.hear(usable, now, buffer_status::reported(waiting, plan.buffer_sizes));
             }
         }
-        if self.request.send(now) == Some(Request::Scheduling) && self.look_around(now, plan, cx).covered {
+        if self.request.send(now, plan) == Some(Request::Scheduling) && self.look_around(now, plan, cx).covered {
             self.report_drx(now, cx);
             self.report_active(now, cx);
             self.requested_at.get_or_insert(usable);

@@ -3,11 +3,10 @@
 use airpath_core::{Context, Direction, Instant};
 
 use super::User;
-use crate::lte::harq::Sent;
-use crate::lte::plan::Plan;
-use crate::lte::rlc::Block;
-use crate::lte::tables::TTI;
-use crate::lte::transport_format::TransportFormat;
+use crate::ofdma::harq::Sent;
+use crate::ofdma::plan::Plan;
+use crate::ofdma::rlc::Block;
+use crate::ofdma::transport_format::TransportFormat;
 
 impl User {
     /// Sends a new block.
@@ -22,7 +21,7 @@ impl User {
         let mut block = self.spare.pop().unwrap_or_default();
         self.down.fill(now, format.bits / 8, &mut self.up, &mut block, cx);
         self.rrc.active(now);
-        let soft = plan.down.soft_buffer(&format, plan);
+        let soft = plan.soft_buffer(Direction::Down, &format);
         self.transmit_down(now, process, Sent::new(block, format, soft), plan, cx);
         self.report_stall(now, cx);
     }
@@ -45,11 +44,12 @@ impl User {
             sent.is_known = true;
             self.active(now, cx);
         }
-        let errored = is_missed || self.is_errored(direction, &mut sent, plan);
-        self.report_block(now, direction, &sent.format, (sent.block.pdus.len(), !is_first, errored), cx);
+        let errored = is_missed || self.is_errored(now, direction, &mut sent, plan);
+        let pdus = sent.block.pdus.len();
+        self.report_block(now, direction, &sent.format, (pdus, !is_first, errored), plan, cx);
         let is_positive = !errored || (!is_missed && self.control.chance(plan.nack_to_ack));
         let again = if !errored {
-            self.arrivals[direction as usize].push_back((now + TTI + plan.mobile_processing, sent.block));
+            self.arrivals[direction as usize].push_back((now + plan.slot() + plan.mobile_processing, sent.block));
             None
         } else if is_positive || sent.attempts >= plan.max_transmissions {
             self.give_up(now, direction, sent.block, cx);
@@ -57,16 +57,16 @@ impl User {
         } else {
             Some(sent)
         };
-        let heard = self.harq_down.transmitted(process, now, again);
+        let heard = self.harq_down.transmitted(process, now, again, plan);
         if is_first && !is_missed {
             self.feedback[direction as usize].push_back((heard, is_positive));
         }
     }
 
     /// Whether the receiver cannot decode a transmission of a block.
-    pub(super) fn is_errored(&mut self, direction: Direction, sent: &mut Sent, plan: &Plan) -> bool {
+    pub(super) fn is_errored(&mut self, now: Instant, direction: Direction, sent: &mut Sent, plan: &Plan) -> bool {
         let index = direction as usize;
-        let bler = plan.grid(direction).block_errors(sent, self.sinr[index], self.bler[index], plan);
+        let bler = plan.block_errors(direction, now, sent, self.sinr[index], self.bler[index]);
         self.errors[index].chance(bler)
     }
 

@@ -1,9 +1,9 @@
-//! Why an LTE cell cannot be made from its parameters.
+//! Why a cell of LTE or NR cannot be made from its parameters.
 
 use crate::conditions;
 use crate::error::{ModelError, ValueError};
 
-/// Parameters of an LTE cell that make no sense.
+/// Parameters of a cell of LTE or NR that make no sense.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {

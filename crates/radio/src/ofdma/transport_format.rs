@@ -1,4 +1,5 @@
-//! How a transport block is sent, and what decides on it (TS 36.213 §7.1.7).
+//! How a transport block is sent, and what decides on it (TS 36.213 §7.1.7,
+//! TS 38.214 §5.1.3).
 
 use crate::common::link_adaptation::Modulation;
 
@@ -11,9 +12,11 @@ pub struct TransportFormat {
     pub modulation: Modulation,
     /// Resource blocks.
     pub blocks: u32,
-    /// Layers, each with a transport block.
+    /// Layers.
     pub layers: u8,
-    /// Bits of the transport blocks of all layers together.
+    /// Symbols for the direction in the slot of the first transmission.
+    pub symbols: u8,
+    /// Bits of the transport blocks on all layers together.
     pub bits: u32,
 }
 

@@ -1,22 +1,15 @@
-//! Hybrid ARQ of one mobile (TS 36.321 §5.3.2, §5.4.2): asynchronous processes downwards,
-//! synchronous ones upwards.
+//! Hybrid ARQ of one mobile (TS 36.321 §5.3.2, §5.4.2; TS 38.321 §5.3.2, §5.4.2): asynchronous
+//! processes downwards, transmissions at planned times upwards.
 
 use std::collections::VecDeque;
 
-use airpath_core::{Instant, Span};
+use airpath_core::Instant;
 
+use super::UplinkHarq;
+use super::plan::Plan;
 use super::rlc::Block;
-use super::tables::TTI;
 use super::transport_format::TransportFormat;
 use crate::common::link_adaptation::SoftBuffer;
-
-/// From an assignment and its data to the feedback of the mobile, and from a grant to its data: 4
-/// subframes with frequency division duplex (TS 36.213 §10.2, §8.0).
-pub const FEEDBACK: Span = Span::from_millis(4);
-
-/// From a transmission to the next of its process: exactly in the uplink (TS 36.213 §8.0, Table
-/// 8-1), at least in the downlink (HARQ RTT Timer, TS 36.321 §7.7).
-pub const ROUND_TRIP: Span = Span::from_millis(8);
 
 /// A block that is on the air, or waits to be sent again.
 #[derive(Clone, Debug)]
@@ -46,8 +39,6 @@ impl Sent {
 #[derive(Clone, Debug)]
 pub struct Downlink {
     processes: Vec<Process>,
-    /// That of the base station, from the end of the feedback.
-    processing: Span,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -58,10 +49,9 @@ struct Process {
 }
 
 impl Downlink {
-    /// All idle. `processing` is that of the base station, from the end of the feedback.
-    pub fn new(processes: u8, processing: Span) -> Self {
-        let processes = vec![Process::default(); processes.into()];
-        Self { processes, processing }
+    /// All idle.
+    pub fn new(processes: u8) -> Self {
+        Self { processes: vec![Process::default(); processes.into()] }
     }
 
     /// The process whose block is to be sent again at `now`, the one that has waited longest. A
@@ -105,9 +95,11 @@ impl Downlink {
 
     /// A block of a process was sent at `now`; `again` is it if it is to be sent again. Returns
     /// when the base station has the feedback.
-    pub fn transmitted(&mut self, process: usize, now: Instant, again: Option<Sent>) -> Instant {
-        self.processes[process] = Process { free_at: now + ROUND_TRIP, sent: again };
-        now + FEEDBACK + TTI + self.processing
+    pub fn transmitted(&mut self, process: usize, now: Instant, again: Option<Sent>, plan: &Plan) -> Instant {
+        let feedback = plan.timeline().feedback(plan.number(now));
+        let free_at = plan.start(plan.timeline().next_attempt(feedback));
+        self.processes[process] = Process { free_at, sent: again };
+        plan.start(feedback + 1) + plan.processing
     }
 
     /// All processes are idle: the connection is new.
@@ -132,10 +124,12 @@ pub enum Planned {
     Again(Box<Sent>),
 }
 
-/// The transmissions of the uplink, by time. Those of one subframe are at most one.
+/// The transmissions of the uplink, by time. Those of one slot are at most one.
 #[derive(Clone, Debug, Default)]
 pub struct Uplink {
     planned: VecDeque<(Instant, Planned)>,
+    /// When processes can be granted anew whose blocks were sent and are done with, by time.
+    free_at: VecDeque<Instant>,
 }
 
 impl Uplink {
@@ -150,19 +144,40 @@ impl Uplink {
         self.planned.is_empty()
     }
 
-    /// Whether a transmission is planned for the subframe that begins at `at`.
+    /// Whether a process is free for a grant that is sent at `now`.
+    #[inline]
+    pub fn has_process(&self, now: Instant, harq: UplinkHarq) -> bool {
+        match harq {
+            UplinkHarq::ByFeedback => true,
+            UplinkHarq::ByGrants { processes } => {
+                let decoding = self.free_at.iter().rev().take_while(|at| **at > now).count();
+                self.planned.len() + decoding < processes
+            }
+        }
+    }
+
+    /// A block is done with whose process can be granted anew at `free_at`, not before the last
+    /// one.
+    pub fn done(&mut self, now: Instant, free_at: Instant) {
+        while self.free_at.front().is_some_and(|at| *at <= now) {
+            self.free_at.pop_front();
+        }
+        self.free_at.push_back(free_at);
+    }
+
+    /// Whether a transmission is planned for the slot that begins at `at`.
     #[inline]
     pub fn is_planned(&self, at: Instant) -> bool {
         self.planned.iter().any(|(planned, _)| *planned == at)
     }
 
-    /// Plans a transmission for the subframe that begins at `at`.
+    /// Plans a transmission for the slot that begins at `at`.
     pub fn plan(&mut self, at: Instant, planned: Planned) {
         let index = self.planned.partition_point(|(other, _)| *other <= at);
         self.planned.insert(index, (at, planned));
     }
 
-    /// The transmission of the subframe that begins at `now`.
+    /// The transmission of the slot that begins at `now`.
     #[inline]
     pub fn take(&mut self, now: Instant) -> Option<Planned> {
         self.planned.front().filter(|(at, _)| *at <= now)?;
@@ -171,6 +186,7 @@ impl Uplink {
 
     /// Nothing is planned any more: the connection is new.
     pub fn clear(&mut self, mut given_up: impl FnMut(Block)) {
+        self.free_at.clear();
         for (_, planned) in self.planned.drain(..) {
             if let Planned::Again(sent) = planned {
                 given_up(sent.block);
@@ -183,13 +199,15 @@ impl Uplink {
 mod tests {
     use super::*;
     use crate::common::link_adaptation::{self, Coding, Combining, Decoder, Modulation};
+    use crate::ofdma::plan::tests::plan;
 
     const fn at(millis: u64) -> Instant {
         Instant::from_nanos(millis * 1_000_000)
     }
 
     fn sent(is_known: bool) -> Sent {
-        let format = TransportFormat { scheme: 0, modulation: Modulation::Qpsk, blocks: 1, layers: 1, bits: 16 };
+        let format =
+            TransportFormat { scheme: 0, modulation: Modulation::Qpsk, blocks: 1, layers: 1, symbols: 14, bits: 16 };
         let block = link_adaptation::Block { modulation: Modulation::Qpsk, bits: 16, symbols: 144 };
         let soft = SoftBuffer::new(Decoder::new(Coding::Turbo), Combining::Chase, block);
         Sent { is_known, ..Sent::new(Block::default(), format, soft) }
@@ -198,8 +216,9 @@ mod tests {
     #[test]
     fn a_block_is_sent_again_after_8_ms_at_the_earliest() {
         for (processing, feedback) in [(0, 15), (3, 18)] {
-            let mut downlink = Downlink::new(2, Span::from_millis(processing));
-            assert_eq!(downlink.transmitted(0, at(10), Some(sent(true))), at(feedback));
+            let plan = plan(&format!("processing = \"{processing} ms\""));
+            let mut downlink = Downlink::new(2);
+            assert_eq!(downlink.transmitted(0, at(10), Some(sent(true)), &plan), at(feedback));
             assert_eq!((downlink.next_repeat(true), downlink.next_repeat(false)), (Some(at(18)), None));
             assert_eq!((downlink.repeat_at(at(17), true), downlink.repeat_at(at(18), false)), (None, Some(0)));
             assert_eq!(downlink.idle(at(10)), Some(1));
@@ -207,9 +226,21 @@ mod tests {
     }
 
     #[test]
+    fn the_uplink_has_as_many_processes_as_are_neither_granted_nor_decoded() {
+        let (mut uplink, harq) = (Uplink::default(), UplinkHarq::ByGrants { processes: 2 });
+        assert!(uplink.has_process(at(0), harq));
+        uplink.plan(at(4), Planned::New(sent(true).format));
+        uplink.plan(at(5), Planned::New(sent(true).format));
+        assert!(!uplink.has_process(at(1), harq) && uplink.has_process(at(1), UplinkHarq::ByFeedback));
+        assert!(uplink.take(at(4)).is_some());
+        uplink.done(at(4), at(8));
+        assert!(!uplink.has_process(at(7), harq) && uplink.has_process(at(8), harq));
+    }
+
+    #[test]
     fn a_block_with_missed_assignments_waits_until_the_mobile_listens() {
-        let mut downlink = Downlink::new(2, Span::ZERO);
-        downlink.transmitted(0, at(10), Some(sent(false)));
+        let mut downlink = Downlink::new(2);
+        downlink.transmitted(0, at(10), Some(sent(false)), &plan("processing = \"0 ms\""));
         assert_eq!((downlink.next_repeat(true), downlink.next_repeat(false)), (None, Some(at(18))));
         assert_eq!((downlink.repeat_at(at(20), false), downlink.repeat_at(at(20), true)), (None, Some(0)));
     }

@@ -4,7 +4,7 @@ use airpath_core::{Context, Direction, DropCause, Instant, ModeState, Span};
 
 use super::User;
 use crate::conditions::{Sample, Transition};
-use crate::lte::plan::Plan;
+use crate::ofdma::plan::Plan;
 
 /// Whether the mobile can be served.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,7 +46,7 @@ impl Movement {
 }
 
 impl User {
-    /// Finds out what the radio is like in the subframe that begins at `now`, and takes the reports
+    /// Finds out what the radio is like in the slot that begins at `now`, and takes the reports
     /// of the channel up to then.
     pub fn look_around(&mut self, now: Instant, plan: &Plan, cx: &mut Context<'_>) -> Sample {
         while let Some(at) = self.quality.due(now) {

@@ -1,4 +1,5 @@
-//! Discontinuous reception (TS 36.321 §5.7): when a connected mobile listens to the PDCCH.
+//! Discontinuous reception (TS 36.321 §5.7, TS 38.321 §5.7): when a connected mobile listens to the
+//! PDCCH.
 //!
 //! Nothing is stepped: the next subframe in which the mobile listens follows from the last
 //! activity. A mobile that waits for a retransmission of HARQ, or for the answer to a scheduling

@@ -1,14 +1,14 @@
-//! Buffer status reports (TS 36.321 §5.4.5): when a mobile sends one, and what the base station
-//! makes of it.
+//! Buffer status reports (TS 36.321 and TS 38.321 §5.4.5): when a mobile sends one, and what the
+//! base station makes of it.
 
 use std::collections::VecDeque;
 
 use airpath_core::{Bytes, Instant, Span};
 
 use super::config;
-use super::tables;
+use crate::common::buffer_sizes::BufferSizes;
 
-/// Bytes of a short report with its subheader (TS 36.321 §6.1.3.1).
+/// Bytes of a short report with its subheader (TS 36.321 and TS 38.321 §6.1.3.1).
 pub const SHORT_REPORT: u32 = 2;
 
 /// What the base station takes the highest level for, which has no limit: twice the limit of the
@@ -87,20 +87,20 @@ impl Reporting {
 }
 
 /// What is reported of this number of bytes: the limit of its level.
-pub fn reported(waiting: u64) -> u64 {
-    tables::buffer_size_limit(tables::buffer_size_index(Bytes::new(waiting))).map_or(UNLIMITED, Bytes::get)
+pub fn reported(waiting: u64, levels: &BufferSizes) -> u64 {
+    levels.limit(levels.index(Bytes::new(waiting))).map_or(UNLIMITED, Bytes::get)
 }
 
 /// The base station's view of the buffer of a mobile.
 #[derive(Clone, Debug, Default)]
 pub struct Knowledge {
-    /// The last report, and the subframe in which its block was sent first.
+    /// The last report, and the slot in which its block was sent first.
     reported: u64,
     reported_at: Instant,
-    /// Bytes of the grants for subframes after that of the last report, with those subframes.
+    /// Bytes of the grants for slots after that of the last report, with those slots.
     granted: VecDeque<(Instant, u64)>,
     sum: u64,
-    /// Reports in transit: when they can be used, the subframe of the report, its bytes.
+    /// Reports in transit: when they can be used, the slot of the report, its bytes.
     heard: VecDeque<(Instant, Instant, u64)>,
     /// A scheduling request that was not granted yet.
     is_requested: bool,
@@ -150,7 +150,7 @@ impl Knowledge {
         }
     }
 
-    /// A grant was sent for the subframe that begins at `at`.
+    /// A grant was sent for the slot that begins at `at`.
     pub fn granted(&mut self, at: Instant, bytes: u64) {
         self.is_requested = false;
         self.granted.push_back((at, bytes));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn grants_after_the_subframe_of_a_report_count_against_it() {
+    fn grants_after_the_slot_of_a_report_count_against_it() {
         let mut knowledge = Knowledge::default();
         knowledge.granted(at(4), 100);
         knowledge.granted(at(9), 300);
@@ -185,8 +185,8 @@ mod tests {
     #[test]
     fn a_report_in_a_retransmission_does_not_replace_a_newer_one() {
         let mut knowledge = Knowledge::default();
-        // The block of subframe 0 reports 0 bytes and is decoded in subframe 8. Meanwhile that of
-        // subframe 2 reports 100 kB, and grants for subframes 10 and 11 follow.
+        // The block of slot 0 reports 0 bytes and is decoded in slot 8. Meanwhile that of
+        // slot 2 reports 100 kB, and grants for slots 10 and 11 follow.
         knowledge.hear(at(6), at(2), 100_000);
         knowledge.advance(at(6));
         knowledge.granted(at(10), 1000);

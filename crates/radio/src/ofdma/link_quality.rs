@@ -1,9 +1,10 @@
 //! The base station's view of the radio of a mobile: CQI reports and the outer loops
-//! (TS 36.213 §7.2).
+//! (TS 36.213 §7.2, TS 38.214 §5.2).
 
 use airpath_core::{Direction, Instant};
 
-use super::config::Config;
+use super::Parameters;
+use super::grid::Grid;
 use super::plan::Plan;
 use super::transport_format::Estimate;
 use crate::common::link_adaptation::OuterLoop;
@@ -25,9 +26,21 @@ pub struct LinkQuality {
 /// The bits of a report that are its CQI, 0 to 15.
 const CQI_BITS: u8 = 4;
 
+/// The report at a SINR in decibels with the number of layers, up to `most`, that carries most; of
+/// several the least.
+fn report(grid: &Grid, sinr: f64, most: u8) -> u8 {
+    let reported = |layers: u8| {
+        let cqi = grid.cqi(sinr, layers);
+        (grid.efficiency_of(cqi) * f64::from(layers), cqi | layers << CQI_BITS)
+    };
+    // `max_by` takes the last of equal ones.
+    let best = (1..=most).rev().map(reported).max_by(|(a, _), (b, _)| a.total_cmp(b));
+    best.expect("there is a layer").1
+}
+
 impl LinkQuality {
     /// Nothing reported yet.
-    pub fn new(config: &Config) -> Self {
+    pub fn new(config: &Parameters) -> Self {
         let mobile = &config.mobile;
         let reports = || Reports::new(mobile.cqi_period, mobile.cqi_delay);
         let cell = &config.cell;
@@ -50,12 +63,7 @@ impl LinkQuality {
     pub fn measure(&mut self, sinr: Option<f64>, below_downlink: f64, plan: &Plan) {
         let (mut down, mut up) = (1 << CQI_BITS, 1 << CQI_BITS);
         if let Some(sinr) = sinr {
-            let reported = |layers: u8| {
-                let cqi = plan.down.cqi(sinr, layers);
-                (plan.down.efficiency_of(cqi) * f64::from(layers), cqi | layers << CQI_BITS)
-            };
-            let best = (1..=self.layers).map(reported).max_by(|(a, _), (b, _)| a.total_cmp(b));
-            down = best.expect("there is a layer").1;
+            down = report(&plan.down, sinr, self.layers);
             up |= plan.up.cqi(sinr - below_downlink, 1);
         }
         self.reports[0].take(down);
@@ -87,5 +95,22 @@ impl LinkQuality {
         let correction = self.loops[direction as usize].as_ref().map_or(0.0, |outer| outer.offset().get());
         let efficiency = plan.grid(direction).corrected_efficiency(self.cqi(direction), correction);
         Estimate { efficiency, layers: (heard >> CQI_BITS).max(1) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lte;
+    use crate::ofdma::grid::tests::parameters;
+
+    #[test]
+    fn a_mobile_out_of_range_reports_one_layer() {
+        let nr = parameters::<crate::nr::Config>(include_str!("../../../../presets/nr-n41-100mhz.toml"), "");
+        let lte = parameters::<lte::Config>(include_str!("../../../../presets/lte-20mhz.toml"), "");
+        for (grid, layers) in [(&nr.down, 4), (&lte.down, 2)] {
+            assert_eq!(report(grid, -9.0, layers), 1 << CQI_BITS, "CQI 0");
+            assert_eq!(report(grid, 45.0, layers), 15 | layers << CQI_BITS);
+        }
     }
 }

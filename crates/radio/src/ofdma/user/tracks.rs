@@ -5,11 +5,11 @@ use airpath_core::{Aspect, Classes, Context, Direction, DrxState, Instant, LteRr
 use super::User;
 use crate::common::log::Tracks;
 use crate::conditions::Sample;
-use crate::lte::tables::TTI;
-use crate::lte::transport_format::TransportFormat;
+use crate::ofdma::plan::Plan;
+use crate::ofdma::transport_format::TransportFormat;
 
 impl User {
-    /// The mobile sends or receives in the subframe that begins at `now`.
+    /// The mobile sends or receives in the slot that begins at `now`.
     pub(super) fn report_tracks(&mut self, now: Instant, sample: &Sample, cx: &mut Context<'_>) {
         if cx.wants(Classes::STATE) {
             self.tracks.connected(now, false, cx);
@@ -64,20 +64,21 @@ impl User {
         }
     }
 
-    /// A block of PDUs in a subframe, sent for the first time or `again`.
+    /// A block of PDUs in a slot, sent for the first time or `again`.
     pub(super) fn report_block(
         &mut self,
         now: Instant,
         direction: Direction,
         format: &TransportFormat,
         (pdus, again, errored): (usize, bool, bool),
+        plan: &Plan,
         cx: &mut Context<'_>,
     ) {
         let pdus = pdus as u16;
         let event = RadioEvent {
             direction,
             user: self.id,
-            duration: TTI,
+            duration: plan.slot(),
             pdus,
             repeated: if again { pdus } else { 0 },
             errored: if errored { pdus } else { 0 },

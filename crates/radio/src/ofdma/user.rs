@@ -1,8 +1,8 @@
 //! One mobile: its RLC both ways, hybrid ARQ, uplink requests, discontinuous reception, its
 //! connection and its radio.
 //!
-//! What happens inside happens at exact times, worked off in their order. The subframes in which
-//! the base station decides are the cell's.
+//! What happens inside happens at exact times, worked off in their order. The slots in which the
+//! base station decides are the cell's.
 
 mod change;
 mod downlink;
@@ -18,8 +18,8 @@ use airpath_core::{
 };
 use airpath_link::{Admission, Departure};
 
+use super::Parameters;
 use super::buffer_status::{Knowledge, Reporting};
-use super::config::Config;
 use super::drx::Drx;
 use super::error::ConfigError;
 use super::harq;
@@ -29,7 +29,6 @@ use super::plan::Plan;
 use super::rlc::{Block, MaxRetransmissions, Rlc};
 use super::rrc::{Rrc, State};
 use super::scheduling_request::SchedulingRequest;
-use super::tables::TTI;
 use crate::common::arq::rlc_queue::RlcQueue;
 use crate::common::log::Tracks;
 use crate::common::multiplexing::due::pop_due;
@@ -70,10 +69,10 @@ pub struct User {
     errors: [RandomStream; 2],
     control: RandomStream,
     bler: [Option<Probability>; 2],
-    /// The SINR in the current subframe: downlink, uplink.
+    /// The SINR in the current slot: downlink, uplink.
     sinr: [f64; 2],
     below_downlink: f64,
-    /// The number of the TTI after the one in which it was served last: downlink, uplink.
+    /// The number of the slot after the one in which it was served last: downlink, uplink.
     pub waiting_since: [u64; 2],
     totals: [RadioTotals; 2],
     tracks: Tracks,
@@ -85,15 +84,21 @@ pub struct User {
 
 impl User {
     /// A mobile without a packet, with streams below `path`.
-    pub fn new(config: &Config, index: usize, seed: Seed, path: &str) -> Result<Self, ConfigError> {
-        let queue = config.pdcp.queue.clone().unwrap_or_default();
+    pub fn new(config: &Parameters, index: usize, seed: Seed, path: &str) -> Result<Self, ConfigError> {
+        let slot = config.timeline.pattern().duration();
         let rlc = |direction: Direction, delay| {
-            let queue = RlcQueue::new(&queue, TTI, seed, &format!("{path}/{}", direction.name()));
-            Rlc::new(&config.rlc, Pdcp::new(queue, config.pdcp.discard), direction, delay)
+            let queue = RlcQueue::new(&config.pdcp.queue, slot, seed, &format!("{path}/{}", direction.name()));
+            Rlc::new(&config.rlc, Pdcp::new(&config.pdcp, queue), direction, delay)
         };
         let mut offsets = seed.stream(&format!("{path}/offsets"));
-        let mut offset = |period: Span| TTI.saturating_mul(offsets.below(period.as_nanos() / TTI.as_nanos()));
-        let request = SchedulingRequest::new(&config.uplink, offset(config.uplink.sr_period));
+        // One of the slots of a period that carry the uplink.
+        let slots = config.timeline.pattern();
+        let sr_slots = config.uplink.sr_period.as_nanos() / slots.duration().as_nanos();
+        let occasions = (0..sr_slots).filter(|slot| slots.carries_uplink(*slot));
+        let drawn = offsets.below(occasions.clone().count() as u64);
+        let occasion = occasions.clone().nth(drawn as usize).expect("one is below their number");
+        let request = SchedulingRequest::new(&config.uplink, slots.start(occasion).since(Instant::ZERO));
+        let mut offset = |period: Span| SUBFRAME.saturating_mul(offsets.below(period.as_nanos() / SUBFRAME.as_nanos()));
         let drx = config.drx.clone().map(|drx| {
             let offset = offset(drx.long);
             Drx::new(drx, offset)
@@ -104,7 +109,7 @@ impl User {
             id: UserId(index as u16),
             down: rlc(Direction::Down, config.cell.delay),
             up: rlc(Direction::Up, config.cell.delay),
-            harq_down: harq::Downlink::new(config.harq.processes, config.cell.processing),
+            harq_down: harq::Downlink::new(config.harq.processes),
             harq_up: harq::Uplink::default(),
             arrivals: Default::default(),
             feedback: Default::default(),
@@ -287,10 +292,12 @@ impl User {
     /// Sets up the connection if there is none, for a packet in this direction. It may have been
     /// released if nothing was inside before.
     fn connect(&mut self, now: Instant, direction: Direction, was_empty: bool, cx: &mut Context<'_>) {
-        if was_empty && let Some(at) = self.rrc.release(now) {
-            self.released(at, cx);
+        if was_empty {
+            while let Some((at, from)) = self.rrc.release(now) {
+                self.released(at, from, cx);
+            }
         }
-        let was_idle = self.rrc.state() == State::Idle;
+        let was_idle = matches!(self.rrc.state(), State::Idle | State::Inactive);
         if let Some(begins) = self.rrc.waits(now, direction) {
             if was_idle && begins > now {
                 self.report_rrc(now, LteRrcState::Paging, cx);
@@ -299,13 +306,19 @@ impl User {
         }
     }
 
-    /// The connection was released at `at`.
-    fn released(&mut self, at: Instant, cx: &mut Context<'_>) {
+    /// The connection was released or suspended at `at`, or the mobile has left the state
+    /// inactive.
+    fn released(&mut self, at: Instant, from: State, cx: &mut Context<'_>) {
+        let is_idle = self.rrc.state() == State::Idle;
+        if from == State::Inactive {
+            self.report_rrc(at, LteRrcState::Idle, cx);
+            return;
+        }
         self.report_drx(at, cx);
         if let Some(drx) = &mut self.drx {
             drx.forget_report();
         }
-        self.report_rrc(at, LteRrcState::Idle, cx);
+        self.report_rrc(at, if is_idle { LteRrcState::Idle } else { LteRrcState::Inactive }, cx);
         self.tracks.mode(at, ModeState::Idle, None, cx);
         self.reset_mac();
         self.down.release_connection();
@@ -387,12 +400,12 @@ impl User {
     }
 
     /// When the base station can do something for it from `from` on, the beginning of a
-    /// subframe.
+    /// slot.
     pub fn next_turn(&self, now: Instant, from: Instant, plan: &Plan) -> Option<Instant> {
         if self.rrc.state() != State::Connected {
             return None;
         }
-        let down = from.max(self.movement.served_from(Direction::Down)).round_up_to(TTI);
+        let down = from.max(self.movement.served_from(Direction::Down));
         let repeat = self.harq_down.next_repeat(true).map(|at| at.max(down));
         let unknown = self.harq_down.next_repeat(false).map(|at| self.next_active(at.max(down)));
         let new = (self.waiting_down(now) > 0)
@@ -400,13 +413,14 @@ impl User {
             .flatten()
             .map(|at| self.next_active(at.max(down)));
         let up = (self.wanted_up(plan.first_grant) > 0).then(|| {
-            let up = from.max(self.movement.served_from(Direction::Up)).round_up_to(TTI);
+            let up = from.max(self.movement.served_from(Direction::Up));
             if self.request.is_awaited() { up } else { self.next_active(up) }
         });
-        [repeat, unknown, new, up].into_iter().flatten().min()
+        let first = [repeat, unknown, new, up].into_iter().flatten().min()?;
+        Some(plan.downlink_from(first))
     }
 
-    /// The first subframe from `from` on in which it listens.
+    /// The first time from `from` on in which it listens.
     fn next_active(&self, from: Instant) -> Instant {
         self.drx.as_ref().map_or(from, |drx| drx.next_active(from))
     }
@@ -423,13 +437,13 @@ impl User {
         self.up.waiting() + self.down.status_bytes(now)
     }
 
-    /// Whether new data can be sent to it in the subframe that begins at `now`.
+    /// Whether new data can be sent to it in the slot that begins at `now`.
     #[inline]
     pub fn listens(&self, now: Instant) -> bool {
         self.drx.as_ref().is_none_or(|drx| drx.next_active(now) <= now)
     }
 
-    /// Whether it can get a grant in the subframe that begins at `now`: it also listens while it
+    /// Whether it can get a grant in the slot that begins at `now`: it also listens while it
     /// waits for the answer to a request (TS 36.321 §5.7).
     #[inline]
     pub fn listens_for_grants(&self, now: Instant) -> bool {
@@ -450,3 +464,7 @@ fn recycle(spare: &mut Vec<Block>, mut block: Block) {
     (block.status, block.buffer_status) = (None, None);
     spare.push(block);
 }
+
+/// The unit of the cycles of DRX, paging and prescheduling: a subframe (TS 36.211 §4, TS 38.211
+/// §4.3.1).
+const SUBFRAME: Span = Span::from_millis(1);

@@ -1,10 +1,10 @@
-//! Scheduling requests of a mobile without a grant (TS 36.321 §5.4.4), and random access in their
-//! place (§5.1.5).
+//! Scheduling requests of a mobile without a grant (TS 36.321 and TS 38.321 §5.4.4), and random
+//! access in their place (§5.1.5).
 
 use airpath_core::{Instant, Span};
 
 use super::config;
-use super::tables::TTI;
+use super::plan::Plan;
 
 /// The requests of one mobile.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl SchedulingRequest {
         self.next.is_some() || self.message_at.is_some()
     }
 
-    /// A request becomes pending at `now`: it is sent at an occasion in a later subframe.
+    /// A request becomes pending at `now`: it is sent at a later occasion.
     pub fn trigger(&mut self, now: Instant) {
         if !self.is_pending() {
             self.transmissions = 0;
@@ -60,12 +60,12 @@ impl SchedulingRequest {
         }
     }
 
-    /// The first occasion in a subframe after `now`.
+    /// The first occasion after `now`.
     fn occasion(&self, now: Instant) -> Instant {
-        self.occasion_from(Instant::from_nanos(now.as_nanos() + 1).round_up_to(TTI))
+        self.occasion_from(Instant::from_nanos(now.as_nanos() + 1))
     }
 
-    /// The first occasion in a subframe from `from` on.
+    /// The first occasion from `from` on.
     fn occasion_from(&self, from: Instant) -> Instant {
         let period = self.period.as_nanos();
         let phase = (from.as_nanos() + period - self.offset.as_nanos() % period) % period;
@@ -86,10 +86,10 @@ impl SchedulingRequest {
 
     /// What is sent at `now`. The next occasion follows if there is no grant until then. An
     /// occasion that was missed is replaced by the next one.
-    pub fn send(&mut self, now: Instant) -> Option<Request> {
+    pub fn send(&mut self, now: Instant, plan: &Plan) -> Option<Request> {
         let at = self.next.filter(|at| *at <= now)?;
         if at < now {
-            self.next = Some(self.occasion_from(now.round_up_to(TTI)));
+            self.next = Some(self.occasion_from(now));
             self.next.filter(|at| *at <= now)?;
         }
         if self.transmissions < self.max_transmissions {
@@ -99,8 +99,8 @@ impl SchedulingRequest {
             return Some(Request::Scheduling);
         }
         self.next = None;
-        let preamble = now.round_up_to(self.random_access.period);
-        let message = preamble + self.random_access.message;
+        let preamble = plan.uplink_from(now.round_up_to(self.random_access.period));
+        let message = plan.uplink_from(preamble + self.random_access.message);
         self.message_at = Some(message);
         Some(Request::Preamble(message))
     }
@@ -131,6 +131,7 @@ impl SchedulingRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ofdma::plan::tests::plan;
 
     const fn at(millis: u64) -> Instant {
         Instant::from_nanos(millis * 1_000_000)
@@ -152,13 +153,13 @@ mod tests {
 
     #[test]
     fn requests_go_at_their_occasions_and_then_by_random_access() {
-        let mut request = request();
+        let (mut request, plan) = (request(), plan(""));
         request.trigger(at(13));
         for occasion in [23, 33, 43, 53] {
             assert_eq!(request.next(), Some(at(occasion)), "what comes with the occasion waits for the next");
-            assert_eq!(request.send(at(occasion)), Some(Request::Scheduling));
+            assert_eq!(request.send(at(occasion), &plan), Some(Request::Scheduling));
         }
-        assert_eq!(request.send(at(63)), Some(Request::Preamble(at(80))));
+        assert_eq!(request.send(at(63), &plan), Some(Request::Preamble(at(80))));
         assert_eq!((request.next(), request.message_at()), (None, Some(at(80))));
         assert!(request.is_awaited());
         request.message_sent();

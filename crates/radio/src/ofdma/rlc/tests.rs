@@ -1,16 +1,17 @@
 //! Segmentation, retransmission and reordering, to the byte.
 
 use airpath_core::{ComponentId, Ecn, FlowId, Slot, UserId};
+use airpath_link::queue::Queue;
 
 use super::*;
 use crate::common::arq::rlc_queue::RlcQueue;
-use crate::lte::config::{Acknowledged, Unacknowledged};
+use crate::{lte, nr};
 
 const fn at(millis: u64) -> Instant {
     Instant::from_nanos(millis * 1_000_000)
 }
 
-fn acknowledged() -> Acknowledged {
+fn acknowledged() -> Parameters {
     let text = r#"
         t_poll_retransmit = "120 ms"
         poll_pdu = 4
@@ -18,11 +19,11 @@ fn acknowledged() -> Acknowledged {
         t_reordering = "50 ms"
         t_status_prohibit = "30 ms"
     "#;
-    toml::from_str(text).expect("a configuration")
+    (&lte::Rlc::Acknowledged(toml::from_str(text).expect("a configuration"))).into()
 }
 
-fn unacknowledged() -> config::Rlc {
-    config::Rlc::Unacknowledged(Unacknowledged { t_reordering: Span::from_millis(50) })
+fn unacknowledged() -> Parameters {
+    (&lte::Rlc::Unacknowledged(lte::Unacknowledged { t_reordering: Span::from_millis(50) })).into()
 }
 
 /// Both directions of a bearer.
@@ -33,8 +34,10 @@ struct Bearer {
 }
 
 impl Bearer {
-    fn new(config: &config::Rlc) -> Self {
-        let rlc = |direction| Rlc::new(config, Pdcp::new(RlcQueue::unlimited(), None), direction, Span::ZERO);
+    fn new(config: &Parameters) -> Self {
+        let pdcp =
+            super::super::pdcp::Parameters { header: 2, discard: None, queue: Queue::default(), reordering: None };
+        let rlc = |direction| Rlc::new(config, Pdcp::new(&pdcp, RlcQueue::unlimited()), direction, Span::ZERO);
         Self { down: rlc(Direction::Down), up: rlc(Direction::Up), dropped: Vec::new() }
     }
 
@@ -76,7 +79,7 @@ impl Bearer {
 }
 
 fn acknowledged_bearer() -> Bearer {
-    Bearer::new(&config::Rlc::Acknowledged(acknowledged()))
+    Bearer::new(&acknowledged())
 }
 
 #[test]
@@ -207,6 +210,25 @@ fn nothing_remains_of_a_released_connection() {
     assert!(bearer.down.is_empty() && bearer.down.waiting() > 0, "the rest of a lost packet");
     bearer.down.release_connection();
     assert_eq!(bearer.down.waiting(), 0);
+}
+
+#[test]
+fn a_packet_that_is_given_up_before_its_last_segment_is_sent_is_lost_alone() {
+    // NR: the third segment is sent after t-Reassembly has expired for a gap in the packet.
+    let config = nr::Unacknowledged { sequence_bits: 6, t_reassembly: Span::from_millis(50) };
+    let mut bearer = Bearer::new(&(&nr::Rlc::Unacknowledged(config)).into());
+    bearer.push(2, 300);
+    let blocks: Vec<Block> = (0..2).map(|_| bearer.fill(at(0), 100).0).collect();
+    assert_eq!(bearer.receive(at(1), &blocks[1].pdus), 0, "its first segment is missing");
+    assert_eq!(bearer.down.next_timer(), Some(at(51)));
+    bearer.expire(at(51)).expect("without retransmissions");
+    assert_eq!(bearer.dropped.len(), 1);
+    while bearer.down.waiting() > 0 {
+        let (block, _) = bearer.fill(at(60), 100);
+        bearer.receive(at(61), &block.pdus);
+    }
+    assert_eq!((bearer.down.departures.len(), bearer.dropped.len()), (1, 1));
+    assert!(bearer.down.departures[0].packet.id == 1 && bearer.down.next_timer().is_none());
 }
 
 #[test]

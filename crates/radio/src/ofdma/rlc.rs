@@ -1,9 +1,10 @@
-//! Radio link control of one direction of a bearer, both ends of it (TS 36.322): packets are
-//! concatenated into PDUs of whatever size a transport block has room for.
+//! Radio link control of one direction of a bearer, both ends of it, and the reordering of PDCP
+//! above it: LTE (TS 36.322) concatenates packets into PDUs of whatever size a transport block has
+//! room for, NR (TS 38.322) has a PDU for each packet, or for a segment of one.
 //!
 //! The PDCP PDUs of a direction are a stream of bytes here, and a PDU is a range of it. The bytes
-//! themselves are nowhere. Sequence numbers are absolute; on the air they are taken modulo 1024,
-//! which is unambiguous within the window of 512.
+//! themselves are nowhere. Sequence numbers are absolute; on the air they are taken modulo twice
+//! the window, which is unambiguous.
 
 #[cfg(test)]
 mod tests;
@@ -14,18 +15,138 @@ use airpath_core::range_set::{Range, RangeSet};
 use airpath_core::{Context, Direction, DropCause, Instant, Packet, PacketCounters, Span};
 use airpath_link::Departure;
 
-use super::config;
-use super::pdcp::{self, Pdcp};
-use super::rlc_am::{Am, Status};
-use super::rlc_um::Um;
+use super::pdcp::Pdcp;
+use super::reordering::{self, Reordering};
+use super::rlc_am::{self, Am, Status};
+
+/// The parameters of a bearer.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameters {
+    /// Headers.
+    pub framing: Framing,
+    /// The mode.
+    pub mode: ModeParameters,
+}
+
+/// The parameters of a mode.
+#[derive(Clone, Debug)]
+pub(crate) enum ModeParameters {
+    /// What is lost is sent again.
+    Acknowledged(rlc_am::Parameters),
+    /// What is lost stays lost.
+    Unacknowledged(reordering::Parameters),
+}
+
+/// How packets are put into PDUs, and the bytes of headers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Framing {
+    /// A PDU carries several packets.
+    pub concatenates: bool,
+    /// The header of a PDU that is no segment.
+    pub whole: u32,
+    /// The header of a segment that begins a unit.
+    pub first_segment: u32,
+    /// That of another segment.
+    pub later_segment: u32,
+    /// A subheader of the MAC with a length.
+    pub mac_subheader: u32,
+    /// The subheader of a new PDU.
+    pub new_mac_subheader: u32,
+}
+
+impl Framing {
+    /// LTE with sequence numbers of 10 bits (TS 36.322 §6.2.1.3 to §6.2.1.5). A subheader of the
+    /// MAC has a length of 15 bits (TS 36.321 §6.1.2). The length is 7 bits below 128 bytes, and
+    /// the last subheader has none; these savings are left out except for the new PDU, which fills
+    /// the block.
+    pub const LTE: Self = Self {
+        concatenates: true,
+        whole: 2,
+        first_segment: 4,
+        later_segment: 4,
+        mac_subheader: 3,
+        new_mac_subheader: 1,
+    };
+
+    /// NR in the acknowledged mode, with sequence numbers of 12 or 18 bits (TS 38.322 §6.2.2.4).
+    /// The length in a subheader of the MAC has 16 bits (TS 38.321 §6.1.2); that it has 8 below 256
+    /// bytes is left out.
+    pub const fn nr_acknowledged(bits: u8) -> Self {
+        let whole = if bits <= 12 { 2 } else { 3 };
+        Self { first_segment: whole, later_segment: whole + 2, whole, ..Self::NR }
+    }
+
+    /// NR in the unacknowledged mode, with sequence numbers of 6 or 12 bits (TS 38.322 §6.2.2.3). A
+    /// packet in one PDU has none.
+    pub const fn nr_unacknowledged(bits: u8) -> Self {
+        let first_segment = if bits <= 6 { 1 } else { 2 };
+        Self { first_segment, later_segment: first_segment + 2, ..Self::NR }
+    }
+
+    const NR: Self = Self {
+        concatenates: false,
+        whole: 1,
+        first_segment: 1,
+        later_segment: 3,
+        mac_subheader: 3,
+        new_mac_subheader: 3,
+    };
+
+    /// The header of a segment.
+    pub const fn segment(&self, is_first: bool) -> u32 {
+        if is_first { self.first_segment } else { self.later_segment }
+    }
+
+    /// Bytes of headers of a waiting packet: a length indicator, or the headers of a PDU.
+    const fn per_packet(&self) -> u64 {
+        (if self.concatenates { 2 } else { self.whole + self.mac_subheader }) as u64
+    }
+
+    /// Bytes of headers of all that waits once: of a PDU, or of the rest of a packet.
+    const fn once(&self) -> u64 {
+        (if self.concatenates { self.whole } else { self.later_segment + self.mac_subheader }) as u64
+    }
+}
+
+/// Whether something is missing from the unit `from` to below the unit `end`. If units come in
+/// segments, `first` is the range of unit `from`: alone, it has a gap only if something after the
+/// gap was received (TS 38.322 §5.2.2.2.3, §5.2.3.2.3).
+pub fn has_gap(from: u64, end: u64, first: Option<Range<u64>>, received: &RangeSet<u64>) -> bool {
+    match first {
+        Some(first) if end == from + 1 => {
+            next_hole(received, first.start, first.end).is_some_and(|hole| hole.end < first.end)
+        }
+        _ => end > from,
+    }
+}
+
+/// The first range within `from`..`end` that was not received.
+pub fn next_hole(received: &RangeSet<u64>, from: u64, end: u64) -> Option<Range<u64>> {
+    let mut start = from;
+    for range in received.iter() {
+        if range.end <= start {
+            continue;
+        }
+        if range.start > start {
+            return Some(Range::new(start, range.start.min(end))).filter(|hole| !hole.is_empty());
+        }
+        start = range.end;
+        if start >= end {
+            return None;
+        }
+    }
+    Some(Range::new(start, end))
+}
 
 /// A data PDU as it is sent, or a segment of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pdu {
-    /// Its sequence number, counted from zero.
+    /// The sequence number of its unit, counted from zero.
     pub sequence: u64,
     /// What it carries of the stream.
     pub range: Range<u64>,
+    /// Its unit, whole.
+    pub unit: Range<u64>,
     /// It was sent before, at least in part.
     pub again: bool,
     /// It polls: a status report is to follow.
@@ -52,17 +173,6 @@ pub struct BufferStatus {
     pub bytes: u64,
 }
 
-/// The fixed part of the header of a data PDU with a sequence number of 10 bits
-/// (TS 36.322 §6.2.1.3, §6.2.1.4).
-pub const PDU_HEADER: u32 = 2;
-
-/// A subheader of the MAC with a length of 15 bits (TS 36.321 §6.1.2). The length is 7 bits below
-/// 128 bytes, and the last subheader has none; these savings are left out except for the PDU that
-/// fills the block.
-pub const MAC_SUBHEADER: u32 = 3;
-/// The last subheader of a block, without a length.
-pub const LAST_MAC_SUBHEADER: u32 = 1;
-
 /// The bytes of length indicators of a PDU with parts of this number of packets: 12 bits for each
 /// but the last (TS 36.322 §6.2.1.3).
 pub const fn length_indicators(packets: u32) -> u32 {
@@ -81,6 +191,8 @@ pub struct Stream {
     from: u64,
     /// The end of the last of them.
     filled: u64,
+    /// Where it begins, if it is cut alone.
+    unit: u64,
     /// How far the stream was put into PDUs.
     mapped: u64,
     /// The ends of all packets that may be sent again in part, those that have left included.
@@ -92,8 +204,10 @@ pub struct Stream {
 pub struct Cut {
     /// The range.
     pub range: Range<u64>,
-    /// Bytes of its length indicators.
-    pub indicators: u32,
+    /// Its unit: what has a sequence number.
+    pub unit: Range<u64>,
+    /// Bytes of its header, length indicators included; of these only, if it is sent again.
+    pub header: u32,
 }
 
 impl Stream {
@@ -108,24 +222,82 @@ impl Stream {
     }
 
     /// Cuts a PDU of at most `room` bytes, its header included.
-    pub fn cut(&mut self, now: Instant, room: u32, pdcp: &mut Pdcp, mut dropped: impl FnMut(Packet)) -> Option<Cut> {
+    fn cut(
+        &mut self,
+        now: Instant,
+        room: u32,
+        framing: &Framing,
+        pdcp: &mut Pdcp,
+        dropped: impl FnMut(Packet),
+    ) -> Option<Cut> {
+        if framing.concatenates {
+            self.cut_several(now, room, framing, pdcp, dropped)
+        } else {
+            self.cut_one(now, room, framing, pdcp, dropped)
+        }
+    }
+
+    /// Takes a packet from the queue, if all before are cut. Returns whether there is one to cut.
+    fn refill(&mut self, now: Instant, pdcp: &mut Pdcp, dropped: impl FnMut(Packet)) -> bool {
+        if self.mapped == self.filled {
+            let Some(packet) = pdcp.dequeue(now, dropped) else { return false };
+            self.filled += u64::from(packet.size) + pdcp.header;
+            self.packets.push_back((self.filled, Some(packet)));
+            self.ends.push_back(self.filled);
+        }
+        true
+    }
+
+    /// Cuts a packet, or a segment of one.
+    fn cut_one(
+        &mut self,
+        now: Instant,
+        room: u32,
+        framing: &Framing,
+        pdcp: &mut Pdcp,
+        dropped: impl FnMut(Packet),
+    ) -> Option<Cut> {
+        let is_new = self.mapped == self.filled;
+        if is_new {
+            // Before a packet leaves the queue: something of it must fit.
+            room.checked_sub(framing.first_segment.max(framing.whole)).filter(|left| *left > 0)?;
+            self.unit = self.filled;
+        }
+        if !self.refill(now, pdcp, dropped) {
+            return None;
+        }
+        let waiting = self.filled - self.mapped;
+        let is_whole = is_new && waiting + u64::from(framing.whole) <= room.into();
+        let header = if is_whole { framing.whole } else { framing.segment(is_new) };
+        let taken = waiting.min(room.checked_sub(header).filter(|left| *left > 0)?.into());
+        let range = Range::new(self.mapped, self.mapped + taken);
+        self.mapped = range.end;
+        Some(Cut { range, unit: Range::new(self.unit, self.filled), header })
+    }
+
+    /// Cuts packets and parts of packets, as they fit.
+    fn cut_several(
+        &mut self,
+        now: Instant,
+        room: u32,
+        framing: &Framing,
+        pdcp: &mut Pdcp,
+        mut dropped: impl FnMut(Packet),
+    ) -> Option<Cut> {
         let start = self.mapped;
-        let room = room.checked_sub(PDU_HEADER)?;
+        let room = room.checked_sub(framing.whole)?;
         let (mut packets, mut data) = (0, 0);
         while let Some(left) = room.checked_sub(data + length_indicators(packets + 1)).filter(|left| *left > 0) {
-            if self.mapped == self.filled {
-                let Some(packet) = pdcp.dequeue(now, &mut dropped) else { break };
-                self.filled += u64::from(packet.size) + pdcp::HEADER;
-                self.packets.push_back((self.filled, Some(packet)));
-                self.ends.push_back(self.filled);
+            if !self.refill(now, pdcp, &mut dropped) {
+                break;
             }
             let taken = u64::from(left).min(self.filled - self.mapped);
             self.mapped += taken;
             data += taken as u32;
             packets += 1;
         }
-        let cut = Cut { range: Range::new(start, self.mapped), indicators: length_indicators(packets) };
-        (packets > 0).then_some(cut)
+        let range = Range::new(start, self.mapped);
+        (packets > 0).then_some(Cut { range, unit: range, header: framing.whole + length_indicators(packets) })
     }
 
     /// The packet ends within `range`, its end left out.
@@ -154,7 +326,8 @@ impl Stream {
                 break;
             }
         }
-        (end > range.start).then_some(Cut { range: Range::new(range.start, end), indicators })
+        let cut = Range::new(range.start, end);
+        (end > range.start).then_some(Cut { range: cut, unit: range, header: indicators })
     }
 
     /// Nothing before `edge` is sent again.
@@ -217,7 +390,10 @@ pub struct Rlc {
     direction: Direction,
     pdcp: Pdcp,
     stream: Stream,
+    framing: Framing,
     mode: Mode,
+    /// Of PDCP, for packets that the RLC delivers out of sequence.
+    reordering: Option<Reordering>,
     /// From the RLC at the far end to where the bearer ends.
     pub delay: Span,
     /// What came in, went out, was lost and is inside.
@@ -231,7 +407,7 @@ pub struct Rlc {
 #[derive(Clone, Debug)]
 enum Mode {
     Acknowledged(Box<Am>),
-    Unacknowledged(Box<Um>),
+    Unacknowledged(Box<Reordering>),
 }
 
 /// A packet of the acknowledged mode was sent too often: the radio link has failed.
@@ -240,16 +416,24 @@ pub struct MaxRetransmissions;
 
 impl Rlc {
     /// Nothing to send.
-    pub fn new(config: &config::Rlc, pdcp: Pdcp, direction: Direction, delay: Span) -> Self {
-        let mode = match config {
-            config::Rlc::Acknowledged(config) => Mode::Acknowledged(Box::new(Am::new(config))),
-            config::Rlc::Unacknowledged(config) => Mode::Unacknowledged(Box::new(Um::new(config))),
+    pub fn new(config: &Parameters, pdcp: Pdcp, direction: Direction, delay: Span) -> Self {
+        let framing = config.framing;
+        let mode = match &config.mode {
+            ModeParameters::Acknowledged(config) => Mode::Acknowledged(Box::new(Am::new(config, framing))),
+            ModeParameters::Unacknowledged(config) => Mode::Unacknowledged(Box::new(Reordering::new(config))),
         };
+        // In the acknowledged mode, a window of the RLC has at most half of the numbers of PDCP, which
+        // the parameters are checked for.
+        let reordering = pdcp
+            .reordering()
+            .map(|wait| Reordering::new(&reordering::Parameters { wait, window: u64::MAX, has_segments: false }));
         Self {
             direction,
             pdcp,
             stream: Stream::default(),
+            framing,
             mode,
+            reordering,
             delay,
             counters: PacketCounters::default(),
             departures: VecDeque::new(),
@@ -296,11 +480,11 @@ impl Rlc {
     #[inline]
     pub fn waiting(&self) -> u64 {
         let (packets, bytes) = self.pdcp.backlog();
-        let per_packet = pdcp::HEADER + 2;
+        let per_packet = self.pdcp.header + self.framing.per_packet();
         let fresh = self.stream.uncut() + bytes + u64::from(packets) * per_packet;
-        let fresh = if fresh > 0 { fresh + u64::from(PDU_HEADER) } else { 0 };
+        let fresh = if fresh > 0 { fresh + self.framing.once() } else { 0 };
         match &self.mode {
-            Mode::Acknowledged(am) => am.pending_bytes() + if am.is_window_full() { 0 } else { fresh },
+            Mode::Acknowledged(am) => am.pending_bytes() + if am.can_send(&self.stream) { fresh } else { 0 },
             Mode::Unacknowledged(_) => fresh,
         }
     }
@@ -308,7 +492,7 @@ impl Rlc {
     /// Whether the transmission window is why nothing new is sent.
     pub fn is_stalled(&self) -> bool {
         match &self.mode {
-            Mode::Acknowledged(am) => am.is_window_full() && self.backlog().0 > 0,
+            Mode::Acknowledged(am) => !am.can_send(&self.stream) && self.backlog().0 > 0,
             Mode::Unacknowledged(_) => false,
         }
     }
@@ -332,44 +516,50 @@ impl Rlc {
         block: &mut Block,
         cx: &mut Context<'_>,
     ) -> u32 {
+        let framing = self.framing;
         let mut left = room;
         if let Mode::Acknowledged(am) = &mut opposite.mode
-            && let Some((status, bytes)) = left.checked_sub(MAC_SUBHEADER).and_then(|room| am.report(now, room))
+            && let Some((status, bytes)) = left.checked_sub(framing.mac_subheader).and_then(|room| am.report(now, room))
         {
             block.status = Some(status);
-            left -= bytes + MAC_SUBHEADER;
+            left -= bytes + framing.mac_subheader;
         }
-        let Self { pdcp, stream, mode, lost, .. } = self;
+        let Self { pdcp, stream, mode, reordering, lost, .. } = self;
         let first = block.pdus.len();
-        match mode {
-            Mode::Acknowledged(am) => {
-                while let Some(inner) = left.checked_sub(MAC_SUBHEADER)
-                    && let Some((pdu, bytes)) = am.next_repeat(inner, stream)
-                {
-                    block.pdus.push(pdu);
-                    left -= bytes + MAC_SUBHEADER;
-                }
-                if !am.is_window_full()
-                    && let Some(inner) = left.checked_sub(LAST_MAC_SUBHEADER)
-                    && let Some(cut) = stream.cut(now, inner, pdcp, |packet| lost.push(packet))
-                {
-                    block.pdus.push(am.send_new(cut));
-                    left -= used(&cut).min(left);
-                }
-                let sent = &mut block.pdus[first..];
-                if !sent.is_empty() {
-                    let has_new = stream.uncut() > 0 || pdcp.backlog().0 > 0;
-                    am.poll(now, sent, has_new);
-                }
+        if let Mode::Acknowledged(am) = mode {
+            while let Some(inner) = left.checked_sub(framing.mac_subheader)
+                && let Some((pdu, bytes)) = am.next_repeat(inner, stream)
+            {
+                block.pdus.push(pdu);
+                left -= bytes + framing.mac_subheader;
             }
-            Mode::Unacknowledged(um) => {
-                if let Some(inner) = left.checked_sub(LAST_MAC_SUBHEADER)
-                    && let Some(cut) = stream.cut(now, inner, pdcp, |packet| lost.push(packet))
-                {
-                    block.pdus.push(um.send_new(cut));
-                    left -= used(&cut).min(left);
-                }
+        }
+        while match mode {
+            Mode::Acknowledged(am) => am.can_send(stream),
+            Mode::Unacknowledged(_) => true,
+        } && let Some(inner) = left.checked_sub(framing.new_mac_subheader)
+            && let Some(cut) = stream.cut(now, inner, &framing, pdcp, |packet| lost.push(packet))
+        {
+            block.pdus.push(match mode {
+                Mode::Acknowledged(am) => am.send_new(cut),
+                Mode::Unacknowledged(sender) => sender.send_new(cut),
+            });
+            if let Some(reordering) = reordering {
+                reordering.send_new(cut);
             }
+            // A PDU that leaves room has a length in its subheader, which the padding pays.
+            let bytes = (cut.range.end - cut.range.start) as u32 + cut.header + framing.new_mac_subheader;
+            left -= bytes.min(left);
+            if framing.concatenates {
+                break;
+            }
+        }
+        if let Mode::Acknowledged(am) = mode
+            && let sent = &mut block.pdus[first..]
+            && !sent.is_empty()
+        {
+            let has_new = stream.uncut() > 0 || pdcp.backlog().0 > 0;
+            am.poll(now, sent, has_new);
         }
         self.report_lost(now, DropCause::QueueManagement, cx);
         room - left
@@ -377,9 +567,23 @@ impl Rlc {
 
     /// The far end gets the PDUs of a block.
     pub fn receive(&mut self, now: Instant, pdus: &[Pdu], cx: &mut Context<'_>) {
-        match &mut self.mode {
-            Mode::Acknowledged(am) => pdus.iter().for_each(|pdu| am.receive(now, pdu)),
-            Mode::Unacknowledged(um) => pdus.iter().for_each(|pdu| um.receive(now, pdu)),
+        for pdu in pdus {
+            let received = match &mut self.mode {
+                Mode::Acknowledged(am) => {
+                    am.receive(now, pdu);
+                    am.delivered().1
+                }
+                Mode::Unacknowledged(receiver) => {
+                    receiver.receive(now, pdu);
+                    receiver.received()
+                }
+            };
+            // PDCP gets a packet as soon as it is complete.
+            if let Some(reordering) = &mut self.reordering
+                && received.containing(pdu.unit).is_some()
+            {
+                reordering.receive(now, &Pdu { range: pdu.unit, ..*pdu });
+            }
         }
         self.release(now, cx);
     }
@@ -417,7 +621,8 @@ impl Rlc {
             Mode::Acknowledged(am) => am.next_timer(),
             Mode::Unacknowledged(um) => um.next_timer(),
         };
-        [discard, mode].into_iter().flatten().min()
+        let reordering = self.reordering.as_ref().and_then(Reordering::next_timer);
+        [discard, mode, reordering].into_iter().flatten().min()
     }
 
     /// Does what the timers demand that have expired by `now`.
@@ -435,7 +640,8 @@ impl Rlc {
             Mode::Acknowledged(am) => (false, am.expire(now, has_new, &self.stream)),
             Mode::Unacknowledged(um) => (um.expire(now), Ok(())),
         };
-        if moved {
+        let has_reordered = self.reordering.as_mut().is_some_and(|reordering| reordering.expire(now));
+        if moved || has_reordered {
             self.release(now, cx);
         }
         result
@@ -443,16 +649,25 @@ impl Rlc {
 
     /// Delivers what can be delivered.
     fn release(&mut self, now: Instant, cx: &mut Context<'_>) {
-        let Self { mode, stream, departures, lost, delay, .. } = self;
+        let Self { mode, stream, reordering, departures, lost, delay, .. } = self;
         let due = now + *delay;
         let due = departures.back().map_or(due, |last| last.due.max(due));
-        let (edge, received) = match mode {
-            Mode::Acknowledged(am) => am.delivered(),
-            Mode::Unacknowledged(um) => um.delivered(stream.mapped()),
+        if let Mode::Unacknowledged(um) = mode {
+            while let Some(unit) = um.take_given_up() {
+                stream.lose(unit, |packet| lost.push(packet));
+            }
+        }
+        let (edge, received) = match (reordering.as_ref(), &*mode) {
+            (Some(reordering), _) => reordering.delivered(stream.mapped()),
+            (None, Mode::Acknowledged(am)) => am.delivered(),
+            (None, Mode::Unacknowledged(um)) => um.delivered(stream.mapped()),
         };
         stream.release(edge, received, |packet, is_complete| {
             if is_complete { departures.push_back(Departure { due, packet }) } else { lost.push(packet) }
         });
+        if let Some(reordering) = reordering {
+            reordering.forget_below(stream.first());
+        }
         if let Mode::Unacknowledged(um) = mode {
             um.forget_below(stream.first());
             stream.forget_ends(stream.mapped);
@@ -471,6 +686,9 @@ impl Rlc {
     /// The connection was released: the RLC is too (TS 36.331 §5.3.12). All packets have left.
     pub fn release_connection(&mut self) {
         self.stream = Stream::default();
+        if let Some(reordering) = &mut self.reordering {
+            reordering.reset();
+        }
         match &mut self.mode {
             Mode::Acknowledged(am) => am.reset(),
             Mode::Unacknowledged(um) => um.reset(),
@@ -481,7 +699,10 @@ impl Rlc {
     /// delivered, in its order (TS 36.323 §5.2); in the unacknowledged mode, packets that were cut
     /// are lost.
     pub fn establish_again(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {
-        let Self { mode, stream, departures, lost, pdcp, delay, .. } = self;
+        let Self { mode, stream, reordering, departures, lost, pdcp, delay, .. } = self;
+        if let Some(reordering) = reordering {
+            reordering.reset();
+        }
         let due = now + *delay;
         let due = departures.back().map_or(due, |last| last.due.max(due));
         match mode {
@@ -494,7 +715,7 @@ impl Rlc {
             }
             Mode::Unacknowledged(um) => {
                 stream.clear(
-                    um.delivered(0).1,
+                    um.received(),
                     |packet| departures.push_back(Departure { due, packet }),
                     |packet| lost.push(packet),
                 );
@@ -511,10 +732,4 @@ impl Rlc {
         self.pdcp.clear(now, |packet| self.lost.push(packet));
         self.report_lost(now, cause, cx);
     }
-}
-
-/// Bytes of a new PDU with its headers. A PDU that leaves room has a length in its subheader,
-/// which the padding pays.
-fn used(cut: &Cut) -> u32 {
-    (cut.range.end - cut.range.start) as u32 + cut.indicators + PDU_HEADER + LAST_MAC_SUBHEADER
 }

@@ -1,23 +1,38 @@
 //! The packet data convergence protocol in front of the RLC: the queue of a bearer with its
-//! discard timer (TS 36.323 §5.4).
+//! discard timer (TS 36.323 §5.4, TS 38.323 §5.3).
 
 use std::collections::VecDeque;
 
 use airpath_core::{DropCause, Instant, Packet, Span};
+use airpath_link::queue::Queue;
 
 use crate::common::arq::rlc_queue::RlcQueue;
 
-/// Bytes of the header of a PDCP data PDU with a sequence number of 12 bits (TS 36.323 §6.2.3).
-pub const HEADER: u64 = 2;
+/// The parameters of a bearer.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameters {
+    /// Bytes of the header of a data PDU.
+    pub header: u64,
+    /// discardTimer.
+    pub discard: Option<Span>,
+    /// Bound and discipline.
+    pub queue: Queue,
+    /// t-Reordering of the receiver. Without it, the RLC delivers in sequence.
+    pub reordering: Option<Span>,
+}
 
 /// Packets of one direction that no RLC PDU carries yet.
 ///
 /// The discard timer of a packet runs from its arrival. At its expiry the packet is dropped, unless
-/// a part of it was already given to an RLC PDU (TS 36.322 §5.3).
+/// a part of it was already given to an RLC PDU (TS 36.322 §5.3, TS 38.322 §5.4).
 #[derive(Clone, Debug)]
 pub struct Pdcp {
+    /// Bytes of the header of a data PDU.
+    pub header: u64,
     queue: RlcQueue,
     discard: Option<Span>,
+    /// t-Reordering of the receiver.
+    reordering: Option<Span>,
     /// When the connection was set up: no timer runs before.
     connected_at: Instant,
     /// Packets that are sent once more after a re-establishment, before those of the queue; their
@@ -27,9 +42,22 @@ pub struct Pdcp {
 }
 
 impl Pdcp {
-    /// Nothing waits. Without `discard` a packet waits for any time.
-    pub fn new(queue: RlcQueue, discard: Option<Span>) -> Self {
-        Self { queue, discard, connected_at: Instant::ZERO, again: VecDeque::new(), again_bytes: 0 }
+    /// Nothing waits. Packets wait in `queue`.
+    pub fn new(parameters: &Parameters, queue: RlcQueue) -> Self {
+        Self {
+            header: parameters.header,
+            queue,
+            discard: parameters.discard,
+            reordering: parameters.reordering,
+            connected_at: Instant::ZERO,
+            again: VecDeque::new(),
+            again_bytes: 0,
+        }
+    }
+
+    /// t-Reordering of the receiver. Without it, the RLC delivers in sequence.
+    pub const fn reordering(&self) -> Option<Span> {
+        self.reordering
     }
 
     /// Takes a packet to send; `lost` is called for packets that give way to it in a full queue.
@@ -104,7 +132,9 @@ mod tests {
     #[test]
     fn a_packet_is_discarded_when_its_timer_expires() {
         let at = |millis| Instant::ZERO + Span::from_millis(millis);
-        let mut pdcp = Pdcp::new(RlcQueue::unlimited(), Some(Span::from_millis(150)));
+        let parameters =
+            Parameters { header: 2, discard: Some(Span::from_millis(150)), queue: Queue::default(), reordering: None };
+        let mut pdcp = Pdcp::new(&parameters, RlcQueue::unlimited());
         for (millis, id) in [(0, 0), (10, 1), (10, 2)] {
             assert_eq!(pdcp.enqueue(at(millis), packet(id), |_| {}), Ok(()));
         }

@@ -4,13 +4,13 @@ use airpath_core::{Context, Direction, DropCause, Instant, ModeState};
 use airpath_link::command::{BearerCommand, Buffer, Change, CommandError};
 
 use super::User;
-use crate::lte::plan::Plan;
+use crate::ofdma::plan::Plan;
 
 impl User {
-    /// Whether it can do that.
-    pub fn check(&self, change: &Change) -> Result<(), CommandError> {
+    /// Whether it can do that, in a cell that messages call `cell`.
+    pub fn check(&self, change: &Change, cell: &'static str) -> Result<(), CommandError> {
         change.check()?;
-        let foreign = |help| Err(CommandError::Foreign { key: change.kind().name(), what: "an LTE cell", help });
+        let foreign = |help| Err(CommandError::Foreign { key: change.kind().name(), what: cell, help });
         match change {
             Change::Outage(_) | Change::Handover { .. } | Change::Bler(_) => Ok(()),
             Change::CarrierToInterference(_) | Change::Environment(_) => self.conditions.check(change),

@@ -1,25 +1,56 @@
-//! The acknowledged mode of the RLC of LTE (TS 36.322 §5.1.3, §5.2): a window of 512 PDUs, polls,
-//! status reports with byte ranges, and retransmission of whole PDUs or of segments of them.
+//! The acknowledged mode of the RLC of LTE (TS 36.322 §5.1.3, §5.2) and NR (TS 38.322 §5.2.3,
+//! §5.3): a window, polls, status reports with byte ranges, and retransmission of whole units or of
+//! segments of them.
+//!
+//! A unit with a sequence number is a PDU in LTE, a packet (RLC SDU) in NR. NR sends units in
+//! segments the first time, too.
 
 use std::collections::VecDeque;
 
 use airpath_core::range_set::{Range, RangeSet};
-use airpath_core::{Instant, Span};
+use airpath_core::{Bytes, Instant, Span};
 
-use super::config::Acknowledged;
-use super::rlc::{Cut, MAC_SUBHEADER, MaxRetransmissions, PDU_HEADER, Pdu, Stream};
+use super::rlc::{Cut, Framing, MaxRetransmissions, Pdu, Stream, has_gap, next_hole};
 
-/// AM_Window_Size with sequence numbers of 10 bits (TS 36.322 §7.2).
-pub const WINDOW: u64 = 512;
+/// The parameters.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameters {
+    pub t_poll_retransmit: Span,
+    pub poll_pdu: Option<u32>,
+    pub poll_byte: Option<Bytes>,
+    pub max_retx: u8,
+    /// t-Reordering of LTE, t-Reassembly of NR.
+    pub t_reordering: Span,
+    pub t_status_prohibit: Span,
+    /// AM_Window_Size.
+    pub window: u64,
+    pub status: StatusFormat,
+}
 
-/// Header of a segment of a PDU without length indicators (TS 36.322 §6.2.1.5).
-const SEGMENT_HEADER: u32 = 4;
+/// Bits of the parts of a status report.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StatusFormat {
+    /// D/C, type, ACK_SN and E1.
+    pub header: u32,
+    /// NACK_SN and its extension bits.
+    pub nack: u32,
+    /// SOstart and SOend.
+    pub offsets: u32,
+    /// NACK range, with which a NACK is for units that follow each other.
+    pub range: Option<u32>,
+}
 
-/// Bits of a status report: D/C, type, ACK_SN and E1; NACK_SN, E1 and E2; SOstart and SOend
-/// (TS 36.322 §6.2.1.6).
-const STATUS_BITS: u32 = 15;
-const NACK_BITS: u32 = 12;
-const SEGMENT_OFFSET_BITS: u32 = 30;
+impl StatusFormat {
+    /// LTE with sequence numbers of 10 bits (TS 36.322 §6.2.1.6).
+    pub const LTE: Self = Self { header: 15, nack: 12, offsets: 30, range: None };
+    /// NR with sequence numbers of 12 bits (TS 38.322 §6.2.2.5).
+    pub const NR_12: Self = Self { header: 24, nack: 16, offsets: 32, range: Some(8) };
+    /// NR with sequence numbers of 18 bits.
+    pub const NR_18: Self = Self { header: 24, nack: 24, offsets: 32, range: Some(8) };
+}
+
+/// Units that a NACK range can be for (TS 38.322 §6.2.3.17).
+const LONGEST_RANGE: u32 = 255;
 
 /// A status report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +73,8 @@ struct Flight {
 /// Both ends of one direction.
 #[derive(Clone, Debug)]
 pub struct Am {
-    config: Acknowledged,
+    config: Parameters,
+    framing: Framing,
     sender: Sender,
     receiver: Receiver,
 }
@@ -90,8 +122,8 @@ struct Receiver {
 
 impl Am {
     /// Nothing sent.
-    pub fn new(config: &Acknowledged) -> Self {
-        Self { config: config.clone(), sender: Sender::default(), receiver: Receiver::default() }
+    pub fn new(config: &Parameters, framing: Framing) -> Self {
+        Self { config: config.clone(), framing, sender: Sender::default(), receiver: Receiver::default() }
     }
 
     /// Both ends start again, with an empty stream.
@@ -104,10 +136,16 @@ impl Am {
         self.sender.first + self.sender.flights.len() as u64
     }
 
-    /// Whether no new PDU may be sent.
+    /// Whether no new unit may be sent.
     #[inline]
     pub fn is_window_full(&self) -> bool {
-        self.sender.flights.len() as u64 >= WINDOW
+        self.sender.flights.len() as u64 >= self.config.window
+    }
+
+    /// Whether something may be sent for the first time: a new unit, or more of the last one.
+    #[inline]
+    pub fn can_send(&self, stream: &Stream) -> bool {
+        !self.is_window_full() || (!self.framing.concatenates && stream.uncut() > 0)
     }
 
     /// Bytes that are to be sent again, with the headers of the RLC and the MAC.
@@ -129,25 +167,36 @@ impl Am {
         let flight = self.sender.flights[index];
         let wanted = Range::new(pending.start, pending.end.min(flight.range.end));
         let is_whole = |cut: &Cut| cut.range == flight.range;
-        let whole = room.checked_sub(PDU_HEADER).and_then(|room| stream.fit(wanted, room)).filter(is_whole);
+        let whole = room.checked_sub(self.framing.whole).and_then(|room| stream.fit(wanted, room)).filter(is_whole);
         let (cut, header) = match whole {
-            Some(cut) => (cut, PDU_HEADER),
-            None => (stream.fit(wanted, room.checked_sub(SEGMENT_HEADER)?)?, SEGMENT_HEADER),
+            Some(cut) => (cut, self.framing.whole),
+            None => {
+                let header = self.framing.segment(wanted.start == flight.range.start);
+                (stream.fit(wanted, room.checked_sub(header)?)?, header)
+            }
         };
         self.sender.pending.remove_below(cut.range.end);
-        self.sender.count_pending(stream);
-        let pdu = Pdu { sequence: self.sender.first + index as u64, range: cut.range, again: true, polls: false };
-        Some((pdu, header + cut.indicators + (cut.range.end - cut.range.start) as u32))
+        self.sender.count_pending(&self.framing, stream);
+        let pdu = Pdu {
+            sequence: self.sender.first + index as u64,
+            range: cut.range,
+            unit: flight.range,
+            again: true,
+            polls: false,
+        };
+        Some((pdu, header + cut.header + (cut.range.end - cut.range.start) as u32))
     }
 
-    /// Sends a new PDU.
+    /// Sends a new PDU, which may continue the last unit.
     pub fn send_new(&mut self, cut: Cut) -> Pdu {
-        let sequence = self.next();
-        let Cut { range, .. } = cut;
-        self.sender.flights.push_back(Flight { range, retransmissions: None, is_acknowledged: false });
+        let Cut { range, unit, .. } = cut;
+        if self.sender.flights.back().is_none_or(|flight| flight.range != unit) {
+            self.sender.flights.push_back(Flight { range: unit, retransmissions: None, is_acknowledged: false });
+        }
+        let sequence = self.next() - 1;
         self.sender.pdus_without_poll += 1;
         self.sender.bytes_without_poll += range.end - range.start;
-        Pdu { sequence, range, again: false, polls: false }
+        Pdu { sequence, range, unit, again: false, polls: false }
     }
 
     /// Decides whether the last of the PDUs of a block polls (TS 36.322 §5.2.2.1). `has_new`: more
@@ -172,6 +221,7 @@ impl Am {
     pub fn acknowledge(&mut self, status: &Status, stream: &Stream) -> Result<(), MaxRetransmissions> {
         let next = self.next();
         let max = self.config.max_retx;
+        let framing = self.framing;
         let sender = &mut self.sender;
         if status.acknowledged > next {
             // Of a connection that was established again meanwhile.
@@ -194,7 +244,11 @@ impl Am {
             }
             let mut is_new = false;
             while let Some((_, range)) = missing.next_if(|(number, _)| *number == sequence) {
-                sender.pending.insert(*range, |_| is_new = true);
+                // Of the last packet, a report may miss more than was sent.
+                let sent = Range::new(range.start, range.end.min(stream.mapped()).max(range.start));
+                if !sent.is_empty() {
+                    sender.pending.insert(sent, |_| is_new = true);
+                }
             }
             if is_new {
                 let flight = &mut sender.flights[index];
@@ -212,7 +266,7 @@ impl Am {
             sender.flights.pop_front();
             sender.first += 1;
         }
-        sender.count_pending(stream);
+        sender.count_pending(&framing, stream);
         result
     }
 
@@ -230,10 +284,14 @@ impl Am {
                 receiver.next = sender.first_incomplete(receiver, receiver.next);
                 receiver.reportable = receiver.reportable.max(receiver.next);
             }
-            if receiver.reordering_at.is_some() && receiver.reordering_from <= receiver.next {
+            if receiver.reordering_at.is_some()
+                && !sender.has_gap(&self.framing, receiver, receiver.next, receiver.reordering_from)
+            {
                 receiver.reordering_at = None;
             }
-            if receiver.reordering_at.is_none() && receiver.highest > receiver.next {
+            if receiver.reordering_at.is_none()
+                && sender.has_gap(&self.framing, receiver, receiver.next, receiver.highest)
+            {
                 receiver.reordering_at = Some(now + self.config.t_reordering);
                 receiver.reordering_from = receiver.highest;
             }
@@ -258,28 +316,37 @@ impl Am {
             return 0;
         }
         let missing = self.receiver.received.len() as u32;
-        u64::from((STATUS_BITS + missing * (NACK_BITS + SEGMENT_OFFSET_BITS)).div_ceil(8))
+        let StatusFormat { header, nack, offsets, range } = self.config.status;
+        u64::from((header + missing * (nack + offsets + range.unwrap_or(0))).div_ceil(8))
     }
 
     /// Makes a status report of at most `room` bytes, if one is due. Returns also its size.
     pub fn report(&mut self, now: Instant, room: u32) -> Option<(Status, u32)> {
-        if !self.receiver.is_triggered || now < self.receiver.prohibited_until || room * 8 < STATUS_BITS {
+        if !self.receiver.is_triggered || now < self.receiver.prohibited_until || room * 8 < self.config.status.header {
             return None;
         }
+        let format = self.config.status;
         let (sender, receiver) = (&self.sender, &mut self.receiver);
         let mut status = Status { acknowledged: receiver.reportable, missing: Vec::new() };
-        let mut bits = STATUS_BITS;
+        // The range of the last NACK: where it ends, and for how many units it is.
+        let (mut bits, mut last) = (format.header, (u64::MAX, 0));
         'pdus: for sequence in receiver.next..receiver.reportable {
             let whole = sender.flights[(sequence - sender.first) as usize].range;
             let mut from = whole.start;
             while from < whole.end {
-                let Some(hole) = receiver.next_hole(from, whole.end) else { break };
-                let cost = NACK_BITS + if hole == whole { 0 } else { SEGMENT_OFFSET_BITS };
+                let Some(hole) = next_hole(&receiver.received, from, whole.end) else { break };
+                let is_more = format.range.is_some() && last.0 == hole.start && last.1 < LONGEST_RANGE;
+                let offsets = if hole == whole { 0 } else { format.offsets };
+                let cost = match format.range {
+                    Some(range) if is_more => offsets + if last.1 == 1 { range } else { 0 },
+                    _ => format.nack + offsets,
+                };
                 if (bits + cost).div_ceil(8) > room {
                     status.acknowledged = sequence;
                     break 'pdus;
                 }
                 bits += cost;
+                last = (hole.end, if is_more { last.1 + 1 } else { 1 });
                 status.missing.push((sequence, hole));
                 from = hole.end;
             }
@@ -305,7 +372,7 @@ impl Am {
             let (sender, receiver) = (&self.sender, &mut self.receiver);
             receiver.reordering_at = None;
             receiver.reportable = sender.first_incomplete(receiver, receiver.reordering_from);
-            if receiver.highest > receiver.reportable {
+            if sender.has_gap(&self.framing, receiver, receiver.reportable, receiver.highest) {
                 receiver.reordering_at = Some(now + self.config.t_reordering);
                 receiver.reordering_from = receiver.highest;
             }
@@ -320,7 +387,8 @@ impl Am {
 
     /// t-PollRetransmit has expired (TS 36.322 §5.2.2.3).
     fn repeat_poll(&mut self, has_new: bool, stream: &Stream) -> Result<(), MaxRetransmissions> {
-        let is_full = self.is_window_full();
+        let is_full = !self.can_send(stream);
+        let framing = self.framing;
         let sender = &mut self.sender;
         (sender.poll_retransmit_at, sender.poll_is_due) = (None, true);
         if !sender.pending.is_empty() || (has_new && !is_full) {
@@ -332,8 +400,9 @@ impl Am {
         };
         let count = flight.retransmissions.map_or(0, |count| count.saturating_add(1));
         flight.retransmissions = Some(count);
-        sender.pending.insert(flight.range, |_| {});
-        sender.count_pending(stream);
+        let sent = flight.range.end.min(stream.mapped());
+        sender.pending.insert(Range::new(flight.range.start, sent), |_| {});
+        sender.count_pending(&framing, stream);
         if count >= self.config.max_retx { Err(MaxRetransmissions) } else { Ok(()) }
     }
 }
@@ -346,14 +415,21 @@ impl Sender {
         sequence + self.flights.iter().skip(skip).take_while(complete).count() as u64
     }
 
+    /// Whether something is missing from unit `from` to below unit `end`.
+    fn has_gap(&self, framing: &Framing, receiver: &Receiver, from: u64, end: u64) -> bool {
+        let first = self.flights.get((from - self.first) as usize).filter(|_| !framing.concatenates);
+        has_gap(from, end, first.map(|flight| flight.range), &receiver.received)
+    }
+
     /// Counts the bytes of what is to be sent again, with a header and a subheader of the MAC for
     /// each PDU that has a part in it.
-    fn count_pending(&mut self, stream: &Stream) {
+    fn count_pending(&mut self, framing: &Framing, stream: &Stream) {
         self.pending_bytes = 0;
         for range in self.pending.iter() {
             let first = self.flights.partition_point(|flight| flight.range.end <= range.start);
             let pdus = self.flights.range(first..).take_while(|flight| flight.range.start < range.end).count() as u64;
-            let headers = pdus * u64::from(SEGMENT_HEADER + MAC_SUBHEADER) + u64::from(stream.indicators(range));
+            let indicators = if framing.concatenates { stream.indicators(range) } else { 0 };
+            let headers = pdus * u64::from(framing.later_segment + framing.mac_subheader) + u64::from(indicators);
             self.pending_bytes += range.end - range.start + headers;
         }
     }
@@ -375,24 +451,6 @@ impl Sender {
 }
 
 impl Receiver {
-    /// The first range within `from`..`end` that was not received.
-    fn next_hole(&self, from: u64, end: u64) -> Option<Range<u64>> {
-        let mut start = from;
-        for range in self.received.iter() {
-            if range.end <= start {
-                continue;
-            }
-            if range.start > start {
-                return Some(Range::new(start, range.start.min(end))).filter(|hole| !hole.is_empty());
-            }
-            start = range.end;
-            if start >= end {
-                return None;
-            }
-        }
-        Some(Range::new(start, end))
-    }
-
     /// Triggers the report of a poll whose PDU is below VR(MS): HARQ can bring nothing more that
     /// came before it (TS 36.322 §5.2.3).
     fn settle_poll(&mut self) {

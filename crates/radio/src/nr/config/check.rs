@@ -1,0 +1,304 @@
+//! Checks of the parameters: what the standard does not have, and what contradicts itself.
+
+use airpath_core::Span;
+
+use super::{Acknowledged, Cell, Config, Inactive, Rlc, Rrc, Tdd, Unacknowledged};
+use crate::common::slots::{Occasions, Offsets, SYMBOLS, SlotPattern, Timeline};
+use crate::error::{ValueError, above_zero, at_most, within_an_hour};
+use crate::nr::tables::{self, Numerology, ProcessingCapability, Range};
+use crate::nr::tdd::{self, LEAST_DOWNLINK, Period};
+use crate::ofdma::ConfigError;
+use crate::ofdma::config::{UplinkModulation, milliseconds, outer_loop, pdcp, range};
+
+impl Config {
+    /// The timeline of the cell, if all makes sense.
+    pub(in crate::nr) fn check(&self) -> Result<Timeline, ConfigError> {
+        let (numerology, timeline) = self.cell.check()?;
+        // Layers of a code word, and of maxNumberMIMO-LayersPDSCH here (TS 38.211 §7.3.1.3).
+        self.mobile.check(4)?;
+        if ![2, 4, 6, 8, 10, 12, 16].contains(&self.harq.processes) {
+            let expected = "2, 4, 6, 8, 10, 12 or 16 (nrofHARQ-ProcessesForPDSCH, TS 38.331 §6.3.2)";
+            return Err(range("harq", "processes", expected).into());
+        }
+        self.harq.check()?;
+        let modulations = [UplinkModulation::Qam64, UplinkModulation::Qam256];
+        self.uplink.check(modulations, "64qam or 256qam (TS 38.306 §4.2.7.10)")?;
+        check_requests(self.uplink.sr_period, numerology, timeline.pattern())?;
+        check_rlc(&self.rlc)?;
+        bits(self.pdcp.sequence_bits, [12, 18], "pdcp", "12 or 18 (TS 38.323 §6.2.2)")?;
+        if let Rlc::Acknowledged(rlc) = &self.rlc
+            && self.pdcp.sequence_bits < rlc.sequence_bits
+        {
+            let expected = "at least `rlc.sequence_bits`: at most half of the numbers may be on their way \
+                            (TS 38.323 §5.2.1)";
+            return Err(range("pdcp", "sequence_bits", expected).into());
+        }
+        timer(self.pdcp.t_reordering, LONGEST_REORDERING, "pdcp", "t_reordering", "at most 3 s (TS 38.331 §6.3.2)")?;
+        if let Some(drx) = &self.drx {
+            drx.check()?;
+            let pattern = timeline.pattern();
+            if drx.on < pattern.duration() * pattern.period() {
+                let expected = "at least one TDD pattern long: otherwise the mobile may never listen in a D slot";
+                return Err(range("drx", "on", expected).into());
+            }
+        }
+        pdcp(self.pdcp.discard, self.pdcp.queue.as_ref(), self.drx.as_ref())?;
+        if let Some(rrc) = &self.rrc {
+            rrc.check()?;
+        }
+        Ok(timeline)
+    }
+}
+
+/// The longest t-Reordering of PDCP, and T-Reassembly, T-StatusProhibit and T-PollRetransmit of the
+/// RLC (TS 38.331 §6.3.2).
+const LONGEST_REORDERING: Span = Span::from_secs(3);
+const LONGEST_REASSEMBLY: Span = Span::from_millis(200);
+const LONGEST_PROHIBIT: Span = Span::from_millis(2400);
+const LONGEST_POLL_RETRANSMIT: Span = Span::from_secs(4);
+
+/// Refuses what is not a number of milliseconds, from none to `most`.
+fn timer(span: Span, most: Span, table: &str, key: &str, expected: &'static str) -> Result<(), ValueError> {
+    if !span.is_zero() {
+        milliseconds(span, table, key)?;
+    }
+    if span > most { Err(range(table, key, expected)) } else { Ok(()) }
+}
+
+fn bits(bits: u8, allowed: [u8; 2], table: &str, expected: &'static str) -> Result<(), ValueError> {
+    if allowed.contains(&bits) { Ok(()) } else { Err(range(table, "sequence_bits", expected)) }
+}
+
+impl Cell {
+    fn check(&self) -> Result<(Numerology, Timeline), ValueError> {
+        let numerology = Numerology::of_spacing(self.spacing).filter(|numerology| numerology.mu() <= 1);
+        let Some(numerology) = numerology else {
+            return Err(range("cell", "spacing", "15 or 30 kHz (numerologies 0 and 1 of TS 38.211 §4.2)"));
+        };
+        let Some(blocks) = tables::resource_blocks(Range::Fr1, self.bandwidth, self.spacing) else {
+            let expected = match numerology.mu() {
+                0 => "5, 10, 15, 20, 25, 30, 35, 40, 45 or 50 MHz at 15 kHz (TS 38.101-1 Table 5.3.2-1)",
+                _ => {
+                    "5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90 or 100 MHz at 30 kHz \
+                     (TS 38.101-1 Table 5.3.2-1)"
+                }
+            };
+            return Err(range("cell", "bandwidth", expected));
+        };
+        at_most(self.pucch_blocks.into(), u64::from(blocks) - 1, "cell", "pucch_blocks")?;
+        above_zero(self.users_per_slot > 0, "cell", "users_per_slot")?;
+        let slot = numerology.slot();
+        if !self.processing.as_nanos().is_multiple_of(slot.as_nanos()) || self.processing > slot * LONGEST_PROCESSING {
+            return Err(range("cell", "processing", "whole slots, at most 31 (TS 38.211 §4.3.2)"));
+        }
+        outer_loop(self.target_bler, self.step, self.max_correction)?;
+        within_an_hour(self.delay, "cell", "delay")?;
+        let least = |slots: Option<u32>| slots.expect("every numerology has capability 1");
+        let least_k1 = least(tables::least_feedback_slots(ProcessingCapability::One, numerology));
+        let least_k2 = least(tables::least_uplink_slots(ProcessingCapability::One, numerology));
+        slots(self.k1, least_k1, LONGEST_K1, "k1")?;
+        slots(self.k2, least_k2, LONGEST_K2, "k2")?;
+        let pattern = match &self.tdd {
+            None => SlotPattern::fdd(slot),
+            Some(tdd) => tdd.pattern(numerology)?,
+        };
+        // One more for the slot in which it was received.
+        let processing = (self.processing.as_nanos() / slot.as_nanos()) as u32 + 1;
+        let offsets = Offsets {
+            assignment_to_data: 0,
+            data_to_feedback: self.k1.into(),
+            feedback_to_attempt: processing,
+            grant_to_data: self.k2.into(),
+            received_to_grant: processing,
+        };
+        let timeline = Timeline::new(pattern, offsets);
+        check_answers(&timeline)?;
+        Ok((numerology, timeline))
+    }
+}
+
+/// A choice: more than any base station takes.
+const LONGEST_PROCESSING: u64 = 31;
+/// The largest dl-DataToUL-ACK and k2 (TS 38.331 §6.3.2).
+const LONGEST_K1: u32 = 15;
+const LONGEST_K2: u32 = 32;
+
+fn slots(slots: u8, least: u32, most: u32, key: &str) -> Result<(), ValueError> {
+    if (least..=most).contains(&slots.into()) {
+        Ok(())
+    } else {
+        Err(ValueError::OutOfRange { key: format!("cell.{key}"), min: least.into(), max: most.into() })
+    }
+}
+
+/// Refuses a pattern whose feedback or grants the control channel cannot signal.
+fn check_answers(timeline: &Timeline) -> Result<(), ValueError> {
+    let pattern = timeline.pattern();
+    let mut down = (0..pattern.period()).filter(|slot| pattern.carries_downlink(*slot));
+    if down.any(|slot| timeline.feedback(slot) - slot > LONGEST_K1.into()) {
+        let expected = "a U slot at most 15 slots after each slot with data, K1 included: HARQ feedback cannot come \
+                        later (dl-DataToUL-ACK, TS 38.331 §6.3.2)";
+        return Err(range("cell.tdd", "pattern", expected));
+    }
+    let mut all = (0..pattern.period()).flat_map(|slot| timeline.granted(slot).map(move |uplink| uplink - slot));
+    if all.any(|distance| distance > LONGEST_K2.into()) {
+        let expected = "a D slot at most 32 slots before each U slot, K2 included (TS 38.331 §6.3.2)";
+        return Err(range("cell.tdd", "pattern", expected));
+    }
+    Ok(())
+}
+
+/// What the patterns of TDD divide (TS 38.213 §11.1).
+const REPETITION: Span = Span::from_millis(20);
+
+impl Tdd {
+    fn pattern(&self, numerology: Numerology) -> Result<SlotPattern, ValueError> {
+        let refused = |expected| Err(range("cell.tdd", "pattern", expected));
+        let count = self.pattern.len();
+        let whole = self.period(&self.pattern, numerology).map(|period| vec![period]);
+        let halves = (1..count).filter_map(|at| {
+            let (first, second) = self.pattern.split_at_checked(at)?;
+            Some(vec![self.period(first, numerology)?, self.period(second, numerology)?])
+        });
+        let Some(periods) = whole.into_iter().chain(halves).next() else {
+            return refused(
+                "one or two times D slots, at most one S slot and U slots, as DDDSU, each of 0.5, 1, 2, 2.5, 3, 4, 5 \
+                 or 10 ms (TDD-UL-DL-Pattern, TS 38.331 §6.3.2)",
+            );
+        };
+        let duration = periods.iter().fold(Span::ZERO, |sum, period| sum + period.duration);
+        if !REPETITION.as_nanos().is_multiple_of(duration.as_nanos()) {
+            return refused("a duration that divides 20 ms, of both patterns together (TS 38.213 §11.1)");
+        }
+        let symbols = [("special_downlink", self.special_downlink), ("special_uplink", self.special_uplink)];
+        for (key, symbols) in symbols {
+            at_most(symbols.into(), u64::from(SYMBOLS) - 1, "cell.tdd", key)?;
+            if symbols > 0 && !self.pattern.contains('S') {
+                return Err(range("cell.tdd", key, "0, or left out: the pattern has no S slot"));
+            }
+        }
+        if self.special_downlink + self.special_uplink > SYMBOLS {
+            let expected = "at most the 14 symbols of a slot together with `special_uplink` (TS 38.211 §4.3.2)";
+            return Err(range("cell.tdd", "special_downlink", expected));
+        }
+        match tdd::pattern(numerology, &periods, LEAST_DOWNLINK) {
+            Ok(pattern) => Ok(pattern),
+            Err(_) if !self.pattern.contains('U') => {
+                refused("a pattern with a U slot: HARQ feedback and uplink data need one (TS 38.213 §9.2.3)")
+            }
+            Err(_) => refused("a pattern with a D slot, or an S slot with 8 downlink symbols: data need one"),
+        }
+    }
+
+    /// A pattern from its letters; `None` if it is none.
+    fn period(&self, letters: &str, numerology: Numerology) -> Option<Period> {
+        let count = |letter| letters.bytes().filter(|each| *each == letter).count();
+        let (down, special, up) = (count(b'D'), count(b'S'), count(b'U'));
+        let ordered = "D".repeat(down) + &"S".repeat(special) + &"U".repeat(up);
+        let duration = numerology.slot() * letters.len() as u64;
+        // dl-UL-TransmissionPeriodicity; 0.625 and 1.25 ms are no whole slots of FR1.
+        let durations = [500, 1000, 2000, 2500, 3000, 4000, 5000, 10_000].map(Span::from_micros);
+        let symbols = |symbols| if special > 0 { symbols } else { 0 };
+        (ordered == letters && special <= 1 && durations.contains(&duration)).then_some(Period {
+            duration,
+            downlink_slots: down as u32,
+            downlink_symbols: symbols(self.special_downlink),
+            uplink_slots: up as u32,
+            uplink_symbols: symbols(self.special_uplink),
+        })
+    }
+}
+
+/// Refuses a period of scheduling requests that the standard does not have, or with occasions in
+/// slots without uplink.
+fn check_requests(period: Span, numerology: Numerology, pattern: &SlotPattern) -> Result<(), ValueError> {
+    let slot = numerology.slot().as_nanos();
+    let slots = period.as_nanos() / slot;
+    let is_allowed = period.as_nanos().is_multiple_of(slot)
+        && [1, 2, 4, 5, 8, 10, 16, 20, 40, 80, 160].contains(&slots)
+        && slots <= 80 << numerology.mu();
+    if !is_allowed {
+        let expected = match numerology.mu() {
+            0 => {
+                "1, 2, 4, 5, 8, 10, 16, 20, 40 or 80 slots of 1 ms (SchedulingRequestResourceConfig, TS 38.331 §6.3.2)"
+            }
+            _ => {
+                "1, 2, 4, 5, 8, 10, 16, 20, 40, 80 or 160 slots of 0.5 ms \
+                 (SchedulingRequestResourceConfig, TS 38.331 §6.3.2)"
+            }
+        };
+        return Err(range("uplink", "sr_period", expected));
+    }
+    if !Occasions::new(slots, pattern.uplink_from(0)).fit(pattern) {
+        let expected = "a multiple of the TDD pattern: other occasions are not in U slots (TS 38.213 §9.2.4)";
+        return Err(range("uplink", "sr_period", expected));
+    }
+    Ok(())
+}
+
+fn check_rlc(rlc: &Rlc) -> Result<(), ValueError> {
+    let reassembly = |span: Span| {
+        timer(span, LONGEST_REASSEMBLY, "rlc", "t_reassembly", "at most 200 ms (T-Reassembly, TS 38.331 §6.3.2)")
+    };
+    match rlc {
+        Rlc::Acknowledged(Acknowledged {
+            sequence_bits,
+            t_poll_retransmit,
+            poll_pdu,
+            poll_byte,
+            max_retx,
+            t_reassembly,
+            t_status_prohibit,
+        }) => {
+            bits(*sequence_bits, [12, 18], "rlc", "12 or 18 (TS 38.322 §6.2.3.3)")?;
+            let expected = "at most 4 s (T-PollRetransmit, TS 38.331 §6.3.2)";
+            above_zero(!t_poll_retransmit.is_zero(), "rlc", "t_poll_retransmit")?;
+            timer(*t_poll_retransmit, LONGEST_POLL_RETRANSMIT, "rlc", "t_poll_retransmit", expected)?;
+            reassembly(*t_reassembly)?;
+            let expected = "at most 2400 ms (T-StatusProhibit, TS 38.331 §6.3.2)";
+            timer(*t_status_prohibit, LONGEST_PROHIBIT, "rlc", "t_status_prohibit", expected)?;
+            if poll_pdu.is_some_and(|pdus| !POLL_PDUS.contains(&pdus)) {
+                let expected = "4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 6144, 8192, 12288, 16384, 20480, \
+                                24576, 28672, 32768, 40960, 49152, 57344 or 65536, or left out for infinity \
+                                (TS 38.331 §6.3.2)";
+                return Err(range("rlc", "poll_pdu", expected));
+            }
+            above_zero(poll_byte.is_none_or(|bytes| bytes.get() > 0), "rlc", "poll_byte")?;
+            if ![1, 2, 3, 4, 6, 8, 16, 32].contains(max_retx) {
+                return Err(range("rlc", "max_retx", "1, 2, 3, 4, 6, 8, 16 or 32 (TS 38.331 §6.3.2)"));
+            }
+            Ok(())
+        }
+        Rlc::Unacknowledged(Unacknowledged { sequence_bits, t_reassembly }) => {
+            bits(*sequence_bits, [6, 12], "rlc", "6 or 12 (TS 38.322 §6.2.3.3)")?;
+            reassembly(*t_reassembly)
+        }
+    }
+}
+
+/// PollPDU of RLC-Config (TS 38.331 §6.3.2).
+const POLL_PDUS: [u32; 23] = [
+    4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 6144, 8192, 12_288, 16_384, 20_480, 24_576, 28_672, 32_768,
+    40_960, 49_152, 57_344, 65_536,
+];
+
+impl Rrc {
+    fn check(&self) -> Result<(), ValueError> {
+        self.connection().check()?;
+        if let Some(Inactive { resume, release }) = &self.inactive {
+            milliseconds(*resume, "rrc.inactive", "resume")?;
+            milliseconds(*release, "rrc.inactive", "release")?;
+            if *resume > self.promotion {
+                let expected = "at most `rrc.promotion`: a connection that is resumed needs less signalling";
+                return Err(range("rrc.inactive", "resume", expected));
+            }
+        }
+        Ok(())
+    }
+
+    /// What it has in common with that of LTE.
+    fn connection(&self) -> crate::ofdma::config::Rrc {
+        let Self { inactivity, promotion, paging, re_establishment, .. } = *self;
+        crate::ofdma::config::Rrc { inactivity, promotion, paging, re_establishment }
+    }
+}

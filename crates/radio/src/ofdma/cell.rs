@@ -1,0 +1,268 @@
+//! The cell: its mobiles, and who gets what of each slot.
+//!
+//! In a slot of the downlink, blocks that are to be sent again come first; they have the same
+//! resource blocks as before. What is left goes to mobiles that the scheduler chooses one after the
+//! other: each gets resource blocks for what waits for it, at most all that are left. The uplink is
+//! scheduled in the same way, for the slots that the timeline has for grants of this one; what is
+//! sent again there keeps its resource blocks.
+//!
+//! Only mobiles for which the base station can do something are looked at in a slot.
+
+use airpath_core::{Context, Direction, Instant, Packet, PacketCounters};
+use airpath_link::{Admission, BearerCommand, Departure};
+
+use super::plan::Plan;
+use super::user::User;
+use crate::common::multiplexing::tournament::Tournament;
+use crate::common::shared_channel::scheduler::{Candidate, Scheduler};
+
+/// A cell.
+#[derive(Debug)]
+pub struct Cell {
+    plan: Plan,
+    /// Of the downlink and of the uplink.
+    schedulers: [Box<dyn Scheduler>; 2],
+    pub users: Vec<User>,
+    /// When something happens in each mobile.
+    events: Tournament,
+    /// When a packet leaves each.
+    departures: Tournament,
+    /// When the base station can do something for each: the beginning of a slot.
+    turns: Tournament,
+    /// The first slot that was not decided.
+    next_slot: Instant,
+    /// Whether each has packets inside, and how many have.
+    is_busy: Vec<bool>,
+    busy: usize,
+    /// Of the current slot; kept for their memory.
+    looked_at: Vec<usize>,
+    candidates: [Vec<Candidate>; 2],
+    slot_candidates: Vec<Candidate>,
+    repeats: Vec<(usize, usize)>,
+}
+
+impl Cell {
+    /// An idle cell.
+    pub fn new(plan: Plan, schedulers: [Box<dyn Scheduler>; 2], users: Vec<User>) -> Self {
+        let count = users.len();
+        Self {
+            plan,
+            schedulers,
+            users,
+            events: Tournament::new(count),
+            departures: Tournament::new(count),
+            turns: Tournament::new(count),
+            next_slot: Instant::ZERO,
+            is_busy: vec![false; count],
+            busy: 0,
+            looked_at: Vec::new(),
+            candidates: [Vec::new(), Vec::new()],
+            slot_candidates: Vec::new(),
+            repeats: Vec::new(),
+        }
+    }
+
+    /// Works off all that happens up to `now`.
+    pub fn advance(&mut self, now: Instant, cx: &mut Context<'_>) {
+        loop {
+            let event = self.events.first().filter(|(_, at)| *at <= now);
+            let turn = self.turns.first().map(|(_, at)| at).filter(|at| *at <= now);
+            match (event, turn) {
+                (Some((user, at)), turn) if turn.is_none_or(|turn| at <= turn) => {
+                    self.users[user].work(at, &mut self.plan, cx);
+                    self.update(user, at);
+                }
+                (_, Some(turn)) => self.decide(turn, cx),
+                (_, None) => return,
+            }
+        }
+    }
+
+    /// Gives a mobile a packet.
+    pub fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
+        self.advance(now, cx);
+        let index = usize::from(packet.user.0);
+        let admission = self.users[index].push(now, direction, packet, &mut self.plan, cx);
+        self.update_from_outside(index, now);
+        admission
+    }
+
+    /// Changes the conditions of a mobile, which was checked before.
+    pub fn command(
+        &mut self,
+        index: usize,
+        now: Instant,
+        command: &BearerCommand,
+        directions: &[Direction],
+        cx: &mut Context<'_>,
+    ) {
+        self.advance(now, cx);
+        self.users[index].command(now, command, directions, &mut self.plan, cx);
+        self.update_from_outside(index, now);
+    }
+
+    /// The next packet that left at or before `now`.
+    pub fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
+        self.advance(now, cx);
+        let (user, _) = self.departures.first().filter(|(_, due)| *due <= now)?;
+        let departure = self.users[user].pop(cx);
+        self.departures.set(user, self.users[user].next_departure().map(|(due, _)| due));
+        departure
+    }
+
+    /// When to call `pop` next. Events that concern no packet need no wake-up.
+    pub fn next_wakeup(&self) -> Option<Instant> {
+        let leaves = self.departures.first().map(|(_, due)| due);
+        let event = self.events.first().filter(|_| self.busy > 0).map(|(_, at)| at);
+        let turn = self.turns.first().filter(|_| self.busy > 0).map(|(_, at)| at);
+        [leaves, event, turn].into_iter().flatten().min()
+    }
+
+    /// The counters of all in a direction.
+    pub fn counters(&self, direction: Direction) -> PacketCounters {
+        let mut sum = PacketCounters::default();
+        for user in &self.users {
+            sum += user.counters(direction);
+        }
+        sum
+    }
+
+    /// Takes note of what has changed in a mobile by what happened at `now`.
+    fn update(&mut self, index: usize, now: Instant) {
+        self.refresh(index);
+        // What happens inside at the beginning of a slot comes before its decisions.
+        let from = self.plan.downlink_from(now.max(self.next_slot));
+        self.turns.set(index, self.users[index].next_turn(now, from, &self.plan));
+    }
+
+    /// Takes note of what has changed in a mobile from outside at `now`: what comes at the very
+    /// beginning of a slot goes in the next one.
+    fn update_from_outside(&mut self, index: usize, now: Instant) {
+        self.next_slot = self.next_slot.max(self.plan.next_slot(now));
+        self.update(index, now);
+    }
+
+    /// Notes when something happens next in a mobile.
+    fn refresh(&mut self, index: usize) {
+        let user = &self.users[index];
+        self.events.set(index, user.next_event());
+        self.departures.set(index, user.next_departure().map(|(due, _)| due));
+        let is_busy = !user.is_empty();
+        if is_busy != std::mem::replace(&mut self.is_busy[index], is_busy) {
+            if is_busy { self.busy += 1 } else { self.busy -= 1 }
+        }
+    }
+
+    /// The base station decides in the slot that begins at `now`.
+    fn decide(&mut self, now: Instant, cx: &mut Context<'_>) {
+        let mut looked_at = std::mem::take(&mut self.looked_at);
+        while let Some((index, _)) = self.turns.first().filter(|(_, at)| *at <= now) {
+            self.turns.set(index, None);
+            looked_at.push(index);
+            self.look_at(index, now, cx);
+        }
+        self.grant_uplink(now, cx);
+        self.assign_downlink(now, cx);
+        self.next_slot = now + self.plan.slot();
+        for index in looked_at.drain(..) {
+            self.update(index, now);
+        }
+        self.looked_at = looked_at;
+    }
+
+    /// Finds out what a mobile can get: a block again or a new one, and a grant.
+    fn look_at(&mut self, index: usize, now: Instant, cx: &mut Context<'_>) {
+        let plan = &self.plan;
+        let user = &mut self.users[index];
+        user.look_around(now, plan, cx);
+        if user.is_served(now, Direction::Down) {
+            if let Some(process) = user.harq_down.repeat_at(now, user.listens(now)) {
+                self.repeats.push((index, process));
+            } else if user.waiting_down(now) > 0 && user.listens(now) && user.harq_down.idle(now).is_some() {
+                self.candidates[0].push(candidate(index, user, Direction::Down, plan));
+            }
+        }
+        if user.is_served(now, Direction::Up) && user.wanted_up(plan.first_grant) > 0 && user.listens_for_grants(now) {
+            self.candidates[1].push(candidate(index, user, Direction::Up, plan));
+        }
+    }
+
+    fn grant_uplink(&mut self, now: Instant, cx: &mut Context<'_>) {
+        let Self { plan, users, schedulers, candidates: [_, all], slot_candidates: candidates, .. } = self;
+        let number = plan.number(now);
+        let mut served = 0;
+        for rank in 0.. {
+            let Some(slot) = plan.timeline().granted(number).nth(rank).filter(|_| !all.is_empty()) else { break };
+            let at = plan.start(slot);
+            let can_send = |candidate: &&Candidate| {
+                let user = &users[candidate.user as usize];
+                !user.is_planned_up(at) && user.has_process_up(now, plan) && user.wanted_up(plan.first_grant) > 0
+            };
+            candidates.extend(all.iter().filter(can_send));
+            while served < plan.users_per_slot && !candidates.is_empty() {
+                let left = plan.left_up(at);
+                if left == 0 {
+                    break;
+                }
+                let index = candidates.swap_remove(schedulers[1].choose(candidates)).user as usize;
+                let user = &mut users[index];
+                let wanted = user.wanted_up(plan.first_grant);
+                let estimate = user.quality.estimate(Direction::Up, plan);
+                if let Some(format) = plan.allocate(Direction::Up, at, estimate, wanted, left) {
+                    user.waiting_since[1] = number + 1;
+                    user.grant(now, at, format, plan, cx);
+                    plan.reserve_up(at, format.blocks);
+                    schedulers[1].served(number, index as u32, format.bits);
+                    served += 1;
+                }
+            }
+            candidates.clear();
+        }
+        all.clear();
+    }
+
+    fn assign_downlink(&mut self, now: Instant, cx: &mut Context<'_>) {
+        let Self { plan, users, schedulers, candidates: [candidates, _], repeats, .. } = self;
+        let number = plan.number(now);
+        let (mut left, mut served) = (plan.down.total, 0);
+        repeats.sort_unstable_by_key(|(index, _)| (users[*index].waiting_since[0], *index));
+        for (index, process) in repeats.drain(..) {
+            let blocks = users[index].harq_down.format(process).map_or(0, |format| format.blocks);
+            if served < plan.users_per_slot && blocks <= left {
+                users[index].waiting_since[0] = number + 1;
+                users[index].send_again(now, process, plan, cx);
+                left -= blocks;
+                served += 1;
+            }
+        }
+        while served < plan.users_per_slot && left > 0 && !candidates.is_empty() {
+            let index = candidates.swap_remove(schedulers[0].choose(candidates)).user as usize;
+            let user = &mut users[index];
+            let process = user.harq_down.idle(now).expect("a candidate has one");
+            let estimate = user.quality.estimate(Direction::Down, plan);
+            if let Some(format) = plan.allocate(Direction::Down, now, estimate, user.waiting_down(now) + MARGIN, left) {
+                user.waiting_since[0] = number + 1;
+                user.send_new(now, process, format, plan, cx);
+                left -= format.blocks;
+                schedulers[0].served(number, index as u32, format.bits);
+                served += 1;
+            }
+        }
+        candidates.clear();
+    }
+}
+
+/// Bytes of headers of the MAC and the RLC that the base station leaves room for.
+const MARGIN: u64 = 8;
+
+fn candidate(index: usize, user: &User, direction: Direction, plan: &Plan) -> Candidate {
+    let estimate = user.quality.estimate(direction, plan);
+    // Bits of a thousand symbols: the rate now.
+    let pdus = (estimate.efficiency * f64::from(estimate.layers) * 1000.0) as u32;
+    Candidate {
+        user: index as u32,
+        level: user.quality.cqi(direction),
+        pdus,
+        waiting_since: user.waiting_since[direction as usize],
+    }
+}

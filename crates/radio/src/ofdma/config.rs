@@ -1,0 +1,183 @@
+//! The parameters that a scenario writes in the same way for LTE and NR.
+
+mod check;
+
+use airpath_core::{Bytes, Decibel, Probability, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::common::link_adaptation::Combining;
+pub(crate) use check::{milliseconds, outer_loop, pdcp, range, within};
+
+/// A mobile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Mobile {
+    /// Layers that it can receive: 1 or 2 in LTE, 1 to 4 in NR. A report of its channel uses as
+    /// many as carry most.
+    pub layers: u8,
+    /// The highest modulation that it receives: `64qam` or `256qam`.
+    pub modulation: DownlinkModulation,
+    /// How often it reports its CQI: whole milliseconds.
+    pub cqi_period: Span,
+    /// From what a report is about to the subframe that can use it.
+    pub cqi_delay: Span,
+    /// From the end of a subframe to when the mobile passes on the packets in it.
+    pub processing: Span,
+}
+
+/// The highest modulation of the downlink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum DownlinkModulation {
+    /// CQI tables of TS 36.213 Table 7.2.3-1 and TS 38.214 Table 5.2.2.1-2.
+    #[serde(rename = "64qam")]
+    Qam64,
+    /// CQI tables of TS 36.213 Table 7.2.3-2 and TS 38.214 Table 5.2.2.1-3.
+    #[serde(rename = "256qam")]
+    Qam256,
+}
+
+/// The highest modulation of the uplink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum UplinkModulation {
+    /// UE categories 1 to 4 of LTE.
+    #[serde(rename = "16qam")]
+    Qam16,
+    /// UE category 5 of LTE; every mobile of NR.
+    #[serde(rename = "64qam")]
+    Qam64,
+    /// NR only.
+    #[serde(rename = "256qam")]
+    Qam256,
+}
+
+/// Hybrid ARQ: asynchronous downwards; upwards synchronous in LTE (TS 36.321 §5.3.2, §5.4.2), by
+/// grants in NR (TS 38.321 §5.3.2, §5.4.2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Harq {
+    /// Processes of a mobile in the downlink: at most 8 in LTE (TS 36.213 §7); 2, 4, 6, 8, 10, 12
+    /// or 16 in NR (nrofHARQ-ProcessesForPDSCH, TS 38.331 §6.3.2). The uplink has as many as fit
+    /// into its round trip, in NR at most 16 (TS 38.214 §6.1).
+    pub processes: u8,
+    /// How often a block is sent before it is left to the RLC.
+    pub max_transmissions: u8,
+    /// What the receiver makes of the repetitions of a block.
+    pub combining: Combining,
+    /// By how much a real decoder is worse than the normal approximation.
+    pub gap: Decibel,
+    /// The probability that a NACK is taken for an ACK. The block is then left to the RLC. It
+    /// concerns the downlink, and the uplink of LTE: in NR the uplink has no feedback.
+    #[serde(default)]
+    pub nack_to_ack: Probability,
+    /// The probability that the mobile misses an assignment, or a grant of a new block. Default: 0.
+    #[serde(default)]
+    pub dtx_missed: Probability,
+}
+
+/// Towards the mobiles.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Downlink {
+    /// The probability that a block is in error when it is sent once, in place of what follows from
+    /// the SINR.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bler: Option<Probability>,
+}
+
+/// From the mobiles.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Uplink {
+    /// By how much the SINR of a resource block upwards is below that downwards.
+    pub below_downlink: Decibel,
+    /// The highest modulation that a mobile sends: `16qam` or `64qam` in LTE, `64qam` or `256qam`
+    /// in NR.
+    pub modulation: UplinkModulation,
+    /// The probability that a block is in error when it is sent once, in place of what follows from
+    /// the SINR.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bler: Option<Probability>,
+    /// Period of the occasions for scheduling requests: 1, 2, 5, 10, 20, 40 or 80 ms in LTE
+    /// (TS 36.213 Table 10.1.5-1); 1, 2, 4, 5, 8, 10, 16, 20, 40 or 80 slots in NR, at 30 kHz also
+    /// 160 (TS 38.331 §6.3.2).
+    pub sr_period: Span,
+    /// How often a scheduling request is sent before random access takes its place (dsr-TransMax,
+    /// sr-TransMax): 4, 8, 16, 32 or 64.
+    pub sr_max_transmissions: u8,
+    /// Bytes of the transport block that the base station grants for a request, before it has a
+    /// buffer status report.
+    pub first_grant: Bytes,
+    /// Grants that are sent to active mobiles without a request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prescheduling: Option<Prescheduling>,
+    /// periodicBSR-Timer: how often a mobile with grants reports its buffer.
+    pub periodic_bsr: Span,
+    /// retxBSR-Timer: after what time without a grant a mobile with data requests again.
+    pub retx_bsr: Span,
+    /// Random access, in place of a scheduling request that stays without an answer.
+    pub random_access: RandomAccess,
+}
+
+/// Grants without a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Prescheduling {
+    /// Time between two: whole milliseconds.
+    pub interval: Span,
+    /// Bytes of the transport block of each.
+    pub bytes: Bytes,
+}
+
+/// Random access (TS 36.321 §5.1, TS 38.321 §5.1) without collisions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RandomAccess {
+    /// Period of the PRACH: whole milliseconds.
+    pub period: Span,
+    /// From the subframe of the preamble to that of the first message of the mobile, with a buffer
+    /// status report.
+    pub message: Span,
+}
+
+/// Discontinuous reception (TS 36.321 §5.7, TS 38.321 §5.7). Times are whole milliseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Drx {
+    /// onDurationTimer: how long the mobile listens in each cycle.
+    pub on: Span,
+    /// drx-InactivityTimer: how long it listens after an assignment or a grant of new data.
+    pub inactivity: Span,
+    /// shortDRX-Cycle, which comes first after activity. Without it, the long cycle follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short: Option<Span>,
+    /// drxShortCycleTimer: the number of short cycles before the long one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_count: Option<u32>,
+    /// longDRX-Cycle.
+    pub long: Span,
+}
+
+/// The RRC connection (TS 36.331 §5).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rrc {
+    /// After what time without a packet in either direction the connection is released.
+    pub inactivity: Span,
+    /// From idle to connected, random access and signalling included: all data waits.
+    pub promotion: Span,
+    /// The paging cycle of an idle mobile: what comes for it waits for its occasion first.
+    pub paging: Span,
+    /// How long it takes to establish the connection again after a radio link failure.
+    pub re_establishment: Span,
+}
+
+/// Documents the key that selects the mode: it is no field.
+pub(crate) fn describe_mode(schema: &mut schemars::Schema) {
+    let forms = schema.get_mut("oneOf").and_then(|forms| forms.as_array_mut());
+    for form in forms.into_iter().flatten() {
+        if let Some(mode) = form.pointer_mut("/properties/mode").and_then(|mode| mode.as_object_mut()) {
+            mode.insert("description".to_owned(), "Whether what is lost is sent again.".into());
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Checks of the parameters that LTE and NR share.
+
+use airpath_core::{Decibel, Probability, Span};
+use airpath_link::queue::Queue;
+
+use super::{Drx, Harq, Mobile, Rrc, Uplink, UplinkModulation};
+use crate::error::{ValueError, above_zero, at_most, check_queue, within_an_hour};
+
+/// A value of `table.key` that is not one of those `expected`.
+pub(crate) fn range(table: &str, key: &str, expected: &'static str) -> ValueError {
+    ValueError::Range { key: format!("{table}.{key}"), expected }
+}
+
+/// Refuses what is not a number of milliseconds, from one to an hour.
+pub(crate) fn milliseconds(span: Span, table: &str, key: &str) -> Result<(), ValueError> {
+    above_zero(!span.is_zero(), table, key)?;
+    within_an_hour(span, table, key)?;
+    if span.as_nanos().is_multiple_of(Span::from_millis(1).as_nanos()) {
+        Ok(())
+    } else {
+        Err(range(table, key, "whole milliseconds, the length of a subframe (TS 36.211 §4, TS 38.211 §4.3.1)"))
+    }
+}
+
+/// Refuses what is not 1 to `max`.
+pub(crate) fn within(number: u8, max: u8, table: &str, key: &str) -> Result<(), ValueError> {
+    if (1..=max).contains(&number) {
+        Ok(())
+    } else {
+        Err(ValueError::OutOfRange { key: format!("{table}.{key}"), min: 1, max: max.into() })
+    }
+}
+
+/// Refuses an outer loop that cannot work.
+pub(crate) fn outer_loop(target: Probability, step: Decibel, max_correction: Decibel) -> Result<(), ValueError> {
+    if target == Probability::NEVER || target.get() > 0.5 {
+        return Err(range("cell", "target_bler", "above 0 and at most 0.5"));
+    }
+    if !(0.0..=1.0).contains(&step.get()) {
+        return Err(range("cell", "step", "0 to 1 dB"));
+    }
+    if !(0.0..=20.0).contains(&max_correction.get()) {
+        return Err(range("cell", "max_correction", "0 to 20 dB"));
+    }
+    Ok(())
+}
+
+/// Refuses a discard timer or a queue that makes no sense.
+pub(crate) fn pdcp(discard: Option<Span>, queue: Option<&Queue>, drx: Option<&Drx>) -> Result<(), ValueError> {
+    if let Some(discard) = discard {
+        milliseconds(discard, "pdcp", "discard")?;
+        if drx.is_some_and(|drx| discard <= drx.long) {
+            let expected = "longer than `drx.long`: otherwise packets are dropped before the mobile listens";
+            return Err(range("pdcp", "discard", expected));
+        }
+    }
+    check_queue(queue, "pdcp").map(drop)
+}
+
+impl Mobile {
+    /// Refuses what makes no sense, with this number of layers at most.
+    pub(crate) fn check(&self, layers: u8) -> Result<(), ValueError> {
+        within(self.layers, layers, "mobile", "layers")?;
+        milliseconds(self.cqi_period, "mobile", "cqi_period")?;
+        within_an_hour(self.cqi_delay, "mobile", "cqi_delay")?;
+        within_an_hour(self.processing, "mobile", "processing")
+    }
+}
+
+impl Harq {
+    /// Refuses what makes no sense. The number of processes is checked apart.
+    pub(crate) fn check(&self) -> Result<(), ValueError> {
+        // maxHARQ-Tx, TS 36.331 §6.3.2: 1 to 8, 10, 12, 16, 20, 24, 28.
+        within(self.max_transmissions, 28, "harq", "max_transmissions")?;
+        if !(0.0..=10.0).contains(&self.gap.get()) {
+            return Err(range("harq", "gap", "0 to 10 dB"));
+        }
+        for (key, probability) in [("nack_to_ack", self.nack_to_ack), ("dtx_missed", self.dtx_missed)] {
+            if probability.get() > 0.5 {
+                return Err(range("harq", key, "at most 0.5"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Uplink {
+    /// Refuses what makes no sense. The period of scheduling requests is checked apart.
+    pub(crate) fn check(&self, modulations: [UplinkModulation; 2], expected: &'static str) -> Result<(), ValueError> {
+        if !modulations.contains(&self.modulation) {
+            return Err(range("uplink", "modulation", expected));
+        }
+        if ![4, 8, 16, 32, 64].contains(&self.sr_max_transmissions) {
+            let expected = "4, 8, 16, 32 or 64 (dsr-TransMax of TS 36.331 §6.3.2, sr-TransMax of TS 38.331 §6.3.2)";
+            return Err(range("uplink", "sr_max_transmissions", expected));
+        }
+        above_zero(self.first_grant.get() > 0, "uplink", "first_grant")?;
+        at_most(self.first_grant.get(), 9000, "uplink", "first_grant")?;
+        if let Some(prescheduling) = &self.prescheduling {
+            milliseconds(prescheduling.interval, "uplink.prescheduling", "interval")?;
+            above_zero(prescheduling.bytes.get() > 0, "uplink.prescheduling", "bytes")?;
+            at_most(prescheduling.bytes.get(), 9000, "uplink.prescheduling", "bytes")?;
+        }
+        milliseconds(self.periodic_bsr, "uplink", "periodic_bsr")?;
+        milliseconds(self.retx_bsr, "uplink", "retx_bsr")?;
+        milliseconds(self.random_access.period, "uplink.random_access", "period")?;
+        milliseconds(self.random_access.message, "uplink.random_access", "message")?;
+        if self.retx_bsr <= self.periodic_bsr {
+            let expected = "longer than `uplink.periodic_bsr`: otherwise each report is requested again";
+            return Err(range("uplink", "retx_bsr", expected));
+        }
+        Ok(())
+    }
+}
+
+impl Drx {
+    /// Refuses what makes no sense.
+    pub(crate) fn check(&self) -> Result<(), ValueError> {
+        milliseconds(self.on, "drx", "on")?;
+        milliseconds(self.inactivity, "drx", "inactivity")?;
+        milliseconds(self.long, "drx", "long")?;
+        if self.on > self.long {
+            return Err(range("drx", "on", "at most `drx.long`: the mobile listens once in a cycle"));
+        }
+        match (self.short, self.short_count) {
+            (Some(short), Some(count)) => {
+                milliseconds(short, "drx", "short")?;
+                if short < self.on || !self.long.as_nanos().is_multiple_of(short.as_nanos()) || short == self.long {
+                    let expected =
+                        "at least `drx.on`, and a fraction of `drx.long` (TS 36.331 §6.3.2, TS 38.331 §6.3.2)";
+                    return Err(range("drx", "short", expected));
+                }
+                let (min, max) = (1, 16);
+                if !(min..=max).contains(&u64::from(count)) {
+                    return Err(ValueError::OutOfRange { key: "drx.short_count".to_owned(), min, max });
+                }
+                Ok(())
+            }
+            (None, None) => Ok(()),
+            (Some(_), None) => Err(ValueError::Needs { key: "drx.short".to_owned(), needs: "drx.short_count" }),
+            (None, Some(_)) => Err(ValueError::Needs { key: "drx.short_count".to_owned(), needs: "drx.short" }),
+        }
+    }
+}
+
+impl Rrc {
+    /// Refuses what makes no sense.
+    pub(crate) fn check(&self) -> Result<(), ValueError> {
+        milliseconds(self.inactivity, "rrc", "inactivity")?;
+        milliseconds(self.promotion, "rrc", "promotion")?;
+        milliseconds(self.paging, "rrc", "paging")?;
+        milliseconds(self.re_establishment, "rrc", "re_establishment")?;
+        if self.inactivity <= self.promotion {
+            let expected = "longer than `rrc.promotion`: otherwise the connection ends before its data is sent";
+            return Err(range("rrc", "inactivity", expected));
+        }
+        Ok(())
+    }
+}

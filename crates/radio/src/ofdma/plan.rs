@@ -1,0 +1,241 @@
+//! What all mobiles of a cell have in common: its resource blocks, its timeline, and the parameters
+//! of hybrid ARQ and grants.
+
+use airpath_core::{Direction, Instant, Probability, Span};
+
+use super::grid::Grid;
+use super::harq::Sent;
+use super::transport_format::{Estimate, TransportFormat};
+use super::{Parameters, UplinkHarq};
+use crate::common::buffer_sizes::BufferSizes;
+use crate::common::link_adaptation::{Combining, Decoder, SoftBuffer};
+use crate::common::slots::{SlotPattern, Timeline};
+
+/// The parameters of a cell, prepared, and the resource blocks of the uplink that are promised.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    timeline: Timeline,
+    /// The resource blocks of the downlink.
+    pub down: Grid,
+    /// Those of the uplink.
+    pub up: Grid,
+    decoder: Decoder,
+    combining: Combining,
+    pub users_per_slot: usize,
+    /// From the end of what the base station heard to what it sends about it.
+    pub processing: Span,
+    pub mobile_processing: Span,
+    pub max_transmissions: u8,
+    pub nack_to_ack: Probability,
+    /// Hybrid ARQ of the uplink.
+    pub uplink_harq: UplinkHarq,
+    pub dtx_missed: Probability,
+    /// Bytes of a grant for a request.
+    pub first_grant: u64,
+    /// Interval and bytes of grants without a request.
+    pub prescheduling: Option<(Span, u64)>,
+    pub buffer_sizes: &'static BufferSizes,
+    /// Resource blocks of the uplink that are promised, with the numbers of their slots.
+    promised: [(u64, u32); PROMISED],
+}
+
+/// The slots for which resource blocks of the uplink can be promised at a time: a power of two
+/// above the longest time from an uplink block to its next attempt, which is less than K2, the
+/// base station's processing and two periods of the pattern.
+pub const PROMISED: usize = 256;
+
+impl Plan {
+    /// The plan of a cell.
+    pub fn new(parameters: &Parameters) -> Self {
+        let Parameters { cell, harq, uplink, .. } = parameters;
+        let prescheduling = uplink.prescheduling.as_ref();
+        Self {
+            timeline: parameters.timeline.clone(),
+            down: parameters.down.clone(),
+            up: parameters.up.clone(),
+            decoder: parameters.decoder,
+            combining: harq.combining,
+            users_per_slot: cell.users_per_slot.into(),
+            processing: cell.processing,
+            mobile_processing: parameters.mobile.processing,
+            max_transmissions: harq.max_transmissions,
+            nack_to_ack: harq.nack_to_ack,
+            uplink_harq: parameters.uplink_harq,
+            dtx_missed: harq.dtx_missed,
+            first_grant: uplink.first_grant.get(),
+            prescheduling: prescheduling.map(|it| (it.interval, it.bytes.get())),
+            buffer_sizes: parameters.buffer_sizes,
+            promised: [(0, 0); PROMISED],
+        }
+    }
+
+    /// The timeline of the slots.
+    pub const fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    const fn slots(&self) -> &SlotPattern {
+        self.timeline.pattern()
+    }
+
+    /// The duration of a slot.
+    #[inline]
+    pub const fn slot(&self) -> Span {
+        self.slots().duration()
+    }
+
+    /// The number of the slot that begins at `at`.
+    #[inline]
+    pub fn number(&self, at: Instant) -> u64 {
+        self.slots().slot_at(at)
+    }
+
+    /// When a slot begins.
+    #[inline]
+    pub fn start(&self, slot: u64) -> Instant {
+        self.slots().start(slot)
+    }
+
+    /// The beginning of the first slot after `now`.
+    #[inline]
+    pub fn next_slot(&self, now: Instant) -> Instant {
+        self.slots().end(self.slots().slot_at(now))
+    }
+
+    /// The beginning of the first slot from `from` on in which the base station can send.
+    #[inline]
+    pub fn downlink_from(&self, from: Instant) -> Instant {
+        self.start(self.slots().downlink_from(self.slots().slot_from(from)))
+    }
+
+    /// The beginning of the first slot from `from` on in which mobiles can send.
+    #[inline]
+    pub fn uplink_from(&self, from: Instant) -> Instant {
+        self.start(self.slots().uplink_from(self.slots().slot_from(from)))
+    }
+
+    /// The symbols for a direction of the slot that begins at `at`.
+    #[inline]
+    fn symbols(&self, direction: Direction, at: Instant) -> u8 {
+        let slot = self.slots().symbols(self.number(at));
+        match direction {
+            Direction::Down => slot.downlink,
+            Direction::Up => slot.uplink,
+        }
+    }
+
+    /// The resource blocks of a direction.
+    pub const fn grid(&self, direction: Direction) -> &Grid {
+        match direction {
+            Direction::Down => &self.down,
+            Direction::Up => &self.up,
+        }
+    }
+
+    /// The transport format for at least `bytes`, or for as many as fit into `left` resource
+    /// blocks, in the slot that begins at `at`.
+    #[inline]
+    pub fn allocate(
+        &self,
+        direction: Direction,
+        at: Instant,
+        estimate: Estimate,
+        bytes: u64,
+        left: u32,
+    ) -> Option<TransportFormat> {
+        self.grid(direction).allocate(estimate, bytes, left, self.symbols(direction, at))
+    }
+
+    /// The receiver's memory of a block.
+    pub fn soft_buffer(&self, direction: Direction, format: &TransportFormat) -> SoftBuffer {
+        self.grid(direction).soft_buffer(format, self.decoder, self.combining)
+    }
+
+    /// The probability that a block cannot be decoded after one more transmission in the slot that
+    /// begins at `now`, as [`Grid::block_errors`] has it.
+    #[inline]
+    pub fn block_errors(
+        &self,
+        direction: Direction,
+        now: Instant,
+        sent: &mut Sent,
+        sinr: f64,
+        bler: Option<Probability>,
+    ) -> Probability {
+        self.grid(direction).block_errors(sent, self.symbols(direction, now), sinr, bler, &self.decoder)
+    }
+
+    /// The first slot from the earliest possible one on in which an uplink block that was sent in
+    /// the slot that begins at `now` can be sent again in `blocks` resource blocks, if `is_free`.
+    pub fn next_attempt_up(&self, now: Instant, blocks: u32, is_free: impl Fn(Instant) -> bool) -> Instant {
+        let grant = self.timeline.grant_after(self.number(now));
+        let mut slot = self.timeline.granted(grant).next().expect("a slot with grants");
+        loop {
+            let at = self.start(slot);
+            if self.left_up(at) >= blocks && is_free(at) {
+                return at;
+            }
+            slot = self.slots().uplink_from(slot + 1);
+        }
+    }
+
+    /// Resource blocks of the uplink that are not promised in the slot that begins at `at`.
+    #[inline]
+    pub fn left_up(&self, at: Instant) -> u32 {
+        let number = self.number(at);
+        let (promised_for, blocks) = self.promised[number as usize % PROMISED];
+        if promised_for == number { self.up.total.saturating_sub(blocks) } else { self.up.total }
+    }
+
+    /// Promises resource blocks of the uplink in the slot that begins at `at`.
+    #[inline]
+    pub fn reserve_up(&mut self, at: Instant, blocks: u32) {
+        let number = self.number(at);
+        let promised = &mut self.promised[number as usize % PROMISED];
+        if promised.0 == number {
+            promised.1 += blocks
+        } else {
+            *promised = (number, blocks)
+        }
+        debug_assert!(promised.1 <= self.up.total, "{} of {} resource blocks", promised.1, self.up.total);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::lte;
+    use crate::ofdma::Technology;
+
+    /// The plan of `lte-10mhz` with other keys of `cell`.
+    pub fn plan(more: &str) -> Plan {
+        let preset: toml::Table = include_str!("../../../../presets/lte-10mhz.toml").parse().expect("TOML");
+        let mut bearer = preset["bearer"].as_table().expect("a table").clone();
+        bearer.remove("model");
+        let more: toml::Table = more.parse().expect("TOML");
+        bearer["cell"].as_table_mut().expect("a table").extend(more);
+        let config: lte::Config = bearer.try_into().expect("a configuration");
+        Plan::new(&config.parameters().expect("sound parameters"))
+    }
+
+    #[test]
+    fn a_given_block_error_rate_is_that_of_first_transmissions_and_falls_with_retransmissions() {
+        let plan = plan("");
+        let format = plan.down.allocate(Estimate { efficiency: 2.0, layers: 1 }, 500, 50, 14).expect("a format");
+        let bler = Probability::new(0.3).expect("within range");
+        let mut sent = Sent::new(Default::default(), format, plan.soft_buffer(Direction::Down, &format));
+        let mut errors = || plan.block_errors(Direction::Down, Instant::ZERO, &mut sent, 0.0, Some(bler)).get();
+        let (first, second, third) = (errors(), errors(), errors());
+        assert_eq!(first, 0.3);
+        assert!(second < 0.01 && third <= second, "{second} {third}");
+    }
+
+    #[test]
+    fn resource_blocks_of_the_uplink_are_reserved_by_slot() {
+        let mut plan = plan("");
+        let at = Instant::ZERO + Span::from_millis(1008);
+        plan.reserve_up(at, 40);
+        assert_eq!((plan.left_up(at), plan.left_up(at + plan.slot())), (plan.up.total - 40, plan.up.total));
+        assert_eq!(plan.left_up(at + plan.slot().saturating_mul(PROMISED as u64)), plan.up.total);
+    }
+}

@@ -1,0 +1,209 @@
+//! The RRC connection of a mobile (TS 36.331 §5, TS 38.331 §5.3): idle, being set up, connected,
+//! and in NR inactive.
+//!
+//! The inactivity timer is not stepped: that the connection was released is found when something
+//! happens next.
+
+use airpath_core::{Direction, Instant, Span};
+
+/// The parameters of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameters {
+    /// After what time without activity the connection is released or suspended.
+    pub inactivity: Span,
+    /// From idle to connected.
+    pub promotion: Span,
+    /// The paging cycle.
+    pub paging: Span,
+    /// Re-establishment after a radio link failure.
+    pub re_establishment: Span,
+    /// The state inactive; without it, an inactive connection is released.
+    pub inactive: Option<Inactive>,
+}
+
+/// The state inactive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inactive {
+    /// From inactive to connected.
+    pub resume: Span,
+    /// After what time in the state the mobile is idle.
+    pub release: Span,
+}
+
+/// The connection of one mobile.
+#[derive(Clone, Debug)]
+pub struct Rrc {
+    config: Option<Parameters>,
+    /// Where in the paging cycle the mobile's occasion is.
+    paging_offset: Span,
+    state: State,
+    last_activity: Instant,
+    /// How long the set-up takes that has begun.
+    setup: Span,
+}
+
+/// The state of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// There is none.
+    Idle,
+    /// It is suspended.
+    Inactive,
+    /// It is set up until then: all data waits.
+    Promotion(Instant),
+    /// It is there.
+    Connected,
+}
+
+impl Rrc {
+    /// An idle mobile, or, without a configuration, one that is always connected.
+    pub const fn new(config: Option<Parameters>, paging_offset: Span) -> Self {
+        let state = if config.is_some() { State::Idle } else { State::Connected };
+        Self { config, paging_offset, state, last_activity: Instant::ZERO, setup: Span::ZERO }
+    }
+
+    /// The state.
+    #[inline]
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Something was sent or received.
+    #[inline]
+    pub fn active(&mut self, now: Instant) {
+        self.last_activity = self.last_activity.max(now);
+    }
+
+    /// Releases or suspends the connection if nothing has happened for long enough. Returns when
+    /// that was, and the state before. Called until it returns nothing.
+    pub fn release(&mut self, now: Instant) -> Option<(Instant, State)> {
+        let config = self.config.as_ref()?;
+        let suspended_at = self.last_activity + config.inactivity;
+        let (at, next) = match (self.state, config.inactive) {
+            (State::Connected, None) => (suspended_at, State::Idle),
+            (State::Connected, Some(_)) => (suspended_at, State::Inactive),
+            (State::Inactive, Some(inactive)) => (suspended_at + inactive.release, State::Idle),
+            _ => return None,
+        };
+        (at <= now).then(|| (at, std::mem::replace(&mut self.state, next)))
+    }
+
+    /// Something waits to be sent in a direction. Returns when paging ends and the promotion
+    /// begins, if that is new.
+    pub fn waits(&mut self, now: Instant, direction: Direction) -> Option<Instant> {
+        let config = self.config.as_ref()?;
+        let from = match direction {
+            Direction::Up => now,
+            Direction::Down => {
+                // The first occasion after `now`.
+                let cycle = config.paging.as_nanos();
+                let phase = (now.as_nanos() + cycle - self.paging_offset.as_nanos() % cycle) % cycle;
+                now + Span::from_nanos(cycle - phase)
+            }
+        };
+        match (self.state, config.inactive) {
+            (State::Idle, _) => self.setup = config.promotion,
+            (State::Inactive, Some(inactive)) => self.setup = inactive.resume,
+            _ => {}
+        }
+        let until = from + self.setup;
+        match self.state {
+            State::Connected => return None,
+            State::Promotion(earlier) if earlier <= until => return None,
+            State::Promotion(_) | State::Idle | State::Inactive => self.state = State::Promotion(until),
+        }
+        Some(from)
+    }
+
+    /// When the set-up ends.
+    #[inline]
+    pub const fn next_change(&self) -> Option<Instant> {
+        match self.state {
+            State::Promotion(until) => Some(until),
+            State::Idle | State::Inactive | State::Connected => None,
+        }
+    }
+
+    /// Ends the set-up if it is time. Returns whether it was.
+    pub fn change(&mut self, now: Instant) -> bool {
+        match self.state {
+            State::Promotion(until) if until <= now => {
+                self.state = State::Connected;
+                self.last_activity = now;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// How long it takes to establish the connection again.
+    pub fn re_establishment(&self) -> Span {
+        self.config.as_ref().map_or(DEFAULT_RE_ESTABLISHMENT, |config| config.re_establishment)
+    }
+}
+
+/// For bearers without `rrc`: a choice.
+const DEFAULT_RE_ESTABLISHMENT: Span = Span::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn parameters() -> Parameters {
+        Parameters {
+            inactivity: Span::from_secs(10),
+            promotion: Span::from_millis(260),
+            paging: Span::from_millis(1280),
+            re_establishment: Span::from_millis(200),
+            inactive: None,
+        }
+    }
+
+    fn rrc() -> Rrc {
+        Rrc::new(Some(parameters()), Span::from_millis(40))
+    }
+
+    const fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    #[test]
+    fn uplink_data_connects_at_once_and_downlink_data_waits_for_paging() {
+        let mut rrc = rrc();
+        assert_eq!(rrc.waits(at(100), Direction::Down), Some(at(1320)));
+        assert_eq!(rrc.next_change(), Some(at(1580)));
+        assert_eq!(rrc.waits(at(200), Direction::Up), Some(at(200)));
+        assert_eq!(rrc.waits(at(210), Direction::Down), None);
+        assert!(!rrc.change(at(459)) && rrc.change(at(460)));
+        assert_eq!(rrc.state(), State::Connected);
+    }
+
+    #[test]
+    fn a_connection_ends_after_inactivity() {
+        let mut rrc = rrc();
+        rrc.waits(at(0), Direction::Up);
+        assert!(rrc.change(at(260)));
+        rrc.active(at(5000));
+        assert_eq!(rrc.release(at(14_999)), None);
+        let released = Some((at(15_000), State::Connected));
+        assert_eq!((rrc.release(at(99_000)), rrc.state()), (released, State::Idle));
+        assert_eq!(rrc.release(at(99_000)), None);
+    }
+
+    #[test]
+    fn a_suspended_connection_resumes_faster_until_it_is_released() {
+        let inactive = Inactive { resume: Span::from_millis(30), release: Span::from_secs(20) };
+        let mut rrc = Rrc::new(Some(Parameters { inactive: Some(inactive), ..parameters() }), Span::from_millis(40));
+        rrc.waits(at(0), Direction::Up);
+        assert_eq!(rrc.next_change(), Some(at(260)), "from idle");
+        assert!(rrc.change(at(260)));
+        assert_eq!(rrc.release(at(11_000)), Some((at(10_260), State::Connected)));
+        assert_eq!((rrc.release(at(11_000)), rrc.state()), (None, State::Inactive));
+        rrc.waits(at(11_000), Direction::Up);
+        assert_eq!(rrc.next_change(), Some(at(11_030)), "from inactive");
+        assert!(rrc.change(at(11_030)));
+        assert_eq!(rrc.release(at(99_000)), Some((at(21_030), State::Connected)));
+        assert_eq!(rrc.release(at(99_000)), Some((at(41_030), State::Inactive)));
+        assert_eq!((rrc.release(at(99_000)), rrc.state()), (None, State::Idle));
+    }
+}

@@ -1,0 +1,447 @@
+//! The NR cell: rates, delays, retransmissions, states.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use airpath_core::{Aspect, Direction, DropCause, Instant, LteRrcState, Seed, Span, StateValue};
+use airpath_link::testing::{Commands, Script, Traffic, contracts, idle_sleeps, order_kept};
+use airpath_radio::ModelError;
+use airpath_radio::common::slots::{Offsets, SlotPattern, Timeline};
+use airpath_radio::lte;
+use airpath_radio::nr::tables::{self, FormatTable, Link, Numerology, Range};
+use airpath_radio::nr::{Config, Nr, tdd};
+use common::cells::{Outcome, at_millis, burst, config, first_errors, mean_down, run, statistics, try_config};
+use proptest::prelude::*;
+
+/// What makes a mobile sleep.
+const STATES: [&str; 2] = ["drx", "rrc"];
+
+fn plain(name: &str, more: &str) -> Config {
+    config(name, more, &STATES)
+}
+
+/// The rate of the blocks of the downlink from the first packet to the last, in bit/s.
+fn mac_rate(outcome: &Outcome) -> f64 {
+    let bits: f64 = outcome.blocks(Direction::Down).map(|(_, event)| f64::from(event.bytes) * 8.0).sum();
+    bits / outcome.blocks(Direction::Down).last().expect("a block").0.as_secs_f64()
+}
+
+#[test]
+fn the_peak_rate_is_that_of_the_standard_less_control_and_reference_signals() {
+    // Row I3 of the design input: 2337.0 Mbit/s (TS 38.306 §4.1.2) times the share of downlink
+    // symbols; 5 to 12 % less.
+    let config = plain("nr-n41-100mhz", "conditions.ci = \"45 dB\"\npdcp.queue.bytes = \"100 MB\"");
+    let outcome = run(&config, 1, &burst(40_000, Direction::Down, 1500), Span::from_secs(1));
+    assert_eq!((outcome.departures.len(), outcome.dropped.len()), (40_000, 0));
+    let mu = Numerology::new(1).expect("30 kHz");
+    let peak =
+        tables::peak_rate(Range::Fr1, Link::Down, mu, 273, 4, tables::schemes(FormatTable::Qam256)[27].modulation);
+    assert_eq!((peak.as_bps() as f64 / 1e5).round(), 23_370.0);
+    let share = tdd::named("DDDSU").expect("a pattern").pattern().downlink_share();
+    let measured = mac_rate(&outcome) / (peak.as_bps() as f64 * share);
+    assert!((0.88..0.95).contains(&measured), "{measured}");
+    let goodput = 40_000.0 * 12_000.0 / outcome.departures.last().expect("a packet").1.due.as_secs_f64();
+    assert!((0.985..1.0).contains(&(goodput / mac_rate(&outcome))), "{goodput}");
+}
+
+const ORACLE: &str = include_str!("../data/3gpp/timeline_oracle.csv");
+
+#[test]
+fn delays_of_isolated_packets_are_those_of_the_timeline() {
+    // Least, mean and largest delay of `timeline_oracle.csv`, for packets in the middle of a slot.
+    // These come anywhere in one: less or more by half a slot.
+    let mut rows = 0;
+    for line in ORACLE.lines().skip(1) {
+        let (pattern, numbers) = line.split_once(',').expect("a name");
+        let numbers: Vec<f64> = numbers.split(',').map(|number| number.parse().expect("a number")).collect();
+        let [k1, k2, to_grant, to_repeat, sr_period, expected @ ..] = &numbers[..] else { panic!("{line}") };
+        assert_eq!(to_grant, to_repeat);
+        let slot = if pattern == "FDD-15kHz" { 1.0 } else { 0.5 };
+        let (bandwidth, tdd) = match (pattern, tdd::named(pattern)) {
+            ("FDD-15kHz", _) => ("20 MHz\"\ncell.spacing = \"15 kHz".to_owned(), String::new()),
+            ("FDD-30kHz", _) => ("20 MHz\"\ncell.spacing = \"30 kHz".to_owned(), String::new()),
+            (_, Some(named)) => {
+                let special = &named.periods[0];
+                let (down, up) = (special.downlink_symbols, special.uplink_symbols);
+                let tdd = format!("{{ pattern = \"{pattern}\", special_downlink = {down}, special_uplink = {up} }}");
+                ("100 MHz\"\ncell.spacing = \"30 kHz".to_owned(), format!("cell.tdd = {tdd}\n"))
+            }
+            _ => panic!("{line}"),
+        };
+        let more = format!(
+            "conditions.ci = \"45 dB\"\ncell.bandwidth = \"{bandwidth}\"\n{tdd}cell.k1 = {k1}\ncell.k2 = {k2}
+            cell.processing = \"{} us\"\nuplink.sr_period = \"{} us\"\nuplink.first_grant = \"1000 B\"
+            uplink.retx_bsr = \"80 ms\"\nuplink.periodic_bsr = \"10 ms\"",
+            (to_grant - 1.0) * slot * 1000.0,
+            sr_period * 1000.0
+        );
+        let config: Config = config("nr-n41-100mhz", &more, &["drx", "rrc", "cell.tdd"]);
+        let packets = |direction| -> Vec<_> {
+            let mut stream = Seed::new(11).stream("arrivals");
+            (0..2000).map(|n| (at_millis(500.0 * f64::from(n) + 80.0 * stream.uniform()), direction, 0, 100)).collect()
+        };
+        // Where the occasion of a mobile lies among several U slots decides on the uplink.
+        let has_one_uplink_slot = pattern.starts_with("FDD") || pattern.matches('U').count() == 1;
+        let uplink = has_one_uplink_slot.then_some((Direction::Up, &expected[6..9]));
+        for (direction, expected) in [(Direction::Down, &expected[..3])].into_iter().chain(uplink) {
+            let packets = packets(direction);
+            let outcome = run(&config, 1, &packets, Span::from_secs(1100));
+            assert_eq!(outcome.departures.len(), 2000);
+            let [least, mean, most] = statistics(&outcome.delays(&packets));
+            let spread = (expected[2] - expected[0]).max(slot);
+            assert!((mean - expected[1]).abs() < 0.04 * spread, "{line}: {direction:?} {mean}");
+            assert!(least >= expected[0] - slot / 2.0 && least < expected[0] + 0.02 * spread, "{line}: {least}");
+            assert!(most <= expected[2] + slot / 2.0 && most > expected[2] - 0.02 * spread, "{line}: {most}");
+            rows += 1;
+        }
+        // From a block to its repetition. Half of the blocks that are sent first are in error.
+        let mut lossy = config;
+        lossy.downlink.bler = "0.5".parse().ok();
+        let outcome = run(&lossy, 1, &packets(Direction::Down), Span::from_secs(1100));
+        let blocks: Vec<_> = outcome.blocks(Direction::Down).collect();
+        let trips = blocks.windows(2).filter(|pair| pair[0].1.repeated == 0 && pair[1].1.repeated > 0);
+        let trips: Vec<f64> = trips.map(|pair| pair[1].0.since(pair[0].0).as_secs_f64() * 1e3).collect();
+        let [least, mean, most] = statistics(&trips);
+        assert!(trips.len() > 800 && [least, most] == [expected[3], expected[5]], "{line}: {least} {most}");
+        assert!((mean - expected[4]).abs() < 0.06 * (expected[5] - expected[3]) + 1e-9, "{line}: {mean}");
+    }
+    assert_eq!(rows, 13 + 8);
+}
+
+#[test]
+fn pings_in_step_with_the_requests_see_a_sawtooth() {
+    // Row F3: pings 101 ms apart over a period of 20 ms, in srsRAN_Project issue 501.
+    let up = |more: &str| {
+        let config =
+            plain("nr-n78-100mhz-sa", &format!("conditions.ci = \"45 dB\"\nuplink.first_grant = \"1000 B\"\n{more}"));
+        let packets: Vec<_> =
+            (0..200).map(|n| (at_millis(1000.3 + 101.0 * f64::from(n)), Direction::Up, 0, 60)).collect();
+        let outcome = run(&config, 1, &packets, Span::from_secs(30));
+        let delays = outcome.delays(&packets);
+        delays.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<f64>>()
+    };
+    let default = "cell.tdd = { pattern = \"DDDDDDSUUU\", special_downlink = 8, special_uplink = 0 }";
+    let steps = up(default);
+    let falls = steps.iter().filter(|step| (**step + 1.0).abs() < 1e-6).count();
+    let jumps: Vec<usize> = (0..steps.len()).filter(|index| steps[*index] > 0.0).collect();
+    assert!(jumps.iter().all(|index| (15.0..=20.0).contains(&steps[*index])), "{steps:?}");
+    assert!(falls + jumps.len() == steps.len(), "{steps:?}");
+    assert!(jumps.windows(2).all(|pair| (15..=20).contains(&(pair[1] - pair[0]))), "{jumps:?}");
+    let often =
+        "cell.tdd = { pattern = \"DDDSU\", special_downlink = 10, special_uplink = 2 }\nuplink.sr_period = \"2.5 ms\"";
+    assert!(up(often).iter().all(|step| step.abs() < 3.0));
+}
+
+#[test]
+fn what_hybrid_arq_gives_up_the_rlc_repairs_in_the_acknowledged_mode_only() {
+    let lossy = "downlink.bler = 0.3\nharq.nack_to_ack = 0.2\nharq.dtx_missed = 0.05\nconditions.ci = \"20 dB\"
+        pdcp.queue.bytes = \"100 MB\"\n";
+    let packets = burst(6000, Direction::Down, 1400);
+    for bits in [12, 18] {
+        let config = plain("nr-n28-fdd-20mhz", &format!("{lossy}rlc.sequence_bits = {bits}"));
+        let outcome = run(&config, 1, &packets, Span::from_secs(100));
+        let ids: Vec<u64> = outcome.departures.iter().map(|(_, out)| out.packet.id).collect();
+        assert!(outcome.dropped.is_empty() && ids.iter().copied().eq(0..6000), "{} came", ids.len());
+    }
+    let more = format!(
+        "{lossy}rlc = {{ mode = \"unacknowledged\", sequence_bits = 12, t_reassembly = \"40 ms\" }}
+        pdcp.t_reordering = \"60 ms\""
+    );
+    let unacknowledged: Config = config("nr-n28-fdd-20mhz", &more, &["drx", "rrc", "rlc"]);
+    let outcome = run(&unacknowledged, 1, &packets, Span::from_secs(100));
+    let ids: Vec<u64> = outcome.departures.iter().map(|(_, out)| out.packet.id).collect();
+    assert!(ids.is_sorted() && ids.len() + outcome.dropped.len() == 6000, "{} {}", ids.len(), outcome.dropped.len());
+    assert!(outcome.dropped.len() > 100 && outcome.dropped.iter().all(|it| it.cause == DropCause::AttemptsExhausted));
+}
+
+#[test]
+fn short_sequence_numbers_of_the_unacknowledged_mode_lose_nothing() {
+    // Only packets in segments have one (TS 38.322 §5.2.2.2.2): 32 of them are 16 blocks or more.
+    let more = "downlink.bler = 0.1\nconditions.ci = \"30 dB\"\npdcp.queue.bytes = \"100 MB\"
+        rlc = { mode = \"unacknowledged\", sequence_bits = 6, t_reassembly = \"40 ms\" }";
+    let config: Config = config("nr-n41-100mhz", more, &["drx", "rrc", "rlc"]);
+    let outcome = run(&config, 1, &burst(20_000, Direction::Down, 1400), Span::from_secs(100));
+    assert_eq!((outcome.departures.len(), outcome.dropped.len()), (20_000, 0));
+}
+
+#[test]
+fn negative_feedback_is_not_mistaken_in_the_uplink() {
+    // A grant with the same NDI asks for a block again (TS 38.321 §5.4.2.1).
+    let more = "uplink.bler = 0.3\nharq.nack_to_ack = 0.5\nconditions.ci = \"30 dB\"
+        pdcp.queue.bytes = \"100 MB\"\npdcp.t_reordering = \"220 ms\"
+        rlc = { mode = \"unacknowledged\", sequence_bits = 12, t_reassembly = \"100 ms\" }";
+    let config: Config = config("nr-n28-fdd-20mhz", more, &["drx", "rrc", "rlc"]);
+    let outcome = run(&config, 1, &burst(3000, Direction::Up, 1400), Span::from_secs(100));
+    assert_eq!((outcome.departures.len(), outcome.dropped.len()), (3000, 0));
+}
+
+#[test]
+fn pdcp_gives_up_what_the_rlc_brings_too_late() {
+    // A packet that is sent again after a status report takes longer than 1 ms of t-Reordering.
+    let more =
+        "downlink.bler = 0.3\nharq.nack_to_ack = 0.2\npdcp.t_reordering = \"1 ms\"\npdcp.queue.bytes = \"100 MB\"";
+    let outcome = run(&plain("nr-n28-fdd-20mhz", more), 1, &burst(3000, Direction::Down, 1400), Span::from_secs(100));
+    assert!(!outcome.dropped.is_empty() && outcome.dropped.len() + outcome.departures.len() == 3000);
+    assert!(outcome.departures.iter().map(|(_, out)| out.packet.id).is_sorted());
+}
+
+#[test]
+fn the_outer_loop_reaches_its_target() {
+    // Row I6, whatever the gap of the decoder is.
+    for (target, gap) in [(0.1, "0 dB"), (0.1, "2 dB"), (0.02, "1 dB")] {
+        let more = format!(
+            "cell.target_bler = {target}\ncell.step = \"0.02 dB\"\nconditions.ci = \"13 dB\"\nharq.gap = \"{gap}\"
+            pdcp.queue.bytes = \"1 GB\"\nmobile.layers = 1"
+        );
+        let config = plain("nr-n28-fdd-20mhz", &more);
+        let outcome = run(&config, 1, &burst(130_000, Direction::Down, 1500), Span::from_secs(40));
+        let measured = first_errors(&outcome, Direction::Down, 2000);
+        assert!((measured / target - 1.0).abs() < 0.2, "{measured} for {target} with {gap}");
+    }
+}
+
+#[test]
+fn uplink_grants_follow_the_buffer_status() {
+    let config = plain("nr-n41-100mhz", "conditions.ci = \"45 dB\"\npdcp.queue.bytes = \"100 MB\"");
+    let outcome = run(&config, 1, &burst(10_000, Direction::Up, 1500), Span::from_secs(30));
+    assert_eq!(outcome.departures.len(), 10_000);
+    let rate = 10_000.0 * 12_000.0 / outcome.departures.last().expect("a packet").1.due.as_secs_f64();
+    // 269 resource blocks of one U slot in five, 156 elements, 64QAM with 948/1024: 93.2 Mbit/s.
+    assert!((80e6..93.2e6).contains(&rate), "{rate}");
+    let slots = tdd::named("DDDSU").expect("a pattern").pattern();
+    assert!(outcome.blocks(Direction::Up).all(|(at, _)| slots.carries_uplink(slots.slot_at(*at))));
+}
+
+#[test]
+fn mobiles_share_the_resource_blocks_of_a_slot() {
+    let config =
+        plain("nr-n41-100mhz", "conditions.ci = \"20 dB\"\ncell.scheduler = \"round-robin\"\ncell.users_per_slot = 2");
+    let packets: Vec<_> =
+        (0..2400).map(|n| (at_millis(f64::from(n / 6)), Direction::Down, (n % 6) as u16, 1200)).collect();
+    let outcome = run(&config, 6, &packets, Span::from_secs(5));
+    assert_eq!(outcome.departures.len(), 2400);
+    // The track has the resource blocks of a mobile's blocks, when they change.
+    let states = outcome.states.iter().filter(|(_, state)| state.aspect == Aspect::Slots);
+    let states = states.filter(|(_, state)| state.direction == Some(Direction::Down));
+    let mut changes = states.map(|(at, state)| match state.value {
+        StateValue::Number(number) => (*at, usize::from(state.user.0), number),
+        _ => panic!("a number"),
+    });
+    let mut by_slot = BTreeMap::<Instant, Vec<usize>>::new();
+    for (at, event) in outcome.blocks(Direction::Down) {
+        by_slot.entry(*at).or_default().push(event.user.0.into());
+    }
+    let (mut blocks, mut next) = ([0.0; 6], changes.next());
+    for (at, users) in &by_slot {
+        while let Some((changed, user, number)) = next.filter(|(changed, ..)| changed <= at) {
+            (blocks[user], next) = (number, changes.next());
+            assert!(changed <= *at);
+        }
+        let sum: f64 = users.iter().map(|user| blocks[*user]).sum();
+        assert!(users.len() <= 2 && sum > 0.0 && sum <= 273.0, "{at}: {users:?} {blocks:?}");
+    }
+    assert!(by_slot.values().any(|users| users.len() == 2), "several in a slot");
+}
+
+#[test]
+fn an_inactive_mobile_resumes_and_an_idle_one_connects() {
+    let rrc = "rrc = { inactivity = \"1 s\", promotion = \"100 ms\", paging = \"1.28 s\", \
+               re_establishment = \"200 ms\", inactive = { resume = \"30 ms\", release = \"5 s\" } }";
+    let config: Config =
+        config("nr-n28-fdd-20mhz", &format!("conditions.ci = \"45 dB\"\nuplink.sr_period = \"1 ms\"\n{rrc}"), &STATES);
+    let packets = [0.0, 500.0, 2500.0, 20_000.0].map(|at| (at_millis(at), Direction::Up, 0, 60));
+    let outcome = run(&config, 1, &packets, Span::from_secs(60));
+    let delays = outcome.delays(&packets);
+    let connected = delays[1];
+    for (index, setup) in [(0, 100.0), (2, 30.0), (3, 100.0)] {
+        assert!((delays[index] - connected - setup).abs() < 2.5, "{delays:?}");
+    }
+    let states = outcome.states.iter().filter(|(_, state)| state.aspect == Aspect::Rrc);
+    let states: Vec<_> = states.map(|(at, state)| (at.as_nanos() / 1_000_000, state.value)).collect();
+    let inactive = StateValue::from(LteRrcState::Inactive);
+    let inactive = states.iter().filter(|(_, state)| *state == inactive).map(|(at, _)| *at).collect::<Vec<_>>();
+    assert!(inactive.len() == 2 && (1500..1600).contains(&inactive[0]), "{states:?}");
+    let idle = StateValue::from(LteRrcState::Idle);
+    assert!(states.iter().any(|(at, state)| *state == idle && *at == inactive[1] + 5000), "{states:?}");
+}
+
+#[test]
+fn drx_waits_as_long_as_its_formula_gives() {
+    // Row I5: (C − o)² / 2C, as for LTE: half of a slot is the resolution.
+    let wait = |cycles: &str| {
+        let config: Config = config("nr-n28-fdd-20mhz", &format!("conditions.ci = \"45 dB\"\n{cycles}"), &STATES);
+        mean_down(&config, 10_000, 2000.0, 640.0)
+    };
+    let without = wait("");
+    for (on, cycle, formula) in [(10.0, 320.0, 150.16), (1.0, 40.0, 19.01)] {
+        let waited =
+            wait(&format!("drx = {{ on = \"{on} ms\", inactivity = \"100 ms\", long = \"{cycle} ms\" }}")) - without;
+        let discrete = (cycle - on) * (cycle - on + 1.0) / (2.0 * cycle);
+        assert!((waited - discrete).abs() < 5.0 * 0.29 * cycle / 100.0, "{waited} {discrete}");
+        assert!((discrete - formula).abs() < 0.5);
+    }
+}
+
+#[test]
+fn one_way_delays_are_below_7_ms_and_round_trips_below_those_of_lte() {
+    // Row M3: less than 7 ms at 100 kbit/s, without the fixed network.
+    let packets: Vec<_> = (0..1000).map(|n| (at_millis(10.013 * f64::from(n)), Direction::Down, 0, 125)).collect();
+    for name in ["nr-n28-fdd-20mhz", "nr-n41-100mhz", "nr-n78-100mhz-sa"] {
+        let config = plain(name, "mobile.processing = \"571 us\"");
+        let outcome = run(&config, 1, &packets, Span::from_secs(20));
+        let [_, mean, _] = statistics(&outcome.delays(&packets));
+        assert!(mean < 7.0, "{name}: {mean}");
+    }
+    // Row M7: 4 to 15 ms between NR with 15 kHz and LTE, from requests every 10 ms and every 20 ms.
+    let rare: Vec<_> = (0..2000).map(|n| (at_millis(500.377 * f64::from(n)), Direction::Down, 0, 60)).collect();
+    let up: Vec<_> = rare.iter().map(|(at, _, user, size)| (*at, Direction::Up, *user, *size)).collect();
+    let end = Span::from_secs(1100);
+    let nr = plain("nr-n28-fdd-20mhz", "mobile.processing = \"571 us\"");
+    let lte: lte::Config = config("lte-20mhz", "mobile.processing = \"3 ms\"", &["drx", "rrc", "pdcp"]);
+    let mean = |outcome: Outcome, packets| statistics(&outcome.delays(packets))[1];
+    let of_nr = mean(run(&nr, 1, &rare, end), &rare) + mean(run(&nr, 1, &up, end), &up);
+    let of_lte = mean(run(&lte, 1, &rare, end), &rare) + mean(run(&lte, 1, &up, end), &up);
+    assert!((4.0..15.0).contains(&(of_lte - of_nr)), "{of_lte} {of_nr}");
+}
+
+#[test]
+fn parameters_that_the_standard_does_not_have_are_refused() {
+    let pattern =
+        |pattern: &str| format!("cell.tdd = {{ pattern = \"{pattern}\", special_downlink = 10, special_uplink = 2 }}");
+    let cases = [
+        ("cell.bandwidth = \"7 MHz\"".to_owned(), "cell.bandwidth", "TS 38.101-1 Table 5.3.2-1"),
+        ("cell.bandwidth = \"100 MHz\"\ncell.spacing = \"15 kHz\"".to_owned(), "cell.bandwidth", "or 50 MHz at 15 kHz"),
+        ("cell.spacing = \"60 kHz\"".to_owned(), "cell.spacing", "15 or 30 kHz"),
+        (pattern("DDDDS"), "cell.tdd.pattern", "a pattern with a U slot"),
+        (pattern("DDUDU"), "cell.tdd.pattern", "TDD-UL-DL-Pattern"),
+        (pattern("DDSSU"), "cell.tdd.pattern", "TDD-UL-DL-Pattern"),
+        (pattern("DDDDDDDDDDDDDDDDDDSU"), "cell.tdd.pattern", "dl-DataToUL-ACK"),
+        ("cell.tdd.special_downlink = 13".to_owned(), "cell.tdd.special_downlink", "14 symbols"),
+        (pattern("DDDDSU"), "cell.tdd.pattern", "TS 38.213 §11.1"),
+        (
+            "cell.tdd = { pattern = \"DDDSU\", special_downlink = 200, special_uplink = 100 }".to_owned(),
+            "cell.tdd.special_downlink",
+            "13",
+        ),
+        ("cell.tdd.special_uplink = 14".to_owned(), "cell.tdd.special_uplink", "13"),
+        (pattern("DDDUU"), "cell.tdd.special_downlink", "no S slot"),
+        ("rlc.t_reassembly = \"210 ms\"".to_owned(), "rlc.t_reassembly", "at most 200 ms"),
+        ("rlc.t_status_prohibit = \"3 s\"".to_owned(), "rlc.t_status_prohibit", "at most 2400 ms"),
+        ("rlc.t_poll_retransmit = \"5 s\"".to_owned(), "rlc.t_poll_retransmit", "at most 4 s"),
+        ("pdcp.sequence_bits = 12".to_owned(), "pdcp.sequence_bits", "TS 38.323 §5.2.1"),
+        ("cell.k1 = 0".to_owned(), "cell.k1", "1 to 15"),
+        ("cell.processing = \"700 us\"".to_owned(), "cell.processing", "whole slots"),
+        ("uplink.sr_period = \"7 ms\"".to_owned(), "uplink.sr_period", "SchedulingRequestResourceConfig"),
+        ("uplink.sr_period = \"4 ms\"".to_owned(), "uplink.sr_period", "a multiple of the TDD pattern"),
+        ("uplink.modulation = \"16qam\"".to_owned(), "uplink.modulation", "64qam or 256qam"),
+        ("rlc.sequence_bits = 10".to_owned(), "rlc.sequence_bits", "12 or 18"),
+        ("rlc.poll_pdu = 5".to_owned(), "rlc.poll_pdu", "TS 38.331"),
+        ("pdcp.t_reordering = \"4 s\"".to_owned(), "pdcp.t_reordering", "at most 3 s"),
+        ("pdcp.discard = \"150 ms\"".to_owned(), "pdcp.discard", "drx.long"),
+        ("drx.on = \"1 ms\"".to_owned(), "drx.on", "TDD pattern"),
+        ("rrc.inactive.resume = \"1 s\"".to_owned(), "rrc.inactive.resume", "rrc.promotion"),
+        ("harq.processes = 7".to_owned(), "harq.processes", "2, 4, 6, 8, 10, 12 or 16"),
+        ("mobile.layers = 5".to_owned(), "mobile.layers", "1 to 4"),
+    ];
+    for (more, key, text) in cases {
+        let error = Nr::new(&config("nr-n41-100mhz", &more, &[]), 1, Seed::new(1), "cell").expect_err(&more);
+        assert_eq!(error.field(), key);
+        assert!(error.to_string().contains(text), "{more}: {error}");
+    }
+    let error = try_config::<Config>("nr-n41-100mhz", "cell.control_symbols = 1", &[]).expect_err("a key of LTE");
+    assert!(error.to_string().contains("unknown field `control_symbols`"), "{error}");
+}
+
+fn any_config() -> impl Strategy<Value = Config> {
+    let unacknowledged = "rlc = { mode = \"unacknowledged\", sequence_bits = 6, t_reassembly = \"20 ms\" }
+        pdcp.t_reordering = \"40 ms\"\n";
+    let variants = vec![
+        ("nr-n78-100mhz-sa", String::new(), vec![]),
+        ("nr-n41-100mhz", String::new(), vec![]),
+        ("nr-n28-fdd-20mhz", String::new(), vec![]),
+        ("nr-n78-low-latency", String::new(), vec![]),
+        ("nr-n41-100mhz", unacknowledged.to_owned(), vec!["rlc"]),
+        ("nr-n28-fdd-20mhz", "rlc.max_retx = 1\nrlc.sequence_bits = 12\n".to_owned(), vec!["rrc"]),
+        ("nr-n78-low-latency", "cell.bandwidth = \"5 MHz\"\npdcp.t_reordering = \"5 ms\"\n".to_owned(), vec![]),
+        (
+            "nr-n41-100mhz",
+            "uplink.prescheduling = { interval = \"5 ms\", bytes = \"100 B\" }\n".to_owned(),
+            vec!["drx", "rrc"],
+        ),
+        ("nr-n28-fdd-20mhz", "pdcp.queue = { discipline = \"codel\" }\n".to_owned(), vec!["pdcp.queue", "drx", "rrc"]),
+    ];
+    let moving = "conditions.movement = { speed = \"50 km/h\", from = \"0 m\", to = \"2 km\", path = \"to-and-fro\" }
+        conditions.shadowing = { deviation = \"8 dB\", correlation_distance = \"20 m\" }\n";
+    (
+        prop::sample::select(variants),
+        prop::sample::select(vec![0.0, 0.02, 0.3]),
+        prop::sample::select(vec![0.0, 0.05]),
+        prop::sample::select(vec![None, Some(0.0), Some(0.1), Some(0.6)]),
+        prop::sample::select(vec!["2 dB", "12 dB", "30 dB"]),
+        any::<bool>(),
+    )
+        .prop_map(move |((name, more, less), nack_to_ack, missed, bler, ci, moves)| {
+            let bler = bler.map_or(String::new(), |bler| format!("downlink.bler = {bler}\nuplink.bler = {bler}\n"));
+            let errors = format!(
+                "mobile.processing = \"357 us\"\ncell.delay = \"5 ms\"\nharq.nack_to_ack = {nack_to_ack}
+                harq.dtx_missed = {missed}\n{bler}"
+            );
+            let radio = format!("conditions.ci = \"{ci}\"\n{}", if moves { moving } else { "" });
+            config(name, &format!("{more}{errors}{radio}"), &less)
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
+
+    #[test]
+    fn cells_keep_the_contracts(config in any_config(), users in 1u16..5, gap in 1u64..400, seed: u64) {
+        let traffic = Traffic {
+            packets: 120,
+            gap: Span::from_millis(gap),
+            users,
+            directions: &Direction::BOTH,
+            ..Traffic::default()
+        };
+        let arrivals = traffic.arrivals(seed);
+        let make = || Nr::new(&config, usize::from(users), Seed::new(5), "cell").expect("sound parameters");
+        let horizon = arrivals[119].at + Span::from_secs(60);
+        let middle = arrivals[80].at;
+        let commands = Commands { commands: 8, until: middle, users, classes: &[], reorder: false };
+        let commands = commands.draw(middle.as_nanos());
+        for script in [Script { arrivals: &arrivals, commands: &[] }, Script { arrivals: &arrivals, commands: &commands }] {
+            contracts(make, script, horizon);
+            contracts(make, script, middle);
+            order_kept(make, script, horizon);
+        }
+        idle_sleeps(make, &arrivals, horizon);
+    }
+
+    /// Each slot with downlink data is answered in one U slot, which is late enough, and by no
+    /// other.
+    #[test]
+    fn each_downlink_slot_is_answered_once(pattern in 0usize..7, k1 in 1u32..12, k2 in 1u32..12) {
+        let pattern: SlotPattern = tdd::all_named()[pattern].pattern();
+        let offsets = Offsets { data_to_feedback: k1, grant_to_data: k2, ..Offsets::LTE_FDD };
+        let timeline = Timeline::new(pattern.clone(), offsets);
+        let period = pattern.period();
+        let slots = 100 * period..200 * period;
+        let mut answered = BTreeMap::<u64, u32>::new();
+        for uplink in slots.clone().filter(|slot| pattern.carries_uplink(*slot)) {
+            // The slots that this one answers, by a search over all before it.
+            let first = uplink.saturating_sub(u64::from(k1) + 2 * period);
+            for data in (first..=uplink).filter(|data| pattern.carries_downlink(*data)) {
+                if timeline.feedback(data) == uplink {
+                    prop_assert!(data + u64::from(k1) <= uplink);
+                    *answered.entry(data).or_default() += 1;
+                }
+            }
+        }
+        // At the ends, the slots of answers lie outside.
+        let inside = slots.start + 3 * period..slots.end - u64::from(k1) - 3 * period;
+        for data in inside.filter(|slot| pattern.carries_downlink(*slot)) {
+            prop_assert_eq!(answered.get(&data), Some(&1), "slot {}", data);
+        }
+    }
+}
