@@ -177,7 +177,8 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
         started,
         capture: options.capture,
         record: options.record.is_some(),
-        observe: folder.is_some() || path.inspects_segments(),
+        // The observer numbers the flows of packets.
+        observe: folder.is_some() || path.inspects_segments() || scenario.distinguishes_flows(),
         headers: options.log && scenario.proxy.is_some(),
     })?;
     let path = PolledPath::new(path, planned.changes);

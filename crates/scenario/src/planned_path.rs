@@ -1,6 +1,7 @@
 //! The path of a scenario: its hops, their order, and the planned changes of conditions.
 
 use airpath_core::Seed;
+use airpath_link::queue::Discipline;
 use airpath_path::route::Plan;
 use airpath_path::{Change, Hop, Route, Topology};
 use airpath_proxy::Proxy;
@@ -26,7 +27,27 @@ pub struct PlannedPath {
     pub changes: Vec<Change>,
 }
 
+/// Whether a table in `value` is a queue with this discipline.
+fn has_discipline(value: &toml::Value, name: &str) -> bool {
+    match value {
+        toml::Value::Table(table) => {
+            table.get("discipline").and_then(toml::Value::as_str) == Some(name)
+                || table.values().any(|value| has_discipline(value, name))
+        }
+        toml::Value::Array(values) => values.iter().any(|value| has_discipline(value, name)),
+        _ => false,
+    }
+}
+
 impl Scenario {
+    /// Whether a queue of the fixed network or of the bearer treats flows differently, so that
+    /// packets need the numbers of their flows.
+    pub fn distinguishes_flows(&self) -> bool {
+        let tables = [toml::Value::try_from(&self.fixed), toml::Value::try_from(&self.bearer)];
+        let name = Discipline::FqCoDel(Default::default()).name();
+        tables.iter().flatten().any(|table| has_discipline(table, name))
+    }
+
     /// Builds the path between the servers and `users` for a run with this seed.
     ///
     /// # Errors

@@ -322,3 +322,19 @@ fn environments_of_bearer_and_mobiles_read_back() {
     let wired = "format = 1\nbearer.preset = \"wired\"\n[[mobile]]\nenvironment = \"indoor\"";
     assert!(read(wired).expect_err("no radio").to_string().contains("the bearer has no radio conditions"));
 }
+
+#[test]
+fn a_scenario_knows_whether_a_queue_distinguishes_flows() {
+    let resolved = Scenario::read(GOOD, "s.toml", Path::new("."), &[]).expect("good").to_toml();
+    let distinguishes = |key: &str, value: &str| {
+        let sets = [("bearer.preset".to_owned(), "lte-10mhz".to_owned()), (key.to_owned(), value.to_owned())];
+        let sets = if key.starts_with("bearer") { &sets[..] } else { &sets[1..] };
+        Scenario::read(&resolved, "s.toml", Path::new("."), sets).expect("it can be set").distinguishes_flows()
+    };
+    for (discipline, is_by_flow) in [("fq-codel", true), ("codel", false), ("pie", false), ("dualpi2", false)] {
+        let queue = format!("{{ discipline = \"{discipline}\" }}");
+        for key in ["fixed.down.queue", "fixed.up.queue", "bearer.pdcp.queue"] {
+            assert_eq!(distinguishes(key, &queue), is_by_flow, "{key} = {queue}");
+        }
+    }
+}

@@ -89,12 +89,11 @@ impl Bottleneck {
 
     /// A packet of this connection came from the far end: the path may have carried others before.
     pub(super) fn passed(&mut self, now: Instant, is_data: bool, timeline: &mut Timeline) {
-        if self.arrivals.is_some() {
-            // Exact arrivals show which packets the link carried.
-            return;
-        }
         let shift = self.return_delay();
-        if let Some((begin, end)) = self.neighbours.as_mut().and_then(|neighbours| neighbours.passed(now, is_data)) {
+        // Own packets are recorded in any case: the gaps are compared with them.
+        let others = self.neighbours.as_mut().and_then(|neighbours| neighbours.passed(now, is_data));
+        // Exact arrivals show which packets the link carried.
+        if let Some((begin, end)) = others.filter(|_| self.arrivals.is_none()) {
             timeline.share(earlier(begin, shift), earlier(end, shift), View::Sender);
         }
     }

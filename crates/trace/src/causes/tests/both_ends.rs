@@ -220,3 +220,17 @@ fn data_in_front_of_the_acknowledgements_counts_although_it_is_known_late() {
     let full = millis(account, Cause::Queueing) + millis(account, Cause::PathRate);
     assert!(full > 650, "{account}");
 }
+
+#[test]
+fn a_gap_in_the_arrivals_of_a_single_connection_is_not_shared() {
+    // Acknowledgements of the first segments come while the next segments wait for 500 ms.
+    let mut packets = handshake(0, 0);
+    packets.extend(reply(0, 200, 270, 20, 20, 400));
+    for number in 20..40 {
+        let (begin, end, arrived) = (number * 1460, (number + 1) * 1460, 1150 + (number - 20) * 20);
+        packets.push((0, 210, arrived, format!("< data {begin}..{end} ack 100")));
+        packets.push((0, arrived, arrived + 50, format!("> ack {end}")));
+    }
+    let account = &accounts(&packets)[0];
+    assert_eq!(account.of(Cause::Sharing).as_nanos(), 0, "{account}");
+}
