@@ -164,7 +164,8 @@ fn compare_delays(connections: &mut [JoinedConnection]) {
     }
 }
 
-/// The resolution of [`Direction::path_queue`]: each connection of a client goes through all of it.
+/// The resolution of [`Direction::path_queue`]: each connection of a client goes through the part
+/// of its own time.
 const QUEUE_RESOLUTION: Span = Span::from_millis(5);
 
 /// The latest arrival of the packets sent until each time, from when packets were sent and arrived.

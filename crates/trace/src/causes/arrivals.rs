@@ -65,7 +65,10 @@ impl Arrivals {
         let service = spacings.get(spacings.len() / 2).copied();
         let round_trip = shortest_round_trip(direction, back);
         let path_queue = Arc::clone(&direction.path_queue);
-        Self { arrivals, next: 0, shortest, service, round_trip, path_queue, queued: 0 }
+        // What arrived before the first packet was sent is not in front of one.
+        let first = arrivals.iter().map(|arrival| arrival.sent).min().unwrap_or(LATEST);
+        let queued = path_queue.partition_point(|(_, arrived)| *arrived <= first);
+        Self { arrivals, next: 0, shortest, service, round_trip, path_queue, queued }
     }
 
     /// The shortest round trip; `None` without one.
