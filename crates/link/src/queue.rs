@@ -30,7 +30,8 @@ pub use round_robin::DeficitRoundRobin;
 /// Limits apply to waiting packets. The packet in transmission has left the queue, as in Linux,
 /// ns-2 and mahimahi, so that `packets` + 1 can be inside. A packet that arrives at an idle
 /// transmitter does not wait, whatever its size. A packet that exceeds a limit is dropped on entry;
-/// with `fq-codel`, the longest queue is shortened instead, unless the packet alone exceeds a limit.
+/// with `fq-codel`, the longest queue is shortened instead, unless the packet alone exceeds a
+/// limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Table", into = "Table")]
 #[schemars(with = "Table")]
@@ -190,8 +191,8 @@ struct Table {
     /// `pie`: for how long a burst is not dropped (RFC 8033 §4.4). Default: 150 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     burst: Option<Span>,
-    /// `dualpi2`: the sojourn time above which all packets of the L queue are marked. Default: 1 ms;
-    /// in a cellular bearer at least two TTIs.
+    /// `dualpi2`: the sojourn time above which all packets of the L queue are marked. Default: 1
+    /// ms; in a cellular bearer at least two TTIs.
     #[serde(skip_serializing_if = "Option::is_none")]
     step: Option<Span>,
     /// `dualpi2`: ratio of the probability of the L queue to the square root of that of the C queue

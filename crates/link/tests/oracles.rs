@@ -212,7 +212,7 @@ fn pie_drops_after_the_burst_allowance() {
     };
     let (without, with) = (first(Span::ZERO), first(Span::from_secs(1)));
     assert!(without < 0.9, "without an allowance the first drop is at {without} s");
-    // The allowance ends with an update of the controller, one of which is made in each 15 ms.
+    // The allowance ends with an update of the controller, and there is one in each 15 ms.
     assert!((1.0..1.1).contains(&with), "with an allowance of 1 s the first drop is at {with} s");
 }
 
@@ -290,8 +290,9 @@ fn dualpi2_marks_above_the_step() {
         assert_eq!(outcome.departures.len(), together);
         outcome.departures.iter().filter(|(_, departure)| departure.packet.ecn == Ecn::Ce).count()
     };
-    // The first does not wait; the second waits for 1 ms less a microsecond, the third for 2 ms less
-    // two. Whether packets wait behind them does not matter, as with `min_qlen_step` 0 in Linux.
+    // The first does not wait; the second waits for 1 ms less a microsecond, the third for 2 ms
+    // less two. Whether packets wait behind them does not matter, as with `min_qlen_step` 0 in
+    // Linux.
     assert_eq!([1, 2, 3, 4, 10].map(count), [0, 0, 1, 2, 8]);
 }
 

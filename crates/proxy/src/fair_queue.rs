@@ -4,9 +4,9 @@
 //! only if they arrive faster than they may leave, so the queue needs a rate, which should be a
 //! little below that of the bearer. Flows take turns, and each is managed by CoDel (RFC 8289).
 //!
-//! Unlike the discipline `fq-codel` of `airpath_link::queue`, flows have a queue each instead of that
-//! of a hash, a flow without packets loses the state of CoDel, and a full queue loses single packets
-//! of the flow with the most bytes, not half of its bytes at once.
+//! Unlike the discipline `fq-codel` of `airpath_link::queue`, flows have a queue each instead of
+//! that of a hash, a flow without packets loses the state of CoDel, and a full queue loses single
+//! packets of the flow with the most bytes, not half of its bytes at once.
 //!
 //! The proxy's own segments take part in the turns. With a budget CoDel does not drop them: the
 //! budget bounds them, and a sender that keeps its window on loss would not slow down.

@@ -117,7 +117,7 @@ pub(crate) enum UplinkHarq {
     /// Feedback, on the PHICH, decides whether the mobile sends a block again at a fixed time. So
     /// there are as many processes as fit into the round trip (TS 36.321 §5.4.2).
     ByFeedback,
-    /// There is no feedback: a grant with the same NDI asks for a block again (TS 38.321 §5.4.2.1),
+    /// There is no feedback: a grant with the same NDI requests a block again (TS 38.321 §5.4.2.1),
     /// of one of at most this number of processes (TS 38.214 §6.1).
     ByGrants { processes: usize },
 }

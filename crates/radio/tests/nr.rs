@@ -167,7 +167,7 @@ fn short_sequence_numbers_of_the_unacknowledged_mode_lose_nothing() {
 
 #[test]
 fn negative_feedback_is_not_mistaken_in_the_uplink() {
-    // A grant with the same NDI asks for a block again (TS 38.321 §5.4.2.1).
+    // A grant with the same NDI requests a block again (TS 38.321 §5.4.2.1).
     let more = "uplink.bler = 0.3\nharq.nack_to_ack = 0.5\nconditions.ci = \"30 dB\"
         pdcp.queue.bytes = \"100 MB\"\npdcp.t_reordering = \"220 ms\"
         rlc = { mode = \"unacknowledged\", sequence_bits = 12, t_reassembly = \"100 ms\" }";

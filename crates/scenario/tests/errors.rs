@@ -324,7 +324,7 @@ fn environments_of_bearer_and_mobiles_read_back() {
 }
 
 #[test]
-fn a_scenario_knows_whether_a_queue_distinguishes_flows() {
+fn a_scenario_reports_whether_a_queue_distinguishes_flows() {
     let resolved = Scenario::read(GOOD, "s.toml", Path::new("."), &[]).expect("good").to_toml();
     let distinguishes = |key: &str, value: &str| {
         let sets = [("bearer.preset".to_owned(), "lte-10mhz".to_owned()), (key.to_owned(), value.to_owned())];

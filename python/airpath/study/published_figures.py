@@ -112,22 +112,7 @@ def read_figure(
     for experiment in figure.experiments:
         if experiment not in axes:
             raise table.error(f"no experiment '{experiment}'{did_you_mean(experiment, axes)}", "experiments")
-        known = {**axes[experiment], METRIC: figure.metrics, EXPERIMENT: figure.experiments}
-        named = {"along": figure.along, **({} if figure.series is None else {"series": figure.series})}
-        for key, axis in named.items():
-            if axis not in known:
-                raise table.error(f"'{experiment}' has no axis '{axis}'{did_you_mean(axis, known)}", key)
-        for axis, value in figure.where.items():
-            if axis in (METRIC, EXPERIMENT):
-                raise table.error(f"'where' has values of axes; give '{axis}s' in place of '{axis}'", "where")
-            if value not in known.get(axis, ()):
-                raise table.error(f"'{experiment}' has no '{value}' of the axis '{axis}'", "where")
-        # Each place of each series shows one row.
-        free = set(axes[experiment]) - {figure.along, figure.series} - figure.where.keys()
-        if free:
-            raise table.error(f"'{experiment}' has the axis '{min(free)}', too: give its value", "where")
-        if len(figure.metrics) > 1 and METRIC not in (figure.along, figure.series):
-            raise table.error("several metrics need `along` or `series` to be 'metric'", "metrics")
+        _check_axes(table, figure, experiment, axes[experiment])
         _check_metrics(table, figure, experiment, shown[experiment])
     units = dict.fromkeys(
         row.unit for experiment in figure.experiments for row in shown[experiment] if row.metric in figure.metrics
@@ -139,6 +124,30 @@ def read_figure(
     if len(figure.metrics) > 1 and figure.y_title is None:
         raise table.error("several metrics need 'y_title'", "metrics")
     return figure
+
+
+def _check_axes(table: Table, figure: PublishedFigure, experiment: str, axes: Mapping[str, Sequence[str]]) -> None:
+    """Check that an experiment has the axes of a figure, and one row at each place of a series.
+
+    Raises:
+        StudyError: It has not.
+    """
+    known = {**axes, METRIC: figure.metrics, EXPERIMENT: figure.experiments}
+    named = {"along": figure.along, **({} if figure.series is None else {"series": figure.series})}
+    for key, axis in named.items():
+        if axis not in known:
+            raise table.error(f"'{experiment}' has no axis '{axis}'{did_you_mean(axis, known)}", key)
+    for axis, value in figure.where.items():
+        if axis in (METRIC, EXPERIMENT):
+            raise table.error(f"'where' has values of axes; give '{axis}s' in place of '{axis}'", "where")
+        if value not in known.get(axis, ()):
+            raise table.error(f"'{experiment}' has no '{value}' of the axis '{axis}'", "where")
+    # Each place of each series shows one row.
+    free = set(axes) - {figure.along, figure.series} - figure.where.keys()
+    if free:
+        raise table.error(f"'{experiment}' has the axis '{min(free)}', too: give its value", "where")
+    if len(figure.metrics) > 1 and METRIC not in (figure.along, figure.series):
+        raise table.error("several metrics need `along` or `series` to be 'metric'", "metrics")
 
 
 def _check_metrics(table: Table, figure: PublishedFigure, experiment: str, shown: Sequence[Shown]) -> None:

@@ -14,8 +14,8 @@ pub struct Settings {
     pub target: Option<Span>,
     /// The time between updates of the controller. Default: 16 ms.
     pub update: Span,
-    /// The sojourn time above which all packets of the L queue are marked. `None`: 1 ms, or two TTIs
-    /// of the bearer if they are longer.
+    /// The sojourn time above which all packets of the L queue are marked. `None`: 1 ms, or two
+    /// TTIs of the bearer if they are longer.
     pub step: Option<Span>,
     /// The ratio of the L queue's probability to the square root of the C queue's (`k`, RFC 9332
     /// §2.1). Default: 2.

@@ -210,8 +210,8 @@ mod tests {
             let mut used = vec![false; 1_024];
             numbers.iter().for_each(|flow| used[hash(*flow, 1_024) as usize] = true);
             let used = used.iter().filter(|used| **used).count() as f64;
-            // 1,000 balls in 1,024 bins at random occupy 1,024 (1 - (1 - 1/1,024)^1,000) of them, with
-            // a standard deviation of about 10.
+            // 1,000 balls in 1,024 bins at random occupy 1,024 (1 - (1 - 1/1,024)^1,000) of them,
+            // with a standard deviation of about 10.
             let expected = 1_024.0 * (1.0 - libm::pow(1.0 - 1.0 / 1_024.0, 1_000.0));
             assert!((used - expected).abs() < 50.0, "{used} of {expected}");
         }

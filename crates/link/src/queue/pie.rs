@@ -296,8 +296,8 @@ mod tests {
             Packet { id, size: 1_000, flow, user, ecn: airpath_core::Ecn::NotEct, slot }
         };
         let at = |millis| Instant::ZERO + Span::from_millis(millis);
-        // After 100 ms the delay of the packet sent last is 10 ms. Calling the queue between then and
-        // the end must not matter.
+        // After 100 ms the delay of the packet sent last is 10 ms. Calling the queue between then
+        // and the end must not matter.
         let probability = |polls: &[u64], clears: bool| {
             let limits = Limits::of(&super::super::Queue::default());
             let mut pie =

@@ -68,8 +68,8 @@ impl DeficitRoundRobin {
         }
     }
 
-    /// As [`Self::next_flow`], for flows of which `has_packets` knows, until a flow sends or leaves
-    /// the lists.
+    /// As [`Self::next_flow`], for flows with packets by `has_packets`, until a flow sends or
+    /// leaves the lists.
     #[inline]
     pub(super) fn next(&mut self, has_packets: impl Fn(u32) -> bool) -> Option<Next> {
         self.step(|turn| has_packets(turn.flow))

@@ -95,7 +95,8 @@ pub struct Tdd {
     /// The slots of one or two patterns, such as `DDDSU`: D downlink, U uplink, S special. Their
     /// duration divides 20 ms (TS 38.213 §11.1).
     pub pattern: String,
-    /// Symbols of a special slot towards the mobiles: 0 to 13. It carries data from 8 on. Default: 0.
+    /// Symbols of a special slot towards the mobiles: 0 to 13. It carries data from 8 on. Default:
+    /// 0.
     #[serde(default)]
     pub special_downlink: u8,
     /// Symbols of a special slot from the mobiles: 0 to 13. They carry no data. Default: 0.
@@ -130,8 +131,8 @@ pub struct Acknowledged {
     pub poll_byte: Option<Bytes>,
     /// maxRetxThreshold: the radio link has failed when a packet was to be sent again this often.
     pub max_retx: u8,
-    /// t-Reassembly: how long the receiver waits for HARQ before it takes a packet for lost. At most
-    /// 200 ms.
+    /// t-Reassembly: how long the receiver waits for HARQ before it takes a packet for lost. At
+    /// most 200 ms.
     pub t_reassembly: Span,
     /// t-StatusProhibit: the shortest time between two status reports.
     pub t_status_prohibit: Span,
@@ -151,8 +152,8 @@ pub struct Unacknowledged {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pdcp {
-    /// Bits of a sequence number: 12 or 18, and in the acknowledged mode not fewer than those of the
-    /// RLC.
+    /// Bits of a sequence number: 12 or 18, and in the acknowledged mode not fewer than those of
+    /// the RLC.
     pub sequence_bits: u8,
     /// discardTimer: a packet that waits for longer is dropped. Without it, infinity.
     #[serde(skip_serializing_if = "Option::is_none")]

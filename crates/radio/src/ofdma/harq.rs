@@ -128,7 +128,7 @@ pub enum Planned {
 #[derive(Clone, Debug, Default)]
 pub struct Uplink {
     planned: VecDeque<(Instant, Planned)>,
-    /// When processes can be granted anew whose blocks were sent and are done with, by time.
+    /// When processes can be granted again whose blocks were sent and are done with, by time.
     free_at: VecDeque<Instant>,
 }
 
@@ -156,7 +156,7 @@ impl Uplink {
         }
     }
 
-    /// A block is done with whose process can be granted anew at `free_at`, not before the last
+    /// A block is done with whose process can be granted again at `free_at`, not before the last
     /// one.
     pub fn done(&mut self, now: Instant, free_at: Instant) {
         while self.free_at.front().is_some_and(|at| *at <= now) {

@@ -422,8 +422,8 @@ impl Rlc {
             ModeParameters::Acknowledged(config) => Mode::Acknowledged(Box::new(Am::new(config, framing))),
             ModeParameters::Unacknowledged(config) => Mode::Unacknowledged(Box::new(Reordering::new(config))),
         };
-        // In the acknowledged mode, a window of the RLC has at most half of the numbers of PDCP, which
-        // the parameters are checked for.
+        // In the acknowledged mode, a window of the RLC has at most half of the numbers of PDCP,
+        // which the parameters are checked for.
         let reordering = pdcp
             .reordering()
             .map(|wait| Reordering::new(&reordering::Parameters { wait, window: u64::MAX, has_segments: false }));

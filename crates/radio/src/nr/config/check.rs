@@ -29,7 +29,7 @@ impl Config {
         if let Rlc::Acknowledged(rlc) = &self.rlc
             && self.pdcp.sequence_bits < rlc.sequence_bits
         {
-            let expected = "at least `rlc.sequence_bits`: at most half of the numbers may be on their way \
+            let expected = "at least `rlc.sequence_bits`: at most half of the numbers may be in flight \
                             (TS 38.323 §5.2.1)";
             return Err(range("pdcp", "sequence_bits", expected).into());
         }
