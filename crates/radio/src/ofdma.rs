@@ -34,6 +34,7 @@ pub(crate) mod rlc;
 pub(crate) mod rlc_am;
 pub(crate) mod rrc;
 mod scheduling_request;
+mod transport_block;
 mod transport_format;
 mod user;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use airpath_core::{Decibel, Probability};
 
-use super::harq::Sent;
+use super::transport_block::Sent;
 use super::transport_format::{Estimate, TransportFormat};
 use crate::common::link_adaptation::{Block, Combining, Decoder, Format, Modulation, SoftBuffer, Thresholds};
 use crate::common::slots::SYMBOLS;

@@ -4,7 +4,7 @@
 use airpath_core::{Direction, Instant, Probability, Span};
 
 use super::grid::Grid;
-use super::harq::Sent;
+use super::transport_block::Sent;
 use super::transport_format::{Estimate, TransportFormat};
 use super::{Parameters, UplinkHarq};
 use crate::common::buffer_sizes::BufferSizes;

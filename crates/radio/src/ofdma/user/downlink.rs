@@ -3,9 +3,9 @@
 use airpath_core::{Context, Direction, Instant};
 
 use super::User;
-use crate::ofdma::harq::Sent;
 use crate::ofdma::plan::Plan;
 use crate::ofdma::rlc::Block;
+use crate::ofdma::transport_block::Sent;
 use crate::ofdma::transport_format::TransportFormat;
 
 impl User {

@@ -5,11 +5,12 @@ use airpath_core::{Context, Direction, Instant, Span};
 use super::User;
 use crate::ofdma::UplinkHarq;
 use crate::ofdma::buffer_status::{self, SHORT_REPORT};
-use crate::ofdma::harq::{Planned, Sent};
+use crate::ofdma::harq::Planned;
 use crate::ofdma::plan::Plan;
 use crate::ofdma::rlc::{Block, BufferStatus};
 use crate::ofdma::rrc::State;
 use crate::ofdma::scheduling_request::Request;
+use crate::ofdma::transport_block::Sent;
 use crate::ofdma::transport_format::TransportFormat;
 
 impl User {
