@@ -174,7 +174,7 @@ impl Uplink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::link_adaptation::{self, Coding, Combining, Decoder, Modulation};
+    use crate::common::link_adaptation::{self, Coding, Combining, Decoder, Modulation, SoftBuffer};
     use crate::ofdma::plan::tests::plan;
 
     const fn at(millis: u64) -> Instant {
