@@ -13,6 +13,7 @@ import airpath
 from airpath import control
 from support import ROOT, Command
 from support.needs import needs
+from support.parity import check_parity
 
 pytestmark = needs("network-namespace")
 
@@ -54,24 +55,6 @@ def link(command: Command, *arguments: str | Path, out: Path) -> list[str]:
     python = sys.executable
     serve = f"exec {python} {TRAFFIC} serve"
     return command.line("link", *arguments, "--out", out, "--serve", serve, "--", python, TRAFFIC, "use", "server")
-
-
-def fates(folder: Path) -> polars.DataFrame:
-    """Return the fate of each packet at each hop, with its exact time."""
-    packets = airpath.load(folder).packets.filter(polars.col("step") != "sent")
-    return packets.select("packet", "component", "step", "direction", "time", "cause", "ecn", "size").sort(
-        "packet", "time", "component", "step"
-    )
-
-
-def check_parity(command: Command, folder: Path) -> polars.DataFrame:
-    again = folder.with_name("again")
-    done = command("replay", folder, "--out", again)
-    assert done.code == 0, done.err
-    emulated, simulated = fates(folder), fates(again)
-    assert emulated.height > 100
-    assert emulated.equals(simulated), emulated.join(simulated, on=emulated.columns, how="anti", nulls_equal=True)
-    return emulated
 
 
 @pytest.mark.parametrize("preset", PRESETS)

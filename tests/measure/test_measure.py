@@ -66,6 +66,10 @@ kind = "voice"
 duration = "2 s"
 
 [[flow]]
+kind = "stream"
+video = { duration = "2 s" }
+
+[[flow]]
 kind = "page"
 page = "static-site"
 """
@@ -310,6 +314,142 @@ def test_a_call_has_the_schema_of_a_simulated_one(
     # Both have the same talk spurts from the same seed.
     again = measured(airpath_command, "voice", responder, *options)
     assert again["down"]["frames"] == flow["down"]["frames"]
+
+
+STREAM = ("--duration", "4 s", "--buffer", "1 s", "--gop", "15", "--peak-to-mean", "5")
+
+
+@pytest.mark.parametrize("words", [(), ("--speed", "4", "--ahead", "3 s", "--probes")], ids=["real-time", "ahead"])
+def test_a_stream_has_the_schema_of_a_simulated_one(
+    airpath_command: Command,
+    responder: str,
+    simulated: dict[str, dict[str, Any]],
+    tmp_path: Path,
+    words: tuple[str, ...],
+) -> None:
+    options = [*STREAM, *words, "--repair", "nack", "--out", "real"]
+    flow = measured(airpath_command, "stream", responder, *options)
+    assert flow.keys() == simulated["stream"].keys()
+    assert (flow["outcome"], flow["frames"], flow["frames_decodable"]) == ("finished", 60, 60)
+    assert flow["sent"] == flow["received"] >= 60
+    assert (flow["lost"], flow["late"], flow["stalls"]) == (0, 0, 0)
+    assert flow["delivered_bytes"] == pytest.approx(148_000 / 8 * 4, abs=1)
+    # Both ends send reports, and each sends BYE.
+    assert flow["reports"] >= 2
+    # A second of media takes a second, unless the responder sends ahead.
+    assert flow["startup_s"] < 0.9 if words else 0.9 < flow["startup_s"] < 3
+    assert flow["duration_s"] == pytest.approx(flow["startup_s"] + 4, abs=0.1)
+    result = airpath.load(tmp_path / "real")
+    assert result.buffers["time_s"].to_list() == list(range(result.buffers.height))
+    arrived = result.app.filter(step="arrived")
+    assert sorted(arrived["sequence"].to_list()) == list(range(flow["sent"]))
+    assert 0 <= arrived["delay"].min() <= arrived["delay"].max() < 5e9, "both ends read the same clock"  # type: ignore
+    assert result.app["step"].to_list()[-1] == "finished"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--duration", "2 h"], "too long"),
+        (["--duration", "1 h", "--frame-rate", "1000"], "frames of the video: 3600000 is too much; at most 216000"),
+        (["--rate", "1 Gbit/s"], "packets of the video: 5357"),
+        (["--packet", "0 B"], "packet"),
+        (["--speed", "2"], "ahead"),
+        (["--frame-rate", "0"], "frames of the video: 0 is too little"),
+        (["--peak-to-mean", "100"], "peak_to_mean"),
+        (["--rate", "1"], "`1` has no unit"),
+    ],
+)
+def test_a_stream_beyond_the_limits_is_named(airpath_command: Command, words: list[str], message: str) -> None:
+    done = airpath_command("measure", "stream", "127.0.0.1:1", *words)
+    assert done.code == 2, done.err
+    assert message in " ".join(done.err.split())
+
+
+def test_a_stream_that_is_stopped_has_its_figures_so_far(
+    airpath_command: Command, responder: str, tmp_path: Path
+) -> None:
+    line = airpath_command.line("measure", "stream", responder, "--out", "cut", "--format", "jsonl", "--interval", "1s")
+    process = subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    while True:
+        text = process.stdout.readline()
+        assert text, process.communicate()
+        if json.loads(text).get("count", 0) > 0:
+            break
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    summary = airpath.load(tmp_path / "cut").summary
+    (flow,) = summary["flows"]
+    assert (summary["complete"], flow["outcome"], flow["duration_s"]) == (False, "unfinished", None)
+    assert 0 < flow["received"] <= flow["sent"] < flow["frames"] * 2
+    # The session of the responder has ended with its control connection.
+    assert measured(airpath_command, "ping", responder, "--count", "1")["received"] == 1
+
+
+def _control(responder: str, *requests: object) -> tuple[socket.socket, Any]:
+    """Return a control connection of a client by hand, and its lines after the greeting."""
+    host, port = responder.split(":")
+    connection = socket.create_connection((host, int(port)), timeout=20)
+    connection.sendall(b"airpath-measure 3\n")
+    for request in requests:
+        connection.sendall(json.dumps(request).encode() + b"\n")
+    lines = connection.makefile("rb")
+    assert lines.readline() == b"airpath-measure 3\n"
+    return connection, lines
+
+
+def _stream(**video: object) -> dict[str, Any]:
+    return {"test": {"work": {"kind": "stream", "video": video, "settings": {"repair": "nack"}}}}
+
+
+PING = {
+    "test": {"work": {"kind": "ping", "size": 100, "interval": "1 s", "count": 1, "timeout": "1 s"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("requests", "reason"),
+    [
+        ([_stream(duration="3600 s", frame_rate=1000.0)], "frames of the video"),
+        ([_stream(rate="10 Gbit/s")], "packets of the video"),
+        ([_stream(), {"start": 2**63}], "would start in more than"),
+        ([_stream(), {"start": 0}, {"start": 0}], "has started before"),
+        ([PING, {"start": 0}], "no call and no video"),
+    ],
+    ids=["frames", "packets", "late", "twice", "ping"],
+)
+def test_a_responder_refuses_what_exceeds_its_limits(responder: str, requests: list[object], reason: str) -> None:
+    connection, lines = _control(responder, *requests)
+    with connection:
+        for _ in requests[1:]:
+            lines.readline()
+        assert reason in json.loads(lines.readline())["refused"]
+
+
+def test_hostile_datagrams_of_a_stream_do_no_harm(airpath_command: Command, responder: str) -> None:
+    connection, lines = _control(responder, _stream(duration="3 s"), {"start": 0})
+    with connection:
+        ready = json.loads(lines.readline())["ready"]
+        ports = json.loads(lines.readline())["started"]
+        assert ready["session"] and len(ports) == 3
+        # A generic NACK of 65 kB: each entry requests 17 packets.
+        length = 16_000
+        header = bytes([0x81, 205]) + length.to_bytes(2, "big") + bytes(8)
+        nack = header + b"".join(number.to_bytes(2, "big") + b"\xff\xff" for number in range(length - 2))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+            for _ in range(200):
+                for port in ports:
+                    for payload in (b"", b"\xff", bytes(1200), nack[:1472], nack):
+                        datagrams.sendto(payload, ("127.0.0.1", port))
+        connection.sendall(b'"report"\n')
+        sent = json.loads(lines.readline())["report"]["video"]
+        assert sent["packets"] <= 1000
+        assert sent["retransmitted_packets"] <= sent["packets"] + 1000
+        connection.sendall(b'"arrivals"\n')
+        assert json.loads(lines.readline())["arrivals"] >= 1
+    assert measured(airpath_command, "ping", responder, "--count", "1")["received"] == 1
 
 
 def test_simulated_transactions_take_the_round_trips_that_they_must(simulated: dict[str, dict[str, Any]]) -> None:

@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from typing import Any
 import pytest
 
 import airpath
+from support import Command
 from support.link import LinkCommand, summary
 from support.needs import missing
+from support.parity import check_parity
 
 AIRPATH = Path(sys.executable).with_name("airpath")
 
@@ -26,6 +29,8 @@ TRIES = 5
 """Runs: one has to agree, none may be too fast. A busy host prolongs round trips."""
 PAGE_TOLERANCE = 0.1
 """Of page time and first byte, as a share: the processor time of both ends is not simulated."""
+STREAM_TOLERANCE = 0.05
+"""Of start-up time and stalls, as a share."""
 PHASE_S = 0.04
 """Four TTIs of 10 ms: SYN, its answer, request and response each meet them in another phase."""
 BUDGET = "1ms"
@@ -115,6 +120,62 @@ def test_each_transaction_has_a_connection_of_its_own(link: LinkCommand, need: C
         control, *ports = opened(tshark, out / "captures" / f"0000-{end}.pcapng")
         assert len(set(ports)) == flow["received"], f"{end}: {ports}"
         assert control not in ports
+
+
+@pytest.mark.parametrize("preset", ["wired", "umts-dch-384"])
+def test_a_stream_agrees_with_the_simulated_one(link: LinkCommand, preset: str) -> None:
+    # The outage exceeds the buffer: one stall. When it begins in the video is not the same.
+    keys = "bler = 0" if preset == "umts-dch-384" else 'downlink.rate = "1 Mbit/s"'
+    scenario = f"""\
+format = 1
+fixed.delay = "40 ms"
+bearer = {{ preset = "{preset}", {keys} }}
+change = [{{ at = "10 s", outage = "6 s" }}]
+"""
+    (link.folder / "link.toml").write_text(scenario)
+    video = {"rate": "64 kbit/s", "duration": "20 s", "gop": 15, "peak_to_mean": 2}
+    flow = {"kind": "stream", "start": "3 s", "video": video, "buffer": "2 s", "repair": "nack"}
+    simulated = airpath.run(tomllib.loads(scenario) | {"flow": [flow]}).summary["flows"][0]
+    words = ("--rate", "64 kbit/s", "--duration", "20 s", "--gop", 15, "--peak-to-mean", 2)
+    words = ("stream", "server", *words, "--buffer", "2 s", "--repair", "nack")
+    out = link.folder / "out"
+    slow: list[dict[str, float]] = []
+    for _ in range(TRIES):
+        options = f"--budget {BUDGET} --out {out}"
+        real = measure(link, *words, link=link.folder / "link.toml", options=options, timeout=120)
+        assert real["outcome"] == simulated["outcome"] == "finished"
+        check_parity(Command(link.folder), out)
+        counts = ("sent", "received", "lost", "stalls", "frames_complete", "frames_decodable")
+        differing = {key: (real[key], simulated[key]) for key in counts if real[key] != simulated[key]}
+        errors = {key: real[key] / simulated[key] - 1 for key in ("startup_s", "stall_s", "duration_s")}
+        if not differing and all(abs(error) < STREAM_TOLERANCE for error in errors.values()):
+            return
+        if summary(out)["emulation"]["lateness"]["valid"]:
+            pytest.fail(f"other than simulated: {differing}, {errors}")
+        slow.append(errors)
+    missing("idle-host", f"packets were later than {BUDGET} in each of {TRIES} runs: {slow}")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("stream", "--duration", "5 s", "--buffer", "1 s", "--repair", "nack"),
+        ("voice", "--duration", "5 s"),
+        ("terminal", "--keys", 20),
+    ],
+    ids=["stream", "voice", "terminal"],
+)
+def test_the_packets_of_a_service_are_replayed(link: LinkCommand, words: tuple[object, ...]) -> None:
+    kind, *options = words
+    flow = measure(
+        link,
+        *(kind, "server", *options),
+        link="umts-dch-384",
+        options="--set fixed.loss=0.02 --set bearer.bler=0.1 --out out",
+    )
+    assert flow["outcome"] == "finished"
+    steps = check_parity(Command(link.folder), link.folder / "out")["step"]
+    assert (steps == "dropped").sum() > 0
 
 
 def opened(tshark: str, capture: Path) -> list[int]:

@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 pub use client::Client;
 pub use player::Player;
-pub use server::Server;
+pub use server::{Sent, Server};
 pub use video::{Frame, FrameKind, Generated, Video, VideoError};
 
 /// Settings of a stream.
@@ -83,8 +83,8 @@ impl Settings {
     /// Most bytes of a frame in a packet, so that it fits IPv4 with all headers.
     pub const MOST_IN_PACKET: u64 = 65_000;
 
-    /// Packets of `video`; those of each frame are at least one.
-    fn packets_of(&self, video: &Video) -> u64 {
+    /// Packets of `video`; those of each frame are at least one. [`Self::packet`] is above zero.
+    pub fn packets_of(&self, video: &Video) -> u64 {
         video.frames().iter().map(|frame| u64::from(frame.size).div_ceil(self.packet.get())).sum()
     }
 
@@ -151,6 +151,11 @@ pub enum Channel {
     Reports,
     /// Probes and retransmissions of the server.
     Repair,
+}
+
+impl Channel {
+    /// All, in the order of their numbers.
+    pub const ALL: [Self; 3] = [Self::Media, Self::Reports, Self::Repair];
 }
 
 /// A datagram to send.

@@ -13,7 +13,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::clock::{now, wait};
 use crate::error::MeasureError;
-use crate::lines::Lines;
+use crate::lines::{Lines, transfer_time};
 use crate::protocol::{
     ARRIVAL, ControlRequest, ControlResponse, GREETING, REPORT_LIMIT, Ready, Report, TestRequest, greeting, version,
 };
@@ -125,7 +125,7 @@ impl Control {
                 Ok(Some(Self { lines, peer, ready, session }))
             }
             Ok(ControlResponse::Refused(why)) => Err(MeasureError::Refused { peer, why }),
-            Ok(ControlResponse::Report(_) | ControlResponse::Arrivals(_) | ControlResponse::Call(_)) | Err(_) => {
+            Ok(ControlResponse::Report(_) | ControlResponse::Arrivals(_) | ControlResponse::Started(_)) | Err(_) => {
                 Err(not_ours())
             }
         }
@@ -168,7 +168,9 @@ impl Control {
             ControlResponse::Arrivals(count) if u64::from(count) <= most => count as usize,
             _ => return Err(MeasureError::NotAResponder { peer }),
         };
-        let bytes = self.lines.read_exact(count * ARRIVAL, now() + RESPONSE_TIMEOUT);
+        let length = count * ARRIVAL;
+        let until = now() + RESPONSE_TIMEOUT + transfer_time(length);
+        let bytes = self.lines.read_exact(length, until);
         let bytes = bytes.map_err(|source| MeasureError::Lost { peer, source })?;
         let (records, _) = bytes.as_chunks::<ARRIVAL>();
         Ok(records
@@ -183,14 +185,15 @@ impl Control {
             .collect())
     }
 
-    /// Requests the start of a call at a time of the responder's clock. Returns its port.
+    /// Requests the start of a call or a video at a time of the responder's clock. Returns its
+    /// `count` ports.
     ///
     /// # Errors
     /// The connection to the responder is lost, or it refuses.
-    pub fn call(&mut self, start: u64) -> Result<u16, MeasureError> {
+    pub fn start(&mut self, start: u64, count: usize) -> Result<Vec<u16>, MeasureError> {
         let peer = self.peer;
-        match self.request(&ControlRequest::Call(start))? {
-            ControlResponse::Call(port) => Ok(port),
+        match self.request(&ControlRequest::Start(start))? {
+            ControlResponse::Started(ports) if ports.len() == count => Ok(ports),
             ControlResponse::Refused(why) => Err(MeasureError::Refused { peer, why }),
             _ => Err(MeasureError::NotAResponder { peer }),
         }

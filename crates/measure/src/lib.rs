@@ -15,7 +15,8 @@
 //! | `ping`, `bulk`, `datagrams`, `transactions` | the client's end of the workloads |
 //! | `quic` | QUIC over a UDP socket as a transport of the workloads |
 //! | `page` | a browser |
-//! | `terminal`, `voice` | both ends of a remote terminal, and of a call |
+//! | `terminal`, `voice`, `video` | both ends of a remote terminal, a call, and a video over RTP |
+//! | `rtp` | UDP ports of calls and videos, and the loop that runs one of their ends |
 //! | `stream`, `text_stream` | a TCP socket as a transport of counted bytes, and of text |
 //! | `tcp_settings`, `tcp_info` | TCP settings and counters of the kernel |
 //! | [`clock`], [`offset`] | the clock, and its offset from the responder's |
@@ -35,6 +36,7 @@ pub mod probe;
 pub mod protocol;
 mod quic;
 mod record;
+mod rtp;
 pub mod serve;
 mod stream;
 mod tcp_info;
@@ -43,6 +45,7 @@ mod terminal;
 mod text_stream;
 pub mod token;
 mod transactions;
+mod video;
 mod voice;
 pub mod work;
 
@@ -193,6 +196,11 @@ pub fn measure(
             let mut record = record(0);
             let called = voice::call(work, peer, &mut control, offset, &mut record)?;
             outcome.call(origin, called, record);
+        }
+        Work::Stream(work) => {
+            let mut record = record(0);
+            let watched = video::watch(work, peer, &mut control, offset, &mut record)?;
+            outcome.stream(origin, watched, record);
         }
     }
     if stop.load(Ordering::Relaxed) {

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 
-use airpath_core::{Instant, Span};
+use airpath_core::{Bitrate, Bytes, Instant, Span};
 use nix::poll::PollFlags;
 use serde::Serialize;
 use socket2::Socket;
@@ -12,6 +12,12 @@ use crate::clock::{now, wait};
 
 /// Time limit for the other end to receive a line.
 const SEND_TIMEOUT: Span = Span::from_secs(10);
+
+/// Longest time for `length` bytes besides the time limits: at 8 kbit/s, the rate of a slow bearer.
+/// A list of arrivals has megabytes.
+pub fn transfer_time(length: usize) -> Span {
+    Bitrate::from_bps(8_000).time_for(Bytes::new(length as u64))
+}
 
 /// A connection with line framing.
 pub struct Lines {
@@ -106,7 +112,7 @@ impl Lines {
     /// # Errors
     /// As [`Self::write`].
     pub fn write_bytes(&self, mut bytes: &[u8]) -> io::Result<()> {
-        let until = now() + SEND_TIMEOUT;
+        let until = now() + SEND_TIMEOUT + transfer_time(bytes.len());
         while !bytes.is_empty() {
             match self.socket.send(bytes) {
                 Ok(sent) => bytes = &bytes[sent..],

@@ -9,8 +9,8 @@ use airpath_app::exchanges::Plan;
 use airpath_app::ping::Pinger;
 use airpath_core::{AppEvent, Classes, ComponentId, Direction, Event, Instant, Sink};
 use airpath_result::summary::{
-    CallRow, Ended, ExchangesRow, FlowRow, ObjectRow, PageRow, ProbesRow, Repetition, Rows, ScriptRow, SessionRow,
-    StreamRow, TransactionsRow, TransferRow,
+    BufferRow, CallRow, Ended, ExchangesRow, FlowRow, ObjectRow, PageRow, PlaybackRow, ProbesRow, Repetition, Rows,
+    ScriptRow, SessionRow, StreamRow, TransactionsRow, TransferRow,
 };
 use airpath_result::{Folder, Summary};
 use serde::Serialize;
@@ -27,6 +27,7 @@ use crate::record::Record;
 use crate::tcp_info::kernel_name;
 use crate::terminal::Interacted;
 use crate::transactions::Transacted;
+use crate::video::Watched;
 use crate::voice::Called;
 use crate::work::{Bulk, Exchange, Terminal};
 use crate::{Request, since};
@@ -43,6 +44,7 @@ pub struct Outcome {
     scripts: Vec<ScriptRow>,
     pages: Vec<PageRow>,
     objects: Vec<ObjectRow>,
+    buffers: Vec<BufferRow>,
     steps: Vec<(Instant, AppEvent)>,
     packets: u64,
     stopped: Option<String>,
@@ -59,6 +61,7 @@ impl Outcome {
             scripts: Vec::new(),
             pages: Vec::new(),
             objects: Vec::new(),
+            buffers: Vec::new(),
             steps: Vec::new(),
             packets: 0,
             stopped: None,
@@ -189,6 +192,25 @@ impl Outcome {
         self.add_steps(origin, record.into_steps());
     }
 
+    /// Adds a video over RTP.
+    pub fn stream(&mut self, origin: Instant, watched: Watched, record: Record<'_>) {
+        let Watched { start, end, session, client, sent } = watched;
+        self.packets += sent.packets + sent.retransmitted_packets + sent.reports + client.received().reports;
+        self.buffers = BufferRow::of(client.player().levels(), 0, 0);
+        self.flows.push(FlowRow {
+            start_s: since(origin, start).as_secs_f64(),
+            outcome: match (client.timed_out(), client.is_over()) {
+                (true, _) => "aborted",
+                (false, true) => "finished",
+                (false, false) => "unfinished",
+            },
+            cause: client.cause(),
+            playback: Some(PlaybackRow::of(&session, &sent, &client, start, end)),
+            ..row(0, "stream", "stream".into())
+        });
+        self.add_steps(origin, record.into_steps());
+    }
+
     /// Adds bulk transfers: the observations of this end, and the responder's `report`.
     pub fn bulk(&mut self, origin: Instant, bulk: &Bulk, flows: Vec<Transferred>, report: &Report, offset: Offset) {
         let several = flows.len() > 1;
@@ -277,7 +299,7 @@ impl Outcome {
             radio: Vec::new(),
             pages: std::mem::take(&mut self.pages),
             objects: std::mem::take(&mut self.objects),
-            buffers: Vec::new(),
+            buffers: std::mem::take(&mut self.buffers),
             segments: Vec::new(),
             scripts: std::mem::take(&mut self.scripts),
             middleboxes: Vec::new(),

@@ -1,4 +1,4 @@
-//! The protocol between a measurement and its responder, version 2.
+//! The protocol between a measurement and its responder, version 3.
 //!
 //! Everything uses one port, by default [`PORT`], over TCP and UDP.
 //!
@@ -33,6 +33,11 @@
 //! of an open session from the address of its control connection, so that it cannot be made to send
 //! to others. It answers no datagram with a longer one.
 //!
+//! # RTP
+//!
+//! A call and a video have UDP ports of their own at the responder ([`ControlResponse::Started`]):
+//! see `rtp.rs`. They receive only from the address of the control connection.
+//!
 //! # QUIC
 //!
 //! Each flow over QUIC has a UDP port of its own at the responder ([`Ready::quic_ports`]), which is
@@ -40,13 +45,14 @@
 
 use std::net::SocketAddr;
 
+use airpath_app::streaming::Sent;
 use serde::{Deserialize, Serialize};
 
 use crate::tcp_info::TcpInfo;
 use crate::work::Work;
 
 /// The version described here.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The default port of a responder.
 pub const PORT: u16 = 7474;
@@ -72,10 +78,12 @@ pub enum ControlRequest {
     /// Requests the responder's observations. The answer comes when the flows are over at its end,
     /// or soon after.
     Report,
-    /// Requests the arrivals of a datagram stream, after a report.
+    /// Requests the arrivals of a datagram stream or a call, after a report; of a video the times
+    /// at which its packets were sent first.
     Arrivals,
-    /// Starts the call of the session, at this time of the responder's clock, in nanoseconds.
-    Call(u64),
+    /// Starts the call or the video of the session, at this time of the responder's clock, in
+    /// nanoseconds.
+    Start(u64),
 }
 
 /// The request for a test.
@@ -102,10 +110,11 @@ pub enum ControlResponse {
     /// Number of datagrams that arrived, each once. After this line follow as many records of
     /// [`ARRIVAL`] bytes in the order of arrival, in network byte order: number (4 bytes), send
     /// time by the sender's clock and arrival time by the responder's (8 bytes each, nanoseconds).
+    /// Of a video both are the time by the responder's clock at which the packet was sent first.
     Arrivals(u32),
-    /// The responder's UDP port of the call. It sends to the address from which the first datagram
-    /// of the client arrives there.
-    Call(u16),
+    /// The responder's UDP ports of the call (one) or of the video (packets, reports, repair). It
+    /// sends to the address from which the first datagram of the client arrives at each.
+    Started(Vec<u16>),
 }
 
 /// Bytes of an arrival record.
@@ -143,6 +152,9 @@ pub struct Report {
     /// Duplicates that arrived at the responder.
     #[serde(default)]
     pub duplicates: u64,
+    /// What it has sent so far of a video. The time is nanoseconds of its clock.
+    #[serde(default)]
+    pub video: Option<Sent>,
 }
 
 /// The responder's observations of a flow. Times are nanoseconds of its clock.

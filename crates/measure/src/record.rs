@@ -36,7 +36,13 @@ impl<'a> Record<'a> {
 
     /// Whether to stop.
     pub fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || crate::clock::now() >= self.until
+        self.stop_check()()
+    }
+
+    /// Checks whether to stop, without a borrow of the record.
+    pub fn stop_check(&self) -> impl Fn() -> bool + use<'a> {
+        let (stop, until) = (self.stop, self.until);
+        move || stop.load(Ordering::Relaxed) || crate::clock::now() >= until
     }
 
     /// The steps.

@@ -1,41 +1,26 @@
 //! A call over real sockets.
 //!
-//! RTP packets have no room for the header of [`crate::probe`], so a call has UDP ports of its own.
-//! The client requests the responder's port on the control connection, with the time at which the
-//! call starts, and sends to it from one port. The responder sends to the address from which the
-//! first datagram of the client came. It reports the arrival of each packet; the client repeats
-//! these arrivals in an [`End`] of its own, so that all figures come from the same code.
+//! The responder reports the arrival of each packet; the client repeats these arrivals in an
+//! [`End`] of its own, so that all figures come from the same code.
 
-use std::io;
-use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread;
 
 use airpath_app::voice::codec::LOOK_AHEAD;
 use airpath_app::voice::{End, Session};
-use airpath_core::{AppStep, Direction, Instant, Span};
-use nix::poll::PollFlags;
+use airpath_core::{AppStep, Direction, Instant};
 
-use crate::clock::{now, wait};
+use crate::clock::now;
 use crate::control::Control;
-use crate::datagram_socket;
 use crate::error::MeasureError;
 use crate::offset::Offset;
-use crate::ping::is_loss;
 use crate::record::Record;
+use crate::rtp::{self, Datagram};
 use crate::serve::Session as Measured;
-use crate::stream::noise;
 use crate::work::Call;
 
-/// From the request of the call to its start, so that both ends are ready; and two round trips.
-const LEAD: Span = Span::from_millis(500);
-/// Latest start that a responder accepts.
-const LATEST: Span = Span::from_secs(60);
-/// Interval of the client's datagrams before the start, which open the path to it.
-const OPENING: Span = Span::from_millis(100);
-/// Longest datagram that is sent or received.
-const LONGEST: usize = 2048;
+/// Ports of a call at each end.
+const PORTS: usize = 1;
 
 /// Result of a call.
 pub struct Called {
@@ -60,16 +45,13 @@ pub fn call(
     offset: Offset,
     record: &mut Record<'_>,
 ) -> Result<Called, MeasureError> {
-    let start = now() + LEAD + control.round_trip() * 2;
-    let port = control.call(offset.to_theirs(start))?;
-    let socket = datagram_socket(SocketAddr::new(peer.ip(), port));
-    let socket = socket.map_err(MeasureError::socket("cannot make a socket for the call"))?;
+    let (start, mut ports) = rtp::open(control, offset, peer, PORTS)?;
     record.note(start, AppStep::Started, 0);
     let session = Arc::new(work.session());
-    let mut mine = End::new(Arc::clone(&session), Direction::Up, start);
-    let mut sent = Vec::new();
-    let over = talk(&socket, &mut mine, start, &mut sent, record);
-    let over = over.map_err(MeasureError::socket("cannot send or receive packets of the call"))?;
+    let stop = record.stop_check();
+    let mut caller = Caller { end: End::new(Arc::clone(&session), Direction::Up, start), sent: Vec::new(), record };
+    let over = rtp::run_client(&mut ports, &mut caller, start, &stop)?;
+    let Caller { end: mine, sent, record } = caller;
     // What the other end has sent and received.
     let mut theirs = End::new(Arc::clone(&session), Direction::Down, start);
     // A call that was stopped: packets sent within the longest delay may be in flight.
@@ -87,73 +69,39 @@ pub fn call(
     Ok(Called { start, session, ends: [theirs, mine], over })
 }
 
-/// Sends and receives until the call is over; the heads of the packets go to `sent`. Returns
-/// whether it is over.
-fn talk(
-    socket: &UdpSocket,
-    end: &mut End,
-    start: Instant,
-    sent: &mut Vec<Vec<u8>>,
-    record: &mut Record<'_>,
-) -> io::Result<bool> {
-    let mut buffer = [0; LONGEST];
-    let mut opening = now();
-    loop {
-        let time = now();
-        if end.is_over(time) || record.is_stopped() {
-            return Ok(end.is_over(time));
-        }
-        if opening <= time && time < start {
-            ignore_loss(socket.send(&[0]))?;
-            opening += OPENING;
-        }
-        while let Some(length) = packet(end, time, &mut buffer) {
-            sent.push(buffer[..length.head].to_vec());
-            ignore_loss(socket.send(&buffer[..length.all]))?;
-        }
-        loop {
-            let length = match socket.recv(&mut buffer) {
-                Ok(length) => length,
-                Err(error) if is_loss(&error) => break,
-                Err(error) => return Err(error),
-            };
-            let arrived = now();
-            let Some(arrival) = end.receive(arrived, &buffer[..length]) else { continue };
-            let received = u64::from(end.received().packets);
-            let step = AppStep::Arrived { sequence: arrival.number, delay: arrival.delay };
-            record.note(arrived, step, received);
-            if let Some(spurt) = arrival.spurt {
-                let step = AppStep::Playout { sequence: spurt.first, delay: spurt.delay + LOOK_AHEAD };
-                record.note(arrived, step, received);
-            }
-            record.progress(received, received);
-        }
-        let next = end.next_wakeup(time);
-        let until = if time < start { next.min(Some(opening)) } else { next };
-        wait(socket.as_fd(), PollFlags::POLLIN, until);
+/// The client's end.
+struct Caller<'a, 'b> {
+    end: End,
+    /// The heads of its packets.
+    sent: Vec<Vec<u8>>,
+    record: &'a mut Record<'b>,
+}
+
+impl rtp::End for Caller<'_, '_> {
+    fn poll(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Datagram> {
+        let packet = self.end.poll(now)?;
+        self.sent.push(packet.head.to_vec());
+        Some(Datagram::write(0, packet.head, packet.media, buffer))
     }
-}
 
-/// Lengths of a packet.
-struct Length {
-    head: usize,
-    all: usize,
-}
+    fn receive(&mut self, now: Instant, _: usize, bytes: &[u8]) {
+        let Some(arrival) = self.end.receive(now, bytes) else { return };
+        let received = u64::from(self.end.received().packets);
+        let step = AppStep::Arrived { sequence: arrival.number, delay: arrival.delay };
+        self.record.note(now, step, received);
+        if let Some(spurt) = arrival.spurt {
+            let step = AppStep::Playout { sequence: spurt.first, delay: spurt.delay + LOOK_AHEAD };
+            self.record.note(now, step, received);
+        }
+        self.record.progress(received, received);
+    }
 
-/// Writes the next packet of `end` to `buffer`, if one is due.
-fn packet(end: &mut End, time: Instant, buffer: &mut [u8; LONGEST]) -> Option<Length> {
-    let packet = end.poll(time)?;
-    let (head, all) = (packet.head.len(), packet.head.len() + packet.media as usize);
-    buffer[..head].copy_from_slice(packet.head);
-    buffer[head..all].copy_from_slice(&noise()[..all - head]);
-    Some(Length { head, all })
-}
+    fn next_wakeup(&self, now: Instant) -> Option<Instant> {
+        self.end.next_wakeup(now)
+    }
 
-/// A datagram that cannot be sent, or is refused on the path, is lost.
-fn ignore_loss(sent: io::Result<usize>) -> io::Result<()> {
-    match sent {
-        Err(error) if !is_loss(&error) => Err(error),
-        _ => Ok(()),
+    fn is_over(&self, now: Instant) -> bool {
+        self.end.is_over(now)
     }
 }
 
@@ -162,54 +110,39 @@ fn ignore_loss(sent: io::Result<usize>) -> io::Result<()> {
 ///
 /// # Errors
 /// The reason, as a message for the client.
-pub fn respond(session: &Arc<Measured>, local: SocketAddr, work: &Call, start: u64) -> Result<u16, String> {
-    let start = Instant::from_nanos(start);
-    if start > now() + LATEST {
-        return Err(format!("the call would start in more than {LATEST}"));
-    }
-    if !session.begins_to_stream() {
-        return Err("a session has one call".into());
-    }
-    let failed = |error: io::Error| format!("it has no socket for the call: {error}");
-    let socket = UdpSocket::bind(SocketAddr::new(local.ip(), 0)).map_err(failed)?;
-    socket.set_nonblocking(true).map_err(failed)?;
-    let port = socket.local_addr().map_err(failed)?.port();
-    let (session, work) = (Arc::clone(session), work.clone());
-    thread::spawn(move || {
-        // A socket error ends the call; the client detects how much of it arrived.
-        let _ = serve(&socket, &session, &work, start);
-    });
-    Ok(port)
+pub fn respond(session: &Arc<Measured>, local: SocketAddr, work: &Call, start: u64) -> Result<Vec<u16>, String> {
+    let (of_call, work) = (Arc::clone(session), work.clone());
+    rtp::respond(session, local, PORTS, start, move |start| Callee {
+        end: End::new(Arc::new(work.session()), Direction::Down, start),
+        session: of_call,
+    })
 }
 
-fn serve(socket: &UdpSocket, session: &Measured, work: &Call, start: Instant) -> io::Result<()> {
-    let mut end = End::new(Arc::new(work.session()), Direction::Down, start);
-    let mut client: Option<SocketAddr> = None;
-    let mut buffer = [0; LONGEST];
-    while !end.is_over(now()) && !session.is_cancelled() {
-        let time = now();
-        while let Some(length) = packet(&mut end, time, &mut buffer) {
-            if let Some(client) = client {
-                ignore_loss(socket.send_to(&buffer[..length.all], client))?;
-            }
-            session.has_sent(end.sent().packets);
-        }
-        loop {
-            let (length, from) = match socket.recv_from(&mut buffer) {
-                Ok(received) => received,
-                Err(error) if is_loss(&error) => break,
-                Err(error) => return Err(error),
-            };
-            if from.ip().to_canonical() != session.client {
-                continue;
-            }
-            client.get_or_insert(from);
-            let arrived = now();
-            if let Some(arrival) = end.receive(arrived, &buffer[..length]) {
-                session.receiver().receive(arrived, arrival.number, Instant::ZERO);
-            }
-        }
-        wait(socket.as_fd(), PollFlags::POLLIN, end.next_wakeup(time));
+/// The responder's end.
+struct Callee {
+    end: End,
+    session: Arc<Measured>,
+}
+
+impl rtp::End for Callee {
+    fn poll(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Datagram> {
+        let packet = self.end.poll(now)?;
+        let datagram = Datagram::write(0, packet.head, packet.media, buffer);
+        self.session.has_sent(self.end.sent().packets);
+        Some(datagram)
     }
-    Ok(())
+
+    fn receive(&mut self, now: Instant, _: usize, bytes: &[u8]) {
+        if let Some(arrival) = self.end.receive(now, bytes) {
+            self.session.receiver().receive(now, arrival.number, Instant::ZERO);
+        }
+    }
+
+    fn next_wakeup(&self, now: Instant) -> Option<Instant> {
+        self.end.next_wakeup(now)
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        self.end.is_over(now)
+    }
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use airpath_app::exchanges::Script;
 use airpath_app::exchanges::terminal::Generated;
+use airpath_app::streaming::{self, VideoError};
 use airpath_app::voice;
 use airpath_app::web;
 use airpath_app::web::settings::{Protocol, Tls};
 use airpath_app::{Datagrams, Ping, Transactions, Transfer};
-use airpath_core::{Bytes, Seed, Span};
+use airpath_core::{Bytes, RandomStream, Seed, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::probe::HEADER;
@@ -24,6 +25,10 @@ pub const MOST_PROBES: u64 = 5_000_000;
 pub const LARGEST_DATAGRAM: u32 = 65_507;
 /// Largest window of a QUIC connection: what the responder buffers for it.
 pub const MOST_QUIC_WINDOW: Bytes = Bytes::new(64_000_000);
+/// Maximum number of frames of a video: an hour at 60 a second. Responder and client store them.
+pub const MOST_FRAMES: u64 = 216_000;
+/// Maximum number of packets of a video: for each, the responder stores when it was sent.
+pub const MOST_VIDEO_PACKETS: u64 = 1_000_000;
 /// Maximum number of objects of all pages of a session.
 pub const MOST_OBJECTS: u64 = 1_000;
 /// Maximum number of connections of a browser to all hosts of its pages.
@@ -57,6 +62,8 @@ pub enum Work {
     Page(PageLoad),
     /// A call.
     Voice(Call),
+    /// A video over RTP from the responder.
+    Stream(VideoStream),
 }
 
 /// Parallel bulk transfers.
@@ -135,6 +142,44 @@ impl Call {
     pub fn session(&self) -> voice::Session {
         let seed = Seed::new(self.seed);
         voice::Session::new(self.settings, seed.stream("session"), seed.stream("conversation"))
+    }
+}
+
+/// A video over RTP.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VideoStream {
+    /// The video.
+    #[serde(default)]
+    pub video: streaming::Generated,
+    /// Settings of both ends.
+    #[serde(default)]
+    pub settings: streaming::Settings,
+    /// Seed of its first numbers and of the times of its reports, the same at both ends.
+    #[serde(default)]
+    pub seed: u64,
+}
+
+impl VideoStream {
+    /// The stream, as both ends have it.
+    ///
+    /// # Errors
+    /// A parameter is out of range, or the video has more than a responder serves.
+    pub fn session(&self) -> Result<streaming::Session, String> {
+        // Before the frames are made.
+        let frames = self.video.duration.as_secs_f64() * self.video.frame_rate;
+        between("frames of the video", frames as u64, 2, MOST_FRAMES)?;
+        between("gop", self.video.gop.into(), 1, MOST_FRAMES)?;
+        let wrong = |error: VideoError| format!("{}: {}", error.field, error.message);
+        let video = self.video.video().map_err(wrong)?;
+        self.settings.check(&video).map_err(wrong)?;
+        between("packets of the video", self.settings.packets_of(&video), 1, MOST_VIDEO_PACKETS)?;
+        Ok(streaming::Session::new(self.settings, Arc::new(video), &mut self.random("session")))
+    }
+
+    /// The random stream of a part.
+    pub fn random(&self, part: &'static str) -> RandomStream {
+        Seed::new(self.seed).stream(part)
     }
 }
 
@@ -289,6 +334,11 @@ impl Work {
                 call.settings.check().map_err(|error| error.to_string())?;
                 at_most_as_long(call.settings.duration, call.settings.timeout)
             }
+            Self::Stream(stream) => {
+                let streaming::Settings { buffer, timeout, .. } = stream.settings;
+                at_most_as_long(stream.video.duration, buffer.max(timeout))?;
+                stream.session().map(drop)
+            }
         }
     }
 
@@ -302,6 +352,7 @@ impl Work {
             Self::Terminal(_) => "terminal",
             Self::Page(_) => "page",
             Self::Voice(_) => "voice",
+            Self::Stream(_) => "stream",
         }
     }
 }
@@ -387,9 +438,35 @@ mod tests {
         assert!(page(|_, object| object.name = "a".repeat(LINE_LIMIT)).unwrap_err().starts_with("bytes of the desc"));
     }
 
+    fn stream(change: impl FnOnce(&mut VideoStream)) -> Result<(), String> {
+        let mut stream = VideoStream { video: Default::default(), settings: Default::default(), seed: 0 };
+        change(&mut stream);
+        Work::Stream(stream).check()
+    }
+
+    #[test]
+    fn videos_are_bounded() {
+        let refused = |change: fn(&mut VideoStream), message: &str| {
+            let error = stream(change).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        };
+        assert_eq!(stream(|_| {}), Ok(()));
+        assert_eq!(stream(|stream| stream.video.duration = LONGEST), Ok(()));
+        refused(|stream| stream.video.duration = Span::from_secs(3601), "takes too long");
+        refused(|stream| stream.settings.buffer = Span::from_secs(3601), "takes too long");
+        refused(|stream| stream.video.frame_rate = 1e300, "frames of the video: 18446744073709551615 is too much");
+        refused(|stream| stream.video.frame_rate = f64::NAN, "frames of the video: 0 is too little");
+        refused(|stream| stream.settings.packet = Bytes::new(0), "packet: ");
+        refused(|stream| stream.settings.packet = Bytes::new(1), "packets of the video: 1110000 is too much");
+        refused(|stream| stream.settings.speed = 2.0, "ahead: ");
+        refused(|stream| stream.video.gop = 0, "gop: 0 is too little");
+        refused(|stream| stream.video.gop = u32::MAX, "gop: 4294967295 is too much");
+    }
+
     #[test]
     fn requests_serialise_as_json() {
-        for work in [bulk(Direction::Up, 20, 0), Work::Ping(Ping::default())] {
+        let video = VideoStream { video: Default::default(), settings: Default::default(), seed: 3 };
+        for work in [bulk(Direction::Up, 20, 0), Work::Ping(Ping::default()), Work::Stream(video)] {
             let text = serde_json::to_string(&work).unwrap();
             assert_eq!(serde_json::from_str::<Work>(&text).unwrap(), work);
         }

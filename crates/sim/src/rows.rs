@@ -194,8 +194,8 @@ fn flow(
             ..row("transactions", if flow.cause().is_some() { "aborted" } else { over })
         },
         Flow::Stream(flow) => FlowRow {
-            cause: flow.cause(),
-            playback: Some(PlaybackRow::of(&flow.session, &flow.server, &flow.client, flow.identity.start, now)),
+            cause: flow.client.cause(),
+            playback: Some(PlaybackRow::of(&flow.session, &flow.server.sent(), &flow.client, flow.identity.start, now)),
             ..row("stream", if flow.client.timed_out() { "aborted" } else { over })
         },
         Flow::Adaptive(flow) => FlowRow {

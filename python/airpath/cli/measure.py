@@ -418,6 +418,44 @@ def voice(
     _measure(host, {"kind": "voice", "settings": settings, "seed": seed}, "3 h", common, every=interval)
 
 
+@app.command()
+@with_groups
+def stream(
+    host: Host,
+    common: Common,
+    rate: Annotated[str, typer.Option(metavar="RATE", help="Mean rate of the video, without headers.")] = "148 kbit/s",
+    duration: Annotated[str, typer.Option(metavar="TIME", help="Length of the video.")] = "1 min",
+    frame_rate: Annotated[float, typer.Option(metavar="N", help="Frames per second.")] = 15,
+    gop: Annotated[int, typer.Option(min=1, metavar="N", help="Frames from an I frame to the next.")] = 60,
+    b_frames: Annotated[int, typer.Option(min=0, metavar="N", help="B frames between two other frames.")] = 0,
+    peak_to_mean: Annotated[float, typer.Option(metavar="N", help="Size of an I frame to that of the mean.")] = 10,
+    packet: Annotated[str, typer.Option(metavar="SIZE", help="Most bytes of a frame in a packet.")] = "1400 B",
+    buffer: Annotated[str, typer.Option(metavar="TIME", help="Media to wait for before playback.")] = "5 s",
+    repair: Annotated[Literal["none", "once", "nack"], typer.Option(help="Repair of lost packets.")] = "none",
+    speed: Annotated[
+        float, typer.Option(metavar="N", help="Highest rate of the responder, as a multiple of the video's.")
+    ] = 1,
+    ahead: Annotated[str, typer.Option(metavar="TIME", help="Most media sent ahead of real time.")] = "0 s",
+    probes: Annotated[bool, typer.Option("--probes", help="Three probe packets first, which limit --speed.")] = False,
+    timeout: Annotated[str, typer.Option(metavar="TIME", help="Give up after this time without a packet.")] = "30 s",
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of first numbers and report times.")] = 0,
+    interval: Interval = None,
+) -> None:
+    """Measure a video over RTP from the responder: start-up, stalls, loss, repair, frames decoded.
+
+    \b
+    Examples:
+      airpath measure stream server.example
+      airpath measure stream server.example --rate "1 Mbit/s" --repair nack --out runs/stream
+    """
+    video = {"rate": rate, "duration": duration, "frame_rate": frame_rate, "gop": gop}
+    video |= {"b_frames": b_frames, "peak_to_mean": peak_to_mean}
+    settings = {"packet": packet, "buffer": buffer, "repair": repair, "speed": speed, "ahead": ahead}
+    settings |= {"probes": probes, "timeout": timeout}
+    work = {"kind": "stream", "video": video, "settings": settings, "seed": seed}
+    _measure(host, work, "3 h", common, every=interval)
+
+
 def _measure(
     host: str, work: dict[str, Any], limit: str, common: Common, *, icmp: bool = False, every: str | None = None
 ) -> None:

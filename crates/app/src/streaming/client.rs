@@ -245,6 +245,11 @@ impl Client {
         self.timed_out
     }
 
+    /// Why the client gave up, if it did.
+    pub fn cause(&self) -> Option<String> {
+        self.timed_out.then(|| format!("no packet arrived for {}", self.session.settings.timeout))
+    }
+
     /// Playback.
     pub const fn player(&self) -> &Player {
         &self.player

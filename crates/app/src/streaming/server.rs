@@ -6,6 +6,7 @@ use std::sync::Arc;
 use airpath_core::{Instant, RandomStream, Span};
 use airpath_wire::rtcp::{self, Compound, Packet, ReportBlock, SenderInfo};
 use airpath_wire::rtp::RtpHeader;
+use serde::{Deserialize, Serialize};
 
 use super::reports::ReportTimer;
 use super::{Channel, Datagram, HEADERS, PAYLOAD_TYPE, PROBES, RETRANSMISSION_TYPE, Repair, Session, ntp, ticks};
@@ -29,14 +30,12 @@ pub struct Server {
     repairs: VecDeque<u32>,
     /// When the next of them is due.
     next_repair: Instant,
-    /// Whether each packet was requested.
+    /// Whether each packet was requested; with [`Repair::Nack`] since it was sent again.
     requested: Vec<bool>,
     /// Sequence number of the next retransmission.
     sequence: u16,
     sent: Sent,
     timer: ReportTimer,
-    /// When the last packet of the video so far was sent, without retransmissions.
-    last_media: Option<Instant>,
     /// When the session ends; after the last packet.
     end: Option<Instant>,
     left: bool,
@@ -45,7 +44,7 @@ pub struct Server {
 }
 
 /// What a server has sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     /// Packets of the video, each once.
     pub packets: u64,
@@ -57,6 +56,8 @@ pub struct Sent {
     pub retransmitted_bytes: u64,
     /// RTCP packets.
     pub reports: u64,
+    /// When the last packet of the video so far was sent, without retransmissions.
+    pub last_media: Option<Instant>,
 }
 
 /// The pace of a server that sends ahead of real time.
@@ -131,7 +132,6 @@ impl Server {
             sequence,
             sent: Sent::default(),
             timer: ReportTimer::new(&session, start, random),
-            last_media: None,
             end: None,
             left: false,
             bytes: Vec::new(),
@@ -163,8 +163,7 @@ impl Server {
         let again = std::mem::replace(&mut self.requested[number as usize], true);
         let wanted = match self.session.settings.repair {
             Repair::None => false,
-            Repair::Once => !again,
-            Repair::Nack => !self.repairs.contains(&number),
+            Repair::Once | Repair::Nack => !again,
         };
         if wanted {
             self.repairs.push_back(number);
@@ -210,11 +209,6 @@ impl Server {
         self.left
     }
 
-    /// When the last packet of the video so far was sent, without retransmissions.
-    pub const fn last_media(&self) -> Option<Instant> {
-        self.last_media
-    }
-
     /// What was sent.
     pub const fn sent(&self) -> Sent {
         self.sent
@@ -235,7 +229,7 @@ impl Server {
         let media = self.session.media_bytes(self.next, self.place);
         let header = self.session.header(self.next, self.place);
         self.next += 1;
-        self.last_media = Some(now);
+        self.sent.last_media = Some(now);
         self.place += usize::from(header.marker);
         self.sent.packets += 1;
         self.sent.bytes += u64::from(media);
@@ -258,6 +252,7 @@ impl Server {
         self.bytes.clear();
         match self.session.settings.repair {
             Repair::Nack => {
+                self.requested[number as usize] = false;
                 // A stream in a session of its own with the same source (RFC 4588 §5.3), whose
                 // payload begins with the original number (§4).
                 let header = RtpHeader { payload_type: RETRANSMISSION_TYPE, sequence: self.sequence, ..original };

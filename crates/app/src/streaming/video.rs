@@ -200,8 +200,8 @@ impl Generated {
         if !(2.0..=Self::MOST_FRAMES).contains(&count) {
             return wrong("duration", "a video has two to 10 million frames");
         }
-        if self.gop == 0 {
-            return wrong("gop", "a group has at least one frame");
+        if self.gop == 0 || f64::from(self.gop) > Self::MOST_FRAMES {
+            return wrong("gop", "a group has one to 10 million frames");
         }
         let gop = f64::from(self.gop);
         if !(1.0..=gop).contains(&self.peak_to_mean) {
@@ -328,5 +328,7 @@ mod tests {
         assert_eq!(of(|video| video.peak_to_mean = 60.0), "rate");
         assert_eq!(of(|video| video.duration = Span::ZERO), "duration");
         assert_eq!(of(|video| video.rate = Bitrate::from_bps(100)), "rate");
+        assert_eq!(of(|video| video.gop = 0), "gop");
+        assert_eq!(of(|video| video.gop = u32::MAX), "gop");
     }
 }

@@ -27,6 +27,7 @@ use crate::tcp_info::{TcpInfo, kernel_name};
 use crate::tcp_settings::{apply, tcp_socket};
 use crate::terminal;
 use crate::token::SessionToken;
+use crate::video;
 use crate::voice;
 use crate::work::{Bulk, Exchange, LINE_LIMIT, LONGEST, Work};
 
@@ -99,7 +100,7 @@ fn serve_control(mut lines: Lines, peer: SocketAddr, sessions: &Sessions, stop: 
     let Some(line) = lines.read(LINE_LIMIT, now() + TEST_REQUEST, stop)? else { return Ok(()) };
     let test = match serde_json::from_slice(&line) {
         Ok(ControlRequest::Test(test)) => test,
-        Ok(ControlRequest::Report | ControlRequest::Arrivals | ControlRequest::Call(_)) => {
+        Ok(ControlRequest::Report | ControlRequest::Arrivals | ControlRequest::Start(_)) => {
             return lines.write(&ControlResponse::Refused("a test request must come first".into()));
         }
         Err(error) => {
@@ -213,7 +214,7 @@ fn usable(test: &TestRequest, peer: SocketAddr) -> Result<(), String> {
         Work::Page(load) => {
             tcp_socket(Domain::for_address(peer), &load.tcp).map(drop).map_err(|error| error.to_string())
         }
-        Work::Ping(_) | Work::Datagrams(_) | Work::Voice(_) => Ok(()),
+        Work::Ping(_) | Work::Datagrams(_) | Work::Voice(_) | Work::Stream(_) => Ok(()),
     }
 }
 
@@ -242,17 +243,18 @@ fn serve_requests(
                 lines.write(&ControlResponse::Report(session.report()))?;
             }
             Ok(ControlRequest::Arrivals) => {
-                let records: Vec<u8> = session.receiver().arrivals().iter().flat_map(record).collect();
+                let records: Vec<u8> = session.arrivals().iter().flat_map(record).collect();
                 lines.write(&ControlResponse::Arrivals((records.len() / ARRIVAL) as u32))?;
                 lines.write_bytes(&records)?;
             }
-            Ok(ControlRequest::Call(start)) => {
+            Ok(ControlRequest::Start(start)) => {
                 let local = lines.socket().local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
-                let port = match &session.request.work {
+                let ports = match &session.request.work {
                     Work::Voice(call) => voice::respond(session, local, call, start),
-                    _ => Err("the session has no call".into()),
+                    Work::Stream(stream) => video::respond(session, local, stream, start),
+                    _ => Err("the session has no call and no video".into()),
                 };
-                lines.write(&port.map_or_else(ControlResponse::Refused, ControlResponse::Call))?;
+                lines.write(&ports.map_or_else(ControlResponse::Refused, ControlResponse::Started))?;
             }
             Ok(ControlRequest::Test(_)) => {
                 return lines.write(&ControlResponse::Refused("a connection has one session".into()));
@@ -288,7 +290,7 @@ fn serve_flow(socket: Socket, session: &Session, flow: u32, received: u64, stop:
         Work::Terminal(work) => {
             let _ = terminal::answer(socket, work, &stop);
         }
-        Work::Bulk(_) | Work::Ping(_) | Work::Datagrams(_) | Work::Page(_) | Work::Voice(_) => {}
+        Work::Bulk(_) | Work::Ping(_) | Work::Datagrams(_) | Work::Page(_) | Work::Voice(_) | Work::Stream(_) => {}
     }
 }
 

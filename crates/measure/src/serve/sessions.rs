@@ -5,8 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use airpath_app::arrivals::Arrival;
 use airpath_app::datagrams::Receiver;
+use airpath_app::streaming::Sent;
 use airpath_app::web::Urls;
+use airpath_core::Instant;
 
 use crate::protocol::{FlowReport, Report, TestRequest};
 use crate::work::{PageLoad, Work};
@@ -41,8 +44,18 @@ pub struct Session {
     receiver: Mutex<Receiver>,
     /// Datagrams sent of a stream to the client.
     sent: AtomicU32,
+    video: Mutex<VideoRecord>,
     streaming: AtomicBool,
     urls: OnceLock<Option<Arc<Urls>>>,
+}
+
+/// What was sent of a video.
+#[derive(Default)]
+pub struct VideoRecord {
+    /// The counters.
+    pub sent: Sent,
+    /// When each packet was sent first, in the order of sending.
+    pub first: Vec<Instant>,
 }
 
 /// A slot of the connection limit; freed when dropped.
@@ -85,6 +98,7 @@ impl Sessions {
             reports: Mutex::default(),
             receiver: Mutex::default(),
             sent: AtomicU32::new(0),
+            video: Mutex::default(),
             streaming: AtomicBool::new(false),
             urls: OnceLock::new(),
         });
@@ -156,7 +170,8 @@ impl Session {
             | Work::Transactions(_)
             | Work::Terminal(_)
             | Work::Page(_)
-            | Work::Voice(_) => 0,
+            | Work::Voice(_)
+            | Work::Stream(_) => 0,
         };
         self.running.load(Ordering::Relaxed) == 0 && self.reports().len() >= expected
     }
@@ -167,12 +182,30 @@ impl Session {
         flows.sort_by_key(|report| report.flow);
         let receiver = self.receiver();
         let (received, duplicates) = (receiver.received(), receiver.duplicates());
-        Report { flows, sent: self.sent.load(Ordering::Relaxed), received, duplicates }
+        let video = matches!(self.request.work, Work::Stream(_)).then(|| self.video().sent);
+        Report { flows, sent: self.sent.load(Ordering::Relaxed), received, duplicates, video }
     }
 
     /// Arrivals of a stream from the client.
     pub fn receiver(&self) -> MutexGuard<'_, Receiver> {
         self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was sent of its video.
+    pub fn video(&self) -> MutexGuard<'_, VideoRecord> {
+        self.video.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The arrivals that the client can request: those of a stream from it, or the first
+    /// transmissions of a video.
+    pub fn arrivals(&self) -> Vec<Arrival> {
+        match &self.request.work {
+            Work::Stream(_) => {
+                let first = |(sequence, sent): (u32, &Instant)| Arrival { sequence, sent: *sent, arrived: *sent };
+                (0..).zip(&self.video().first).map(first).collect()
+            }
+            _ => self.receiver().arrivals().to_vec(),
+        }
     }
 
     /// Whether its stream to the client must start now; true once.

@@ -2,7 +2,7 @@
 
 use airpath_app::Samples;
 use airpath_app::streaming::player::{LEVEL_INTERVAL, Level};
-use airpath_app::streaming::{Client, Server, Session};
+use airpath_app::streaming::{Client, Sent, Session};
 use airpath_core::{Instant, Span};
 use serde::Serialize;
 
@@ -110,15 +110,15 @@ pub struct BufferRow {
 }
 
 impl PlaybackRow {
-    /// The row of a stream that started at `start`, in its state at `now`.
-    pub fn of(session: &Session, server: &Server, client: &Client, start: Instant, now: Instant) -> Self {
+    /// The row of a stream that started at `start`, in its state at `now`; `sent` is what the
+    /// server has sent.
+    pub fn of(session: &Session, sent: &Sent, client: &Client, start: Instant, now: Instant) -> Self {
         let player = client.player();
-        let (sent, received) = (server.sent(), client.received());
+        let received = client.received();
         let count = |frames: &[bool]| frames.iter().filter(|frame| **frame).count() as u64;
         let since_start = |mark: Option<Instant>| mark.map(|mark| mark.since(start).as_secs_f64());
         let end = player.finished().or(client.left()).unwrap_or(now);
-        let sending =
-            server.last_media().map_or(0, |last| last.since(start).as_nanos() / LEVEL_INTERVAL.as_nanos() + 1);
+        let sending = sent.last_media.map_or(0, |last| last.since(start).as_nanos() / LEVEL_INTERVAL.as_nanos() + 1);
         let [buffer_mean_s, buffer_min_s] = buffer_mean_and_least(player.levels().iter().take(sending as usize));
         Self {
             video_bps: session.video.rate().as_bps(),

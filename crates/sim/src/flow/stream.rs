@@ -50,12 +50,6 @@ impl StreamFlow {
         self.over
     }
 
-    /// Why it was aborted, if it was.
-    pub fn cause(&self) -> Option<String> {
-        let timeout = self.session.settings.timeout;
-        self.client.timed_out().then(|| format!("no packet arrived for {timeout}"))
-    }
-
     pub(super) fn receive(
         &mut self,
         now: Instant,
