@@ -26,7 +26,7 @@ VIRTUAL = {"compare", "export", "presets", "report", "run", "sweep", "trace"}
 def commands(text: str) -> Iterator[list[str]]:
     """Yield the words of each command of the blocks, without comments and what a pipe follows."""
     for block in BLOCK.findall(text):
-        for line in block.replace("\\\n", " ").splitlines():
+        for line in re.sub(r"\s*\\\n\s*", " ", block).splitlines():
             if found := LINE.match(line):
                 yield from words(found[1])
 
