@@ -214,6 +214,21 @@ fn a_silence_of_the_uplink_is_the_radios_though_others_are_first_after_it() {
 }
 
 #[test]
+fn nothing_waits_behind_others_in_a_silence() {
+    // The uplink carries nothing from 360 to 610 ms; the acknowledgement is sent at 400 ms, and
+    // arrives after a segment that had been interrupted.
+    let mut packets = [handshake(0, 0), handshake(1, 1)].concat();
+    packets.push((0, 200, 400, "< psh data 0..1460 ack 100".to_owned()));
+    for (number, arrived) in (0..).zip([330, 350, 370, 390, 410, 680]) {
+        let (begin, end) = (100 + number * 1460, 100 + (number + 1) * 1460);
+        packets.push((1, 260, arrived, format!("> data {begin}..{end} ack 0")));
+    }
+    packets.push((0, 400, 682, "> ack 1460".to_owned()));
+    let account = &accounts(&packets)[0];
+    assert_eq!(millis(account, Cause::Sharing), 20, "{account}");
+}
+
+#[test]
 fn a_silence_of_the_downlink_is_the_radios_though_others_are_first_after_it() {
     // The first reply is interrupted for a second after ten segments.
     let mut packets = [handshake(0, 0), handshake(1, 1)].concat();
@@ -241,10 +256,13 @@ fn an_application_waits_behind_others_for_data_only() {
 
 #[test]
 fn an_own_acknowledgement_does_not_end_the_wait_behind_others() {
-    let mut packets = two_replies(50);
-    packets.push((1, 204, 669, "< ack 100".to_owned()));
+    // Behind five segments, too short a time for a gap.
+    let mut packets = [handshake(0, 0), handshake(1, 1)].concat();
+    packets.extend(reply(0, 200, 270, 5, 20, 50));
+    packets.push((1, 204, 351, "< ack 100".to_owned()));
+    packets.extend(reply(1, 205, 370, 20, 20, 50));
     let account = &accounts(&packets)[1];
-    assert_eq!(millis(account, Cause::Sharing), 395, "{account}");
+    assert_eq!(millis(account, Cause::Sharing), 95, "{account}");
 }
 
 #[test]
