@@ -120,8 +120,8 @@ pub(super) struct Wait {
 }
 
 /// When packets of a direction waited behind others of the same client for at least `window`, with
-/// pauses of a tenth of it, sorted by begin. The link is `before` after the sender of the direction.
-/// Where no packet of the client arrived, none waited behind another.
+/// pauses of a tenth of it, sorted by begin. The link is `before` after the sender of the
+/// direction. Where no packet of the client arrived, none waited behind another.
 pub(super) fn waits_behind_others(direction: &Direction, window: Span, before: Span) -> Vec<Wait> {
     let after = direction.delay.map_or(Span::ZERO, |delay| delay.minimum.saturating_sub(before));
     let at_link = |arrival: Instant| arrival - after.min(arrival.since(Instant::ZERO));

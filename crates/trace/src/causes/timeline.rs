@@ -62,7 +62,7 @@ impl Limit {
     }
 }
 
-/// What waited behind packets of other connections, on the way from the far end.
+/// The packets of the far end that waited behind those of other connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum BehindOthers {
     /// Acknowledgements only: a sender that waits for them is delayed.
@@ -102,7 +102,7 @@ struct Slice {
     shared: [bool; 2],
     /// The load of the link in front of the acknowledgements by data of the connection.
     reverse: Load,
-    /// What waited behind packets of other connections on the way from the far end.
+    /// The packets of the far end that waited behind other connections.
     behind: Option<BehindOthers>,
     /// The highest confidence that its cause can have: less where the capture lacks packets that
     /// could show another.

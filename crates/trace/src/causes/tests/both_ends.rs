@@ -42,8 +42,8 @@ fn reply(connection: usize, sent: u64, first: u64, count: u64, each: u64, back: 
     packets
 }
 
-/// Whether causes have this time, up to the resolution of the load of a link: a sixteenth of a round
-/// trip of 100 ms at its begin and its end.
+/// Whether causes have this time, up to the resolution of the load of a link: a sixteenth of a
+/// round trip of 100 ms at its begin and its end.
 fn is_near(account: &Account, causes: &[Cause], expected: u64) -> bool {
     causes.iter().map(|cause| millis(account, *cause)).sum::<u64>().abs_diff(expected) <= 2 * 100 / 16
 }
@@ -141,8 +141,8 @@ fn two_replies(back: u64) -> Vec<Packet> {
 #[test]
 fn a_reply_that_waits_behind_another_is_shared_until_that_has_left() {
     let account = &accounts(&two_replies(50))[1];
-    // Sent at 205 ms; the last packet of the first reply arrives at 650 ms. The way without the link
-    // takes 50 ms. Then its own 20 segments take 20 ms each.
+    // Sent at 205 ms; the last packet of the first reply arrives at 650 ms. The path without the
+    // link takes 50 ms. Then its own 20 segments take 20 ms each.
     assert_eq!(millis(account, Cause::Sharing), 395, "{account}");
     let full = account.of(Cause::Queueing) + account.of(Cause::PathRate);
     assert_eq!(full, Span::from_millis(400), "{account}");
