@@ -55,8 +55,8 @@ pub fn browse(
     record: &mut Record<'_>,
 ) -> Result<Loaded, MeasureError> {
     let session = Arc::new(load.session().map_err(MeasureError::InvalidRequest)?);
-    let urls = Urls::of(&session).map(|urls| urls.with_request_field(SESSION_FIELD, &format!("{number:016x}")));
-    let urls = urls.ok_or_else(|| MeasureError::InvalidRequest("the pages use HTTP/1.x in clear text".into()))?;
+    let urls = urls(&session, number)
+        .ok_or_else(|| MeasureError::InvalidRequest("the pages use HTTP/1.x in clear text".into()))?;
     record.note(origin, AppStep::Started, 0);
     let mut window = Window {
         load,
@@ -67,6 +67,7 @@ pub fn browse(
         connections: Vec::new(),
         tcp: json!({}),
         reported: 0,
+        reported_objects: 0,
         objects: (0..session.settings.views).map(|view| session.pages[session.page_of(view)].objects.len()).sum(),
     };
     let ended = window.run(record);
@@ -77,6 +78,12 @@ pub fn browse(
     }
     let cause = ended.err().map(|error| error.to_string());
     Ok(Loaded { session, browser: window.browser, tcp: window.tcp, cause })
+}
+
+/// The URLs of `session`, whose requests name the responder's session `number`. `None` if they are
+/// not requested with HTTP/1.x in clear text.
+pub fn urls(session: &Arc<Session>, number: u64) -> Option<Urls> {
+    Some(Urls::of(session)?.with_request_field(SESSION_FIELD, &format!("{number:016x}")))
 }
 
 /// A browser and its connections.
@@ -90,6 +97,8 @@ struct Window<'a> {
     tcp: Value,
     /// Views whose end was recorded.
     reported: u32,
+    /// Objects of these views.
+    reported_objects: usize,
     /// Objects of all views.
     objects: usize,
 }
@@ -175,6 +184,7 @@ impl Window<'_> {
     /// Records the views that are loaded, and the progress.
     fn report(&mut self, record: &mut Record<'_>) {
         let views = self.browser.views();
+        // All but the last are loaded, and so reported here once.
         let loaded = views.iter().enumerate().skip(self.reported as usize);
         let loaded: Vec<_> =
             loaded.filter_map(|(number, view)| Some((number as u32, view.loaded?, view.time()?))).collect();
@@ -182,9 +192,11 @@ impl Window<'_> {
             let time = self.origin + time.since(Instant::ZERO);
             record.note(time, AppStep::Arrived { sequence, delay }, 0);
             self.reported = sequence + 1;
+            self.reported_objects += views[sequence as usize].complete_objects();
         }
-        let finished = |view: &View| view.fetches.iter().filter(|fetch| fetch.finished.is_some()).count();
-        record.progress(views.iter().map(finished).sum::<usize>() as u64, self.objects as u64);
+        let views = &views[self.reported as usize..];
+        let complete = self.reported_objects + views.iter().map(View::complete_objects).sum::<usize>();
+        record.progress(complete as u64, self.objects as u64);
     }
 
     fn wait(&self) {
