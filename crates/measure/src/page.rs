@@ -16,7 +16,6 @@ use socket2::Domain;
 
 use crate::clock::{now, wait_for_any};
 use crate::error::MeasureError;
-use crate::protocol::SESSION_FIELD;
 use crate::record::Record;
 use crate::since;
 use crate::tcp_info::TcpInfo;
@@ -55,7 +54,7 @@ pub fn browse(
     record: &mut Record<'_>,
 ) -> Result<Loaded, MeasureError> {
     let session = Arc::new(load.session().map_err(MeasureError::InvalidRequest)?);
-    let urls = urls(&session, number)
+    let urls = PageLoad::urls(&session, number)
         .ok_or_else(|| MeasureError::InvalidRequest("the pages use HTTP/1.x in clear text".into()))?;
     record.note(origin, AppStep::Started, 0);
     let mut window = Window {
@@ -78,12 +77,6 @@ pub fn browse(
     }
     let cause = ended.err().map(|error| error.to_string());
     Ok(Loaded { session, browser: window.browser, tcp: window.tcp, cause })
-}
-
-/// The URLs of `session`, whose requests name the responder's session `number`. `None` if they are
-/// not requested with HTTP/1.x in clear text.
-pub fn urls(session: &Arc<Session>, number: u64) -> Option<Urls> {
-    Some(Urls::of(session)?.with_request_field(SESSION_FIELD, &format!("{number:016x}")))
 }
 
 /// A browser and its connections.

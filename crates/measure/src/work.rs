@@ -11,9 +11,8 @@ use airpath_app::{Datagrams, Ping, Transactions, Transfer};
 use airpath_core::{Bytes, Seed, Span};
 use serde::{Deserialize, Serialize};
 
-use crate::page;
 use crate::probe::HEADER;
-use crate::token::SessionToken;
+use crate::token::{SESSION_FIELD, SessionToken};
 
 /// Maximum number of flows per session.
 pub const MOST_FLOWS: u32 = 64;
@@ -169,6 +168,12 @@ impl PageLoad {
         Ok(web::Session::new(self.settings.clone(), pages))
     }
 
+    /// The URLs of `session`, whose requests name the responder's session `number`. `None` if they
+    /// are not requested with HTTP/1.x in clear text.
+    pub fn urls(session: &Arc<web::Session>, number: u64) -> Option<web::Urls> {
+        Some(web::Urls::of(session)?.with_request_field(SESSION_FIELD, &format!("{number:016x}")))
+    }
+
     fn check(&self) -> Result<(), String> {
         let settings = &self.settings;
         settings.check().map_err(|error| error.to_string())?;
@@ -202,7 +207,7 @@ impl PageLoad {
         // The rest of the line has less than 100 bytes.
         between("bytes of the description of all pages", description.len() as u64, 0, LINE_LIMIT as u64 - 100)?;
         let sizes = [("request", settings.request), ("response", settings.response)];
-        let urls = page::urls(&Arc::new(session), 0).ok_or("the pages use HTTP/1.x in clear text")?;
+        let urls = Self::urls(&Arc::new(session), 0).ok_or("the pages use HTTP/1.x in clear text")?;
         let (request, response) = urls.least_heads();
         for ((key, size), least) in sizes.into_iter().zip([request, response]) {
             let most = HEAD_LIMIT as u64 / 2;

@@ -10,10 +10,10 @@ use socket2::Socket;
 
 use super::sessions::{Session, Sessions};
 use crate::clock::{now, wait_for_any};
-use crate::protocol::SESSION_FIELD;
 use crate::since;
 use crate::tcp_settings::apply;
 use crate::text_stream::TextStream;
+use crate::token::SESSION_FIELD;
 use crate::work::{LONGEST, PageLoad, Work};
 
 /// Bytes that wait for the kernel from which on neither requests are read nor responses made.
