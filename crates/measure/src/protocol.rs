@@ -21,9 +21,12 @@
 //!   Address translation prevents that, so the client compares the address that the responder sees
 //!   ([`Ready::peer`]) with its own.
 //! - `GET ` begins a **connection with HTTP/1.x**, on which the responder serves the objects of web
-//!   pages. The field [`SESSION_FIELD`](crate::token::SESSION_FIELD) of the first request has the session. While a session with
-//!   pages is open, connections of its client may be silent at first, as those are that a browser
-//!   opens ahead.
+//!   pages. The field [`SESSION_FIELD`](crate::token::SESSION_FIELD) of the first request has the
+//!   session. While a session with pages is open, connections of its client may be silent at first,
+//!   as those are that a browser opens ahead.
+//!
+//! A connection above a limit of the responder is refused: a control connection by
+//! [`ControlResponse::Refused`] at once after the responder's first line, one with HTTP by status 503.
 //!
 //! Any other connection is closed without an answer.
 //!
