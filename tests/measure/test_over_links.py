@@ -38,9 +38,9 @@ def measure(command: LinkCommand, *words: object, part: str = "flows", **how: An
 
 
 def transits(packets: pl.DataFrame) -> pl.DataFrame:
-    """Return the packets that arrived, with the times of their start and arrival by the link's model.
+    """Return the packets that arrived, with their start and arrival by the link's model.
 
-    The times do not depend on the load of the host: what a program or the link does late is not in transit.
+    Their time in transit does not depend on the load of the host, but for the queue that they meet.
     """
     steps = {step: packets.filter(pl.col("step") == step) for step in ("sent", "received")}
     sent = steps["sent"].select("packet", "direction", "flow", "flags", "length", sent="time")
@@ -48,7 +48,10 @@ def transits(packets: pl.DataFrame) -> pl.DataFrame:
 
 
 def in_transit(packets: pl.DataFrame, until: str) -> float:
-    """Return the seconds in which connections had packets in transit, up to an arrival: `first` or `last` data."""
+    """Return the seconds in which each connection had packets in transit, as a sum.
+
+    They count until the `first` or the `last` data arrives.
+    """
     data = packets.filter(pl.col("direction") == "down", pl.col("length") > 0)["received"]
     end = data.min() if until == "first" else data.max()
     assert isinstance(end, int)
@@ -124,7 +127,8 @@ def test_a_page_agrees_with_the_simulated_one(
         loaded = packets.filter(pl.col("direction") == "down", pl.col("length") > 0)["received"].max()
         assert isinstance(loaded, int)
         assert real["page_time_s"] > (loaded - packets["sent"][0]) / 1e9, "the page was loaded before its last byte"
-        # Browser and server wait for a processor at each of their many turns; packets in transit do not.
+        # Browser and server wait for a processor at each of their many turns.
+        # Packets in transit do not.
         errors = {until: in_transit(packets, until) for until in ("first", "last")}
         tolerated = {}
         for until, seconds in errors.items():

@@ -26,7 +26,8 @@
 //!   as those are that a browser opens ahead.
 //!
 //! A connection above a limit of the responder is refused: a control connection by
-//! [`ControlResponse::Refused`] at once after the responder's first line, one with HTTP by status 503.
+//! [`ControlResponse::Refused`] at once after the responder's first line, one with HTTP by status
+//! 503.
 //!
 //! Any other connection is closed without an answer.
 //!
