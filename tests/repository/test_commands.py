@@ -64,6 +64,13 @@ def accept(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_commands_can_be_copied(page: Path) -> None:
+    """Without remarks to the tools that check the document."""
+    blocks = BLOCK.findall(page.read_text())
+    assert not [line for block in blocks for line in block.splitlines() if "words: allow" in line]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_are_accepted(page: Path) -> None:
     text = page.read_text()
     for arguments in commands(text):
