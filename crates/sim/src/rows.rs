@@ -95,7 +95,7 @@ pub fn of_hops<'a>(
     for (name, hop) in hops {
         links.extend(Direction::BOTH.map(|direction| LinkRow::of(name, direction, number, &hop.counters(direction))));
         for direction in Direction::BOTH {
-            // Ends at the first user that the hop does not have: most hops of a large run have none.
+            // Ends at the first user that the hop does not have: most of a large run have none.
             let rows = users.clone().map_while(|user| {
                 let totals = hop.radio_totals(direction, user)?;
                 Some(RadioRow::of(name, direction, user, number, &totals))
