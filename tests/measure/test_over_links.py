@@ -160,3 +160,12 @@ def opened(tshark: str, capture: Path) -> list[int]:
     opening = "tcp.flags.syn == 1 && tcp.flags.ack == 0 && !tcp.analysis.retransmission"
     line = [tshark, "-r", str(capture), "-Y", opening, "-T", "fields", "-e", "tcp.srcport"]
     return [int(port) for port in subprocess.run(line, capture_output=True, text=True, check=True).stdout.split()]
+
+
+def test_the_token_of_a_terminal_does_not_hold_its_first_request(link: LinkCommand) -> None:
+    # A round trip takes 2 s. Under Nagle's algorithm the token would hold the request of the first
+    # key until it is acknowledged, for another round trip.
+    session = ("--keys", 1, "--scrolls", 0, "--think", "10 ms", "--key-interval", "10 ms")
+    flow = measure(link, "terminal", "server", *session, options="--set fixed.delay=1s")
+    assert flow["tcp"]["nagle"] == "minshall"
+    assert 2 <= flow["exchange"]["key"]["p50_s"] < 3.5

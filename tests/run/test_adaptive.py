@@ -65,6 +65,60 @@ def test_an_outage_longer_than_the_buffer_stalls(tmp_path: Path) -> None:
     assert flow["switches"] == (received["quality"].diff().drop_nulls() != 0).sum()
 
 
+def test_an_abort_ends_the_video(tmp_path: Path) -> None:
+    # The connection is lost in an outage, and a ping continues after it.
+    ping = {"kind": "ping", "requests": 600, "interval": "1 s"}
+    scenario = _scenario("2 Mbit/s", tcp={"retransmission_timeout": {"retries": 2}})
+    scenario |= {"flow": [*scenario["flow"], ping], "change": [{"at": "30 s", "outage": "300 s"}]}
+    result = airpath.run(scenario, out=tmp_path / "run")
+    flow = result.flows.row(0, named=True)
+    assert (flow["outcome"], flow["duration_s"]) == ("aborted", None)
+    assert flow["segments_received"] < flow["segments"]
+    buffers = result.buffers.filter(pl.col("flow") == 0)
+    end = buffers["time_s"].max()
+    assert isinstance(end, float)
+    assert 30 < end < 330
+    assert flow["stall_s"] <= end - flow["startup_s"] + 1
+    whole = result.summary["repetitions"][0]["simulated_s"]
+    assert whole > 590
+
+
+def test_a_loss_of_the_connection_after_the_last_segment_changes_nothing(tmp_path: Path) -> None:
+    scenario = _scenario("2 Mbit/s", duration="60 s", tcp={"retransmission_timeout": {"retries": 2}})
+    before = airpath.run(scenario, out=tmp_path / "before")
+    last = before.segments["finished_s"].to_list()[-1]
+    # The last acknowledgement and FIN do not arrive.
+    scenario |= {"change": [{"at": f"{last * 1000 + 1:.3f} ms", "outage": "600 s"}]}
+    flow = airpath.run(scenario, out=tmp_path / "run").flows.row(0, named=True)
+    assert (flow["outcome"], flow["cause"]) == ("finished", None)
+    figures = ("duration_s", "stalls", "segments_received", "buffer_mean_s")
+    assert [flow[key] for key in figures] == [before.flows.row(0, named=True)[key] for key in figures]
+
+
+def test_the_buffer_drains_before_a_stall_that_is_not_over(tmp_path: Path) -> None:
+    scenario = _scenario("2 Mbit/s") | {"duration": "200 s", "change": [{"at": "100 s", "outage": "600 s"}]}
+    result = airpath.run(scenario, out=tmp_path / "run")
+    flow = result.flows.row(0, named=True)
+    playing = result.buffers.filter(pl.col("playing"))["buffer_s"].to_list()
+    assert (flow["outcome"], flow["stalls"]) == ("unfinished", 1)
+    assert flow["buffer_min_s"] == pytest.approx(min(playing), abs=1e-6)
+    assert flow["buffer_min_s"] < 1
+    assert flow["buffer_mean_s"] == pytest.approx(fmean(playing))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_defaults_reach_the_highest_quality(tmp_path: Path, algorithm: str) -> None:
+    video = {"kind": "adaptive", "duration": "10 min", "adaptation": {"algorithm": algorithm}}
+    scenario = {"format": 1, "bearer": {"preset": "wired"}, "fixed": {"rate": "50 Mbit/s"}, "flow": [video]}
+    segments = airpath.run(scenario, out=tmp_path / "run").segments
+    assert set(segments.filter(pl.col("segment") >= 100)["rate_bps"]) == {3_000_000}
+
+
+def test_an_error_of_a_setting_has_its_own_origin() -> None:
+    with pytest.raises(airpath.ScenarioError, match=r"^override .*: flow\.0\.adaptation\.gamma_p: it is above 0"):
+        execute(EXAMPLE, set={"flow.0.adaptation": '{ algorithm = "bola" }', "flow.0.adaptation.gamma_p": "0"})
+
+
 def test_a_flow_is_reproduced_from_its_folder(tmp_path: Path) -> None:
     result = airpath.run(EXAMPLE, out=tmp_path / "run")
     again = airpath.run(tmp_path / "run" / "scenario.toml")
@@ -79,9 +133,19 @@ def test_a_flow_is_reproduced_from_its_folder(tmp_path: Path) -> None:
         ({"segment": "0 s"}, "segment"),
         ({"buffer": "5 s"}, "buffer"),
         ({"startup": "0 s"}, "startup"),
-        ({"adaptation": {"algorithm": "pensieve"}}, "pensieve"),
-        ({"adaptation": {"algorithm": "bola", "reservoir": "3 s"}}, "reservoir"),
-        ({"adaptation": {"algorithm": "bba", "reservoir": "50 s", "cushion": "20 s"}}, "cushion"),
+        ({"adaptation": {"algorithm": "pensieve"}}, r"adaptation\.algorithm: .*`pensieve`"),
+        ({"adaptation": {"algorithm": 3}}, r'adaptation\.algorithm: .*"rate", "bba", "bola"'),
+        ({"adaptation": {"samples": 3}}, r'adaptation\.algorithm: .*"rate", "bba", "bola"'),
+        ({"adaptation": 3}, r'adaptation: it is a table.*"rate", "bba", "bola"'),
+        ({"adaptation": {"algorithm": "bola", "reservoir": "3 s"}}, r"adaptation\.reservoir: unknown key"),
+        ({"adaptation": {"algorithm": "bola", "gamma_p": "x"}}, r"adaptation\.gamma_p: invalid type"),
+        ({"adaptation": {"algorithm": "bola", "gamma_p": 0}}, r"adaptation\.gamma_p: it is above 0"),
+        ({"adaptation": {"algorithm": "rate", "samples": 0}}, r"adaptation\.samples: it is 1 to"),
+        # A request is made with at most 56 s of 60 s.
+        (
+            {"adaptation": {"algorithm": "bba", "reservoir": "40 s", "cushion": "17 s"}},
+            r"adaptation\.cushion: .*`reservoir`.*`cushion`.*`buffer` − `segment`",
+        ),
         ({"speed": 2}, "speed"),
         ({"tcp": {"whole_segments": True}}, "whole_segments"),
     ],

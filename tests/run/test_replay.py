@@ -22,6 +22,13 @@ mobile = "mobile-1"
 [[mobile]]
 count = 2
 """
+SERVICES: dict[str, dict[str, object]] = {
+    "stream": {"video": {"rate": "24 kbit/s", "duration": "40 s"}, "repair": "nack"},
+    "adaptive": {"qualities": ["12 kbit/s", "40 kbit/s", "200 kbit/s"], "duration": "60 s"},
+    "voice": {"duration": "40 s"},
+    "terminal": {"session": {"rounds": 4}},
+    "mail": {"protocol": "imap", "messages": 10, "message": "5 kB"},
+}
 STEPS = ("repetition", "time", "packet", "component", "step", "direction", "size", "ecn", "cause", "offset", "ack")
 
 
@@ -43,6 +50,19 @@ def test_an_unchanged_replay_is_the_same_to_the_nanosecond(preset: str) -> None:
     assert len(fates(again)) > 2000
     assert again.changes.rows() == original.changes.rows()
     assert again.scenario == original.scenario
+
+
+@pytest.mark.parametrize("kind", SERVICES)
+@pytest.mark.parametrize("preset", ["umts-dch-384", "gprs-4+1"])
+def test_the_packets_of_a_service_are_the_same_to_the_nanosecond(preset: str, kind: str) -> None:
+    flow = {"kind": kind} | SERVICES[kind]
+    outage = {"at": "20 s", "outage": "8 s"}
+    scenario = {"format": 1, "seed": 3, "fixed": {"rate": "10 Mbit/s", "delay": "20 ms", "loss": 0.03}}
+    original = airpath.run(scenario | {"bearer": {"preset": preset}, "flow": [flow], "change": [outage]})
+    again = airpath.replay(original)
+    assert fates(again) == fates(original)
+    assert len(fates(again)) > 500
+    assert (again.packets["step"] == "dropped").sum() > 0
 
 
 def test_another_network_gives_another_fate() -> None:
