@@ -232,7 +232,12 @@ impl Causes {
     pub fn with_both_ends(mut self, joined: &JoinedConnection, mobile: End) -> Self {
         let arrivals = Arrivals::of(joined.sent_by(joined.near), joined.sent_by(joined.near.other()));
         self.sender.bottleneck().set_arrivals(arrivals);
-        self.receiver.set_sent(joined.sent_by(joined.near.other()));
+        let far = joined.sent_by(joined.near.other());
+        // Alone, the spacing of a round's arrivals shows the rate; the load of the link has the
+        // resolution of half a window only.
+        if !far.path_queue.is_empty() {
+            self.receiver.set_sent(far);
+        }
         let own = joined.path_log(mobile);
         let (log, inferred) = match &self.radio {
             Some(radio) => (radio.log.and_waits(&own), false),
@@ -240,7 +245,7 @@ impl Causes {
         };
         self.radio = Some(Radio { log: Arc::new(log), mobile, next: 0, inferred });
         self.set_near(joined.near);
-        self.waits = (self.sender.bottleneck().waits_behind_others(joined.sent_by(joined.near.other())), 0);
+        self.waits = (self.sender.bottleneck().waits_behind_others(far), 0);
         self
     }
 
