@@ -83,8 +83,11 @@ GAP = r"(?:[ \t]+|_|-|[ \t]*\n[ \t]*(?://[/!]?|#+|\*|>)?[ \t]*)"
 
 
 def plain(words: str) -> re.Pattern[str]:
-    """Return what matches a word, or a phrase also across a line break or in a snake_case name."""
-    return re.compile(rf"(?<![A-Za-z'’])(?i:{words.replace(' ', GAP)})(?![a-z'’])")
+    """Return what matches a word, or a phrase also across a line break or in a snake_case name.
+
+    The name of a page file is not a word: a document's commands name such files, and have no markers.
+    """
+    return re.compile(rf"(?<![A-Za-z'’])(?i:{words.replace(' ', GAP)})(?![a-z'’]|\.page\b)")
 
 
 def camel(words: str) -> re.Pattern[str]:

@@ -39,7 +39,7 @@ def test_trace_and_browser_agree_on_every_object(
     protocol: str, tmp_path: Path, airpath_command: Command, need: Callable[..., str]
 ) -> None:
     need("chromium")
-    page = ROOT / "examples" / "news.page"  # words: allow news (the name of a file)
+    page = ROOT / "examples" / "news.page"
     folder = tmp_path / "real"
     options = ("--link", "umts-dch-384", "--protocol", protocol, "--repeat-view", "-o", str(folder))
     done = airpath_command("page", "load", str(page), *options)

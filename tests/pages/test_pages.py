@@ -12,7 +12,7 @@ from airpath.page.site import contents
 from support import ROOT, Command
 from support.needs import needs
 
-EXAMPLE = ROOT / "examples" / "news.page"  # words: allow news (the name of a file)
+EXAMPLE = ROOT / "examples" / "news.page"
 BEARER = 'format = 1\n[bearer]\npreset = "umts-dch-384"\n[tcp]\nprofile = "linux-6"\n'
 
 

@@ -26,7 +26,7 @@ from airpath.statistics import mean_interval
 from support import ROOT, Command
 from support.report_page import Page
 
-EXAMPLE = ROOT / "examples" / "news.page"  # words: allow news (the name of a file)
+EXAMPLE = ROOT / "examples" / "news.page"
 SCENARIO = f"""
 format = 1
 name = "secure"

@@ -26,7 +26,7 @@ VIRTUAL = {"compare", "export", "presets", "report", "run", "sweep", "trace"}
 def commands(text: str) -> Iterator[list[str]]:
     """Yield the words of each command of the blocks, without comments and what a pipe follows."""
     for block in BLOCK.findall(text):
-        for line in block.replace("\\\n", " ").splitlines():
+        for line in re.sub(r"\s*\\\n\s*", " ", block).splitlines():
             if found := LINE.match(line):
                 yield from words(found[1])
 
@@ -61,6 +61,13 @@ def accept(arguments: list[str]) -> None:
     command, context, own = named(arguments)
     if not isinstance(command, TyperGroup):  # a group without a command prints its help
         command.make_context(command.name, own, parent=context)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_commands_can_be_copied(page: Path) -> None:
+    """Without remarks to the tools that check the document."""
+    blocks = BLOCK.findall(page.read_text())
+    assert not [line for block in blocks for line in block.splitlines() if "words: allow" in line]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -60,13 +60,29 @@ def test_each_item_has_a_place_and_a_state(name: str) -> None:
         assert _problem(state) is None, f"{item}: {_problem(state)}"
 
 
+def _differing(table: str) -> list[str]:
+    """Return the rows of a table of agreement that differ, as `experiment/figure`."""
+    found = []
+    for section in table.split("\n## ")[1:]:
+        experiment, _, rows = section.partition("\n")
+        lines = [line for line in rows.splitlines() if line.endswith("| **differs** |")]
+        found += [
+            f"{experiment}/{name}" for line in lines for name in re.findall(r"\| ([a-z0-9-]+) \([^|]+\) \|", line)
+        ]
+    return found
+
+
 def test_each_row_that_differs_has_a_cause() -> None:
     page = (ROOT / "studies/README.md").read_text(encoding="utf-8")
-    causes: dict[str, int] = {}
-    for name, rows in re.findall(r"^\| ([a-z0-9-]+) \| (\d+) \| .+ \|$", page, re.MULTILINE):
-        causes[name] = causes.get(name, 0) + int(rows)
+    counts: dict[str, int] = {}
+    named: dict[str, set[str]] = {}
+    for name, rows, which in re.findall(r"^\| ([a-z0-9-]+) \| (\d+) \| [^|]+ \| ([^|]+) \|$", page, re.MULTILINE):
+        counts[name] = counts.get(name, 0) + int(rows)
+        named.setdefault(name, set()).update(re.findall(r"`([^`]+)`", which))
     tables = (ROOT / "studies").glob("*/agreement.md")
-    assert causes == {each.parent.name: each.read_text(encoding="utf-8").count("**differs**") for each in tables}
+    differing = {each.parent.name: _differing(each.read_text(encoding="utf-8")) for each in tables}
+    assert named == {name: set(rows) for name, rows in differing.items()}
+    assert counts == {name: len(rows) for name, rows in differing.items()}
 
 
 def _problem(state: str) -> str | None:

@@ -1,11 +1,12 @@
 """The figures of a study's text, with our rows."""
 
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from airpath.plot import caption_of
+from airpath.plot import NothingToDrawError, caption_of
 from airpath.study.definition import Study, load_study, read_study
 from airpath.study.errors import StudyError
 from airpath.study.published_figures import PublishedFigure, draw
@@ -27,6 +28,13 @@ def _rows(study: Study) -> list[dict[str, Any]]:
     return rows
 
 
+def _points(study: Study, figure: PublishedFigure) -> int:
+    """Return places × series × metrics of a figure, by the axes of its experiments."""
+    axes = [each.axes for each in study.experiments if each.name in figure.experiments]
+    free = [[len(values) for axis, values in each.items() if axis not in figure.where] for each in axes]
+    return sum(len(figure.metrics) * prod(each) for each in free)
+
+
 def _row(experiment: str, case: dict[str, str], metric: str, **others: Any) -> dict[str, Any]:
     row = {"experiment": experiment, "case": case, "metric": metric, "unit": "s", "published": None}
     return row | {"ours": 1.0, "low": 0.5, "high": 1.5} | others
@@ -40,8 +48,23 @@ def test_each_place_of_each_series_shows_one_row(name: str) -> None:
     for figure in study.figures:
         chosen = figure.rows(rows)
         drawn = draw(figure, chosen).to_plotly_json()
-        assert sum(len(set(trace["x"])) for trace in drawn["data"]) == len(chosen) > 1, figure.label
+        assert sum(len(set(trace["x"])) for trace in drawn["data"]) == len(chosen), figure.label
+        assert len(chosen) == _points(study, figure) > 1, figure.label
     assert len({figure.label for figure in study.figures}) == len(study.figures)
+
+
+def test_lines_by_numbers_have_a_numeric_axis_with_its_unit() -> None:
+    figure = PublishedFigure("Figure 1", "Times", "lines", ("a",), ("page-time",), "size", None)
+    rows = [_row("a", {"size": size}, "page-time") for size in ("5 kB", "30 kB")]
+    drawn = draw(figure, rows).to_plotly_json()
+    assert drawn["layout"]["xaxis"]["type"] == "linear"
+    assert drawn["layout"]["xaxis"]["title"]["text"] == "size (kB)"
+    assert drawn["layout"]["yaxis"]["title"]["text"] == "page time (s)"
+    assert list(drawn["data"][0]["x"]) == [5.0, 30.0]
+    rows[1]["case"]["size"] = "none"
+    assert draw(figure, rows).to_plotly_json()["layout"]["xaxis"]["type"] == "category"
+    with pytest.raises(NothingToDrawError, match="no rows of Figure 1"):
+        draw(figure, [])
 
 
 def test_published_values_stand_over_the_bars_of_their_series() -> None:
@@ -71,6 +94,11 @@ def test_published_values_stand_over_the_bars_of_their_series() -> None:
         ('along = "metric"', "has the axis 'mtu', too"),
         ('along = "metric"\nwhere = { mtu = "7" }', "has no '7' of the axis 'mtu'"),
         ('along = "mtu"\nmetrics = ["ping-loss", "ping-round-trip"]', "need `along` or `series` to be 'metric'"),
+        ('along = "mtu"\nwhere = { metric = "ping-loss" }', "give 'metrics' in place of 'metric'"),
+        ('along = "mtu"\nmetrics = ["ping-los"]', "no metric 'ping-los'; did you mean 'ping-loss'"),
+        ('along = "mtu"\nseries = "metric"\nmetrics = ["ping-loss", "ping-deviation"]', "the same unit, not %, ms"),
+        ('along = "mtu"\nseries = "metric"\nmetrics = ["ping-loss", "relative-ping-deviation"]', "need 'y_title'"),
+        ('along = "metric"\nwhere = { mtu = "128" }', "give 'x_title'"),
         ('along = "mtu"\nexperiments = ["pong"]', "no experiment 'pong'"),
     ],
 )
@@ -86,13 +114,15 @@ def test_figures_that_make_no_sense_are_refused(tmp_path: Path, text: str, messa
         seed = 1
         repeat = 2
         tolerance.ping-loss.relative = 0.1
+        tolerance.ping-deviation.relative = 0.1
+        tolerance.relative-ping-deviation.relative = 0.1
         axis.mtu."128".set = {{}}
         [[experiment]]
         name = "ping"
         text = ""
         scenario = "ping.toml"
         axes.mtu = ["128"]
-        metrics = ["ping-loss"]
+        metrics = ["ping-loss", "ping-deviation", "relative-ping-deviation"]
         [[figure]]
         label = "Figure 1"
         text = "Loss"

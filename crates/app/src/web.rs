@@ -28,5 +28,5 @@ pub use messages::Messages;
 pub use page::{Page, PageError, PageFile};
 pub use server::Server;
 pub use settings::{Session, Settings};
-pub use text::{ClientText, LONGEST_HEAD, ServerText, Urls};
+pub use text::{ClientText, LONGEST_HEAD, RequestHead, ServerText, Urls};
 pub use view::View;

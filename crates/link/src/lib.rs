@@ -120,7 +120,7 @@ pub trait Bearer {
     /// Counters of packets offered, delivered, dropped and inside, in one direction.
     fn counters(&self, direction: Direction) -> PacketCounters;
     /// Transmissions of `user` on the air in one direction; `None` without radio, or without such a
-    /// user.
+    /// user. Users are numbered from 0: `None` for one means `None` for all after it.
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
         let _ = (direction, user);
         None

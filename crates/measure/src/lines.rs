@@ -1,6 +1,7 @@
 //! Lines over a TCP connection: the framing of the control connection.
 
 use std::io::{self, Read};
+use std::net::Shutdown;
 use std::os::fd::AsFd;
 
 use airpath_core::{Bitrate, Bytes, Instant, Span};
@@ -44,6 +45,32 @@ impl Lines {
     /// # Errors
     /// The connection is lost, the line is longer than `limit` bytes, or did not arrive by `until`.
     pub fn read(&mut self, limit: usize, until: Instant, stop: &dyn Fn() -> bool) -> io::Result<Option<Vec<u8>>> {
+        self.read_line(limit, until, None, stop)
+    }
+
+    /// As [`Self::read`], but a time of `pause` in which no byte arrives is an error, too.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_without_pause(
+        &mut self,
+        limit: usize,
+        until: Instant,
+        pause: Span,
+        stop: &dyn Fn() -> bool,
+    ) -> io::Result<Option<Vec<u8>>> {
+        self.read_line(limit, until, Some(pause), stop)
+    }
+
+    fn read_line(
+        &mut self,
+        limit: usize,
+        until: Instant,
+        pause: Option<Span>,
+        stop: &dyn Fn() -> bool,
+    ) -> io::Result<Option<Vec<u8>>> {
+        let next = || pause.map_or(until, |pause| until.min(now() + pause));
+        let mut wakeup = next();
         loop {
             if let Some(end) = self.pending.iter().position(|byte| *byte == b'\n') {
                 let rest = self.pending.split_off(end + 1);
@@ -57,15 +84,18 @@ impl Lines {
             if self.pending.len() > limit {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is longer than the protocol allows"));
             }
-            if now() >= until {
+            if now() >= wakeup {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in time"));
             }
             let mut buffer = [0; 4096];
             match (&self.socket).read(&mut buffer) {
                 Ok(0) => self.ended = true,
-                Ok(length) => self.pending.extend_from_slice(&buffer[..length]),
+                Ok(length) => {
+                    self.pending.extend_from_slice(&buffer[..length]);
+                    wakeup = next();
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    wait(self.socket.as_fd(), PollFlags::POLLIN, Some(until));
+                    wait(self.socket.as_fd(), PollFlags::POLLIN, Some(wakeup));
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -118,6 +148,28 @@ impl Lines {
                 Ok(sent) => bytes = &bytes[sent..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && now() < until => {
                     wait(self.socket.as_fd(), PollFlags::POLLOUT, Some(until));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the stream, and discards what arrives until the other end has closed, at the latest at
+    /// `until`. Without that, unread bytes reset the connection, and what was written may be lost.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub fn close(self, until: Instant, stop: &dyn Fn() -> bool) -> io::Result<()> {
+        self.socket.shutdown(Shutdown::Write)?;
+        let mut buffer = [0; 4096];
+        while !stop() && now() < until {
+            match (&self.socket).read(&mut buffer) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait(self.socket.as_fd(), PollFlags::POLLIN, Some(until));
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),

@@ -16,7 +16,6 @@ use socket2::Domain;
 
 use crate::clock::{now, wait_for_any};
 use crate::error::MeasureError;
-use crate::protocol::SESSION_FIELD;
 use crate::record::Record;
 use crate::since;
 use crate::tcp_info::TcpInfo;
@@ -55,8 +54,8 @@ pub fn browse(
     record: &mut Record<'_>,
 ) -> Result<Loaded, MeasureError> {
     let session = Arc::new(load.session().map_err(MeasureError::InvalidRequest)?);
-    let urls = Urls::of(&session).map(|urls| urls.with_request_field(SESSION_FIELD, &format!("{number:016x}")));
-    let urls = urls.ok_or_else(|| MeasureError::InvalidRequest("the pages use HTTP/1.x in clear text".into()))?;
+    let urls = PageLoad::urls(&session, number)
+        .ok_or_else(|| MeasureError::InvalidRequest("the pages use HTTP/1.x in clear text".into()))?;
     record.note(origin, AppStep::Started, 0);
     let mut window = Window {
         load,
@@ -67,6 +66,7 @@ pub fn browse(
         connections: Vec::new(),
         tcp: json!({}),
         reported: 0,
+        reported_objects: 0,
         objects: (0..session.settings.views).map(|view| session.pages[session.page_of(view)].objects.len()).sum(),
     };
     let ended = window.run(record);
@@ -90,6 +90,8 @@ struct Window<'a> {
     tcp: Value,
     /// Views whose end was recorded.
     reported: u32,
+    /// Objects of these views.
+    reported_objects: usize,
     /// Objects of all views.
     objects: usize,
 }
@@ -175,6 +177,7 @@ impl Window<'_> {
     /// Records the views that are loaded, and the progress.
     fn report(&mut self, record: &mut Record<'_>) {
         let views = self.browser.views();
+        // All but the last are loaded, and so reported here once.
         let loaded = views.iter().enumerate().skip(self.reported as usize);
         let loaded: Vec<_> =
             loaded.filter_map(|(number, view)| Some((number as u32, view.loaded?, view.time()?))).collect();
@@ -182,9 +185,11 @@ impl Window<'_> {
             let time = self.origin + time.since(Instant::ZERO);
             record.note(time, AppStep::Arrived { sequence, delay }, 0);
             self.reported = sequence + 1;
+            self.reported_objects += views[sequence as usize].complete_objects();
         }
-        let finished = |view: &View| view.fetches.iter().filter(|fetch| fetch.finished.is_some()).count();
-        record.progress(views.iter().map(finished).sum::<usize>() as u64, self.objects as u64);
+        let views = &views[self.reported as usize..];
+        let complete = self.reported_objects + views.iter().map(View::complete_objects).sum::<usize>();
+        record.progress(complete as u64, self.objects as u64);
     }
 
     fn wait(&self) {

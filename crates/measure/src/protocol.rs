@@ -21,9 +21,13 @@
 //!   Address translation prevents that, so the client compares the address that the responder sees
 //!   ([`Ready::peer`]) with its own.
 //! - `GET ` begins a **connection with HTTP/1.x**, on which the responder serves the objects of web
-//!   pages. The field [`SESSION_FIELD`] of the first request has the session. While a session with
-//!   pages is open, connections of its client may be silent at first, as those are that a browser
-//!   opens ahead.
+//!   pages. The field [`SESSION_FIELD`](crate::token::SESSION_FIELD) of the first request has the
+//!   session. While a session with pages is open, connections of its client may be silent at first,
+//!   as those are that a browser opens ahead.
+//!
+//! A connection above a limit of the responder is refused: a control connection by
+//! [`ControlResponse::Refused`] at once after the responder's first line, one with HTTP by status
+//! 503.
 //!
 //! Any other connection is closed without an answer.
 //!
@@ -62,9 +66,6 @@ pub const GREETING: &[u8; 16] = b"airpath-measure ";
 
 /// The start of a connection with HTTP.
 pub const HTTP: &[u8; 4] = b"GET ";
-
-/// The field of each HTTP request with the number of its session, in hexadecimal digits.
-pub const SESSION_FIELD: &str = "Airpath-Session";
 
 /// Longest line that the client reads: a report has a few hundred bytes per flow.
 pub const REPORT_LIMIT: usize = 1 << 20;

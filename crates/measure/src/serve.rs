@@ -79,14 +79,20 @@ impl Responder {
                     while !stop.load(Ordering::Relaxed) {
                         wait(connections.as_fd(), PollFlags::POLLIN, None);
                         while let Ok((socket, peer)) = connections.accept() {
-                            let (Some(peer), Some(place)) = (peer.as_socket(), sessions.connection_slot()) else {
-                                continue;
-                            };
-                            scope.spawn(move || {
-                                // A client that violates the protocol or disconnects is dropped.
-                                let _ = connection::serve(socket, peer, sessions, stop);
-                                drop(place);
-                            });
+                            let Some(peer) = peer.as_socket() else { continue };
+                            // A client that violates the protocol or disconnects is dropped.
+                            match sessions.connection_slot(peer.ip().to_canonical()) {
+                                Ok(slot) => drop(scope.spawn(move || {
+                                    let _ = connection::serve(socket, peer, sessions, stop);
+                                    drop(slot);
+                                })),
+                                Err(why) => drop(sessions.refusal_slot().map(|slot| {
+                                    scope.spawn(move || {
+                                        let _ = connection::refuse(socket, why, stop);
+                                        drop(slot);
+                                    })
+                                })),
+                            }
                         }
                     }
                 });

@@ -1,5 +1,8 @@
 //! The token that assigns a connection to a session.
 
+/// The field of each HTTP request with the number of its session, in hexadecimal digits.
+pub const SESSION_FIELD: &str = "Airpath-Session";
+
 /// The session and flow of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionToken {

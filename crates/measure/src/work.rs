@@ -13,7 +13,7 @@ use airpath_core::{Bytes, RandomStream, Seed, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::probe::HEADER;
-use crate::token::SessionToken;
+use crate::token::{SESSION_FIELD, SessionToken};
 
 /// Maximum number of flows per session.
 pub const MOST_FLOWS: u32 = 64;
@@ -31,6 +31,8 @@ pub const MOST_FRAMES: u64 = 216_000;
 pub const MOST_VIDEO_PACKETS: u64 = 1_000_000;
 /// Maximum number of objects of all pages of a session.
 pub const MOST_OBJECTS: u64 = 1_000;
+/// Maximum number of views of a session.
+pub const MOST_VIEWS: u64 = 1_000;
 /// Maximum number of connections of a browser to all hosts of its pages.
 pub const MOST_PAGE_CONNECTIONS: u64 = 256;
 /// Largest object, times the requests without response on a connection: the responder buffers them.
@@ -211,6 +213,12 @@ impl PageLoad {
         Ok(web::Session::new(self.settings.clone(), pages))
     }
 
+    /// The URLs of `session`, whose requests name the responder's session `number`. `None` if they
+    /// are not requested with HTTP/1.x in clear text.
+    pub fn urls(session: &Arc<web::Session>, number: u64) -> Option<web::Urls> {
+        Some(web::Urls::of(session)?.with_request_field(SESSION_FIELD, &format!("{number:016x}")))
+    }
+
     fn check(&self) -> Result<(), String> {
         let settings = &self.settings;
         settings.check().map_err(|error| error.to_string())?;
@@ -235,15 +243,23 @@ impl PageLoad {
         between("the pipeline's depth", depth, 1, MOST_OBJECTS)?;
         let what = "bytes of the largest object and its head times the pipeline's depth";
         between(what, pipelined, 0, MOST_PIPELINED.get())?;
-        between("request", settings.request.get(), 0, HEAD_LIMIT as u64 / 2)?;
-        between("response", settings.response.get(), 0, HEAD_LIMIT as u64 / 2)?;
+        between("views", settings.views.into(), 1, MOST_VIEWS)?;
         for object in objects() {
             at_most_as_long(object.wait, object.process)?;
         }
         at_most_as_long(settings.reading.saturating_mul(u64::from(settings.views) - 1), Span::ZERO)?;
-        let request = serde_json::to_vec(self).map_err(|error| error.to_string())?;
+        let description = serde_json::to_vec(self).map_err(|error| error.to_string())?;
         // The rest of the line has less than 100 bytes.
-        between("bytes of the description of all pages", request.len() as u64, 0, LINE_LIMIT as u64 - 100)
+        between("bytes of the description of all pages", description.len() as u64, 0, LINE_LIMIT as u64 - 100)?;
+        let sizes = [("request", settings.request), ("response", settings.response)];
+        let urls = Self::urls(&Arc::new(session), 0).ok_or("the pages use HTTP/1.x in clear text")?;
+        let (request, response) = urls.least_heads();
+        for ((key, size), least) in sizes.into_iter().zip([request, response]) {
+            let most = HEAD_LIMIT as u64 / 2;
+            between("bytes of the longest head with an object's name", least, 0, most)?;
+            between(key, size.get(), least, most)?;
+        }
+        Ok(())
     }
 }
 
@@ -436,6 +452,42 @@ mod tests {
         assert_eq!(pipelined(3), Ok(()));
         assert!(pipelined(4).unwrap_err().contains(" is too much; at most 64000000"));
         assert!(page(|_, object| object.name = "a".repeat(LINE_LIMIT)).unwrap_err().starts_with("bytes of the desc"));
+        refused(|settings, _| settings.views = 1001, "views: 1001 is too much; at most 1000");
+    }
+
+    #[test]
+    fn heads_have_the_sizes_of_the_settings_or_are_refused() {
+        let sizes = |request, response| {
+            page(|settings, _| {
+                settings.request = Bytes::new(request);
+                settings.response = Bytes::new(response);
+            })
+        };
+        let least = |result: Result<(), String>, key: &str| -> u64 {
+            let error = result.unwrap_err();
+            assert!(error.starts_with(key), "{error}");
+            error.rsplit(' ').next().unwrap().parse().unwrap()
+        };
+        let (request, response) = (least(sizes(0, 300), "request: 0 is"), least(sizes(400, 0), "response: 0 is"));
+        // The lines of RFC 9112, with a field that has one byte.
+        let head = "GET /p/a HTTP/1.1\r\nHost: www.example.com\r\nAccept: */*\r\nAccept-Encoding: gzip\r\n\
+                    Airpath-Session: 0123456789abcdef\r\nUser-Agent: x\r\n\r\n";
+        assert_eq!(request, head.len() as u64);
+        assert_eq!(sizes(request, response), Ok(()));
+        assert!(sizes(request - 1, response).is_err() && sizes(request, response - 1).is_err());
+        assert!(sizes(8193, 300).unwrap_err().contains("at most 8192"));
+        // A request that validates is longer, in a later view only.
+        let validating = |views| {
+            page(|settings, object| {
+                settings.request = Bytes::new(request);
+                settings.views = views;
+                object.cache = web::page::Caching::Revalidate;
+            })
+        };
+        assert_eq!(validating(1), Ok(()));
+        assert_eq!(least(validating(2), "request"), request + "If-None-Match: \"0-0\"\r\n".len() as u64);
+        let long = page(|_, object| object.name = "a".repeat(10_000)).unwrap_err();
+        assert!(long.starts_with("bytes of the longest head"), "{long}");
     }
 
     fn stream(change: impl FnOnce(&mut VideoStream)) -> Result<(), String> {

@@ -325,7 +325,8 @@ fn environments_of_bearer_and_mobiles_read_back() {
 
 #[test]
 fn a_scenario_reports_whether_a_queue_distinguishes_flows() {
-    let text = "format = 1\n[bearer]\npreset = \"lte-10mhz\"\n[[flow]]\nkind = \"bulk\"\nsize = \"1 MB\"";
+    let text = "format = 1\nbearer.preset = \"lte-10mhz\"\nfixed.down.rate = \"1 Gbit/s\"\nfixed.up.rate = \"1 Gbit/s\"\n\
+                [[flow]]\nkind = \"download\"\nbytes = \"1 MB\"";
     let resolved = read(text).expect("good").to_toml();
     let distinguishes = |key: &str, value: &str| {
         let sets = [(key.to_owned(), value.to_owned())];

@@ -94,11 +94,13 @@ pub fn of_hops<'a>(
     let users = (0..users).map(|user| UserId(user as u16));
     for (name, hop) in hops {
         links.extend(Direction::BOTH.map(|direction| LinkRow::of(name, direction, number, &hop.counters(direction))));
-        for (direction, user) in
-            Direction::BOTH.into_iter().flat_map(|direction| users.clone().map(move |user| (direction, user)))
-        {
-            let totals = hop.radio_totals(direction, user);
-            radio.extend(totals.map(|totals| RadioRow::of(name, direction, user, number, &totals)));
+        for direction in Direction::BOTH {
+            // Ends at the first user that the hop does not have: most of a large run have none.
+            let rows = users.clone().map_while(|user| {
+                let totals = hop.radio_totals(direction, user)?;
+                Some(RadioRow::of(name, direction, user, number, &totals))
+            });
+            radio.extend(rows);
         }
     }
     (links, radio)

@@ -44,11 +44,11 @@ use crate::shared_path::{HostLog, Passage, takes_share};
 use crate::two_point::JoinedConnection;
 use airpath_capture::read::LATEST;
 use airpath_observe::{End, Events, Observation, Sending};
-use arrivals::Arrivals;
+use arrivals::{Arrivals, Wait};
 use neighbours::{Meanwhile, Neighbours};
 use receiver_view::ReceiverView;
 use sender_view::SenderView;
-use timeline::{Label, Timeline};
+use timeline::{BehindOthers, Label, Timeline};
 
 pub use account::{Account, Cause, Confidence, Piece};
 pub use stall::{Fate, Stall};
@@ -138,9 +138,9 @@ pub struct Causes {
     timeline: Timeline,
     account: Account,
     radio: Option<Radio>,
-    /// When acknowledgements waited behind other connections, by captures of both ends; and the
-    /// number of those that are over.
-    waits: (Vec<(Instant, Instant)>, usize),
+    /// When packets of the far end waited behind other connections, by captures of both ends; and
+    /// the number of those that are over.
+    waits: (Vec<Wait>, usize),
     /// The packets of all connections of the client.
     host: Option<Arc<HostLog>>,
     /// The shortest round trip of the client's handshakes with the same server.
@@ -232,7 +232,12 @@ impl Causes {
     pub fn with_both_ends(mut self, joined: &JoinedConnection, mobile: End) -> Self {
         let arrivals = Arrivals::of(joined.sent_by(joined.near), joined.sent_by(joined.near.other()));
         self.sender.bottleneck().set_arrivals(arrivals);
-        self.receiver.set_sent(joined.sent_by(joined.near.other()));
+        let far = joined.sent_by(joined.near.other());
+        // Alone, the spacing of a round's arrivals shows the rate; the load of the link has the
+        // resolution of half a window only.
+        if !far.path_queue.is_empty() {
+            self.receiver.set_sent(far);
+        }
         let own = joined.path_log(mobile);
         let (log, inferred) = match &self.radio {
             Some(radio) => (radio.log.and_waits(&own), false),
@@ -240,7 +245,7 @@ impl Causes {
         };
         self.radio = Some(Radio { log: Arc::new(log), mobile, next: 0, inferred });
         self.set_near(joined.near);
-        self.waits = (self.sender.bottleneck().waits_behind_others(joined.sent_by(joined.near.other())), 0);
+        self.waits = (self.sender.bottleneck().waits_behind_others(far), 0);
         self
     }
 
@@ -531,21 +536,28 @@ impl Causes {
             radio.next += 1;
         }
         for gap in gaps[radio.next..].iter().take_while(|gap| gap.begin < end) {
-            let (from, to) = (gap.begin.max(begin), gap.end.min(end));
+            let (mut from, mut to) = (gap.begin.max(begin), gap.end.min(end));
             if from >= to || (waiting && !gap.wanted) {
                 continue;
             }
             let reverse = gap.direction.is_some_and(|direction| direction != data_direction);
+            let bottleneck = self.sender.bottleneck();
             if radio.inferred
-                && let Meanwhile::Others(..) = self.sender.bottleneck().meanwhile(from, to)
+                && let Meanwhile::Others(silent, over) = bottleneck.meanwhile(from, to)
             {
-                if sending && reverse {
-                    self.timeline.behind_others(from, to);
+                let (silent, over) = if bottleneck.is_long(silent, over, false) { (silent, over) } else { (to, to) };
+                for (begin, end) in [(from, silent), (over, to)] {
+                    if sending && reverse {
+                        self.timeline.behind_others(begin, end, BehindOthers::Acknowledgement);
+                    } else {
+                        let sharing = Label::Known(Cause::Sharing, Confidence::Medium);
+                        self.timeline.relabel(begin, end, sharing, |label| !matches!(label, Label::Known(..)));
+                    }
+                }
+                (from, to) = (silent, over);
+                if from >= to {
                     continue;
                 }
-                let sharing = Label::Known(Cause::Sharing, Confidence::Medium);
-                self.timeline.relabel(from, to, sharing, |label| !matches!(label, Label::Known(..)));
-                continue;
             }
             let sender = &mut self.sender;
             if sending && reverse {
@@ -563,14 +575,14 @@ impl Causes {
         }
     }
 
-    /// Marks the waits of acknowledgements behind other connections between two observations.
+    /// Marks the waits of the far end's packets behind other connections between two observations.
     fn apply_waits(&mut self, begin: Instant, end: Instant) {
         let (waits, next) = &mut self.waits;
-        while waits.get(*next).is_some_and(|(_, until)| *until <= begin) {
+        while waits.get(*next).is_some_and(|wait| wait.end <= begin) {
             *next += 1;
         }
-        for (from, to) in waits[*next..].iter().take_while(|(from, _)| *from < end) {
-            self.timeline.behind_others((*from).max(begin), (*to).min(end));
+        for wait in waits[*next..].iter().take_while(|wait| wait.begin < end) {
+            self.timeline.behind_others(wait.begin.max(begin), wait.end.min(end), wait.behind);
         }
     }
 

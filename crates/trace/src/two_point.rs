@@ -18,6 +18,7 @@ mod direction;
 mod pairing;
 mod path_log;
 mod quantiles;
+pub(crate) mod silence;
 mod transit;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ pub use compression::Compression;
 pub use digest::{CaptureDigest, PacketDigest};
 pub use direction::Direction;
 pub use quantiles::Quantiles;
+pub use silence::Silences;
 pub use transit::{Fate, Transit};
 
 /// A connection in both captures.
@@ -183,6 +185,7 @@ fn path_queue(mut packets: Vec<(Instant, Instant)>) -> Vec<(Instant, Instant)> {
 }
 
 /// Marks the packets that arrived right after a packet of another connection of the same client.
+/// Packets of their own connection without data may lie between: they hardly use the link.
 fn mark_others(connections: &mut [JoinedConnection]) {
     let mut by_client: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (index, joined) in connections.iter().enumerate() {
@@ -202,19 +205,54 @@ fn mark_others(connections: &mut [JoinedConnection]) {
             }));
         }
         arrivals.sort_unstable();
-        for pair in arrivals.windows(2) {
-            let [(before, _, other, _), (_, _, index, at)] = pair else { continue };
-            if other != index {
-                connections[*index].directions[from as usize].transits[*at].others_until = Some(*before);
-            }
+        let mut others = LastOfOthers::default();
+        for &(arrival, _, index, at) in &arrivals {
+            let transit = &mut connections[index].directions[from as usize].transits[at];
+            transit.others_until = others.before(index, arrival, transit.packet.length > 0);
         }
-        let sent = |&(arrival, _, index, at): &(Instant, u64, usize, usize)| {
-            (connections[index].sent_by(from).transits[at].packet.time, arrival)
+        let packet = |&(arrived, _, index, at): &(Instant, u64, usize, usize)| {
+            let PacketDigest { time: sent, length, .. } = connections[index].sent_by(from).transits[at].packet;
+            silence::Packet { arrived, sent, length }
         };
-        let queue: Arc<[_]> = path_queue(arrivals.iter().map(sent).collect()).into();
+        let packets: Vec<_> = arrivals.iter().map(packet).collect();
+        let queue: Arc<[_]> = path_queue(packets.iter().map(|packet| (packet.sent, packet.arrived)).collect()).into();
+        let silences = Arc::new(Silences::of(&packets));
         for &index in members {
-            connections[index].directions[from as usize].path_queue = Arc::clone(&queue);
+            let direction = &mut connections[index].directions[from as usize];
+            direction.path_queue = Arc::clone(&queue);
+            direction.silences = Arc::clone(&silences);
         }
+    }
+}
+
+/// The last packets of a client, in the order of their arrivals.
+#[derive(Default)]
+struct LastOfOthers {
+    packets: u64,
+    /// The last packet: its connection, its arrival and its number.
+    last: Option<(usize, Instant, u64)>,
+    /// The last packet of another connection than that of `last`.
+    other: Option<(usize, Instant, u64)>,
+    /// The number of the last packet with data of each connection.
+    data: BTreeMap<usize, u64>,
+}
+
+impl LastOfOthers {
+    /// The arrival of the last packet of another connection before this packet, if it came after
+    /// the last data of its own connection.
+    fn before(&mut self, connection: usize, arrival: Instant, is_data: bool) -> Option<Instant> {
+        self.packets += 1;
+        let is_others = |&(of, ..): &(usize, Instant, u64)| of != connection;
+        let others = self.last.filter(is_others).or(self.other.filter(is_others));
+        let own = self.data.get(&connection).copied().unwrap_or(0);
+        if self.last.is_some_and(|last| is_others(&last)) {
+            self.other = self.last;
+        }
+        self.last = Some((connection, arrival, self.packets));
+        if is_data {
+            self.data.insert(connection, self.packets);
+        }
+        others.filter(|(_, _, number)| *number > own).map(|(_, before, _)| before)
     }
 }
 

@@ -142,7 +142,9 @@ def run(
             )
         # Before the report: an error of it must not lose the figures.
         if format == "json":
-            typer.echo(text)  # as it is: printing a large summary in pieces takes longer than the run
+            # As it is: printing a large summary in pieces takes longer than the run. JSON has no
+            # colour codes, so none are searched for.
+            typer.echo(text, color=True)
         else:
             print_summary(json.loads(text), format)
         if report is not None:

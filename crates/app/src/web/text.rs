@@ -8,6 +8,7 @@
 
 mod client;
 mod content;
+mod head;
 mod server;
 
 use std::collections::BTreeMap;
@@ -15,11 +16,16 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 pub use client::{ClientText, Unexpected};
-pub use server::{LONGEST_HEAD, ServerText};
+pub use head::{LONGEST_HEAD, Malformed, RequestHead};
+pub use server::ServerText;
 
+use airpath_core::Instant;
+
+use self::client::{REQUEST_PADDING, request_head};
 use self::content::Tag;
-use super::page::ObjectKind;
-use super::settings::{Protocol, Session, Tls};
+use self::server::{RESPONSE_PADDING, response_head};
+use super::page::{Caching, ObjectKind};
+use super::settings::{Protocol, Request, Session, Tls};
 
 /// The URLs of the objects of a session.
 #[derive(Clone, Debug)]
@@ -52,6 +58,27 @@ impl Urls {
     pub fn with_request_field(mut self, name: &str, value: &str) -> Self {
         write!(self.request_fields, "{name}: {value}\r\n").expect("a string can be written");
         self
+    }
+
+    /// The smallest `request` and `response` of the settings with which all heads have the stated
+    /// sizes.
+    pub fn least_heads(&self) -> (u64, u64) {
+        let (session, settings) = (&self.session, &self.session.settings);
+        let requests = session.pages.iter().enumerate().flat_map(|(page, description)| {
+            let is_viewed_again = settings.cache && session.pages.len() + page < settings.views as usize;
+            description.objects.iter().enumerate().flat_map(move |(object, kept)| {
+                let request = Request { view: 0, page: page as u32, object: object as u32, conditional: false };
+                let conditional = Request { conditional: true, ..request };
+                let again = (is_viewed_again && kept.cache == Caching::Revalidate).then_some(conditional);
+                [Some(request), again].into_iter().flatten()
+            })
+        });
+        let sizes = requests.map(|request| {
+            let up = request_head(self, request).len() + padding(REQUEST_PADDING);
+            let down = response_head(self, Instant::ZERO, request).len() + padding(RESPONSE_PADDING);
+            (up as u64 + 1, down as u64 + 1)
+        });
+        sizes.fold((0, 0), |most, each| (most.0.max(each.0), most.1.max(each.1)))
     }
 
     /// The object with this URL, as its page and its number.
@@ -110,11 +137,16 @@ fn encoded(name: &str) -> String {
 /// Ends `head` with the field `name`, whose value makes it `bytes` long. A head that is longer
 /// already only ends.
 fn end_head(head: &mut String, name: &str, bytes: u64) {
-    let padding = bytes.saturating_sub(head.len() as u64 + name.len() as u64 + 6);
-    if padding > 0 {
-        write!(head, "{name}: {}\r\n", "x".repeat(padding as usize)).expect("a string can be written");
+    let value = bytes.saturating_sub((head.len() + padding(name)) as u64);
+    if value > 0 {
+        write!(head, "{name}: {}\r\n", "x".repeat(value as usize)).expect("a string can be written");
     }
     head.push_str("\r\n");
+}
+
+/// Bytes that the field `name` with an empty value and the end of a head have.
+const fn padding(name: &str) -> usize {
+    name.len() + ": \r\n\r\n".len()
 }
 
 #[cfg(test)]

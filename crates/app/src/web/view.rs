@@ -140,6 +140,11 @@ impl View {
         self.tasks.front().map(|(end, _)| *end)
     }
 
+    /// Number of its objects that are complete.
+    pub fn complete_objects(&self) -> usize {
+        self.processed + self.tasks.len()
+    }
+
     /// The time of the page; `None` if it is not loaded.
     pub fn time(&self) -> Option<Span> {
         Some(self.loaded?.since(self.start))

@@ -31,7 +31,8 @@ use crate::video;
 use crate::voice;
 use crate::work::{Bulk, Exchange, LINE_LIMIT, LONGEST, Work};
 
-/// Time limit of the first bytes of a connection.
+/// Time limit of the first bytes of a connection, and of each pause before its test request is
+/// complete.
 const OPENING: Span = Span::from_secs(10);
 /// Time limit of a test request, which has the objects of pages: over a slow path it takes a while.
 const TEST_REQUEST: Span = Span::from_secs(120);
@@ -68,6 +69,30 @@ pub fn serve(socket: Socket, peer: SocketAddr, sessions: &Sessions, stop: &Atomi
     Ok(())
 }
 
+/// Reports to the client of a connection above a limit why it is closed.
+///
+/// # Errors
+/// The connection is lost.
+pub fn refuse(socket: Socket, why: String, stop: &AtomicBool) -> io::Result<()> {
+    let stopped = || stop.load(Ordering::Relaxed);
+    socket.set_nonblocking(true)?;
+    let until = now() + OPENING;
+    let Some(opening) = opening(&socket, until, &stopped)? else { return Ok(()) };
+    let answer = if opening.starts_with(HTTP) {
+        let head = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close";
+        format!("{head}\r\nContent-Length: {}\r\n\r\n{why}\n", why.len() + 1)
+    } else if opening == *GREETING {
+        let refused = serde_json::to_string(&ControlResponse::Refused(why)).map_err(io::Error::other)?;
+        format!("{}{refused}\n", greeting())
+    } else {
+        // The bytes of other flows have no meaning.
+        return Ok(());
+    };
+    let lines = Lines::new(socket, Vec::new())?;
+    lines.write_bytes(answer.as_bytes())?;
+    lines.close(until, &stopped)
+}
+
 /// The first bytes of a connection; `None` if they do not arrive.
 fn opening(socket: &Socket, until: Instant, stop: &dyn Fn() -> bool) -> io::Result<Option<[u8; SessionToken::LENGTH]>> {
     let mut bytes = [0; SessionToken::LENGTH];
@@ -97,7 +122,15 @@ fn serve_control(mut lines: Lines, peer: SocketAddr, sessions: &Sessions, stop: 
     if theirs != crate::protocol::VERSION {
         return Ok(());
     }
-    let Some(line) = lines.read(LINE_LIMIT, now() + TEST_REQUEST, stop)? else { return Ok(()) };
+    let line = match lines.read_without_pause(LINE_LIMIT, now() + TEST_REQUEST, OPENING, stop) {
+        Ok(Some(line)) => line,
+        Ok(None) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            let why = format!("a test request must come without a pause of {OPENING}, and within {TEST_REQUEST}");
+            return lines.write(&ControlResponse::Refused(why));
+        }
+        Err(error) => return Err(error),
+    };
     let test = match serde_json::from_slice(&line) {
         Ok(ControlRequest::Test(test)) => test,
         Ok(ControlRequest::Report | ControlRequest::Arrivals | ControlRequest::Start(_)) => {
@@ -156,7 +189,7 @@ fn quic_sockets<'a>(
         Ok((socket, port))
     };
     let each = |_| {
-        let slot = sessions.connection_slot().ok_or("it has too many connections; try again later")?;
+        let slot = sessions.connection_slot(session.client)?;
         let (socket, port) = bind().map_err(|error: io::Error| format!("it has no UDP port for QUIC: {error}"))?;
         Ok(QuicSocket { socket, port, _slot: slot })
     };

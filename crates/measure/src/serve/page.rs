@@ -4,21 +4,17 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use airpath_app::web::ServerText;
+use airpath_app::web::{RequestHead, ServerText};
 use airpath_core::Instant;
-use httparse::{EMPTY_HEADER, Status};
 use socket2::Socket;
 
 use super::sessions::{Session, Sessions};
 use crate::clock::{now, wait_for_any};
-use crate::protocol::SESSION_FIELD;
 use crate::since;
 use crate::tcp_settings::apply;
 use crate::text_stream::TextStream;
-use crate::work::{HEAD_LIMIT, LONGEST, PageLoad, Work};
-
-/// Most fields of a request.
-const MOST_FIELDS: usize = 64;
+use crate::token::SESSION_FIELD;
+use crate::work::{LONGEST, PageLoad, Work};
 
 /// Bytes that wait for the kernel from which on neither requests are read nor responses made.
 const MOST_UNSENT: usize = 256 * 1024;
@@ -97,20 +93,16 @@ fn respond(
 /// The session that the first head of `bytes` names: `Some(None)` if the head is not complete.
 /// `None` if it is not one of a session.
 fn session_of(bytes: &[u8]) -> Option<Option<u64>> {
-    let mut fields = [EMPTY_HEADER; MOST_FIELDS];
-    let mut head = httparse::Request::new(&mut fields);
-    match head.parse(bytes).ok()? {
-        Status::Partial => (bytes.len() < HEAD_LIMIT).then_some(None),
-        Status::Complete(_) => {
-            let field = head.headers.iter().find(|field| field.name.eq_ignore_ascii_case(SESSION_FIELD))?;
-            u64::from_str_radix(std::str::from_utf8(field.value).ok()?, 16).ok().map(Some)
-        }
+    match RequestHead::parse(bytes).ok()? {
+        None => Some(None),
+        Some(head) => u64::from_str_radix(head.field(SESSION_FIELD)?, 16).ok().map(Some),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::work::HEAD_LIMIT;
 
     #[test]
     fn the_first_head_names_the_session() {

@@ -12,10 +12,16 @@ use airpath_app::web::Urls;
 use airpath_core::Instant;
 
 use crate::protocol::{FlowReport, Report, TestRequest};
-use crate::work::{PageLoad, Work};
+use crate::work::{MOST_PAGE_CONNECTIONS, PageLoad, Work};
 
 /// Limit of simultaneous connections of all clients.
 const MOST_CONNECTIONS: usize = 512;
+/// Limit of simultaneous connections of one address: those of the largest browser, and the control
+/// connections of all sessions.
+const MOST_CONNECTIONS_OF_ONE: usize = MOST_PAGE_CONNECTIONS as usize + MOST_SESSIONS_OF_ONE;
+/// Limit of simultaneous connections that receive the reason why they are refused; others are
+/// closed without one.
+const MOST_REFUSED: usize = 64;
 /// Limit of simultaneous sessions of all clients.
 const MOST_SESSIONS: usize = 128;
 /// Limit of simultaneous sessions of one address.
@@ -25,7 +31,16 @@ const MOST_SESSIONS_OF_ONE: usize = 32;
 #[derive(Default)]
 pub struct Sessions {
     sessions: Mutex<BTreeMap<u64, Arc<Session>>>,
-    connections: AtomicUsize,
+    connections: Mutex<Connections>,
+    refused: AtomicUsize,
+}
+
+/// Numbers of open connections.
+#[derive(Default)]
+struct Connections {
+    all: usize,
+    /// By the client's address.
+    of: BTreeMap<IpAddr, usize>,
 }
 
 /// A session: a test request in progress.
@@ -58,20 +73,58 @@ pub struct VideoRecord {
     pub first: Vec<Instant>,
 }
 
-/// A slot of the connection limit; freed when dropped.
-pub struct ConnectionSlot<'a>(&'a AtomicUsize);
+/// A slot of the connection limits; freed when dropped.
+pub struct ConnectionSlot<'a> {
+    sessions: &'a Sessions,
+    client: IpAddr,
+}
 
 impl Drop for ConnectionSlot<'_> {
+    fn drop(&mut self) {
+        let mut connections = self.sessions.connections();
+        connections.all -= 1;
+        if let Some(count) = connections.of.get_mut(&self.client) {
+            *count -= 1;
+            if *count == 0 {
+                connections.of.remove(&self.client);
+            }
+        }
+    }
+}
+
+/// A slot of the limit of refused connections; freed when dropped.
+pub struct RefusalSlot<'a>(&'a AtomicUsize);
+
+impl Drop for RefusalSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Sessions {
-    /// A slot for a connection, if one is free.
-    pub fn connection_slot(&self) -> Option<ConnectionSlot<'_>> {
-        let place = ConnectionSlot(&self.connections);
-        (self.connections.fetch_add(1, Ordering::Relaxed) < MOST_CONNECTIONS).then_some(place)
+    /// A slot for a connection of `client`.
+    ///
+    /// # Errors
+    /// The reason, as a message for the client.
+    pub fn connection_slot(&self, client: IpAddr) -> Result<ConnectionSlot<'_>, String> {
+        let mut connections = self.connections();
+        if connections.all >= MOST_CONNECTIONS {
+            return Err(format!("it already has {MOST_CONNECTIONS} connections; try again later"));
+        }
+        let count = connections.of.entry(client).or_default();
+        if *count >= MOST_CONNECTIONS_OF_ONE {
+            let most = MOST_CONNECTIONS_OF_ONE;
+            return Err(format!("it already has {most} connections of {client}; wait for some to end"));
+        }
+        *count += 1;
+        connections.all += 1;
+        Ok(ConnectionSlot { sessions: self, client })
+    }
+
+    /// A slot for a connection that is refused, if one is free.
+    pub fn refusal_slot(&self) -> Option<RefusalSlot<'_>> {
+        let slot = RefusalSlot(&self.refused);
+        (self.refused.fetch_add(1, Ordering::Relaxed) < MOST_REFUSED).then_some(slot)
     }
 
     /// Opens a session for `client`.
@@ -130,6 +183,10 @@ impl Sessions {
             let flow = session.request.ports.iter().position(|port| *port == peer.port())?;
             (session.client == peer.ip()).then(|| (Arc::clone(session), flow as u32))
         })
+    }
+
+    fn connections(&self) -> MutexGuard<'_, Connections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Session>>> {
@@ -220,5 +277,40 @@ impl Session {
 
     fn reports(&self) -> MutexGuard<'_, Vec<FlowReport>> {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn connections_of_an_address_and_of_all_are_limited() {
+        let sessions = Sessions::default();
+        let address = |last| IpAddr::V4(Ipv4Addr::new(192, 0, 2, last));
+        let slot = |last| sessions.connection_slot(address(last));
+        let mut first: Vec<_> = (0..MOST_CONNECTIONS_OF_ONE).map(|_| slot(1).expect("it is free")).collect();
+        let why = slot(1).err().expect("the address has all its slots");
+        assert!(why.contains("connections of 192.0.2.1; wait"), "{why}");
+        let others = MOST_CONNECTIONS - MOST_CONNECTIONS_OF_ONE;
+        let second: Vec<_> = (0..others).map(|_| slot(2).expect("it is free")).collect();
+        let why = slot(3).err().expect("all slots are taken");
+        assert!(why.contains("512 connections; try"), "{why}");
+        first.pop();
+        drop(slot(3).expect("one is free"));
+        drop((slot(1).expect("one is free"), first, second));
+        let connections = sessions.connections();
+        assert_eq!((connections.all, connections.of.len()), (0, 0));
+    }
+
+    #[test]
+    fn refused_connections_are_limited() {
+        let sessions = Sessions::default();
+        let mut slots: Vec<_> = (0..MOST_REFUSED).map(|_| sessions.refusal_slot().expect("it is free")).collect();
+        assert!(sessions.refusal_slot().is_none());
+        slots.pop();
+        assert!(sessions.refusal_slot().is_some());
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::Flags;
 
-use crate::two_point::{Direction, PacketDigest, Transit};
+use super::timeline::BehindOthers;
+use crate::two_point::{Direction, PacketDigest, Silences, Transit};
 use airpath_capture::read::LATEST;
 
 /// A packet that arrived.
@@ -35,6 +36,7 @@ pub(super) struct Arrivals {
     /// What the path held of all connections, and the number of its entries that are over.
     path_queue: Arc<[(Instant, Instant)]>,
     queued: usize,
+    silences: Arc<Silences>,
 }
 
 impl Arrivals {
@@ -68,7 +70,8 @@ impl Arrivals {
         // What arrived before the first packet was sent is not in front of one.
         let first = arrivals.iter().map(|arrival| arrival.sent).min().unwrap_or(LATEST);
         let queued = path_queue.partition_point(|(_, arrived)| *arrived <= first);
-        Self { arrivals, next: 0, shortest, service, round_trip, path_queue, queued }
+        let silences = Arc::clone(&direction.silences);
+        Self { arrivals, next: 0, shortest, service, round_trip, path_queue, queued, silences }
     }
 
     /// The shortest round trip; `None` without one.
@@ -94,6 +97,11 @@ impl Arrivals {
         Some(entry)
     }
 
+    /// When no packet of any connection of the client arrived between two instants at the receiver.
+    pub(super) fn silences(&self, begin: Instant, end: Instant) -> impl Iterator<Item = (Instant, Instant)> + '_ {
+        self.silences.within(begin, end)
+    }
+
     /// Takes the next arrival until `now`.
     pub(super) fn until(&mut self, now: Instant) -> Option<Arrival> {
         let arrival = *self.arrivals.get(self.next).filter(|arrival| arrival.arrived <= now)?;
@@ -102,19 +110,34 @@ impl Arrivals {
     }
 }
 
+/// A time in which packets of a direction waited behind others of the same client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wait {
+    pub begin: Instant,
+    pub end: Instant,
+    /// Whether data waited.
+    pub behind: BehindOthers,
+}
+
 /// When packets of a direction waited behind others of the same client for at least `window`, with
-/// pauses of a tenth of it. The link is `before` after the sender of the direction.
-pub(super) fn waits_behind_others(direction: &Direction, window: Span, before: Span) -> Vec<(Instant, Instant)> {
+/// pauses of a tenth of it, sorted by begin. The link is `before` after the sender of the
+/// direction. Where no packet of the client arrived, none waited behind another.
+pub(super) fn waits_behind_others(direction: &Direction, window: Span, before: Span) -> Vec<Wait> {
     let after = direction.delay.map_or(Span::ZERO, |delay| delay.minimum.saturating_sub(before));
-    let arrived = |transit: &Transit| Some((transit.arrival()?.min(LATEST), transit.packet.time, transit.others_until));
+    let at_link = |arrival: Instant| arrival - after.min(arrival.since(Instant::ZERO));
+    let arrived = |transit: &Transit| {
+        let PacketDigest { time, length, .. } = transit.packet;
+        Some((transit.arrival()?.min(LATEST), time, transit.others_until, length > 0))
+    };
     let mut packets: Vec<_> = direction.transits.iter().filter_map(arrived).collect();
     packets.sort_unstable();
     let (mut waits, mut period) = (Vec::new(), None::<(Instant, Instant)>);
     // The waits of the present period, which count if it is long enough.
-    let mut behind: Vec<(Instant, Instant)> = Vec::new();
-    let mut last = Instant::ZERO;
-    for (arrival, sent, others_until) in packets {
-        let left = arrival - after.min(arrival.since(Instant::ZERO));
+    let mut behind: Vec<Wait> = Vec::new();
+    // When the last packet left, and when the last one with data did.
+    let (mut last, mut last_data) = (Instant::ZERO, Instant::ZERO);
+    for (arrival, sent, others_until, is_data) in packets {
+        let left = at_link(arrival);
         let entered = (sent + before).min(left);
         match &mut period {
             Some((_, end)) if entered <= *end + window / 10 => *end = left.max(*end),
@@ -127,14 +150,25 @@ pub(super) fn waits_behind_others(direction: &Direction, window: Span, before: S
             }
         }
         if let Some(until) = others_until {
-            let (begin, end) = (entered.max(last), until - after.min(until.since(Instant::ZERO)));
-            behind.extend((begin < end).then_some((begin, end.min(left))));
+            let (kind, free) =
+                if is_data { (BehindOthers::Data, last_data) } else { (BehindOthers::Acknowledgement, last) };
+            let (mut begin, end) = (entered.max(free), at_link(until).min(left));
+            let mut add = |begin, end| behind.extend((begin < end).then_some(Wait { begin, end, behind: kind }));
+            for (silent, over) in direction.silences.within(begin + after, end + after) {
+                add(begin, at_link(silent));
+                begin = at_link(over);
+            }
+            add(begin, end);
         }
         last = left;
+        if is_data {
+            last_data = left;
+        }
     }
     if period.is_some_and(|(begin, end)| end.since(begin) >= window) {
         waits.append(&mut behind);
     }
+    waits.sort_unstable_by_key(|wait| (wait.begin, wait.end));
     waits
 }
 

@@ -3,24 +3,19 @@
 
 use airpath_core::{Instant, Span};
 
-use super::arrivals::{Arrival, Arrivals, waits_behind_others};
+use super::arrivals::{Arrival, Arrivals, Wait, waits_behind_others};
 use super::link_load::{Load, LoadMeter};
 use super::neighbours::{Meanwhile, Neighbours};
 use super::path_estimate::PathEstimate;
 use super::timeline::{Label, Limit, Timeline, View};
 use super::{Cause, Confidence};
 use crate::two_point::Direction;
+use crate::two_point::silence::{GAP_SERVICE_TIMES, PATIENCE};
 use airpath_observe::Observation;
-
-/// A delivery that is late by less than this is no sign of a gap in the radio.
-const PATIENCE: Span = Span::from_millis(150);
 
 /// With one segment outstanding the receiver may delay its acknowledgement: RFC 9293 §3.8.6.3
 /// allows 500 ms, and 200 ms are usual.
 const DELAYED_ACK: Span = Span::from_millis(200);
-
-/// A wait is a gap only if it is longer than this multiple of the service time of a segment.
-const GAP_SERVICE_TIMES: u64 = 3;
 
 /// The largest one-way delay attributed to the fixed network: 10,000 km of fibre. The rest of the
 /// delay belongs to the radio.
@@ -116,6 +111,15 @@ impl Bottleneck {
         }
     }
 
+    /// Whether for long no packet of the host passed either. The packets from the far end show the
+    /// begin and the end of that time less exactly than arrivals there.
+    fn is_silent(&self, begin: Instant, end: Instant) -> bool {
+        match self.meanwhile(begin, end) {
+            Meanwhile::Others(from, to) => self.is_long(from, to, false),
+            Meanwhile::Nothing | Meanwhile::Own(..) => true,
+        }
+    }
+
     /// The part of a gap of this connection in which no packet of the host passed either; the rest
     /// is attributed to sharing. `None` if others passed all the time.
     pub(super) fn silent_part(
@@ -144,8 +148,8 @@ impl Bottleneck {
         self.arrivals = Some(arrivals);
     }
 
-    /// When acknowledgements in `back` waited behind packets of other connections.
-    pub(super) fn waits_behind_others(&self, back: &Direction) -> Vec<(Instant, Instant)> {
+    /// When packets in `back` waited behind packets of other connections.
+    pub(super) fn waits_behind_others(&self, back: &Direction) -> Vec<Wait> {
         let shortest = back.delay.map_or(Span::ZERO, |delay| delay.minimum);
         // The radio is the first hop of what the mobile sends.
         let before = if self.on_radio { FIXED_NETWORK_DELAY.min(shortest / 4) } else { Span::ZERO };
@@ -184,9 +188,18 @@ impl Bottleneck {
         let carried = self.carried_for(arrival, segment);
         let mut begin = self.link.busy_until().unwrap_or(carried.first).max(carried.first);
         let mut others = Instant::ZERO;
+        let mut silent = None;
         if let Some(until) = arrival.others_until {
-            // It waited for their packets.
-            let until = earlier(until, arrival.arrived.since(carried.left)).min(carried.left);
+            // It waited for their packets, unless none of them arrived either.
+            let after = arrival.arrived.since(carried.left);
+            let until = earlier(until, after).min(carried.left);
+            let (first, last) = (begin + after, until + after);
+            let silences = self.arrivals.iter().flat_map(|each| each.silences(first, last));
+            for (from, to) in silences.map(|(from, to)| (earlier(from, after), earlier(to, after))) {
+                timeline.share(begin, from, View::Sender);
+                begin = to;
+                silent = Some((from, to));
+            }
             timeline.share(begin, until, View::Sender);
             begin = begin.max(until);
             others = until;
@@ -202,12 +215,19 @@ impl Bottleneck {
                 matches!(label, Label::Limited(..) | Label::AcknowledgementGap | Label::Known(Cause::Application, _))
             });
         }
-        if let Some((begin, end)) = self.gap(carried, received).map(|(begin, end)| (begin.max(others), end))
+        let gap = self.gap(carried, received).map(|(begin, end)| match silent {
+            Some((from, to)) => (begin.max(from), end.min(to)),
+            None => (begin.max(others), end),
+        });
+        if let Some((begin, end)) = gap
             && begin < end
             && self.is_long(begin, end, false)
-            && let Some((begin, end)) = self.silent_part((begin, end), timeline)
         {
-            self.suspect_gap(begin, end, timeline);
+            let whole = silent.is_some() && self.is_silent(begin, end);
+            let gap = if whole { Some((begin, end)) } else { self.silent_part((begin, end), timeline) };
+            if let Some((begin, end)) = gap {
+                self.suspect_gap(begin, end, timeline);
+            }
         }
         self.others_entered(carried.first, window_kind, timeline);
         self.busy(carried, window_kind, timeline);

@@ -62,6 +62,22 @@ impl Limit {
     }
 }
 
+/// The packets of the far end that waited behind those of other connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum BehindOthers {
+    /// Acknowledgements only: a sender that waits for them is delayed.
+    Acknowledgement,
+    /// Data, with the acknowledgement in it: so is an application that waits for a response.
+    Data,
+}
+
+impl BehindOthers {
+    /// Whether this wait is the cause, and not the limit of the sender.
+    const fn delays(self, limit: Cause) -> bool {
+        is_clocked(limit) || matches!((self, limit), (Self::Data, Cause::Application))
+    }
+}
+
 /// The view that labels a slice. Rounds of the sender's view have even numbers, and those of the
 /// receiver's view odd ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +102,8 @@ struct Slice {
     shared: [bool; 2],
     /// The load of the link in front of the acknowledgements by data of the connection.
     reverse: Load,
-    /// Whether acknowledgements waited behind packets of other connections.
-    is_behind_others: bool,
+    /// The packets of the far end that waited behind other connections.
+    behind: Option<BehindOthers>,
     /// The highest confidence that its cause can have: less where the capture lacks packets that
     /// could show another.
     most: Confidence,
@@ -112,7 +128,7 @@ impl Timeline {
                 if last.label == label
                     && last.shared == [false; 2]
                     && last.reverse == Load::Free
-                    && !last.is_behind_others
+                    && last.behind.is_none()
                     && last.most == Confidence::High
                     && last.end.time == begin.time =>
             {
@@ -124,7 +140,7 @@ impl Timeline {
                 label,
                 shared: [false; 2],
                 reverse: Load::Free,
-                is_behind_others: false,
+                behind: None,
                 most: Confidence::High,
             }),
         }
@@ -145,11 +161,11 @@ impl Timeline {
         });
     }
 
-    /// Acknowledgements of the sender's data waited behind other connections from `begin` to `end`.
-    pub(super) fn behind_others(&mut self, begin: Instant, end: Instant) {
+    /// Packets of the far end waited behind other connections from `begin` to `end`.
+    pub(super) fn behind_others(&mut self, begin: Instant, end: Instant, what: BehindOthers) {
         self.change(begin, end, |slice| {
             let open = !matches!(slice.label, Label::Known(..));
-            open.then_some(Slice { is_behind_others: true, ..slice })
+            open.then_some(Slice { behind: slice.behind.max(Some(what)), ..slice })
         });
     }
 
@@ -242,9 +258,7 @@ impl Timeline {
         }
         let mut index = 0;
         while let Some(slice) = self.pending.get(index).copied().filter(|slice| slice.begin.time < until) {
-            let behind = slice.is_behind_others && view == View::Sender;
-            let link =
-                load.cause(slice.shared[view as usize]).or(behind.then_some((Cause::Sharing, Confidence::Medium)));
+            let link = load.cause(slice.shared[view as usize]);
             let is_others = match slice.label {
                 Label::Limited(_, round) => View::of(round) != view,
                 Label::Known(cause, _) => is_clocked(cause),
@@ -285,9 +299,11 @@ impl Timeline {
                 }
                 Label::Limited(limit, _) => {
                     let own = if limit == Limit::OwnWindowUndecided { window_kind } else { limit }.cause();
+                    let behind = slice.behind.filter(|behind| view == View::Sender && behind.delays(own.0));
+                    let behind = behind.map(|_| (Cause::Sharing, Confidence::Medium));
                     let reverse =
                         slice.reverse.cause(slice.shared[View::Receiver as usize]).filter(|_| is_clocked(own.0));
-                    link.or(reverse).unwrap_or(own)
+                    link.or(behind).or(reverse).unwrap_or(own)
                 }
                 Label::AcknowledgementGap => link.unwrap_or((Cause::Radio, Confidence::High)),
                 Label::SuspectedGap(_) => {
@@ -459,5 +475,39 @@ mod tests {
         assert_eq!(causes(Limit::OwnWindowUndecided, true), own);
         // Acknowledgements do not open a window that the receiver closes.
         assert_eq!(causes(Limit::ReceiveWindow, false), [(Cause::ReceiveWindow, 300), application]);
+    }
+
+    fn cause_behind_others(label: Label, what: BehindOthers) -> Cause {
+        let mut timeline = Timeline::default();
+        timeline.push(at(0), at(100), label);
+        timeline.behind_others(at(0).time, at(100).time, what);
+        timeline.set_load(at(100).time, Load::Free, Limit::SlowStart, View::Sender);
+        let mut causes = Vec::new();
+        timeline.finish(&mut |piece| causes.push(piece.cause));
+        let [cause] = causes[..] else { panic!("{causes:?}") };
+        cause
+    }
+
+    #[test]
+    fn only_a_sender_that_waits_for_packets_waits_behind_others() {
+        use BehindOthers::{Acknowledgement, Data};
+        for what in [Acknowledgement, Data] {
+            for limit in [Limit::OwnWindowUndecided, Limit::SlowStart, Limit::CongestionWindow, Limit::Recovery] {
+                assert_eq!(cause_behind_others(Label::Limited(limit, 2), what), Cause::Sharing);
+            }
+            for limit in [Limit::ReceiveWindow, Limit::ClosedWindow] {
+                assert_eq!(cause_behind_others(Label::Limited(limit, 2), what), Cause::ReceiveWindow);
+            }
+        }
+        let application = Label::Limited(Limit::Application, 2);
+        assert_eq!(cause_behind_others(application, Acknowledgement), Cause::Application);
+        assert_eq!(cause_behind_others(application, Data), Cause::Sharing);
+    }
+
+    #[test]
+    fn no_packet_waits_behind_others_in_a_gap_of_the_radio() {
+        for what in [BehindOthers::Acknowledgement, BehindOthers::Data] {
+            assert_eq!(cause_behind_others(Label::AcknowledgementGap, what), Cause::Radio);
+        }
     }
 }

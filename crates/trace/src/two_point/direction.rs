@@ -10,6 +10,7 @@ use super::compression::{self, Compression};
 use super::digest::{DirectionDigest, PacketDigest};
 use super::pairing::{Arrival, Paired};
 use super::quantiles::Quantiles;
+use super::silence::Silences;
 use super::transit::{Fate, Transit};
 use super::{Clock, JoinOptions, JoinedConnection};
 use airpath_observe::End;
@@ -50,6 +51,8 @@ pub struct Direction {
     /// What the path held of all connections of the client: times of sending, each with the latest
     /// arrival of the packets sent until then. Empty with a single connection.
     pub path_queue: Arc<[(Instant, Instant)]>,
+    /// When no packet of any connection of the client arrived. Empty with a single connection.
+    pub silences: Arc<Silences>,
 }
 
 impl Direction {
@@ -166,6 +169,7 @@ fn summarize(transits: Vec<Transit>, options: &JoinOptions) -> Direction {
         compression: compression::of(&transits),
         shortest_of_hosts: None,
         path_queue: Arc::default(),
+        silences: Arc::default(),
         transits,
     }
 }

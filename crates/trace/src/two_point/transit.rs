@@ -16,7 +16,8 @@ pub struct Transit {
     /// Whether it was a spurious retransmission: earlier copies of all its bytes arrived.
     pub spurious: bool,
     /// When the packet before this one arrived, if that was a packet of another connection of the
-    /// client: the path carried the other one until then.
+    /// client: the path carried the other one until then. Packets of the own connection without
+    /// data do not count.
     pub others_until: Option<Instant>,
 }
 

@@ -179,26 +179,12 @@ impl ClientText {
         while let Some(message) = self.up.pop(self.stream.taken()) {
             if let Upward::Request(request) = message {
                 self.outstanding.push_back(request);
-                text.extend(self.request(request).into_bytes());
+                let mut head = request_head(&self.urls, request);
+                end_head(&mut head, REQUEST_PADDING, self.urls.session.settings.request.get());
+                text.extend(head.into_bytes());
             }
         }
         acted
-    }
-
-    fn request(&self, request: Request) -> String {
-        let settings = &self.urls.session.settings;
-        let (host, path) = url(&self.urls.session, request.page, request.object);
-        let version = if settings.protocol == Protocol::Http10 { "1.0" } else { "1.1" };
-        // RFC 9112 §3.2.2: a proxy is given the whole URL.
-        let prefix = if settings.proxy { format!("http://{host}") } else { String::new() };
-        let mut head =
-            format!("GET {prefix}{path} HTTP/{version}\r\nHost: {host}\r\nAccept: */*\r\nAccept-Encoding: gzip\r\n");
-        if request.conditional {
-            head.push_str(&format!("If-None-Match: {}\r\n", etag(request.page, request.object)));
-        }
-        head.push_str(&self.urls.request_fields);
-        end_head(&mut head, "User-Agent", settings.request.get());
-        head
     }
 
     /// Interprets the start of `bytes`; returns how many.
@@ -301,4 +287,23 @@ impl ClientText {
     fn finish(&mut self, bytes: u64) {
         self.part(bytes, (0, 0), true);
     }
+}
+
+/// The field that brings the head of a request to its size.
+pub(super) const REQUEST_PADDING: &str = "User-Agent";
+
+/// The head of a request without its end.
+pub(super) fn request_head(urls: &Urls, request: Request) -> String {
+    let settings = &urls.session.settings;
+    let (host, path) = url(&urls.session, request.page, request.object);
+    let version = if settings.protocol == Protocol::Http10 { "1.0" } else { "1.1" };
+    // RFC 9112 §3.2.2: a proxy is given the whole URL.
+    let prefix = if settings.proxy { format!("http://{host}") } else { String::new() };
+    let mut head =
+        format!("GET {prefix}{path} HTTP/{version}\r\nHost: {host}\r\nAccept: */*\r\nAccept-Encoding: gzip\r\n");
+    if request.conditional {
+        head.push_str(&format!("If-None-Match: {}\r\n", etag(request.page, request.object)));
+    }
+    head.push_str(&urls.request_fields);
+    head
 }

@@ -5,22 +5,16 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use airpath_core::Instant;
-use httparse::{EMPTY_HEADER, Status};
 
 use super::content::content;
+use super::head::{Malformed, RequestHead};
 use super::{Urls, end_head, tags};
-use crate::transport::StreamEnd;
+use crate::transport::{StreamEnd, Transport};
 use crate::web::messages::Messages;
 use crate::web::page::{Caching, Object, ObjectKind};
 use crate::web::server::Server;
 use crate::web::settings::{Downward, Protocol, Request, Upward};
 use crate::web::tls::Handshake;
-
-/// Most fields of a request.
-const MOST_FIELDS: usize = 64;
-
-/// Longest head of a request, in bytes; a longer one is malformed.
-pub const LONGEST_HEAD: usize = 1 << 14;
 
 /// The server's end of a connection.
 #[derive(Debug)]
@@ -34,8 +28,6 @@ pub struct ServerText {
     unread: Vec<u8>,
     /// Whether a head was malformed: nothing more is read.
     is_malformed: bool,
-    /// Whether the answer to it was sent.
-    has_refused: bool,
 }
 
 impl ServerText {
@@ -52,7 +44,6 @@ impl ServerText {
             stream,
             unread: Vec::new(),
             is_malformed: false,
-            has_refused: false,
         }
     }
 
@@ -71,15 +62,13 @@ impl ServerText {
                     self.stream.receive(length as u64);
                 }
                 Ok(None) => break,
-                Err(()) => {
+                Err(Malformed) => {
                     self.is_malformed = true;
                     break;
                 }
             }
         }
         self.unread.drain(..used);
-        // A head without end must not fill the memory.
-        self.is_malformed |= self.unread.len() > LONGEST_HEAD;
     }
 
     /// The client's stream has ended.
@@ -90,13 +79,6 @@ impl ServerText {
     /// Acts as the server does now. Appends what it sends to `text`; returns whether the stream
     /// ends after it.
     pub fn step(&mut self, now: Instant, text: &mut Vec<u8>) -> bool {
-        if self.is_malformed {
-            if std::mem::replace(&mut self.has_refused, true) {
-                return true;
-            }
-            text.extend(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-            return true;
-        }
         self.server.step(now, &mut self.up, &mut self.down, &mut self.stream);
         self.stream.take(self.stream.unsent());
         while let Some(message) = self.down.pop(self.stream.taken()) {
@@ -104,7 +86,16 @@ impl ServerText {
                 self.respond(now, request, text);
             }
         }
-        self.stream.is_closed()
+        if self.stream.is_closed() {
+            return true;
+        }
+        // Responses have the order of the requests (RFC 9112 §9.3.2).
+        if !self.is_malformed || self.outstanding() > 0 {
+            return false;
+        }
+        text.extend(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        self.stream.close();
+        true
     }
 
     /// Number of requests that have arrived and are not answered.
@@ -118,57 +109,59 @@ impl ServerText {
     }
 
     /// The request at the start of `bytes`, with its length; `None` if it is not complete.
-    fn parse(&self, bytes: &[u8]) -> Result<Option<(usize, Request)>, ()> {
-        let mut fields = [EMPTY_HEADER; MOST_FIELDS];
-        let mut head = httparse::Request::new(&mut fields);
-        let Status::Complete(length) = head.parse(bytes).map_err(|_| ())? else { return Ok(None) };
-        let target = head.path.ok_or(())?;
-        let (host, path) = match target.strip_prefix("http://").map(|url| url.split_at(url.find('/').unwrap_or(0))) {
-            Some(parts) => parts,
-            None => {
-                let host = head.headers.iter().find(|field| field.name.eq_ignore_ascii_case("host")).ok_or(())?;
-                (std::str::from_utf8(host.value).map_err(|_| ())?, target)
-            }
+    fn parse(&self, bytes: &[u8]) -> Result<Option<(usize, Request)>, Malformed> {
+        let Some(head) = RequestHead::parse(bytes)? else { return Ok(None) };
+        let (host, path) = match head.target.strip_prefix("http://") {
+            Some(url) => url.split_at(url.find('/').unwrap_or(0)),
+            None => (head.field("host").ok_or(Malformed)?, head.target),
         };
-        let (page, object) = self.urls.find(host, path).ok_or(())?;
+        let (page, object) = self.urls.find(host, path).ok_or(Malformed)?;
         let tag = etag(page, object);
-        let conditional = head.headers.iter().any(|field| {
-            let value = std::str::from_utf8(field.value).unwrap_or_default();
-            field.name.eq_ignore_ascii_case("if-none-match") && value.contains(&tag)
-        });
-        Ok(Some((length, Request { view: 0, page, object, conditional })))
+        let conditional = head.field("if-none-match").is_some_and(|value| value.contains(&tag));
+        Ok(Some((head.length, Request { view: 0, page, object, conditional })))
     }
 
     fn respond(&self, now: Instant, request: Request, text: &mut Vec<u8>) {
         let settings = &self.urls.session.settings;
-        let object = self.urls.session.object(request);
-        let is_compressed = settings.compression && object.compressed.is_some();
-        let status = if request.conditional { "304 Not Modified" } else { "200 OK" };
-        let time = UNIX_EPOCH + Duration::from_nanos(now.since(Instant::ZERO).as_nanos());
-        let mut head = format!("HTTP/1.1 {status}\r\nDate: {}\r\n", httpdate::fmt_http_date(time));
-        let mut field = |name: &str, value: &str| {
-            write!(head, "{name}: {value}\r\n").expect("a string can be written");
-        };
-        field("ETag", &etag(request.page, request.object));
-        field("Cache-Control", cache_control(object));
-        if settings.protocol == Protocol::Http10 {
-            field("Connection", "close");
-        }
-        if !request.conditional {
-            field("Content-Type", media_type(object.kind));
-            field("Content-Length", &object.encoded(settings.compression).to_string());
-            if is_compressed {
-                field("Content-Encoding", "gzip");
-            }
-        }
-        end_head(&mut head, "Server", settings.response.get());
+        let mut head = response_head(&self.urls, now, request);
+        end_head(&mut head, RESPONSE_PADDING, settings.response.get());
         text.extend(head.into_bytes());
         if !request.conditional {
+            let object = self.urls.session.object(request);
+            let is_compressed = settings.compression && object.compressed.is_some();
             let (host, path) = super::url(&self.urls.session, request.page, request.object);
             let tags = tags(&self.urls.session, request.page, request.object);
             text.extend(content(object, &format!("{host}{path}"), &tags, is_compressed));
         }
     }
+}
+
+/// The field that brings the head of a response to its size.
+pub(super) const RESPONSE_PADDING: &str = "Server";
+
+/// The head of the response to `request` without its end.
+pub(super) fn response_head(urls: &Urls, now: Instant, request: Request) -> String {
+    let settings = &urls.session.settings;
+    let object = urls.session.object(request);
+    let status = if request.conditional { "304 Not Modified" } else { "200 OK" };
+    let time = UNIX_EPOCH + Duration::from_nanos(now.since(Instant::ZERO).as_nanos());
+    let mut head = format!("HTTP/1.1 {status}\r\nDate: {}\r\n", httpdate::fmt_http_date(time));
+    let mut field = |name: &str, value: &str| {
+        write!(head, "{name}: {value}\r\n").expect("a string can be written");
+    };
+    field("ETag", &etag(request.page, request.object));
+    field("Cache-Control", cache_control(object));
+    if settings.protocol == Protocol::Http10 {
+        field("Connection", "close");
+    }
+    if !request.conditional {
+        field("Content-Type", media_type(object.kind));
+        field("Content-Length", &object.encoded(settings.compression).to_string());
+        if settings.compression && object.compressed.is_some() {
+            field("Content-Encoding", "gzip");
+        }
+    }
+    head
 }
 
 /// The entity tag of an object. Objects do not change.

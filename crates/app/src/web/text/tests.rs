@@ -1,6 +1,7 @@
 use std::io::{Read as _, Write as _};
 
 use airpath_core::{Bytes, Instant, Span};
+use proptest::prelude::*;
 
 use super::content::content;
 use super::*;
@@ -90,9 +91,25 @@ fn a_page_loads_with_heads_of_the_stated_size() {
         let (browser, heads) = load(Session::new(settings, vec![small_page(None)]), |bytes| bytes);
         let received: Vec<u64> = browser.views()[0].fetches.iter().map(|fetch| fetch.received).collect();
         assert_eq!(received, [10_000, 0, 3_000]);
+        assert_eq!(browser.views()[0].complete_objects(), 3);
         assert_eq!(browser.opened(), connections);
         assert_eq!(heads.iter().map(String::len).collect::<Vec<_>>(), [400, 400, 400]);
         assert!(heads[1].starts_with("GET /p/a%20b.css HTTP/1."), "{}", heads[1]);
+    }
+}
+
+#[test]
+fn least_heads_have_their_sizes() {
+    for proxy in [false, true] {
+        let settings = Settings { proxy, views: 2, reading: Span::ZERO, request: Bytes::ZERO, ..Settings::default() };
+        let urls = Urls::of(&Arc::new(Session::new(settings.clone(), vec![small_page(None)])));
+        let (request, _) = urls.expect("it is clear text").least_heads();
+        for (request, all) in [(request, true), (request - 1, false)] {
+            let settings = Settings { request: Bytes::new(request), ..settings.clone() };
+            let (_, heads) = load(Session::new(settings, vec![small_page(None)]), |bytes| bytes);
+            assert_eq!(heads.len(), 6);
+            assert_eq!(heads.iter().all(|head| head.len() as u64 == request), all, "{heads:?}");
+        }
     }
 }
 
@@ -259,6 +276,36 @@ fn what_is_not_a_response_is_reported() {
 }
 
 #[test]
+fn the_longest_head_does_not_depend_on_how_it_arrives() {
+    let urls = || Arc::new(Urls::of(&Arc::new(document(100, None, &[]))).expect("it is clear text"));
+    for (length, status) in [(LONGEST_HEAD, "200"), (LONGEST_HEAD + 1, "400")] {
+        let mut head = "GET /p// HTTP/1.1\r\nHost: a\r\n".to_owned();
+        end_head(&mut head, "User-Agent", length as u64);
+        assert_eq!(head.len(), length);
+        for part in [1, 1000, length] {
+            let (mut server, mut answer) = (ServerText::new(urls()), Vec::new());
+            for bytes in head.as_bytes().chunks(part) {
+                server.receive(bytes);
+                server.step(Instant::ZERO, &mut answer);
+            }
+            let answer = String::from_utf8_lossy(&answer);
+            assert_eq!(answer.split(' ').nth(1), Some(status), "{length} bytes in parts of {part}");
+        }
+    }
+}
+
+#[test]
+fn requests_before_a_malformed_one_are_answered_first() {
+    let urls = Arc::new(Urls::of(&Arc::new(document(100, None, &[]))).expect("it is clear text"));
+    let (mut server, mut answer) = (ServerText::new(urls), Vec::new());
+    server.receive(b"GET /p// HTTP/1.1\r\nHost: a\r\n\r\nGET /unknown HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(server.step(Instant::ZERO, &mut answer));
+    let answer = String::from_utf8_lossy(&answer);
+    let statuses: Vec<&str> = answer.split("HTTP/1.1 ").skip(1).map(|part| &part[..3]).collect();
+    assert_eq!(statuses, ["200", "400"]);
+}
+
+#[test]
 fn a_head_without_end_is_malformed() {
     let urls = Arc::new(Urls::of(&Arc::new(document(100, None, &[]))).expect("it is clear text"));
     let mut server = ServerText::new(urls);
@@ -273,4 +320,65 @@ fn a_head_without_end_is_malformed() {
     // Once.
     answer.clear();
     assert!(server.step(Instant::ZERO, &mut answer) && answer.is_empty());
+}
+
+/// What a server sends until it closes or waits for nothing but the client, if `parts` arrive one
+/// after the other; and whether it closes.
+fn answers<'a>(urls: &Arc<Urls>, parts: impl Iterator<Item = &'a [u8]>) -> (Vec<u8>, bool) {
+    let mut server = ServerText::new(Arc::clone(urls));
+    let (mut text, mut closes, mut now) = (Vec::new(), false, Instant::ZERO);
+    for part in parts {
+        server.receive(part);
+        closes |= server.step(now, &mut text);
+    }
+    while let Some(next) = server.next_wakeup(now) {
+        now = next;
+        closes |= server.step(now, &mut text);
+    }
+    (text, closes)
+}
+
+/// Requests for objects, for what the server does not have, and bytes that are none.
+fn sent_by_clients() -> impl Strategy<Value = Vec<u8>> {
+    let field = prop_oneof![
+        Just("Host: a".to_owned()),
+        Just("Host: b".to_owned()),
+        Just("If-None-Match: \"0-0\", \"0-2\"".to_owned()),
+        "[A-Za-z-]{1,12}: [ -~]{0,40}",
+    ];
+    let target = prop_oneof![Just("/p//"), Just("/p/late"), Just("http://a/p/late"), Just("http://b/p/f&g"), Just("*")];
+    let fields = proptest::collection::vec(field, 0..4);
+    let request = (target, fields).prop_map(|(target, fields)| {
+        format!(
+            "GET {target} HTTP/1.1\r\nHost: a\r\n{}\r\n",
+            fields.iter().map(|each| format!("{each}\r\n")).collect::<String>()
+        )
+    });
+    let garbage = proptest::collection::vec(any::<u8>(), 0..30);
+    let one = prop_oneof![9 => request.prop_map(String::into_bytes), 1 => garbage];
+    proptest::collection::vec(one, 0..6).prop_map(|all| all.concat())
+}
+
+proptest! {
+    #[test]
+    fn answers_do_not_depend_on_how_requests_arrive(
+        text in sent_by_clients(),
+        cuts in proptest::collection::vec(0_usize..300, 1..40),
+        is_http_1_0 in any::<bool>(),
+        wait in 0_u64..3_000,
+    ) {
+        let mut session = document(100, None, &[50]);
+        session.settings.protocol = if is_http_1_0 { Protocol::Http10 } else { Protocol::Http11 };
+        session.pages[0].objects[0].wait = Span::from_millis(wait);
+        let urls = Arc::new(Urls::of(&Arc::new(session)).expect("it is clear text"));
+        let mut rest = &text[..];
+        let parts = cuts.iter().map(|cut| {
+            let (part, left) = rest.split_at(rest.len().min(*cut));
+            rest = left;
+            part
+        });
+        let mut parts: Vec<&[u8]> = parts.collect();
+        parts.push(rest);
+        prop_assert_eq!(answers(&urls, parts.into_iter()), answers(&urls, [&text[..]].into_iter()));
+    }
 }

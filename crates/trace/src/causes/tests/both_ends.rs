@@ -1,7 +1,9 @@
 //! Connections that share a path, by captures of both ends.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use airpath_core::{Direction, Instant, Span};
 use airpath_observe::flows::{Ending, FlowNumber, Flows, Listener};
 use airpath_observe::testing::segment;
 use airpath_observe::{Connection, End, Observation};
@@ -9,6 +11,7 @@ use airpath_wire::segment::Segment;
 
 use super::exchanges::millis;
 use crate::causes::{Account, Cause, Causes};
+use crate::radio::{RadioGap, RadioLog};
 use crate::shared_path::{Recorder, SharedPaths};
 use crate::two_point::{CaptureDigest, Clock, JoinOptions, JoinedCaptures, join};
 
@@ -39,6 +42,12 @@ fn reply(connection: usize, sent: u64, first: u64, count: u64, each: u64, back: 
     packets
 }
 
+/// Whether causes have this time, up to the resolution of the load of a link: a sixteenth of a
+/// round trip of 100 ms at its begin and its end.
+fn is_near(account: &Account, causes: &[Cause], expected: u64) -> bool {
+    causes.iter().map(|cause| millis(account, *cause)).sum::<u64>().abs_diff(expected) <= 2 * 100 / 16
+}
+
 /// The segments of a capture at one end.
 fn capture(packets: &[Packet], at: End) -> Vec<Segment<'static>> {
     let mut seen: Vec<_> = packets
@@ -58,9 +67,14 @@ fn capture(packets: &[Packet], at: End) -> Vec<Segment<'static>> {
     segments.collect()
 }
 
+fn at(millis: u64) -> Instant {
+    segment(&format!("{millis} > ack 0"), 1).0.time
+}
+
 struct Accounts {
     joined: JoinedCaptures,
-    paths: std::sync::Arc<SharedPaths>,
+    paths: Arc<SharedPaths>,
+    radio: Option<Arc<RadioLog>>,
     open: BTreeMap<FlowNumber, Causes>,
     done: BTreeMap<u16, Account>,
 }
@@ -70,7 +84,11 @@ impl Listener for Accounts {
         let (joined, paths) = (&self.joined, &self.paths);
         let causes = self.open.entry(flow).or_insert_with(|| {
             let host = paths.host(connection.route().source.address).unwrap();
-            Causes::new(None).with_host(host, None).with_both_ends(joined.connection(flow).unwrap(), End::Client)
+            let mut causes = Causes::new(None).with_host(host, None);
+            if let Some(radio) = &self.radio {
+                causes = causes.with_radio(Arc::clone(radio), End::Client);
+            }
+            causes.with_both_ends(joined.connection(flow).unwrap(), End::Client)
         });
         causes.observe(observation, &mut |_| {});
     }
@@ -89,11 +107,11 @@ fn play(segments: &[Segment<'_>], listener: &mut impl Listener) {
 
 /// The causes of the connections by the server's capture and that of the client.
 fn accounts(packets: &[Packet]) -> Vec<Account> {
-    accounts_with(packets, |_| true)
+    accounts_with(packets, |_| true, None)
 }
 
-/// The same, where the client's capture has the frames with these numbers only.
-fn accounts_with(packets: &[Packet], has: impl Fn(u64) -> bool) -> Vec<Account> {
+/// The same, where the client's capture has the frames with these numbers only, with a radio log.
+fn accounts_with(packets: &[Packet], has: impl Fn(u64) -> bool, radio: Option<RadioLog>) -> Vec<Account> {
     let [mut client, server] = [End::Client, End::Server].map(|end| capture(packets, end));
     client.retain(|segment| has(segment.frame));
     let (mut here, mut there) = (CaptureDigest::default(), CaptureDigest::default());
@@ -101,10 +119,11 @@ fn accounts_with(packets: &[Packet], has: impl Fn(u64) -> bool) -> Vec<Account> 
     play(&client, &mut there);
     let options = JoinOptions { clock: Some(Clock::SAME), ..JoinOptions::default() };
     let joined = join(here, there, &options).unwrap();
-    let paths = std::sync::Arc::new(SharedPaths::default());
-    let mut recorder = Recorder::new(std::sync::Arc::clone(&paths));
+    let paths = Arc::new(SharedPaths::default());
+    let mut recorder = Recorder::new(Arc::clone(&paths));
     server.iter().for_each(|segment| recorder.segment(segment));
-    let mut accounts = Accounts { joined, paths, open: BTreeMap::new(), done: BTreeMap::new() };
+    let radio = radio.map(Arc::new);
+    let mut accounts = Accounts { joined, paths, radio, open: BTreeMap::new(), done: BTreeMap::new() };
     play(&server, &mut accounts);
     accounts.done.into_values().collect()
 }
@@ -122,23 +141,26 @@ fn two_replies(back: u64) -> Vec<Packet> {
 #[test]
 fn a_reply_that_waits_behind_another_is_shared_until_that_has_left() {
     let account = &accounts(&two_replies(50))[1];
-    let sharing = millis(account, Cause::Sharing);
-    assert!((360..440).contains(&sharing), "{account}");
-    let full = millis(account, Cause::Queueing) + millis(account, Cause::PathRate);
-    assert!((360..440).contains(&full), "{account}");
+    // Sent at 205 ms; the last packet of the first reply arrives at 650 ms. The path without the
+    // link takes 50 ms. Then its own 20 segments take 20 ms each.
+    assert_eq!(millis(account, Cause::Sharing), 395, "{account}");
+    let full = account.of(Cause::Queueing) + account.of(Cause::PathRate);
+    assert_eq!(full, Span::from_millis(400), "{account}");
     // Late acknowledgements do not change what the arrivals show.
     let late = &accounts(&two_replies(600))[1];
     assert_eq!(late.of(Cause::Radio).as_nanos(), 0, "{late}");
-    assert!(millis(late, Cause::Sharing) >= 360, "{late}");
+    assert_eq!(millis(late, Cause::Sharing), 395, "{late}");
 }
 
 #[test]
 fn the_packets_of_others_lengthen_the_queue() {
     let alone = &accounts(&[handshake(0, 0), reply(0, 200, 270, 20, 20, 50)].concat())[0];
     let beside = &accounts(&two_replies(50))[0];
-    // The queue is longer than a round trip until the last packet of the first reply has left.
-    assert!((250..350).contains(&millis(alone, Cause::Queueing)), "{alone}");
-    assert!(millis(beside, Cause::Queueing) > 370, "{beside}");
+    // Its 20 segments take 400 ms. Alone, the wait of a packet behind them is no longer than the
+    // round trip of 100 ms once that and the last segment's 20 ms are left of it.
+    assert!(is_near(alone, &[Cause::Queueing], 280), "{alone}");
+    // Beside another reply the queue is longer until the last of them has left.
+    assert!(is_near(beside, &[Cause::Queueing], 400), "{beside}");
     assert_eq!(beside.of(Cause::Sharing).as_nanos(), 0, "{beside}");
 }
 
@@ -154,7 +176,93 @@ fn acknowledgements_that_wait_behind_others_are_sharing() {
     }
     packets.push((0, 270, 712, "> ack 1460".to_owned()));
     let waits = &accounts(&packets)[0];
-    assert!((330..460).contains(&millis(waits, Cause::Sharing)), "{waits}");
+    // It arrives at 712 ms, and left the uplink 50 ms before.
+    assert_eq!(millis(waits, Cause::Sharing), 392, "{waits}");
+}
+
+/// The client's packet `line` of the first connection is sent at 270 ms, and waits for 20 segments
+/// of the second one. Their transmission is interrupted after the fifth for `outage`.
+fn behind_an_upload(reply: u64, line: &str, outage: u64) -> Vec<Packet> {
+    let mut packets = [handshake(0, 0), handshake(1, 1)].concat();
+    packets.push((0, 200, 270, format!("< psh data 0..{reply} ack 100")));
+    for number in 0..20 {
+        let (begin, end) = (100 + number * 1460, 100 + (number + 1) * 1460);
+        let arrived = 330 + number * 20 + if number < 5 { 0 } else { outage };
+        packets.push((1, 260, arrived, format!("> data {begin}..{end} ack 0")));
+    }
+    packets.push((0, 270, 712 + outage, line.to_owned()));
+    packets
+}
+
+#[test]
+fn a_silence_of_the_uplink_is_the_radios_though_others_are_first_after_it() {
+    let packets = behind_an_upload(1460, "> ack 1460", 1000);
+    let whole = &accounts(&packets)[0];
+    // The fifth segment leaves the uplink at 360 ms, and the sixth is transmitted from 1360 ms on.
+    assert_eq!(millis(whole, Cause::Radio), 1000, "{whole}");
+    assert_eq!(millis(whole, Cause::Sharing), 392, "{whole}");
+    let gap = RadioGap {
+        begin: at(360),
+        end: at(1360),
+        direction: Some(Direction::Up),
+        name: "outage".to_owned(),
+        wanted: false,
+    };
+    let log = RadioLog::new(vec![gap]);
+    let logged = &accounts_with(&packets, |_| true, Some(log))[0];
+    assert_eq!(millis(logged, Cause::Radio), 1000, "{logged}");
+}
+
+#[test]
+fn nothing_waits_behind_others_in_a_silence() {
+    // The uplink carries nothing from 360 to 610 ms; the acknowledgement is sent at 400 ms, and
+    // arrives after a segment that had been interrupted.
+    let mut packets = [handshake(0, 0), handshake(1, 1)].concat();
+    packets.push((0, 200, 400, "< psh data 0..1460 ack 100".to_owned()));
+    for (number, arrived) in (0..).zip([330, 350, 370, 390, 410, 680]) {
+        let (begin, end) = (100 + number * 1460, 100 + (number + 1) * 1460);
+        packets.push((1, 260, arrived, format!("> data {begin}..{end} ack 0")));
+    }
+    packets.push((0, 400, 682, "> ack 1460".to_owned()));
+    let account = &accounts(&packets)[0];
+    assert_eq!(millis(account, Cause::Sharing), 20, "{account}");
+}
+
+#[test]
+fn a_silence_of_the_downlink_is_the_radios_though_others_are_first_after_it() {
+    // The first reply is interrupted for a second after ten segments.
+    let mut packets = [handshake(0, 0), handshake(1, 1)].concat();
+    let later = |(connection, sent, arrived, line): Packet| {
+        let by = if arrived > 450 && line.starts_with('<') { 1000 } else { 0 };
+        let acknowledged = if sent > 450 { 1000 } else { 0 };
+        (connection, sent + acknowledged, arrived + by + acknowledged, line)
+    };
+    packets.extend(reply(0, 200, 270, 20, 20, 50).into_iter().map(later));
+    packets.extend(reply(1, 205, 670, 20, 20, 50).into_iter().map(later));
+    let account = &accounts(&packets)[1];
+    assert_eq!(millis(account, Cause::Radio), 1000, "{account}");
+    assert_eq!(millis(account, Cause::Sharing), 395, "{account}");
+}
+
+#[test]
+fn an_application_waits_behind_others_for_data_only() {
+    // The server has no more data; its reply has arrived.
+    let reply = accounts(&behind_an_upload(100, "> ack 100", 0)).swap_remove(0);
+    assert_eq!(millis(&reply, Cause::Sharing), 0, "{reply}");
+    // The next request waits, and has the acknowledgement in it.
+    let request = accounts(&behind_an_upload(100, "> psh data 100..101 ack 100", 0)).swap_remove(0);
+    assert_eq!(millis(&request, Cause::Sharing), 390, "{request}");
+}
+
+#[test]
+fn an_own_acknowledgement_does_not_end_the_wait_behind_others() {
+    // Behind five segments, too short a time for a gap.
+    let mut packets = [handshake(0, 0), handshake(1, 1)].concat();
+    packets.extend(reply(0, 200, 270, 5, 20, 50));
+    packets.push((1, 204, 351, "< ack 100".to_owned()));
+    packets.extend(reply(1, 205, 370, 20, 20, 50));
+    let account = &accounts(&packets)[1];
+    assert_eq!(millis(account, Cause::Sharing), 95, "{account}");
 }
 
 #[test]
@@ -168,10 +276,10 @@ fn packets_that_the_other_capture_lacks_do_not_take_the_time_of_one_before() {
     }
     let whole = &accounts(&packets)[0];
     for has in [|frame| frame <= 8, |frame| !(8..=35).contains(&frame)] {
-        let cut = &accounts_with(&packets, has)[0];
+        let cut = &accounts_with(&packets, has, None)[0];
         let [application, all] = [cut, whole].map(|account| millis(account, Cause::Application));
-        assert!(application.abs_diff(all) < 500, "{cut}\n{whole}");
-        assert!(millis(cut, Cause::Queueing) < 50, "{cut}");
+        assert_eq!(application, all, "{cut}\n{whole}");
+        assert_eq!(millis(cut, Cause::Queueing), 0, "{cut}");
     }
 }
 
@@ -217,8 +325,8 @@ fn data_in_front_of_the_acknowledgements_counts_although_it_is_known_late() {
     }
     packets.push((0, 1103, 1153, "> ack 43800".to_owned()));
     let account = &accounts(&packets)[0];
-    let full = millis(account, Cause::Queueing) + millis(account, Cause::PathRate);
-    assert!(full > 650, "{account}");
+    // The 40 segments take 20 ms each.
+    assert!(is_near(account, &[Cause::Queueing, Cause::PathRate], 800), "{account}");
 }
 
 #[test]
