@@ -22,7 +22,7 @@ def test_causes_agree_with_the_events() -> None:
     # The goals of docs/trace-causes.md: one capture and both, without and with the radio's log.
     least = [90, 90, 95, 95, 92, 92, 98, 98]
     assert len(shares) == len(least)
-    assert all(share > bound for share, bound in zip(shares, least, strict=True)), shares
+    assert all(share >= bound for share, bound in zip(shares, least, strict=True)), shares
 
 
 # Some points below the shares in docs/trace-causes.md: on a busy machine, programs also wait for

@@ -233,11 +233,7 @@ impl Causes {
         let arrivals = Arrivals::of(joined.sent_by(joined.near), joined.sent_by(joined.near.other()));
         self.sender.bottleneck().set_arrivals(arrivals);
         let far = joined.sent_by(joined.near.other());
-        // Alone, the spacing of a round's arrivals shows the rate; the load of the link has the
-        // resolution of half a window only.
-        if !far.path_queue.is_empty() {
-            self.receiver.set_sent(far);
-        }
+        self.receiver.set_sent(far, !far.path_queue.is_empty());
         let own = joined.path_log(mobile);
         let (log, inferred) = match &self.radio {
             Some(radio) => (radio.log.and_waits(&own), false),
@@ -486,6 +482,7 @@ impl Causes {
                 let is_data = observation.length > 0;
                 self.sender.bottleneck().passed(observation.time, is_data, &mut self.timeline);
             }
+            self.receiver.set_both_ways(self.sender.is_stream_after(observation.acknowledged));
             self.receiver.arrived(observation, &mut self.timeline, &mut stalls);
             self.sender.acknowledgement(observation, &mut self.timeline, &mut stalls);
             if observation.length > 0 && observation.retransmission.is_none() {

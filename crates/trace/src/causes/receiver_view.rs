@@ -121,6 +121,10 @@ pub(super) struct ReceiverView {
     send_times: SendTimes,
     /// With captures of both ends, the packets that arrived: they replace timestamps.
     sent: Vec<SentPacket>,
+    /// Whether other connections share the path.
+    is_shared: bool,
+    /// Whether the near end has more than a segment outstanding, too.
+    both_ways: bool,
     /// When the last segment entered the link, where timestamps show it, and whether it waited
     /// there for the one before.
     entered: Option<Instant>,
@@ -157,8 +161,12 @@ impl ReceiverView {
         self.from_radio = from_radio;
     }
 
-    /// Uses the times of sending from the capture of the other end.
-    pub(super) fn set_sent(&mut self, direction: &Direction) {
+    /// Uses the times of sending from the capture of the other end: where other connections share
+    /// the path, and where data of the near end waits for acknowledgements behind this data. Else
+    /// the spacing of a round's arrivals shows the rate, to the packet; the load of the link has
+    /// the resolution of half a window only.
+    pub(super) fn set_sent(&mut self, direction: &Direction, is_shared: bool) {
+        self.is_shared = is_shared;
         let shortest = direction.delay.map_or(Span::ZERO, |delay| delay.minimum);
         let sent = direction.transits.iter().filter_map(|transit| match transit.fate {
             PacketFate::Arrived { frame, .. } => Some(SentPacket {
@@ -173,9 +181,17 @@ impl ReceiverView {
         self.sent.sort_unstable_by_key(|packet| packet.frame);
     }
 
+    /// Whether the near end has more than a segment outstanding when the next segment arrives.
+    pub(super) fn set_both_ways(&mut self, both_ways: bool) {
+        self.both_ways = both_ways;
+    }
+
     /// When a segment that arrived had arrived without waiting; `None` where that is not known.
     fn unqueued(&mut self, observation: &Observation) -> Option<Instant> {
         let by_timestamps = self.send_times.arrived(observation.timestamps, observation.time);
+        if !self.is_shared && !self.both_ways {
+            return by_timestamps;
+        }
         // A segment that was sent as a part of a super-segment arrived after its first part.
         let at = self.sent.partition_point(|packet| packet.frame <= observation.frame).checked_sub(1);
         let known = at.map(|at| self.sent[at]).filter(|packet| {

@@ -150,6 +150,13 @@ impl SenderView {
         self.highest <= self.acknowledged
     }
 
+    /// Whether more than a segment is outstanding after an acknowledgement up to `acknowledged`:
+    /// the request of a dialogue is not.
+    pub(super) fn is_stream_after(&self, acknowledged: Option<i64>) -> bool {
+        let acknowledged = acknowledged.unwrap_or(self.acknowledged).max(self.acknowledged);
+        self.highest > acknowledged + i64::from(self.full_segment)
+    }
+
     /// The last progress while data is outstanding; else the far future.
     pub(super) fn progress_with_data_outstanding(&self) -> Instant {
         match &self.undecided {
