@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use airpath_app::web::Settings;
 use airpath_measure::Responder;
-use airpath_measure::protocol::{ControlRequest, TestRequest};
+use airpath_measure::protocol::{ControlRequest, TestRequest, VERSION};
 use airpath_measure::work::{PageLoad, TcpSettings, Work};
 
 /// Time for what a responder does at once; far above it on a busy machine.
@@ -41,9 +41,9 @@ fn connect(responder: SocketAddr) -> TcpStream {
 /// Opens a control connection, sends `test` as its test request, and returns it with the response.
 fn request(responder: SocketAddr, test: &str) -> (TcpStream, String) {
     let mut stream = connect(responder);
-    write!(stream, "airpath-measure 2\n{test}").expect("it reads");
+    write!(stream, "airpath-measure {VERSION}\n{test}").expect("it reads");
     let mut lines = BufReader::new(stream.try_clone().expect("a descriptor")).lines();
-    assert_eq!(lines.next().expect("a line").expect("text"), "airpath-measure 2");
+    assert_eq!(lines.next().expect("a line").expect("text"), format!("airpath-measure {VERSION}"));
     let response = lines.next().expect("a line").expect("text");
     (stream, response)
 }
