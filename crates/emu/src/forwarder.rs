@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 
 use airpath_core::{Direction, Dropped, Ecn, FlowId, Instant, Packet, SegmentInfo, SegmentLookup, Slot, Span, UserId};
 use airpath_link::{BearerCommand, CommandError, Departure};
@@ -619,6 +620,18 @@ impl PacketStore for ObservedPackets {
             Some(payload) => Payload::Bytes([&bytes[payload], &[]]),
             None => Payload::Counted,
         }
+    }
+
+    fn take_tcp_payload(&mut self, slot: Slot) -> Option<(Vec<u8>, Range<usize>)> {
+        let packet = self.packets.packet(slot);
+        let SuperSegment { frame, bytes, .. } = self.packets.super_segment(packet.super_segment);
+        let payload = tcp_packet::payload(frame, bytes, &packet.run())?;
+        let memory = self.packets.take_read(packet.super_segment)?;
+        Some((memory, payload))
+    }
+
+    fn give_back(&mut self, memory: Vec<u8>) {
+        self.packets.free_memory(memory);
     }
 
     fn icmp_error(&self, slot: Slot) -> Option<(FlowId, IcmpError)> {

@@ -84,8 +84,9 @@ pub struct PacketBuffer {
 const UPPER_HEADERS: usize = 64;
 /// Capacity in bytes up to which the memory of a super-segment is always kept for reuse.
 const SMALL: usize = 2048;
-/// Number of larger ones that are kept: as many as one round of reading needs.
-const MOST_LARGE: usize = 64;
+/// Number of larger ones that are kept: 8 MB, about as much as several fast connections have stored
+/// in total.
+const MOST_LARGE: usize = 128;
 
 impl PacketBuffer {
     /// Empty memory for a super-segment of about this many bytes.
@@ -207,6 +208,13 @@ impl PacketBuffer {
     pub fn take_bytes(&mut self, index: u32, leaving: u32) -> Vec<u8> {
         let stored = &mut self.super_segments[index as usize];
         if stored.packets == leaving { std::mem::take(&mut stored.bytes) } else { stored.bytes.clone() }
+    }
+
+    /// Takes out the memory of a super-segment, if it was read into it ([`Self::insert_read`]) and
+    /// is one packet.
+    pub fn take_read(&mut self, index: u32) -> Option<Vec<u8>> {
+        let stored = &mut self.super_segments[index as usize];
+        (stored.packets == 1 && stored.bytes.len() == MAX_READ).then(|| std::mem::take(&mut stored.bytes))
     }
 
     /// Number of packets in the network.

@@ -13,6 +13,7 @@
 
 use std::any::Any;
 use std::net::SocketAddr;
+use std::ops::Range;
 
 use airpath_core::{
     ComponentId, Context, Direction, DropCause, Ecn, FlowId, Instant, Packet, PacketCounters, PacketStep, SegmentInfo,
@@ -171,6 +172,17 @@ impl<'a> MiddleboxContext<'a> {
     /// The payload of the TCP segment at `slot`.
     pub fn tcp_payload(&self, slot: Slot) -> Payload<'_> {
         self.store.tcp_payload(slot)
+    }
+
+    /// Takes out the memory with the payload of the TCP segment at `slot`, and where it is, if the
+    /// memory belongs to this segment alone. The segment is then without payload.
+    pub fn take_tcp_payload(&mut self, slot: Slot) -> Option<(Vec<u8>, Range<usize>)> {
+        self.store.take_tcp_payload(slot)
+    }
+
+    /// Gives back memory that [`Self::take_tcp_payload`] returned.
+    pub fn give_back(&mut self, memory: Vec<u8>) {
+        self.store.give_back(memory);
     }
 
     /// Takes a packet out of the network at `now`: the middlebox has consumed it.

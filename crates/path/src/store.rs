@@ -7,6 +7,7 @@
 //! also when a log of headers is replayed in the simulator.
 
 use std::net::SocketAddr;
+use std::ops::Range;
 
 use airpath_core::{Direction, Dropped, FlowId, Instant, Packet, SegmentLookup, Slot};
 use airpath_tcp::Segment;
@@ -28,7 +29,7 @@ pub enum Payload<'a> {
     /// Only its length is known, which the segment has.
     #[default]
     Counted,
-    /// Its bytes, in two parts: those of a ring buffer may wrap.
+    /// Its bytes, in two parts: those of a buffer may be in two chunks.
     Bytes([&'a [u8]; 2]),
 }
 
@@ -82,6 +83,18 @@ pub trait PacketStore: SegmentLookup {
     fn tcp_payload(&self, slot: Slot) -> Payload<'_> {
         let _ = slot;
         Payload::Counted
+    }
+
+    /// Takes out the memory with the payload of the TCP segment at `slot`, and where it is, if the
+    /// memory belongs to this segment alone. The segment is then without payload.
+    fn take_tcp_payload(&mut self, slot: Slot) -> Option<(Vec<u8>, Range<usize>)> {
+        let _ = slot;
+        None
+    }
+
+    /// Takes back memory that [`Self::take_tcp_payload`] has given out.
+    fn give_back(&mut self, memory: Vec<u8>) {
+        drop(memory);
     }
 
     /// The ICMP error at `slot` about a TCP segment of a flow, with a valid checksum; `None` if the
@@ -150,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_may_cross_the_end_of_the_ring() {
+    fn a_part_may_be_in_two_chunks() {
         let payload = Payload::Bytes([b"abc", b"defg"]);
         assert_eq!(payload.part(0, 3), Payload::Bytes([b"abc", b""]));
         assert_eq!(payload.part(2, 3), Payload::Bytes([b"c", b"de"]));

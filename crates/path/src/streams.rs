@@ -38,7 +38,7 @@ impl Streams {
     /// The first `count` unread bytes are not needed any more, which opens the window.
     pub fn consume(&mut self, connection: &mut Connection, count: usize) {
         self.consumed += count as u64;
-        self.arrived.discard_below(self.consumed);
+        self.arrived.discard_below(self.consumed, drop);
         connection.read(count as u64);
     }
 
@@ -56,7 +56,7 @@ impl Streams {
 
     /// Frees what the peer has acknowledged.
     pub fn free_acknowledged(&mut self, connection: &Connection) {
-        self.written.discard_below(connection.acknowledged());
+        self.written.discard_below(connection.acknowledged(), drop);
     }
 
     /// The payload of a segment that the connection sends.

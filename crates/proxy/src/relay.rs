@@ -2,6 +2,7 @@
 //! between them.
 
 use airpath_core::{Direction, FlowId, Instant, Slot, UserId};
+use airpath_path::stream_buffer::LEAST_TAKEN;
 use airpath_path::{Departures, MiddleboxContext, Side, StreamBuffer};
 use airpath_tcp::{Connection, Outcome, Segment, State};
 use airpath_wire::tcp::Flags;
@@ -85,11 +86,22 @@ impl Relay {
             }
             return;
         }
+        // A segment of the other end is in at most two chunks of the buffer.
+        let most_segment = self.ends[side.opposite() as usize].segment_size();
         let end = &mut self.ends[side as usize];
         end.handle_segment(now, segment, cx.context());
         if let Some(part) = end.accepted_payload() {
-            let payload = cx.tcp_payload(slot).part(part.skip as usize, part.length as usize);
-            self.streams[side.sends() as usize].buffer.write(part.offset, payload);
+            let buffer = &mut self.streams[side.sends() as usize].buffer;
+            let (skip, length) = (part.skip as usize, part.length as usize);
+            if most_segment <= LEAST_TAKEN as u32
+                && buffer.takes(part.offset, part.length)
+                && let Some((memory, payload)) = cx.take_tcp_payload(slot)
+            {
+                let start = payload.start + skip;
+                buffer.take(memory, start..start + length);
+            } else {
+                buffer.write(part.offset, cx.tcp_payload(slot).part(skip, length));
+            }
         }
     }
 
@@ -139,7 +151,7 @@ impl Relay {
         let (client, server) = if self.client == Side::Server { (first, second) } else { (second, first) };
         self.held_syn.release(now, client, server, cx);
         for direction in Direction::BOTH {
-            self.free_acknowledged(direction);
+            self.free_acknowledged(direction, cx);
         }
         self.forward(Direction::Up, self.unforwarded(Direction::Up));
         for side in [Side::Server, Side::Mobile] {
@@ -155,12 +167,12 @@ impl Relay {
 
     /// Frees the space of what the receiver has acknowledged, which opens the window towards the
     /// sender.
-    fn free_acknowledged(&mut self, direction: Direction) {
+    fn free_acknowledged(&mut self, direction: Direction, cx: &mut MiddleboxContext<'_>) {
         let acknowledged = self.ends[Side::at_end_of(direction) as usize].acknowledged();
         let stream = &mut self.streams[direction as usize];
         if acknowledged > stream.acknowledged {
             let freed = acknowledged - std::mem::replace(&mut stream.acknowledged, acknowledged);
-            stream.buffer.discard_below(acknowledged);
+            stream.buffer.discard_below(acknowledged, |memory| cx.give_back(memory));
             self.ends[Side::at_start_of(direction) as usize].read(freed);
         }
     }

@@ -27,24 +27,28 @@ pub fn transmit(
         }
     };
     let most = cx.most_payload();
-    let mut waiting: Option<Segment> = None;
+    // With the most payload that it may have.
+    let mut waiting: Option<(Segment, u32)> = None;
     while let Some(segment) = end.poll_transmit(now, cx.context()) {
         let Some(most) = most else {
             send(&segment, left, cx);
             continue;
         };
-        if let Some(earlier) = &mut waiting
-            && continues(earlier, &segment, segment_size, most)
+        if let Some((earlier, most_bytes)) = &mut waiting
+            && continues(earlier, &segment, segment_size, *most_bytes)
         {
             earlier.length += segment.length;
             earlier.info.length += segment.length;
             earlier.header.flags |= segment.header.flags;
             earlier.info.flags = earlier.header.flags.0;
-        } else if let Some(earlier) = waiting.replace(segment) {
-            send(&earlier, left, cx);
+        } else {
+            let most_bytes = most.min(stream.most_in_range(segment.info.offset.cast_unsigned()));
+            if let Some((earlier, _)) = waiting.replace((segment, most_bytes)) {
+                send(&earlier, left, cx);
+            }
         }
     }
-    waiting.iter().for_each(|last| send(last, left, cx));
+    waiting.iter().for_each(|(last, _)| send(last, left, cx));
 }
 
 /// Whether `next` can leave with the segments of `earlier`, whose headers would then differ in
