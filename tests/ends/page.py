@@ -26,6 +26,7 @@ script = """
         document.body.textContent = JSON.stringify({
             load_ms: page.loadEventStart, first_byte_ms: page.responseStart, objects: images.length,
             bytes: images.reduce((sum, each) => sum + each.encodedBodySize, 0),
+            failed: images.filter(each => !each.responseStatus).map(each => each.name),
         });
     }, 0));
 """

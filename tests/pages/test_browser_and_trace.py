@@ -70,15 +70,18 @@ def connections(found: list[View], pairs: list[tuple[Any, Any]], origin: float) 
     assert len(same) == len({own for own, _ in same}) == len({other for _, other in same})
     # The first entry of a connection starts with its SYN.
     syns = {own["connection"]: date(other) for own, other in pairs if other["timings"]["connect"] >= 0}
-    checked = 0
-    for view in found:
-        for connection in view.connections:
-            if connection.key in syns and connection.opened > 0:
-                # Chromium reads its clock, then calls the kernel; it may wait for a processor.
-                waited = syns[connection.key] - (origin + view.start + connection.opened)
-                assert -CLOCKS < waited < BUSY, connection.key
-                checked += 1
-    assert checked >= 4
+    waited = sorted(
+        syns[connection.key] - (origin + view.start + connection.opened)
+        for view in found
+        for connection in view.connections
+        if connection.key in syns and connection.opened > 0
+    )
+    assert len(waited) >= 4
+    # Chromium reads its clock, then calls the kernel; it may wait for a processor.
+    assert waited[-1] < BUSY, waited
+    # A request may get a connection that was opened for an earlier one. Chromium then reports the
+    # start of the request as that of the connection, which is later than the SYN.
+    assert median(waited) > -CLOCKS, waited
 
 
 def entries(har: Path) -> list[dict[str, Any]]:

@@ -32,6 +32,9 @@ _ROUTER = [
 ]
 _END = [
     "ip link set lo up",
+    # Otherwise the kernel checks the link-local address for about a second, then changes its state.
+    # Chromium fails all requests that wait for a connection then (ERR_NETWORK_CHANGED).
+    "sysctl -qw net.ipv6.conf.eth0.accept_dad=0",
     "ip address add {v4}/24 dev eth0",
     "ip link set eth0 up",
     "ip -6 address add {v6}/64 dev eth0 nodad",

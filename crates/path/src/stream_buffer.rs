@@ -286,8 +286,7 @@ mod tests {
     }
 
     proptest! {
-        /// Payloads of all sizes, in order, again and with holes, of which the buffer takes what it
-        /// may.
+        /// Payloads of all sizes, in order, again and with holes. The buffer takes what it may.
         #[test]
         fn any_arrival_gives_the_stream(
             arrivals in proptest::collection::vec((0_u64..80_000, 1_usize..70_000, any::<bool>()), 1..40),
