@@ -6,7 +6,7 @@
 //! capture records; the analysis of a connection queries only intervals that are complete at its
 //! own last packet, so that its result does not depend on how far the reader is ahead.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,16 +18,15 @@ use airpath_wire::tcp::Flags;
 /// The resolution of times.
 pub const INTERVAL: Span = Span::from_millis(20);
 
-/// Stored intervals with packets, for each address and direction. A reader is at most 65,536
-/// packets ahead.
-const STORED: usize = (1 << 16) + LONGEST_QUERY as usize;
+/// Packets that a reader is at most ahead of the analysis.
+const MOST_AHEAD: u64 = 1 << 16;
 
-/// The longest time that is searched, in intervals.
+/// The longest time that is searched, in intervals. Older ones are forgotten.
 const LONGEST_QUERY: u64 = 1 << 12;
 
 /// A host is forgotten if none of this number of last packets is its own. It is twice what a reader
 /// can be ahead of the analysis, which thus finds every host that it looks up.
-const FORGOTTEN_AFTER: u64 = 2 << 16;
+const FORGOTTEN_AFTER: u64 = 2 * MOST_AHEAD;
 
 /// Handshakes of a host that are followed at a time.
 const HANDSHAKES: usize = 64;
@@ -38,13 +37,17 @@ pub struct SharedPaths {
     hosts: Mutex<BTreeMap<IpAddr, Arc<HostLog>>>,
 }
 
-/// Records packets, with the hosts of the last one at hand.
+/// Records packets.
 #[derive(Debug)]
 pub struct Recorder {
     paths: Arc<SharedPaths>,
-    last: [Option<(IpAddr, Arc<HostLog>)>; 2],
+    /// The hosts of `paths`, for a search without a lock.
+    hosts: HashMap<IpAddr, Arc<HostLog>>,
     /// Number of packets so far.
     packets: u64,
+    /// The intervals that had begun at the last two multiples of [`MOST_AHEAD`] packets: the
+    /// analysis is past the earlier one.
+    begun: [u64; 2],
 }
 
 /// The packets of a host.
@@ -57,8 +60,6 @@ pub struct HostLog {
 struct State {
     /// Packets that the host received, and those that it sent.
     series: [Series; 2],
-    /// The same, of the packets with data only.
-    data: [Series; 2],
     /// The handshakes that the host has begun.
     handshakes: VecDeque<Handshake>,
     /// The shortest round trips of handshakes so far, by the other end: each with its time.
@@ -85,10 +86,23 @@ pub enum Passage {
     Sent,
 }
 
-/// Number of packets with a share of the path, up to and including each interval that has packets.
+/// The intervals with packets.
 #[derive(Debug, Default)]
 struct Series {
-    intervals: VecDeque<(u64, u64)>,
+    /// The number of the first one so far.
+    first: u64,
+    intervals: VecDeque<Interval>,
+}
+
+/// Packets with a share of the path in an interval.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    /// Its number, from [`Series::first`] on.
+    number: u32,
+    /// Packets with data. 65,535 may be more.
+    data: u16,
+    /// Packets without data. 65,535 may be more.
+    others: u16,
 }
 
 /// What a packet takes of the path.
@@ -112,16 +126,6 @@ impl SharedPaths {
         self.lock().get(&address).map(Arc::clone)
     }
 
-    fn host_or_new(&self, address: IpAddr) -> Arc<HostLog> {
-        Arc::clone(self.lock().entry(address).or_default())
-    }
-
-    /// Forgets the hosts without recent packets before the packet of number `now`. Hosts with open
-    /// connections stay: a new log would lack the packets that such a connection waits for.
-    fn forget_hosts(&self, now: u64) {
-        self.lock().retain(|_, host| Arc::strong_count(host) > 1 || !is_forgotten(host.lock().last_packet, now));
-    }
-
     fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, Arc<HostLog>>> {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,15 +138,15 @@ const fn is_forgotten(last_packet: u64, now: u64) -> bool {
 
 impl Recorder {
     /// Records into `paths`.
-    pub const fn new(paths: Arc<SharedPaths>) -> Self {
-        Self { paths, last: [None, None], packets: 0 }
+    pub fn new(paths: Arc<SharedPaths>) -> Self {
+        Self { paths, hosts: HashMap::new(), packets: 0, begun: [0; 2] }
     }
 
     /// Records a packet.
     pub fn packet(&mut self, packet: &Decoded<'_>) {
         match packet {
             Decoded::Segment(segment) => self.segment(segment),
-            Decoded::Datagram(datagram) => self.passed(&datagram.route, datagram.time, Load::Data),
+            Decoded::Datagram(datagram) => self.passed(&datagram.route, datagram.time, Load::Data, None),
             Decoded::Skipped(_) => {}
         }
     }
@@ -154,42 +158,53 @@ impl Recorder {
             () if takes_share(segment.flags, segment.length) => Load::Acknowledgement,
             () => Load::None,
         };
-        self.passed(&segment.route, segment.time, load);
-        let syn = segment.flags.contains(Flags::SYN);
-        for (slot, passage) in [Passage::Received, Passage::Sent].into_iter().enumerate() {
-            if let Some((_, host)) = &self.last[slot] {
-                let mut state = host.lock();
-                if syn || !state.handshakes.is_empty() {
-                    state.handshake(segment, passage);
-                }
+        self.passed(&segment.route, segment.time, load, Some(segment));
+    }
+
+    fn passed(&mut self, route: &Route, time: Instant, load: Load, segment: Option<&Segment<'_>>) {
+        self.packets += 1;
+        if self.packets.is_multiple_of(MOST_AHEAD) {
+            self.begun = [self.begun[1], interval(time)];
+        }
+        if self.packets.is_multiple_of(FORGOTTEN_AFTER) {
+            self.forget_hosts();
+        }
+        let oldest = self.begun[0].saturating_sub(LONGEST_QUERY);
+        let ends = [(route.destination.address, Passage::Received), (route.source.address, Passage::Sent)];
+        for (address, passage) in ends {
+            let host = self.hosts.entry(address).or_insert_with(|| {
+                let new = Arc::default();
+                self.paths.lock().insert(address, Arc::clone(&new));
+                new
+            });
+            let mut state = host.lock();
+            if is_forgotten(state.last_packet, self.packets) {
+                // An open connection may have kept the log.
+                *state = State::default();
+            }
+            state.last_packet = self.packets;
+            state.series[passage as usize].add(time, load, oldest);
+            if let Some(segment) = segment
+                && (segment.flags.contains(Flags::SYN) || !state.handshakes.is_empty())
+            {
+                state.handshake(segment, passage);
             }
         }
     }
 
-    fn passed(&mut self, route: &Route, time: Instant, load: Load) {
-        self.packets += 1;
-        if self.packets.is_multiple_of(FORGOTTEN_AFTER) {
-            self.last = [None, None];
-            self.paths.forget_hosts(self.packets);
-        }
-        let ends = [(route.destination.address, Passage::Received), (route.source.address, Passage::Sent)];
-        for (slot, (address, passage)) in self.last.iter_mut().zip(ends) {
-            if slot.as_ref().is_none_or(|(known, _)| *known != address) {
-                *slot = Some((address, self.paths.host_or_new(address)));
+    /// Forgets the hosts without recent packets. Hosts with open connections stay: a new log would
+    /// lack the packets that such a connection waits for.
+    fn forget_hosts(&mut self) {
+        let (now, mut hosts) = (self.packets, self.paths.lock());
+        // The maps have one reference each.
+        let is_kept = |host: &Arc<HostLog>| Arc::strong_count(host) > 2 || !is_forgotten(host.lock().last_packet, now);
+        self.hosts.retain(|address, host| {
+            let is_kept = is_kept(host);
+            if !is_kept {
+                hosts.remove(address);
             }
-            if let Some((_, host)) = slot {
-                let mut state = host.lock();
-                if is_forgotten(state.last_packet, self.packets) {
-                    // An open connection may have kept the log.
-                    *state = State::default();
-                }
-                state.last_packet = self.packets;
-                state.series[passage as usize].add(time, load != Load::None);
-                if load == Load::Data {
-                    state.data[passage as usize].add(time, true);
-                }
-            }
-        }
+            is_kept
+        });
     }
 }
 
@@ -200,14 +215,14 @@ impl HostLog {
 
     /// Packets with a share of the path that passed from `begin` to `end`, in whole intervals.
     pub fn packets(&self, passage: Passage, begin: Instant, end: Instant) -> u64 {
-        self.lock().series[passage as usize].between(begin, end)
+        let (with, without) = self.lock().series[passage as usize].between(begin, end);
+        with + without
     }
 
     /// The same, of the packets with `data`, or of those without.
     pub fn packets_with(&self, passage: Passage, data: bool, begin: Instant, end: Instant) -> u64 {
-        let state = self.lock();
-        let with = state.data[passage as usize].between(begin, end);
-        if data { with } else { state.series[passage as usize].between(begin, end).saturating_sub(with) }
+        let (with, without) = self.lock().series[passage as usize].between(begin, end);
+        if data { with } else { without }
     }
 
     /// The longest time between `begin` and `end` without a packet.
@@ -272,41 +287,47 @@ impl State {
 }
 
 impl Series {
-    fn add(&mut self, time: Instant, takes_share: bool) {
+    /// Counts a packet, and forgets what is before the interval `oldest`.
+    fn add(&mut self, time: Instant, load: Load, oldest: u64) {
         let at = interval(time);
-        let one = u64::from(takes_share);
-        match self.intervals.back_mut() {
-            // Times that step back count as standing still.
-            Some((last, count)) if *last >= at => *count += one,
-            last => {
-                let before = last.map_or(0, |(_, count)| *count);
-                self.intervals.push_back((at, before + one));
-                if self.intervals.len() > STORED {
-                    self.intervals.pop_front();
-                }
+        if self.intervals.is_empty() {
+            self.first = at;
+        }
+        let number = u32::try_from(at.saturating_sub(self.first)).unwrap_or(u32::MAX);
+        // Times that step back count as standing still.
+        if self.intervals.back().is_none_or(|last| last.number < number) {
+            while self.intervals.front().is_some_and(|front| self.first + u64::from(front.number) < oldest) {
+                self.intervals.pop_front();
+            }
+            self.intervals.push_back(Interval { number, data: 0, others: 0 });
+        }
+        if let Some(Interval { data, others, .. }) = self.intervals.back_mut() {
+            match load {
+                Load::None => {}
+                Load::Acknowledgement => *others = others.saturating_add(1),
+                Load::Data => *data = data.saturating_add(1),
             }
         }
     }
 
-    /// Packets from `begin` to `end`, in whole intervals.
-    fn between(&self, begin: Instant, end: Instant) -> u64 {
-        let end = interval(end);
-        // Older intervals may be gone, depending on how far a reader is ahead.
-        let begin = interval(begin).max(end.saturating_sub(LONGEST_QUERY));
-        self.until(end).saturating_sub(self.until(begin))
-    }
-
-    /// Packets before an interval.
-    fn until(&self, interval: u64) -> u64 {
-        let above = self.intervals.partition_point(|(at, _)| *at < interval);
-        above.checked_sub(1).map_or(0, |last| self.intervals[last].1)
+    /// Packets with data, and without, from `begin` to `end`, in whole intervals.
+    fn between(&self, begin: Instant, end: Instant) -> (u64, u64) {
+        self.within(interval(begin), interval(end))
+            .fold((0, 0), |(data, others), each| (data + u64::from(each.data), others + u64::from(each.others)))
     }
 
     /// The intervals with packets from `begin` to before `end`.
     fn range(&self, begin: u64, end: u64) -> impl Iterator<Item = u64> {
+        self.within(begin, end).map(|each| self.first + u64::from(each.number))
+    }
+
+    /// The same, with their packets.
+    fn within(&self, begin: u64, end: u64) -> impl Iterator<Item = &Interval> {
+        // Older intervals may be gone, depending on how far a reader is ahead.
         let begin = begin.max(end.saturating_sub(LONGEST_QUERY));
-        let [from, to] = [begin, end].map(|each| self.intervals.partition_point(|(at, _)| *at < each));
-        self.intervals.range(from..to.max(from)).map(|(at, _)| *at)
+        let until = |at: u64| self.intervals.partition_point(|each| self.first + u64::from(each.number) < at);
+        let (from, to) = (until(begin), until(end));
+        self.intervals.range(from..to.max(from))
     }
 }
 

@@ -287,6 +287,21 @@ fn a_port_that_is_used_again_is_another_flow() {
     assert_eq!(link.rows().len(), 2);
 }
 
+/// The server still has an earlier connection of these ports (RFC 9293 §3.5.1, figure 9).
+#[test]
+fn the_syn_ack_after_the_reset_of_an_earlier_connection_is_of_the_same_flow() {
+    let mut link = Link::default();
+    link.carries(0, UP, tcp(UP, 77_000, 0, Flags::SYN, 0));
+    let refused = link.carries(10, DOWN, tcp(DOWN, 9_000_000, 400_000, ACK, 0));
+    link.carries(20, UP, tcp(UP, 400_000, 0, Flags::RST, 0));
+    link.carries(1000, UP, tcp(UP, 77_000, 0, Flags::SYN, 0));
+    let accepted = link.carries(1010, DOWN, tcp(DOWN, 500_000, 77_001, Flags::SYN | ACK, 0));
+    assert_eq!([refused.flow, accepted.flow], [FlowId(0); 2]);
+    assert_eq!(accepted.segment.map(|info| (info.offset, info.ack)), Some((-1, Some(0))));
+    let data = link.carries(1020, DOWN, tcp(DOWN, 500_001, 77_001, ACK, 100));
+    assert_eq!((data.flow, data.segment.map(|info| info.offset)), (FlowId(0), Some(0)));
+}
+
 #[test]
 fn a_connection_whose_beginning_was_not_seen_begins_with_what_was() {
     let mut link = Link::default();

@@ -111,10 +111,24 @@ impl Direction {
         if self.numbering.anchor() == Anchor::None || self.numbering.offset(syn.sequence) == -1 {
             return false;
         }
+        if self.is_first_answer(syn, answered) {
+            return false;
+        }
         let over = self.fin.is_some() || answered.fin.is_some() || self.reset || answered.reset;
         // A new connection has another initial sequence number (RFC 6528). A SYN-ACK may have
         // another one for other reasons, such as SYN cookies.
         over || (self.numbering.anchor() == Anchor::Syn && !syn.flags.contains(Flags::ACK))
+    }
+
+    /// Whether a SYN-ACK in this direction is the first answer to the SYN of this connection. What
+    /// this direction sent before it is of an earlier connection, which its end still has: that end
+    /// acknowledges the SYN without accepting it, and the other resets the earlier connection (RFC
+    /// 9293 §3.5.1, figure 9).
+    pub(super) fn is_first_answer(&self, syn: &Segment<'_>, answered: &Self) -> bool {
+        self.numbering.anchor() != Anchor::Syn
+            && answered.numbering.anchor() == Anchor::Syn
+            && syn.flags.contains(Flags::SYN | Flags::ACK)
+            && answered.numbering.offset(syn.acknowledgment) == 0
     }
 
     /// Highest offset minus the acknowledged offset.

@@ -47,6 +47,10 @@ impl Arrival {
 pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, answered: &mut Direction) -> Observation {
     let flags = segment.flags;
     let (syn, fin, rst) = (flags.contains(Flags::SYN), flags.contains(Flags::FIN), flags.contains(Flags::RST));
+    if sent.is_first_answer(segment, answered) {
+        // A reset before it was of an earlier connection.
+        (sent.reset, answered.reset) = (false, false);
+    }
     sent.locate(segment);
     let arrival = classify(segment, sent, answered);
     answered.unanswered = None;

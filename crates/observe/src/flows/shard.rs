@@ -64,11 +64,14 @@ impl Shard {
         let slot = self.table.slot_mut(index);
         let observation = slot.connection.segment(segment, from);
         listener.observed(slot.number, &observation, segment, &slot.connection);
-        if !slot.closed && slot.connection.closed() {
-            slot.closed = true;
-            let number = slot.number;
+        let (was_closed, number) = (slot.closed, slot.number);
+        slot.closed = slot.connection.closed();
+        if !was_closed && slot.closed {
             self.closed.push_back((index, number, segment.time));
             self.let_go(segment.time, listener);
+        } else if was_closed && !slot.closed {
+            // The reset was of an earlier connection.
+            self.closed.retain(|(_, closed, _)| *closed != number);
         }
     }
 

@@ -202,6 +202,32 @@ fn a_syn_with_another_number_begins_another_connection() {
     assert!(!again(&["3 > data 0..100 ack 0"], "9 > syn", true), "its own SYN was not captured, and it is not over");
 }
 
+/// The server still has an earlier connection of these ports, whose reset was lost (RFC 9293
+/// §3.5.1, figure 9).
+#[test]
+fn a_half_open_connection_that_is_discovered_is_not_this_one() {
+    let mut capture = Capture::new(LIMITS);
+    let earlier = |line: &str| {
+        let mut earlier = segment(4000, line);
+        earlier.sequence = earlier.sequence.wrapping_add(900_000);
+        earlier.acknowledgment = earlier.acknowledgment.wrapping_sub(700_000);
+        earlier
+    };
+    capture.segment(4000, "0 > syn");
+    capture.flows.segment(&earlier("1 < ack 0"), &mut capture.log);
+    let mut reset = segment(4000, "2 > rst");
+    reset.sequence = earlier("1 < ack 0").acknowledgment;
+    capture.flows.segment(&reset, &mut capture.log);
+    let this =
+        ["1000 > syn", "1001 < syn ack 0", "1002 > ack 0", "1003 > data 0..100 ack 0", "1004 < data 0..50 ack 100"];
+    this.iter().for_each(|line| capture.segment(4000, line));
+    assert!(!capture.log.events.contains(Events::REUSED_PORTS));
+    assert_eq!(capture.flows.begun(), 1);
+    let numbers: Vec<u64> = capture.log.observed.iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, [1; 8]);
+    assert_eq!(capture.finish(), [(1, Ending::EndOfCapture)]);
+}
+
 #[test]
 fn the_hash_is_the_same_in_both_directions() {
     let route = segment(4000, "0 > syn").route;
