@@ -6,7 +6,7 @@
 //! capture records; the analysis of a connection queries only intervals that are complete at its
 //! own last packet, so that its result does not depend on how far the reader is ahead.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -42,7 +42,7 @@ pub struct SharedPaths {
 pub struct Recorder {
     paths: Arc<SharedPaths>,
     /// The hosts of `paths`, for a search without a lock.
-    hosts: HashMap<IpAddr, Arc<HostLog>>,
+    hosts: BTreeMap<IpAddr, Arc<HostLog>>,
     /// Number of packets so far.
     packets: u64,
     /// The intervals that had begun at the last two multiples of [`MOST_AHEAD`] packets: the
@@ -139,7 +139,7 @@ const fn is_forgotten(last_packet: u64, now: u64) -> bool {
 impl Recorder {
     /// Records into `paths`.
     pub fn new(paths: Arc<SharedPaths>) -> Self {
-        Self { paths, hosts: HashMap::new(), packets: 0, begun: [0; 2] }
+        Self { paths, hosts: BTreeMap::new(), packets: 0, begun: [0; 2] }
     }
 
     /// Records a packet.

@@ -289,7 +289,7 @@ fn a_port_that_is_used_again_is_another_flow() {
 
 /// The server still has an earlier connection of these ports (RFC 9293 §3.5.1, figure 9).
 #[test]
-fn the_syn_ack_after_the_reset_of_an_earlier_connection_is_of_the_same_flow() {
+fn the_syn_ack_after_the_reset_of_an_earlier_connection_has_the_same_flow() {
     let mut link = Link::default();
     link.carries(0, UP, tcp(UP, 77_000, 0, Flags::SYN, 0));
     let refused = link.carries(10, DOWN, tcp(DOWN, 9_000_000, 400_000, ACK, 0));

@@ -120,10 +120,11 @@ impl Direction {
         over || (self.numbering.anchor() == Anchor::Syn && !syn.flags.contains(Flags::ACK))
     }
 
-    /// Whether a SYN-ACK in this direction is the first answer to the SYN of this connection. What
-    /// this direction sent before it is of an earlier connection, which its end still has: that end
-    /// acknowledges the SYN without accepting it, and the other resets the earlier connection (RFC
-    /// 9293 §3.5.1, figure 9).
+    /// Whether a SYN-ACK in this direction is the first answer to the SYN of this connection.
+    ///
+    /// Earlier segments of this direction then belong to an earlier connection, which the server
+    /// still has. It acknowledges the SYN without accepting it, and the client resets the earlier
+    /// connection (RFC 9293 §3.5.1, figure 9).
     pub(super) fn is_first_answer(&self, syn: &Segment<'_>, answered: &Self) -> bool {
         self.numbering.anchor() != Anchor::Syn
             && answered.numbering.anchor() == Anchor::Syn

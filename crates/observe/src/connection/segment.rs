@@ -48,7 +48,7 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
     let flags = segment.flags;
     let (syn, fin, rst) = (flags.contains(Flags::SYN), flags.contains(Flags::FIN), flags.contains(Flags::RST));
     if sent.is_first_answer(segment, answered) {
-        // A reset before it was of an earlier connection.
+        // A reset before it ended an earlier connection.
         (sent.reset, answered.reset) = (false, false);
     }
     sent.locate(segment);

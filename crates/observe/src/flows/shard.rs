@@ -70,7 +70,7 @@ impl Shard {
             self.closed.push_back((index, number, segment.time));
             self.let_go(segment.time, listener);
         } else if was_closed && !slot.closed {
-            // The reset was of an earlier connection.
+            // The reset ended an earlier connection.
             self.closed.retain(|(_, closed, _)| *closed != number);
         }
     }
