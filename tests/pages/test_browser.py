@@ -146,10 +146,11 @@ def test_names_are_looked_up_over_the_link(airpath_command: Command, page: Path,
         answered = fields(capture, "dns.qry.name", "dns.a", only="dns.flags.response == 1 && dns.a")
         assert {name for name, _ in answered} == ORIGINS
         assert answered == fields(capture, "http.host", "ip.dst", only="http.request")
-    # Look-up, handshake and request take a round trip each. Chromium begins the first one early.
+    # Look-up, handshake and request take a round trip of 0.2 s each. Chromium begins the look-up up
+    # to some milliseconds before the time from which it counts.
     entries = json.loads((out / "page.har").read_text())["log"]["entries"]
     assert entries[0]["timings"]["dns"] > 0
-    assert view["first_byte_s"] > 0.6
+    assert view["first_byte_s"] > 0.5
 
 
 def test_a_filmstrip_has_the_progress_of_the_page(airpath_command: Command, page: Path) -> None:
