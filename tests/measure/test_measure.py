@@ -70,6 +70,10 @@ kind = "stream"
 video = { duration = "2 s" }
 
 [[flow]]
+kind = "adaptive"
+duration = "4 s"
+
+[[flow]]
 kind = "page"
 page = "static-site"
 """
@@ -389,6 +393,71 @@ def test_a_stream_that_is_stopped_has_its_figures_so_far(
     assert 0 < flow["received"] <= flow["sent"] < flow["frames"] * 2
     # The session of the responder has ended with its control connection.
     assert measured(airpath_command, "ping", responder, "--count", "1")["received"] == 1
+
+
+@pytest.mark.parametrize("algorithm", ["rate", "bba", "bola"])
+def test_adaptive_streaming_has_the_schema_of_a_simulated_one(
+    airpath_command: Command, responder: str, simulated: dict[str, dict[str, Any]], tmp_path: Path, algorithm: str
+) -> None:
+    options = ["--segment", "500 ms", "--duration", "3.8 s", "--startup", "1 s", "--buffer", "2 s"]
+    options += ["--qualities", "100 kbit/s, 1 Mbit/s,2Mbit/s", "--algorithm", algorithm, "--out", "real"]
+    flow = measured(airpath_command, "adaptive", responder, *options)
+    assert flow.keys() == simulated["adaptive"].keys()
+    assert (flow["outcome"], flow["adaptation"], flow["stalls"]) == ("finished", algorithm, 0)
+    assert flow["segments"] == flow["segments_received"] == 8
+    assert flow["duration_s"] == pytest.approx(flow["startup_s"] + 3.8, abs=0.1)
+    assert flow["tcp"]["nagle"] == "off"
+    result = airpath.load(tmp_path / "real")
+    segments = result.segments
+    # The last segment has 300 ms.
+    rates = [100_000, 1_000_000, 2_000_000]
+    lengths = [0.5] * 7 + [0.3]
+    assert segments["rate_bps"].to_list() == [rates[quality] for quality in segments["quality"]]
+    assert segments["bytes"].to_list() == [
+        round(rate * length / 8) for rate, length in zip(segments["rate_bps"], lengths, strict=True)
+    ]
+    assert segments["bytes"].sum() == flow["delivered_bytes"]
+    # With this buffer the path is much faster than the highest quality.
+    assert segments["quality"].max() == 2
+    assert max(result.buffers["buffer_s"].to_list()) <= 2
+    heads = 2000 + 300 * 9
+    assert result.app["delivered"].to_list()[-1] == flow["delivered_bytes"] + heads
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--duration", "2 h"], "too long"),
+        (["--request", "15 B"], "request: 15 is too little; at least 16"),
+        (["--qualities", "2 Mbit/s, 1 Mbit/s"], "qualities"),
+        (["--qualities", "2"], "`2` has no unit"),
+        (["--buffer", "5 s"], "buffer"),
+        (["--segment", "0 s"], "segment"),
+    ],
+)
+def test_adaptive_streaming_beyond_the_limits_is_named(
+    airpath_command: Command, words: list[str], message: str
+) -> None:
+    done = airpath_command("measure", "adaptive", "127.0.0.1:1", *words)
+    assert done.code == 2, done.err
+    assert message in " ".join(done.err.split())
+
+
+@pytest.mark.parametrize("quality", [3, 2**32 - 1])
+def test_a_request_for_an_unknown_quality_closes_the_connection(responder: str, quality: int) -> None:
+    settings = {"qualities": ["8 kbit/s", "16 kbit/s", "32 kbit/s"], "request": "20 B"}
+    work = {"kind": "adaptive", "settings": settings}
+    connection, lines = _control(responder, {"test": {"work": work}})
+    with connection:
+        number = json.loads(lines.readline())["ready"]["session"]
+        with socket.create_connection(connection.getpeername(), timeout=20) as flow:
+            flow.sendall(b"flow" + bytes(4) + bytes.fromhex(number) + bytes(4))
+            received = flow.makefile("rb")
+            assert len(received.read(2300)) == 2300
+            flow.sendall((1).to_bytes(4, "big") + bytes(16))
+            assert len(received.read(8300)) == 8300
+            flow.sendall(quality.to_bytes(4, "big") + bytes(16))
+            assert received.read() == b""
 
 
 def _control(responder: str, *requests: object) -> tuple[socket.socket, Any]:

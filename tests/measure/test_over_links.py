@@ -197,14 +197,60 @@ change = [{{ at = "10 s", outage = "6 s" }}]
     missing("idle-host", f"packets were later than {BUDGET} in each of {TRIES} runs: {slow}")
 
 
+@pytest.mark.parametrize("algorithm", ["rate", "bba", "bola"])
+@pytest.mark.parametrize("preset", ["wired", "umts-dch-384"])
+def test_adaptive_streaming_agrees_with_the_simulated_one(link: LinkCommand, preset: str, algorithm: str) -> None:
+    # The outage exceeds the buffer: one stall.
+    keys = "bler = 0" if preset == "umts-dch-384" else 'downlink.rate = "400 kbit/s"'
+    scenario = f"""\
+format = 1
+fixed.delay = "40 ms"
+tcp.profile = "linux-6"
+bearer = {{ preset = "{preset}", {keys} }}
+change = [{{ at = "12 s", outage = "10 s" }}]
+"""
+    (link.folder / "link.toml").write_text(scenario)
+    settings = {"duration": "24 s", "segment": "2 s", "startup": "2 s", "buffer": "8 s"}
+    rates = ["64 kbit/s", "128 kbit/s", "256 kbit/s"]
+    flow = {"kind": "adaptive", "qualities": rates, "adaptation": {"algorithm": algorithm}} | settings
+    words = [word for key, value in settings.items() for word in (f"--{key}", value)]
+    words += ["--qualities", ",".join(rates), "--algorithm", algorithm, "--congestion", "cubic"]
+    out = link.folder / "out"
+    slow: list[dict[str, float]] = []
+    for _ in range(TRIES):
+        options = f"--budget {BUDGET} --out {out}"
+        real = measure(link, "adaptive", "server", *words, link=link.folder / "link.toml", options=options, timeout=120)
+        # The outage is at a time of the link. The first connection carries the test request.
+        packets = transits(airpath.load(out).packets).filter(pl.col("flags").is_not_null())
+        start = packets.filter(pl.col("flow") != packets["flow"][0])["sent"][0]
+        simulated = airpath.run(tomllib.loads(scenario) | {"flow": [flow | {"start": f"{start} ns"}]}).summary["flows"][
+            0
+        ]
+        assert real["outcome"] == simulated["outcome"] == "finished"
+        assert real["segments_received"] == simulated["segments_received"] == 12
+        errors = {key: real[key] / simulated[key] - 1 for key in ("startup_s", "stall_s", "duration_s")}
+        # Close to a threshold of the algorithm one segment may have the next quality.
+        step = (256_000 - 128_000) / 12
+        same = real["stalls"] == simulated["stalls"] >= 1
+        same &= abs(real["quality_bps"] - simulated["quality_bps"]) < 1.01 * step
+        same &= abs(real["switches"] - simulated["switches"]) <= 2
+        if same and all(abs(error) < STREAM_TOLERANCE for error in errors.values()):
+            return
+        if summary(out)["emulation"]["lateness"]["valid"]:
+            pytest.fail(f"other than simulated: {real}, {simulated}")
+        slow.append(errors)
+    missing("idle-host", f"packets were later than {BUDGET} in each of {TRIES} runs: {slow}")
+
+
 @pytest.mark.parametrize(
     "words",
     [
         ("stream", "--duration", "5 s", "--buffer", "1 s", "--repair", "nack"),
         ("voice", "--duration", "5 s"),
         ("terminal", "--keys", 20),
+        ("adaptive", "--duration", "10 s", "--segment", "1 s", "--startup", "1 s"),
     ],
-    ids=["stream", "voice", "terminal"],
+    ids=["stream", "voice", "terminal", "adaptive"],
 )
 def test_the_packets_of_a_service_are_replayed(link: LinkCommand, words: tuple[object, ...]) -> None:
     kind, *options = words

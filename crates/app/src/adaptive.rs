@@ -143,6 +143,11 @@ impl Settings {
         script
     }
 
+    /// Bytes of segment number `number` in quality number `quality`.
+    fn bytes(&self, number: u64, quality: usize) -> u64 {
+        self.qualities[quality].bytes_in(self.media(number)).get().max(1)
+    }
+
     fn exchange(&self, content: u64, pause: Span) -> Exchange {
         Exchange {
             kind: 0,
@@ -209,7 +214,7 @@ impl Client {
         let pause = (self.player.buffer() + media).saturating_sub(self.settings.buffer);
         let buffer = self.player.buffer().saturating_sub(pause);
         let quality = self.adaptation.choose(buffer);
-        let bytes = self.settings.qualities[quality].bytes_in(media).get().max(1);
+        let bytes = self.settings.bytes(number, quality);
         self.segments.push(Segment { quality, bytes, buffer, arrived: None });
         self.exchanges.add(SEGMENT, self.settings.exchange(bytes, pause));
     }
@@ -262,6 +267,45 @@ impl Application for Client {
 
     fn exchanges(&self) -> &exchanges::Client {
         &self.exchanges
+    }
+}
+
+/// The server of a connection whose requests name their quality.
+#[derive(Clone, Debug)]
+pub struct Server {
+    settings: Arc<Settings>,
+    exchanges: exchanges::Server,
+    /// Segments that were requested.
+    segments: u64,
+}
+
+impl Server {
+    /// A server that has not answered yet.
+    pub fn new(settings: Arc<Settings>) -> Self {
+        let exchanges = exchanges::Server::new(Arc::new(settings.script()));
+        Self { settings, exchanges, segments: 0 }
+    }
+
+    /// The request that arrives is for the next segment in quality number `quality`. Call it before
+    /// [`Self::step`] sees the end of the request. Returns false if there is no such segment.
+    pub fn request(&mut self, quality: usize) -> bool {
+        if quality >= self.settings.qualities.len() || self.segments == self.settings.segments() {
+            return false;
+        }
+        let bytes = self.settings.bytes(self.segments, quality);
+        self.exchanges.add(self.settings.exchange(bytes, Span::ZERO));
+        self.segments += 1;
+        true
+    }
+
+    /// Acts as [`exchanges::Server::step`] does.
+    pub fn step(&mut self, now: Instant, transport: &mut impl Transport) {
+        self.exchanges.step(now, transport);
+    }
+
+    /// When the next response is ready.
+    pub fn next_wakeup(&self) -> Option<Instant> {
+        self.exchanges.next_wakeup()
     }
 }
 

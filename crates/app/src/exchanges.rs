@@ -271,6 +271,21 @@ impl Client {
     }
 }
 
+impl Application for Client {
+    fn step(&mut self, now: Instant, transport: &mut impl Transport) -> ClientStep {
+        Self::step(self, now, transport)
+    }
+    fn next_wakeup(&self) -> Option<Instant> {
+        Self::next_wakeup(self)
+    }
+    fn is_complete(&self) -> bool {
+        Self::is_complete(self)
+    }
+    fn exchanges(&self) -> &Client {
+        self
+    }
+}
+
 /// The server.
 #[derive(Clone, Debug)]
 pub struct Server {
@@ -325,10 +340,12 @@ impl Server {
     /// which the server could read them.
     pub fn follow(&mut self, script: &Script) {
         let known = self.script.exchanges.len();
-        if script.exchanges.len() > known {
-            let own = Arc::make_mut(&mut self.script);
-            own.exchanges.extend_from_slice(&script.exchanges[known..]);
-        }
+        script.exchanges.iter().skip(known).for_each(|exchange| self.add(*exchange));
+    }
+
+    /// Adds an exchange to a script that is open.
+    pub fn add(&mut self, exchange: Exchange) {
+        Arc::make_mut(&mut self.script).exchanges.push(exchange);
     }
 
     /// When the next response is ready.

@@ -16,17 +16,21 @@
 //! | `quic` | QUIC over a UDP socket as a transport of the workloads |
 //! | `page` | a browser |
 //! | `terminal`, `voice`, `video` | both ends of a remote terminal, a call, and a video over RTP |
+//! | `adaptive` | both ends of a video in segments |
+//! | `exchanges` | the loop of a client with exchanges: a terminal, a video in segments |
 //! | `rtp` | UDP ports of calls and videos, and the loop that runs one of their ends |
 //! | `stream`, `text_stream` | a TCP socket as a transport of counted bytes, and of text |
 //! | `tcp_settings`, `tcp_info` | TCP settings and counters of the kernel |
 //! | [`clock`], [`offset`] | the clock, and its offset from the responder's |
 //! | `record`, `outcome` | the recorded steps, and the summary |
 
+mod adaptive;
 mod bulk;
 pub mod clock;
 mod control;
 mod datagrams;
 mod error;
+mod exchanges;
 mod lines;
 pub mod offset;
 mod outcome;
@@ -186,6 +190,11 @@ pub fn measure(
             let mut record = record(0);
             let interacted = terminal::interact(terminal, peer, control.session, &mut record);
             outcome.terminal(origin, terminal, interacted, record);
+        }
+        Work::Adaptive(video) => {
+            let mut record = record(0);
+            let played = adaptive::play(video, peer, control.session, &mut record)?;
+            outcome.adaptive(origin, played, record);
         }
         Work::Page(load) => {
             let mut record = record(0);

@@ -5,17 +5,18 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use airpath_app::Datagrams;
-use airpath_app::exchanges::Plan;
+use airpath_app::exchanges::{Application, Plan};
 use airpath_app::ping::Pinger;
 use airpath_core::{AppEvent, Classes, ComponentId, Direction, Event, Instant, Sink};
 use airpath_result::summary::{
-    BufferRow, CallRow, Ended, ExchangesRow, FlowRow, ObjectRow, PageRow, PlaybackRow, ProbesRow, Repetition, Rows,
-    ScriptRow, SessionRow, StreamRow, TransactionsRow, TransferRow,
+    AdaptiveRow, BufferRow, CallRow, Ended, ExchangesRow, FlowRow, ObjectRow, PageRow, PlaybackRow, ProbesRow,
+    Repetition, Rows, ScriptRow, SegmentRow, SessionRow, StreamRow, TransactionsRow, TransferRow,
 };
 use airpath_result::{Folder, Summary};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::adaptive::Played;
 use crate::bulk::Transferred;
 use crate::datagrams::Streamed;
 use crate::error::MeasureError;
@@ -45,6 +46,7 @@ pub struct Outcome {
     pages: Vec<PageRow>,
     objects: Vec<ObjectRow>,
     buffers: Vec<BufferRow>,
+    segments: Vec<SegmentRow>,
     steps: Vec<(Instant, AppEvent)>,
     packets: u64,
     stopped: Option<String>,
@@ -62,6 +64,7 @@ impl Outcome {
             pages: Vec::new(),
             objects: Vec::new(),
             buffers: Vec::new(),
+            segments: Vec::new(),
             steps: Vec::new(),
             packets: 0,
             stopped: None,
@@ -158,6 +161,28 @@ impl Outcome {
             probes: Some(ProbesRow::of(client.requests(), latencies.count(), &latencies)),
             exchanges: Some(ExchangesRow::of(&Plan::Terminal(terminal.session), &script, &client, tcp.into())),
             ..row(0, "terminal", "terminal".into())
+        });
+        self.add_steps(origin, record.into_steps());
+    }
+
+    /// Adds a video in segments.
+    pub fn adaptive(&mut self, origin: Instant, played: Played, record: Record<'_>) {
+        let Played { start, end, client, tcp, cause } = played;
+        let row_of_video = AdaptiveRow::of(&client, start, end, tcp.into());
+        self.packets += client.exchanges().requests();
+        self.buffers = BufferRow::of(client.player_at(end).levels(), 0, 0);
+        self.segments = SegmentRow::of(&client, start, 0, 0);
+        let outcome = match (&cause, row_of_video.duration_s) {
+            (_, Some(_)) => "finished",
+            (Some(_), None) => "aborted",
+            (None, None) => "unfinished",
+        };
+        self.flows.push(FlowRow {
+            start_s: since(origin, start).as_secs_f64(),
+            outcome,
+            cause,
+            adaptive: Some(row_of_video),
+            ..row(0, "adaptive", "adaptive".into())
         });
         self.add_steps(origin, record.into_steps());
     }
@@ -300,7 +325,7 @@ impl Outcome {
             pages: std::mem::take(&mut self.pages),
             objects: std::mem::take(&mut self.objects),
             buffers: std::mem::take(&mut self.buffers),
-            segments: Vec::new(),
+            segments: std::mem::take(&mut self.segments),
             scripts: std::mem::take(&mut self.scripts),
             middleboxes: Vec::new(),
         });

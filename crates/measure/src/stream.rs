@@ -15,12 +15,38 @@ use crate::clock::{now, wait};
 /// Upper bound of the bytes of one system call.
 const CHUNK: usize = 256 * 1024;
 
-/// A connection. The bytes of a workload are meaningless and incompressible, except a given prefix.
+/// Bytes of the stream from the peer that are kept.
+#[derive(Default)]
+struct Head {
+    /// Position of the first one.
+    at: u64,
+    /// Their number.
+    length: usize,
+    /// Those that have arrived.
+    bytes: Vec<u8>,
+}
+
+impl Head {
+    /// Keeps its part of `bytes`, whose first one has the position `at`.
+    fn receive(&mut self, at: u64, bytes: &[u8]) {
+        let missing = self.length - self.bytes.len();
+        if let Some(skip) = (self.at + self.bytes.len() as u64).checked_sub(at)
+            && let Some(rest) = bytes.get(skip.min(CHUNK as u64) as usize..)
+        {
+            self.bytes.extend_from_slice(&rest[..rest.len().min(missing)]);
+        }
+    }
+}
+
+/// A connection. The bytes of a workload are meaningless and incompressible, except given ones.
 pub struct Stream {
     socket: Socket,
     /// The workload's view of the connection.
     pub end: StreamEnd,
+    /// Bytes with a meaning, and their position in the stream to the peer.
     preface: Vec<u8>,
+    preface_at: u64,
+    head: Head,
     shut: bool,
     scratch: Box<[u8]>,
 }
@@ -39,12 +65,26 @@ impl Stream {
     }
 
     fn new(socket: Socket, end: StreamEnd) -> Self {
-        Self { socket, end, preface: Vec::new(), shut: false, scratch: vec![0; CHUNK].into_boxed_slice() }
+        let scratch = vec![0; CHUNK].into_boxed_slice();
+        Self { socket, end, preface: Vec::new(), preface_at: 0, head: Head::default(), shut: false, scratch }
     }
 
-    /// Starts the stream with these bytes; they count as written.
+    /// What the workload writes next starts with these bytes; they count as written. The ones given
+    /// before must have been sent.
     pub fn begin_with(&mut self, preface: &[u8]) {
         self.preface = preface.to_vec();
+        self.preface_at = self.end.taken() + self.end.unsent();
+    }
+
+    /// Keeps `length` bytes from position `at` on of the stream from the peer, which have not
+    /// arrived, instead of those kept before.
+    pub fn keep(&mut self, at: u64, length: usize) {
+        self.head = Head { at, length, bytes: Vec::with_capacity(length) };
+    }
+
+    /// The bytes kept that have arrived.
+    pub fn kept(&self) -> &[u8] {
+        &self.head.bytes
     }
 
     /// The socket.
@@ -92,7 +132,9 @@ impl Stream {
         let mut moved = false;
         while self.end.unsent() > 0 {
             let length = self.end.unsent().min(CHUNK as u64) as usize;
-            let sent = match self.preface.get(self.end.taken() as usize..).filter(|rest| !rest.is_empty()) {
+            let preface = self.end.taken().checked_sub(self.preface_at);
+            let preface = preface.and_then(|taken| self.preface.get(taken as usize..));
+            let sent = match preface.filter(|rest| !rest.is_empty()) {
                 // The prefix and what follows are one system call, so that they share a segment.
                 Some(rest) => {
                     let mut first = rest[..rest.len().min(length)].to_vec();
@@ -119,7 +161,10 @@ impl Stream {
         }
         match (&self.socket).read(&mut self.scratch) {
             Ok(0) => self.end.end(),
-            Ok(length) => self.end.receive(length as u64),
+            Ok(length) => {
+                self.head.receive(self.end.received(), &self.scratch[..length]);
+                self.end.receive(length as u64);
+            }
             Err(error) if is_for_later(&error) => return Ok(false),
             Err(error) => return Err(error),
         }
@@ -213,4 +258,29 @@ pub fn noise() -> &'static [u8; CHUNK] {
         }
         noise
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_kept_may_arrive_in_parts_or_with_others() {
+        let kept = |parts: &[&[u8]]| {
+            let mut head = Head { at: 3, length: 4, bytes: Vec::new() };
+            let mut at = 0;
+            for part in parts {
+                head.receive(at, part);
+                at += part.len() as u64;
+            }
+            head.bytes
+        };
+        for parts in [&[&b"0123456789"[..]][..], &[b"0123", b"4", b"56789"], &[b"012", b"3456", b"789"]] {
+            assert_eq!(kept(parts), b"3456");
+        }
+        assert_eq!(kept(&[b"01234"]), b"34");
+        let mut late = Head { at: 3, length: 4, bytes: Vec::new() };
+        late.receive(5, b"56789");
+        assert!(late.bytes.is_empty(), "its start has passed");
+    }
 }

@@ -5,15 +5,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use airpath_app::Transport;
-use airpath_app::exchanges::{Client, ClientStep, Script, Server};
+use airpath_app::exchanges::{Client, Script, Server};
 use airpath_core::{AppStep, Instant};
 use serde_json::{Value, json};
 use socket2::{Domain, Socket};
 
 use crate::clock::now;
+use crate::exchanges::run_client;
 use crate::record::Record;
-use crate::stream::{Stream, closed_early};
-use crate::tcp_info::TcpInfo;
+use crate::stream::Stream;
 use crate::tcp_settings::{apply, in_force, tcp_socket};
 use crate::token::SessionToken;
 use crate::work::Terminal;
@@ -69,43 +69,15 @@ fn run_session(
     if nagle_waits {
         stream.socket().set_tcp_nodelay(true)?;
     }
-    let mut delivered = 0;
-    while !record.is_stopped() {
-        let mut acted = stream.exchange()?;
+    let mut first_request = |stream: &mut Stream, _: &Client| {
         if nagle_waits && stream.end.taken() > SessionToken::LENGTH as u64 {
             stream.socket().set_tcp_nodelay(false)?;
             nagle_waits = false;
         }
-        loop {
-            match client.step(now(), &mut stream.end) {
-                ClientStep::Nothing => break,
-                ClientStep::Request => {}
-                ClientStep::Connected => record.note(now(), AppStep::Connected, delivered),
-                ClientStep::Response(sequence, delay) => {
-                    delivered += u64::from(script.exchanges[sequence as usize].response);
-                    record.note(now(), AppStep::Arrived { sequence, delay }, delivered);
-                    record.progress(u64::from(sequence) + 1, script.exchanges.len() as u64);
-                }
-            }
-            acted = true;
-        }
-        if client.is_complete() {
-            if let Some(info) = TcpInfo::of(stream.socket()) {
-                info.add_settings(tcp);
-            }
-            record.note(now(), AppStep::Finished, delivered);
-            // Sends the FIN; the kernel completes the connection.
-            stream.exchange()?;
-            return Ok(());
-        }
-        if stream.end.peer_closed() {
-            return Err(closed_early());
-        }
-        if !acted {
-            stream.wait(client.next_wakeup());
-        }
-    }
-    Ok(())
+        Ok(())
+    };
+    let all = script.exchanges.len() as u64;
+    run_client(&mut stream, client, all, tcp, record, &mut first_request)
 }
 
 /// The responder's end of a session whose token was read before.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use airpath_app::adaptive;
 use airpath_app::exchanges::Script;
 use airpath_app::exchanges::terminal::Generated;
 use airpath_app::streaming::{self, VideoError};
@@ -60,6 +61,8 @@ pub enum Work {
     Transactions(Exchange),
     /// A remote terminal.
     Terminal(Terminal),
+    /// A video in segments over TCP.
+    Adaptive(Box<SegmentedVideo>),
     /// Web pages.
     Page(PageLoad),
     /// A call.
@@ -124,6 +127,31 @@ impl Terminal {
             .saturating_add(scroll_interval.saturating_mul(scrolls.into()).as_nanos())
             .saturating_add(open_time.as_nanos());
         Span::from_nanos(round.saturating_mul(rounds.into()))
+    }
+}
+
+/// A video in segments, whose player chooses the quality of each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SegmentedVideo {
+    /// Settings of both ends.
+    #[serde(default)]
+    pub settings: adaptive::Settings,
+    /// TCP of both ends.
+    #[serde(default)]
+    pub tcp: TcpSettings,
+}
+
+impl SegmentedVideo {
+    /// The settings, complete.
+    ///
+    /// # Errors
+    /// A setting is out of range.
+    pub fn settings(&self) -> Result<adaptive::Settings, String> {
+        let settings = self.settings.clone();
+        settings.check().map_err(|error| error.to_string())?;
+        let adaptation = settings.adaptation.resolved(settings.most_at_request());
+        Ok(adaptive::Settings { adaptation, ..settings })
     }
 }
 
@@ -345,6 +373,11 @@ impl Work {
                 terminal.session.check().map_err(|error| error.to_string())?;
                 at_most_as_long(terminal.duration(), Span::ZERO)
             }
+            Self::Adaptive(video) => {
+                let adaptive::Settings { request, duration, buffer, processing, .. } = video.settings()?;
+                between("request", request.get(), SessionToken::LENGTH as u64, MOST_BYTES.get())?;
+                at_most_as_long(duration, buffer.max(processing))
+            }
             Self::Page(load) => load.check(),
             Self::Voice(call) => {
                 call.settings.check().map_err(|error| error.to_string())?;
@@ -366,6 +399,7 @@ impl Work {
             Self::Datagrams(_) => "datagrams",
             Self::Transactions(_) => "transactions",
             Self::Terminal(_) => "terminal",
+            Self::Adaptive(_) => "adaptive",
             Self::Page(_) => "page",
             Self::Voice(_) => "voice",
             Self::Stream(_) => "stream",
@@ -516,9 +550,27 @@ mod tests {
     }
 
     #[test]
+    fn videos_in_segments_are_bounded() {
+        let check = |change: fn(&mut adaptive::Settings)| {
+            let mut video = SegmentedVideo { settings: Default::default(), tcp: TcpSettings::default() };
+            change(&mut video.settings);
+            Work::Adaptive(Box::new(video)).check().err().unwrap_or_default()
+        };
+        assert_eq!(check(|settings| settings.duration = LONGEST), "");
+        assert_eq!(check(|settings| settings.request = Bytes::new(16)), "");
+        assert_eq!(check(|settings| settings.request = Bytes::new(15)), "request: 15 is too little; at least 16");
+        assert!(check(|settings| settings.duration = Span::from_secs(3601)).contains("takes too long"));
+        assert!(check(|settings| settings.buffer = Span::from_secs(3601)).contains("takes too long"));
+        assert!(check(|settings| settings.processing = Span::from_secs(3601)).contains("takes too long"));
+        assert!(check(|settings| settings.qualities.clear()).starts_with("qualities: "));
+    }
+
+    #[test]
     fn requests_serialise_as_json() {
         let video = VideoStream { video: Default::default(), settings: Default::default(), seed: 3 };
-        for work in [bulk(Direction::Up, 20, 0), Work::Ping(Ping::default()), Work::Stream(video)] {
+        let segmented = SegmentedVideo { settings: Default::default(), tcp: TcpSettings::default() };
+        let videos = [Work::Stream(video), Work::Adaptive(Box::new(segmented))];
+        for work in [bulk(Direction::Up, 20, 0), Work::Ping(Ping::default())].into_iter().chain(videos) {
             let text = serde_json::to_string(&work).unwrap();
             assert_eq!(serde_json::from_str::<Work>(&text).unwrap(), work);
         }

@@ -456,6 +456,47 @@ def stream(
     _measure(host, work, "3 h", common, every=interval)
 
 
+@app.command()
+@with_groups
+def adaptive(
+    host: Host,
+    tcp: Segments,
+    common: Common,
+    qualities: Annotated[
+        str | None,
+        typer.Option(metavar="RATES", help="Rates of the qualities in rising order, separated by commas."),
+    ] = None,
+    algorithm: Annotated[Literal["rate", "bba", "bola"], typer.Option(help="Choice of the quality.")] = "rate",
+    duration: Annotated[str, typer.Option(metavar="TIME", help="Length of the video.")] = "2 min",
+    segment: Annotated[str, typer.Option(metavar="TIME", help="Length of a segment.")] = "4 s",
+    buffer: Annotated[str, typer.Option(metavar="TIME", help="Most media that the player stores.")] = "30 s",
+    startup: Annotated[
+        str, typer.Option(metavar="TIME", help="Media to wait for at the start and after a stall.")
+    ] = "4 s",
+    request: Annotated[str, typer.Option(metavar="SIZE", help="Size of a request, at least 16 B.")] = "400 B",
+    head: Annotated[str, typer.Option(metavar="SIZE", help="Head of a response.")] = "300 B",
+    manifest: Annotated[str, typer.Option(metavar="SIZE", help="List of the segments.")] = "2 kB",
+    processing: Annotated[str, typer.Option(metavar="TIME", help="Time of the server for each response.")] = "0 s",
+    interval: Interval = None,
+) -> None:
+    """Measure adaptive streaming over TCP: start-up, stalls, quality and its switches, buffer.
+
+    \b
+    Examples:
+      airpath measure adaptive server.example
+      airpath measure adaptive server.example --algorithm bba --duration "5 min"
+      airpath measure adaptive server.example --qualities "200 kbit/s, 400 kbit/s"
+    """
+    settings: dict[str, Any] = {"duration": duration, "segment": segment, "buffer": buffer, "startup": startup}
+    settings |= {"request": request, "head": head, "manifest": manifest, "processing": processing}
+    settings["adaptation"] = {"algorithm": algorithm}
+    if qualities is not None:
+        settings["qualities"] = [rate.strip() for rate in qualities.split(",")]
+    # Browsers and web servers set it.
+    work = {"kind": "adaptive", "settings": settings, "tcp": asdict(tcp) | {"no_delay": True}}
+    _measure(host, work, "3 h", common, every=interval)
+
+
 def _measure(
     host: str, work: dict[str, Any], limit: str, common: Common, *, icmp: bool = False, every: str | None = None
 ) -> None:

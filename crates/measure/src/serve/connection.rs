@@ -16,6 +16,7 @@ use socket2::{Domain, Socket};
 
 use super::page;
 use super::sessions::{ConnectionSlot, Session, Sessions};
+use crate::adaptive;
 use crate::clock::{identity, now, wait};
 use crate::lines::Lines;
 use crate::protocol::{
@@ -244,6 +245,9 @@ fn usable(test: &TestRequest, peer: SocketAddr) -> Result<(), String> {
         Work::Terminal(terminal) => {
             tcp_socket(Domain::for_address(peer), &terminal.tcp).map(drop).map_err(|error| error.to_string())
         }
+        Work::Adaptive(video) => {
+            tcp_socket(Domain::for_address(peer), &video.tcp).map(drop).map_err(|error| error.to_string())
+        }
         Work::Page(load) => {
             tcp_socket(Domain::for_address(peer), &load.tcp).map(drop).map_err(|error| error.to_string())
         }
@@ -322,6 +326,9 @@ fn serve_flow(socket: Socket, session: &Session, flow: u32, received: u64, stop:
         }
         Work::Terminal(work) => {
             let _ = terminal::answer(socket, work, &stop);
+        }
+        Work::Adaptive(video) => {
+            let _ = adaptive::answer(socket, video, &stop);
         }
         Work::Bulk(_) | Work::Ping(_) | Work::Datagrams(_) | Work::Page(_) | Work::Voice(_) | Work::Stream(_) => {}
     }

@@ -226,6 +226,7 @@ impl Session {
             | Work::Datagrams(_)
             | Work::Transactions(_)
             | Work::Terminal(_)
+            | Work::Adaptive(_)
             | Work::Page(_)
             | Work::Voice(_)
             | Work::Stream(_) => 0,
