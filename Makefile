@@ -39,7 +39,7 @@ test:
 	@rm -f $(AIRPATH_SKIPPED)
 	PROPTEST_RNG_SEED=1 cargo test --workspace --locked --quiet
 	$(BIN)/pytest --numprocesses=2 --dist=loadfile -m 'not soak and not real_time'
-	$(BIN)/pytest --numprocesses=2 --dist=worksteal -m 'not soak and real_time'
+	$(BIN)/pytest --numprocesses=2 --dist=worksteal --reruns 1 -r fER -m 'not soak and real_time'
 
 rust-tests: lint-rust
 	cargo test --workspace --locked --quiet --no-run

@@ -4,7 +4,8 @@ The capture at the mobile has the packets at the network interface. Chromium has
 readings: before it writes a request, and after it was woken up to read a response. So a response
 cannot be earlier in the HAR file than in the capture, nor a request later, but for what the two
 clocks differ. How much later depends on the scheduler: 0.3 ms in the median on an idle core, and
-up to about a time slice of each other process where the machine is busy.
+up to about a time slice of each other process where the machine is busy. The same holds for the
+difference of the clocks, where Chromium waits for the processor between its two readings.
 """
 
 import json
@@ -57,7 +58,8 @@ def test_trace_and_browser_agree_on_every_object(
         sent, first, last = (a - b for a, b in zip(times(own), times(other), strict=True))
         errors.append((-sent, first, last))
     for name, late in zip(("request", "first byte", "last byte"), zip(*errors, strict=True), strict=True):
-        assert min(late) > -CLOCKS, (name, sorted(late))
+        assert sorted(late)[len(late) // 4] > -CLOCKS, (name, sorted(late))
+        assert min(late) > -BUSY, (name, sorted(late))
         assert median(late) < USUAL, (name, sorted(late))
         assert max(late) < BUSY, (name, sorted(late))
     result = airpath.load(folder)

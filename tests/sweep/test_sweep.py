@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
@@ -213,6 +214,15 @@ def test_a_broken_executor_of_ones_own_ends_the_sweep_without_failures(tmp_path,
     with ProcessPoolExecutor(2, get_context("spawn")) as processes, pytest.raises(ExecutorLostError):
         airpath.sweep(plan, executor=processes, out=tmp_path / "out", workers=2)
     assert not list((tmp_path / "out" / "failed").iterdir())
+
+
+def test_the_pool_of_a_sweep_leaves_no_thread():
+    before = set(threading.enumerate())
+    with driver.tasks_on(None, workers=1) as pool:
+        pool.executor.submit(time.sleep, 0).result()
+        pool.executor.submit(time.sleep, 60)
+        assert set(threading.enumerate()) > before
+    assert set(threading.enumerate()) <= before
 
 
 def test_folders_that_cannot_be_used(tmp_path):

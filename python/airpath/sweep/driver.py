@@ -23,6 +23,7 @@ from airpath.sweep.work import Batch, Task, Until, figures
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future, ProcessPoolExecutor
+    from threading import Thread
 
 TASK_SECONDS = 1.0
 """Aim for the duration of a task: long against the driver's work for it, short against a loss."""
@@ -469,6 +470,7 @@ class Pool:
         if self._folder is None:
             return
         processes = list((getattr(self.executor, "_processes", None) or {}).values())
+        manager: Thread | None = getattr(self.executor, "_executor_manager_thread", None)
         self.executor.shutdown(wait=False, cancel_futures=True)
         for process in processes:
             process.terminate()
@@ -479,6 +481,10 @@ class Pool:
             running = [process for process in running if process.sentinel not in ended]
         for process in running:
             process.kill()
+        # The interpreter writes to the pipe of this thread when it ends, even while the thread
+        # closes the pipe (CPython 3.11).
+        if manager is not None:
+            manager.join(_TERMINATE_SECONDS)
         self._folder.remove()
 
 
