@@ -223,17 +223,20 @@ change = [{{ at = "12 s", outage = "10 s" }}]
         # The outage is at a time of the link. The first connection carries the test request.
         packets = transits(airpath.load(out).packets).filter(pl.col("flags").is_not_null())
         start = packets.filter(pl.col("flow") != packets["flow"][0])["sent"][0]
-        simulated = airpath.run(tomllib.loads(scenario) | {"flow": [flow | {"start": f"{start} ns"}]}).summary["flows"][
-            0
-        ]
+        # A TTI earlier or later, the buffer can have passed another threshold of the algorithm.
+        starts = [start + shift for shift in (0, -10_000_000, 10_000_000)]
+        scenarios = [tomllib.loads(scenario) | {"flow": [flow | {"start": f"{at} ns"}]} for at in starts]
+        rows = [airpath.run(one).summary["flows"][0] for one in scenarios]
+        simulated = rows[0]
         assert real["outcome"] == simulated["outcome"] == "finished"
         assert real["segments_received"] == simulated["segments_received"] == 12
         errors = {key: real[key] / simulated[key] - 1 for key in ("startup_s", "stall_s", "duration_s")}
-        # Close to a threshold of the algorithm one segment may have the next quality.
-        step = (256_000 - 128_000) / 12
+        rated, switched = ([row[key] for row in rows] for key in ("quality_bps", "switches"))
+        # Two segments may have the next quality.
+        spare = 2.01 * (256_000 - 128_000) / 12
         same = real["stalls"] == simulated["stalls"] >= 1
-        same &= abs(real["quality_bps"] - simulated["quality_bps"]) < 1.01 * step
-        same &= abs(real["switches"] - simulated["switches"]) <= 2
+        same &= min(rated) - spare < real["quality_bps"] < max(rated) + spare
+        same &= min(switched) - 3 <= real["switches"] <= max(switched) + 3
         if same and all(abs(error) < STREAM_TOLERANCE for error in errors.values()):
             return
         if summary(out)["emulation"]["lateness"]["valid"]:
