@@ -54,11 +54,11 @@ def run(
     log: bool,
     threads: int | None,
     progress: Callable[[int, int], None] | None,
-) -> tuple[str, str]:
-    """Run a scenario and return the text of its `summary.json`.
+) -> tuple[bytes, str]:
+    """Run a scenario and return the content of its `summary.json`.
 
-    The second text has the outcomes in it alone, as JSON: `complete`, `stopped`, and `outcome` and
-    `cause` of each of the `flows`.
+    The second result has the outcomes in it alone, as JSON: `complete`, `stopped`, and `outcome`
+    and `cause` of each of the `flows`.
 
     Args:
         text: The scenario, as TOML.

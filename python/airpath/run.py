@@ -32,13 +32,13 @@ def is_written_by_a_run(name: str) -> bool:
 def execute(scenario: str | Path | Mapping[str, Any], **options: Any) -> dict[str, Any]:
     """Run a scenario and return its summary alone; without `out` nothing is written to disk.
 
-    The options are those of `execute_to_text`.
+    The options are those of `execute_to_json`.
     """
-    text, _ = execute_to_text(scenario, **options)
+    text, _ = execute_to_json(scenario, **options)
     return json.loads(text)
 
 
-def execute_to_text(
+def execute_to_json(
     scenario: str | Path | Mapping[str, Any],
     *,
     set: Mapping[str, Any] | None = None,
@@ -50,10 +50,10 @@ def execute_to_text(
     log: bool = False,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[str, str]:
-    """Run a scenario and return the text of its `summary.json`. See `airpath.run`.
+) -> tuple[bytes, str]:
+    """Run a scenario and return the content of its `summary.json`. See `airpath.run`.
 
-    `first` is the number of the first repetition. The second text has the outcomes of the summary
+    `first` is the number of the first repetition. The second result has the outcomes of the summary
     alone, for `warn_about`: a large summary takes long to parse.
     """
     from airpath import _native

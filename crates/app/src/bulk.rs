@@ -64,21 +64,22 @@ pub enum Progress {
 /// Milestones of a transfer, from which its figures are computed by all runners: what the
 /// applications at both ends observe, not the packets between them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)] // What every packet needs is first.
 pub struct Milestones {
-    /// The connecting end saw the connection open.
-    pub connected: Option<Instant>,
-    /// The server had the whole request.
-    pub requested: Option<Instant>,
-    /// The first byte reached the receiving application.
-    pub first_byte: Option<Instant>,
+    /// Bytes that reached the receiving application.
+    pub delivered: u64,
     /// The last byte reached it.
     pub finished: Option<Instant>,
     /// The sender received the acknowledgement of the last byte.
     pub acknowledged: Option<Instant>,
     /// The connection was lost.
     pub aborted: Option<Instant>,
-    /// Bytes that reached the receiving application.
-    pub delivered: u64,
+    /// The first byte reached the receiving application.
+    pub first_byte: Option<Instant>,
+    /// The connecting end saw the connection open.
+    pub connected: Option<Instant>,
+    /// The server had the whole request.
+    pub requested: Option<Instant>,
 }
 
 impl Milestones {

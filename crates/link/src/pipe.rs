@@ -27,11 +27,14 @@ pub struct Pipe {
     line: DelayLine,
     /// Whether packets are lost in transmission. If not, `losses` is not read.
     is_lossy: bool,
-    transmitter: Transmitter,
+    /// Whether packets propagate at once: there is no rate, no queue management and no loss, and no
+    /// change of conditions has been. Neither transmitter nor queue are then read.
+    is_immediate: bool,
     /// The next departure, loss or queue decision.
     next: Instant,
-    queue: Waiting,
     counters: PacketCounters,
+    transmitter: Transmitter,
+    queue: Waiting,
     losses: Box<Losses>,
     /// The end of the last outage.
     blocked_until: Instant,
@@ -99,7 +102,10 @@ impl Pipe {
         let config = &plan.config;
         let queue = config.queue.clone().unwrap_or_default();
         let managed = Managed::new(&queue, Span::ZERO, seed.stream(&format!("{name}/queue")));
+        let is_lossy = config.loss != Loss::default();
+        let has_transmitter = config.rate.is_some() || plan.recording.is_some();
         Self {
+            is_immediate: !has_transmitter && !is_lossy && managed.is_none(),
             queue: match managed {
                 None => Waiting::DropTail(DropTail::new(Limits::of(&queue))),
                 Some(waiting) => Waiting::Managed(Box::new(ManagedQueue {
@@ -109,7 +115,7 @@ impl Pipe {
                 })),
             },
             transmitter: Transmitter::new(config.rate, plan.recording.as_ref()),
-            is_lossy: config.loss != Loss::default(),
+            is_lossy,
             losses: Box::new(Losses {
                 process: LossProcess::new(config.loss, seed, &format!("{name}/loss")),
                 coming: VecDeque::new(),
@@ -177,6 +183,10 @@ impl Pipe {
     #[inline]
     fn settle(&mut self) {
         let departure = self.line.next_due().unwrap_or(Instant::FAR_FUTURE);
+        if self.is_immediate {
+            self.next = departure;
+            return;
+        }
         let loss = self.next_loss().unwrap_or(Instant::FAR_FUTURE);
         let service = self.next_service().map_or(Instant::FAR_FUTURE, |(_, start)| start);
         self.next = departure.min(loss).min(service);
@@ -214,6 +224,11 @@ impl Link for Pipe {
     #[inline]
     fn push(&mut self, now: Instant, packet: Packet, cx: &mut Context<'_>) -> Admission {
         self.counters.offer(&packet);
+        if self.is_immediate {
+            report_queued(now, packet, cx, || (0, 0));
+            self.next = self.next.min(self.line.enter(now, packet));
+            return Admission::Queued;
+        }
         self.advance(now, cx);
         let is_free = self.transmitter.is_free(now);
         let counters = &mut self.counters;

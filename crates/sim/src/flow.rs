@@ -29,15 +29,16 @@ pub use transactions::TransactionsFlow;
 pub use transfer::TransferFlow;
 pub use voice::VoiceFlow;
 
-/// What all flows have in common.
+/// What all flows have in common. What every packet needs is first.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Identity {
     /// Its number.
     pub id: FlowId,
-    /// Its name in results.
-    pub name: String,
     /// Its mobile.
     pub user: UserId,
+    /// Its name in results.
+    pub name: String,
     /// When it starts.
     pub start: Instant,
     /// The stream of the random choices of its congestion control.

@@ -176,35 +176,36 @@ impl Delivery {
     }
 }
 
-/// The outstanding segments and their state.
+/// The outstanding segments and their state. Fields are ordered by use, as those of the connection.
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[repr(C)]
 pub struct Scoreboard {
     segments: VecDeque<Sent>,
-    sacked: RangeSet<Sequence>,
-    /// Bytes in selectively acknowledged segments.
-    sacked_bytes: u64,
     /// Bytes in flight.
     pipe: u64,
-    /// Lost segments that are not retransmitted yet.
-    waiting: u32,
+    /// Bytes in selectively acknowledged segments.
+    sacked_bytes: u64,
+    /// Segments marked as lost so far; a retransmission that is lost counts again.
+    lost: u64,
     /// Everything below was already checked for losses by counting.
     examined: Sequence,
+    sacked: RangeSet<Sequence>,
+    /// Lost segments that are not retransmitted yet.
+    waiting: u32,
+    /// The delivery rate, where the congestion control uses it.
+    pub rate: Option<Box<RateEstimator>>,
     /// Where the search for a segment to retransmit resumes.
     repair_from: Sequence,
     /// Where that search ends: no segment above is considered lost.
     repair_end: Sequence,
-    /// Segments whose retransmission was lost too. Entries whose segment has changed since are
-    /// stale.
-    lost_again: VecDeque<Sequence>,
     /// Retransmissions in the order of their times, for loss detection by time. Entries may be
     /// stale, as above.
     repeating: VecDeque<(Sequence, Instant)>,
+    /// Segments whose retransmission was lost too. Entries whose segment has changed since are
+    /// stale.
+    lost_again: VecDeque<Sequence>,
     /// Newly covered parts of a selective acknowledgement; a field only to reuse its memory.
     fresh: Vec<Range<Sequence>>,
-    /// Segments marked as lost so far; a retransmission that is lost counts again.
-    lost: u64,
-    /// The delivery rate, where the congestion control uses it.
-    pub rate: Option<Box<RateEstimator>>,
 }
 
 impl Scoreboard {

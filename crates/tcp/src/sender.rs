@@ -45,8 +45,10 @@ pub enum Phase {
     Loss,
 }
 
-/// The sending half of a connection.
+/// The sending half of a connection. Fields are ordered by use, as those of the connection: an
+/// acknowledgement that arrives while nothing is outstanding touches two cache lines.
 #[derive(Debug, Serialize, Deserialize)]
+#[repr(C, align(64))]
 pub struct Sender {
     /// The oldest unacknowledged sequence number.
     pub acknowledged: Sequence,
@@ -54,8 +56,6 @@ pub struct Sender {
     pub next: Sequence,
     /// One past the last byte that the application has written.
     written: Sequence,
-    /// A FIN follows the written data.
-    closing: bool,
     /// One past the highest sequence number that the peer's window allows.
     edge: Sequence,
     /// The largest peer window so far (RFC 9293 §3.8.6.2.1).
@@ -64,70 +64,76 @@ pub struct Sender {
     window_from: Sequence,
     /// Payload of a full segment.
     pub segment_size: u32,
+    /// Segments that may still be sent before the next acknowledgement.
+    burst: u32,
+    /// Unanswered probes of a closed window.
+    probes: u32,
+    /// Expiries of the timer since `last_progress`.
+    pub retries: u32,
+
+    pub phase: Phase,
+    /// Nothing is outstanding, and the last acknowledgement left nothing to do but to take the
+    /// peer's window from the next.
+    settled: bool,
+    /// A FIN follows the written data.
+    closing: bool,
     /// Whether the peer acknowledges selectively.
     pub selective: bool,
-
-    pub scoreboard: Scoreboard,
-    pub rtt: RoundTrip,
-    pub controller: Controller,
-    pub phase: Phase,
-    /// The recovery ends when everything below is acknowledged; no new one begins below it.
-    recover: Sequence,
-    duplicate_acks: u32,
-    /// Bytes that have left the network by duplicate acknowledgements, without SACK.
-    inflation: u64,
     /// The next retransmission ignores the window.
     urgent: bool,
     /// A partial acknowledgement has arrived in this recovery.
     partial: bool,
-    /// Segments that may still be sent before the next acknowledgement.
-    burst: u32,
     /// The rescue retransmission of a recovery (RFC 6675 §4, rule 4) was sent.
     rescued: bool,
-    /// Duplicate acknowledgements that indicate a loss.
-    threshold: u32,
     /// Whether losses are detected by distance (FACK).
     forward: bool,
-    /// The reduction in progress: in a fast recovery, or after a mark.
-    prr: Option<ProportionalReduction>,
     /// The last acknowledgement reports a loss that was not congestion (ELN).
     notified: bool,
     /// This recovery has not reduced the window: its losses were not congestion.
     unreduced: bool,
-    rack: Option<Rack>,
-    frto: ForwardRto,
-    episode: Option<Episode>,
-    /// Time of the first retransmission since none was outstanding (`retrans_stamp` of Linux).
-    first_repeat: Option<Instant>,
     /// Whether an undo restores the window: no mark required the last reduction.
     restorable: bool,
-    probe: TailProbe,
-
-    /// The segment whose round trip is being measured, where only one is at a time: its end and its
-    /// send time.
-    timed: Option<(Sequence, Instant)>,
-    /// Time of the last data transmission.
-    last_sent: Instant,
-    /// Time of the last acknowledgement of new data.
-    pub last_progress: Instant,
-    /// Expiries of the timer since `last_progress`.
-    pub retries: u32,
     /// Whether the congestion window recently limited the sender.
     limited: bool,
-    /// Unanswered probes of a closed window.
-    probes: u32,
     /// The peer closed its window while data were outstanding, and the timer is stopped.
     frozen: bool,
     /// A probe of the closed window is due.
     probe_window: bool,
-    /// One past the last sequence number of the newest sub-MSS segment.
-    small_end: Sequence,
     /// A sub-MSS segment may be sent: it has waited long enough (RFC 9293 §3.8.6.2.1).
     override_silly: bool,
     /// Whether segments are paced.
     paces: bool,
-    pacer: Pacer,
+    duplicate_acks: u32,
+    /// Duplicate acknowledgements that indicate a loss.
+    threshold: u32,
     pub marks: EcnState,
+    /// Time of the last acknowledgement of new data.
+    pub last_progress: Instant,
+    /// Time of the first retransmission since none was outstanding (`retrans_stamp` of Linux).
+    first_repeat: Option<Instant>,
+
+    pub scoreboard: Scoreboard,
+    /// The recovery ends when everything below is acknowledged; no new one begins below it.
+    recover: Sequence,
+    /// Bytes that have left the network by duplicate acknowledgements, without SACK.
+    inflation: u64,
+    /// The segment whose round trip is being measured, where only one is at a time: its end and its
+    /// send time.
+    timed: Option<(Sequence, Instant)>,
+
+    pub rtt: RoundTrip,
+    /// Time of the last data transmission.
+    last_sent: Instant,
+    rack: Option<Rack>,
+    /// The reduction in progress: in a fast recovery, or after a mark.
+    prr: Option<ProportionalReduction>,
+    probe: TailProbe,
+    episode: Option<Episode>,
+    /// One past the last sequence number of the newest sub-MSS segment.
+    small_end: Sequence,
+    pacer: Pacer,
+    frto: ForwardRto,
+    pub controller: Controller,
 }
 
 /// Tail loss probes (RFC 8985 §7).
@@ -175,6 +181,7 @@ impl Sender {
             rtt: RoundTrip::new(),
             controller: Controller::new(config, segment_size),
             phase: Phase::Open,
+            settled: false,
             recover: 0,
             duplicate_acks: 0,
             inflation: 0,
@@ -292,6 +299,7 @@ impl Sender {
     }
 
     /// Whether data is outstanding or unsent.
+    #[inline]
     pub const fn has_work(&self) -> bool {
         self.acknowledged < self.written + self.closing as u64
     }

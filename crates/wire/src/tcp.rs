@@ -12,8 +12,9 @@ pub use options::{Options, SackBlocks, Timestamps};
 
 const NAME: &str = "TCP";
 
-/// A TCP header.
+/// A TCP header. What every segment has is first, so that it shares a cache line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(C)]
 pub struct TcpHeader {
     /// Port of the sender.
     pub source_port: u16,

@@ -95,7 +95,7 @@ def run(
     from airpath.cli.progress import progress_bar
     from airpath.cli.run_vary import check_set_once, run_vary, values_of
     from airpath.cli.warnings import warn_about
-    from airpath.run import execute_to_text, resolve
+    from airpath.run import execute_to_json, resolve
 
     if capture and out is None:
         raise Problem("--capture needs a result folder", next_step="add --out DIR")
@@ -129,7 +129,7 @@ def run(
             temporary = tempfile.TemporaryDirectory(prefix="airpath-")
             folder = Path(stack.enter_context(temporary))
         with explained(), replacing_result(out), progress_bar(Path(scenario).name) as progress:
-            text, outcomes = execute_to_text(
+            summary, outcomes = execute_to_json(
                 source,
                 set=overrides,
                 seed=seed,
@@ -142,11 +142,12 @@ def run(
             )
         # Before the report: an error of it must not lose the figures.
         if format == "json":
-            # As it is: printing a large summary in pieces takes longer than the run. JSON has no
-            # colour codes, so none are searched for.
-            typer.echo(text, color=True)
+            # As it is: to print a large summary in pieces takes longer than the run, and copies of
+            # it take time too.
+            typer.echo(summary, nl=False)
+            typer.echo()
         else:
-            print_summary(json.loads(text), format)
+            print_summary(json.loads(summary), format)
         if report is not None:
             assert folder is not None
             sys.stdout.flush()

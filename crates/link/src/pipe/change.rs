@@ -43,6 +43,7 @@ impl Pipe {
 
     /// Applies a change that was checked before.
     pub(super) fn make_change(&mut self, now: Instant, change: &Change, cx: &mut Context<'_>) {
+        self.is_immediate = false;
         self.advance(now, cx);
         let mut unsent = self.take_unsent(now);
         if let Some((span, buffer)) = change.interruption() {

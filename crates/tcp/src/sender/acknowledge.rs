@@ -69,11 +69,15 @@ impl Sender {
             return changes;
         }
         let advanced = ack.number > self.acknowledged;
+        if self.settled && !advanced && ack.blocks.is_empty() && !ack.marked {
+            debug_assert!(self.outstanding() == 0 && self.is_settled());
+            self.take_window(now, ack, shared);
+            self.begin_acknowledgment(ack, shared);
+            return changes;
+        }
         let before = Before { in_flight: self.in_flight(shared.config), lost: self.scoreboard.lost() };
         let window_moved = self.take_window(now, ack, shared);
-        self.notified = ack.loss_notification && shared.config.recovery.loss_notification;
-        self.probes = 0;
-        self.burst = shared.config.recovery.burst.get().unwrap_or(u32::MAX);
+        self.begin_acknowledgment(ack, shared);
         let mut delivery = Delivery::new(now, self.rtt.least(), ack.echo.map(|(_, end)| end));
         let highest = self.scoreboard.highest_sacked();
         let duplicate_report =
@@ -140,7 +144,30 @@ impl Sender {
         if self.scoreboard.rate.is_some() {
             self.sample_rate(now, before, ack, (&delivery, duplicate), shared);
         }
+        self.settled = self.outstanding() == 0 && self.is_settled();
         changes
+    }
+
+    /// What every acknowledgement sets.
+    #[inline]
+    fn begin_acknowledgment(&mut self, ack: &Acknowledgment<'_>, shared: &Shared<'_>) {
+        self.notified = ack.loss_notification && shared.config.recovery.loss_notification;
+        self.probes = 0;
+        self.burst = shared.config.recovery.burst.get().unwrap_or(u32::MAX);
+    }
+
+    /// Whether an acknowledgement without anything new would change nothing else, while nothing is
+    /// outstanding.
+    fn is_settled(&self) -> bool {
+        self.phase == Phase::Open
+            && self.scoreboard.is_empty()
+            && self.scoreboard.rate.is_none()
+            && self.probe == TailProbe::Idle
+            && self.prr.is_none()
+            && self.first_repeat.is_none()
+            && !self.marks.reducing
+            && !self.frozen
+            && !self.controller.estimates_rate()
     }
 
     /// Passes the rate sample of the acknowledgement to the controller.

@@ -60,7 +60,7 @@ impl Sender {
     /// The next segment to send. Call it until it returns `None`.
     #[inline]
     pub fn poll(&mut self, now: Instant, shared: &mut Shared<'_>) -> Option<Transmission> {
-        if self.scoreboard.is_empty() && !self.has_work() {
+        if !self.has_work() && self.scoreboard.is_empty() {
             self.limited = false;
             return None;
         }
@@ -71,6 +71,7 @@ impl Sender {
                 return None;
             }
         };
+        self.settled = false;
         self.last_sent = now;
         if self.paces && sent.cause != Cause::WindowProbe {
             let end = sent.start + u64::from(sent.payload) + u64::from(sent.fin);

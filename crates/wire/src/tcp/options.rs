@@ -15,15 +15,16 @@ const TIMESTAMPS: u8 = 8;
 
 /// TCP options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(C)]
 pub struct Options {
+    /// Timestamps (RFC 7323 §3).
+    pub timestamps: Option<Timestamps>,
     /// Maximum segment size (RFC 9293 §3.7.1), on a SYN.
     pub maximum_segment_size: Option<u16>,
     /// Window scale shift (RFC 7323 §2), on a SYN.
     pub window_scale: Option<u8>,
     /// Selective acknowledgement is permitted (RFC 2018 §2), on a SYN.
     pub sack_permitted: bool,
-    /// Timestamps (RFC 7323 §3).
-    pub timestamps: Option<Timestamps>,
     /// Selective acknowledgement (RFC 2018 §3): first and one past the last sequence number of each
     /// block.
     pub sack: SackBlocks,
@@ -40,9 +41,10 @@ pub struct Timestamps {
 
 /// Up to four blocks of a selective acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(C)]
 pub struct SackBlocks {
-    blocks: [(u32, u32); 4],
     count: u8,
+    blocks: [(u32, u32); 4],
 }
 
 impl SackBlocks {
