@@ -358,7 +358,11 @@ impl Outstanding {
     }
 
     /// The count of selectively acknowledged numbers.
+    #[inline]
     pub(crate) fn selective_total(&self) -> i64 {
+        if self.selective.is_empty() {
+            return 0;
+        }
         self.selective.iter().map(|range| range.end - range.start).sum()
     }
 

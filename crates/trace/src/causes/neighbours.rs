@@ -104,6 +104,9 @@ impl Neighbours {
         }
         let own = std::mem::take(&mut self.count);
         self.since = Some(now);
+        if !self.log.is_shared() {
+            return None;
+        }
         let others = self.log.packets_with(self.passage, self.data, since, now).saturating_sub(own);
         if others == 0 || others * LEAST_SHARE < own {
             return None;

@@ -245,7 +245,11 @@ fn beside(first: &str, second: &str) -> Account {
     let lines = |exchange: &str| -> Vec<_> {
         exchange.lines().filter(|line| !line.trim().is_empty()).map(|line| segment(line, 0).0).collect()
     };
-    let (own, other) = (lines(first), lines(second));
+    let (own, mut other) = (lines(first), lines(second));
+    for segment in &mut other {
+        segment.route.source.port += 1000;
+        segment.route.destination.port += 1000;
+    }
     let mut all: Vec<_> = own.iter().chain(&other).collect();
     all.sort_by_key(|segment| segment.time);
     all.iter().for_each(|segment| recorder.segment(segment));

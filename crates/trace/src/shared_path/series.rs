@@ -1,0 +1,217 @@
+//! The packets of one direction of a host, by intervals of time.
+
+use std::collections::VecDeque;
+
+use airpath_core::Instant;
+
+use super::{INTERVAL, LONGEST_QUERY};
+
+/// Intervals of a chunk with packets, at most: a chunk has 128 bytes, two cache lines.
+const CELLS: usize = 29;
+
+/// Intervals that a chunk covers: as many as the bits of [`Cell`] for the offset distinguish.
+const COVERED: u64 = 1 << 8;
+
+/// The most packets of a kind that an interval counts.
+const MOST: u32 = (1 << 12) - 1;
+
+/// What a packet takes of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Load {
+    /// Almost nothing, see [`super::takes_share`].
+    None,
+    Acknowledgement,
+    Data,
+}
+
+/// Packets with a share of the path in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Interval {
+    number: u64,
+    /// Packets with data, and those without. [`MOST`] may be more.
+    data: u32,
+    others: u32,
+}
+
+/// An interval in a chunk: 8 bits for the offset from its begin, 12 for each of the two counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cell(u32);
+
+/// Successive intervals with packets.
+#[derive(Debug)]
+struct Chunk {
+    /// The number of its first interval.
+    first: u64,
+    length: u32,
+    cells: [Cell; CELLS],
+}
+
+/// The intervals with packets.
+#[derive(Debug, Default)]
+pub(super) struct Series {
+    /// The interval of the last packet, which is not in the chunks yet.
+    last: Option<Interval>,
+    chunks: VecDeque<Box<Chunk>>,
+}
+
+impl Cell {
+    const fn new(offset: u64, interval: Interval) -> Self {
+        Self((offset as u32) << 24 | interval.data << 12 | interval.others)
+    }
+
+    const fn interval(self, first: u64) -> Interval {
+        Interval { number: first + (self.0 >> 24) as u64, data: self.0 >> 12 & MOST, others: self.0 & MOST }
+    }
+}
+
+impl Chunk {
+    fn intervals(&self) -> impl Iterator<Item = Interval> {
+        self.cells[..self.length as usize].iter().map(|cell| cell.interval(self.first))
+    }
+
+    fn last(&self) -> u64 {
+        self.intervals().last().map_or(self.first, |last| last.number)
+    }
+}
+
+impl Series {
+    /// Counts a packet, and forgets what is before the interval `oldest`.
+    #[inline]
+    pub(super) fn add(&mut self, number: u64, load: Load, oldest: u64) {
+        let last = match &mut self.last {
+            // Times that step back count as standing still.
+            Some(last) if last.number >= number => last,
+            _ => self.begin(number, oldest),
+        };
+        match load {
+            Load::None => {}
+            Load::Acknowledgement => last.others = (last.others + 1).min(MOST),
+            Load::Data => last.data = (last.data + 1).min(MOST),
+        }
+    }
+
+    /// Begins an interval.
+    fn begin(&mut self, number: u64, oldest: u64) -> &mut Interval {
+        while self.chunks.front().is_some_and(|chunk| chunk.last() < oldest) {
+            self.chunks.pop_front();
+        }
+        if let Some(before) = self.last {
+            match self.chunks.back_mut() {
+                Some(chunk) if (chunk.length as usize) < CELLS && before.number < chunk.first + COVERED => {
+                    chunk.cells[chunk.length as usize] = Cell::new(before.number - chunk.first, before);
+                    chunk.length += 1;
+                }
+                _ => {
+                    let mut cells = [Cell::default(); CELLS];
+                    cells[0] = Cell::new(0, before);
+                    self.chunks.push_back(Box::new(Chunk { first: before.number, length: 1, cells }));
+                }
+            }
+        }
+        self.last.insert(Interval { number, data: 0, others: 0 })
+    }
+
+    /// Packets with data, and without, from `begin` to `end`, in whole intervals.
+    pub(super) fn between(&self, begin: Instant, end: Instant) -> (u64, u64) {
+        self.within(number(begin), number(end))
+            .fold((0, 0), |(data, others), each| (data + u64::from(each.data), others + u64::from(each.others)))
+    }
+
+    /// The longest time between `begin` and `end` without a packet.
+    pub(super) fn longest_silence(&self, begin: Instant, end: Instant) -> (Instant, Instant) {
+        let (mut longest, mut from) = ((begin, begin), begin);
+        for each in self.within(number(begin), number(end)) {
+            let at = start(each.number).clamp(begin, end);
+            if at.since(from) > longest.1.since(longest.0) {
+                longest = (from, at);
+            }
+            from = (start(each.number) + INTERVAL).clamp(begin, end);
+        }
+        if end.since(from) > longest.1.since(longest.0) { (from, end) } else { longest }
+    }
+
+    /// The intervals with packets from `begin` to before `end`.
+    fn within(&self, begin: u64, end: u64) -> impl Iterator<Item = Interval> {
+        // Older intervals may be gone, depending on how far a reader is ahead.
+        let begin = begin.max(end.saturating_sub(LONGEST_QUERY));
+        // Most queries concern the last intervals.
+        let before = self.chunks.iter().rev().position(|chunk| chunk.first <= begin);
+        let first = before.map_or(0, |before| self.chunks.len() - 1 - before);
+        let stored = self.chunks.range(first..).take_while(move |chunk| chunk.first < end);
+        let all = stored.flat_map(|chunk| chunk.intervals()).chain(self.last);
+        all.filter(move |each| (begin..end).contains(&each.number))
+    }
+}
+
+/// The number of the interval of a time.
+pub(super) const fn number(time: Instant) -> u64 {
+    time.as_nanos() / INTERVAL.as_nanos()
+}
+
+const fn start(interval: u64) -> Instant {
+    Instant::from_nanos(interval.saturating_mul(INTERVAL.as_nanos()))
+}
+
+const _: () = assert!(size_of::<Chunk>() == 128, "two cache lines");
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(number: u64) -> Instant {
+        start(number)
+    }
+
+    proptest! {
+        /// Against a list of all packets: sparse and dense ones, and times that step back.
+        #[test]
+        fn a_series_equals_a_list_of_packets(
+            packets in prop::collection::vec((prop_oneof![0..3_i64, -2..300_i64], 0..3_u8), 1..200),
+            queries in prop::collection::vec((0..20_000_u64, 0..6_000_u64), 20),
+        ) {
+            let (mut series, mut list, mut now) = (Series::default(), Vec::new(), 1000_i64);
+            for (step, load) in packets {
+                now += step;
+                let load = [Load::None, Load::Acknowledgement, Load::Data][usize::from(load)];
+                series.add(now as u64, load, 0);
+                now = list.last().map_or(now, |(last, _): &(i64, Load)| now.max(*last));
+                list.push((now, load));
+            }
+            for (begin, length) in queries {
+                let (begin, end) = (begin, begin + length);
+                let from = begin.max(end.saturating_sub(LONGEST_QUERY));
+                let inside: Vec<_> = list.iter().filter(|(at, _)| (from..end).contains(&(*at as u64))).collect();
+                let count = |kind| inside.iter().filter(|(_, load)| *load == kind).count() as u64;
+                prop_assert_eq!(series.between(at(begin), at(end)), (count(Load::Data), count(Load::Acknowledgement)));
+                let mut edges = vec![begin];
+                edges.extend(inside.iter().flat_map(|(at, _)| [*at as u64, *at as u64 + 1]));
+                edges.push(end);
+                let longest = edges.chunks(2).map(|pair| pair[1].saturating_sub(pair[0])).max().unwrap_or(0);
+                let (silent, over) = series.longest_silence(at(begin), at(end));
+                prop_assert_eq!(over.since(silent), INTERVAL * longest);
+            }
+        }
+    }
+
+    #[test]
+    fn old_intervals_are_forgotten() {
+        let mut series = Series::default();
+        for number in 0..10_000 {
+            series.add(number, Load::Data, u64::saturating_sub(number, 100));
+        }
+        assert!(series.chunks.len() <= 100 / CELLS + 2, "{}", series.chunks.len());
+        assert_eq!(series.between(at(9_900), at(10_000)), (100, 0));
+    }
+
+    #[test]
+    fn an_interval_counts_up_to_its_limit() {
+        let mut series = Series::default();
+        (0..2 * MOST).for_each(|_| series.add(7, Load::Acknowledgement, 0));
+        let count = |series: &Series| series.between(at(7), at(8));
+        assert_eq!(count(&series), (0, MOST.into()));
+        series.add(8, Load::None, 0);
+        assert_eq!(count(&series), (0, MOST.into()), "also once a later interval has begun");
+    }
+}
