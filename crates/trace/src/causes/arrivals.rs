@@ -6,8 +6,11 @@ use airpath_core::{Instant, Span};
 use airpath_wire::tcp::Flags;
 
 use super::timeline::BehindOthers;
-use crate::two_point::{Direction, PacketDigest, Silences, Transit};
+use crate::two_point::{Direction, Fate, PacketDigest, Silences, Transit};
 use airpath_capture::read::LATEST;
+
+/// No packet of Ethernet has more payload.
+const LONGEST_PACKET: u32 = 1460;
 
 /// A packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,9 @@ pub(super) struct Arrivals {
     path_queue: Arc<[(Instant, Instant)]>,
     queued: usize,
     silences: Arc<Silences>,
+    /// When the first packet was sent whose arrival the other capture does not show, as it ends
+    /// before.
+    unknown_from: Option<Instant>,
 }
 
 impl Arrivals {
@@ -54,14 +60,16 @@ impl Arrivals {
         };
         let mut arrivals: Vec<Arrival> = direction.transits.iter().filter_map(arrival).collect();
         arrivals.sort_by_key(|arrival| arrival.arrived);
-        let full = arrivals.iter().map(|arrival| arrival.length).max().unwrap_or(0);
+        // A super-segment takes longer than the packets in which the path carries it.
+        let lengths = || arrivals.iter().map(|arrival| arrival.length);
+        let full = lengths().filter(|length| *length <= LONGEST_PACKET).max().or(lengths().max()).unwrap_or(0);
         let delays = arrivals.iter().filter(|arrival| arrival.length == full);
         let own = delays.map(|arrival| arrival.arrived.since(arrival.sent)).min();
         let shortest = own.into_iter().chain(direction.shortest_of_hosts).min().unwrap_or_default();
-        let neighbours = arrivals.windows(2).filter(|pair| pair.iter().all(|arrival| arrival.length == full));
+        let neighbours = arrivals.windows(2).filter(|pair| pair.iter().all(|arrival| arrival.length >= full));
         let mut spacings: Vec<Span> = neighbours
             .filter(|pair| pair[1].sent + shortest < pair[0].arrived)
-            .map(|pair| pair[1].arrived.since(pair[0].arrived))
+            .map(|pair| pair[1].arrived.since(pair[0].arrived).saturating_mul(full.into()) / u64::from(pair[1].length))
             .collect();
         spacings.sort_unstable();
         let service = spacings.get(spacings.len() / 2).copied();
@@ -71,7 +79,14 @@ impl Arrivals {
         let first = arrivals.iter().map(|arrival| arrival.sent).min().unwrap_or(LATEST);
         let queued = path_queue.partition_point(|(_, arrived)| *arrived <= first);
         let silences = Arc::clone(&direction.silences);
-        Self { arrivals, next: 0, shortest, service, round_trip, path_queue, queued, silences }
+        let of_end = direction.transits.iter().rev().take_while(|transit| transit.fate == Fate::Unknown);
+        let unknown_from = of_end.last().map(|transit| transit.packet.time.min(LATEST));
+        Self { arrivals, next: 0, shortest, service, round_trip, path_queue, queued, silences, unknown_from }
+    }
+
+    /// Whether the arrival of a packet that was sent then is not known, since the capture ends before.
+    pub(super) fn lack(&self, sent: Instant) -> bool {
+        self.unknown_from.is_some_and(|from| from <= sent)
     }
 
     /// The shortest round trip; `None` without one.

@@ -128,7 +128,7 @@ impl Bottleneck {
         timeline: &mut Timeline,
     ) -> Option<(Instant, Instant)> {
         let Meanwhile::Others(from, to) = self.meanwhile(begin, end) else { return Some((begin, end)) };
-        let silent = self.is_long(from, to, false).then_some((from, to));
+        let silent = (self.is_long(from, to, false) && !self.is_usual(from, to)).then_some((from, to));
         let open = |label: Label| !matches!(label, Label::Known(..));
         let sharing = Label::Known(Cause::Sharing, Confidence::Medium);
         let (from, to) = silent.unwrap_or((end, end));
@@ -205,13 +205,19 @@ impl Bottleneck {
             others = until;
         }
         if arrival.spurious {
-            if let Meanwhile::Others(..) = self.meanwhile(begin, carried.left) {
-                // Before, the link carried packets of other connections that arrived later.
-                let service = self.path.link_estimate().service.min(carried.left.since(carried.first));
-                begin = begin.max(carried.left - service);
+            let mut begin_of_copy = begin;
+            // A link that is busy carries the copy from when the packet before it had left.
+            let service = self.path.link_estimate().service.min(carried.left.since(carried.first));
+            let alone = begin.max(carried.left - service);
+            if begin < alone
+                && (self.is_long(begin, alone, false)
+                    || matches!(self.meanwhile(begin, carried.left), Meanwhile::Others(..)))
+            {
+                // Before, the link carried packets of other connections that arrived later, or none.
+                begin_of_copy = alone;
             }
             let spurious = Label::Known(Cause::Spurious, Confidence::High);
-            timeline.relabel(begin, carried.left, spurious, |label| {
+            timeline.relabel(begin_of_copy, carried.left, spurious, |label| {
                 matches!(label, Label::Limited(..) | Label::AcknowledgementGap | Label::Known(Cause::Application, _))
             });
         }
@@ -262,7 +268,8 @@ impl Bottleneck {
         let before = self.delay_to_link(delay);
         let first = (arrival.sent + before).min(arrival.arrived);
         let left = (arrival.arrived - (delay - before).min(arrival.arrived.since(arrival.sent))).max(first);
-        Carried { segments: 1, full: arrival.length >= segment, first, last: first, left }
+        let segments = u64::from(arrival.length.div_ceil(segment.max(1))).max(1);
+        Carried { segments, full: arrival.length >= segment, first, last: first, left }
     }
 
     /// The part of `delay` between the sender and the link. The position of the link on the path is
@@ -314,7 +321,9 @@ impl Bottleneck {
 
     /// Processes the segments of an acknowledgement, unless arrivals are exact.
     pub(super) fn acknowledged(&mut self, carried: Option<Carried>, window_kind: Limit, timeline: &mut Timeline) {
-        if let Some(carried) = carried.filter(|_| self.arrivals.is_none()) {
+        // The capture of the other end may be over.
+        let is_new = |carried: &Carried| self.arrivals.as_ref().is_none_or(|arrivals| arrivals.lack(carried.last));
+        if let Some(carried) = carried.filter(is_new) {
             self.busy(carried, window_kind, timeline);
         }
     }
@@ -401,6 +410,14 @@ impl Bottleneck {
     pub(super) fn is_long(&self, begin: Instant, end: Instant, alone: bool) -> bool {
         let patience = PATIENCE + if alone { DELAYED_ACK } else { Span::ZERO };
         end.since(begin) > patience.max(self.path.link_estimate().service * GAP_SERVICE_TIMES)
+    }
+
+    /// Whether times about as long have passed before without a packet from the far end, between
+    /// packets with data: then these take so long on their link, and acknowledgements wait for them.
+    pub(super) fn is_usual(&self, begin: Instant, end: Instant) -> bool {
+        let Some(neighbours) = self.neighbours.as_ref().filter(|_| !self.has_arrivals()) else { return false };
+        let shift = self.return_delay();
+        neighbours.is_usual(begin + shift, end + shift)
     }
 
     /// A duplicate was reported: the link carried it for the service time of a segment.

@@ -38,6 +38,9 @@ pub(super) struct Neighbours {
     last: Instant,
 }
 
+/// A silence is compared with the time before it that is this multiple of it.
+const USUAL_WITHIN: u64 = 8;
+
 /// What passed in a time in which nothing of this connection did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meanwhile {
@@ -116,6 +119,16 @@ impl Neighbours {
         let length = Span::from_nanos(length as u64);
         let begin = self.last.max(since).min(now - length);
         Some((begin, begin + length))
+    }
+
+    /// Whether silences about as long as that from `begin` to `end` are usual between packets with
+    /// data of the host's connections.
+    pub(super) fn is_usual(&self, begin: Instant, end: Instant) -> bool {
+        let length = end.since(begin);
+        let from = begin - length.saturating_mul(USUAL_WITHIN).min(begin.since(Instant::ZERO));
+        let (silent, over) = self.log.longest_silence(self.passage, from, begin);
+        over.since(silent) * 3 >= length * 2
+            && self.log.packets_with(self.passage, true, from, begin) >= USUAL_WITHIN / 2
     }
 
     /// What passed from `begin` to `end`, when nothing of this connection made progress.

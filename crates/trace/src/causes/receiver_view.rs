@@ -81,6 +81,8 @@ pub(super) struct ReceiverView {
     highest: i64,
     segment: u32,
     arrived: u64,
+    /// The frame of the last segment that arrived.
+    frame: u64,
     /// The last arrival of data.
     last: Option<Stamp>,
     /// Whether more data is expected: the last segment did not end the data.
@@ -346,6 +348,7 @@ impl ReceiverView {
 
     /// Data arrived.
     pub(super) fn arrived(&mut self, observation: &Observation, timeline: &mut Timeline, stalls: &mut Vec<Stall>) {
+        let before = std::mem::replace(&mut self.frame, observation.frame);
         if observation.flags.contains(Flags::FIN) {
             self.end_round(observation.time, timeline);
             self.more = false;
@@ -375,8 +378,13 @@ impl ReceiverView {
         let filled = observation.offset < self.highest;
         // Without the round trip of the empty path a queue is not known.
         self.entered = unqueued.filter(|_| !self.round_trip.is_zero());
-        if self.end_of_closed(Stamp::of(observation), timeline, stalls) || self.idle() {
+        if self.end_of_closed(Stamp::of(observation), timeline, stalls) {
             self.start(now, timeline);
+        } else if self.idle() {
+            self.start(now, timeline);
+            if !filled {
+                self.waited_for_radio(observation, before, timeline, stalls);
+            }
         } else {
             self.gap(observation, filled, timeline, stalls);
         }
@@ -514,6 +522,54 @@ impl ReceiverView {
                 matches!(label, Label::Known(Cause::Application, _))
             });
         }
+    }
+
+    /// The first segment after all data had arrived waited for long although nothing of this
+    /// connection was in front of it: its timestamp shows when it was sent.
+    fn waited_for_radio(
+        &mut self,
+        observation: &Observation,
+        before: u64,
+        timeline: &mut Timeline,
+        stalls: &mut Vec<Stall>,
+    ) {
+        let (Some(sent), now) = (self.entered, observation.time) else { return };
+        let service = self.path.link_estimate().service;
+        // Its own transmission is no wait. As long as no other segment shows the rate of the link,
+        // only that of a small segment is short.
+        if service.is_zero() && observation.length > observation.full_segment / 4 {
+            return;
+        }
+        let transmission =
+            service.saturating_mul(observation.length.into()) / u64::from(observation.full_segment.max(1));
+        let end = now - transmission.min(now.since(sent));
+        let longest_usual = PATIENCE.max(service.saturating_mul(GAP_INTERVALS)).max(self.round_trip);
+        if end.since(sent) <= longest_usual {
+            return;
+        }
+        let meanwhile = self.neighbours.as_mut().map_or(Meanwhile::Nothing, |neighbours| {
+            neighbours.set_now(now);
+            neighbours.meanwhile(sent, end)
+        });
+        let (from, to) = match meanwhile {
+            Meanwhile::Nothing => (sent, end),
+            Meanwhile::Own(from, to) | Meanwhile::Others(from, to) if to.since(from) > longest_usual => (from, to),
+            // It waited behind other packets: the load of the link decides.
+            Meanwhile::Own(..) | Meanwhile::Others(..) => return,
+        };
+        timeline.relabel(from, to, Label::Known(Cause::Radio, Confidence::Medium), |label| {
+            matches!(label, Label::Limited(..) | Label::Known(Cause::Application, _))
+        });
+        stalls.push(Stall {
+            begin: from,
+            end: now,
+            first_frame: before,
+            last_frame: observation.frame,
+            outstanding: 0,
+            timeouts: 0,
+            fate: Fate::Held,
+            path_gap: to.since(from),
+        });
     }
 
     /// Ends a round that is over: nothing more came at the time of its last arrival.

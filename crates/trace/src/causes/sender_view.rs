@@ -398,6 +398,8 @@ impl SenderView {
 
     /// The connection ended.
     pub(super) fn end(&mut self, timeline: &mut Timeline, stalls: &mut Vec<Stall>) {
+        // What was sent before the end may arrive after it, and was in the link until then.
+        self.arrivals_until(Instant::FAR_FUTURE, timeline);
         if let Some((timeouts, first_ack)) = self.undecided.take() {
             let originals_arrived = false;
             self.end_of_timeouts(&timeouts, originals_arrived, &first_ack, timeline, stalls);

@@ -115,7 +115,9 @@ impl SenderView {
         let Some((begin, end)) = carried.and_then(|carried| self.bottleneck.gap(carried, received)) else { return };
         let outstanding = self.outstanding();
         let one_segment_outstanding = outstanding <= u64::from(self.full_segment);
-        if !self.bottleneck.is_long(begin, end, one_segment_outstanding) {
+        let is_long = self.bottleneck.is_long(begin, end, one_segment_outstanding);
+        let others = matches!(self.bottleneck.meanwhile(begin, end), Meanwhile::Others(..));
+        if !is_long || !others && self.bottleneck.is_usual(begin, end) {
             return;
         }
         // With a capture of the other end, `arrivals_until` has marked the gap.

@@ -114,9 +114,14 @@ fn accounts(packets: &[Packet]) -> Vec<Account> {
 fn accounts_with(packets: &[Packet], has: impl Fn(u64) -> bool, radio: Option<RadioLog>) -> Vec<Account> {
     let [mut client, server] = [End::Client, End::Server].map(|end| capture(packets, end));
     client.retain(|segment| has(segment.frame));
+    accounts_of(&server, &client, radio)
+}
+
+/// The same, by captures of their own.
+fn accounts_of(server: &[Segment<'_>], client: &[Segment<'_>], radio: Option<RadioLog>) -> Vec<Account> {
     let (mut here, mut there) = (CaptureDigest::default(), CaptureDigest::default());
-    play(&server, &mut here);
-    play(&client, &mut there);
+    play(server, &mut here);
+    play(client, &mut there);
     let options = JoinOptions { clock: Some(Clock::SAME), ..JoinOptions::default() };
     let joined = join(here, there, &options).unwrap();
     let paths = Arc::new(SharedPaths::default());
@@ -124,7 +129,7 @@ fn accounts_with(packets: &[Packet], has: impl Fn(u64) -> bool, radio: Option<Ra
     server.iter().for_each(|segment| recorder.segment(segment));
     let radio = radio.map(Arc::new);
     let mut accounts = Accounts { joined, paths, radio, open: BTreeMap::new(), done: BTreeMap::new() };
-    play(&server, &mut accounts);
+    play(server, &mut accounts);
     accounts.done.into_values().collect()
 }
 
@@ -341,4 +346,52 @@ fn a_gap_in_the_arrivals_of_a_single_connection_is_not_shared() {
     }
     let account = &accounts(&packets)[0];
     assert_eq!(account.of(Cause::Sharing).as_nanos(), 0, "{account}");
+}
+
+#[test]
+fn a_copy_after_an_outage_takes_its_transmission_only() {
+    // Nothing passes from 280 to 3300 ms: the acknowledgement, and the copy that the timer sends.
+    let mut packets = [handshake(0, 0), reply(0, 150, 200, 3, 20, 50)].concat();
+    packets.push((0, 260, 310, "< psh data 4380..5840 ack 100".to_owned()));
+    packets.push((0, 310, 3350, "> ack 5840".to_owned()));
+    packets.push((0, 660, 3355, "< psh data 4380..5840 ack 100".to_owned()));
+    packets.push((0, 3355, 3405, "> ack 5840".to_owned()));
+    let account = &accounts(&packets)[0];
+    assert!(millis(account, Cause::Spurious) <= 20, "{account}");
+    assert!(millis(account, Cause::Radio) > 2900, "{account}");
+}
+
+#[test]
+fn acknowledgements_show_what_arrives_after_the_end_of_the_other_capture() {
+    let packets = [handshake(0, 0), reply(0, 200, 270, 20, 20, 50)].concat();
+    let full = [Cause::Queueing, Cause::PathRate];
+    let whole = &accounts(&packets)[0];
+    let cut = &accounts_with(&packets, |frame| frame < 20, None)[0];
+    let [whole, part] = [whole, cut].map(|account| full.iter().map(|cause| millis(account, *cause)).sum::<u64>());
+    assert!(whole.abs_diff(part) <= 25, "{whole} {cut}");
+}
+
+#[test]
+fn what_is_in_the_link_at_the_end_of_a_capture_arrives_after_it() {
+    let mut packets = [handshake(0, 0), reply(0, 200, 270, 20, 20, 50)].concat();
+    packets.retain(|(_, sent, ..)| *sent <= 200);
+    packets.push((0, 500, 700, "< rst at 29200 ack 100".to_owned()));
+    let account = &accounts(&packets)[0];
+    assert!(is_near(account, &[Cause::Queueing, Cause::PathRate], 280), "{account}");
+}
+
+#[test]
+fn super_segments_take_as_long_as_their_packets() {
+    let packets = [handshake(0, 0), reply(0, 200, 270, 40, 20, 50)].concat();
+    let mut offloaded = packets.clone();
+    offloaded.retain(|(.., line)| !line.starts_with("< data") && !line.starts_with("< psh"));
+    for number in 0..10 {
+        offloaded.push((0, 200, 0, format!("< psh data {}..{} ack 100", number * 5840, (number + 1) * 5840)));
+    }
+    let client = capture(&packets, End::Client);
+    let [whole, cut] = [&packets, &offloaded].map(|sent| accounts_of(&capture(sent, End::Server), &client, None));
+    let (whole, cut) = (&whole[0], &cut[0]);
+    for cause in [Cause::Queueing, Cause::PathRate] {
+        assert!(millis(whole, cause).abs_diff(millis(cut, cause)) <= 30, "{whole}; {cut}");
+    }
 }

@@ -657,3 +657,59 @@ fn data_that_had_ended_does_not_continue_after_a_hole_is_filled() {
     assert_eq!(account.of(Cause::Radio), Span::ZERO, "{account}");
     assert_eq!(millis(&account, Cause::Application), 2700, "{account}");
 }
+
+/// The handshake and a request, from a capture at the server, with the client's timestamps.
+const AT_SERVER_TS: &str = "
+    0 > syn mss 1460 ts 0,0
+    0 < syn ack 0 mss 1460 ts 500,0
+    100 > ack 0 ts 100,500
+    100 > psh data 0..100 ack 0 ts 100,500
+    110 < psh data 0..1000 ack 100 ts 610,100
+    210 > ack 1000 ts 210,610
+";
+
+#[test]
+fn a_request_that_was_sent_long_before_waited_for_the_radio() {
+    let request = |sent: u64, length: u64| {
+        account(&format!(
+            "{AT_SERVER_TS}
+            5000 > psh data 100..{0} ack 1000 ts {sent},610
+            5010 < psh data 1000..2000 ack {0} ts 5510,{sent}
+            5110 > ack 2000 ts 5110,5510
+            ",
+            100 + length
+        ))
+    };
+    let waited = request(3500, 100);
+    assert!(millis(&waited, Cause::Radio).abs_diff(1500) <= 2, "{waited}");
+    assert!((3300..3500).contains(&millis(&waited, Cause::Application)), "{waited}");
+    assert_eq!(waited.stalls[0].fate, Fate::Held, "{waited}");
+    let at_once = request(5000, 100);
+    assert_eq!(at_once.of(Cause::Radio), Span::ZERO, "{at_once}");
+    // A full segment may take so long on a slow link.
+    let full = request(4700, 1460);
+    assert_eq!(full.of(Cause::Radio), Span::ZERO, "{full}");
+}
+
+#[test]
+fn the_spacing_of_an_upload_is_no_gap_for_the_acknowledgements_in_it() {
+    // Each segment takes 190 ms on the uplink, and acknowledges one of the downlink.
+    let exchange = |outage: u64| {
+        let mut exchange = AT_SERVER.to_owned();
+        for segment in 0..40 {
+            writeln!(exchange, "110 < data {}..{} ack 100", segment * 1460, (segment + 1) * 1460).unwrap();
+        }
+        for segment in 0..40 {
+            let at = 290 + 190 * segment + if segment < 30 { 0 } else { outage };
+            let (begin, end) = (100 + 1460 * segment, 1560 + 1460 * segment);
+            writeln!(exchange, "{at} > data {begin}..{end} ack {}", (segment + 1) * 1460).unwrap();
+            writeln!(exchange, "{at} < ack {end}").unwrap();
+        }
+        account(&exchange)
+    };
+    let steady = exchange(0);
+    assert!(millis(&steady, Cause::Radio) < 500, "{steady}");
+    let outage = exchange(3000);
+    let more = millis(&outage, Cause::Radio) - millis(&steady, Cause::Radio);
+    assert!((2700..3300).contains(&more), "{outage}");
+}
