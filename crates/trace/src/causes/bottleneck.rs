@@ -63,7 +63,7 @@ pub(super) struct Bottleneck {
     link: LoadMeter,
     /// The arrivals in the capture of the other end, where there is one. They replace
     /// acknowledgements.
-    arrivals: Option<Arrivals>,
+    arrivals: Option<Box<Arrivals>>,
     suspected: Option<SuspectedGap>,
     /// The end of the last gap that the radio log has in the direction of the data.
     known_gap_end: Instant,
@@ -145,7 +145,7 @@ impl Bottleneck {
         if let Some(round_trip) = arrivals.round_trip() {
             self.path.round_trip(round_trip, 0);
         }
-        self.arrivals = Some(arrivals);
+        self.arrivals = Some(Box::new(arrivals));
     }
 
     /// When packets in `back` waited behind packets of other connections.

@@ -124,6 +124,7 @@ impl Neighbours {
     /// Whether silences about as long as that from `begin` to `end` are usual between packets with
     /// data of the host's connections.
     pub(super) fn is_usual(&self, begin: Instant, end: Instant) -> bool {
+        let (begin, end) = (begin.min(self.now), end.min(self.now));
         let length = end.since(begin);
         let from = begin - length.saturating_mul(USUAL_WITHIN).min(begin.since(Instant::ZERO));
         let (silent, over) = self.log.longest_silence(self.passage, from, begin);

@@ -48,7 +48,8 @@ const GAP_INTERVALS: u64 = 3;
 /// A shorter time with a closed window is the receiver's own processing.
 const SHORTEST_CLOSED: Span = Span::from_millis(10);
 
-/// Right edges of the window that are stored, one for each timestamp: at 1000 Hz those of a second.
+/// Right edges of the window that are stored: with one for each timestamp, at 1000 Hz those of a
+/// second.
 const EDGES: usize = 1024;
 
 /// A time in which the receive window allowed no full segment although all data had arrived.
@@ -59,6 +60,15 @@ struct Closed {
     opened: Option<Stamp>,
     /// Probes of the window: the sender has data.
     probes: u32,
+}
+
+/// A right edge of the window, and the first and the last timestamp that offered it; `None` without
+/// timestamps.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    first: Option<u32>,
+    last: Option<u32>,
+    edge: i64,
 }
 
 /// A packet of the other end's capture that arrived.
@@ -110,9 +120,8 @@ pub(super) struct ReceiverView {
     window: u64,
     /// The right edge of the window that this end offers.
     edge: Option<i64>,
-    /// Earlier edges, with the timestamps that offered them: a segment that arrives was sent into
-    /// one of them.
-    edges: VecDeque<(Option<u32>, i64)>,
+    /// Earlier edges: a segment that arrives was sent into one of them.
+    edges: VecDeque<Edge>,
     /// Whether earlier edges were dropped because there were too many.
     edges_dropped: bool,
     /// Whether the edge known to the sender of a segment of the round had been dropped.
@@ -256,17 +265,20 @@ impl ReceiverView {
         let edge = acknowledged.saturating_add_unsigned(observation.window);
         let edge = self.edge.map_or(edge, |before| before.max(edge));
         let stamp = observation.timestamps.map(|stamps| stamps.value);
-        let is_new = self.edge != Some(edge);
         self.edge = Some(edge);
         match self.edges.back_mut() {
-            Some((last, offered)) if stamp.is_some() && *last == stamp => *offered = edge,
-            Some((last, _)) if !is_new && *last == stamp => {}
-            _ => {
+            Some(known) if known.edge == edge => known.last = stamp,
+            // The last segment of a timestamp offers its edge.
+            Some(known) if stamp.is_some() && known.first == stamp => known.edge = edge,
+            before => {
+                if let Some(known) = before.filter(|known| stamp.is_some() && known.last == stamp) {
+                    known.last = stamp.map(|stamp| stamp.wrapping_sub(1));
+                }
                 if self.edges.len() == EDGES {
                     self.edges.pop_front();
                     self.edges_dropped = true;
                 }
-                self.edges.push_back((stamp, edge));
+                self.edges.push_back(Edge { first: stamp, last: stamp, edge });
             }
         }
         if self.has_room()
@@ -280,15 +292,17 @@ impl ReceiverView {
     /// of the timestamp that it echoes.
     fn reaches_edge(&mut self, end: i64, timestamps: Option<Timestamps>) -> bool {
         let Some(Timestamps { echo, .. }) = timestamps else { return false };
-        let is_known = |offered: &(Option<u32>, i64)| offered.0.is_some_and(|at| echo.wrapping_sub(at) as i32 >= 0);
-        let known = self.edges.iter().take_while(|offered| is_known(offered)).count();
+        let is_since = |at: Option<u32>| at.is_some_and(|at| echo.wrapping_sub(at) as i32 >= 0);
+        let known = self.edges.iter().take_while(|offered| is_since(offered.first)).count();
         if known == 0 {
             self.edge_unknown |= self.edges_dropped;
             return false;
         }
         self.edges.drain(..known - 1);
-        let (stamp, edge) = self.edges[0];
-        stamp == Some(echo) && end + i64::from(self.segment) > edge
+        let Edge { last, edge, .. } = self.edges[0];
+        // The capture has segments with this timestamp, or with earlier and later ones.
+        let has_echo = last.is_some_and(|last| last.wrapping_sub(echo) as i32 >= 0);
+        has_echo && end + i64::from(self.segment) > edge
     }
 
     /// Whether the window allows a full segment after the data that has arrived.
@@ -405,8 +419,8 @@ impl ReceiverView {
         self.more = !self.end_of_data.at(observation);
         self.reached_edge |= self.reaches_edge(end, observation.timestamps);
         // A sub-MSS segment may fill the window, as it was a round trip ago.
-        let fills =
-            (self.more || self.edges.iter().any(|(_, edge)| *edge == end)) && !observation.flags.contains(Flags::FIN);
+        let fills = (self.more || self.edges.iter().any(|offered| offered.edge == end))
+            && !observation.flags.contains(Flags::FIN);
         self.more |= fills;
         if end == self.highest {
             self.ended_at = (!self.more).then_some(end);

@@ -11,7 +11,7 @@ use airpath_observe::flows::hash;
 use airpath_wire::segment::{Route, Segment};
 use airpath_wire::tcp::Flags;
 
-use super::series::{Load, number};
+use super::series::{Interval, Load, number};
 use super::{HostLog, LONGEST_QUERY, Passage, SharedPaths, State, takes_share};
 
 /// Packets that a reader is at most ahead of the analysis.
@@ -53,11 +53,48 @@ struct Host {
     last_packet: u64,
     /// The route of its packets, in either direction, as long as they have one.
     route: Option<Route>,
+    /// The interval of its last packet, and the packets in it that it received and sent: the log
+    /// gets them when the next begins, because the analysis queries earlier ones only.
+    interval: u64,
+    passed: [Option<Interval>; 2],
+    /// Whether its log has handshakes in progress.
+    has_handshakes: bool,
 }
 
 /// Whether a host with this last packet is forgotten before the packet of number `now`.
 const fn is_forgotten(last_packet: u64, now: u64) -> bool {
     last_packet < (now / FORGOTTEN_AFTER).saturating_sub(1) * FORGOTTEN_AFTER
+}
+
+impl Host {
+    fn new(address: IpAddr, route: Route, packet: u64) -> Self {
+        Self {
+            address: Some(address),
+            log: Arc::default(),
+            last_packet: packet,
+            route: Some(route),
+            interval: 0,
+            passed: [None; 2],
+            has_handshakes: false,
+        }
+    }
+
+    /// Forgets all packets.
+    fn restart(&mut self) {
+        *self.log.lock() = State::default();
+        (self.passed, self.has_handshakes) = ([None; 2], false);
+    }
+
+    /// Begins an interval, and forgets what is before the interval `oldest`.
+    fn begin(&mut self, interval: u64, oldest: u64) {
+        self.interval = interval;
+        let mut state = self.log.lock();
+        for (series, passed) in state.series.iter_mut().zip(&mut self.passed) {
+            if let Some(over) = passed.take() {
+                series.push(over, oldest);
+            }
+        }
+    }
 }
 
 impl Recorder {
@@ -107,26 +144,31 @@ impl Recorder {
         let oldest = self.begun[0].saturating_sub(LONGEST_QUERY);
         let [source, destination] = self.find(route, hash);
         for (place, passage) in [(destination, Passage::Received), (source, Passage::Sent)] {
+            let packets = self.packets;
             let host = &mut self.hosts[place as usize];
-            let mut state = host.log.lock();
-            if is_forgotten(host.last_packet, self.packets) {
+            if is_forgotten(host.last_packet, packets) {
                 // An open connection may have kept the log.
-                *state = State::default();
-                host.log.is_shared.store(false, Ordering::Relaxed);
+                host.restart();
+            }
+            host.last_packet = packets;
+            if let Some(only) = &host.route
+                && only != route
+                && *only != route.reversed()
+            {
+                host.log.is_shared.store(true, Ordering::Relaxed);
                 host.route = None;
             }
-            host.last_packet = self.packets;
-            if !host.log.is_shared() {
-                let only = host.route.get_or_insert(*route);
-                if only != route && *only != route.reversed() {
-                    host.log.is_shared.store(true, Ordering::Relaxed);
-                }
+            // Times that step back count as standing still.
+            if now > host.interval {
+                host.begin(now, oldest);
             }
-            state.series[passage as usize].add(now, load, oldest);
+            host.passed[passage as usize].get_or_insert(Interval::new(host.interval)).add(load);
             if let Some(segment) = segment
-                && (segment.flags.contains(Flags::SYN) || state.has_handshakes())
+                && (segment.flags.contains(Flags::SYN) || host.has_handshakes)
             {
+                let mut state = host.log.lock();
                 state.handshake(segment, passage);
+                host.has_handshakes = state.has_handshakes();
             }
         }
     }
@@ -143,17 +185,17 @@ impl Recorder {
         if is(other, addresses[0]) && is(one, addresses[1]) {
             return [other, one];
         }
-        let places = addresses.map(|address| self.place(address));
+        let places = addresses.map(|address| self.place(address, route));
         self.recent[at] = places;
         places
     }
 
     /// The place of an address.
-    fn place(&mut self, address: IpAddr) -> u32 {
+    fn place(&mut self, address: IpAddr, route: &Route) -> u32 {
         if let Some(place) = self.places.get(&address) {
             return *place;
         }
-        let host = Host { address: Some(address), log: Arc::default(), last_packet: self.packets, route: None };
+        let host = Host::new(address, *route, self.packets);
         self.paths.lock().insert(address, Arc::clone(&host.log));
         let place = match self.free.pop() {
             Some(place) => {

@@ -18,7 +18,7 @@ fn at(millis: u64) -> Instant {
 
 #[test]
 fn silences_are_between_the_packets_of_a_direction() {
-    let log = log(&["0 > ack 0", "100 < ack 0", "1000 > ack 0", "1200 < ack 0"]);
+    let log = log(&["0 > ack 0", "100 < ack 0", "1000 > ack 0", "1200 < ack 0", "1400 > ack 0"]);
     let (from, to) = log.longest_silence(Passage::Received, at(100), at(1300));
     assert_eq!((from, to), (at(120), at(1200)));
     assert_eq!(log.packets(Passage::Received, at(0), at(1300)), 2);
@@ -95,6 +95,7 @@ fn what_is_known_of_a_host_does_not_depend_on_who_holds_its_log() {
         let held = hosts.host().filter(|_| is_held);
         hosts.others_pass(2 * FORGOTTEN_AFTER);
         hosts.host_passes("300 > ack 0");
+        hosts.host_passes("500 > ack 0");
         assert_eq!(held.is_some(), is_held);
         let log = hosts.host().unwrap();
         (log.round_trip(server, at(400)), log.packets(Passage::Sent, at(0), at(400)))
