@@ -28,6 +28,20 @@ def test_the_connections_that_share_the_path_are_named() -> None:
     assert messages.behind(waiting, [waiting]) == ""
 
 
+def test_clients_with_a_shared_path_have_a_sentence() -> None:
+    busy = [connection(1, 10, 5, sharing_s=1.0), connection(2, 12, 8, sharing_s=2.5)]
+    alone = connection(3, 0, 5, sharing_s=1.0) | {"client_address": "192.0.2.9"}
+    free = [connection(number, 0, 5) | {"client_address": "192.0.2.8"} for number in (4, 5)]
+    sent = [{"connection": number, "from": "server", "unique_bytes": 500_000} for number in (1, 2)]
+    sent += [{"connection": 1, "from": "client", "unique_bytes": 7}, {"connection": 3, "from": "server"}]
+    rows = [row | {"unique_bytes": row.get("unique_bytes")} for row in sent]
+    assert messages.together([*busy, alone, *free], rows) == [
+        "The 2 connections of 192.0.2.1 shared its path: 3.5 s of their 13 s are sharing. "
+        "Together they received 1 MB in 10 s, 800 kbit/s."
+    ]
+    assert messages.together([alone], []) == []
+
+
 def test_delays_between_two_captures_are_in_seconds() -> None:
     delays = {"delay_min": 50_000_000, "delay_max": 2_000_000_000, "delay_p50": 100_000_000}
     row = {"from": "server", "lost": 3, "data_packets": 1000} | delays

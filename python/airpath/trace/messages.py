@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from airpath.quantities import count, seconds
+from airpath.quantities import count, rate, seconds, size
 from airpath.trace.causes import of_name, seconds_of, shares
 
 Row = Mapping[str, Any]
@@ -31,6 +31,10 @@ _ENDINGS = {
     "ports-reused": "Ended by another connection with the same ports.",
 }
 """Sentences about the end of a connection without a reset."""
+
+
+_CLIENTS = 3
+"""At most this number of clients with a shared path is described."""
 
 
 _ODD_AHEAD_S = 86_400.0
@@ -100,6 +104,38 @@ def behind(flow: Row, connections: Iterable[Row]) -> str:
         return ""
     named = ", ".join(others[:_NAMED]) + (f" and {len(others) - _NAMED} more" if len(others) > _NAMED else "")
     return f"It shared the path with connection{'s' * (len(others) > 1)} {named} of {flow['client_address']}."
+
+
+def together(connections: Iterable[Row], directions: Iterable[Row]) -> list[str]:
+    """Return sentences about the clients whose connections shared a path, that with most time first.
+
+    Args:
+        connections: All connections of the trace.
+        directions: Rows of `Trace.directions`.
+    """
+    clients: dict[str, list[Row]] = {}
+    for flow in connections:
+        clients.setdefault(flow["client_address"], []).append(flow)
+    received: dict[int, int] = {
+        row["connection"]: row["unique_bytes"] or 0 for row in directions if row["from"] == "server"
+    }
+    shared = {
+        address: sum(flow.get("sharing_s") or 0 for flow in flows)
+        for address, flows in clients.items()
+        if len(flows) > 1
+    }
+    first = sorted((address for address in shared if shared[address]), key=lambda address: (-shared[address], address))
+    return [_of_client(address, clients[address], shared[address], received) for address in first[:_CLIENTS]]
+
+
+def _of_client(address: str, flows: list[Row], shared: float, received: dict[int, int]) -> str:
+    begin = min(flow["start"] for flow in flows)
+    span = max(flow["start"] + flow["duration_s"] * 1e9 for flow in flows) - begin
+    whole = sum(flow["duration_s"] for flow in flows)
+    total = sum(received.get(flow["connection"], 0) for flow in flows)
+    text = f"The {len(flows):,} connections of {address} shared its path: {seconds(shared)} of their {seconds(whole)}"
+    text += f" are sharing. Together they received {size(total)} in {seconds(span / 1e9)}"
+    return f"{text}, {rate(8e9 * total / span)}." if span else f"{text}."
 
 
 def sentence(flow: Row) -> str:

@@ -19,7 +19,7 @@ from airpath.trace.data import TraceData
 from airpath.trace.figures.view import FlowView, direction
 from airpath.trace.format import figures as numbers
 from airpath.trace.groups import groups_table
-from airpath.trace.messages import Row, behind, ending, in_transit, sentence, summary, warnings, worst_first
+from airpath.trace.messages import Row, behind, ending, in_transit, sentence, summary, together, warnings, worst_first
 from airpath.trace.quic import quic_table
 from airpath.trace.text import MOST_STALLS
 
@@ -72,6 +72,7 @@ def page(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str | 
         "trace.html.j2",
         title=f"Connection {drawn[0].name}" if alone else f"{len(flows):,} connections",
         summary=summary(trace.reading, len(flows)),
+        together=together(flows, trace.directions.iter_rows(named=True)),
         warnings=warnings(trace.reading),
         alone=alone,
         drawn=drawn,

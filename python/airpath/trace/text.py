@@ -20,6 +20,7 @@ from airpath.trace.messages import (
     main_cause,
     sentence,
     summary,
+    together,
     worst_first,
 )
 from airpath.trace.quic import HEAD as QUIC_HEAD
@@ -55,6 +56,8 @@ def render(trace: "TraceData", console: "Console", *, why: bool) -> None:
         _groups(trace, flows, console)
     if len(flows) > 1:
         _table(flows, console)
+        for text in together(flows, trace.directions.iter_rows(named=True)):
+            console.print(text, soft_wrap=not console.is_terminal)
     if trace.quic.height:
         _print(console, [(name, index > 1) for index, name in enumerate(QUIC_HEAD)], quic_rows(trace))
     for flow in flows[:MOST_ROWS] if why else flows if len(flows) == 1 else []:

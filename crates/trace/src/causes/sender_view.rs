@@ -113,7 +113,7 @@ pub(super) struct SenderView {
     timeouts: Option<Timeouts>,
     /// Time-outs followed by one acknowledgement, of the original or of the retransmission: the
     /// next acknowledgement decides (F-RTO, RFC 5682).
-    undecided: Option<(Timeouts, Observation)>,
+    undecided: Option<Box<(Timeouts, Observation)>>,
     /// The end of the last radio gap, in which the radio carried nothing.
     radio_gap_end: Instant,
     /// Whether slow start is over.
@@ -160,7 +160,7 @@ impl SenderView {
     /// The last progress while data is outstanding; else the far future.
     pub(super) fn progress_with_data_outstanding(&self) -> Instant {
         match &self.undecided {
-            Some((timeouts, _)) => timeouts.since.time,
+            Some(undecided) => undecided.0.since.time,
             None if self.idle() => Instant::FAR_FUTURE,
             None => self.progress.time,
         }
@@ -255,7 +255,10 @@ impl SenderView {
         self.after_closed_window(now, timeline);
         let ends_data = self.end_of_data.at(observation);
         let is_sub_mss_after_all_acked = self.round_close_pending && ends_data;
-        let held_by_nagle = is_sub_mss_after_all_acked && now.since(self.progress.time) < ACK_CLOCKED_WITHIN;
+        // Data of the other end since the last segment may have made the application send this.
+        let held_by_nagle = is_sub_mss_after_all_acked
+            && now.since(self.progress.time) < ACK_CLOCKED_WITHIN
+            && self.received.time <= self.last_send;
         let held_since = if self.slow_start_over {
             // After slow start the window is assumed to have had room since the last send.
             Some(self.last_send)
@@ -324,7 +327,7 @@ impl SenderView {
             self.follow_window(Stamp::of(observation), stalls);
             return;
         }
-        if let Some((timeouts, first_ack)) = self.undecided.take() {
+        if let Some((timeouts, first_ack)) = self.undecided.take().map(|undecided| *undecided) {
             // F-RTO (RFC 5682 §2.1): if the second acknowledgement covers data that was sent once,
             // before the time-out, then the originals were delayed and not lost.
             let originals_arrived = observation.newly_acknowledged.is_some_and(|sending| sending.last < timeouts.first);
@@ -349,7 +352,7 @@ impl SenderView {
         if let Some(timeouts) = self.timeouts.take() {
             match self.originals_arrived(&timeouts, observation) {
                 Some(arrived) => self.end_of_timeouts(&timeouts, arrived, observation, timeline, stalls),
-                None => self.undecided = Some((timeouts, observation.clone())),
+                None => self.undecided = Some(Box::new((timeouts, observation.clone()))),
             }
         } else {
             let carried = self.bottleneck.carried_by(observation, self.delivered, self.full_segment, CopyCarried::Last);
@@ -400,7 +403,7 @@ impl SenderView {
     pub(super) fn end(&mut self, timeline: &mut Timeline, stalls: &mut Vec<Stall>) {
         // What was sent before the end may arrive after it, and was in the link until then.
         self.arrivals_until(Instant::FAR_FUTURE, timeline);
-        if let Some((timeouts, first_ack)) = self.undecided.take() {
+        if let Some((timeouts, first_ack)) = self.undecided.take().map(|undecided| *undecided) {
             let originals_arrived = false;
             self.end_of_timeouts(&timeouts, originals_arrived, &first_ack, timeline, stalls);
         }

@@ -106,7 +106,8 @@ def _sum(view: PageView) -> str:
     sentence = f"{requests} and {size(page['bytes'])} of responses on {connections} in {seconds(view.span)}"
     if page["efficiency"] is not None:
         sentence += f"; pipelining efficiency η {page['efficiency']:.3g}"
-    return f"{sentence}; for {seconds(page['without_response_s'])} of it no response passed the capture."
+    passed = seconds(max(0.0, view.span - page["without_response_s"]))
+    return f"{sentence}. Responses passed the capture in {passed} of it; at a server they wait for the link after that."
 
 
 def _several(number: int, what: str) -> str:

@@ -713,3 +713,22 @@ fn the_spacing_of_an_upload_is_no_gap_for_the_acknowledgements_in_it() {
     let more = millis(&outage, Cause::Radio) - millis(&steady, Cause::Radio);
     assert!((2700..3300).contains(&more), "{outage}");
 }
+
+#[test]
+fn a_response_to_a_late_request_was_not_held_by_nagle() {
+    let exchange = |request: &str, acknowledged: u64| {
+        account(&format!(
+            "{AT_SERVER}
+            110 < psh data 0..400 ack 100
+            510 > {request} ack 400
+            511 < psh data 400..800 ack {acknowledged}
+            611 > ack 800
+            "
+        ))
+    };
+    let is_held = |account: &Account| account.stalls.iter().any(|stall| stall.fate == Fate::Nagle);
+    let request = exchange("psh data 100..200", 200);
+    assert!(!is_held(&request), "{request}");
+    let acknowledgement = exchange("", 100);
+    assert!(is_held(&acknowledgement), "{acknowledgement}");
+}
