@@ -36,8 +36,8 @@ def test_clients_with_a_shared_path_have_a_sentence() -> None:
     sent += [{"connection": 1, "from": "client", "unique_bytes": 7}, {"connection": 3, "from": "server"}]
     rows = [row | {"unique_bytes": row.get("unique_bytes")} for row in sent]
     assert messages.together([*busy, alone, *free], rows) == [
-        "The 2 connections of 192.0.2.1 shared its path: 3.5 s of their 13 s are sharing. "
-        "Together they received 1 MB in 10 s, 800 kbit/s."
+        "The 2 connections of 192.0.2.1 shared its path: of their 13 s in sum, 3.5 s are waits for each other's "
+        "packets (sharing). Together they received 1 MB in 10 s, 800 kbit/s."
     ]
     assert messages.together([alone], []) == []
 

@@ -133,8 +133,9 @@ def _of_client(address: str, flows: list[Row], shared: float, received: dict[int
     span = max(flow["start"] + flow["duration_s"] * 1e9 for flow in flows) - begin
     whole = sum(flow["duration_s"] for flow in flows)
     total = sum(received.get(flow["connection"], 0) for flow in flows)
-    text = f"The {len(flows):,} connections of {address} shared its path: {seconds(shared)} of their {seconds(whole)}"
-    text += f" are sharing. Together they received {size(total)} in {seconds(span / 1e9)}"
+    text = f"The {len(flows):,} connections of {address} shared its path: of their {seconds(whole)} in sum, "
+    text += f"{seconds(shared)} are waits for each other's packets (sharing). "
+    text += f"Together they received {size(total)} in {seconds(span / 1e9)}"
     return f"{text}, {rate(8e9 * total / span)}." if span else f"{text}."
 
 
