@@ -10,6 +10,7 @@
 //! | [`datagrams`], [`arrivals`] | datagrams at a constant rate: delay, loss, gaps, delay periods |
 //! | [`transactions`] | requests and responses, over one connection or one for each |
 //! | [`exchanges`] | scripts of requests and responses: a remote terminal, mail |
+//! | [`ftp`] | FTP: a control connection, and a data connection for each file |
 //! | [`streaming`] | a video over RTP: a server, a client and its playout buffer |
 //! | [`adaptive`] | a video over HTTP in segments of several qualities (HLS, DASH) |
 //! | [`voice`] | a call over RTP: codec, jitter buffer, rating by the E-model |
@@ -23,6 +24,7 @@ pub mod arrivals;
 pub mod bulk;
 pub mod datagrams;
 pub mod exchanges;
+pub mod ftp;
 pub mod phase;
 pub mod ping;
 pub mod samples;

@@ -14,10 +14,12 @@
 //! | [`server`] | sends packets, retransmissions and sender reports |
 //! | [`client`] | receives packets, sends receiver reports and NACKs |
 //! | [`player`] | playout buffer: start, stalls, frames displayed |
+//! | [`interleaved`] | packets within a TCP connection |
 //! | `losses` | packets that the client misses, and when it requests them |
 //! | `reports` | when the next RTCP report is due |
 
 pub mod client;
+pub mod interleaved;
 mod losses;
 pub mod player;
 mod reports;
@@ -43,6 +45,8 @@ pub struct Settings {
     pub packet: Bytes,
     /// Media that the client waits for before it displays the first frame, and after a stall.
     pub buffer: Span,
+    /// The protocol that carries the packets.
+    pub transport: LowerTransport,
     /// Repair of lost packets.
     pub repair: Repair,
     /// Highest rate of the server, as a multiple of the video's rate.
@@ -64,6 +68,7 @@ impl Default for Settings {
             packet: Bytes::new(1400),
             // The default of the player of the study, Windows Media Player 9.
             buffer: Span::from_secs(5),
+            transport: LowerTransport::Udp,
             repair: Repair::None,
             speed: 1.0,
             ahead: Span::ZERO,
@@ -119,11 +124,28 @@ impl Settings {
         if (self.speed > 1.0) == self.ahead.is_zero() {
             return wrong("ahead", "a server that sends ahead of real time needs both `speed` above 1 and `ahead`");
         }
+        if self.transport == LowerTransport::Tcp && self.repair != Repair::None {
+            return wrong("repair", "TCP retransmits what is lost: remove this key, or set `transport` to \"udp\"");
+        }
+        if self.transport == LowerTransport::Tcp && self.probes {
+            return wrong("probes", "they are datagrams: remove this key, or set `transport` to \"udp\"");
+        }
         if self.probes && self.ahead.is_zero() {
             return wrong("probes", "their rate limits only a server with `speed` above 1");
         }
         Ok(())
     }
+}
+
+/// The protocol below RTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LowerTransport {
+    /// Each packet is a datagram.
+    #[default]
+    Udp,
+    /// The packets of both ends are in one connection ([`interleaved`]).
+    Tcp,
 }
 
 /// Repair of lost packets. The client reports them in generic NACKs (RFC 4585 §6.2.1), and the

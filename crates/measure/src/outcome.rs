@@ -406,6 +406,7 @@ fn row(flow: usize, kind: &'static str, name: String) -> FlowRow {
         adaptive: None,
         call: None,
         exchanges: None,
+        ftp: None,
         observed: None,
     }
 }

@@ -384,7 +384,10 @@ impl Work {
                 at_most_as_long(call.settings.duration, call.settings.timeout)
             }
             Self::Stream(stream) => {
-                let streaming::Settings { buffer, timeout, .. } = stream.settings;
+                let streaming::Settings { buffer, timeout, transport, .. } = stream.settings;
+                if transport != streaming::LowerTransport::Udp {
+                    return Err("a measured video has the transport udp".to_owned());
+                }
                 at_most_as_long(stream.video.duration, buffer.max(timeout))?;
                 stream.session().map(drop)
             }

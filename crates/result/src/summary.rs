@@ -6,6 +6,7 @@
 mod adaptive;
 mod call;
 mod exchanges;
+mod ftp;
 mod page;
 mod playback;
 
@@ -23,6 +24,7 @@ use serde::Serialize;
 pub use adaptive::{AdaptiveRow, SegmentRow};
 pub use call::{CallDirectionRow, CallRow};
 pub use exchanges::{ExchangesRow, LatencyRow, ScriptRow};
+pub use ftp::FtpRow;
 pub use page::{ObjectRow, PageRow, SessionRow};
 pub use playback::{BufferRow, PlaybackRow};
 
@@ -162,6 +164,9 @@ pub struct FlowRow {
     /// Figures of a remote terminal or of mail.
     #[serde(flatten)]
     pub exchanges: Option<ExchangesRow>,
+    /// Figures of FTP.
+    #[serde(flatten)]
+    pub ftp: Option<FtpRow>,
     /// Figures of the packets of a real program.
     #[serde(flatten)]
     pub observed: Option<ObservedRow>,

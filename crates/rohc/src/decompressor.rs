@@ -100,13 +100,15 @@ impl Decompressor {
                 }
                 Acknowledgement::Ack
             }
-            Some(_) => {
+            Some(error) => {
                 let failures = slot.since_nack.map_or(NACK_INTERVAL, |since| since + 1);
                 slot.since_nack = Some(failures % NACK_INTERVAL);
                 if failures < NACK_INTERVAL {
                     return;
                 }
                 match &slot.flow {
+                    // After reordering the context may be one of another profile.
+                    _ if matches!(error, DecompressError::NoContext { .. }) => Acknowledgement::StaticNack,
                     Flow::Compressed(context) if context.has_static => Acknowledgement::Nack,
                     _ => Acknowledgement::StaticNack,
                 }

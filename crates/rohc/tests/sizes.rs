@@ -151,3 +151,21 @@ fn what_is_left_out_is_refused_with_a_reason() {
     let (feedback, rest) = split_feedback(&[0xe0, 0xf1, 0x20, 0x45, 0]).expect("feedback, then a packet");
     assert_eq!((feedback, rest), (&[0xe0, 0xf1, 0x20][..], &[0x45, 0][..]));
 }
+
+/// A late IR packet of an earlier flow can replace a context: its static part is then requested.
+#[test]
+fn a_context_of_another_profile_is_replaced_by_feedback() {
+    let mut random = Random(3);
+    let (mut voice, mut datagrams) = (voice(false, Ids::Sequential), Flow::new(Kind::Datagrams, false, Ids::Zero, 2));
+    let [mut channel, mut other] = [Channel::new(&Config::default()), Channel::new(&Config::default())];
+    for _ in 0..20 {
+        assert!(channel.pass(&voice.next(&mut random)).1.is_ok());
+        assert!(other.pass(&datagrams.next(&mut random)).1.is_ok());
+    }
+    channel.decompressor = other.decompressor;
+    let restored = (0..120).filter(|_| {
+        let packet = voice.next(&mut random);
+        channel.pass(&packet).1 == Ok(packet)
+    });
+    assert!(restored.count() >= 40);
+}

@@ -33,8 +33,22 @@ pub(crate) fn resolve(mut given: Node, below: Option<Node>, folder: &Path, at: &
     {
         base.insert("network", network);
     }
+    replace_change(&given, &mut base);
     base.overlay(given);
     Ok(base)
+}
+
+/// Removes the parameters of a change of the cell from `base` if `given` names another change.
+fn replace_change(given: &Node, base: &mut Node) {
+    let change = |node: &Node| node.get("network").and_then(|network| network.get("change")).map(Node::to_value);
+    let Some(wanted) = change(given) else { return };
+    if change(base).is_some_and(|below| below != wanted)
+        && let Some(mut network) = base.take("network")
+    {
+        network.take("gap");
+        network.take("window");
+        base.insert("network", network);
+    }
 }
 
 /// Whether a table has a source of C/I, so that only the network of the table below it
@@ -92,6 +106,18 @@ mod tests {
         let value = resolved("recorded = \"a.csv\"", BELOW).expect("conditions");
         assert!(value.get("ci").is_none() && value.get("rayleigh").is_none(), "another way to make C/I: {value}");
         assert_eq!(value["network"]["reuse"].as_integer(), Some(12));
+    }
+
+    #[test]
+    fn another_change_of_the_cell_takes_the_place_of_the_parameters_of_that_below() {
+        let below = "ci = \"1 dB\"\nnetwork = { change = \"hard-handover\", gap = \"100 ms\", reuse = 1 }";
+        let soft = "network = { change = \"soft-handover\", window = \"4 dB\" }";
+        let value = resolved(soft, below).expect("conditions");
+        let network = value["network"].as_table().expect("a table");
+        assert!(network.get("gap").is_none() && network["window"].as_str() == Some("4 dB"), "{network}");
+        assert_eq!(network["reuse"].as_integer(), Some(1));
+        let value = resolved("network.change = \"hard-handover\"", below).expect("conditions");
+        assert_eq!(value["network"]["gap"].as_str(), Some("100 ms"), "the change is the same");
     }
 
     #[test]

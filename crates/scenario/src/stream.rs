@@ -18,6 +18,11 @@ pub(crate) struct StreamFlow {
     pub table: toml::Table,
 }
 
+/// Whether the flow `node` has TCP below RTP, so that it has TCP settings.
+pub(crate) fn is_over_tcp(node: &Node) -> bool {
+    node.get("transport").and_then(Node::as_str) == Some("tcp")
+}
+
 /// Reads the keys of a flow of kind `stream`; paths start from `folder`.
 pub(crate) fn read_flow(mut node: Node, folder: &Path, at: &str) -> Result<StreamFlow, ScenarioError> {
     let place = join(at, "video");

@@ -9,7 +9,7 @@ use airpath_app::exchanges::Plan;
 use airpath_app::streaming::{self, Video};
 use airpath_app::transactions::Connections;
 use airpath_app::web::Session;
-use airpath_app::{Datagrams, Ping, Transactions, Transfer, adaptive, datagrams, voice as call};
+use airpath_app::{Datagrams, Ping, Transactions, Transfer, adaptive, datagrams, ftp, voice as call};
 use airpath_core::{Bitrate, Bytes, Direction, Span};
 use airpath_tcp::Nagle;
 use serde::{Deserialize, Serialize};
@@ -74,10 +74,12 @@ pub enum Kind {
     Terminal,
     /// Mail over TCP.
     Mail,
+    /// Files by FTP.
+    Ftp,
 }
 
 impl Kind {
-    const NAMES: [&'static str; 11] = [
+    const NAMES: [&'static str; 12] = [
         "download",
         "upload",
         "ping",
@@ -89,6 +91,7 @@ impl Kind {
         "voice",
         "terminal",
         "mail",
+        "ftp",
     ];
 
     /// The name under which it is written.
@@ -154,11 +157,20 @@ pub enum Work {
         settings: streaming::Settings,
         /// The video.
         video: Arc<Video>,
+        /// TCP settings of both ends, if TCP carries it.
+        tcp: Option<Box<tcp::Settings>>,
     },
     /// A video over HTTP, with these TCP settings at both ends.
     Adaptive {
         /// The video and its player.
         settings: Arc<adaptive::Settings>,
+        /// Settings of both ends.
+        tcp: Box<tcp::Settings>,
+    },
+    /// Files by FTP, with these TCP settings at both ends.
+    Ftp {
+        /// The session.
+        settings: ftp::Settings,
         /// Settings of both ends.
         tcp: Box<tcp::Settings>,
     },
@@ -372,6 +384,7 @@ impl FlowGroup {
             "voice" => Kind::Voice,
             "terminal" => Kind::Terminal,
             "mail" => Kind::Mail,
+            "ftp" => Kind::Ftp,
             _ => {
                 return Err(ScenarioError::new(
                     format!("there is no workload `{name}`"),
@@ -390,23 +403,26 @@ impl FlowGroup {
         }
         let quic = match kind {
             Kind::Download | Kind::Upload | Kind::Transactions => quic::take(&mut node, at, quic_defaults)?,
-            Kind::Page | Kind::Adaptive | Kind::Terminal | Kind::Mail => None,
+            Kind::Page | Kind::Adaptive | Kind::Terminal | Kind::Mail | Kind::Ftp => None,
             Kind::Ping | Kind::Datagrams | Kind::Stream | Kind::Voice => None,
         };
+        let over_tcp = kind == Kind::Stream && stream::is_over_tcp(&node);
         let tcp = match kind {
             _ if quic.is_some() => None,
+            Kind::Stream if over_tcp => Some(tcp::Settings::read(node.take("tcp"), &join(at, "tcp"), defaults)?),
             Kind::Download
             | Kind::Upload
             | Kind::Transactions
             | Kind::Page
             | Kind::Adaptive
             | Kind::Terminal
-            | Kind::Mail => {
+            | Kind::Mail
+            | Kind::Ftp => {
                 let own = node.take("tcp");
                 let sets_nagle = own.iter().chain([defaults]).any(|tcp| tcp.get("nagle").is_some());
                 let mut settings = tcp::Settings::read(own, &join(at, "tcp"), defaults)?;
-                if matches!(kind, Kind::Page | Kind::Adaptive) && !sets_nagle {
-                    // Browsers and web servers set TCP_NODELAY.
+                if matches!(kind, Kind::Page | Kind::Adaptive | Kind::Ftp) && !sets_nagle {
+                    // Browsers, web servers and servers of FTP set TCP_NODELAY.
                     Arc::make_mut(&mut settings.config).nagle = Nagle::Off;
                 }
                 Some(settings)
@@ -499,9 +515,10 @@ impl FlowGroup {
                 (Work::Page { session: Arc::new(session), tcp }, settings)
             }
             Kind::Stream => {
+                let tcp = tcp.as_ref().map(|tcp| exact(Some(tcp), &origin, at)).transpose()?;
                 let flow = stream::read_flow(node, folder, at)?;
                 video_file = flow.file;
-                (Work::Stream { settings: flow.settings, video: Arc::new(flow.video) }, flow.table)
+                (Work::Stream { settings: flow.settings, video: Arc::new(flow.video), tcp }, flow.table)
             }
             Kind::Adaptive => {
                 let tcp = exact(tcp.as_ref(), &origin, at)?;
@@ -517,6 +534,17 @@ impl FlowGroup {
                 };
                 session_file = flow.file;
                 (Work::Exchanges { plan: flow.plan, tcp }, flow.table)
+            }
+            Kind::Ftp => {
+                let tcp = exact(tcp.as_ref(), &origin, at)?;
+                if !tcp.config.handshake {
+                    let message = "without a handshake connections do not close, and that ends a file of FTP";
+                    let error = ScenarioError::new(message, origin, join(at, "tcp.handshake"));
+                    return Err(error.help("set tcp.handshake to true"));
+                }
+                let settings: ftp::Settings = node.read(at)?;
+                settings.check().map_err(|error| voice::wrong(&node, at, error))?;
+                (Work::Ftp { settings, tcp }, table(&settings))
             }
             Kind::Voice => {
                 let settings = voice::read_flow(node, at)?;
@@ -553,11 +581,11 @@ impl FlowGroup {
     }
 }
 
-/// The TCP settings of a flow whose responses end at their last byte.
+/// The TCP settings of a flow whose messages end at their last byte.
 fn exact(tcp: Option<&tcp::Settings>, origin: &Origin, at: &str) -> Result<Box<tcp::Settings>, ScenarioError> {
     let tcp = Box::new(tcp.cloned().expect("the flow uses TCP"));
     if tcp.config.whole_segments {
-        let message = "TCP that rounds up to whole segments blurs where a response ends";
+        let message = "TCP that rounds up to whole segments blurs where a message ends";
         return Err(ScenarioError::new(message, origin.clone(), join(at, "tcp.whole_segments"))
             .help("set tcp.whole_segments to false"));
     }

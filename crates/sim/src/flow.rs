@@ -3,6 +3,7 @@
 mod connections;
 mod datagrams;
 mod exchanges;
+mod ftp;
 mod page;
 mod ping;
 mod quic;
@@ -21,6 +22,7 @@ use crate::packet_buffer::Payload;
 
 pub use datagrams::DatagramsFlow;
 pub use exchanges::{ExchangesFlow, Scripted};
+pub use ftp::FtpFlow;
 pub use page::PageFlow;
 pub use ping::PingFlow;
 pub use quic::{QuicTransactionsFlow, QuicTransferFlow};
@@ -85,6 +87,8 @@ pub enum Flow {
     Voice(Box<VoiceFlow>),
     /// A remote terminal, or mail.
     Exchanges(Box<ExchangesFlow<Scripted>>),
+    /// FTP.
+    Ftp(Box<FtpFlow>),
 }
 
 impl Flow {
@@ -102,6 +106,7 @@ impl Flow {
             Self::Adaptive(flow) => &flow.identity,
             Self::Voice(flow) => &flow.identity,
             Self::Exchanges(flow) => &flow.identity,
+            Self::Ftp(flow) => &flow.identity,
         }
     }
 
@@ -127,6 +132,10 @@ impl Flow {
                 flow.proceed(now, side, network)
             }
             (Self::Exchanges(flow), Payload::Segment(segment)) => {
+                flow.receive(now, side, segment, &mut cx);
+                flow.proceed(now, side, network)
+            }
+            (Self::Ftp(flow), Payload::Segment(segment)) => {
                 flow.receive(now, side, segment, &mut cx);
                 flow.proceed(now, side, network)
             }
@@ -158,6 +167,7 @@ impl Flow {
             Self::Adaptive(flow) => flow.wake(now, side, network),
             Self::Voice(flow) => flow.wake(now, side, network),
             Self::Exchanges(flow) => flow.wake(now, side, network),
+            Self::Ftp(flow) => flow.wake(now, side, network),
         }
     }
 
@@ -175,6 +185,7 @@ impl Flow {
             Self::Adaptive(flow) => flow.is_over(),
             Self::Voice(flow) => flow.is_over(),
             Self::Exchanges(flow) => flow.is_over(),
+            Self::Ftp(flow) => flow.is_over(),
         }
     }
 }

@@ -6,7 +6,7 @@ use airpath_app::exchanges::Plan;
 use airpath_core::{Direction, Instant, Span, UserId};
 use airpath_path::{Hop, Side};
 use airpath_result::summary::{
-    AdaptiveRow, BufferRow, CallRow, Ended, ExchangesRow, FlowRow, LinkRow, MiddleboxRow, ObjectRow, PageRow,
+    AdaptiveRow, BufferRow, CallRow, Ended, ExchangesRow, FlowRow, FtpRow, LinkRow, MiddleboxRow, ObjectRow, PageRow,
     PlaybackRow, ProbesRow, RadioRow, Repetition, Rows, ScriptRow, SegmentRow, SessionRow, StreamRow, TransactionsRow,
     TransferRow, quic_settings,
 };
@@ -133,6 +133,7 @@ fn flow(
         adaptive: None,
         call: None,
         exchanges: None,
+        ftp: None,
         observed: None,
     };
     let over = if flow.is_over() { "finished" } else { "unfinished" };
@@ -196,9 +197,18 @@ fn flow(
             ..row("transactions", if flow.cause().is_some() { "aborted" } else { over })
         },
         Flow::Stream(flow) => FlowRow {
-            cause: flow.client.cause(),
-            playback: Some(PlaybackRow::of(&flow.session, &flow.server.sent(), &flow.client, flow.identity.start, now)),
-            ..row("stream", if flow.client.timed_out() { "aborted" } else { over })
+            playback: Some(PlaybackRow {
+                tcp: flow.tcp.as_ref().map(|tcp| settings.of(&tcp.tcp, tcp.negotiated)),
+                ..PlaybackRow::of(
+                    &flow.session,
+                    &flow.server.sent(),
+                    &flow.client,
+                    flow.identity.start,
+                    flow.lost_at().unwrap_or(now),
+                )
+            }),
+            cause: flow.cause(),
+            ..row("stream", if flow.cause().is_some() { "aborted" } else { over })
         },
         Flow::Adaptive(flow) => FlowRow {
             cause: flow.cause().map(str::to_owned),
@@ -235,6 +245,16 @@ fn flow(
                 )
             }
         }
+        Flow::Ftp(flow) => FlowRow {
+            cause: flow.cause().map(str::to_owned),
+            probes: Some(ProbesRow::of(
+                flow.client.requested().into(),
+                flow.client.files().into(),
+                &flow.client.times(),
+            )),
+            ftp: Some(FtpRow::of(&flow.client, settings.of(&flow.tcp, flow.negotiated))),
+            ..row("ftp", if flow.cause().is_some() { "aborted" } else { over })
+        },
         Flow::Page(flow) => FlowRow {
             cause: flow.cause().map(str::to_owned),
             session: Some(SessionRow::of(

@@ -13,7 +13,7 @@ use airpath_scenario::{Kind, Origin, PlannedPath, Scenario, ScenarioError, Users
 
 use crate::capture::Captures;
 use crate::flow::{
-    DatagramsFlow, ExchangesFlow, Flow, Identity, PageFlow, PingFlow, QuicTransactionsFlow, QuicTransferFlow,
+    DatagramsFlow, ExchangesFlow, Flow, FtpFlow, Identity, PageFlow, PingFlow, QuicTransactionsFlow, QuicTransferFlow,
     StreamFlow, TransactionsFlow, TransferFlow, VoiceFlow,
 };
 use crate::network::{Network, Node};
@@ -105,9 +105,10 @@ impl Setup {
                 Work::Page { session, tcp } => {
                     Flow::Page(Box::new(PageFlow::new(identity, Arc::clone(session), tcp, carries_text)))
                 }
-                Work::Stream { settings, video } => {
+                Work::Stream { settings, video, tcp } => {
                     let random = |part| seed.stream(&format!("flow-{}/{part}", planned.name));
-                    Flow::Stream(Box::new(StreamFlow::new(identity, *settings, Arc::clone(video), random)))
+                    let video = Arc::clone(video);
+                    Flow::Stream(Box::new(StreamFlow::new(identity, *settings, video, tcp.as_deref(), random)))
                 }
                 Work::Voice(settings) => {
                     let random = |part| seed.stream(&format!("flow-{}/{part}", planned.name));
@@ -117,6 +118,7 @@ impl Setup {
                     let random = seed.stream(&format!("flow-{}/session", planned.name));
                     Flow::Exchanges(Box::new(ExchangesFlow::scripted(identity, plan, tcp, random)))
                 }
+                Work::Ftp { settings, tcp } => Flow::Ftp(Box::new(FtpFlow::new(identity, *settings, tcp))),
                 Work::Adaptive { settings, tcp } => {
                     Flow::Adaptive(Box::new(ExchangesFlow::adaptive(identity, settings, tcp)))
                 }
@@ -153,9 +155,9 @@ impl Setup {
                 Flow::Datagrams(flow) => &[flow.source()],
                 Flow::Ping(flow) => &[flow.source()],
                 Flow::Transfer(_) | Flow::QuicTransfer(_) | Flow::Page(_) => &[Side::Mobile],
-                Flow::Exchanges(_) | Flow::Adaptive(_) | Flow::Transactions(_) | Flow::QuicTransactions(_) => {
-                    &[Side::Mobile]
-                }
+                Flow::Exchanges(_) | Flow::Adaptive(_) | Flow::Ftp(_) => &[Side::Mobile],
+                Flow::Transactions(_) | Flow::QuicTransactions(_) => &[Side::Mobile],
+                Flow::Stream(flow) if flow.tcp.is_some() => &[Side::Mobile],
                 Flow::Stream(_) | Flow::Voice(_) => &[Side::Server, Side::Mobile],
             };
             for side in first {

@@ -247,7 +247,8 @@ def _beyond_delay(group: Sequence[Flow]) -> str | None:
             f"a connection opened in {mean('connect_mean_s', seconds)}."
         )
     if group[0].get("exchange"):
-        return f"{name}: {_latencies(group)}."
+        rates = f"; {mean('throughput_bps', rate)} while files were transferred" if "files_complete" in group[0] else ""
+        return f"{name}: {_latencies(group)}{rates}."
     if "gaps" in group[0]:
         return (
             f"{name}: {mean('gaps', count)} gaps (longest {mean('gap_max_s', seconds)}), "

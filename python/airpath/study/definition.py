@@ -14,8 +14,8 @@ from airpath.study.aggregate import ALL, Aggregate, read_aggregate
 from airpath.study.checks import CHECKS, FindingDefinition, Selector
 from airpath.study.errors import StudyError, UnknownNameError
 from airpath.study.grid import PREDICT, flattened
-from airpath.study.metrics import METRICS, Metric
-from airpath.study.observations import OBSERVED_METRICS
+from airpath.study.metrics import Metric
+from airpath.study.observations import ALL_METRICS
 from airpath.study.published_figures import PublishedFigure, Shown, read_figure
 from airpath.study.tolerance import Published, Tolerance
 from airpath.suggest import did_you_mean
@@ -343,7 +343,6 @@ def _tolerance(table: Table) -> Tolerance:
 
 
 def _metric(table: Table, key: str, name: str) -> Metric:
-    known = METRICS | OBSERVED_METRICS
-    if name not in known:
-        raise table.error(f"no metric '{name}'{did_you_mean(name, known)}", key)
-    return known[name]
+    if name not in ALL_METRICS:
+        raise table.error(f"no metric '{name}'{did_you_mean(name, ALL_METRICS)}", key)
+    return ALL_METRICS[name]

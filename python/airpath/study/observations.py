@@ -11,8 +11,10 @@ from airpath.study import air_interface, arrivals, delays, mobile, sender
 from airpath.study.air_interface import AIR_METRICS
 from airpath.study.arrivals import ARRIVAL_METRICS
 from airpath.study.delays import DELAY_METRICS
+from airpath.study.metrics import METRICS
 from airpath.study.mobile import MOBILE_METRICS
 from airpath.study.sender import SENDER_METRICS
+from airpath.study.services import SERVICE_METRICS
 
 OBSERVERS: dict[str, Callable[[Result], Sequence[Any]]] = {
     air_interface.KEY: air_interface.observe,
@@ -25,3 +27,6 @@ OBSERVERS: dict[str, Callable[[Result], Sequence[Any]]] = {
 
 OBSERVED_METRICS = AIR_METRICS | ARRIVAL_METRICS | DELAY_METRICS | MOBILE_METRICS | SENDER_METRICS
 """The metrics that need an observer, by name."""
+
+ALL_METRICS = METRICS | SERVICE_METRICS | OBSERVED_METRICS
+"""All metrics by name."""

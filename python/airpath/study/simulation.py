@@ -11,8 +11,7 @@ from airpath.run import execute
 from airpath.scenario import read_scenario
 from airpath.study.definition import Experiment, Study, load_study, read_study
 from airpath.study.errors import StudyError, UnknownNameError
-from airpath.study.metrics import METRICS
-from airpath.study.observations import OBSERVED_METRICS, OBSERVERS
+from airpath.study.observations import ALL_METRICS, OBSERVERS
 from airpath.sweep.plan import Base, Plan
 from airpath.sweep.work import Batch, Lines, Tables, Task, lines_of
 from airpath.toml_table import Table
@@ -37,8 +36,7 @@ class StudyMetrics:
 
     def run(self, task: Task, batch: Batch) -> Lines:
         """Run the repetitions of a batch, and return the rows of all tables."""
-        known = METRICS | OBSERVED_METRICS
-        metrics = [known[name] for name in self.metrics]
+        metrics = [ALL_METRICS[name] for name in self.metrics]
         label = ", ".join((self.experiment, *(str(value) for value in batch.values if value is not None)))
         observers = sorted({each.observer_name for each in metrics if each.observer_name is not None})
         inputs = self.inputs[batch.case]

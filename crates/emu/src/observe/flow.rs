@@ -180,6 +180,7 @@ impl Flow {
             adaptive: None,
             call: None,
             exchanges: None,
+            ftp: None,
             observed: Some(ObservedRow {
                 local: self.key.map(|key| key.local()),
                 remote: self.key.map(|key| key.remote()),

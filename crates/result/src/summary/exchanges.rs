@@ -100,7 +100,7 @@ impl ExchangesRow {
 }
 
 impl LatencyRow {
-    fn of(latencies: &Samples) -> Self {
+    pub(super) fn of(latencies: &Samples) -> Self {
         let quantile = |quantile| latencies.quantile(quantile).map(Span::as_secs_f64);
         Self {
             count: latencies.count(),

@@ -1,5 +1,7 @@
 //! The rows of videos.
 
+use std::sync::Arc;
+
 use airpath_app::Samples;
 use airpath_app::streaming::player::{LEVEL_INTERVAL, Level};
 use airpath_app::streaming::{Client, Sent, Session};
@@ -9,6 +11,9 @@ use serde::Serialize;
 /// The columns of a video in a flow's row. Times are from the start of the flow.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlaybackRow {
+    /// TCP settings, as for a transfer, if TCP carries the packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<Arc<serde_json::Value>>,
     /// Mean rate of the video, without headers.
     pub video_bps: u64,
     /// Packets of the video that the server sent.
@@ -121,6 +126,7 @@ impl PlaybackRow {
         let sending = sent.last_media.map_or(0, |last| last.since(start).as_nanos() / LEVEL_INTERVAL.as_nanos() + 1);
         let [buffer_mean_s, buffer_min_s] = buffer_mean_and_least(player.levels().iter().take(sending as usize));
         Self {
+            tcp: None,
             video_bps: session.video.rate().as_bps(),
             sent: sent.packets,
             received: received.packets,

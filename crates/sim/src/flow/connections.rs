@@ -64,8 +64,21 @@ impl<A> Connections<A> {
         self.pairs.is_empty() || !self.config.handshake
     }
 
-    /// Opens a connection from the mobile to the server.
+    /// Opens a connection from the mobile to port 80 of the server.
     pub fn open(&mut self, now: Instant, identity: &Identity, application: A, network: &mut Network<'_>) {
+        self.open_from(now, Side::Mobile, 80, identity, application, network);
+    }
+
+    /// Opens a connection from the side `opener`; the server has the port `server_port`.
+    pub fn open_from(
+        &mut self,
+        now: Instant,
+        opener: Side,
+        server_port: u16,
+        identity: &Identity,
+        application: A,
+        network: &mut Network<'_>,
+    ) {
         let port = port_of(identity, self.opened);
         let flow = network.flow_of_connection(identity.id, if self.parallel { self.opened } else { 0 });
         let end = |direction, local_port, remote_port| TcpIdentity {
@@ -75,14 +88,22 @@ impl<A> Connections<A> {
             remote_port,
             initial_sequence: 0,
         };
-        let mut mobile = Connection::connect(Arc::clone(&self.config), end(Direction::Up, port, 80), now);
-        let mut server = Connection::listen(Arc::clone(&self.config), end(Direction::Down, 80, port));
+        let (mobile, server) = (end(Direction::Up, port, server_port), end(Direction::Down, server_port, port));
+        let config = || Arc::clone(&self.config);
+        let (mut mobile, mut server) = match opener {
+            Side::Mobile => (Connection::connect(config(), mobile, now), Connection::listen(config(), server)),
+            Side::Server => (Connection::listen(config(), mobile), Connection::connect(config(), server, now)),
+        };
         seed(&mut mobile, &identity.random, self.opened, Side::Mobile);
         seed(&mut server, &identity.random, self.opened, Side::Server);
         self.opened += 1;
         self.pairs.push(Pair { flow, port, mobile, server, application });
-        // Without a handshake the server's end is open from the start, and no packet wakes it.
-        network.events.wake(network.node_of(identity.id, Side::Server), Some(now));
+        // Without a handshake the other end is open from the start, and no packet wakes it.
+        let other = match opener {
+            Side::Mobile => Side::Server,
+            Side::Server => Side::Mobile,
+        };
+        network.events.wake(network.node_of(identity.id, other), Some(now));
     }
 
     /// `side` receives a segment. Late segments of a connection that both ends have closed are

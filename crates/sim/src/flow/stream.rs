@@ -1,12 +1,16 @@
 //! A video from the server to the mobile over RTP.
 
+mod tcp;
+
 use std::sync::Arc;
 
 use airpath_app::datagrams::HEADERS;
 use airpath_app::streaming::{Client, Datagram, Server, Session, Settings, Video};
 use airpath_core::{AppStep, Ecn, Instant, Packet, RandomStream};
 use airpath_path::{Payload as Bytes, Side};
+use airpath_scenario::tcp::Settings as TcpSettings;
 
+use self::tcp::TcpCarrier;
 use super::Identity;
 use crate::capture::STREAM_PORTS;
 use crate::network::{Network, Outgoing};
@@ -22,6 +26,8 @@ pub struct StreamFlow {
     pub server: Server,
     /// The end that displays it.
     pub client: Client,
+    /// The connection, if TCP carries the packets.
+    pub tcp: Option<Box<TcpCarrier>>,
     started: bool,
     over: bool,
 }
@@ -32,12 +38,14 @@ impl StreamFlow {
         identity: Identity,
         settings: Settings,
         video: Arc<Video>,
+        tcp: Option<&TcpSettings>,
         random: impl Fn(&'static str) -> RandomStream,
     ) -> Self {
         let session = Arc::new(Session::new(settings, video, &mut random("session")));
         Self {
             server: Server::new(Arc::clone(&session), identity.start, random("server")),
             client: Client::new(Arc::clone(&session), identity.start, random("client")),
+            tcp: tcp.map(|tcp| Box::new(TcpCarrier::new(tcp, random("server")))),
             session,
             identity,
             started: false,
@@ -45,9 +53,20 @@ impl StreamFlow {
         }
     }
 
-    /// Whether both ends have left the session.
+    /// Whether both ends have left the session, or its connection was lost.
     pub const fn is_over(&self) -> bool {
         self.over
+    }
+
+    /// Why it was aborted, if it was.
+    pub fn cause(&self) -> Option<String> {
+        let lost = self.tcp.as_ref().and_then(|tcp| tcp.lost.as_ref());
+        lost.map(|(_, cause)| cause.clone()).or_else(|| self.client.cause())
+    }
+
+    /// When its connection was lost, if it was.
+    pub fn lost_at(&self) -> Option<Instant> {
+        self.tcp.as_ref().and_then(|tcp| tcp.lost.as_ref()).map(|(at, _)| *at)
     }
 
     pub(super) fn receive(
@@ -57,6 +76,14 @@ impl StreamFlow {
         packet: &Packet,
         network: &mut Network<'_>,
     ) -> Option<Instant> {
+        if let Some(tcp) = &mut self.tcp {
+            let (payload, mut cx) = network.payload_for(packet, side);
+            let Payload::Segment(segment) = payload else {
+                unreachable!("a flow receives only packets of its own kind")
+            };
+            tcp.receive(now, side, segment, &mut cx);
+            return self.wake(now, side, network);
+        }
         let (Payload::Stream { channel, sent }, bytes) = network.datagram(packet) else {
             unreachable!("a flow receives only packets of its own kind")
         };
@@ -76,11 +103,21 @@ impl StreamFlow {
     }
 
     pub(super) fn wake(&mut self, now: Instant, side: Side, network: &mut Network<'_>) -> Option<Instant> {
+        let was_left = self.client.is_over();
+        let wakeup =
+            if self.tcp.is_some() { self.wake_tcp(now, side, network) } else { self.wake_udp(now, side, network) };
+        if !was_left && self.client.is_over() {
+            let step = if self.client.timed_out() { AppStep::Aborted } else { AppStep::Finished };
+            self.identity.report(network, now, Side::Mobile, step, self.client.received().bytes);
+        }
+        wakeup
+    }
+
+    fn wake_udp(&mut self, now: Instant, side: Side, network: &mut Network<'_>) -> Option<Instant> {
         if !self.started && side == Side::Server {
             self.started = true;
             self.identity.report(network, now, side, AppStep::Started, 0);
         }
-        let was_left = self.client.is_over();
         let wakeup = match side {
             Side::Server => {
                 while let Some(datagram) = self.server.poll(now) {
@@ -95,10 +132,6 @@ impl StreamFlow {
                 self.client.next_wakeup()
             }
         };
-        if !was_left && self.client.is_over() {
-            let step = if self.client.timed_out() { AppStep::Aborted } else { AppStep::Finished };
-            self.identity.report(network, now, side, step, self.client.received().bytes);
-        }
         self.over = self.server.is_over() && self.client.is_over();
         wakeup
     }

@@ -1,0 +1,80 @@
+//! RTP and RTCP packets within a TCP connection (RFC 7826 §14).
+//!
+//! Each packet follows a dollar sign, the number of its channel and its length. Contents of the
+//! connection are counted, so the packets of a direction are kept here until their last byte was
+//! read at the other end.
+
+use std::collections::VecDeque;
+
+use airpath_core::Instant;
+
+use super::{Channel, Datagram};
+use crate::transport::Transport;
+
+/// Bytes before each packet.
+pub const FRAMING: u64 = 4;
+
+/// The packets of one direction that are in the connection.
+#[derive(Clone, Debug, Default)]
+pub struct Interleaved {
+    packets: VecDeque<Packet>,
+    /// Bytes written so far.
+    written: u64,
+}
+
+/// A packet in the connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Its channel.
+    pub channel: Channel,
+    /// The bytes with which it begins.
+    pub head: Vec<u8>,
+    /// When it was written.
+    pub written: Instant,
+    /// Offset of the first byte after it.
+    end: u64,
+}
+
+impl Interleaved {
+    /// Writes `datagram`. The connection stores what it cannot send yet, without a limit.
+    pub fn write(&mut self, now: Instant, datagram: &Datagram<'_>, transport: &mut impl Transport) {
+        let bytes = FRAMING + datagram.head.len() as u64 + u64::from(datagram.media);
+        transport.write(bytes);
+        self.written += bytes;
+        let Datagram { channel, head, .. } = *datagram;
+        self.packets.push_back(Packet { channel, head: head.to_vec(), written: now, end: self.written });
+    }
+
+    /// Reads the next packet at the other end, if all of it has arrived.
+    pub fn read(&mut self, transport: &mut impl Transport) -> Option<Packet> {
+        let waiting = transport.readable();
+        transport.read(waiting);
+        let is_complete = self.packets.front().is_some_and(|packet| packet.end <= transport.received());
+        if is_complete { self.packets.pop_front() } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::StreamEnd;
+
+    #[test]
+    fn a_packet_is_read_when_its_last_byte_has_arrived() {
+        let mut packets = Interleaved::default();
+        let (mut near, mut far) = (StreamEnd::opened(0), StreamEnd::opened(0));
+        for (channel, media) in [(Channel::Media, 100), (Channel::Reports, 0)] {
+            packets.write(Instant::ZERO, &Datagram { channel, head: &[1; 12], media }, &mut near);
+        }
+        assert_eq!(near.unsent(), 116 + 16);
+        far.receive(115);
+        assert_eq!(packets.read(&mut far), None);
+        far.receive(16);
+        let first = packets.read(&mut far).expect("it is complete");
+        assert_eq!((first.channel, first.head.len()), (Channel::Media, 12));
+        assert_eq!(packets.read(&mut far), None);
+        far.receive(1);
+        assert_eq!(packets.read(&mut far).map(|packet| packet.channel), Some(Channel::Reports));
+        assert_eq!((packets.read(&mut far), far.readable()), (None, 0));
+    }
+}
