@@ -1,4 +1,4 @@
-"""Simulate, emulate and analyse Internet protocols over GSM, GPRS, UMTS and HSDPA.
+"""Simulate, emulate and analyse Internet protocols over GSM, GPRS, UMTS, HSDPA, LTE and NR.
 
     import airpath
 

@@ -306,6 +306,9 @@ def files(text: str, name: str, sets: list[tuple[str, str]]) -> list[Path]:
 def states_without_transfer() -> list[tuple[str, str]]:
     """Return the radio states that carry nothing, as pairs of aspect and name."""
 
+def common_names() -> list[tuple[str, str]]:
+    """Return common names of radio technologies, each with the preset that it selects."""
+
 def presets() -> str:
     """Return the presets as a JSON list.
 

@@ -48,6 +48,7 @@ def link(
     mtu: int = 1500,
     sysctl: Mapping[str, str] | None = None,
     hosts: Sequence[str] = (),
+    host_ports: Sequence[int] = (),
     stdin: IO[Any] | int | None = subprocess.DEVNULL,
     capture_output: bool = False,
     timeout: float | None = None,
@@ -69,6 +70,7 @@ def link(
         mtu: The largest IP packet, in bytes; below 1280 the link has no IPv6.
         sysctl: Kernel parameters of both ends.
         hosts: Further names of the server, each with an address of its own.
+        host_ports: Ports of this host's own localhost, which the mobile reaches at `server`.
         stdin: The command's standard input, as in `subprocess`.
         capture_output: Whether to return the output instead of passing it through.
         timeout: Limit in seconds; then all processes are killed.
@@ -88,6 +90,7 @@ def link(
         for key, value in (sysctl or {}).items():
             arguments += ["--sysctl", f"{key}={value}"]
         arguments += [word for name in hosts for word in ("--host", name)]
+        arguments += [word for port in host_ports for word in ("--host-port", str(port))]
         arguments += ["--mtu", str(mtu), "--no-status"]
         arguments += [] if seed is None else ["--seed", str(seed)]
         arguments += [] if serve is None else ["--serve", serve]

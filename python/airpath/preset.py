@@ -89,6 +89,13 @@ def figures(name: str) -> Figures | None:
     return Figures(ping["delay_mean_s"], down["throughput_bps"], up["throughput_bps"])
 
 
+def common_names() -> dict[str, str]:
+    """Return common names of technologies, such as `gprs`, each with the preset it selects."""
+    from airpath import _native
+
+    return dict(_native.common_names())
+
+
 def presets() -> list[Preset]:
     """Return the presets of airpath, in their order."""
     from airpath import _native

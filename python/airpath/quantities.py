@@ -104,6 +104,21 @@ def share(value: float) -> str:
     return f"{value * 100:.3g} %"
 
 
+_MOST_PER_CENT = 10.0
+"""From this factor on a change is text like "127 times", not per cent."""
+
+
+def relative_change(ratio: float) -> str:
+    """Return a relative change as text: `+12.5 %`, or `10 times` from ten times the old value on.
+
+    Args:
+        ratio: New value over old value, minus one.
+    """
+    if ratio + 1 >= _MOST_PER_CENT:
+        return f"{ratio + 1:,.0f} times"
+    return f"{ratio:+.1%}".replace("%", "\u00a0%").replace("-", "−")
+
+
 def score(value: float) -> str:
     """Return a mean opinion score as text."""
     return f"{value:.2f}"

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airpath.tables import EVENT_TABLES, OPTIONAL_TABLES, PROXY, SUMMARY_TABLES, TCP_SETTING, flat_rows
+from airpath.tables import EVENT_TABLES, FIGURES, OPTIONAL_TABLES, PROXY, SUMMARY_TABLES, TCP_SETTING, flat_rows
 
 if TYPE_CHECKING:
     import tempfile
@@ -49,11 +49,14 @@ class Result:
     """The result folder."""
     summary: dict[str, Any]
     """The contents of `summary.json`."""
+    label: str | None
+    """Its name in figures; `None` for that of its scenario."""
 
     def __init__(self, path: str | Path, *, _temporary: "tempfile.TemporaryDirectory[str] | None" = None) -> None:
         self.path = Path(path)
         self._temporary = _temporary  # removed from disk when this object is
         self.summary = _read_summary(self.path)
+        self.label = None
 
     @property
     def complete(self) -> bool:
@@ -85,6 +88,32 @@ class Result:
         `settings` has the TCP settings of these flows.
         """
         return self._flows_and_settings[0]
+
+    def means(self, figure: str) -> "pl.DataFrame":
+        """Return the mean of a column of `flows` by the name of the flow, with its 95 % interval.
+
+        A repetition counts once: the mean over its flows of that name that have a value.
+
+        Raises:
+            KeyError: `flows` has no such figure.
+        """
+        import polars as pl
+
+        from airpath.statistics import mean_interval
+        from airpath.suggest import did_you_mean
+
+        if figure not in FIGURES:
+            raise KeyError(f"no figure '{figure}'{did_you_mean(figure, FIGURES)}")
+        rows = self.flows.drop_nulls(figure).group_by("name", "repetition", maintain_order=True)
+        samples = rows.agg(pl.col(figure).mean()).group_by("name", maintain_order=True).agg(figure)
+        intervals = [mean_interval(each) if len(each) > 1 else None for each in samples[figure].to_list()]
+        return samples.select(
+            flow="name",
+            mean=pl.col(figure).list.mean(),
+            low=pl.Series([each and each.low for each in intervals], dtype=pl.Float64),
+            high=pl.Series([each and each.high for each in intervals], dtype=pl.Float64),
+            n=pl.col(figure).list.len(),
+        )
 
     @cached_property
     def settings(self) -> "pl.DataFrame":

@@ -1,6 +1,7 @@
 """Scenarios as they are given: a file, a preset's name, text, or a dictionary."""
 
 import json
+import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -35,6 +36,15 @@ def read_scenario(scenario: str | Path | Mapping[str, Any]) -> tuple[str, str]:
     import tomli_w
 
     return tomli_w.dumps(scenario), "<dictionary>"
+
+
+def is_plan(file: Path) -> bool:
+    """Return whether a file is the plan of a sweep and not a scenario."""
+    try:
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return "bearer" not in data and bool({"scenario", "axes", "study"} & data.keys())
 
 
 def download_over(name: str) -> dict[str, Any]:
@@ -73,6 +83,7 @@ def similar(scenario: Path) -> str | None:
     known = {each.stem: str(each) for each in scenario.parent.glob("*.toml")}
     if len(scenario.parts) == 1 and scenario.suffix != ".toml":
         presets = (each for each in json.loads(_native.presets()) if each["kind"] == "bearer")
-        known = {each["name"]: each["name"] for each in presets} | known
+        common = {name: name for name, _ in _native.common_names()}
+        known = common | {each["name"]: each["name"] for each in presets} | known
     match = get_close_matches(scenario.name.removesuffix(".toml"), known, n=1)
     return known[match[0]] if match else None

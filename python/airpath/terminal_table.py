@@ -1,13 +1,13 @@
 """Tables of text for terminals of any width: no name and no figure is cut.
 
-A table that is too wide loses its empty columns, then its cells are wrapped between words. If the
-longest words do not fit either, each row becomes a paragraph.
+A table that is too wide loses its empty columns and cuts descriptions, then its cells are wrapped
+between words. If the longest words do not fit either, each row becomes a paragraph.
 """
 
 import re
 import textwrap
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,11 +15,16 @@ if TYPE_CHECKING:
 
     Cell = str | Text
 
+_T = TypeVar("_T")
+
 _GAPS = (3, 2)
 """Characters between two columns, and between those of a narrow table."""
 
-_QUANTITY = re.compile(r"(?<=[\d–]) (?=\D\S{0,6}(?:\s|$))")
-"""The space between a number and its unit, where no line is broken."""
+_LEAST_BRIEF = 24
+"""Fewest characters of a description that is cut."""
+
+_QUANTITY = re.compile(r"(?<=[\d–]) (?=[^\d±]\S{0,6}(?:\s|$))|(?<=±) ")
+"""The space between a number and its unit, and after a plus-minus sign: no line is broken there."""
 _FIXED = "\N{NO-BREAK SPACE}"
 
 
@@ -31,6 +36,7 @@ def print_table(
     titles: Collection[str] = (),
     right: Collection[str] = (),
     optional: Sequence[str] = (),
+    brief: str | None = None,
 ) -> None:
     """Print a table that fits the console.
 
@@ -42,10 +48,13 @@ def print_table(
             the first.
         right: The columns that are aligned on the right.
         optional: Columns that a narrow table omits, the first one first.
+        brief: A column of descriptions: a narrow table cuts each to its line, or omits them all.
     """
     from rich import box
     from rich.table import Table
 
+    if brief is not None:
+        head, rows = _briefly(head, rows, head.index(brief), console.width)
     texts = [[name, *(str(row[index]) for row in rows)] for index, name in enumerate(head)]
     kept = list(range(len(head)))
     if _width(texts) > console.width:
@@ -67,6 +76,25 @@ def print_table(
     for row in rows:
         table.add_row(*(_wrapped(row[index], width) for index, width in zip(kept, widths, strict=True)))
     console.print(table)
+
+
+def _briefly(
+    head: Sequence[str], rows: Sequence[Sequence["Cell"]], column: int, width: int
+) -> tuple[Sequence[str], Sequence[Sequence["Cell"]]]:
+    """Return head and rows with a column cut to the width that the others leave, or without it."""
+    others = [[name, *(str(row[index]) for row in rows)] for index, name in enumerate(head) if index != column]
+    left = width - _width([*others, [""]])
+    if left < _LEAST_BRIEF and _width([[name, *(str(row[i]) for row in rows)] for i, name in enumerate(head)]) > width:
+        return _without(head, column), [_without(row, column) for row in rows]
+
+    def cut(text: "Cell") -> "Cell":
+        return text if len(str(text)) <= left else textwrap.shorten(str(text), left, placeholder=" …")
+
+    return head, [[cut(cell) if index == column else cell for index, cell in enumerate(row)] for row in rows]
+
+
+def _without(cells: Sequence[_T], column: int) -> Sequence[_T]:
+    return [*cells[:column], *cells[column + 1 :]]
 
 
 def _print_paragraphs(

@@ -5,11 +5,15 @@ Errors name the file, the line and the key.
 
 import tomllib
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from airpath.suggest import did_you_mean
 from airpath.toml_lines import KeyPath, lines_of
+
+_SIMILAR = 0.7
+"""Least similarity of a key that may be meant by a missing one (`difflib`)."""
 
 
 class TableError(Exception):
@@ -71,6 +75,11 @@ class Table:
         label = self.label or ".".join(map(str, self.path))
         return self.error_class(f"{place}: {label}: {message}" if label else f"{place}: {message}")
 
+    def _misspelt(self, key: str) -> str:
+        """Return a hint if a key of the table is almost this one."""
+        near = get_close_matches(key, list(self.data), n=1, cutoff=_SIMILAR)
+        return f"; there is '{near[0]}'" if near else ""
+
     def take(self, key: str, kind: Any, *default: Any) -> Any:
         """Remove a key and return its value; without a default the key is mandatory.
 
@@ -81,8 +90,7 @@ class Table:
         if key not in self.data:
             if default:
                 return default[0]
-            near = did_you_mean(key, self.data)
-            raise self.error(f"the key '{key}' is missing{near}")
+            raise self.error(f"the key '{key}' is missing{self._misspelt(key)}")
         value = self.data.pop(key)
         # TOML's booleans are no numbers.
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool and kind is not object):

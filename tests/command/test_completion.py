@@ -16,6 +16,7 @@ def test_scenarios_and_presets_are_completed(airpath_command: Command) -> None:
     shutil.copytree(ROOT / "examples", airpath_command.folder / "examples")
     for command in ("run", "link"):
         assert completed(airpath_command, f"airpath {command} gprs-3") == ["gprs-3+1"]
+        assert completed(airpath_command, f"airpath {command} ed") == ["edge"]
         assert completed(airpath_command, f"airpath {command} ex") == ["examples/"]
         assert completed(airpath_command, f"airpath {command} examples/hs") == ["examples/hs-dsch.toml"]
         assert completed(airpath_command, f"airpath {command} nothing") == []

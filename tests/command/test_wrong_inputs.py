@@ -144,6 +144,31 @@ INPUTS = [
     wrong("report-no-folder", "report kept -o nonexistent/x.html", "nonexistent/x.html", "create the folder", code=3),
     wrong("report-to-folder", "report kept -o kept", "kept", "name a file", code=3),
     wrong("ctl-none", "ctl --link 1 outage='1 s'", "no link runs as process 1", "airpath link", code=1),
+    wrong("run-common-name-typo", "run 3gg", "no scenario file '3gg'", "did you mean '3g'"),
+    wrong("run-address", "run localhost:3000", "no scenario file", "airpath presets list"),
+    wrong("link-no-file", "link none.toml -- true", "no scenario file 'none.toml'", "check the path", code=125),
+    wrong("link-name-of-devtools", "link 'Slow 3G' -- true", "no preset `Slow 3G`", "did you mean `3g`?", code=125),
+    wrong("host-port", "link wired --host-port localhost:80 -- true", "not a port", "number alone", code=125),
+    *(
+        wrong(f"elsewhere-{key}", f"run small.toml --set {key}=1", f"at --set {key}=1", f"did you mean `{right}`?")
+        for key, right in (
+            ("rate", "fixed.rate"),
+            ("bandwidth", "fixed.rate"),
+            ("loss", "fixed.loss"),
+            ("latency", "fixed.delay"),
+            ("bearer.loss", "bler"),
+        )
+    ),
+    wrong("page-address", "page load localhost:3000 --link wired -o x", "is no page", "http://localhost:3000"),
+    wrong(
+        "page-localhost", "page load http://localhost:3000/ --link wired -o x", "the mobile itself", "--host-port 3000"
+    ),
+    wrong(
+        "page-host", "page load http://mine:80/ --host-port 80 --link wired -o x", "host `server`", "http://server:80/"
+    ),
+    wrong("page-folder", "page load . --link wired -o x", "without a recorded site", "--serve 'python3 -m http.server"),
+    wrong("page-html", "page load a/index.html --link wired -o x", "an HTML file", "http://server:8000/index.html"),
+    wrong("page-host-port", "page load static-site --host-port 80 --link wired -o x", "needs a URL", "name a URL"),
     wrong("link-no-preset", "link gprss -- true", "no preset `gprss`", "at command line, bearer.preset", code=125),
 ]
 

@@ -13,7 +13,7 @@ from plotly.offline import get_plotlyjs
 
 import airpath
 from airpath import report, theme
-from airpath.quantities import rate, seconds
+from airpath.quantities import rate, relative_change, seconds
 from airpath.report import metrics
 from airpath.report.page import library, move_library
 from airpath.study import report as study_report
@@ -330,3 +330,9 @@ def test_the_command_writes_it(airpath_command: Command, scenario: Callable[...,
     done = airpath_command("report", "one", "-o", "report.html")
     assert (done.code, done.out) == (0, "report.html\n"), done.err
     assert "airpath report one -o report.html" in (airpath_command.folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_large_differences_are_factors() -> None:
+    assert relative_change(0.125) == "+12.5\u00a0%"
+    assert relative_change(-0.979) == "−97.9\u00a0%"
+    assert relative_change(125.697) == "127 times"

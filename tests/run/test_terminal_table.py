@@ -41,6 +41,27 @@ def test_an_empty_column_is_omitted_before_a_cell_is_wrapped() -> None:
     assert "remark" in printed(60, [*ROWS, ("a", "b", "c", "d", "e")])
 
 
+def test_descriptions_are_cut_where_the_other_columns_leave_room() -> None:
+    rows = [("gprs", "39.77 kbit/s", "GPRS with four timeslots down and one up"), ("b", "1 bit/s", "short")]
+
+    def shown(width: int) -> list[str]:
+        text = io.StringIO()
+        print_table(Console(file=text, width=width), ("name", "rate", "what it is"), rows, brief="what it is")
+        return text.getvalue().splitlines()
+
+    assert len(shown(50)) == 2 + len(rows)
+    assert shown(50)[2].rstrip() == "gprs   39.77 kbit/s   GPRS with four timeslots …"
+    assert "one up" in " ".join(shown(100))
+    assert "what it is" not in shown(30)[0], "too narrow to cut"
+    assert len(shown(30)) == 2 + len(rows)
+
+
+def test_a_deviation_stays_beside_its_sign() -> None:
+    text = io.StringIO()
+    print_table(Console(file=text, width=24), ("flow", "time"), [("a name of a flow", "25.92 s ± 327.6 ms")])
+    assert "± 327.6 ms" in text.getvalue()
+
+
 def test_a_number_stays_beside_its_unit() -> None:
     text = io.StringIO()
     rows = [("first of all", "12.5 kbit/s"), ("second", "1 MB, 2 MB")]

@@ -59,7 +59,7 @@ def test_the_command_prints_means_or_rows(airpath_command: Command, scenario: Ca
     ]
     text = airpath_command("run", scenario(), *OPTIONS).out
     assert "tcp.congestion" in text
-    assert len(text.splitlines()) == 6
+    assert len(text.splitlines()) == 7
     rows = list(csv.DictReader(io.StringIO(airpath_command("run", scenario(), *OPTIONS, "--format", "csv").out)))
     assert [row["tcp.congestion"] for row in rows] == ["reno", "reno", "cubic", "cubic"] * 2
     lines = [

@@ -99,9 +99,9 @@ def test_each_figure_is_computed_once(tmp_path: Path, monkeypatch):
     result = airpath.sweep(airpath.make_plan(DOWNLOAD, GRID, repeat=2), out=tmp_path / "sweep", executor=Inline())
     computed, means = [], airpath.SweepResult.means
 
-    def counted(self: airpath.SweepResult, figure: str) -> pl.DataFrame:
+    def counted(self: airpath.SweepResult, figure: str, *, flow: str | None = None) -> pl.DataFrame:
         computed.append(figure)
-        return means(self, figure)
+        return means(self, figure, flow=flow)
 
     monkeypatch.setattr(airpath.SweepResult, "means", counted)
     write(result, tmp_path / "sweep.html", names=["duration_s", "throughput_bps"])

@@ -252,7 +252,7 @@ def test_the_command(plan: Path, airpath_command: Command, tmp_path: Path):
     assert (elsewhere.code, "--dry-run measures on this machine" in elsewhere.err) == (2, True)
     done = airpath_command("sweep", plan, "--out", "out", "--format", "csv", "--figure", "throughput_bps")
     lines = done.out.splitlines()
-    assert lines[0] == "case,bearer.bler,fixed.delay,mean,low,high,n"
+    assert lines[0] == "case,bearer.bler,fixed.delay,figure,mean,low,high,n"
     assert len(lines) == 5
     table = airpath_command("sweep", plan, "--out", "out")
     assert "fixed.delay" in table.out
@@ -335,3 +335,28 @@ def test_a_sweep_on_a_full_disk_keeps_its_rows_and_continues(plan: Path, airpath
     assert {path: path.stat().st_mtime_ns for path in parts} == parts
     rows = pl.read_parquet(out / "flows" / "*.parquet")
     assert len(rows) == len(rows.unique(["case", "repetition", "flow"])) == 800
+
+
+def test_flows_of_several_names_have_means_of_their_own(tmp_path: Path, airpath_command: Command):
+    second = '[[flow]]\nname = "late"\nkind = "download"\nbytes = "20 kB"\nstart = "1 s"\n'
+    (tmp_path / "two.toml").write_text(f"{DOWNLOAD}\n{second}")
+    arguments = ("run", "two.toml", "--vary", "bearer.bler=0,0.2", "--repeat", "3", "--out", "out")
+    text = airpath_command(*arguments).out
+    assert [line.split()[2] for line in text.splitlines()[2:6]] == ["download", "late", "download", "late"]
+    rows = airpath_command("sweep", _plan_of(tmp_path), "--out", "swept", "--format", "json").json
+    assert [(each["case"], each["flow"], each["figure"]) for each in rows[:2]] == [
+        (0, "download", "duration_s"),
+        (0, "late", "duration_s"),
+    ]
+    result = airpath.SweepResult(tmp_path / "out")
+    assert result.flow_names("duration_s") == ["download", "late"]
+    means = result.means_by_flow("duration_s").filter(flow="late")
+    assert_frame_equal(means.drop("flow"), result.means("duration_s", flow="late"))
+    assert airpath_command("report", "out", "-o", "out.html").code == 0
+    assert "duration (s) of late" in (tmp_path / "out.html").read_text()
+
+
+def _plan_of(folder: Path) -> Path:
+    path = folder / "plan.toml"
+    path.write_text('format = 1\nscenario = "two.toml"\nrepeat = 3\n[axes]\nbearer.bler = [0, 0.2]\n')
+    return path

@@ -64,11 +64,11 @@ def test_the_frames_have_the_columns_that_are_documented(traced: airpath.Trace) 
 
 def test_every_segment_of_the_run_is_observed(run: airpath.Result, traced: airpath.Trace) -> None:
     sent = run.flows.filter(kind="download")
-    seen = traced.observations(1).filter(pl.col("from") == "server", pl.col("length") > 0)
+    seen = traced.observations(1).filter(pl.col("from") == "server", pl.col("length_bytes") > 0)
     assert seen.height == sent["data_packets"].item()
-    assert seen["length"].sum() == sent["data_bytes"].item()
+    assert seen["length_bytes"].sum() == sent["data_bytes"].item()
     assert seen["retransmission"].count() == sent["retransmitted_packets"].item()
-    assert (seen["offset"] + seen["length"]).max() == sent["bytes"].item()
+    assert (seen["offset"] + seen["length_bytes"]).max() == sent["bytes"].item()
 
 
 @pytest.mark.parametrize("selector", ["2", "10.0.0.2", "192.0.2.1", ":80"])
@@ -213,7 +213,7 @@ def test_captures_of_both_ends_show_lost_packets(run: airpath.Result, traced: ai
     lost = run.links.select(pl.col("^dropped_.*_packets$")).sum_horizontal().sum()
     assert lost > 0
     assert both.transits.filter(fate="lost").height == lost
-    assert both.one_way["lost"].sum() == both.transits.filter(pl.col("length") > 0, fate="lost").height
+    assert both.one_way["lost"].sum() == both.transits.filter(pl.col("length_bytes") > 0, fate="lost").height
     assert both.reading["clock"] == {"offset_s": 0.0, "skew": 0.0, "uncertainty_s": None}
     assert both.connections.select("connection", "segments").equals(traced.connections.select("connection", "segments"))
     assert "<h3>One-way delay</h3>" in page(both, Path("report.html"))

@@ -43,7 +43,7 @@ def test_a_page_load_is_traced_from_both_ends(loaded: tuple[Path, int], tmp_path
     assert {int(entry["connection"]) for entry in entries} == set(trace.exchanges["connection"])
     one = trace.exchanges["connection"][0]
     assert airpath.trace(kept, flow=one).exchanges.equals(trace.exchanges.filter(connection=one))
-    assert trace.one_way.filter(pl.col("delay_min") < 1e9 * DELAY_S).height == 0
+    assert trace.one_way.filter(pl.col("delay_min_ns") < 1e9 * DELAY_S).height == 0
     page = Page(trace.report(tmp_path / "report.html"))
     assert any(name.startswith("Page of ") for name in page.figures)
     assert len(page.all("span", **{"class": "shares"})) == trace.connections.height

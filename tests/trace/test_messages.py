@@ -43,12 +43,12 @@ def test_clients_with_a_shared_path_have_a_sentence() -> None:
 
 
 def test_delays_between_two_captures_are_in_seconds() -> None:
-    delays = {"delay_min": 50_000_000, "delay_max": 2_000_000_000, "delay_p50": 100_000_000}
+    delays = {"delay_min_ns": 50_000_000, "delay_max_ns": 2_000_000_000, "delay_p50_ns": 100_000_000}
     row = {"from": "server", "lost": 3, "data_packets": 1000} | delays
     (sentence,) = messages.in_transit([row])
     assert "3 of 1,000 packets" in sentence
     assert "50 ms to 2 s, median 100 ms" in sentence
-    assert messages.in_transit([row | {"delay_min": None}]) == []
+    assert messages.in_transit([row | {"delay_min_ns": None}]) == []
 
 
 def test_the_end_of_a_connection() -> None:

@@ -65,12 +65,12 @@ def test_the_rate_is_that_of_delivered_data_and_of_more_than_a_flight(tmp_path: 
     run = airpath.run(DOWNLOAD, out=tmp_path / "run", capture=True)
     trace = airpath.trace(next(path for path in run.captures() if path.name.endswith("server.pcapng")))
     [client, server] = trace.directions.rows(named=True)
-    assert server["goodput"] == pytest.approx(server["throughput"])
+    assert server["goodput_bps"] == pytest.approx(server["throughput_bps"])
     texts = dict(figures([client, server]))
     assert texts["throughput"][0] == "–"
     assert texts["throughput"][1] != "–"
     # Half of the data is not acknowledged at the end of the capture.
-    aborted = server | {"goodput": server["throughput"] / 2}
+    aborted = server | {"goodput_bps": server["throughput_bps"] / 2}
     assert dict(figures([client, aborted]))["throughput"][1] != texts["throughput"][1]
 
 

@@ -262,10 +262,10 @@ def test_round_trips_of_timestamps_stand_beside_those_by_karns_rule(tmp_path: Pa
     """Segments delayed by the outage and retransmitted: only timestamps give their round trip."""
     trace = airpath.trace(shared_capture("own/outage3_snd.pcap"))
     longest = trace.directions.sort("unique_bytes").row(-1, named=True)
-    assert longest["longest_echo_round_trip"] > 2 * longest["longest_round_trip"]
-    echoed = trace.observations(longest["connection"])["echo_round_trip"].drop_nulls()
+    assert longest["longest_echo_round_trip_s"] > 2 * longest["longest_round_trip_s"]
+    echoed = trace.observations(longest["connection"])["echo_round_trip_ns"].drop_nulls()
     assert echoed.len() > 0
-    assert echoed.max() == pytest.approx(1e9 * longest["longest_echo_round_trip"])
+    assert echoed.max() == pytest.approx(1e9 * longest["longest_echo_round_trip_s"])
     assert "of data up, by timestamps alone (" in Page(trace.report(tmp_path / "report.html")).html
 
 

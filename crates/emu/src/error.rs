@@ -23,14 +23,15 @@ pub enum LinkError {
     Namespace(&'static str, #[source] io::Error),
     /// A link to the host's network needs privileges.
     #[error(
-        "a link to the outside needs root, or the capabilities to administer the network; run it as root, or give \
-         `--serve` a server to put at the other end of the link"
+        "a link to the outside needs root, or the capabilities to administer the network; run it as root, or use \
+         `--host-port PORT` for a server of this host, or `--serve CMD` for one at the other end of the link"
     )]
     NoPrivilege,
     /// The host does not forward packets.
     #[error(
         "this host does not forward packets, so the outside cannot be reached over a link; \
-         `sysctl -w net.ipv4.ip_forward=1` lets it, or give `--serve` a server to put at the other end"
+         `--host-port PORT` reaches a server of this host, `--serve CMD` starts one at the other end, \
+         and `sysctl -w net.ipv4.ip_forward=1` lets the host forward"
     )]
     NoForwarding,
     /// A kernel parameter cannot be set.

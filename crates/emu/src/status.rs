@@ -63,8 +63,6 @@ impl Status {
             let bps = Bytes::new(bytes[index] - before[index]).rate_over(now.since(then)).unwrap_or(0.0);
             format!("{:.0} kbit/s", bps / 1e3)
         };
-        let state = self.radio.get().words();
-        let state = if state.is_empty() { state } else { format!("   {state}") };
         let radio = Direction::BOTH.map(|direction| {
             let cell = &hops.last()?.1;
             cell.radio_totals(direction, UserId(0)).filter(|totals| totals.pdus > 0)
@@ -73,22 +71,19 @@ impl Status {
             .into_iter()
             .flatten()
             .fold((0, 0), |(pdus, repeated), each| (pdus + each.pdus, repeated + each.repeated));
-        let radio = if pdus > 0 {
-            format!("   {:.1} % repeated", 100.0 * repeated as f64 / pdus as f64)
-        } else {
-            String::new()
-        };
-        let line = format!(
-            " airpath {:>6.1} s   down {} ({} waiting)   up {} ({} waiting)   round trip {:.0} ms{state}{radio}   late {:.2} ms ",
-            now.as_secs_f64(),
-            rate(0),
-            queued(Direction::Down),
-            rate(1),
-            queued(Direction::Up),
-            forwarder.transit.into_iter().map(Span::as_secs_f64).sum::<f64>() * 1e3,
-            forwarder.lateness.percentile(99.0).as_secs_f64() * 1e3,
+        let radio = (pdus > 0).then(|| format!("{:.1} % repeated", 100.0 * repeated as f64 / pdus as f64));
+        let line = fitting(
+            [
+                format!("airpath {:>6.1} s", now.as_secs_f64()),
+                format!("down {} ({} waiting)", rate(0), queued(Direction::Down)),
+                format!("up {} ({} waiting)", rate(1), queued(Direction::Up)),
+                format!("round trip {:.0} ms", forwarder.transit.into_iter().map(Span::as_secs_f64).sum::<f64>() * 1e3),
+                self.radio.get().words(),
+                radio.unwrap_or_default(),
+                format!("late {:.2} ms", forwarder.lateness.percentile(99.0).as_secs_f64() * 1e3),
+            ],
+            usize::from(columns),
         );
-        let line: String = line.chars().take(usize::from(columns)).collect();
         // Resizing resets the scrolling region.
         let margin = if rows == self.rows { String::new() } else { format!("\x1b[1;{}r", rows.max(3) - 1) };
         self.rows = rows;
@@ -97,10 +92,37 @@ impl Status {
     }
 }
 
+/// The fields in a line, up to the first that does not fit; empty fields are omitted.
+fn fitting(fields: impl IntoIterator<Item = String>, columns: usize) -> String {
+    let mut line = String::new();
+    for field in fields.into_iter().filter(|field| !field.is_empty()) {
+        let gap = if line.is_empty() { " " } else { "   " };
+        if line.chars().count() + gap.len() + field.chars().count() > columns {
+            break;
+        }
+        line = line + gap + &field;
+    }
+    line
+}
+
 impl Drop for Status {
     /// Releases the row.
     fn drop(&mut self) {
         let text = format!("\x1b7\x1b[r\x1b[{};1H\x1b[2K\x1b8", self.rows);
         let _ = self.terminal.write_all(text.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_line_omits_whole_fields() {
+        let fields = || ["airpath 1.0 s", "down 7 kbit/s", "", "late 0.1 ms"].map(str::to_owned);
+        assert_eq!(fitting(fields(), 80), " airpath 1.0 s   down 7 kbit/s   late 0.1 ms");
+        assert_eq!(fitting(fields(), 44), " airpath 1.0 s   down 7 kbit/s   late 0.1 ms");
+        assert_eq!(fitting(fields(), 43), " airpath 1.0 s   down 7 kbit/s");
+        assert_eq!(fitting(fields(), 9), "");
     }
 }

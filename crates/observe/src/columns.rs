@@ -85,7 +85,7 @@ pub const CONNECTION_COLUMNS: &[ConnectionColumn] = connection_columns! {
         |connection| u64::from(connection.route().destination.port).into();
     "first_segment", "s since 1970", "first_packet", "when its first segment was captured", |connection| connection.first().into();
     "last_segment", "s since 1970", "last_packet", "when its last segment was captured", |connection| connection.last().into();
-    "elapsed", "s", "", "time from the first segment to the last", |connection| connection.elapsed().into();
+    "elapsed_s", "s", "", "time from the first segment to the last", |connection| connection.elapsed().into();
     "segments", "", "", "segments of both directions", |connection| connection.segments().into();
     "complete", "", "", "whether both SYNs and both FINs were seen", |connection| connection.complete().into();
     "reset", "", "", "whether one end reset it",
@@ -129,64 +129,64 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.selective_permitted.into();
     "urgent_segments", "", "urgent_data_pkts", "segments with data and URG", |figures, _| figures.urgent_segments.into();
     "urgent_bytes", "bytes", "urgent_data_bytes", "the sum of their urgent pointers", |figures, _| figures.urgent_bytes.into();
-    "maximum_segment_size", "bytes", "mss_requested", "the maximum segment size that it announced",
+    "maximum_segment_size_bytes", "bytes", "mss_requested", "the maximum segment size that it announced",
         |figures, _| figures.maximum_segment_size.map(u64::from).into();
-    "largest_segment", "bytes", "max_segm_size", "the largest segment", |figures, _| figures.largest_segment.into();
-    "smallest_segment", "bytes", "min_segm_size", "the smallest segment with data", |figures, _| figures.smallest_segment.into();
-    "mean_segment", "bytes", "avg_segm_size", "the mean segment with data", |figures, _| figures.mean_segment().into();
-    "largest_window", "bytes", "max_win_adv", "the largest receive window that it offered", |figures, _| figures.window.largest.into();
-    "smallest_window", "bytes", "min_win_adv", "the smallest open window that it offered", |figures, _| figures.window.smallest.into();
+    "largest_segment_bytes", "bytes", "max_segm_size", "the largest segment", |figures, _| figures.largest_segment.into();
+    "smallest_segment_bytes", "bytes", "min_segm_size", "the smallest segment with data", |figures, _| figures.smallest_segment.into();
+    "mean_segment_bytes", "bytes", "avg_segm_size", "the mean segment with data", |figures, _| figures.mean_segment().into();
+    "largest_window_bytes", "bytes", "max_win_adv", "the largest receive window that it offered", |figures, _| figures.window.largest.into();
+    "smallest_window_bytes", "bytes", "min_win_adv", "the smallest open window that it offered", |figures, _| figures.window.smallest.into();
     "closed_windows", "", "zero_win_adv", "segments that offered a window of 0", |figures, _| figures.window.closed.into();
-    "mean_window", "bytes", "avg_win_adv", "the mean window that it offered", |figures, _| figures.window.mean().into();
-    "largest_outstanding", "bytes", "max_owin", "the largest amount of sent and unacknowledged data",
+    "mean_window_bytes", "bytes", "avg_win_adv", "the mean window that it offered", |figures, _| figures.window.mean().into();
+    "largest_outstanding_bytes", "bytes", "max_owin", "the largest amount of sent and unacknowledged data",
         |figures, _| figures.outstanding.largest.into();
-    "smallest_outstanding", "bytes", "min_non-zero_owin", "the smallest amount above zero",
+    "smallest_outstanding_bytes", "bytes", "min_non-zero_owin", "the smallest amount above zero",
         |figures, _| figures.outstanding.smallest.into();
-    "mean_outstanding", "bytes", "avg_owin", "the mean over the segments sent, retransmissions left out",
+    "mean_outstanding_bytes", "bytes", "avg_owin", "the mean over the segments sent, retransmissions left out",
         |figures, _| figures.outstanding.mean().into();
-    "mean_outstanding_over_time", "bytes", "wavg_owin", "the mean over time",
+    "mean_outstanding_over_time_bytes", "bytes", "wavg_owin", "the mean over time",
         |figures, connection| figures.outstanding.mean_over(connection.elapsed()).into();
     "initial_window_bytes", "bytes", "initial_window_bytes", "bytes sent before the first was acknowledged",
         |figures, _| figures.initial_bytes.into();
     "initial_window_segments", "", "initial_window_pkts", "segments sent before the first was acknowledged",
         |figures, _| figures.initial_segments.into();
-    "stream_length", "bytes", "ttl_stream_length", "length of the stream, where SYN and FIN were seen",
+    "stream_length_bytes", "bytes", "ttl_stream_length", "length of the stream, where SYN and FIN were seen",
         |figures, _| figures.stream_length.into();
     "missed_bytes", "bytes", "missed_data", "bytes of the stream that were not seen", |figures, _| figures.missed_bytes().into();
     "truncated_bytes", "bytes", "truncated_data", "bytes of data that the capture cut off", |figures, _| figures.truncated_bytes.into();
     "truncated_segments", "", "truncated_packets", "segments with data that the capture cut off", |figures, _| figures.truncated_segments.into();
-    "data_time", "s", "data_xmit_time", "time from the first segment with data to the last",
+    "data_time_s", "s", "data_xmit_time", "time from the first segment with data to the last",
         |figures, _| figures.data_time.map_or(Span::ZERO, |(first, last)| last.since(first)).into();
-    "longest_idle", "s", "idletime_max", "the longest time between two segments", |figures, _| figures.longest_idle.into();
+    "longest_idle_s", "s", "idletime_max", "the longest time between two segments", |figures, _| figures.longest_idle.into();
     "hardware_duplicates", "", "hardware_dups", "packets seen twice: equal in all numbers, with the same identification or too close to be sent twice",
         |figures, _| figures.event(Events::HARDWARE_DUPLICATE).into();
-    "throughput", "bytes/s", "throughput", "unique bytes over the elapsed time of the connection",
-        |figures, connection| connection.throughput(figures).into();
-    "goodput", "bytes/s", "", "unique bytes that were acknowledged, over the same time",
-        |figures, connection| connection.goodput(figures).into();
+    "throughput_bps", "bit/s", "throughput", "bits of unique bytes over the elapsed time of the connection",
+        |figures, connection| connection.throughput(figures).map(|rate| 8.0 * rate).into();
+    "goodput_bps", "bit/s", "", "those of unique bytes that were acknowledged, over the same time",
+        |figures, connection| connection.goodput(figures).map(|rate| 8.0 * rate).into();
     "round_trips", "", "RTT_samples", "round trips measured of data sent once (Karn's rule)",
         |figures, _| figures.round_trip.count.into();
-    "shortest_round_trip", "s", "RTT_min", "the shortest of them", |figures, _| figures.round_trip.minimum().into();
-    "longest_round_trip", "s", "RTT_max", "the longest", |figures, _| figures.round_trip.maximum().into();
-    "mean_round_trip", "s", "RTT_avg", "their mean", |figures, _| seconds(figures.round_trip.mean());
-    "round_trip_deviation", "s", "RTT_stdev", "their standard deviation", |figures, _| seconds(figures.round_trip.deviation());
-    "handshake_round_trip", "s", "RTT_from_3WHS", "the round trip of the SYN", |figures, _| figures.handshake.into();
+    "shortest_round_trip_s", "s", "RTT_min", "the shortest of them", |figures, _| figures.round_trip.minimum().into();
+    "longest_round_trip_s", "s", "RTT_max", "the longest", |figures, _| figures.round_trip.maximum().into();
+    "mean_round_trip_s", "s", "RTT_avg", "their mean", |figures, _| seconds(figures.round_trip.mean());
+    "round_trip_deviation_s", "s", "RTT_stdev", "their standard deviation", |figures, _| seconds(figures.round_trip.deviation());
+    "handshake_round_trip_s", "s", "RTT_from_3WHS", "the round trip of the SYN", |figures, _| figures.handshake.into();
     "full_size_round_trips", "", "RTT_full_sz_smpls", "round trips of the largest segments", |figures, _| figures.full_size_round_trip.count.into();
-    "shortest_full_size_round_trip", "s", "RTT_full_sz_min", "the shortest of them",
+    "shortest_full_size_round_trip_s", "s", "RTT_full_sz_min", "the shortest of them",
         |figures, _| figures.full_size_round_trip.minimum().into();
-    "longest_full_size_round_trip", "s", "RTT_full_sz_max", "the longest", |figures, _| figures.full_size_round_trip.maximum().into();
-    "mean_full_size_round_trip", "s", "RTT_full_sz_avg", "their mean", |figures, _| seconds(figures.full_size_round_trip.mean());
-    "full_size_round_trip_deviation", "s", "RTT_full_sz_stdev", "their standard deviation",
+    "longest_full_size_round_trip_s", "s", "RTT_full_sz_max", "the longest", |figures, _| figures.full_size_round_trip.maximum().into();
+    "mean_full_size_round_trip_s", "s", "RTT_full_sz_avg", "their mean", |figures, _| seconds(figures.full_size_round_trip.mean());
+    "full_size_round_trip_deviation_s", "s", "RTT_full_sz_stdev", "their standard deviation",
         |figures, _| seconds(figures.full_size_round_trip.deviation());
     "acknowledgements_after_loss", "", "post-loss_acks", "acknowledgements delayed by the retransmission of earlier data",
         |figures, _| figures.after_loss.into();
     "ambiguous_acknowledgements", "", "ambiguous_acks", "acknowledgements of data sent more than once",
         |figures, _| figures.ambiguous_round_trip.count.into();
-    "shortest_ambiguous_round_trip", "s", "RTT_min_(last)", "the shortest time from the last transmission to these",
+    "shortest_ambiguous_round_trip_s", "s", "RTT_min_(last)", "the shortest time from the last transmission to these",
         |figures, _| figures.ambiguous_round_trip.minimum().into();
-    "longest_ambiguous_round_trip", "s", "RTT_max_(last)", "the longest", |figures, _| figures.ambiguous_round_trip.maximum().into();
-    "mean_ambiguous_round_trip", "s", "RTT_avg_(last)", "their mean", |figures, _| seconds(figures.ambiguous_round_trip.mean());
-    "ambiguous_round_trip_deviation", "s", "RTT_sdv_(last)", "their standard deviation",
+    "longest_ambiguous_round_trip_s", "s", "RTT_max_(last)", "the longest", |figures, _| figures.ambiguous_round_trip.maximum().into();
+    "mean_ambiguous_round_trip_s", "s", "RTT_avg_(last)", "their mean", |figures, _| seconds(figures.ambiguous_round_trip.mean());
+    "ambiguous_round_trip_deviation_s", "s", "RTT_sdv_(last)", "their standard deviation",
         |figures, _| seconds(figures.ambiguous_round_trip.deviation());
     "cumulatively_acknowledged", "", "segs_cum_acked", "segments acknowledged together with a later one",
         |figures, _| figures.cumulatively_acknowledged.into();
@@ -195,11 +195,11 @@ pub const COLUMNS: &[Column] = columns! {
     "triple_duplicates", "", "triple_dupacks", "times that there were three in a row", |figures, _| figures.triple_duplicates.into();
     "most_retransmissions", "", "max_#_retrans", "the largest number of retransmissions of one segment",
         |figures, _| u64::from(figures.most_retransmissions).into();
-    "shortest_retransmission_time", "s", "min_retr_time", "the shortest time from a transmission to the next of the same bytes",
+    "shortest_retransmission_time_s", "s", "min_retr_time", "the shortest time from a transmission to the next of the same bytes",
         |figures, _| figures.retransmission_time.minimum().into();
-    "longest_retransmission_time", "s", "max_retr_time", "the longest", |figures, _| figures.retransmission_time.maximum().into();
-    "mean_retransmission_time", "s", "avg_retr_time", "their mean", |figures, _| seconds(figures.retransmission_time.mean());
-    "retransmission_time_deviation", "s", "sdv_retr_time", "their standard deviation",
+    "longest_retransmission_time_s", "s", "max_retr_time", "the longest", |figures, _| figures.retransmission_time.maximum().into();
+    "mean_retransmission_time_s", "s", "avg_retr_time", "their mean", |figures, _| seconds(figures.retransmission_time.mean());
+    "retransmission_time_deviation_s", "s", "sdv_retr_time", "their standard deviation",
         |figures, _| seconds(figures.retransmission_time.deviation());
     "timeouts", "", "", "retransmissions by the timer, and all later ones until the data sent before it is acknowledged",
         |figures, _| figures.triggers[Trigger::Timeout as usize].into();
@@ -225,26 +225,26 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.spurious[Detector::ExtraAcknowledgement as usize].into();
     "spurious_other_end", "", "", "retransmissions with both copies seen at the receiver",
         |figures, _| figures.spurious[Detector::OtherEnd as usize].into();
-    "slow_start", "s", "", "time in which the outstanding data grows by a quarter or more per round",
+    "slow_start_s", "s", "", "time in which the outstanding data grows by a quarter or more per round",
         |figures, _| figures.phases.spent(Phase::SlowStart).into();
-    "avoidance", "s", "", "time in which it grows more slowly, or not", |figures, _| figures.phases.spent(Phase::Avoidance).into();
-    "recovery", "s", "", "time in which lost segments are retransmitted, as acknowledgements request",
+    "avoidance_s", "s", "", "time in which it grows more slowly, or not", |figures, _| figures.phases.spent(Phase::Avoidance).into();
+    "recovery_s", "s", "", "time in which lost segments are retransmitted, as acknowledgements request",
         |figures, _| figures.phases.spent(Phase::Recovery).into();
-    "after_timeout", "s", "", "time from a timeout until the data sent before it is acknowledged",
+    "after_timeout_s", "s", "", "time from a timeout until the data sent before it is acknowledged",
         |figures, _| figures.phases.spent(Phase::AfterTimeout).into();
-    "start_up", "s", "", "time from the first data until slow start was left for the first time",
+    "start_up_s", "s", "", "time from the first data until slow start was left for the first time",
         |figures, _| figures.phases.start_up().into();
-    "mean_queueing", "s", "", "how much longer the mean round trip is than the shortest", |figures, _| seconds(figures.mean_queueing());
+    "mean_queueing_s", "s", "", "how much longer the mean round trip is than the shortest", |figures, _| seconds(figures.mean_queueing());
     "bunched_acknowledgements", "", "", "acknowledgements closer to the one before than a quarter of the time between their segments",
         |figures, _| figures.bunched_acknowledgements.into();
     "paired_acknowledgements", "", "", "acknowledgements for which this can be determined",
         |figures, _| figures.paired_acknowledgements.into();
     "echo_round_trips", "", "", "round trips by the echo of timestamps, outages included",
         |figures, _| figures.echo_round_trip.count.into();
-    "shortest_echo_round_trip", "s", "", "the shortest of them", |figures, _| figures.echo_round_trip.minimum().into();
-    "longest_echo_round_trip", "s", "", "the longest", |figures, _| figures.echo_round_trip.maximum().into();
-    "mean_echo_round_trip", "s", "", "their mean", |figures, _| seconds(figures.echo_round_trip.mean());
-    "echo_round_trip_deviation", "s", "", "their standard deviation", |figures, _| seconds(figures.echo_round_trip.deviation());
+    "shortest_echo_round_trip_s", "s", "", "the shortest of them", |figures, _| figures.echo_round_trip.minimum().into();
+    "longest_echo_round_trip_s", "s", "", "the longest", |figures, _| figures.echo_round_trip.maximum().into();
+    "mean_echo_round_trip_s", "s", "", "their mean", |figures, _| seconds(figures.echo_round_trip.mean());
+    "echo_round_trip_deviation_s", "s", "", "their standard deviation", |figures, _| seconds(figures.echo_round_trip.deviation());
     "lost_before_capture", "", "", "segments that fill a hole, but were sent after the data beyond it: lost before the capture point, and retransmitted",
         |figures, _| figures.event(Events::LOST_BEFORE_CAPTURE).into();
     "acknowledged_retransmission", "", "", "retransmissions of acknowledged data",

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use airpath_scenario::preset::COMMON_NAMES;
 use airpath_scenario::{Preset, ReadPage, Scenario, ScenarioError as CoreScenarioError};
 use airpath_sim::{Options, RunError};
 use pyo3::exceptions::{PyException, PyOSError};
@@ -56,6 +57,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace::trace, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_figures, module)?)?;
     module.add_function(wrap_pyfunction!(states_without_transfer, module)?)?;
+    module.add_function(wrap_pyfunction!(common_names, module)?)?;
     module.add_function(wrap_pyfunction!(presets, module)?)?;
     module.add_function(wrap_pyfunction!(preset, module)?)?;
     module.add_function(wrap_pyfunction!(pages, module)?)?;
@@ -180,6 +182,12 @@ fn files(py: Python<'_>, text: &str, name: &str, sets: Vec<(String, String)>) ->
 #[pyfunction]
 fn presets() -> String {
     json!(Preset::shipped().iter().map(describe).collect::<Vec<_>>()).to_string()
+}
+
+/// Common names of radio technologies, each with the preset that it selects.
+#[pyfunction]
+fn common_names() -> Vec<(&'static str, &'static str)> {
+    COMMON_NAMES.to_vec()
 }
 
 /// One preset, by name or path, as JSON.

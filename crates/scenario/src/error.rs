@@ -87,10 +87,18 @@ impl fmt::Display for ScenarioError {
 impl std::error::Error for ScenarioError {}
 
 /// Names of the kernel and of other tools, each with the path of the key in a scenario.
-const NAMES_ELSEWHERE: [(&str, &str); 3] = [
+const NAMES_ELSEWHERE: [(&str, &str); 11] = [
     ("cc", "congestion.algorithm"),
     ("congestion_control", "congestion.algorithm"),
     ("congestion-control", "congestion.algorithm"),
+    ("rate", "fixed.rate"),
+    ("bandwidth", "fixed.rate"),
+    ("loss", "fixed.loss"),
+    ("delay", "fixed.delay"),
+    ("latency", "fixed.delay"),
+    ("rtt", "fixed.delay"),
+    ("loss", "bler"),
+    ("error_rate", "bler"),
 ];
 
 /// The name in `known` that is most similar to `wrong`, or a path below one of them that other

@@ -82,7 +82,7 @@ pub struct Scenario {
     format: u32,
     /// Its name.
     pub name: String,
-    /// Seed of all chance.
+    /// Seed of all random numbers.
     pub seed: u64,
     /// The run ends then, if its flows are not over before.
     pub duration: Span,

@@ -150,7 +150,13 @@ impl Preset {
             let common = COMMON_NAMES.iter().filter(|_| kind == Kind::Bearer).map(|(common, _)| *common);
             let known = names.iter().map(String::as_str).chain(common);
             let error = wrong(format!("there is no {} `{name}`", kind.word()));
-            let meant = nearest(name, known).map_or_else(String::new, |name| format!("did you mean `{name}`? "));
+            // Names of other tools contain that of a technology, such as "Slow 3G" of DevTools.
+            let contained = COMMON_NAMES.iter().map(|(common, _)| *common).find(|common| {
+                kind == Kind::Bearer
+                    && name.split(|c: char| !c.is_alphanumeric()).any(|word| common.eq_ignore_ascii_case(word))
+            });
+            let meant = nearest(name, known).or(contained);
+            let meant = meant.map_or_else(String::new, |name| format!("did you mean `{name}`? "));
             return Err(match kind {
                 Kind::Bearer if Kind::Environment.shipped(name).is_some() => {
                     error.help(format!("that is an environment: write `bearer.conditions.environment = \"{name}\"`"))
@@ -261,6 +267,10 @@ mod tests {
         assert!(error.to_string().contains("bearer.conditions.environment"), "{error}");
         let error = Preset::load("gsmm", Path::new(""), &Origin::Default).expect_err("no such preset");
         assert!(error.to_string().contains("did you mean `gsm`?"), "{error}");
+        for (wrong, meant) in [("Slow 3G", "3g"), ("fast-4g", "4g")] {
+            let error = Preset::load(wrong, Path::new(""), &Origin::Default).expect_err("no such preset");
+            assert!(error.to_string().contains(&format!("did you mean `{meant}`?")), "{error}");
+        }
         for (common, preset) in COMMON_NAMES {
             let found = Preset::load(common, Path::new(""), &Origin::Default).expect("a common name");
             assert_eq!(found.name, preset);

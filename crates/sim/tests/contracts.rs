@@ -86,7 +86,7 @@ proptest! {
         let (first, again, other) = (run(&text, 0), run(&text, 0), run(&text, 1));
         prop_assert_eq!(&first.log, &again.log);
         let chance = text.contains("loss = 0.05") && text.contains("bler = 0.3");
-        prop_assert!(!chance || first.log != other.log, "another repetition has other chances");
+        prop_assert!(!chance || first.log != other.log, "another repetition has other random numbers");
     }
 
     #[test]

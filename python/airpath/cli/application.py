@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 
 from airpath.cli.messages import help_without_command
 
-_HELP = """Simulate, emulate and analyse Internet protocols over GSM, GPRS, UMTS and HSDPA.
+_HELP = """Simulate, emulate and analyse Internet protocols over GSM, GPRS, UMTS, HSDPA, LTE and NR.
 
 \b
 Examples:

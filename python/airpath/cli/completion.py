@@ -10,17 +10,19 @@ import typer
 
 
 def complete_preset(incomplete: str) -> list[str]:
-    """Return the names of presets that start with the given text."""
-    from airpath.preset import presets
+    """Return the names of presets, and common names of bearers, that start with the given text."""
+    from airpath.preset import common_names, presets
 
-    return [each.name for each in presets() if each.name.startswith(incomplete)]
+    names = [*common_names(), *(each.name for each in presets())]
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def complete_scenario(incomplete: str) -> list[str]:
     """Return the bearers' presets, and the TOML files and folders, that start with it."""
-    from airpath.preset import presets
+    from airpath.preset import common_names, presets
 
-    names = [each.name for each in presets() if each.kind == "bearer" and each.name.startswith(incomplete)]
+    bearers = [*common_names(), *(each.name for each in presets() if each.kind == "bearer")]
+    names = [name for name in bearers if name.startswith(incomplete)]
     paths = sorted(Path().glob(f"{escape(incomplete)}*"))
     return names + [
         f"{path}/" if path.is_dir() else str(path) for path in paths if path.is_dir() or path.suffix == ".toml"

@@ -52,6 +52,8 @@ def export(
             "--repetition needs --format perfetto or har: CSV files have all repetitions",
             next_step="remove it, or add --format perfetto",
         )
+    if (result / "sweep.json").is_file():
+        raise Problem(f"{result} is a sweep", next_step=f"its rows are Parquet files: {result}/flows/*.parquet")
     with explained():
         check_outputs(*([out] if format != "csv" else []), folders=[out] if format == "csv" else [])
         loaded = load(result)

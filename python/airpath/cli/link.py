@@ -22,11 +22,13 @@ from airpath.cli.proxy_option import Proxy, proxy_override
 from airpath.files import printable, read_text
 from airpath.link import preset_scenario
 from airpath.quantities import seconds
+from airpath.scenario import similar
 from airpath.sidecar import sidecar
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
 _MAX_HOSTS = 60_000
+_MAX_PORT = 65_535
 _RESERVED_HOSTS = frozenset({"localhost", "mobile", "mobile6", "server", "server6"})
 
 
@@ -85,10 +87,8 @@ def link(
         typer.Option(metavar="NAME", help="A further name of the server, with an address of its own; repeatable."),
     ] = None,
     host_port: Annotated[
-        list[int] | None,
+        list[str] | None,
         typer.Option(
-            min=1,
-            max=65535,
             metavar="PORT",
             help="Reach this port of the host's own localhost at `server`; repeatable.",
         ),
@@ -158,13 +158,18 @@ def link(
             mtu=mtu,
             sysctls=sysctl or [],
             hosts=host or [],
-            host_ports=host_port or [],
+            host_ports=ports_of(host_port or []),
             open_page=open,
             status=status,
         )
     except Problem as problem:
         problem.exit_code = FAILED
+        is_outside = serve is None and not host_port
+        if is_outside and "the outside" in problem.message and (place := localhost_in(command)):
+            problem.next_step = own_host(place)
         raise
+    if outcome["exit"] == "code" and outcome["number"] and host_port and (place := localhost_in(command)):
+        note(f"{place} is the mobile itself; {own_host(place)}")
     _warn(outcome, None if no_result_note else out, outside=serve is None and not host_port)
     _end_like(outcome, command[0])
 
@@ -198,8 +203,6 @@ def _run(
                 f"--sysctl {key}: not a parameter of a network namespace", next_step="use one that begins with `net.`"
             )
     _check_hosts(options["hosts"], serve=options["serve"])
-    if twice := [port for port in host_ports if host_ports.count(port) > 1]:
-        raise Problem(f"--host-port {twice[0]}: given twice", next_step="remove one of them")
     if record is not None:
         check_outputs(record.with_name(f"{record.name}.down"), record.with_name(f"{record.name}.up"))
     with explained(), _advised(parameters), replacing_result(out), ExitStack() as stack:
@@ -246,6 +249,38 @@ def _run(
     return json.loads(result)
 
 
+def ports_of(texts: list[str]) -> list[int]:
+    """Return the ports of `--host-port`.
+
+    Raises:
+        Problem: One is no port, or is given twice.
+    """
+    ports = []
+    for text in texts:
+        port = int(text) if text.isdecimal() and len(text) <= 5 else 0
+        if not 1 <= port <= _MAX_PORT:
+            raise Problem(f"--host-port {text}: not a port", next_step="give its number alone, as in --host-port 3000")
+        if port in ports:
+            raise Problem(f"--host-port {port}: given twice", next_step="remove one of them")
+        ports.append(port)
+    return ports
+
+
+_LOCALHOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::(\d+))?(?![\w.-])")
+
+
+def localhost_in(command: list[str]) -> str | None:
+    """Return the address of the own host in a command, with its port."""
+    found = next(filter(None, map(_LOCALHOST.search, command)), None)
+    return found and found[0]
+
+
+def own_host(place: str) -> str:
+    """Return how the mobile reaches a server of the host."""
+    port = place.rpartition(":")[2] if place.rpartition(":")[2].isdecimal() else "PORT"
+    return f"reach a server of this host with --host-port {port}, as server:{port}"
+
+
 def _check_hosts(hosts: list[str], *, serve: str | None) -> None:
     """Refuse names that cannot have an address on this link."""
     if hosts and serve is None:
@@ -283,6 +318,10 @@ def scenario_of(scenario: str) -> tuple[str, str]:
     """Return the text and name of a scenario: of its file, or of one with only a preset."""
     path = Path(scenario)
     if path.suffix == ".toml":
+        if not path.exists():
+            match = similar(path)
+            next_step = f"did you mean '{match}'?" if match else "check the path, or name a preset"
+            raise Problem(f"no scenario file '{printable(scenario)}'", next_step=next_step)
         text = read_text(path)
         # Only a preset has a title.
         if not re.search(r"^title\s*=", text, re.MULTILINE):
@@ -329,10 +368,11 @@ def late_text(lateness: dict[str, Any], period_s: float | None) -> str:
     p99, median, budget = (seconds(lateness[name]) for name in ("p99_s", "p50_s", "budget_s"))
     change = "round trips and gaps of the result are longer by as much"
     if period_s is not None:
-        change = f"such a packet may miss its TTI and wait for the next one, {seconds(period_s)} later"
+        change = f"such a packet may miss its transmission interval (TTI) and wait {seconds(period_s)} more"
     return (
-        f"1 % of its packets left more than {p99} late (half of them {median}), over the budget of {budget}; {change}. "
-        "The host was too busy for this link: end other programs, try --precise, or accept it with --budget"
+        f"the host was too busy, so times may be wrong by {p99}, more than the {budget} that the link allows. "
+        f"1 % of the packets left more than {p99} late, half of them {median}; {change}. "
+        "Repeat it with fewer other programs or --precise, or accept it with --budget"
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from airpath.cli.messages import Problem, cleanly_ended
+from airpath.cli.messages import Problem, cleanly_ended, explained, note
 from airpath.quantities import seconds
 from airpath.statistics import mean_interval
 
@@ -33,9 +33,10 @@ def repeat_link(repeat: int, *, seed: int, out: Path | None, record: Path | None
     Returns:
         The exit code of the first command that failed; 0 without one.
     """
-    arguments = list(without_options(sys.argv[1:], ("--repeat", "--seed", "--out", "--record")))
+    arguments = list(without_options(sys.argv[1:], ("--repeat", "--seed", "--out", "-o", "--record")))
     times: list[float] = []
     failed = 0
+    _clear_earlier(out, repeat)
     with (
         tempfile.TemporaryDirectory(prefix="airpath-") as temporary,
         cleanly_ended(),
@@ -62,6 +63,27 @@ def repeat_link(repeat: int, *, seed: int, out: Path | None, record: Path | None
         # Also with --quiet: they are the result.
         sys.stderr.write(f"{times_text(times, repeat)}\n")
     return failed if failed >= 0 else 128 - failed
+
+
+def _clear_earlier(out: Path | None, repeat: int) -> None:
+    """Remove an earlier result from a folder, and repetitions that this run does not replace."""
+    from airpath.result import is_result
+    from airpath.run import clear_result_folder
+
+    if out is None or not out.is_dir():
+        return
+    numbered = [each for each in out.iterdir() if each.name.isdecimal() and is_result(each)]
+    with explained():
+        if is_result(out):
+            if numbered:
+                raise Problem(f"{out} holds a result and those of repetitions", next_step="name a new folder")
+            clear_result_folder(out)
+            note(f"the earlier result in {out} was replaced")
+        for each in numbered:
+            if int(each.name) >= repeat:
+                clear_result_folder(each)
+                each.rmdir()
+                note(f"the earlier result in {each} was removed")
 
 
 @contextmanager

@@ -223,6 +223,9 @@ def check_outputs(*files: Path | None, folders: Iterable[Path | None] = ()) -> N
                     check(path)
 
 
+_IMAGES = frozenset({".pdf", ".png", ".svg", ".jpg", ".jpeg"})
+
+
 def check_report_name(report: Path, out: Path | None = None) -> None:
     """Check that a report does not replace a file of a result.
 
@@ -236,6 +239,10 @@ def check_report_name(report: Path, out: Path | None = None) -> None:
     from airpath.result import is_result
     from airpath.run import is_written_by_a_run
 
+    if report.suffix.lower() in _IMAGES:
+        raise Problem(
+            f"{report}: a report is HTML", next_step="name it .html; `airpath plot` draws a figure as an image"
+        )
     path = report.resolve()
     for folder in path.parents:
         name = path.relative_to(folder).parts[0]

@@ -34,7 +34,8 @@ Capture = Annotated[bool, typer.Option("--capture", help="Write pcapng captures 
 """`--capture`."""
 
 Out = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Write the result to this folder, replacing an earlier one.")
+    Path | None,
+    typer.Option("--out", "-o", metavar="DIR", help="Write the result to this folder, replacing an earlier one."),
 ]
 """`--out`: the result folder; without it no result is written."""
 

@@ -36,11 +36,31 @@ def print_start(resolved: str, seed: int | None, repeat: int) -> None:
     print_line("start", {"scenario": scenario["name"], "seed": seed, "repeat": repeat})
 
 
-def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], titles: Sequence[str] = ()) -> None:
-    """Print a table of text; `titles` are the columns that identify a row."""
+def print_table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    titles: Sequence[str] = (),
+    *,
+    right: Sequence[str] = (),
+    brief: str | None = None,
+) -> None:
+    """Print a table of text.
+
+    Args:
+        head: The names of the columns.
+        rows: The cells of each row.
+        titles: The columns that identify a row.
+        right: The columns that are aligned on the right.
+        brief: A column of descriptions, which may be cut.
+    """
     from airpath import terminal_table
 
-    terminal_table.print_table(console(), head, rows, titles=titles)
+    terminal_table.print_table(console(), head, rows, titles=titles, right=right, brief=brief)
+
+
+def print_text(text: str) -> None:
+    """Print a note below a table."""
+    console().print(text, style="dim")
 
 
 def console() -> "Console":

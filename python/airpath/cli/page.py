@@ -54,7 +54,7 @@ def list_pages(
         (each["name"], str(len(each["object"])), size(each["bytes"]), size(each["compressed_bytes"]), each["title"])
         for each in found
     ]
-    print_table(("page", "objects", "bytes", "compressed", "what it is"), rows)
+    print_table(("page", "objects", "bytes", "compressed", "what it is"), rows, brief="what it is")
 
 
 @app.command("show")
@@ -207,6 +207,12 @@ def load_page(
         list[str] | None,
         typer.Option(metavar="NAME", help="A further name of that server, with an address of its own; repeatable."),
     ] = None,
+    host_port: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PORT", help="With a URL: reach this port of the host's own localhost at `server`; repeatable."
+        ),
+    ] = None,
     compression: Annotated[bool, typer.Option(help="Let the server compress.")] = True,
     dns: Annotated[
         bool,
@@ -230,6 +236,7 @@ def load_page(
       airpath page load static-site --link gprs-3+1 --protocol h2 --runs 5 -o runs/page
       airpath page load static-site --link gprs-3+1 --proxy http -o runs/page
       airpath page load http://server:8000/ --serve 'python3 -m http.server 8000' --link wired -o runs/page
+      airpath page load http://server:3000/ --host-port 3000 --link 3g -o runs/page
       airpath page load https://www.example.com/ --link umts-dch-384 -o runs/page
 
     \b
@@ -242,12 +249,13 @@ def load_page(
 
     from airpath import _native
     from airpath.cli.key_value import parse_pairs
-    from airpath.cli.link import scenario_of
+    from airpath.cli.link import ports_of, scenario_of
     from airpath.page.load import LoadError
     from airpath.page.load import load as load_in_browser
     from airpath.run import override_texts
 
     overrides = proxy_override(proxy) | parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
+    ports = ports_of(host_port or [])
     with explained(), _browser_problems(), cleanly_ended():
         _native.files(*scenario_of(link), override_texts(overrides))
         try:
@@ -259,6 +267,7 @@ def load_page(
                 tls=tls,
                 serve=serve,
                 hosts=host or [],
+                host_ports=ports,
                 compression=compression,
                 runs=runs,
                 repeat_view=repeat_view,
@@ -274,6 +283,7 @@ def load_page(
             log = (error.stderr or b"").decode(errors="replace").strip()
             raise Problem(f"the link failed: {log.removeprefix('error: ')}", exit_code=ExitCode.FAILED) from None
     _print_views(loaded.views, format)
+    note(f"the result is in {out}; `airpath report {out} -o report.html` draws it")
     if loaded.error is not None:
         raise Problem(f"later views are missing: {loaded.error}", exit_code=ExitCode.FAILED)
 

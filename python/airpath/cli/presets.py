@@ -1,6 +1,8 @@
 """`airpath presets`: the presets, and the sources of their parameters."""
 
+import csv
 import json
+import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -34,8 +36,8 @@ def list_presets(
       airpath presets list
       airpath presets list --format json
     """
-    from airpath.cli.output import print_table
-    from airpath.preset import figures, presets
+    from airpath.cli.output import print_table, print_text
+    from airpath.preset import common_names, figures, presets
     from airpath.quantities import rate, seconds
 
     found = presets()
@@ -49,10 +51,13 @@ def list_presets(
             known = bearers[each.name]
             shown = ("–",) * 3 if known is None else (seconds(known.round_trip), rate(known.down), rate(known.up))
             rows.append((each.name, *shown, each.title))
-    print_table(("bearer", "round trip", "down", "up", "what it is"), rows)
+    print_table(("bearer", "round trip", "down", "up", "what it is"), rows, brief="what it is")
+    common = ", ".join(f"{name} = {selected}" for name, selected in common_names().items())
+    print_text(f"Common names: {common}.")
     typer.echo()
     others = [(each.name, each.kind, each.title) for each in found if each.kind != "bearer"]
-    print_table(("preset", "kind", "what it is"), others)
+    print_table(("preset", "kind", "what it is"), others, brief="what it is")
+    print_text("`airpath presets show NAME` shows a preset, with the source of each value.")
 
 
 _UNITS = ("s", "bps", "bps")
@@ -70,8 +75,11 @@ def _record(figures: "Figures | None") -> dict[str, Any]:
 def show_preset(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A preset, or a file.", autocompletion=complete_preset)],
     format: Annotated[
-        Literal["text", "json", "toml"],
-        typer.Option(help="On standard output: a table with sources, JSON, or the TOML to copy and change."),
+        Literal["text", "json", "toml", "csv", "markdown"],
+        typer.Option(
+            help="On standard output: a table with sources, JSON, the TOML to copy and change, or a table as CSV or "
+            "Markdown."
+        ),
     ] = "text",
 ) -> None:
     """Show a preset's parameters, each with its source.
@@ -91,6 +99,16 @@ def show_preset(
         typer.echo(json.dumps(found.to_dict(), indent=2))
     elif format == "toml":
         typer.echo(found.text.rstrip("\n"))
+    elif format == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerows(
+            [("parameter", "value", "source"), *((e.key, e.value, e.source or "") for e in found.parameters)]
+        )
+    elif format == "markdown":
+        typer.echo("| parameter | value | source |\n| --- | --- | --- |")
+        for each in found.parameters:
+            cells = (text.replace("|", "\\|") for text in (each.key, each.value, each.source or ""))
+            typer.echo(f"| {' | '.join(cells)} |")
     else:
         typer.echo(f"{found.name}: {found.title}\n")
         rows = [(each.key, each.value, each.source or "") for each in found.parameters]

@@ -46,6 +46,10 @@ def report(
     from airpath.report.page import move_library
 
     with explained():
+        named = results
+        results = [folder for each in named for folder in repetitions_of(each)]
+        if out is None and len(named) == 1 < len(results):
+            out = named[0] / "report.html"
         if out is None:
             if not results[0].is_dir():
                 load(results[0])  # the folder is missing, not its report
@@ -65,6 +69,16 @@ def report(
             with writing(out):
                 move_library(out)
     typer.echo(out)
+
+
+def repetitions_of(folder: Path) -> list[Path]:
+    """Return the results of `airpath link --repeat` in a folder; of another folder the folder."""
+    from airpath.result import is_result
+
+    if is_result(folder) or not folder.is_dir():
+        return [folder]
+    numbered = [each for each in folder.iterdir() if each.name.isdecimal() and is_result(each)]
+    return sorted(numbered, key=lambda each: int(each.name)) or [folder]
 
 
 def _report_sweep(folder: Path, out: Path, figures: list[str] | None) -> None:

@@ -180,10 +180,14 @@ def _check_report(report: Path | None, out: Path | None) -> None:
 def _scenario(scenario: Path) -> Path | dict[str, Any]:
     """Return the path of the scenario, or a scenario with the preset of this name."""
     from airpath import ScenarioError
-    from airpath.scenario import bearer_preset, download_over, similar
+    from airpath.scenario import bearer_preset, download_over, is_plan, similar
 
     if scenario.is_file():
+        if is_plan(scenario):
+            raise Problem(f"{scenario} is a plan of a sweep", next_step=f"airpath sweep {scenario} --out DIR")
         return scenario
+    if (repeated := scenario / "scenario.toml").is_file() and (scenario / "summary.json").is_file():
+        return repeated
     try:
         preset = bearer_preset(scenario)
     except ScenarioError as error:
@@ -195,5 +199,5 @@ def _scenario(scenario: Path) -> Path | dict[str, Any]:
     match = similar(scenario)
     raise Problem(
         f"no scenario file '{scenario}'",
-        next_step=f"did you mean '{match}'?" if match else "check the path; examples/ has scenarios to start from",
+        next_step=f"did you mean '{match}'?" if match else "check the path, or name a preset: `airpath presets list`",
     )

@@ -28,7 +28,7 @@ def values_of(options: Sequence[str]) -> Values:
     """
     values: dict[str, list[Value]] = {}
     for option in options:
-        [(key, text)] = parse_pairs("--vary", [option], example=_EXAMPLE).items()
+        [(key, text)] = parse_pairs("--vary", [option], example=_EXAMPLE.removeprefix("--vary ")).items()
         if key in values:
             raise Problem(f"--vary {key}: given twice", next_step=f"give all its values at once, as in {_EXAMPLE}")
         values[key] = [_value(each.strip()) for each in split_values(text)]

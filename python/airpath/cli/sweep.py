@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def sweep(
     plan: Annotated[Path, typer.Argument(metavar="PLAN.toml", help="The plan: scenario, axes, repetitions.")],
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The folder of the rows; a sweep that ended early continues.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="The folder of the rows; a sweep that ended early continues."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Run up to five cases, and estimate the time of all.")

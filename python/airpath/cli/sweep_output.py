@@ -9,9 +9,13 @@ import typer
 from airpath.cli.messages import ExitCode, Problem, note
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from airpath.sweep import SweepResult
 
 _MOST_ROWS = 100
+_MOST_FLOWS = 10
+"""Flows of more names than these have one mean."""
 
 
 def print_means(result: "SweepResult", wanted: str | None, format: str) -> None:
@@ -22,7 +26,7 @@ def print_means(result: "SweepResult", wanted: str | None, format: str) -> None:
         wanted: The figure; by default the first of the main ones that is present.
         format: `text`, `json` or `csv`.
     """
-    from airpath.cli.output import print_table
+    from airpath.cli.output import print_table, print_text
     from airpath.sweep.report import main_figures
 
     found = main_figures(result.present())
@@ -30,18 +34,23 @@ def print_means(result: "SweepResult", wanted: str | None, format: str) -> None:
         note("no run has a figure")
         return
     figure = wanted or found[0]
-    means = result.means(figure)
+    flows = result.flow_names(figure)
+    is_by_flow = 1 < len(flows) <= _MOST_FLOWS
+    means = result.means_by_flow(figure) if is_by_flow else result.means(figure)
     match format:
         case "json":
-            typer.echo(json.dumps(means.to_dicts(), indent=2))
+            typer.echo(json.dumps(_named(means, figure).to_dicts(), indent=2))
         case "csv":
-            typer.echo(means.write_csv(), nl=False)
+            typer.echo(_named(means, figure).write_csv(), nl=False)
         case _:
-            rows = [[_cell(value) for value in row] for row in means.head(_MOST_ROWS).iter_rows()]
-            head = ["case", *result.axes, figure, "95 % from", "to", "n"]
-            print_table(head, rows)
+            rows = [_mean_row([_cell(value) for value in row]) for row in means.head(_MOST_ROWS).iter_rows()]
+            head = ["case", *result.axes, *(["flow"] if is_by_flow else []), figure, "95 % interval", "n"]
+            print_table(head, rows, right=head[-3:])
+            print_text(f"Means of {result.workload}.")
             if len(means) > _MOST_ROWS:
-                note(f"the first {_MOST_ROWS} of {len(means)} cases; --format csv prints all")
+                note(f"the first {_MOST_ROWS} of {len(means)} rows; --format csv prints all")
+            if len(flows) > _MOST_FLOWS:
+                note(f"means over {len(flows)} flows; --format csv of `airpath run --vary` has a row for each")
 
 
 def print_rows(table: str, rows: list[dict[str, Any]]) -> None:
@@ -59,6 +68,19 @@ def print_end(result: "SweepResult") -> None:
     for each in result.failures:
         print_line("failure", each)
     print_line("end", {"complete": result.complete, "failed": sum(each["count"] for each in result.failures)})
+
+
+def _named(means: "pl.DataFrame", figure: str) -> "pl.DataFrame":
+    """Return the means with the name of their figure, which has the unit."""
+    import polars as pl
+
+    return means.insert_column(means.width - 4, pl.Series("figure", [figure] * means.height, dtype=pl.String))
+
+
+def _mean_row(cells: list[str]) -> list[str]:
+    """Return a row with the interval of its mean as one cell."""
+    *first, low, high, number = cells
+    return [*first, f"{low} to {high}" if low else "", number]
 
 
 def _cell(value: object) -> str:

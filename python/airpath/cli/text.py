@@ -57,7 +57,7 @@ def render(summary: dict[str, Any], console: "Console") -> None:
     if transfers:
         is_split = any(flow.get("proxy_rtt_mean_s") is not None for group in transfers for flow in group)
         # With a proxy, there is one on each side of it.
-        round_trips = ("RTT to server", "RTT to mobile") if is_split else ("round trip",)
+        round_trips = ("RTT to server", "RTT to mobile") if is_split else ("mean RTT",)
         head = ("flow", "mobile", "outcome", "bytes", "time", "throughput", "retransmitted", *round_trips, "time-outs")
         _print_table(console, head, [_transfer_row(group, is_split=is_split) for group in transfers[:_MOST_ROWS]])
         _print_all(console, transfers, "duration_s", "time")

@@ -84,8 +84,8 @@ def trace(
 ) -> None:
     """Show the causes of each TCP connection's elapsed time.
 
-    It prints one connection in detail, several as a table with the most lost time first. Lost time
-    is attributed neither to the path at its rate nor to the applications.
+    It prints one connection in full, several as a table, the most avoidable time first. Avoidable
+    is the time explained neither by the capacity of the link nor by the applications.
 
     \b
     Examples:

@@ -1,6 +1,7 @@
 """A page in Chromium over an emulated link, served inside it or outside."""
 
 import json
+import re
 import shlex
 import shutil
 import sys
@@ -68,6 +69,7 @@ class _Target:
     """For browser and server."""
     serve: str | None
     hosts: list[str]
+    host_ports: Sequence[int] = ()
     secure: list[Origin] = field(default_factory=list)
     """Origins that need a certificate."""
 
@@ -81,6 +83,7 @@ def load(
     tls: str | None = None,
     serve: str | None = None,
     hosts: Sequence[str] = (),
+    host_ports: Sequence[int] = (),
     compression: bool = True,
     runs: int = 1,
     repeat_view: bool = False,
@@ -105,6 +108,8 @@ def load(
         serve: For a URL: the command of a server at the other end of the link; without it the
             outside is there.
         hosts: For a URL: further names of that server.
+        host_ports: For a URL: ports of this host's own localhost, which the browser reaches at
+            `server`.
         compression: Whether the server compresses.
         runs: Number of loads, each in a new browser; all on one link.
         repeat_view: Whether each browser loads the page again, with its cache.
@@ -130,10 +135,12 @@ def load(
         how = "of the outside are looked up over the link" if serve is None else "of your own server are known"
         raise UsageError(f"--dns is for pages that airpath serves; names {how}", "remove it")
     if "://" in target:
-        chosen = _url(target, protocol, tls, serve, hosts)
-    elif serve is not None or hosts:
-        raise UsageError("a server needs a URL to load from it", "remove --serve and --host, or name a URL")
+        chosen = _url(target, protocol, tls, serve, hosts, host_ports)
+    elif serve is not None or hosts or host_ports:
+        needed = "remove --serve, --host and --host-port, or name a URL"
+        raise UsageError("a server needs a URL to load from it", needed)
     else:
+        _check_kind(target)
         try:
             chosen = _served(target, PROTOCOLS[protocol or "http/1.1"], tls, compression=compression)
         except ValueError as error:
@@ -151,7 +158,8 @@ def load(
         plan = chosen.plan | {"url": chosen.url, "runs": runs, "views": 2 if repeat_view else 1, "timeout": timeout}
         plan |= {"certificates": str(folder), "options": options, "throttle": throttle, "dns": dns}
         # The user's own server is waited for by the link.
-        plan["ready"] = str(folder / "ready") if chosen.serve is None and chosen.plan["closed"] else None
+        is_served = chosen.serve is None and not chosen.host_ports and chosen.plan["closed"]
+        plan["ready"] = str(folder / "ready") if is_served else None
         file = folder / "plan.json"
         file.write_text(json.dumps(plan), encoding="utf-8")
         server = shlex.join(["exec", sys.executable, "-c", SERVER, str(file)])
@@ -161,6 +169,7 @@ def load(
                 [sys.executable, "-m", "airpath.page.browse", str(file), str(folder)],
                 serve=server if plan["ready"] else chosen.serve,
                 hosts=link_names(chosen.hosts, hidden=dns),
+                host_ports=chosen.host_ports,
                 set=overrides,
                 seed=seed,
                 out=out,
@@ -208,10 +217,39 @@ def _served(target: str, protocol: str, tls: str | None, *, compression: bool) -
     options = _protocol_options(protocol, origins)
     plan = source | {"closed": True, "hosts": hosts, "protocol": protocol, "tls": tls, "compression": compression}
     plan |= {"options": options, "may_be_incomplete": False, "origins": [astuple(each) for each in origins]}
-    return _Target(name, url, objects, plan, None, hosts, [each for each in origins if each.is_secure])
+    return _Target(name, url, objects, plan, None, hosts, secure=[each for each in origins if each.is_secure])
 
 
-def _url(url: str, protocol: str | None, tls: str | None, serve: str | None, hosts: Sequence[str]) -> _Target:
+_ADDRESS = re.compile(r"[\w.-]+:\d+(/.*)?|localhost(/.*)?")
+_LOCALHOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def _check_kind(target: str) -> None:
+    """Refuse what is not a page, but is often given as one.
+
+    Raises:
+        UsageError: It is an address without a scheme, or a site that was not recorded.
+    """
+    path = Path(target)
+    if _ADDRESS.fullmatch(target) and not path.exists():
+        raise UsageError(f"{target} is no page", f"write a URL: http://{target}")
+    is_plain = path.is_dir() and not (path / recording.HAR).is_file()
+    if is_plain or path.suffix.lower() in {".htm", ".html"}:
+        folder = path if is_plain else path.parent
+        serve = f"--serve 'python3 -m http.server 8000 -d {folder}'"
+        name = "" if is_plain else path.name
+        what = "a folder without a recorded site (site.har)" if is_plain else "an HTML file, not a page file"
+        raise UsageError(f"{target} is {what}", f"serve it: airpath page load http://server:8000/{name} {serve}")
+
+
+def _url(
+    url: str,
+    protocol: str | None,
+    tls: str | None,
+    serve: str | None,
+    hosts: Sequence[str],
+    host_ports: Sequence[int],
+) -> _Target:
     """Return a page of the user's own server, or of the outside."""
     try:
         origin = origin_of(url)
@@ -225,14 +263,21 @@ def _url(url: str, protocol: str | None, tls: str | None, serve: str | None, hos
         raise UsageError(f"{protocol} needs TLS", "name a URL with https://")
     if hosts and serve is None:
         raise UsageError("--host names a server at the other end", "add --serve CMD")
-    closed = serve is not None
+    closed = serve is not None or bool(host_ports)
+    if origin.host in _LOCALHOSTS:
+        port = origin.port
+        url = f"http://server:{port}/"
+        how = f"use {url}" if serve else f"use --host-port {port} and {url} for a server of this host"
+        raise UsageError(f"{origin.host} is the mobile itself, where no server runs", how)
+    if host_ports and serve is None and origin.host != "server":
+        raise UsageError("--host-port is reached as host `server`", f"name a URL like http://server:{host_ports[0]}/")
     own = [origin.host] if closed and origin.host != "server" else []
     names = list(dict.fromkeys((*own, *hosts)))
     options = [] if protocol is None else _protocol_options(PROTOCOLS[protocol], [origin])
     # The only server of a closed link is the user's, with a certificate of its own.
     options += ["--ignore-certificate-errors"] if closed and origin.is_secure else []
     plan = {"closed": closed, "hosts": names, "options": options, "may_be_incomplete": True}
-    return _Target(url, url, None, plan, serve, names)
+    return _Target(url, url, None, plan, serve, names, host_ports)
 
 
 def _protocol_options(protocol: str, origins: Sequence[Origin]) -> list[str]:

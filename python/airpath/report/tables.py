@@ -16,6 +16,7 @@ from airpath.quantities import (
     TRANSFER_CLOCK,
     count,
     rate,
+    relative_change,
     score,
     seconds,
     share,
@@ -114,7 +115,7 @@ def compared(metric: Quantity, values: Sequence[float], base: Sequence[float]) -
     change = fmean(values) - fmean(base)
     relative = ""
     if fmean(base) and metric.words is not share:
-        relative = f" ({change / fmean(base):+.1%})".replace("%", " %").replace("-", "−")
+        relative = f" ({relative_change(change / fmean(base))})"
     change_text = f"{metric.apart(change)}{relative}"
     interval = metrics.difference(values, base)
     if interval is not None:

@@ -7,19 +7,36 @@ import polars as pl
 
 from airpath.plot.distribution import ENOUGH
 from airpath.plot.selection import Drawn
-from airpath.quantities import rate, score, seconds, share, size
+from airpath.quantities import count, rate, score, seconds, share, size
 from airpath.report import metrics
 from airpath.report.metrics import COMPLETION, GOODPUT, GOODPUT_IN_ALL, Metric
 from airpath.result import Result
 
+_FEWEST_TIMES = 2.0
+"""From this factor on a distance is a factor, below it a share."""
+
 
 def verdict(runs: Sequence[Drawn]) -> list[str]:
     """Return the sentences of the verdict, the most important first."""
+    notes = [*_stated_repetitions(runs), *filter(None, map(_invalid, runs))]
     if len(runs) == 1:
-        return [*_of_one(runs[0].result), *_stated_repetitions(runs)]
+        return [*_of_one(runs[0].result), *notes]
     if all(metrics.transfers(run.result).height for run in runs):
-        return [_ranking(runs), *_stated_repetitions(runs)]
-    return [f"{len(runs)} runs side by side.", *_stated_repetitions(runs)]
+        return [_ranking(runs), *notes]
+    return [f"{len(runs)} runs side by side.", *notes]
+
+
+def _invalid(run: Drawn) -> str:
+    """Return a warning about a link that was too late or lost packets before it, or nothing."""
+    emulation = run.result.summary.get("emulation") or {}
+    lateness = emulation.get("lateness") or {}
+    if lateness.get("within_budget", True) and not emulation.get("overruns"):
+        return ""
+    late = "the kernel dropped packets before the link"
+    if not lateness.get("within_budget", True):
+        budget, p99 = seconds(lateness["budget_s"]), seconds(lateness["p99_s"])
+        late = f"the host was too busy, so times may be wrong by {p99}, more than the {budget} that the link allows"
+    return f"The run {run.label} is invalid: {late}."
 
 
 def _of_one(result: Result) -> list[str]:
@@ -47,7 +64,17 @@ def _of_one(result: Result) -> list[str]:
     took = f"in {seconds(fmean(COMPLETION.values(result)))} on the mean"
     in_all = GOODPUT_IN_ALL.values(result)
     together = f" and {rate(fmean(in_all))} in all" if names > 1 and repetitions == 1 and in_all else ""
-    return [f"{done}, {took}, at {rate(fmean(GOODPUT.values(result)))} each{together}."]
+    sentence = f"{done}, {took}, at {rate(fmean(GOODPUT.values(result)))} each{together}."
+    return [sentence, *_whole_time(finished)] if repetitions == 1 else [sentence]
+
+
+def _whole_time(finished: pl.DataFrame) -> list[str]:
+    """Return a sentence with the time of several transfers together, such as those of a page."""
+    ends = finished["start_s"] + finished["duration_s"]
+    first, last = finished["start_s"].min(), ends.max()
+    if finished.height < 2 or not isinstance(first, float) or not isinstance(last, float):
+        return []
+    return [f"From the start of the first to the last byte: {seconds(last - first)}."]
 
 
 def _without_transfers(result: Result) -> list[str]:
@@ -105,21 +132,33 @@ def _ranking(runs: Sequence[Drawn]) -> str:
     means = {index: fmean(each) if each else 0.0 for index, each in values.items()}
     ordered = sorted(runs, key=lambda run: means[run.index], reverse=not finished)
     best, second = ordered[0], ordered[1]
-    what = "finishes first" if finished else "delivers most"
-    others = ", ".join(f"{metric.words(means[run.index])} with {run.label}" for run in ordered[1:])
+    what = "finishes first" if finished else "is fastest"
+    others = ", ".join(
+        f"{metric.words(means[run.index])} with {run.label} ({_distance(means[best.index], means[run.index])})"
+        for run in ordered[1:]
+    )
     text = f"{best.label} {what}: {metric.words(means[best.index])} against {others}"
     if means[best.index] == means[second.index]:
         return f"{best.label} and {second.label} take the same: {metric.words(means[best.index])}."
     apart = metrics.difference(values[second.index], values[best.index])
     if apart is None:
-        ratio = abs(means[second.index] / means[best.index] - 1) if means[best.index] else 0.0
-        return f"{text}, {share(ratio)} {'longer' if finished else 'less'}."
+        return f"{text}."
     if apart.low <= 0 <= apart.high:
         return f"{text}; the first two are not distinguishable at n = {apart.n}."
     low, high = sorted((abs(apart.low), abs(apart.high)))
     return (
         f"{text}; the first two are {metric.words(low)} to {metric.words(high)} apart (95 % interval, n = {apart.n})."
     )
+
+
+def _distance(best: float, second: float) -> str:
+    """Return how much slower the second is, by completion times or rates."""
+    least, most = sorted((best, second))
+    if least <= 0:
+        return "nothing"
+    if most / least >= _FEWEST_TIMES:
+        return f"{count(most / least)} times slower"
+    return f"{share(most / least - 1)} longer" if best < second else f"{share(1 - least / most)} less"
 
 
 def _stated_repetitions(runs: Sequence[Drawn]) -> list[str]:

@@ -93,7 +93,7 @@ def estimate(plan: Plan, workers: int | None = None) -> Estimate:
 
 
 def sweep(
-    plan: Plan,
+    plan: Plan | str | Path,
     *,
     out: str | Path | None = None,
     executor: "Executor | None" = None,
@@ -107,7 +107,7 @@ def sweep(
     A sweep that ended early is continued: finished tasks in `out` are not run again.
 
     Args:
-        plan: The plan, as of `read_plan` or `make_plan`.
+        plan: The plan, as of `read_plan` or `make_plan`, or its file.
         out: The folder. Without it the result lies in a temporary folder that lasts as long as the
             returned object.
         executor: Runs the tasks: any `concurrent.futures.Executor`, such as `Client.get_executor()`
@@ -128,6 +128,10 @@ def sweep(
         OSError: The folder cannot be written. What was finished is kept.
         KeyboardInterrupt: Ctrl-C. What was finished is kept.
     """
+    if isinstance(plan, str | Path):
+        from airpath.sweep.plan import read_plan
+
+        plan = read_plan(plan)
     temporary = None
     if out is None:
         temporary = tempfile.TemporaryDirectory(prefix="airpath-")
@@ -438,11 +442,11 @@ class Pool:
         from concurrent.futures.process import BrokenProcessPool
 
         try:
-            return (
-                self.executor.submit(_run_in_worker, run_task, task)
-                if self.own
-                else self.executor.submit(run_task, task)
-            )
+            if not self.own:
+                return self.executor.submit(run_task, task)
+            # This may start workers. They inherit the mask, so Ctrl-C does not end their imports.
+            with _without_interrupts():
+                return self.executor.submit(_run_in_worker, run_task, task)
         except Exception as error:
             if self.own and isinstance(error, BrokenProcessPool):
                 failed: Future[Outcome] = Future()
@@ -486,6 +490,16 @@ class Pool:
         if manager is not None:
             manager.join(_TERMINATE_SECONDS)
         self._folder.remove()
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Block SIGINT in this thread; it is handled after the block."""
+    earlier = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
 
 
 @contextmanager

@@ -178,10 +178,25 @@ def draw_map(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: Ma
     return captioned(drawn, Caption(f"{title} over {across} and {down}", read, alt, notes))
 
 
-def draw_lines(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: Mapping[int, str]) -> go.Figure:
+def draw_lines(
+    means: pl.DataFrame,
+    axes: Sequence[str],
+    figure: str,
+    commands: Mapping[int, str],
+    *,
+    order: Sequence[str] = (),
+) -> go.Figure:
     """Draw the mean with its interval over one axis.
 
     Another axis has a line for each value, the others have panels.
+
+    Args:
+        means: The means of the cases, as of `SweepResult.means`.
+        axes: The axes that vary.
+        figure: The column whose means they are.
+        commands: The command of each case, for the browser.
+        order: The axis of the figure, then that of its lines; by default those with most numbers,
+            and with most effect.
 
     Raises:
         NothingToDrawError: There is no axis.
@@ -189,9 +204,11 @@ def draw_lines(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: 
     if not axes or not means.height:
         raise NothingToDrawError("the sweep has no axes")
     across = max(
-        axes, key=lambda axis: (bool(scale(axis, means[axis].unique().to_list()).numbers), means[axis].n_unique())
+        order[:1] or axes,
+        key=lambda axis: (bool(scale(axis, means[axis].unique().to_list()).numbers), means[axis].n_unique()),
     )
-    rest = [axis for axis in effects(means, axes) if axis != across]
+    ranked = [*order, *(axis for axis in effects(means, axes) if axis not in order)]
+    rest = [axis for axis in ranked if axis != across]
     is_sample = bool(rest) and not _is_grid(means, [across, rest[0]])
     by = rest[0] if rest and not is_sample else None
     panel_axes = [axis for axis in rest if axis != by] if not is_sample else []

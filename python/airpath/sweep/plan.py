@@ -2,7 +2,7 @@
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -107,7 +107,13 @@ def read_plan(path: str | Path) -> Plan:
         PlanError: It cannot be read, or is invalid. The message has file, line and key.
         ScenarioError: Its scenario is invalid.
     """
+    if Path(path).is_dir():
+        raise PlanError(f"{path} is a folder; name the file of the plan, as for an earlier start of this sweep")
     table = Table.read(Path(path), error=PlanError)
+    if "bearer" in table.data:
+        raise PlanError(f"{path} is a scenario, not a plan; `airpath run` runs it, or a plan names it as `scenario`")
+    if "format" not in table.data:
+        raise table.error(f"the key 'format' is missing; begin the plan with `format = {FORMAT}`")
     version = table.take("format", int)
     if version != FORMAT:
         raise table.error(f"format is {version}; this version reads {FORMAT}", "format")
@@ -131,6 +137,9 @@ def read_plan(path: str | Path) -> Plan:
     return plan
 
 
+_VARY = "write lists of values, as in {'bearer.bler': [0.01, 0.1]}"
+
+
 def make_plan(
     scenario: str | Path | Mapping[str, Any],
     vary: Mapping[str, Sequence[Value]],
@@ -145,6 +154,11 @@ def make_plan(
         PlanError: An axis has no values or is unknown, or the scenario refuses a value.
         ScenarioError: The scenario is invalid.
     """
+    if not isinstance(vary, Mapping):
+        raise TypeError(f"vary is a {type(vary).__name__}; {_VARY}")
+    for key, values in vary.items():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise TypeError(f"the values of '{key}' are a {type(values).__name__}; {_VARY}")
     text, file = read_scenario(scenario)
     axes = read_axes(Table({key: list(values) for key, values in vary.items()}, "vary", error=PlanError))
     plan = _plan(Base(text, file), fixed=dict(set or {}), seed=seed, repeat=repeat, varied=_grid(axes))

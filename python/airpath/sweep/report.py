@@ -18,6 +18,8 @@ from airpath.tables import MAIN_FIGURES, MAIN_PAGE_FIGURES
 
 MOST_ROWS = 200
 _MOST_FIGURES = 3
+_MOST_FLOWS = 4
+"""Flows of more names than these are drawn as their mean."""
 
 
 def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None) -> Path:
@@ -40,11 +42,12 @@ def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None)
         if name not in present:
             raise KeyError(name)
     again = commands(result)
-    means = {name: result.means(name) for name in names}
-    drawn = {name: _figures(result, name, means[name], again) for name in names}
+    shown = {label: (name, flow) for name in names for label, flow in _flows(result, name)}
+    means = {label: result.means(name, flow=flow) for label, (name, flow) in shown.items()}
+    drawn = {label: _figures(result, name, means[label], again) for label, (name, _) in shown.items()}
     failed = sum(each["count"] for each in result.failures)
     rows = result.scan(next(iter(result.work.tables()))).select(pl.len()).collect().item()
-    counted = f"{len(result.plan['cases']):,} cases, {rows:,} rows"
+    counted = f"{result.workload}; {len(result.plan['cases']):,} cases, {rows:,} rows"
     write_text(
         out,
         render(
@@ -53,7 +56,9 @@ def write(result: SweepResult, out: Path, *, names: Sequence[str] | None = None)
             counted=counted + ("" if result.complete else "; the sweep is not complete"),
             failed=f"{failed:,} runs failed." if failed else "",
             figures=drawn,
-            titles={name: figures.title_of(name) for name in names},
+            titles={
+                label: figures.title_of(name) + (f" of {flow}" if flow else "") for label, (name, flow) in shown.items()
+            },
             table_of_cases=_table(result, means),
             commands=[shlex.join(["airpath", "report", str(result.path), "-o", str(out)])],
         ),
@@ -65,6 +70,14 @@ def main_figures(present: Sequence[str]) -> list[str]:
     """Return the figures that are shown by default: those of pages first, of a study all."""
     main = [name for name in (*MAIN_PAGE_FIGURES, *MAIN_FIGURES) if name in present]
     return main or list(present)
+
+
+def _flows(result: SweepResult, name: str) -> list[tuple[str, str | None]]:
+    """Return the flows with drawings of their own, each with its label; `None` is all flows."""
+    flows = result.flow_names(name)
+    if not 1 < len(flows) <= _MOST_FLOWS:
+        return [(name, None)]
+    return [(f"{flow}: {name}", flow) for flow in flows]
 
 
 def _figures(result: SweepResult, name: str, means: pl.DataFrame, again: dict[int, str]) -> list[Figure]:

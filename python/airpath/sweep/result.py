@@ -1,12 +1,14 @@
 """The result of a sweep, as frames."""
 
+import tomllib
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airpath.statistics import mean_interval
+from airpath.suggest import did_you_mean
 from airpath.sweep.folder import SCENARIO, SweepFolder
-from airpath.sweep.kinds import from_dict
+from airpath.sweep.kinds import Simulation, from_dict
 from airpath.sweep.plan import kinds_of
 from airpath.sweep.task import schema, typed
 from airpath.sweep.work import Work, figures
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 
 _ORDER = ("case", "repetition", "flow", "view", "object", "connection")
+_MEAN = ("mean", "low", "high", "n")
+"""The columns of a mean."""
 
 
 class SweepResult:
@@ -102,6 +106,17 @@ class SweepResult:
         names = frame.collect_schema().names()
         return frame.sort([key for key in _ORDER if key in names], maintain_order=True).collect()
 
+    def _table_of(self, figure: str) -> str:
+        """Return the table that has a figure.
+
+        Raises:
+            KeyError: None has it.
+        """
+        known = self.figures
+        if figure not in known:
+            raise KeyError(f"no figure '{figure}'{did_you_mean(figure, known)}")
+        return known[figure]
+
     def scan(self, name: str = "flows") -> "pl.LazyFrame":
         """Return a table as a lazy frame, for sweeps that do not fit into memory.
 
@@ -117,6 +132,17 @@ class SweepResult:
             return pl.scan_parquet(parts)
         settings, own = schema(self._kinds, tables[name])
         return pl.LazyFrame(schema={**settings, **own})
+
+    @property
+    def workload(self) -> str:
+        """What a run is: the name of the scenario and its flows, or the command, page or study."""
+        scenario = tomllib.loads(self.plan["scenario"])
+        flows = scenario.get("flow", [])
+        kinds = dict.fromkeys(
+            f"{each['kind']} of {each['bytes']}" if "bytes" in each else each["kind"] for each in flows
+        )
+        name = str(scenario.get("name", Path(self.file).name))
+        return f"{name}: {', '.join(kinds)}" if kinds and isinstance(self.work, Simulation) else name
 
     @property
     def scenario(self) -> str:
@@ -147,6 +173,33 @@ class SweepResult:
         """The numeric columns, each with its table."""
         return figures(self.work)
 
+    def flow_names(self, figure: str) -> list[str]:
+        """Return the names of the flows that have a figure; none if its table has no names.
+
+        Raises:
+            KeyError: No table has the figure.
+        """
+        import polars as pl
+
+        if self._table_of(figure) != "flows":
+            return []
+        rows = self.scan("flows")
+        named = rows.drop_nulls(figure).group_by("name").agg(pl.col("flow").min()).sort("flow").collect()
+        return named["name"].to_list()
+
+    def means_by_flow(self, figure: str) -> "pl.DataFrame":
+        """Return `means` for each name of a flow, with the column `flow`.
+
+        Raises:
+            KeyError: No table has the figure.
+        """
+        import polars as pl
+
+        parts = [self.means(figure, flow=name).with_columns(flow=pl.lit(name)) for name in self.flow_names(figure)]
+        if not parts:
+            return self.means(figure)
+        return pl.concat(parts).sort("case", maintain_order=True).select("case", *self.axes, "flow", *_MEAN)
+
     def means(self, figure: str, *, flow: str | None = None) -> "pl.DataFrame":
         """Return the mean of a figure by case, with its 95 % interval by Student's t.
 
@@ -161,7 +214,7 @@ class SweepResult:
         """
         import polars as pl
 
-        rows = self.scan(self.figures[figure])
+        rows = self.scan(self._table_of(figure))
         rows = rows if flow is None else rows.filter(pl.col("name") == flow)
         samples = (
             rows.group_by("case", *self.axes, "repetition")

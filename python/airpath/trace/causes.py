@@ -43,7 +43,7 @@ CAUSES: tuple[Cause, ...] = (
         2,
         "/",
     ),
-    _cause("path-rate", "path at its rate", "the link was fully used", 3),
+    _cause("path-rate", "link saturated", "the link was fully used", 3),
     _cause("queueing", "queueing", "the link was fully used, with more than a round trip of data queued", 3, "/"),
     _cause("sharing", "sharing", "the link carried other connections of the same mobile first", 3, "x"),
     _cause("radio", "radio silent", "the radio carried nothing: an outage, a handover, a reselection", 4),

@@ -34,7 +34,7 @@ def _if(value: float | None, words: Callable[[float], str]) -> str:
 
 def _has_rate(row: Row) -> bool:
     """Return whether a direction sent more than one flight: less has no meaningful rate."""
-    return bool(row["goodput"]) and row["data_segments"] > row["initial_window_segments"]
+    return bool(row["goodput_bps"]) and row["data_segments"] > row["initial_window_segments"]
 
 
 def _segments(number: float) -> str:
@@ -73,36 +73,36 @@ def _spurious(row: Row) -> str:
 def _spread(row: Row, of: str) -> str:
     if not row[f"{of}s"]:
         return ""
-    low, mean, high = (seconds(row[f"{which}_{of}"]) for which in ("shortest", "mean", "longest"))
+    low, mean, high = (seconds(row[f"{which}_{of}_s"]) for which in ("shortest", "mean", "longest"))
     return low if low == high else f"{low} to {high}, mean {mean}"
 
 
 def _window(row: Row) -> str:
-    if not row["largest_window"]:
+    if not row["largest_window_bytes"]:
         return ""
     closed = f", closed {count(row['closed_windows'])} times" if row["closed_windows"] else ""
-    low, high = size(row["smallest_window"]), size(row["largest_window"])
+    low, high = size(row["smallest_window_bytes"]), size(row["largest_window_bytes"])
     return f"{low if low == high else f'{low} to {high}'}{closed}"
 
 
 _WINDOW = "window of the other end"
 _FIGURES: Sequence[tuple[str, Callable[[Row], str]]] = (
     ("sent", lambda row: f"{size(row['unique_bytes'])} in {_segments(row['data_segments'])}"),
-    ("throughput", lambda row: rate(row["goodput"] * 8) if _has_rate(row) else ""),
+    ("throughput", lambda row: rate(row["goodput_bps"]) if _has_rate(row) else ""),
     ("retransmitted", _again),
     ("spurious of these", _spurious),
     ("out of order", lambda row: _if(row["out_of_order"], count)),
     ("round trip", lambda row: _spread(row, "round_trip")),
-    ("the same, outages included", lambda row: _spread(row, "echo_round_trip")),
-    ("most outstanding", lambda row: _if(row["largest_outstanding"], size)),
+    ("round trip, outages included", lambda row: _spread(row, "echo_round_trip")),
+    ("maximum in flight", lambda row: _if(row["largest_outstanding_bytes"], size)),
     (_WINDOW, _window),
     (
-        "first flight",
+        "initial burst",
         lambda row: _if(
             row["initial_window_segments"], lambda value: "1 segment" if value == 1 else f"{count(value)} segments"
         ),
     ),
-    ("largest segment", lambda row: _if(row["largest_segment"], size)),
-    ("longest pause", lambda row: seconds(row["longest_idle"])),
+    ("largest segment", lambda row: _if(row["largest_segment_bytes"], size)),
+    ("longest pause", lambda row: seconds(row["longest_idle_s"])),
 )
 """Name and text of each figure of a direction."""

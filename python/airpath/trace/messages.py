@@ -74,10 +74,10 @@ def in_transit(rows: Iterable[Row]) -> list[str]:
     """
     return [
         f"From the {row['from']}: {row['lost']:,} of {row['data_packets']:,} packets with data lost in transit, "
-        f"one-way delay {seconds(row['delay_min'] / 1e9)} to {seconds(row['delay_max'] / 1e9)}, "
-        f"median {seconds(row['delay_p50'] / 1e9)}."
+        f"one-way delay {seconds(row['delay_min_ns'] / 1e9)} to {seconds(row['delay_max_ns'] / 1e9)}, "
+        f"median {seconds(row['delay_p50_ns'] / 1e9)}."
         for row in rows
-        if row["delay_min"] is not None
+        if row["delay_min_ns"] is not None
     ]
 
 

@@ -73,10 +73,10 @@ def _segments(rows: pl.DataFrame, number: int, origin: int) -> Iterator[Event]:
     rows = rows.with_columns(t=(pl.col("time") - origin) / 1e9)
     for sender in ("client", "server"):
         own = rows.filter(pl.col("from") == sender)
-        for column, name in (("outstanding", "outstanding data"), ("window", "receive window")):
+        for column, name in (("outstanding_bytes", "outstanding data"), ("window_bytes", "receive window")):
             yield from counter(number, f"{name}, {sender}", own["t"], own[column], "bytes")
-        samples = own.drop_nulls("round_trip")
-        trips = samples["round_trip"] / 1e6
+        samples = own.drop_nulls("round_trip_ns")
+        trips = samples["round_trip_ns"] / 1e6
         yield from counter(
             number, f"round trip, measured by the {sender}'s acknowledgements", samples["t"], trips, "ms"
         )

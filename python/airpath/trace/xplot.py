@@ -43,7 +43,7 @@ def xplot(trace: "TraceData", folder: Path) -> list[Path]:
     for flow in trace.connections.iter_rows(named=True):
         own = segments.filter(connection=flow["connection"])
         for sender in SENDERS:
-            if own.filter((pl.col("from") == sender) & (pl.col("length") > 0)).height == 0:
+            if own.filter((pl.col("from") == sender) & (pl.col("length_bytes") > 0)).height == 0:
                 continue
             path = folder / f"{flow['connection']}-{sender}.xpl"
             reported = blocks.filter((pl.col("connection") == flow["connection"]) & (pl.col("from") == other(sender)))
@@ -68,13 +68,13 @@ def _lines(flow: dict[str, Any], segments: pl.DataFrame, blocks: pl.DataFrame, s
 
 def _segment(segment: dict[str, Any]) -> Iterator[str]:
     time, begin = _time(segment["time"]), segment["offset"] + 1
-    end = begin + segment["length"]
+    end = begin + segment["length_bytes"]
     again, events = segment["retransmission"] is not None, segment["events"].split()
     colour = _AGAIN if again else _NEW
     for letter, name, shape in (("S", "SYN", "diamond"), ("F", "FIN", "box"), ("R", "RST", "box")):
         if letter in segment["flags"]:
             yield from ("orange", f"{shape} {time} {end}", f"atext {time} {end}", name)
-    if segment["length"] == 0:
+    if segment["length_bytes"] == 0:
         return
     yield from (colour, f"darrow {time} {begin}", f"uarrow {time} {end}", f"line {time} {begin} {time} {end}")
     if again:
@@ -89,7 +89,7 @@ def _answers(answers: pl.DataFrame) -> Iterator[str]:
     duplicates = 0
     for answer in answers.drop_nulls("acknowledged").iter_rows(named=True):
         time, acknowledged = _time(answer["time"]), answer["acknowledged"] + 1
-        edge = acknowledged + answer["window"]
+        edge = acknowledged + answer["window_bytes"]
         if before is not None:
             since, was, was_edge = before
             for colour, old, new in ((_ACKNOWLEDGED, was, acknowledged), (_WINDOW, was_edge, edge)):
@@ -98,7 +98,7 @@ def _answers(answers: pl.DataFrame) -> Iterator[str]:
         duplicates = duplicates + 1 if "duplicate_ack" in answer["events"].split() else 0
         if duplicates == 3:
             yield from (_ACKNOWLEDGED, f"atext {time} {acknowledged}", "3")
-        if answer["window"] == 0 and "R" not in answer["flags"]:
+        if answer["window_bytes"] == 0 and "R" not in answer["flags"]:
             yield from (_WINDOW, f"atext {time} {edge}", "Z")
         before = (time, acknowledged, edge)
 

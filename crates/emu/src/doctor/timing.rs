@@ -88,7 +88,7 @@ impl Measured {
 impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [median, most] = [self.median, self.most].map(|late| 1e3 * late.as_secs_f64());
-        write!(f, "{median:.3} ms (one of a hundred {most:.3} ms)")
+        write!(f, "{median:.3} ms (p99 {most:.3} ms)")
     }
 }
 

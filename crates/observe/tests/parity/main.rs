@@ -208,10 +208,14 @@ struct Figure<'a> {
 }
 
 impl Figure<'_> {
-    /// Our value in their unit: they print milliseconds, but seconds for the data time.
+    /// Our value in their unit: bytes/s, and milliseconds, but seconds for the data time.
     fn ours(&self) -> f64 {
         let number = self.value.number().unwrap_or(0.0);
-        if self.column.unit == "s" && self.column.name != "data_time" { number * 1e3 } else { number }
+        match self.column.unit {
+            "bit/s" => number / 8.0,
+            "s" if self.column.name != "data_time_s" => number * 1e3,
+            _ => number,
+        }
     }
 }
 

@@ -92,15 +92,15 @@ impl Record for TwoPointRow<'_> {
         number(fields, "spurious", direction.spurious);
         number(fields, "reordered", direction.reordered);
         let quantile = |of: Option<Quantiles>, which: fn(Quantiles) -> airpath_core::Span| of.map(which);
-        span(fields, "delay_min", quantile(direction.delay, |delay| delay.minimum));
-        span(fields, "delay_mean", quantile(direction.delay, |delay| delay.mean));
-        span(fields, "delay_p50", quantile(direction.delay, |delay| delay.median));
-        span(fields, "delay_p95", quantile(direction.delay, |delay| delay.percentile_95));
-        span(fields, "delay_max", quantile(direction.delay, |delay| delay.maximum));
-        span(fields, "jitter_mean", quantile(direction.jitter, |jitter| jitter.mean));
-        span(fields, "inter_arrival_p50", quantile(direction.inter_arrival, |between| between.median));
-        span(fields, "inter_arrival_p95", quantile(direction.inter_arrival, |between| between.percentile_95));
-        span(fields, "inter_arrival_max", quantile(direction.inter_arrival, |between| between.maximum));
+        span(fields, "delay_min_ns", quantile(direction.delay, |delay| delay.minimum));
+        span(fields, "delay_mean_ns", quantile(direction.delay, |delay| delay.mean));
+        span(fields, "delay_p50_ns", quantile(direction.delay, |delay| delay.median));
+        span(fields, "delay_p95_ns", quantile(direction.delay, |delay| delay.percentile_95));
+        span(fields, "delay_max_ns", quantile(direction.delay, |delay| delay.maximum));
+        span(fields, "jitter_mean_ns", quantile(direction.jitter, |jitter| jitter.mean));
+        span(fields, "inter_arrival_p50_ns", quantile(direction.inter_arrival, |between| between.median));
+        span(fields, "inter_arrival_p95_ns", quantile(direction.inter_arrival, |between| between.percentile_95));
+        span(fields, "inter_arrival_max_ns", quantile(direction.inter_arrival, |between| between.maximum));
         number(fields, "acknowledgement_pairs", direction.compression.pairs);
         number(fields, "compressed_pairs", direction.compression.compressed);
         number(fields, "largest_bunch", direction.compression.largest);
@@ -128,7 +128,7 @@ impl Record for ArrivalGapRow<'_> {
         number(fields, "frame_after", gap.frames.1);
         number(fields, "burst_packets", gap.burst.packets);
         number(fields, "burst_bytes", gap.burst.bytes);
-        span(fields, "burst_time", Some(gap.burst.time));
+        span(fields, "burst_ns", Some(gap.burst.time));
     }
 }
 
@@ -152,11 +152,11 @@ impl Record for TransitRow<'_> {
         number(fields, "frame", transit.packet.frame);
         time(fields, "time", Some(transit.packet.time));
         fields.whole("offset", Some(transit.packet.offset));
-        number(fields, "length", transit.packet.length.into());
+        number(fields, "length_bytes", transit.packet.length.into());
         fields.text("fate", Some(fate));
         time(fields, "arrival", arrival.map(|(time, _)| time));
         fields.whole("arrival_frame", arrival.map(|(_, frame)| frame as i64));
-        span(fields, "delay", transit.delay());
+        span(fields, "delay_ns", transit.delay());
         fields.flag("resent", Some(transit.packet.resent));
         fields.flag("spurious", Some(transit.spurious));
     }

@@ -15,10 +15,9 @@ def _of_cause(cause: Cause) -> Value:
     return lambda each: seconds_of(each.flows[0]).get(cause.name, 0.0)
 
 
-def _sent(column: str, factor: float = 1.0) -> Value:
+def _sent(column: str) -> Value:
     def value(each: Compared) -> float | None:
-        figure = each.sent[column]
-        return None if figure is None else figure * factor
+        return each.sent[column]
 
     return value
 
@@ -33,7 +32,7 @@ _FIGURES: Sequence[tuple[str, Value, Callable[[float], str]]] = (
     ("avoidable", lambda each: avoidable(each.flows[0]), seconds),
     *((cause.words, _of_cause(cause), seconds) for cause in CAUSES),
     ("bytes", _sent("unique_bytes"), size),
-    ("throughput", _sent("throughput", 8), rate),
+    ("throughput", _sent("throughput_bps"), rate),
     ("segments with data", _sent("data_segments"), count),
     ("retransmitted", _sent("retransmissions"), count),
     ("by the timer", _sent("timeouts"), count),
@@ -41,16 +40,16 @@ _FIGURES: Sequence[tuple[str, Value, Callable[[float], str]]] = (
     ("tail probes", _sent("tail_probes"), count),
     ("spurious", _sent("spurious"), count),
     ("out of order", _sent("out_of_order"), count),
-    ("round trip, least", _sent("shortest_round_trip"), seconds),
-    ("round trip, mean", _sent("mean_round_trip"), seconds),
-    ("round trip, most", _sent("longest_round_trip"), seconds),
-    ("outages included, mean", _sent("mean_echo_round_trip"), seconds),
-    ("outages included, most", _sent("longest_echo_round_trip"), seconds),
-    ("most outstanding", _sent("largest_outstanding"), size),
-    ("mean queueing", _sent("mean_queueing"), seconds),
-    ("first flight", _sent("initial_window_segments"), count),
-    ("largest segment", _sent("largest_segment"), size),
-    ("longest pause", _sent("longest_idle"), seconds),
+    ("round trip, least", _sent("shortest_round_trip_s"), seconds),
+    ("round trip, mean", _sent("mean_round_trip_s"), seconds),
+    ("round trip, most", _sent("longest_round_trip_s"), seconds),
+    ("round trip, outages included, mean", _sent("mean_echo_round_trip_s"), seconds),
+    ("round trip, outages included, most", _sent("longest_echo_round_trip_s"), seconds),
+    ("maximum in flight", _sent("largest_outstanding_bytes"), size),
+    ("mean queueing", _sent("mean_queueing_s"), seconds),
+    ("initial burst", _sent("initial_window_segments"), count),
+    ("largest segment", _sent("largest_segment_bytes"), size),
+    ("longest pause", _sent("longest_idle_s"), seconds),
 )
 """The compared figures: name, value, format."""
 

@@ -139,7 +139,7 @@ def throughputs(shown: Sequence[Shown]) -> go.Figure:
     packets = max(each.view.data(each.sender).height for each in chosen)
     span = _span(chosen)
     step = nice_step(max(span / _STEPS, min(12 / packets, 0.1) * span, 1e-6))
-    sizes = [each.view.data(each.sender).select("t", size=pl.col("length")) for each in chosen]
+    sizes = [each.view.data(each.sender).select("t", size=pl.col("length_bytes")) for each in chosen]
     rates = [rates_of(size, step, each.view.span) for each, size in zip(chosen, sizes, strict=True)]
     scale, unit = rate_unit(max(largest(rate["rate"]) for rate in rates))
     figure = blank(280, y_title=f"rate ({unit})", span=span)
@@ -163,8 +163,8 @@ def round_trips(shown: Sequence[Shown], *, bins: int = BINS) -> go.Figure:
         NothingToDrawError: No acknowledgement measures one.
     """
     samples = [
-        each.view.sent.filter(pl.col("from") == other(each.sender), pl.col("round_trip").is_not_null()).with_columns(
-            rtt=pl.col("round_trip") / 1e9
+        each.view.sent.filter(pl.col("from") == other(each.sender), pl.col("round_trip_ns").is_not_null()).with_columns(
+            rtt=pl.col("round_trip_ns") / 1e9
         )
         for each in shown
     ]

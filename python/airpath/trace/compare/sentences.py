@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from airpath.quantities import seconds
+from airpath.quantities import relative_change, seconds
 from airpath.trace.causes import CAUSES, seconds_of
 from airpath.trace.compare.figures import Shown
 from airpath.trace.data import TraceData
@@ -69,7 +69,7 @@ def _relative(change: float, first: Compared) -> str:
 
 def percent(share: float) -> str:
     """Return a relative change in per cent, with its sign."""
-    return f"{share:+.1%}".replace("%", "\u00a0%").replace("-", "−")
+    return relative_change(share)
 
 
 def signed(change: float, words: Callable[[float], str]) -> str:

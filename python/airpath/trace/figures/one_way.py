@@ -28,7 +28,7 @@ def one_way(view: FlowView, *, bins: int = BINS) -> go.Figure:
         NothingToDrawError: There is no capture of the other end.
     """
     transits = view.since_start(view.transits)
-    arrived = transits.filter(pl.col("delay").is_not_null()).with_columns(took=pl.col("delay") / 1e9)
+    arrived = transits.filter(pl.col("delay_ns").is_not_null()).with_columns(took=pl.col("delay_ns") / 1e9)
     if arrived.height == 0:
         raise NothingToDrawError("this needs a capture of the other end")
     thinner = Thinner(bins)

@@ -27,7 +27,7 @@ def outstanding(view: FlowView, *, bins: int = BINS) -> go.Figure:
     if not view.main_senders:
         raise NothingToDrawError("no data was sent")
     thinner = Thinner(bins)
-    most = max(largest(view.data(sender)["outstanding"]) for sender in view.main_senders)
+    most = max(largest(view.data(sender)["outstanding_bytes"]) for sender in view.main_senders)
     scale, unit = bytes_unit(most)
     figure = blank(260, y_title=f"outstanding ({unit})", span=view.span)
     figure.update_yaxes(range=[0, most * 1.15 * scale])
@@ -37,12 +37,12 @@ def outstanding(view: FlowView, *, bins: int = BINS) -> go.Figure:
         known = _known(view, sender)
         dash = "dash" if way == "up" and len(view.main_senders) > 1 else "solid"
         style = {"color": theme.direction(way).light, "width": 1.4, "dash": dash}
-        steps(figure, known, "outstanding", scale, f"outstanding, {way}", style, thinner)
-        window = view.sent.filter(pl.col("from") == other(sender)).filter(pl.col("window") <= 1.15 * most)
+        steps(figure, known, "outstanding_bytes", scale, f"outstanding, {way}", style, thinner)
+        window = view.sent.filter(pl.col("from") == other(sender)).filter(pl.col("window_bytes") <= 1.15 * most)
         if window.height:
             style = {"color": theme.MUTED.light, "width": 1.2, "dash": "dot"}
-            steps(figure, window, "window", scale, f"receiver's window, {way}", style, thinner)
-        words.append(f"{way} up to {largest(known['outstanding']):,.0f} bytes")
+            steps(figure, window, "window_bytes", scale, f"receiver's window, {way}", style, thinner)
+        words.append(f"{way} up to {largest(known['outstanding_bytes']):,.0f} bytes")
     figure.update_layout(showlegend=True)
     alt = f"Outstanding data over time of flow {view.name}: {'; '.join(words)}."
     return captioned(figure, Caption("Outstanding data", _READ, alt, thinner.notes(), log_axis=False))
@@ -53,10 +53,10 @@ def _known(view: FlowView, sender: str) -> pl.DataFrame:
     is_sent = pl.col("from") == sender
     both = view.sent.filter(is_sent | pl.col("acknowledged").is_not_null()).select(
         "t",
-        outstanding=pl.when(is_sent).then("outstanding"),
+        outstanding_bytes=pl.when(is_sent).then("outstanding_bytes"),
         end=pl.when(is_sent).then("end"),
         acknowledged=pl.when(~is_sent).then("acknowledged"),
     )
     highest = pl.col("end").cum_max().forward_fill()
     after = (highest - pl.col("acknowledged")).clip(lower_bound=0)
-    return both.with_columns(outstanding=pl.coalesce("outstanding", after)).drop_nulls("outstanding")
+    return both.with_columns(outstanding_bytes=pl.coalesce("outstanding_bytes", after)).drop_nulls("outstanding_bytes")

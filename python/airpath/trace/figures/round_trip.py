@@ -31,9 +31,9 @@ def round_trip(view: FlowView, *, bins: int = BINS) -> go.Figure:
     Raises:
         NothingToDrawError: No acknowledgement measures one.
     """
-    karn = view.sent.filter(pl.col("round_trip").is_not_null()).with_columns(rtt=pl.col("round_trip") / 1e9)
-    echo = view.sent.filter(pl.col("round_trip").is_null(), pl.col("echo_round_trip").is_not_null())
-    echo = echo.with_columns(rtt=pl.col("echo_round_trip") / 1e9)
+    karn = view.sent.filter(pl.col("round_trip_ns").is_not_null()).with_columns(rtt=pl.col("round_trip_ns") / 1e9)
+    echo = view.sent.filter(pl.col("round_trip_ns").is_null(), pl.col("echo_round_trip_ns").is_not_null())
+    echo = echo.with_columns(rtt=pl.col("echo_round_trip_ns") / 1e9)
     if karn.height + echo.height == 0:
         raise NothingToDrawError("no acknowledgement measures a round trip")
     thinner = Thinner(bins)

@@ -48,4 +48,4 @@ def throughput(view: FlowView) -> go.Figure:
 
 
 def _sizes(view: FlowView, sender: str) -> pl.DataFrame:
-    return view.data(sender).select("t", size=pl.col("length"))
+    return view.data(sender).select("t", size=pl.col("length_bytes"))

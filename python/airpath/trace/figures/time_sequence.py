@@ -53,7 +53,7 @@ def time_sequence(view: FlowView, sender: str, *, bins: int = BINS) -> go.Figure
     figure = blank(420, y_title=f"stream offset ({unit})", span=view.span)
     figure.update_yaxes(range=[-0.03 * highest * scale, 1.06 * highest * scale])
     heard = view.sent.filter((pl.col("from") == other(sender)) & pl.col("acknowledged").is_not_null())
-    edges = heard.with_columns(edge=pl.col("acknowledged") + pl.col("window")).filter(
+    edges = heard.with_columns(edge=pl.col("acknowledged") + pl.col("window_bytes")).filter(
         pl.col("edge") <= _WINDOW_SHOWN * highest
     )
     if edges.height:
@@ -93,7 +93,7 @@ def _blocks(figure: go.Figure, view: FlowView, sender: str, scale: float) -> Non
 
 
 def _zero_windows(figure: go.Figure, heard: pl.DataFrame, scale: float) -> None:
-    closed = heard.filter(pl.col("window") == 0)
+    closed = heard.filter(pl.col("window_bytes") == 0)
     if closed.height:
         x, y = numbers(closed["t"]), numbers(closed["acknowledged"], scale)
         style = {"symbol": "square-open", "size": 8, "color": theme.INK.light}

@@ -67,7 +67,7 @@ class FlowView:
     @cached_property
     def sent(self) -> pl.DataFrame:
         """Its segments, with `t` in seconds from its start and `end`, where their payload ends."""
-        return self.since_start(self.segments).with_columns(end=pl.col("offset") + pl.col("length"))
+        return self.since_start(self.segments).with_columns(end=pl.col("offset") + pl.col("length_bytes"))
 
     @cached_property
     def blocks(self) -> pl.DataFrame:
@@ -87,18 +87,18 @@ class FlowView:
 
     def data(self, sender: str) -> pl.DataFrame:
         """Return the segments with payload that an end sent."""
-        return self.sent.filter((pl.col("from") == sender) & (pl.col("length") > 0))
+        return self.sent.filter((pl.col("from") == sender) & (pl.col("length_bytes") > 0))
 
     @cached_property
     def senders(self) -> list[str]:
         """The ends that sent data, the main sender first."""
-        bytes_of = {sender: int(self.data(sender)["length"].sum()) for sender in SENDERS}
+        bytes_of = {sender: int(self.data(sender)["length_bytes"].sum()) for sender in SENDERS}
         return sorted((sender for sender in SENDERS if bytes_of[sender]), key=lambda sender: -bytes_of[sender])
 
     @cached_property
     def main_senders(self) -> list[str]:
         """The senders whose data is drawn: not an end that sent only requests."""
-        sizes = {sender: int(self.data(sender)["length"].sum()) for sender in self.senders}
+        sizes = {sender: int(self.data(sender)["length_bytes"].sum()) for sender in self.senders}
         return [sender for sender in self.senders if _LITTLE * sizes[sender] >= max(sizes.values())]
 
 
