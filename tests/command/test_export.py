@@ -88,3 +88,63 @@ def test_the_command_writes_both(airpath_command: Command, result: airpath.Resul
     assert airpath_command("export", result.path, "-o", tmp_path / "x", "--repetition", "0").code == 2
     wrong = airpath_command("export", result.path, "-o", tmp_path / "x", "--format", "perfetto", "--repetition", "7")
     assert (wrong.code, "has no repetition 7" in wrong.err) == (2, True)
+
+
+TRANSPORTS = """
+format = 1
+name = "transports"
+duration = "60 s"
+[bearer]
+preset = "umts-dch-384"
+[[flow]]
+kind = "download"
+name = "tcp"
+bytes = "60 kB"
+[[flow]]
+kind = "download"
+name = "quic"
+transport = "quic-quinn"
+bytes = "60 kB"
+"""
+
+
+@pytest.fixture(scope="module")
+def transports(tmp_path_factory: pytest.TempPathFactory) -> airpath.Result:
+    return airpath.run(TRANSPORTS, out=tmp_path_factory.mktemp("transports") / "run")
+
+
+def test_qlog_has_a_trace_for_each_end_of_each_connection(transports: airpath.Result, tmp_path: Path) -> None:
+    written = json.loads(export.qlog(transports, tmp_path / "run.qlog").read_text())
+    assert (written["qlog_version"], written["qlog_format"]) == ("0.3", "JSON")
+    traces = {trace["title"]: trace for trace in written["traces"]}
+    assert set(traces) == {"tcp, server", "tcp, mobile", "quic, server", "quic, mobile"}
+    assert [traces[f"{name}, server"]["common_fields"]["protocol_type"] for name in ("tcp", "quic")] == [
+        ["TCP"],
+        ["QUIC"],
+    ]
+    for index, name in enumerate(("tcp", "quic")):
+        events = traces[f"{name}, server"]["events"]
+        assert [event["time"] for event in events] == sorted(event["time"] for event in events)
+        sent = [event["data"]["raw"]["length"] for event in events if event["name"] == "transport:packet_sent"]
+        logged = transports.packets.filter(flow=index, component="server", step="sent")["size"].to_list()
+        assert sent == logged
+        metrics = [event["data"] for event in events if event["name"] == "recovery:metrics_updated"]
+        windows = [each["congestion_window"] for each in metrics if "congestion_window" in each]
+        rows = transports.tcp.filter(flow=index, component="server")["congestion_window"]
+        assert windows == rows.filter((rows != rows.shift()).fill_null(value=True)).to_list()
+        assert 100 < min(each["latest_rtt"] for each in metrics if "latest_rtt" in each) < 1000, "milliseconds"
+    received = [event for event in traces["quic, mobile"]["events"] if event["name"] == "transport:packet_received"]
+    assert len(received) == transports.packets.filter(flow=1, component="mobile", step="received").height > 0
+
+
+def test_qlog_of_the_command_and_its_errors(
+    airpath_command: Command, transports: airpath.Result, tmp_path: Path
+) -> None:
+    file = tmp_path / "run.qlog"
+    done = airpath_command("export", transports.path, "--format", "qlog", "-o", file, "--repetition", "0")
+    assert (done.code, done.out.strip(), file.is_file()) == (0, str(file), True)
+    pings = 'format = 1\nbearer.preset = "gprs-3+1"\n[[flow]]\nkind = "ping"\nrequests = 1\n'
+    silent = airpath.run(pings, out=tmp_path / "pings")
+    done = airpath_command("export", silent.path, "--format", "qlog", "-o", tmp_path / "none.qlog")
+    assert (done.code, "has no connections" in done.err) == (2, True)
+    assert not (tmp_path / "none.qlog").exists()
