@@ -72,6 +72,7 @@ EXEMPT = {
     "studies/gprs-proxy/agreement.md": "generated",
     "studies/gsm-csd/agreement.md": "generated",
     "studies/hsdpa-sim/agreement.md": "generated",
+    "studies/lte-nr-checks/agreement.md": "generated",
     "studies/proposals/agreement.md": "generated",
     "studies/umts-live/agreement.md": "generated",
 }

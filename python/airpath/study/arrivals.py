@@ -1,7 +1,7 @@
 """Inter-arrival times of datagrams, bursts, and the inter-arrival times near handovers."""
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -131,6 +131,26 @@ def _gap_at_handover(flows: Sequence[Flow], _: Inputs) -> float:
     return fmean(longest) if longest else float("nan")
 
 
+def _gap_shares(flow: Flow) -> dict[int, float]:
+    """Return the shares of the gaps between milliseconds with an arrival, by their length in ms."""
+    millis = sorted({int(1e3 * time + 1e-6) for time in flow[KEY].arrivals})
+    gaps = Counter(later - sooner for sooner, later in pairwise(millis))
+    return {gap: count / gaps.total() for gap, count in gaps.items()}
+
+
+def _gaps_of(least: int, most: int) -> Callable[[Sequence[Flow], Inputs], float]:
+    """Return the formula of the largest share of gaps of one length from `least` to `most` ms.
+
+    It is a percentage, a mean over the flows.
+    """
+
+    def formula(flows: Sequence[Flow], _: Inputs) -> float:
+        shares = [_gap_shares(flow) for flow in flows]
+        return 100 * fmean(max(each.get(gap, 0.0) for gap in range(least, most + 1)) for each in shares)
+
+    return formula
+
+
 def _signal(take: Callable[[Sequence[float]], float]) -> Callable[[Sequence[Flow], Inputs], float]:
     """Return the formula of a figure of the pilot's level, in dBm, as a mean over the flows.
 
@@ -152,6 +172,10 @@ ARRIVAL_METRICS = {
         Metric("peak-rate", "kbit/s", 1, _peak_rate, ("interval", "payload"), observer_name=KEY),
         Metric("inter-arrival-before-handover", "ms", 1, _longest_near(before=True), observer_name=KEY),
         Metric("inter-arrival-between-handovers", "ms", 1, _longest_near(before=False), observer_name=KEY),
+        Metric("gaps-of-5-to-7-ms", "%", 2, _gaps_of(5, 7), observer_name=KEY),
+        Metric("gaps-of-8-to-10-ms", "%", 2, _gaps_of(8, 10), observer_name=KEY),
+        Metric("gaps-of-10-ms", "%", 2, _gaps_of(10, 10), observer_name=KEY),
+        Metric("gaps-of-14-to-16-ms", "%", 2, _gaps_of(14, 16), observer_name=KEY),
         Metric("gap-at-handover", "s", 2, _gap_at_handover, observer_name=KEY),
         Metric("lowest-signal", "dBm", 1, _signal(min), ("pilot",), observer_name=KEY),
         Metric("highest-signal", "dBm", 1, _signal(max), ("pilot",), observer_name=KEY),

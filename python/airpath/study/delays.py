@@ -1,4 +1,4 @@
-"""Delays of datagrams and pings: the bins of a histogram, the deviation, and bursts."""
+"""Delays of datagrams and pings: the bins of a histogram, quantiles, the deviation, and bursts."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -13,6 +13,7 @@ KEY = "delays"
 
 _BIN_S = 0.1
 _BINS = 10
+_SAME_MS = 0.01
 
 
 def observe(result: Result) -> list[Sequence[tuple[int, float]]]:
@@ -35,6 +36,32 @@ def _share(low: float, high: float) -> Callable[[Sequence[Flow], Inputs], float]
         return 100 * (bisect_left(delays, high) - bisect_left(delays, low)) / len(delays)
 
     return formula
+
+
+def _quantile(percent: int) -> Callable[[Sequence[Flow], Inputs], float]:
+    """Return the formula of a quantile of the delays in ms, interpolated between two delays."""
+
+    def formula(flows: Sequence[Flow], _: Inputs) -> float:
+        delays = sorted(_delays(flows))
+        place = (len(delays) - 1) * percent / 100
+        below = int(place)
+        above = min(below + 1, len(delays) - 1)
+        return 1e3 * (delays[below] + (delays[above] - delays[below]) * (place - below))
+
+    return formula
+
+
+def _largest_rise(flows: Sequence[Flow], _: Inputs) -> float:
+    """Return by how many ms a delay is above the one before it, at most."""
+    pairs = [pair for flow in flows for pair in pairwise(flow[KEY])]
+    return 1e3 * max(later - earlier for (_, earlier), (_, later) in pairs)
+
+
+def _share_of_falls(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the percentage of delays that are `fall` ms below the one before, within 0.01 ms."""
+    pairs = [pair for flow in flows for pair in pairwise(flow[KEY])]
+    falls = [1e3 * (earlier - later) for (_, earlier), (_, later) in pairs]
+    return 100 * sum(abs(fall - inputs["fall"]) < _SAME_MS for fall in falls) / len(falls)
 
 
 def _delays(flows: Sequence[Flow]) -> list[float]:
@@ -67,17 +94,26 @@ def _relative_deviation(flows: Sequence[Flow], _: Inputs) -> float:
     return 100 * pstdev(delays) / fmean(delays)
 
 
-DELAY_METRICS = {
-    name: Metric(name, "%", 1, _share(low, high), observer_name=KEY)
-    for name, low, high in (
-        *((f"delays-of-{100 * at}-to-{100 * (at + 1)}-ms", at * _BIN_S, (at + 1) * _BIN_S) for at in range(_BINS)),
-        ("delays-of-a-second-or-more", _BINS * _BIN_S, float("inf")),
-    )
-} | {
-    "delay-deviation": Metric("delay-deviation", "ms", 1, _deviation, observer_name=KEY),
-    "deviation-of-first": Metric("deviation-of-first", "ms", 1, _deviation_of_first, ("burst",), KEY),
-    "deviation-of-later": Metric("deviation-of-later", "ms", 1, _deviation_of_later, ("burst",), KEY),
-    "ping-deviation": Metric("ping-deviation", "ms", 1, _deviation, observer_name=KEY),
-    "relative-ping-deviation": Metric("relative-ping-deviation", "%", 1, _relative_deviation, observer_name=KEY),
-}
+DELAY_METRICS = (
+    {
+        name: Metric(name, "%", 1, _share(low, high), observer_name=KEY)
+        for name, low, high in (
+            *((f"delays-of-{100 * at}-to-{100 * (at + 1)}-ms", at * _BIN_S, (at + 1) * _BIN_S) for at in range(_BINS)),
+            ("delays-of-a-second-or-more", _BINS * _BIN_S, float("inf")),
+        )
+    }
+    | {
+        name: Metric(name, "ms", 1, _quantile(percent), observer_name=KEY)
+        for name, percent in ((f"delay-quantile-{percent}", percent) for percent in (5, 25, 50, 75, 95))
+    }
+    | {
+        "delay-deviation": Metric("delay-deviation", "ms", 1, _deviation, observer_name=KEY),
+        "deviation-of-first": Metric("deviation-of-first", "ms", 1, _deviation_of_first, ("burst",), KEY),
+        "deviation-of-later": Metric("deviation-of-later", "ms", 1, _deviation_of_later, ("burst",), KEY),
+        "ping-deviation": Metric("ping-deviation", "ms", 1, _deviation, observer_name=KEY),
+        "largest-rise": Metric("largest-rise", "ms", 1, _largest_rise, observer_name=KEY),
+        "share-of-falls": Metric("share-of-falls", "%", 1, _share_of_falls, ("fall",), KEY),
+        "relative-ping-deviation": Metric("relative-ping-deviation", "%", 1, _relative_deviation, observer_name=KEY),
+    }
+)
 """The metrics by name."""
