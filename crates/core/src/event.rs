@@ -259,6 +259,8 @@ pub struct RadioEvent {
     pub bytes: u32,
     /// C/I level, CQI or coding scheme that was in force; 0 where the bearer has none.
     pub level: u8,
+    /// Blocks with control messages in it and since the user's last event of this direction (GPRS).
+    pub control: u16,
 }
 
 /// Progress of an application.

@@ -348,6 +348,7 @@ impl User {
                 errored: if errored { carried.pdus as u16 } else { 0 },
                 bytes: carried.pdus * self.up.rlc.pdu,
                 level: 0,
+                control: 0,
             };
             self.up.totals.add(&event);
             cx.radio(now, || event);

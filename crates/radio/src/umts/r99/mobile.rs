@@ -274,6 +274,7 @@ impl Mobile {
             errored: if errored { carried.pdus as u16 } else { 0 },
             bytes: carried.pdus * link.rlc.pdu,
             level: 0,
+            control: 0,
         };
         link.totals.add(&event);
         cx.radio(now, || event);
