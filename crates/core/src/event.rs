@@ -119,7 +119,8 @@ pub enum DropCause {
     Handover,
     /// Header compression had lost step: the headers came out wrong (RFC 1144 §4).
     Decompression,
-    /// Its discard timer expired before it was sent (PDCP, TS 36.323 §5.4).
+    /// Its discard timer expired before it was sent (PDCP, TS 36.323 §5.4) or delivered (RLC, TS
+    /// 25.322 §9.7.3.1).
     Discarded,
 }
 

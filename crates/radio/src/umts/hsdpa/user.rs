@@ -164,8 +164,8 @@ impl User {
         self.iub.work(now);
         self.receive_down(now, cx);
         self.receive_up(now, cx);
-        self.down.expire(now);
-        self.up.rlc.expire(now);
+        self.down.expire(now, cx);
+        self.up.rlc.expire(now, cx);
         match self.resets.expire(now) {
             Some(Late::Again(direction)) => self.rlc(direction).control = Some(Control::Reset),
             Some(Late::Failed) => self.fail(now, cx),
