@@ -62,6 +62,7 @@ EVENT_TABLES: dict[str, dict[str, str]] = {
         "errored": "Int32",
         "bytes": "Int32",
         "level": "Int16",
+        "control": "Int32",
     },
     "states": {
         "time": TIME,

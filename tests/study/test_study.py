@@ -426,6 +426,16 @@ def test_differences_are_paired(small: Callable[..., Path], core: Core) -> None:
     assert (difference.published, difference.agrees) == (100, True)
 
 
+def test_a_difference_in_percent_is_one_of_the_minuend(small: Callable[..., Path], core: Core) -> None:
+    small(("published = [100, ", 'in_percent = true\npublished = ["yes, at least 40", '))
+    result = study.run("small")
+    minuend, difference = result.rows[1], result.rows[4]
+    expected = [100 * (1 - (each - 90) / each) for each in minuend.samples]
+    assert difference.samples == pytest.approx(expected)
+    assert result.to_dict()["rows"][4]["unit"] == difference.definition.unit == "%"
+    assert difference.agrees is True
+
+
 def test_differences_are_paired_by_repetition_where_one_has_no_value(small: Callable[..., Path], core: Core) -> None:
     small()
     core.without_value = {(0.01, 0), (0.1, 3)}

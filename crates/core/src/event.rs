@@ -119,7 +119,8 @@ pub enum DropCause {
     Handover,
     /// Header compression had lost step: the headers came out wrong (RFC 1144 §4).
     Decompression,
-    /// Its discard timer expired before it was sent (PDCP, TS 36.323 §5.4).
+    /// Its discard timer expired before it was sent (PDCP, TS 36.323 §5.4) or delivered (RLC, TS
+    /// 25.322 §9.7.3.1).
     Discarded,
 }
 
@@ -259,6 +260,8 @@ pub struct RadioEvent {
     pub bytes: u32,
     /// C/I level, CQI or coding scheme that was in force; 0 where the bearer has none.
     pub level: u8,
+    /// Blocks with control messages in it and since the user's last event of this direction (GPRS).
+    pub control: u16,
 }
 
 /// Progress of an application.

@@ -77,6 +77,7 @@ fn radio() -> Vec<Recorded> {
         errored: (row % 5) as u16,
         bytes: 840,
         level: (row % 3) as u8,
+        control: (row % 2) as u16,
     };
     (0..ROWS).map(|row| (Instant::from_nanos(row * 2_000_000), ComponentId(1), Event::Radio(event(row)))).collect()
 }

@@ -22,7 +22,7 @@
 //! | all | `time` int64, `repetition` int32 |
 //! | `packets` | `component` string, `step` string, `direction` string, `packet` int64, `flow` int32, `user` int32, `size` int32, `ecn` int8, `cause` string?, `backlog_packets` int32?, `backlog_bytes` int64?, `offset` int64?, `length` int32?, `ack` int64?, `window` int64?, `flags` int16?, `retransmission` bool? |
 //! | `tcp` | `component` string, `flow` int32, `direction` string, `trigger` string, `congestion_window` int64, `slow_start_threshold` int64?, `in_flight` int64, `outstanding` int64, `peer_window` int64, `acknowledged` int64, `round_trip` int64?, `smoothed_round_trip` int64?, `retransmission_timeout` int64, `pacing_rate` int64? |
-//! | `radio` | `component` string, `direction` string, `user` int32, `duration` int64, `pdus` int32, `repeated` int32, `errored` int32, `bytes` int64, `level` int32 |
+//! | `radio` | `component` string, `direction` string, `user` int32, `duration` int64, `pdus` int32, `repeated` int32, `errored` int32, `bytes` int64, `level` int32, `control` int32 |
 //! | `states` | `component` string, `direction` string?, `user` int32, `aspect` string, `name` string?, `number` double? |
 //! | `app` | `flow` int32, `step` string, `delivered` int64, `sequence` int64?, `delay` int64? |
 //! | `changes` | `component` string, `kind` string, `direction` string?, `user` int32?, `duration` int64?, `change` string |

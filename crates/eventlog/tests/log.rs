@@ -221,6 +221,7 @@ fn senders_and_transmissions_are_read_back() {
         errored: 2,
         bytes: 480,
         level: 255,
+        control: 1,
     };
     log.record(Instant::from_nanos(9), ComponentId(1), &Event::Radio(radio));
     let summary = log.finish().expect("there is room");
@@ -235,7 +236,7 @@ fn senders_and_transmissions_are_read_back() {
     assert_eq!(
         rows(&folder.join("radio/0003-0000.parquet")),
         [
-            r#"{time: 9, repetition: 3, component: "cell", direction: "up", user: 2, duration: 10000000, pdus: 12, repeated: 3, errored: 2, bytes: 480, level: 255}"#
+            r#"{time: 9, repetition: 3, component: "cell", direction: "up", user: 2, duration: 10000000, pdus: 12, repeated: 3, errored: 2, bytes: 480, level: 255, control: 1}"#
         ]
     );
 }
@@ -475,15 +476,16 @@ fn what_is_packed_is_unpacked() {
         errored: (row * row % 65_521) as u16,
         bytes: (row * 104_729 % 1_000_003) as u32,
         level: (row % 256) as u8,
+        control: (row % 3) as u16,
     };
     for row in 0..20_001 {
         log.record(Instant::from_nanos(row * row), ComponentId((row / 999 % 2) as u16), &Event::Radio(event(row)));
     }
     log.finish().expect("there is room");
     for (row, text) in (0..).zip(rows(&folder.join("radio/0003-0000.parquet"))) {
-        let RadioEvent { direction, user, duration, pdus, repeated, errored, bytes, level } = event(row);
+        let RadioEvent { direction, user, duration, pdus, repeated, errored, bytes, level, control } = event(row);
         let expected = format!(
-            r#"{{time: {}, repetition: 3, component: "{}", direction: "{}", user: {}, duration: {}, pdus: {pdus}, repeated: {repeated}, errored: {errored}, bytes: {bytes}, level: {level}}}"#,
+            r#"{{time: {}, repetition: 3, component: "{}", direction: "{}", user: {}, duration: {}, pdus: {pdus}, repeated: {repeated}, errored: {errored}, bytes: {bytes}, level: {level}, control: {control}}}"#,
             row * row,
             ["fixed", "cell"][(row / 999 % 2) as usize],
             direction.name(),

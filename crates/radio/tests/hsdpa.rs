@@ -58,7 +58,11 @@ fn any_config() -> impl Strategy<Value = Config> {
             let (window, timer, cycle, cqi_delay, max_dat) = rest;
             let pdu = if cqi.is_some() || category > 10 { pdu.min(60) } else { pdu };
             let (buffer, cycle) = (room * pdu, 2 * cycle);
-            let discard = if max_dat % 2 == 0 { ", discard = { timer_mrw = \"90 ms\", max_mrw = 3 }" } else { "" };
+            let discard = match max_dat % 4 {
+                0 => ", discard = { timer_mrw = \"90 ms\", max_mrw = 3, timer_discard = \"700 ms\" }",
+                2 => ", discard = { timer_mrw = \"90 ms\", max_mrw = 3 }",
+                _ => "",
+            };
             let mut config = config(&format!(
                 r#"
                 cell = {{ codes = {codes}, users_per_tti = {users}, scheduler = "{scheduler}" }}

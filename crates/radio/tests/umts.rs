@@ -3,7 +3,9 @@
 
 mod common;
 
-use airpath_core::{Aspect, Direction, DropCause, Event, Instant, Probability, Seed, Span, StateValue, UserId};
+use airpath_core::{
+    Aspect, Direction, DropCause, Event, Instant, PacketStep, Probability, Seed, Span, StateValue, UserId,
+};
 use airpath_link::Bearer;
 use airpath_link::command::{BearerCommand, Buffer, Change};
 use airpath_link::testing::{
@@ -144,6 +146,9 @@ fn config() -> impl Strategy<Value = Config> {
                     if packets > 1 {
                         put("rlc.discard.timer_mrw", "150 ms".into());
                         put("rlc.discard.max_mrw", packets.into());
+                        if let Some(prohibit) = prohibit {
+                            put("rlc.discard.timer_discard", format!("{} ms", 10 * prohibit).into());
+                        }
                     }
                 }
                 if let Some(prohibit) = prohibit {
@@ -660,4 +665,36 @@ fn a_discard_loses_what_cannot_be_repeated_and_nothing_else() {
     assert_eq!(ids, (5..15).collect::<Vec<_>>());
     // When the MRW finds no answer, either, the RLC resets after all.
     assert!(run(Some(2)).1 && run(None).1);
+}
+
+#[test]
+fn a_packet_is_discarded_when_its_time_is_over() {
+    // Nothing arrives downwards for 3.5 s. Of eight packets at once the window of 20 PDUs lets two
+    // be cut; one comes half a second later.
+    let mut arrivals = traffic(10, 500, Span::ZERO);
+    arrivals[8].at = ms(500);
+    arrivals[9].at = ms(4000);
+    let better = [Commanded { at: ms(3500), command: BearerCommand::from(Change::Bler(Probability::NEVER)) }];
+    let mut set = vec![("downlink.bler", 1.0.into()), ("uplink.bler", 0.0.into())];
+    set.push(("downlink.rlc.window", 20.into()));
+    set.push(("downlink.rlc.max_dat", 40.into()));
+    set.push(("downlink.rlc.discard.timer_mrw", "200 ms".into()));
+    set.push(("downlink.rlc.discard.max_mrw", 32.into()));
+    set.push(("downlink.rlc.discard.timer_discard", "1.25 s".into()));
+    let config = preset("umts-r99-384", &set);
+    let script = Script { arrivals: &arrivals, commands: &better };
+    let done = drive(&mut umts(&config, 1), script, Polling::OnTime, ms(30_000));
+    assert_eq!(done.lost(DropCause::Discarded).packets, 9);
+    let ids: Vec<_> = done.departures.iter().map(|(_, departure)| departure.packet.id).collect();
+    assert_eq!(ids, [9]);
+    let reports = events(&mut umts(&config, 1), &arrivals, &better, ms(30_000));
+    let drops: Vec<_> = reports
+        .iter()
+        .filter(|(_, event)| matches!(event, Event::Packet(packet) if matches!(packet.step, PacketStep::Dropped(_))))
+        .map(|(at, _)| *at)
+        .collect();
+    // The last is not cut, or would wait for the end of the discard before.
+    assert_eq!(drops, [vec![ms(1250); 8], vec![ms(1750)]].concat());
+    let is_reset = |(_, value): &(Instant, StateValue)| *value == StateValue::Name("reset");
+    assert!(!states(&reports, Aspect::Link).iter().any(is_reset));
 }

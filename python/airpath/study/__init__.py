@@ -14,13 +14,13 @@ of a result in its JSON form is `airpath.study.report.write`, a figure of it
 | `definition` | reads `study.toml`, one case for each combination of its axes' values |
 | `grid`, `tolerance` | published values, and when ours agrees with one |
 | `metrics` | the formulas |
-| `air_interface`, `arrivals`, `delays`, `sender` | formulas that need the event log |
+| `air_interface`, `arrivals`, `delays`, `mobile`, `sender`, `timelines` | formulas that need the event log |
 | `observations` | the list of these observers |
 | `rows`, `aggregate` | rows of cases, and rows over many repetitions or an axis |
 | `checks` | the checks of findings |
 | `runner`, `emulation` | runs the cases: in virtual time, and over emulated links with the kernel's TCP |
 | `result` | rows and findings as data, text and Markdown |
-| `report`, `figures`, `choices` | the HTML report |
+| `report`, `figures`, `published_figures`, `raster`, `choices` | the HTML report |
 """
 
 from airpath.study.definition import Study, studies

@@ -48,8 +48,9 @@ class Gap:
 class Observation:
     """Figures of one download."""
 
-    schemes: Mapping[str, float]
-    """Share of the time with a downlink TBF, by coding scheme."""
+    schemes: Mapping[int, float]
+    """Share of the downlink radio blocks by number of the coding scheme; control blocks have
+    CS-1 (TS 45.003 §5.1.1.4)."""
     changes: int
     """Number of changes of the scheme."""
     slots: Mapping[int, float]
@@ -103,8 +104,9 @@ class _Repetition:
     timeouts: list[float] = field(default_factory=list)
     past_threshold: list[float] = field(default_factory=list)
     """Times at which the congestion window was at least the slow-start threshold."""
-    blocks: tuple[float, ...] = (0.0, 0.0, 0.0)
-    """Number of blocks, number of repeated blocks, bytes of all blocks."""
+    blocks: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    """Of each coding scheme: its number, RLC blocks, those of them that are repetitions, their
+    bytes, control blocks."""
 
 
 def _read(result: Result) -> Mapping[int, _Repetition]:
@@ -133,9 +135,10 @@ def _read(result: Result) -> Mapping[int, _Repetition]:
     past = down & (pl.col("congestion_window") >= pl.col("slow_start_threshold"))
     for repetition, time in rows("tcp", past):
         log[repetition].past_threshold.append(time)
-    sums = result.scan("radio").filter(down).group_by("repetition").agg(pl.col("pdus", "repeated", "bytes").sum())
-    for repetition, *blocks in sums.collect().rows():
-        log[repetition].blocks = tuple(map(float, blocks))
+    by_scheme = result.scan("radio").filter(down).group_by("repetition", "level", maintain_order=True)
+    sums = by_scheme.agg(pl.col("pdus", "repeated", "bytes", "control").sum())
+    for repetition, scheme, pdus, repeated, size, control in sums.collect().rows():
+        log[repetition].blocks.append((scheme, pdus, repeated, size, control))
     return log
 
 
@@ -147,11 +150,11 @@ def _observe(log: _Repetition, flow: Flow) -> Observation:
     sending = [(low, high) for low, high, phase in tbf.spans(start, end) if phase == "transfer"]
     slots = _times(log.tracks["slots"], sending)
     slot_time = sum(number * time for number, time in slots.items())
-    blocks, repeated, size = log.blocks
+    _, blocks, repeated, size, _ = (sum(column) for column in zip((0, 0, 0, 0, 0), *log.blocks, strict=True))
     gaps = _gaps(log, start, end)
     explained = sum(any(gap.start <= time <= gap.back for gap in gaps) for time in log.timeouts)
     return Observation(
-        schemes=_shares(_times(log.tracks["scheme"], sending)),
+        schemes=_shares(_radio_blocks(log.blocks)),
         changes=sum(1 for _ in log.tracks["scheme"].spans(start, end)) - 1,
         slots=_shares(slots),
         rate_a_slot=8 * size * (1 - repeated / blocks) / slot_time if slot_time else 0.0,
@@ -159,6 +162,13 @@ def _observe(log: _Repetition, flow: Flow) -> Observation:
         timeouts=len(log.timeouts),
         timeouts_elsewhere=len(log.timeouts) - explained,
     )
+
+
+def _radio_blocks(blocks: Sequence[tuple[int, int, int, int, int]]) -> dict[int, float]:
+    """Return the number of radio blocks by coding scheme, of GPRS: each has one RLC block."""
+    counts = {scheme: float(data) for scheme, data, *_ in blocks}
+    counts[1] = counts.get(1, 0.0) + sum(control for *_, control in blocks)
+    return counts
 
 
 def _times(track: _Track, within: Sequence[tuple[float, float]]) -> dict[Any, float]:
@@ -228,14 +238,14 @@ def _by_gap(figure: Callable[[Gap], float]) -> Callable[[Sequence[Flow], Inputs]
     return _mean(lambda air: fmean(map(figure, air.gaps)) if air.gaps else 0.0)
 
 
-def _scheme_share(scheme: str) -> Callable[[Sequence[Flow], Inputs], float]:
+def _scheme_share(scheme: int) -> Callable[[Sequence[Flow], Inputs], float]:
     return _mean(lambda air: 100 * air.schemes.get(scheme, 0.0))
 
 
 AIR_METRICS = {
     name: Metric(name, unit, decimals, formula, observer_name=KEY)
     for name, unit, decimals, formula in (
-        *((f"share-of-cs-{number}", "%", 1, _scheme_share(f"cs-{number}")) for number in range(1, 5)),
+        *((f"share-of-cs-{number}", "%", 1, _scheme_share(number)) for number in range(1, 5)),
         ("share-of-one-slot", "%", 1, _mean(lambda air: 100 * air.slots.get(1, 0.0))),
         ("share-of-two-slots", "%", 1, _mean(lambda air: 100 * air.slots.get(2, 0.0))),
         ("share-of-three-slots", "%", 1, _mean(lambda air: 100 * air.slots.get(3, 0.0))),

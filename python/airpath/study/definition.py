@@ -17,6 +17,7 @@ from airpath.study.grid import PREDICT, flattened
 from airpath.study.metrics import Metric
 from airpath.study.observations import ALL_METRICS
 from airpath.study.published_figures import PublishedFigure, Shown, read_figure
+from airpath.study.raster import Raster, read_raster
 from airpath.study.tolerance import Published, Tolerance
 from airpath.suggest import did_you_mean
 from airpath.toml_table import Table
@@ -64,6 +65,8 @@ class Difference:
     subtrahend: str
     published: dict[tuple[str, ...], Published | None]
     """The published figure for each combination of the other axes' values, in the axes' order."""
+    in_percent: bool = False
+    """Whether it is a percentage of the minuend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,8 @@ class Study:
     emulation: Emulation
     figures: tuple[PublishedFigure, ...]
     """The figures of the text."""
+    rasters: tuple[Raster, ...]
+    """Those that show single packets."""
 
     def __repr__(self) -> str:
         return f"<airpath.study.Study {self.id}: {self.title}, {len(self.experiments)} experiments>"
@@ -170,12 +175,21 @@ def read_study(folder: Path) -> Study:
             read_figure(each, _values(experiments), {each.name: _shown(each) for each in experiments})
             for each in table.tables("figure")
         ),
+        rasters=tuple(read_raster(each, _cases(experiments)) for each in table.tables("raster")),
     )
     table.finish()
     used = {metric.name for each in experiments for case in each.cases for metric in case.metrics}
     for name in sorted(used - set(study.tolerances)):
         raise table.error(f"the metric '{name}' has no tolerance", "tolerance")
     return study
+
+
+def _cases(experiments: Sequence[Experiment]) -> dict[str, dict[tuple[str, ...], tuple[Path, dict[str, Any]]]]:
+    """Return scenario and overrides of each case, by experiment and values of axes."""
+    return {
+        each.name: {tuple(case.axis_values.values()): (case.scenario, case.set) for case in each.cases}
+        for each in experiments
+    }
 
 
 def _values(experiments: Sequence[Experiment]) -> dict[str, dict[str, list[str]]]:
@@ -279,6 +293,7 @@ def _difference(table: Table, experiment: str, values: Mapping[str, list[str]]) 
         minuend=table.take("minuend", str),
         subtrahend=table.take("subtrahend", str),
         published=dict(zip(product(*others.values()), flat, strict=True)),
+        in_percent=table.take("in_percent", bool, False),
     )
     table.finish()
     return difference

@@ -260,6 +260,19 @@ def _saved_page_time(flows: Sequence[Flow], _: Inputs) -> float:
     return 100 * (1 - flows[-1]["duration_s"] / flows[0]["duration_s"])
 
 
+def _pipelining_efficiency(flows: Sequence[Flow], _: Inputs) -> float:
+    """Return the pipelining efficiency over all connections (gprs-proxy, equation 2), in percent.
+
+    Of the first view of the first page.
+    """
+    return 100 * flows[0]["views"][0]["pipelining_efficiency"]
+
+
+def _pipeline_factor(flows: Sequence[Flow], _: Inputs) -> float:
+    """Return the highest pipeline factor of a connection (gprs-proxy, equation 1)."""
+    return flows[0]["views"][0]["pipeline_factor"]
+
+
 METRICS = {
     metric.name: metric
     for metric in (
@@ -305,6 +318,8 @@ METRICS = {
         Metric("page-time", "s", 2, lambda flows, _: flows[0]["duration_s"]),
         Metric("page-rate", "kbit/s", 2, _page_rate, ("page",)),
         Metric("page-connections", "1", 1, lambda flows, _: flows[0]["opened"]),
+        Metric("pipelining-efficiency", "%", 1, _pipelining_efficiency),
+        Metric("pipeline-factor", "1", 2, _pipeline_factor),
         Metric("saved-page-time", "%", 1, _saved_page_time),
     )
 }

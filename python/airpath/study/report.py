@@ -3,11 +3,14 @@
 Published values beside ours, row by row, and whether its findings hold.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, log10
 from pathlib import Path
 from typing import Any
+
+import plotly.graph_objects as go
 
 from airpath.files import write_text
 from airpath.plot import ENOUGH
@@ -18,6 +21,8 @@ from airpath.study.choices import choices
 from airpath.study.figures import case_words, draw
 from airpath.study.published_figures import PublishedFigure
 from airpath.study.published_figures import draw as draw_published
+from airpath.study.raster import Raster
+from airpath.study.raster import draw as draw_raster
 from airpath.study.tolerance import yes_or_no
 
 
@@ -43,6 +48,8 @@ class Details:
     unknown."""
     figures: Sequence[PublishedFigure] = ()
     """The figures of the study's text."""
+    rasters: Sequence[Raster] = ()
+    """Those of its figures that show single packets; a run of their cases is simulated."""
 
 
 def write(data: Mapping[str, Any], out: Path, *, details: Details | None = None, command: str | None = None) -> Path:
@@ -79,7 +86,7 @@ def page(data: Mapping[str, Any], out: Path, *, details: Details | None = None, 
         verdict=_verdict(data, details.agrees),
         proviso=_proviso(data["rows"]),
         held=f"{sum(held)} of {len(held)} findings hold" if held else "",
-        figures=_published_figures(data, details.figures),
+        figures=_published_figures(data, details),
         experiments=[_experiment(name, data, details) for name in names],
         choices=choices(data["study"]),
         commands=[command or default],
@@ -102,15 +109,26 @@ def _proviso(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"n = {fewest} is too small for firm intervals." if fewest < ENOUGH else ""
 
 
-def _published_figures(data: Mapping[str, Any], figures: Sequence[PublishedFigure]) -> list[Figure]:
-    """Return the figures of the text; those of experiments that were not run are omitted."""
+def _published_figures(data: Mapping[str, Any], details: Details) -> list[Figure]:
+    """Return the figures of the text by number, without those of experiments that were not run."""
     names = {row["experiment"] for row in data["rows"]}
-    drawn = [
-        figure(lambda each=each: draw_published(each, each.rows(data["rows"])), each.label)
-        for each in figures
+    makers: list[tuple[str, Callable[[], go.Figure]]] = [
+        (each.label, lambda each=each: draw_published(each, each.rows(data["rows"])))
+        for each in details.figures
         if names.issuperset(each.experiments)
     ]
+    makers += [
+        (each.label, lambda each=each: draw_raster(each, data["seed"]))
+        for each in details.rasters
+        if each.experiment in names
+    ]
+    drawn = [figure(make, label) for label, make in sorted(makers, key=lambda each: _number(each[0]))]
     return [each for each in drawn if isinstance(each, Figure)]
+
+
+def _number(label: str) -> int:
+    """Return the number in the label of a figure, such as 10 in `Figure 10 a`."""
+    return int(next(iter(re.findall(r"\d+", label)), 0))
 
 
 def _experiment(name: str, data: Mapping[str, Any], details: Details) -> Experiment:

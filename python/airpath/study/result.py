@@ -179,7 +179,8 @@ class StudyResult:
 
         texts = {experiment.name: experiment.text for experiment in self.study.experiments}
         agrees = [row.agrees for row in self.rows]
-        write(self.to_dict(), path, details=Details(self.study.title, texts, agrees, self.study.figures))
+        details = Details(self.study.title, texts, agrees, self.study.figures, self.study.rasters)
+        write(self.to_dict(), path, details=details)
 
     def _rows_of(self, experiment: str) -> list[Row]:
         return [row for row in self.rows if row.experiment == experiment]

@@ -315,7 +315,8 @@ def _difference_rows(difference: Difference, rows: Rows) -> list[Row]:
     for minuend_row in rows.select(difference.experiment, metric.name, {axis: difference.minuend}):
         subtrahend_row = rows.counterpart(minuend_row, {axis: difference.subtrahend})
         # The difference is `nan` in a repetition in which either row is.
-        samples = tuple(a - b for a, b in zip(minuend_row.samples, subtrahend_row.samples, strict=True))
+        pairs = zip(minuend_row.samples, subtrahend_row.samples, strict=True)
+        samples = tuple(100 * (1 - b / a) if difference.in_percent else a - b for a, b in pairs)
         other_axes = {name: value for name, value in minuend_row.case.items() if name != axis}
         case = other_axes | {axis: f"{difference.minuend} − {difference.subtrahend}"}
         label = ", ".join((difference.experiment, *case.values()))
@@ -325,7 +326,7 @@ def _difference_rows(difference: Difference, rows: Rows) -> list[Row]:
                 experiment=difference.experiment,
                 case=case,
                 metric=difference.name,
-                definition=metric,
+                definition=replace(metric, unit="%", decimals=1) if difference.in_percent else metric,
                 published=difference.published[tuple(other_axes.values())],
                 tolerance=minuend_row.tolerance,
                 samples=samples,

@@ -136,6 +136,18 @@ def _flows(
         for link in summary["links"]:
             links.setdefault(link["repetition"], []).append(link)
         flows = [flow | {"links": links.get(flow["repetition"], [])} for flow in summary["flows"]]
+        if "pages" in summary:
+            flows = [
+                flow
+                | {
+                    "views": [
+                        view
+                        for view in summary["pages"]
+                        if (view["repetition"], view["flow"]) == (flow["repetition"], flow["flow"])
+                    ]
+                }
+                for flow in flows
+            ]
         if observers and summary["stopped"] is None:
             flows = _with_observations(flows, Result(folder), observers)
     if summary["stopped"] == "interrupted":

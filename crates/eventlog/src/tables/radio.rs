@@ -20,6 +20,7 @@ pub struct RadioRows {
     errored: Numbers,
     bytes: Numbers,
     level: Numbers,
+    control: Numbers,
 }
 
 impl RadioRows {
@@ -36,6 +37,7 @@ impl RadioRows {
             errored: counts(),
             bytes: Numbers::long(Presence::Required, Encoding::Dictionary),
             level: counts(),
+            control: counts(),
         }
     }
 }
@@ -59,9 +61,10 @@ impl Rows for RadioRows {
         self.errored.add(events().map(|event| event.errored.into()));
         self.bytes.add(events().map(|event| event.bytes.into()));
         self.level.add(events().map(|event| event.level.into()));
+        self.control.add(events().map(|event| event.control.into()));
     }
 
     fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)> {
-        columns![self: component, direction, user, duration, pdus, repeated, errored, bytes, level]
+        columns![self: component, direction, user, duration, pdus, repeated, errored, bytes, level, control]
     }
 }

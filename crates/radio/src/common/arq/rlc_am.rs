@@ -208,13 +208,49 @@ impl RlcAm {
     #[inline]
     pub fn next_timer(&self, after: Instant) -> Option<Instant> {
         let polling = if self.is_stopped { None } else { self.polling.next_timer(after) };
-        [polling, self.reporting.next_timer(after), self.discarding.next_timer()].into_iter().flatten().min()
+        let [cut, waiting] = self.late_at();
+        [polling, self.reporting.next_timer(after), self.discarding.next_timer(), cut, waiting]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// When the oldest packet that is cut, and the oldest that is not, have waited for too long. A
+    /// packet that is cut waits for the end of the discard before.
+    #[inline]
+    fn late_at(&self) -> [Option<Instant>; 2] {
+        let Some(timer) = self.discarding.timer() else { return [None, None] };
+        let [cut, waiting] = self.sender.oldest().map(|entered| entered.map(|entered| entered + timer));
+        [cut.filter(|_| !self.is_stopped && !self.discarding.is_running()), waiting]
     }
 
     /// Handles the timers that expired by `now`.
-    pub fn expire(&mut self, now: Instant) {
+    pub fn expire(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.polling.expire(now);
         self.discarding.expire(now);
+        if self.late_at().into_iter().flatten().any(|at| at <= now) {
+            self.discard_late(now, cx);
+        }
+    }
+
+    /// Discards the packets that have waited for too long (TS 25.322 §9.7.3.1). Without a PDU on
+    /// the air they go without a message.
+    fn discard_late(&mut self, now: Instant, cx: &mut Context<'_>) {
+        let Some(timer) = self.discarding.timer() else { return };
+        let is_too_late = |entered: Instant| entered + timer <= now;
+        let Self { sender, discarding, .. } = self;
+        if !self.is_stopped && !discarding.is_running() {
+            let lost = &mut discarding.lost;
+            if let Some((next, end)) =
+                sender.give_up_late(is_too_late, |packet| lost.push((packet, DropCause::Discarded)))
+            {
+                discarding.begin(next, end);
+            }
+        }
+        while let Some(packet) = sender.drop_late(now, is_too_late) {
+            discarding.lost.push((packet, DropCause::Discarded));
+        }
+        self.lose(now, &mut Vec::new(), cx);
     }
 
     /// Takes up to `room` PDUs to be sent, those with data go into `pdus`. `receiving` is
@@ -348,7 +384,8 @@ impl RlcAm {
             return false;
         }
         let Self { sender, discarding, .. } = self;
-        let (next, end) = sender.give_up(sequence, |packet| discarding.lost.push(packet));
+        let lost = &mut discarding.lost;
+        let (next, end) = sender.give_up(sequence, |packet| lost.push((packet, DropCause::AttemptsExhausted)));
         discarding.begin(next, end);
         true
     }
@@ -454,12 +491,10 @@ impl RlcAm {
     /// discarded.
     pub fn lose(&mut self, now: Instant, dropped: &mut Vec<Packet>, cx: &mut Context<'_>) {
         cx.direction = self.direction;
-        let causes = [DropCause::QueueManagement, DropCause::AttemptsExhausted];
-        for (packets, cause) in [dropped, &mut self.discarding.lost].into_iter().zip(causes) {
-            for packet in packets.drain(..) {
-                self.counters.lose(&packet, cause);
-                cx.drop_packet(now, packet, cause);
-            }
+        let dropped = dropped.drain(..).map(|packet| (packet, DropCause::QueueManagement));
+        for (packet, cause) in dropped.chain(self.discarding.lost.drain(..)) {
+            self.counters.lose(&packet, cause);
+            cx.drop_packet(now, packet, cause);
         }
     }
 }

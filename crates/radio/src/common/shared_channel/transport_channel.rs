@@ -339,6 +339,7 @@ impl TransportChannel {
                 errored: errored as u16,
                 bytes: pdus * self.parameters.pdu,
                 level,
+                control: 0,
             };
             self.users[index].totals.add(&event);
             cx.radio(start, || event);

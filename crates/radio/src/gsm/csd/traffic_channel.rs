@@ -192,6 +192,7 @@ impl TrafficChannel {
                 errored: 0,
                 bytes: 0,
                 level: 0,
+                control: 0,
             };
             for _ in 0..self.slots {
                 let stream = &mut self.streams[index];

@@ -157,7 +157,11 @@ impl Cell {
             }
             let is_control = usize::from(mobile.slot) == slot;
             if is_control {
-                match mobile.send_control(block, parameters) {
+                let control = mobile.send_control(block, parameters);
+                if !matches!(control, DownlinkControl::None) {
+                    mobile.counts[Direction::Down as usize].control += 1;
+                }
+                match control {
                     DownlinkControl::None => {}
                     DownlinkControl::Sent => return,
                     DownlinkControl::Polled(response) => return self.slots[slot].reserve(block, index, response),

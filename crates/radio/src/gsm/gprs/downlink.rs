@@ -298,6 +298,7 @@ impl Downlink {
         if sent.is_none() {
             // A dummy block keeps the TBF; it has the coding of control blocks.
             any_received = air.receives_control(DOWN);
+            counts.control += 1;
             if let Some((_, last)) = &mut self.idle_since {
                 *last = block;
             }

@@ -421,6 +421,7 @@ impl Mobile {
     pub fn respond(&mut self, block: u64, message: UplinkControl, has_timeslot: bool, parameters: &Parameters) {
         let known_at = parameters.network_response(block);
         let cannot_send = !has_timeslot || self.is_silent(Direction::Up, block);
+        self.counts[Direction::Up as usize].control += u16::from(!cannot_send);
         let air = &mut self.air;
         // A closure, so that only a message that is sent draws from the random stream of block
         // errors.
@@ -465,12 +466,14 @@ impl Mobile {
     pub fn end_of_block(&mut self, block: u64, slots: Timeslots, slots_free_of_calls: u8, cx: &mut Context<'_>) {
         let at = start_of(block);
         for direction in Direction::BOTH {
-            // `RadioEvent::level` is the number of the coding scheme on this bearer.
-            let PeriodCounts { pdus, repeated, errored, bytes, last_scheme: level } =
-                std::mem::take(&mut self.counts[direction as usize]);
-            if pdus > 0 {
-                let duration = end_of(block).since(at);
-                let event = RadioEvent { direction, user: self.user, duration, pdus, repeated, errored, bytes, level };
+            // Control blocks of periods without data are in the next event.
+            let counts = &mut self.counts[direction as usize];
+            if counts.pdus > 0 {
+                // `RadioEvent::level` is the number of the coding scheme on this bearer.
+                let PeriodCounts { pdus, repeated, errored, bytes, last_scheme: level, control } =
+                    std::mem::take(counts);
+                let (user, duration) = (self.user, end_of(block).since(at));
+                let event = RadioEvent { direction, user, duration, pdus, repeated, errored, bytes, level, control };
                 self.totals[direction as usize].add(&event);
                 cx.radio(at, || event);
             }

@@ -26,6 +26,9 @@ pub struct PeriodCounts {
     pub bytes: u32,
     /// Number of the coding scheme of the last block.
     pub last_scheme: u8,
+    /// Blocks without RLC data since the last period with data: control messages, and the dummy
+    /// blocks that keep a TBF. They have the coding of CS-1 (3GPP TS 45.003 §5.1.1.4).
+    pub control: u16,
 }
 
 impl PeriodCounts {

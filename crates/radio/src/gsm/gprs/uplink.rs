@@ -225,6 +225,7 @@ impl Uplink {
         let mut any_received = sent.is_some_and(|sent| sent.any_received);
         if sent.is_none() {
             any_received = air.receives_control(UP);
+            counts.control += 1;
             if let Some((_, last)) = &mut self.idle_since {
                 *last = block;
             }

@@ -84,6 +84,7 @@ impl User {
             errored: if errored { pdus } else { 0 },
             bytes: format.bits / 8,
             level: format.scheme,
+            control: 0,
         };
         self.totals[direction as usize].add(&event);
         cx.radio(now, || event);

@@ -164,8 +164,8 @@ impl User {
         self.iub.work(now);
         self.receive_down(now, cx);
         self.receive_up(now, cx);
-        self.down.expire(now);
-        self.up.rlc.expire(now);
+        self.down.expire(now, cx);
+        self.up.rlc.expire(now, cx);
         match self.resets.expire(now) {
             Some(Late::Again(direction)) => self.rlc(direction).control = Some(Control::Reset),
             Some(Late::Failed) => self.fail(now, cx),
@@ -348,6 +348,7 @@ impl User {
                 errored: if errored { carried.pdus as u16 } else { 0 },
                 bytes: carried.pdus * self.up.rlc.pdu,
                 level: 0,
+                control: 0,
             };
             self.up.totals.add(&event);
             cx.radio(now, || event);

@@ -125,7 +125,7 @@ impl Mobile {
             self.receive(now, direction, cx);
         }
         for link in &mut self.links {
-            link.rlc.expire(now);
+            link.rlc.expire(now, cx);
         }
         self.expire_reset(now, cx);
         if self.reconnection.as_ref().and_then(Reconnection::next_change).is_some_and(|at| at <= now) {
@@ -274,6 +274,7 @@ impl Mobile {
             errored: if errored { carried.pdus as u16 } else { 0 },
             bytes: carried.pdus * link.rlc.pdu,
             level: 0,
+            control: 0,
         };
         link.totals.add(&event);
         cx.radio(now, || event);

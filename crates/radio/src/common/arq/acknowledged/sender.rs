@@ -30,9 +30,8 @@ pub struct Sender {
     queue: RlcQueue,
     /// Packets that were cut before a restart: they are cut again before those in the queue.
     again: VecDeque<Packet>,
-    /// Packets that are cut at least in part and not yet handed over, with their ends in the
-    /// stream.
-    cut_packets: VecDeque<(u64, Packet)>,
+    /// Packets that are cut at least in part and not yet handed over.
+    cut_packets: VecDeque<CutPacket>,
     /// Bytes of the last of them that are not cut yet.
     uncut: u64,
     /// How far the stream is cut.
@@ -56,6 +55,16 @@ pub struct Sender {
     /// PDUs from this one on were discarded, and the receiver has not been informed yet: the window
     /// stays here.
     given_up: Option<u64>,
+}
+
+/// A packet that is cut at least in part.
+#[derive(Clone, Copy, Debug)]
+struct CutPacket {
+    /// Its end in the stream.
+    end: u64,
+    /// When it came; of a packet that is cut again, when that began.
+    entered: Instant,
+    packet: Packet,
 }
 
 /// A PDU that was sent.
@@ -124,7 +133,7 @@ impl Sender {
     #[inline]
     pub fn backlog(&self) -> (u32, u64) {
         let (mut packets, mut bytes) = self.queue.backlog();
-        let cut_partly = self.cut_packets.back().filter(|_| self.uncut > 0).map(|(_, packet)| packet);
+        let cut_partly = self.cut_packets.back().filter(|_| self.uncut > 0).map(|cut| &cut.packet);
         for packet in self.again.iter().chain(cut_partly) {
             packets += 1;
             bytes += u64::from(packet.size);
@@ -242,20 +251,59 @@ impl Sender {
         let flight = self.flights[(sequence - self.first) as usize];
         let reach = flight.offset + u64::from(flight.length);
         let mut end = reach;
-        while let Some((packet_end, packet)) = self.cut_packets.front().copied() {
-            if packet_end - self.stream_bytes(&packet) >= reach {
+        while let Some(front) = self.cut_packets.front().copied() {
+            if front.end - self.stream_bytes(&front.packet) >= reach {
                 break;
             }
-            self.cut_packets.pop_front();
-            lost(packet);
-            // Of the last one a part may not be cut: it never will be.
-            end = packet_end.min(self.cut);
+            end = self.give_up_first(&mut lost);
         }
+        self.skip_to(sequence + 1, end)
+    }
+
+    /// Discards the packets that are cut at least in part and came at a time for which
+    /// `is_too_late`. Otherwise as [`Self::give_up`]; `None` if no PDU has only data of these.
+    pub fn give_up_late(
+        &mut self,
+        is_too_late: impl Fn(Instant) -> bool,
+        mut lost: impl FnMut(Packet),
+    ) -> Option<(u64, u64)> {
+        let mut end = 0;
+        while self.cut_packets.front().is_some_and(|front| is_too_late(front.entered)) {
+            end = self.give_up_first(&mut lost);
+        }
+        let first = self.flights.front()?;
+        // The message names the first PDU that is still to come: none is skipped without one.
+        (first.offset + u64::from(first.length) <= end).then(|| self.skip_to(self.first, end))
+    }
+
+    /// Takes out the packet that waits for its first PDU for the longest time, if `is_too_late` for
+    /// the time at which it came.
+    pub fn drop_late(&mut self, now: Instant, is_too_late: impl Fn(Instant) -> bool) -> Option<Packet> {
+        self.queue.head_entered().filter(|entered| is_too_late(*entered))?;
+        self.queue.drop_head(now)
+    }
+
+    /// When the oldest packet came that is cut at least in part, and the oldest that is not.
+    #[inline]
+    pub fn oldest(&self) -> [Option<Instant>; 2] {
+        [self.cut_packets.front().map(|front| front.entered), self.queue.head_entered()]
+    }
+
+    /// Discards the oldest packet that was not handed over. Returns where it ends in the stream.
+    fn give_up_first(&mut self, lost: &mut impl FnMut(Packet)) -> u64 {
+        let CutPacket { end, packet, .. } = self.cut_packets.pop_front().expect("the caller has seen it");
+        lost(packet);
         if self.cut_packets.is_empty() {
+            // Of the last one a part may not be cut: it never will be.
             self.uncut = 0;
             self.owed = 0;
         }
-        let mut edge = sequence + 1;
+        end.min(self.cut)
+    }
+
+    /// Neither sends nor waits for the PDUs before `edge`, nor those after it that end in the
+    /// stream up to `end`. Returns the first PDU that is still to come, and `end`.
+    fn skip_to(&mut self, mut edge: u64, end: u64) -> (u64, u64) {
         while self
             .flights
             .get((edge - self.first) as usize)
@@ -291,16 +339,16 @@ impl Sender {
     /// [receiver's](super::Receiver::complete).
     #[inline]
     pub fn hand_over(&mut self, complete: u64, mut deliver: impl FnMut(Packet)) {
-        while let Some((_, packet)) = self.cut_packets.front().copied().filter(|(end, _)| *end <= complete) {
+        while let Some(front) = self.cut_packets.front().copied().filter(|front| front.end <= complete) {
             self.cut_packets.pop_front();
-            deliver(packet);
+            deliver(front.packet);
         }
     }
 
     /// Gives up what was sent, wholly or in part, and not handed over. What was never sent still
     /// waits. The receiver is to [restart](super::Receiver::restart), too.
     pub fn reset(&mut self, mut lost: impl FnMut(Packet)) {
-        self.cut_packets.drain(..).for_each(|(_, packet)| lost(packet));
+        self.cut_packets.drain(..).for_each(|cut| lost(cut.packet));
         self.reset_state();
     }
 
@@ -308,8 +356,8 @@ impl Sender {
     /// packets: the upper layer kept it. The receiver is to [restart](super::Receiver::restart),
     /// too.
     pub fn restart(&mut self) {
-        while let Some((_, packet)) = self.cut_packets.pop_back() {
-            self.again.push_front(packet);
+        while let Some(cut) = self.cut_packets.pop_back() {
+            self.again.push_front(cut.packet);
         }
         self.reset_state();
     }
@@ -408,9 +456,10 @@ impl Sender {
     /// Appends the next packet to the stream, if there is one.
     #[inline]
     fn begin_packet(&mut self, now: Instant, dropped: impl FnMut(Packet)) -> bool {
+        let entered = if self.again.is_empty() { self.queue.head_entered().unwrap_or(now) } else { now };
         let Some(packet) = self.again.pop_front().or_else(|| self.queue.dequeue(now, dropped)) else { return false };
         self.uncut = self.stream_bytes(&packet);
-        self.cut_packets.push_back((self.cut + self.uncut, packet));
+        self.cut_packets.push_back(CutPacket { end: self.cut + self.uncut, entered, packet });
         true
     }
 

@@ -56,8 +56,9 @@ pub struct Rlc {
     pub timer_status_prohibit: Option<Span>,
 }
 
-/// SDU discard after MaxDAT number of transmissions (TS 25.322 §9.7.3.3): the packets with data in
-/// the PDU, and all before them, are discarded, and the receiver is informed (MRW).
+/// SDU discard with explicit signalling: packets are discarded one by one, and the receiver is
+/// informed (MRW). After MaxDAT number of transmissions (TS 25.322 §9.7.3.3) these are the packets
+/// with data in the PDU, and all before them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Discard {
@@ -65,6 +66,11 @@ pub struct Discard {
     pub timer_mrw: Span,
     /// MaxMRW: the number of MRWs without an answer after which the RLC resets.
     pub max_mrw: u32,
+    /// Timer_Discard: how long after its arrival a packet is discarded that was not delivered (TS
+    /// 25.322 §9.7.3.1). TS 25.331 §10.3.4.25 configures either this or MaxDAT; here the first of
+    /// the two decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timer_discard: Option<Span>,
 }
 
 const fn concatenation() -> bool {
@@ -113,6 +119,8 @@ impl Rlc {
             above_zero(!discard.timer_mrw.is_zero(), table, "discard.timer_mrw")?;
             within_an_hour(discard.timer_mrw, table, "discard.timer_mrw")?;
             above_zero(discard.max_mrw > 0, table, "discard.max_mrw")?;
+            above_zero(discard.timer_discard.is_none_or(|span| !span.is_zero()), table, "discard.timer_discard")?;
+            within_an_hour(discard.timer_discard.unwrap_or_default(), table, "discard.timer_discard")?;
         }
         above_zero(self.poll_pdus != Some(0), table, "poll_pdus")?;
         above_zero(self.poll_packets != Some(0), table, "poll_packets")?;
@@ -174,6 +182,16 @@ mod tests {
                 "discard = { timer_mrw = \"1 s\", max_mrw = 1 }",
                 "discard = { timer_mrw = \"1 s\", max_mrw = 0 }",
                 "rlc.discard.max_mrw",
+            ),
+            (
+                "discard = { timer_mrw = \"1 s\", max_mrw = 1, timer_discard = \"1 h\" }",
+                "discard = { timer_mrw = \"1 s\", max_mrw = 1, timer_discard = \"2 h\" }",
+                "rlc.discard.timer_discard",
+            ),
+            (
+                "discard = { timer_mrw = \"1 s\", max_mrw = 1, timer_discard = \"1 ns\" }",
+                "discard = { timer_mrw = \"1 s\", max_mrw = 1, timer_discard = \"0 s\" }",
+                "rlc.discard.timer_discard",
             ),
             // The loss of the last PDU is noticed by its poll, or by periodic polls.
             ("poll_last = false\ntimer_poll_periodic = \"1 s\"", "poll_last = false", "rlc"),

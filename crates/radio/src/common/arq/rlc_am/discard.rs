@@ -1,7 +1,8 @@
-//! SDU discard with explicit signalling: a packet that may not be sent once more is given up by
-//! itself, and the receiver is informed (TS 25.322 §9.7.3.3, §11.6).
+//! SDU discard with explicit signalling: a packet that may not be sent once more (TS 25.322
+//! §9.7.3.3), or that has waited for too long (§9.7.3.1), is given up by itself, and the receiver
+//! is informed (§11.6).
 
-use airpath_core::{Instant, Packet};
+use airpath_core::{DropCause, Instant, Packet, Span};
 
 use super::Control;
 use super::config::Discard;
@@ -11,8 +12,8 @@ use super::config::Discard;
 pub(crate) struct Discarding {
     config: Option<Discard>,
     running: Option<Running>,
-    /// Packets that were given up and not yet reported.
-    pub lost: Vec<Packet>,
+    /// Packets that were given up and not yet reported, and why.
+    pub lost: Vec<(Packet, DropCause)>,
 }
 
 /// A receiver is being informed.
@@ -35,6 +36,12 @@ impl Discarding {
     #[inline]
     pub const fn is_configured(&self) -> bool {
         self.config.is_some()
+    }
+
+    /// How long after its arrival a packet is discarded.
+    #[inline]
+    pub fn timer(&self) -> Option<Span> {
+        self.config.and_then(|config| config.timer_discard)
     }
 
     /// Whether the receiver has not confirmed the last discard.
@@ -107,7 +114,8 @@ mod tests {
 
     #[test]
     fn the_receiver_is_informed_until_it_answers() {
-        let mut discarding = Discarding::new(Some(Discard { timer_mrw: Span::from_millis(100), max_mrw: 3 }));
+        let mut discarding =
+            Discarding::new(Some(Discard { timer_mrw: Span::from_millis(100), max_mrw: 3, timer_discard: None }));
         assert!(discarding.is_configured() && !discarding.is_running() && !discarding.is_due());
         assert_eq!(discarding.message(at(0)), Ok(None));
         discarding.begin(7, 1000);

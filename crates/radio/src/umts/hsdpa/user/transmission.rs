@@ -52,6 +52,7 @@ impl User {
             errored: if errored { pdus } else { 0 },
             bytes: u32::from(pdus) * plan.pdu,
             level: sent.cqi,
+            control: 0,
         };
         self.totals.add(&event);
         self.report_block(now, sent.cqi, cx);
