@@ -1,26 +1,31 @@
 //! Acknowledgements of a proxy, held until all packets that are due were delivered. A later one of
 //! the connection then makes an earlier one superfluous (RFC 3449 §5.2.1), also where packets of
-//! several connections alternate.
+//! several connections alternate, and so does data.
 
 use std::collections::VecDeque;
 
-use airpath_core::{Packet, Slot};
+use airpath_core::{FlowId, Packet, SegmentInfo, Slot};
+use airpath_wire::tcp::Flags;
 
 use crate::join;
 use crate::packet_buffer::PacketBuffer;
 
 /// Acknowledgements that are held at most: a search among them is cheaper than a write.
-const MOST_HELD: usize = 32;
+const MOST_HELD: usize = 64;
 
 /// Acknowledgements of one direction, at most one of each connection.
 #[derive(Debug, Default)]
-pub struct HeldAcknowledgements(VecDeque<Packet>);
+pub struct HeldAcknowledgements {
+    packets: VecDeque<Packet>,
+    /// Number of those that were held before the last [`Self::end_round`], which are the first.
+    old: usize,
+}
 
 impl HeldAcknowledgements {
     /// Holds `new` in place of an earlier one that need not be sent then. Returns the slot of that
     /// one, if there is one.
     pub fn replace(&mut self, new: Packet, packets: &PacketBuffer) -> Option<Slot> {
-        let earlier = self.0.iter_mut().find(|earlier| earlier.flow == new.flow)?;
+        let earlier = self.packets.iter_mut().find(|earlier| earlier.flow == new.flow)?;
         let [before, after] =
             [earlier.slot, new.slot].map(|slot| packets.super_segment(packets.packet(slot).super_segment));
         join::supersedes(after, before).then(|| std::mem::replace(earlier, new).slot)
@@ -28,29 +33,64 @@ impl HeldAcknowledgements {
 
     /// Whether those that are held must leave before `new` can be held.
     pub fn must_leave_before(&self, new: Packet) -> bool {
-        self.0.len() >= MOST_HELD || self.0.iter().any(|earlier| earlier.flow == new.flow)
+        self.packets.len() >= MOST_HELD || self.packets.iter().any(|earlier| earlier.flow == new.flow)
+    }
+
+    /// Takes out the one of `flow`.
+    pub fn take(&mut self, flow: FlowId) -> Option<Packet> {
+        let index = self.packets.iter().position(|held| held.flow == flow)?;
+        self.old -= usize::from(index < self.old);
+        self.packets.remove(index)
     }
 
     /// Holds `new`.
     pub fn push(&mut self, new: Packet) {
-        self.0.push_back(new);
+        self.packets.push_back(new);
     }
 
     /// Takes out the one that is to leave next.
     pub fn pop(&mut self) -> Option<Packet> {
-        self.0.pop_front()
+        self.old = self.old.saturating_sub(1);
+        self.packets.pop_front()
     }
+
+    /// Takes out the next one that was held before the last [`Self::end_round`].
+    pub fn pop_old(&mut self) -> Option<Packet> {
+        if self.old > 0 { self.pop() } else { None }
+    }
+
+    /// Those that are held now are old from now on.
+    pub fn end_round(&mut self) {
+        self.old = self.packets.len();
+    }
+
+    /// Whether none is held.
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+}
+
+/// Whether an earlier acknowledgement need not be sent if `data` leaves, with payload or a FIN.
+///
+/// A duplicate acknowledgement, which reports a loss, cannot be carried by data (RFC 5681 §2). The
+/// one that ends the handshake is none.
+pub fn carries(data: SegmentInfo, acknowledgement: SegmentInfo) -> bool {
+    let is_open = !Flags(data.flags).contains(Flags::SYN) && !Flags(data.flags).contains(Flags::RST);
+    let ends_handshake = acknowledgement.offset == 0 && acknowledgement.ack == Some(0);
+    is_open
+        && data.offset >= acknowledgement.offset
+        && (data.ack > acknowledgement.ack || (ends_handshake && data.ack == acknowledgement.ack))
 }
 
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
 
-    use airpath_core::{Direction, Ecn, FlowId, Instant, SegmentInfo, UserId};
+    use airpath_core::{Direction, Ecn, Instant, UserId};
     use airpath_path::Payload;
     use airpath_tcp::Segment;
     use airpath_wire::segment::{Endpoint, Route, Tunnel};
-    use airpath_wire::tcp::{Flags, TcpHeader};
+    use airpath_wire::tcp::TcpHeader;
 
     use super::*;
     use crate::offload::{Frame, VirtioHeader};
@@ -95,6 +135,41 @@ mod tests {
         assert_eq!(held.replace(again_b, &packets), None);
         assert!(held.must_leave_before(again_b));
         assert_eq!([held.pop(), held.pop(), held.pop()], [Some(later_a), Some(later_b), None]);
+    }
+
+    #[test]
+    fn data_carries_an_acknowledgement_unless_it_may_be_a_duplicate() {
+        let info = |offset, ack, flags: Flags| SegmentInfo { offset, ack, flags: flags.0, ..SegmentInfo::default() };
+        let (ack, end) = (Flags::ACK, Flags::ACK | Flags::FIN);
+        let held = info(10, Some(100), ack);
+        assert!(carries(info(10, Some(101), ack), held) && carries(info(20, Some(101), end), held));
+        assert!(!carries(info(10, Some(100), ack), held), "it may be a duplicate");
+        assert!(!carries(info(10, Some(99), ack), held) && !carries(info(9, Some(101), ack), held));
+        assert!(!carries(info(10, Some(101), ack | Flags::RST), held));
+        let handshake = info(0, Some(0), ack);
+        assert!(carries(info(0, Some(0), ack | Flags::PSH), handshake));
+        let (mut packets, mut held) = (PacketBuffer::default(), HeldAcknowledgements::default());
+        let [a, b] = [1, 2].map(|flow| acknowledgement(flow, 100, &mut packets));
+        held.push(a);
+        held.push(b);
+        assert_eq!([held.take(FlowId(2)), held.take(FlowId(2)), held.pop()], [Some(b), None, Some(a)]);
+    }
+
+    #[test]
+    fn those_of_a_round_are_old_in_the_next() {
+        let (mut packets, mut held) = (PacketBuffer::default(), HeldAcknowledgements::default());
+        let [a, b, c, d] = [1, 2, 3, 4].map(|flow| acknowledgement(flow, 100, &mut packets));
+        [a, b, c].into_iter().for_each(|each| held.push(each));
+        assert_eq!(held.pop_old(), None);
+        held.end_round();
+        held.push(d);
+        assert_eq!([held.take(FlowId(2)), held.take(FlowId(4))], [Some(b), Some(d)]);
+        held.push(d);
+        let later = acknowledgement(1, 200, &mut packets);
+        assert_eq!(held.replace(later, &packets), Some(a.slot), "it leaves when the earlier one would have left");
+        assert_eq!([held.pop_old(), held.pop_old(), held.pop_old()], [Some(later), Some(c), None]);
+        assert_eq!([held.pop(), held.pop()], [Some(d), None]);
+        assert!(held.is_empty());
     }
 
     #[test]
