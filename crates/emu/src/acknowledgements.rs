@@ -4,28 +4,28 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{FlowId, Packet, SegmentInfo, Slot};
+use airpath_core::{FlowId, Instant, Packet, SegmentInfo, Slot, Span};
 use airpath_wire::tcp::Flags;
 
 use crate::join;
 use crate::packet_buffer::PacketBuffer;
 
 /// Acknowledgements that are held at most: a search among them is cheaper than a write.
-const MOST_HELD: usize = 64;
+const MOST_HELD: usize = 128;
 
-/// Acknowledgements of one direction, at most one of each connection.
+/// How long one is held at most. Linux delays acknowledgements by ten times as much.
+const MOST_TIME: Span = Span::from_millis(4);
+
+/// Acknowledgements of one direction, at most one of each connection, with the times since when
+/// they are held. The first is held for longest.
 #[derive(Debug, Default)]
-pub struct HeldAcknowledgements {
-    packets: VecDeque<Packet>,
-    /// Number of those that were held before the last [`Self::end_round`], which are the first.
-    old: usize,
-}
+pub struct HeldAcknowledgements(VecDeque<(Instant, Packet)>);
 
 impl HeldAcknowledgements {
     /// Holds `new` in place of an earlier one that need not be sent then. Returns the slot of that
     /// one, if there is one.
     pub fn replace(&mut self, new: Packet, packets: &PacketBuffer) -> Option<Slot> {
-        let earlier = self.packets.iter_mut().find(|earlier| earlier.flow == new.flow)?;
+        let (_, earlier) = self.0.iter_mut().find(|(_, earlier)| earlier.flow == new.flow)?;
         let [before, after] =
             [earlier.slot, new.slot].map(|slot| packets.super_segment(packets.packet(slot).super_segment));
         join::supersedes(after, before).then(|| std::mem::replace(earlier, new).slot)
@@ -33,60 +33,52 @@ impl HeldAcknowledgements {
 
     /// Whether those that are held must leave before `new` can be held.
     pub fn must_leave_before(&self, new: Packet) -> bool {
-        self.packets.len() >= MOST_HELD || self.packets.iter().any(|earlier| earlier.flow == new.flow)
+        self.0.len() >= MOST_HELD || self.0.iter().any(|(_, earlier)| earlier.flow == new.flow)
     }
 
     /// Takes out the one of `flow`.
     pub fn take(&mut self, flow: FlowId) -> Option<Packet> {
-        let index = self.packets.iter().position(|held| held.flow == flow)?;
-        self.old -= usize::from(index < self.old);
-        self.packets.remove(index)
+        let index = self.0.iter().position(|(_, held)| held.flow == flow)?;
+        self.0.remove(index).map(|(_, held)| held)
     }
 
-    /// Holds `new`.
-    pub fn push(&mut self, new: Packet) {
-        self.packets.push_back(new);
+    /// Holds `new` from `now` on.
+    pub fn push(&mut self, now: Instant, new: Packet) {
+        self.0.push_back((now, new));
     }
 
     /// Takes out the one that is to leave next.
     pub fn pop(&mut self) -> Option<Packet> {
-        self.old = self.old.saturating_sub(1);
-        self.packets.pop_front()
+        self.0.pop_front().map(|(_, held)| held)
     }
 
-    /// Takes out the next one that was held before the last [`Self::end_round`].
-    pub fn pop_old(&mut self) -> Option<Packet> {
-        if self.old > 0 { self.pop() } else { None }
-    }
-
-    /// Those that are held now are old from now on.
-    pub fn end_round(&mut self) {
-        self.old = self.packets.len();
+    /// Takes out the next one that is held for too long at `now`.
+    pub fn pop_late(&mut self, now: Instant) -> Option<Packet> {
+        let (since, _) = self.0.front()?;
+        if *since + MOST_TIME <= now { self.pop() } else { None }
     }
 
     /// Whether none is held.
     pub fn is_empty(&self) -> bool {
-        self.packets.is_empty()
+        self.0.is_empty()
     }
 }
 
 /// Whether an earlier acknowledgement need not be sent if `data` leaves, with payload or a FIN.
 ///
-/// A duplicate acknowledgement, which reports a loss, cannot be carried by data (RFC 5681 §2). The
-/// one that ends the handshake is none.
+/// Data cannot report a loss as a duplicate acknowledgement does (RFC 5681 §2). With SACK such a
+/// one has blocks and is not held. Without SACK, all of them but the last leave
+/// ([`HeldAcknowledgements::must_leave_before`]).
 pub fn carries(data: SegmentInfo, acknowledgement: SegmentInfo) -> bool {
     let is_open = !Flags(data.flags).contains(Flags::SYN) && !Flags(data.flags).contains(Flags::RST);
-    let ends_handshake = acknowledgement.offset == 0 && acknowledgement.ack == Some(0);
-    is_open
-        && data.offset >= acknowledgement.offset
-        && (data.ack > acknowledgement.ack || (ends_handshake && data.ack == acknowledgement.ack))
+    is_open && data.offset >= acknowledgement.offset && data.ack >= acknowledgement.ack
 }
 
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
 
-    use airpath_core::{Direction, Ecn, Instant, UserId};
+    use airpath_core::{Direction, Ecn, UserId};
     use airpath_path::Payload;
     use airpath_tcp::Segment;
     use airpath_wire::segment::{Endpoint, Route, Tunnel};
@@ -127,7 +119,7 @@ mod tests {
             [(1, 100), (2, 100), (1, 200), (2, 300), (2, 300)].map(|(flow, n)| acknowledgement(flow, n, &mut packets));
         for new in [a, b] {
             assert!(!held.must_leave_before(new));
-            held.push(new);
+            held.push(Instant::ZERO, new);
         }
         assert_eq!(held.replace(later_a, &packets), Some(a.slot));
         assert_eq!(held.replace(later_b, &packets), Some(b.slot));
@@ -138,36 +130,34 @@ mod tests {
     }
 
     #[test]
-    fn data_carries_an_acknowledgement_unless_it_may_be_a_duplicate() {
+    fn data_carries_an_acknowledgement_of_no_more() {
         let info = |offset, ack, flags: Flags| SegmentInfo { offset, ack, flags: flags.0, ..SegmentInfo::default() };
         let (ack, end) = (Flags::ACK, Flags::ACK | Flags::FIN);
         let held = info(10, Some(100), ack);
         assert!(carries(info(10, Some(101), ack), held) && carries(info(20, Some(101), end), held));
-        assert!(!carries(info(10, Some(100), ack), held), "it may be a duplicate");
+        assert!(carries(info(10, Some(100), ack | Flags::PSH), held));
         assert!(!carries(info(10, Some(99), ack), held) && !carries(info(9, Some(101), ack), held));
         assert!(!carries(info(10, Some(101), ack | Flags::RST), held));
-        let handshake = info(0, Some(0), ack);
-        assert!(carries(info(0, Some(0), ack | Flags::PSH), handshake));
         let (mut packets, mut held) = (PacketBuffer::default(), HeldAcknowledgements::default());
         let [a, b] = [1, 2].map(|flow| acknowledgement(flow, 100, &mut packets));
-        held.push(a);
-        held.push(b);
+        held.push(Instant::ZERO, a);
+        held.push(Instant::ZERO, b);
         assert_eq!([held.take(FlowId(2)), held.take(FlowId(2)), held.pop()], [Some(b), None, Some(a)]);
     }
 
     #[test]
-    fn those_of_a_round_are_old_in_the_next() {
+    fn none_is_held_for_long() {
         let (mut packets, mut held) = (PacketBuffer::default(), HeldAcknowledgements::default());
         let [a, b, c, d] = [1, 2, 3, 4].map(|flow| acknowledgement(flow, 100, &mut packets));
-        [a, b, c].into_iter().for_each(|each| held.push(each));
-        assert_eq!(held.pop_old(), None);
-        held.end_round();
-        held.push(d);
-        assert_eq!([held.take(FlowId(2)), held.take(FlowId(4))], [Some(b), Some(d)]);
-        held.push(d);
-        let later = acknowledgement(1, 200, &mut packets);
-        assert_eq!(held.replace(later, &packets), Some(a.slot), "it leaves when the earlier one would have left");
-        assert_eq!([held.pop_old(), held.pop_old(), held.pop_old()], [Some(later), Some(c), None]);
+        let later = Instant::ZERO + Span::from_millis(3);
+        [a, b, c].into_iter().for_each(|each| held.push(Instant::ZERO, each));
+        held.push(later, d);
+        assert_eq!(held.pop_late(later), None);
+        assert_eq!(held.take(FlowId(2)), Some(b));
+        let again = acknowledgement(1, 200, &mut packets);
+        assert_eq!(held.replace(again, &packets), Some(a.slot), "it leaves when the earlier one would have left");
+        let late = Instant::ZERO + MOST_TIME;
+        assert_eq!([held.pop_late(late), held.pop_late(late), held.pop_late(late)], [Some(again), Some(c), None]);
         assert_eq!([held.pop(), held.pop()], [Some(d), None]);
         assert!(held.is_empty());
     }
@@ -178,7 +168,7 @@ mod tests {
         for flow in 0..MOST_HELD as u32 {
             let new = acknowledgement(flow, 1, &mut packets);
             assert!(!held.must_leave_before(new));
-            held.push(new);
+            held.push(Instant::ZERO, new);
         }
         assert!(held.must_leave_before(acknowledgement(1000, 1, &mut packets)));
     }

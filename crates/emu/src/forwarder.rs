@@ -418,11 +418,10 @@ impl<'a> Forwarder<'a> {
         for direction in Direction::BOTH {
             self.send_run(direction)?;
             if self.backlog == Backlog::Small {
-                // Those of this round may leave with data of the next one, which follows at once.
-                while let Some(held) = self.acknowledgements[direction as usize].pop_old() {
+                // They may leave with data of the next rounds, which follow at once.
+                while let Some(held) = self.acknowledgements[direction as usize].pop_late(now) {
                     self.send_acknowledgement(direction, held)?;
                 }
-                self.acknowledgements[direction as usize].end_round();
             } else {
                 self.send_acknowledgements(direction)?;
             }
@@ -442,7 +441,7 @@ impl<'a> Forwarder<'a> {
         if held.must_leave_before(packet) {
             self.send_acknowledgements(direction)?;
         }
-        self.acknowledgements[direction as usize].push(packet);
+        self.acknowledgements[direction as usize].push(self.clock.now(), packet);
         Ok(())
     }
 
