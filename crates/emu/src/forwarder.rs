@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use airpath_core::{Direction, Dropped, Ecn, FlowId, Instant, Packet, SegmentInfo, SegmentLookup, Slot, Span, UserId};
+use airpath_core::{Direction, Dropped, FlowId, Instant, Packet, SegmentInfo, SegmentLookup, Slot, Span, UserId};
 use airpath_link::{BearerCommand, CommandError, Departure};
 use airpath_path::{Contents, Hop, NewSegment, PacketStore, Path, Payload, PolledPath, SharedPayload};
 use airpath_proxy::Proxy;
@@ -23,6 +23,7 @@ use crate::observe::{MOST_FLOWS, Passage, icmp_error};
 use crate::offload::{EntryDropCause, Frame, MAX_HEADER, VirtioHeader};
 use crate::packet_buffer::{BufferedPacket, PacketBuffer, SuperSegment};
 use crate::port::{MAX_READ, Port, Sent};
+use crate::run::{Run, SegmentKey};
 use crate::taps::{Captures, Taps, View};
 use crate::tcp_packet;
 use crate::writer::{LEAST_PAYLOAD, MOST_UNWRITTEN, WriteRequest, Writer, WrittenPayload};
@@ -107,63 +108,6 @@ impl DropCounters {
     pub fn by_cause(&self) -> BTreeMap<&'static str, u64> {
         let at_entry = EntryDropCause::ALL.iter().map(|cause| cause.name()).zip(self.at_entry);
         at_entry.chain([("not-taken", self.at_exit)]).filter(|(_, count)| *count > 0).collect()
-    }
-}
-
-/// A run: consecutive segments of one super-segment (the kernel's GSO packet), or on a router
-/// consecutive packets that can be joined to one. It is sent by one write.
-#[derive(Debug, Default)]
-struct Run {
-    /// Its first packet; `None` if the run is empty.
-    first: Option<SegmentKey>,
-    /// Its packets, from the first segment on.
-    slots: Vec<Slot>,
-    /// Number of their segments.
-    segments: u32,
-    /// Bytes of the super-segment that is to be joined; zero if the packets belong to one already.
-    joined_bytes: usize,
-    /// The super-segment, to reuse its memory.
-    joined: Vec<u8>,
-}
-
-/// What decides whether a packet continues a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct SegmentKey {
-    flow: FlowId,
-    direction: Direction,
-    /// Index in the packet buffer.
-    super_segment: u32,
-    /// Its number in the super-segment.
-    segment: u32,
-    ecn: Ecn,
-}
-
-impl Run {
-    /// Whether `next` is the segment that follows this run, so that they can leave together.
-    fn continues(&self, next: SegmentKey) -> bool {
-        let segments = self.segments;
-        self.joined_bytes == 0
-            && self.first.is_some_and(|first| SegmentKey { segment: first.segment + segments, ..first } == next)
-    }
-
-    /// Adds a packet to the super-segment that is to be joined, if it can be. Returns by how many
-    /// segments that grows: none if it is a FIN only, which the last one then has.
-    fn joins(&mut self, next: SegmentKey, packets: &PacketBuffer) -> Option<u32> {
-        let (first, last) = (self.first?, self.slots.last()?);
-        let last = packets.packet(*last);
-        let is_marked = first.ecn != next.ecn;
-        if !last.is_created_segment() || is_marked || (self.joined_bytes == 0 && self.slots.len() > 1) {
-            return None;
-        }
-        let [first, last, next] =
-            [first.super_segment, last.super_segment, next.super_segment].map(|index| packets.super_segment(index));
-        let bytes = if self.joined_bytes == 0 { first.frame.bytes() as usize } else { self.joined_bytes };
-        if !join::continues(first, last, next, bytes) {
-            return None;
-        }
-        let payload = next.frame.bytes() as usize - join::header_bytes(next);
-        self.joined_bytes = bytes + payload;
-        Some(u32::from(payload > 0))
     }
 }
 
@@ -417,7 +361,7 @@ impl<'a> Forwarder<'a> {
         self.delivered_until = now;
         for direction in Direction::BOTH {
             self.send_run(direction)?;
-            if self.backlog == Backlog::Small {
+            if self.backlog == Backlog::Small && any.contains(&true) {
                 // They may leave with data of the next rounds, which follow at once.
                 while let Some(held) = self.acknowledgements[direction as usize].pop_late(now) {
                     self.send_acknowledgement(direction, held)?;
