@@ -158,6 +158,8 @@ def network(folder: Path, *, in_user_namespace: bool = False) -> Iterator[Networ
             for line in _END:
                 made.run(host, *line.format(v4=v4, v6=v6, router=router, router6=router6).split())
         made.run("mobile", "ip", "address", "add", f"{OTHER}/24", "dev", "eth0")
+        # The kernel reports a link some time after its ends are up.
+        until(lambda: "linkdown" not in made.state(), "the interfaces of the router are up")
         yield made
     finally:
         for process in processes.values():

@@ -1,26 +1,31 @@
 //! Acknowledgements of a proxy, held until all packets that are due were delivered. A later one of
 //! the connection then makes an earlier one superfluous (RFC 3449 §5.2.1), also where packets of
-//! several connections alternate.
+//! several connections alternate, and so does data.
 
 use std::collections::VecDeque;
 
-use airpath_core::{Packet, Slot};
+use airpath_core::{FlowId, Instant, Packet, SegmentInfo, Slot, Span};
+use airpath_wire::tcp::Flags;
 
 use crate::join;
 use crate::packet_buffer::PacketBuffer;
 
 /// Acknowledgements that are held at most: a search among them is cheaper than a write.
-const MOST_HELD: usize = 32;
+const MOST_HELD: usize = 128;
 
-/// Acknowledgements of one direction, at most one of each connection.
+/// How long one is held at most. Linux delays acknowledgements by ten times as much.
+const MOST_TIME: Span = Span::from_millis(4);
+
+/// Acknowledgements of one direction, at most one of each connection, with the times since when
+/// they are held. The first is held for longest.
 #[derive(Debug, Default)]
-pub struct HeldAcknowledgements(VecDeque<Packet>);
+pub struct HeldAcknowledgements(VecDeque<(Instant, Packet)>);
 
 impl HeldAcknowledgements {
     /// Holds `new` in place of an earlier one that need not be sent then. Returns the slot of that
     /// one, if there is one.
     pub fn replace(&mut self, new: Packet, packets: &PacketBuffer) -> Option<Slot> {
-        let earlier = self.0.iter_mut().find(|earlier| earlier.flow == new.flow)?;
+        let (_, earlier) = self.0.iter_mut().find(|(_, earlier)| earlier.flow == new.flow)?;
         let [before, after] =
             [earlier.slot, new.slot].map(|slot| packets.super_segment(packets.packet(slot).super_segment));
         join::supersedes(after, before).then(|| std::mem::replace(earlier, new).slot)
@@ -28,29 +33,56 @@ impl HeldAcknowledgements {
 
     /// Whether those that are held must leave before `new` can be held.
     pub fn must_leave_before(&self, new: Packet) -> bool {
-        self.0.len() >= MOST_HELD || self.0.iter().any(|earlier| earlier.flow == new.flow)
+        self.0.len() >= MOST_HELD || self.0.iter().any(|(_, earlier)| earlier.flow == new.flow)
     }
 
-    /// Holds `new`.
-    pub fn push(&mut self, new: Packet) {
-        self.0.push_back(new);
+    /// Takes out the one of `flow`.
+    pub fn take(&mut self, flow: FlowId) -> Option<Packet> {
+        let index = self.0.iter().position(|(_, held)| held.flow == flow)?;
+        self.0.remove(index).map(|(_, held)| held)
+    }
+
+    /// Holds `new` from `now` on.
+    pub fn push(&mut self, now: Instant, new: Packet) {
+        self.0.push_back((now, new));
     }
 
     /// Takes out the one that is to leave next.
     pub fn pop(&mut self) -> Option<Packet> {
-        self.0.pop_front()
+        self.0.pop_front().map(|(_, held)| held)
     }
+
+    /// Takes out the next one that is held for too long at `now`.
+    pub fn pop_late(&mut self, now: Instant) -> Option<Packet> {
+        let (since, _) = self.0.front()?;
+        if *since + MOST_TIME <= now { self.pop() } else { None }
+    }
+
+    /// Whether none is held.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Whether an earlier acknowledgement need not be sent if `data` leaves, with payload or a FIN.
+///
+/// Data cannot report a loss as a duplicate acknowledgement does (RFC 5681 §2). With SACK such a
+/// one has blocks and is not held. Without SACK, all of them but the last leave
+/// ([`HeldAcknowledgements::must_leave_before`]).
+pub fn carries(data: SegmentInfo, acknowledgement: SegmentInfo) -> bool {
+    let is_open = !Flags(data.flags).contains(Flags::SYN) && !Flags(data.flags).contains(Flags::RST);
+    is_open && data.offset >= acknowledgement.offset && data.ack >= acknowledgement.ack
 }
 
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
 
-    use airpath_core::{Direction, Ecn, FlowId, Instant, SegmentInfo, UserId};
+    use airpath_core::{Direction, Ecn, UserId};
     use airpath_path::Payload;
     use airpath_tcp::Segment;
     use airpath_wire::segment::{Endpoint, Route, Tunnel};
-    use airpath_wire::tcp::{Flags, TcpHeader};
+    use airpath_wire::tcp::TcpHeader;
 
     use super::*;
     use crate::offload::{Frame, VirtioHeader};
@@ -87,7 +119,7 @@ mod tests {
             [(1, 100), (2, 100), (1, 200), (2, 300), (2, 300)].map(|(flow, n)| acknowledgement(flow, n, &mut packets));
         for new in [a, b] {
             assert!(!held.must_leave_before(new));
-            held.push(new);
+            held.push(Instant::ZERO, new);
         }
         assert_eq!(held.replace(later_a, &packets), Some(a.slot));
         assert_eq!(held.replace(later_b, &packets), Some(b.slot));
@@ -98,12 +130,45 @@ mod tests {
     }
 
     #[test]
+    fn data_carries_an_acknowledgement_of_no_more() {
+        let info = |offset, ack, flags: Flags| SegmentInfo { offset, ack, flags: flags.0, ..SegmentInfo::default() };
+        let (ack, end) = (Flags::ACK, Flags::ACK | Flags::FIN);
+        let held = info(10, Some(100), ack);
+        assert!(carries(info(10, Some(101), ack), held) && carries(info(20, Some(101), end), held));
+        assert!(carries(info(10, Some(100), ack | Flags::PSH), held));
+        assert!(!carries(info(10, Some(99), ack), held) && !carries(info(9, Some(101), ack), held));
+        assert!(!carries(info(10, Some(101), ack | Flags::RST), held));
+        let (mut packets, mut held) = (PacketBuffer::default(), HeldAcknowledgements::default());
+        let [a, b] = [1, 2].map(|flow| acknowledgement(flow, 100, &mut packets));
+        held.push(Instant::ZERO, a);
+        held.push(Instant::ZERO, b);
+        assert_eq!([held.take(FlowId(2)), held.take(FlowId(2)), held.pop()], [Some(b), None, Some(a)]);
+    }
+
+    #[test]
+    fn none_is_held_for_long() {
+        let (mut packets, mut held) = (PacketBuffer::default(), HeldAcknowledgements::default());
+        let [a, b, c, d] = [1, 2, 3, 4].map(|flow| acknowledgement(flow, 100, &mut packets));
+        let later = Instant::ZERO + Span::from_millis(3);
+        [a, b, c].into_iter().for_each(|each| held.push(Instant::ZERO, each));
+        held.push(later, d);
+        assert_eq!(held.pop_late(later), None);
+        assert_eq!(held.take(FlowId(2)), Some(b));
+        let again = acknowledgement(1, 200, &mut packets);
+        assert_eq!(held.replace(again, &packets), Some(a.slot), "it leaves when the earlier one would have left");
+        let late = Instant::ZERO + MOST_TIME;
+        assert_eq!([held.pop_late(late), held.pop_late(late), held.pop_late(late)], [Some(again), Some(c), None]);
+        assert_eq!([held.pop(), held.pop()], [Some(d), None]);
+        assert!(held.is_empty());
+    }
+
+    #[test]
     fn their_number_is_bounded() {
         let (mut packets, mut held) = (PacketBuffer::default(), HeldAcknowledgements::default());
         for flow in 0..MOST_HELD as u32 {
             let new = acknowledgement(flow, 1, &mut packets);
             assert!(!held.must_leave_before(new));
-            held.push(new);
+            held.push(Instant::ZERO, new);
         }
         assert!(held.must_leave_before(acknowledgement(1000, 1, &mut packets)));
     }

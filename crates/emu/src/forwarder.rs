@@ -5,16 +5,16 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use airpath_core::{Direction, Dropped, Ecn, FlowId, Instant, Packet, SegmentInfo, SegmentLookup, Slot, Span, UserId};
+use airpath_core::{Direction, Dropped, FlowId, Instant, Packet, SegmentInfo, SegmentLookup, Slot, Span, UserId};
 use airpath_link::{BearerCommand, CommandError, Departure};
-use airpath_path::{Contents, Hop, NewSegment, PacketStore, Path, Payload, PolledPath};
+use airpath_path::{Contents, Hop, NewSegment, PacketStore, Path, Payload, PolledPath, SharedPayload};
 use airpath_proxy::Proxy;
 use airpath_tcp::Segment;
 use airpath_wire::icmp::IcmpError;
 use airpath_wire::segment::{Endpoint, Route};
 use serde::{Deserialize, Serialize};
 
-use crate::acknowledgements::HeldAcknowledgements;
+use crate::acknowledgements::{self, HeldAcknowledgements};
 use crate::clock::Clock;
 use crate::join;
 use crate::lateness::Lateness;
@@ -23,9 +23,10 @@ use crate::observe::{MOST_FLOWS, Passage, icmp_error};
 use crate::offload::{EntryDropCause, Frame, MAX_HEADER, VirtioHeader};
 use crate::packet_buffer::{BufferedPacket, PacketBuffer, SuperSegment};
 use crate::port::{MAX_READ, Port, Sent};
+use crate::run::{Run, SegmentKey};
 use crate::taps::{Captures, Taps, View};
 use crate::tcp_packet;
-use crate::writer::{LEAST_PAYLOAD, MOST_UNWRITTEN, WriteRequest, Writer};
+use crate::writer::{LEAST_PAYLOAD, MOST_UNWRITTEN, WriteRequest, Writer, WrittenPayload};
 
 /// Largest number of consecutive reads at one end before due packets are delivered.
 const READS_IN_A_ROW: usize = 64;
@@ -61,8 +62,8 @@ pub struct Forwarder<'a> {
     acknowledgements: [HeldAcknowledgements; 2],
     /// Writes large packets, if this thread does not.
     writer: Option<Writer>,
-    /// Whether the last round of reading has left packets.
-    is_behind: bool,
+    /// What the last round of reading has left.
+    backlog: Backlog,
     /// Acknowledgements that were not sent because a later one left at once with them.
     pub merged_acknowledgements: u64,
     /// The next packet when an output failed, in the order of [`OUTPUTS`].
@@ -71,6 +72,17 @@ pub struct Forwarder<'a> {
     next_id: u64,
     /// Packets that have entered, in the order of [`Direction::BOTH`].
     pub entered: [u64; 2],
+}
+
+/// What a round of reading has left at a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Backlog {
+    /// Nothing.
+    None,
+    /// Packets, after many small ones.
+    Small,
+    /// Packets, after many bytes.
+    Large,
 }
 
 /// The packets on the path, and the taps that observe them.
@@ -99,60 +111,6 @@ impl DropCounters {
     }
 }
 
-/// A run: consecutive segments of one super-segment (the kernel's GSO packet), or on a router
-/// consecutive packets that can be joined to one. It is sent by one write.
-#[derive(Debug, Default)]
-struct Run {
-    /// Its first packet; `None` if the run is empty.
-    first: Option<SegmentKey>,
-    /// Its packets, from the first segment on.
-    slots: Vec<Slot>,
-    /// Number of their segments.
-    segments: u32,
-    /// Bytes of the super-segment that is to be joined; zero if the packets belong to one already.
-    joined_bytes: usize,
-    /// The super-segment, to reuse its memory.
-    joined: Vec<u8>,
-}
-
-/// What decides whether a packet continues a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct SegmentKey {
-    direction: Direction,
-    /// Index in the packet buffer.
-    super_segment: u32,
-    /// Its number in the super-segment.
-    segment: u32,
-    ecn: Ecn,
-}
-
-impl Run {
-    /// Whether `next` is the segment that follows this run, so that they can leave together.
-    fn continues(&self, next: SegmentKey) -> bool {
-        let segments = self.segments;
-        self.joined_bytes == 0
-            && self.first.is_some_and(|first| SegmentKey { segment: first.segment + segments, ..first } == next)
-    }
-
-    /// Adds a packet to the super-segment that is to be joined, if it can be.
-    fn joins(&mut self, next: SegmentKey, packets: &PacketBuffer) -> bool {
-        let (Some(first), Some(last)) = (self.first, self.slots.last()) else { return false };
-        let last = packets.packet(*last);
-        let is_marked = first.ecn != next.ecn;
-        if !last.is_created_segment() || is_marked || (self.joined_bytes == 0 && self.slots.len() > 1) {
-            return false;
-        }
-        let [first, last, next] =
-            [first.super_segment, last.super_segment, next.super_segment].map(|index| packets.super_segment(index));
-        let bytes = if self.joined_bytes == 0 { first.frame.bytes() as usize } else { self.joined_bytes };
-        let joins = join::continues(first, last, next, bytes);
-        if joins {
-            self.joined_bytes = bytes + next.frame.bytes() as usize - join::header_bytes(next);
-        }
-        joins
-    }
-}
-
 impl<'a> Forwarder<'a> {
     /// Forwards between the port at the server and the port at the mobile, over `path`.
     pub fn new(path: PolledPath<'a>, clock: Clock, taps: Taps, server: &'a Port, mobile: &'a Port) -> Self {
@@ -170,7 +128,7 @@ impl<'a> Forwarder<'a> {
             runs: Default::default(),
             acknowledgements: Default::default(),
             writer: None,
-            is_behind: false,
+            backlog: Backlog::None,
             merged_acknowledgements: 0,
             failed_outputs: [None; 2],
             next_id: 0,
@@ -314,7 +272,7 @@ impl<'a> Forwarder<'a> {
                 break;
             }
             let Some(received) = port.receive(&mut self.read_buffer[..])? else {
-                self.is_behind = false;
+                self.backlog = Backlog::None;
                 return Ok(reads > 0);
             };
             bytes_read += received.length;
@@ -344,14 +302,14 @@ impl<'a> Forwarder<'a> {
                 }
                 Verdict::Bypass(_) => {
                     let bytes = &bytes[..frame.bytes() as usize];
-                    if port.send(&received.virtio, bytes, &[])? == Sent::Rejected {
+                    if port.send(&received.virtio, bytes, [&[]; 2])? == Sent::Rejected {
                         self.dropped.at_exit += u64::from(frame.segments());
                     }
                 }
                 Verdict::Refuse(_) => {}
             }
         }
-        self.is_behind = true;
+        self.backlog = if bytes_read < BYTES_IN_A_ROW { Backlog::Small } else { Backlog::Large };
         Ok(true)
     }
 
@@ -371,7 +329,7 @@ impl<'a> Forwarder<'a> {
             let buffered = self.observed.packets.packet(packet.slot);
             let BufferedPacket { super_segment, segment, segments, entered, number, .. } = buffered;
             self.transit[direction as usize] = due.since(entered);
-            let next = SegmentKey { direction, super_segment, segment, ecn: packet.ecn };
+            let next = SegmentKey { flow: packet.flow, direction, super_segment, segment, ecn: packet.ecn };
             // What passes unchanged is not joined or merged.
             let is_own = self.observed.router.is_some() && buffered.is_created_segment();
             if self.observed.router.is_none() {
@@ -381,16 +339,16 @@ impl<'a> Forwarder<'a> {
             if is_own && join::is_acknowledgement(self.observed.packets.super_segment(super_segment)) {
                 self.hold_acknowledgement(direction, packet)?;
             } else {
-                self.send_acknowledgements(direction)?;
+                self.settle_acknowledgement(direction, packet)?;
                 let run = &mut self.runs[direction as usize];
-                let joins = is_own && run.joins(next, &self.observed.packets);
-                if !joins && !run.continues(next) {
+                let joins = if is_own { run.joins(next, &self.observed.packets) } else { None };
+                if joins.is_none() && !run.continues(next) {
                     self.send_run(direction)?;
                     self.runs[direction as usize].first = Some(next);
                 }
                 let run = &mut self.runs[direction as usize];
                 run.slots.push(packet.slot);
-                run.segments += segments;
+                run.segments += joins.unwrap_or(segments);
             }
             let ObservedPackets { packets, taps, .. } = &mut self.observed;
             let super_segment = packets.super_segment(super_segment);
@@ -403,7 +361,14 @@ impl<'a> Forwarder<'a> {
         self.delivered_until = now;
         for direction in Direction::BOTH {
             self.send_run(direction)?;
-            self.send_acknowledgements(direction)?;
+            if self.backlog == Backlog::Small && any.contains(&true) {
+                // They may leave with data of the next rounds, which follow at once.
+                while let Some(held) = self.acknowledgements[direction as usize].pop_late(now) {
+                    self.send_acknowledgement(direction, held)?;
+                }
+            } else {
+                self.send_acknowledgements(direction)?;
+            }
         }
         Ok(any)
     }
@@ -420,27 +385,48 @@ impl<'a> Forwarder<'a> {
         if held.must_leave_before(packet) {
             self.send_acknowledgements(direction)?;
         }
-        self.acknowledgements[direction as usize].push(packet);
+        self.acknowledgements[direction as usize].push(self.clock.now(), packet);
         Ok(())
+    }
+
+    /// Drops the acknowledgement that is held for the connection of `packet`, which leaves now, if
+    /// that carries it, or sends it before.
+    fn settle_acknowledgement(&mut self, direction: Direction, packet: Packet) -> io::Result<()> {
+        let Some(held) = self.acknowledgements[direction as usize].take(packet.flow) else { return Ok(()) };
+        let packets = &mut self.observed.packets;
+        let [data, acknowledgement] = [packet, held].map(|packet| packets.packet(packet.slot).header);
+        if data.zip(acknowledgement).is_some_and(|(data, earlier)| acknowledgements::carries(data, earlier)) {
+            packets.release(held.slot);
+            self.merged_acknowledgements += 1;
+            return Ok(());
+        }
+        self.send_run(direction)?;
+        self.send_acknowledgement(direction, held)
     }
 
     /// Sends the acknowledgements that were held.
     fn send_acknowledgements(&mut self, direction: Direction) -> io::Result<()> {
-        while let Some(Packet { ecn, slot, .. }) = self.acknowledgements[direction as usize].pop() {
-            let BufferedPacket { super_segment, segment, segments, .. } = self.observed.packets.packet(slot);
-            let run = &mut self.runs[direction as usize];
-            (run.first, run.segments) = (Some(SegmentKey { direction, super_segment, segment, ecn }), segments);
-            run.slots.push(slot);
-            self.send_run(direction)?;
+        while let Some(held) = self.acknowledgements[direction as usize].pop() {
+            self.send_acknowledgement(direction, held)?;
         }
         Ok(())
     }
 
+    /// Sends an acknowledgement by itself.
+    fn send_acknowledgement(&mut self, direction: Direction, held: Packet) -> io::Result<()> {
+        let Packet { flow, ecn, slot, .. } = held;
+        let BufferedPacket { super_segment, segment, segments, .. } = self.observed.packets.packet(slot);
+        let run = &mut self.runs[direction as usize];
+        (run.first, run.segments) = (Some(SegmentKey { flow, direction, super_segment, segment, ecn }), segments);
+        run.slots.push(slot);
+        self.send_run(direction)
+    }
+
     /// Sends the packets of the run of `direction`, and empties it.
     fn send_run(&mut self, direction: Direction) -> io::Result<()> {
-        self.take_written(MOST_UNWRITTEN - 1)?;
+        self.take_written(MOST_UNWRITTEN)?;
         let run = &mut self.runs[direction as usize];
-        let Some(SegmentKey { super_segment: index, segment: first, ecn, .. }) = run.first.take() else {
+        let Some(SegmentKey { flow, super_segment: index, segment: first, ecn, .. }) = run.first.take() else {
             return Ok(());
         };
         let count = std::mem::take(&mut run.segments);
@@ -456,21 +442,31 @@ impl<'a> Forwarder<'a> {
         let mut header = [0; MAX_HEADER];
         let written = frame.write_segments(bytes, first..=first + (count - 1), ecn, &mut header);
         let (virtio, header_bytes, payload) = (written.header.to_bytes(), written.bytes.len(), written.payload);
+        let flow = (flow, direction);
+        let is_large = payload.len() >= LEAST_PAYLOAD;
         if let Some(writer) = &mut self.writer
-            && ((self.is_behind && payload.len() >= LEAST_PAYLOAD) || writer.is_writing(direction))
+            && ((self.backlog != Backlog::None && is_large) || writer.is_writing(flow))
         {
-            let memory = if joined_bytes > 0 {
-                std::mem::replace(&mut run.joined, packets.memory(MAX_READ))
+            let payload = if joined_bytes > 0 {
+                WrittenPayload::Own(std::mem::replace(&mut run.joined, packets.memory(MAX_READ)), payload)
             } else {
-                packets.take_bytes(index, run.slots.len() as u32)
+                let leaving = run.slots.len() as u32;
+                match packets.take_shared(index, leaving) {
+                    Some(shared) => WrittenPayload::Shared(shared),
+                    None => WrittenPayload::Own(packets.take_bytes(index, leaving), payload),
+                }
             };
-            writer.write(WriteRequest { direction, virtio, header, header_bytes, memory, payload, segments: count })?;
+            writer.write(WriteRequest { flow, virtio, header, header_bytes, payload, segments: count })?;
         } else {
             let port = match direction {
                 Direction::Down => self.mobile,
                 Direction::Up => self.server,
             };
-            if port.send(&virtio, &header[..header_bytes], &bytes[payload])? == Sent::Rejected {
+            let payload = match &super_segment.shared {
+                Some(shared) => shared.parts(),
+                None => [&bytes[payload], &[]],
+            };
+            if port.send(&virtio, &header[..header_bytes], payload)? == Sent::Rejected {
                 self.dropped.at_exit += u64::from(count);
             }
         }
@@ -485,6 +481,9 @@ impl<'a> Forwarder<'a> {
     /// # Errors
     /// Those of the ports.
     pub fn flush(&mut self) -> io::Result<()> {
+        for direction in Direction::BOTH {
+            self.send_acknowledgements(direction)?;
+        }
         self.take_written(0)
     }
 
@@ -494,7 +493,10 @@ impl<'a> Forwarder<'a> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
         while let Some(written) = writer.next_written(most_unwritten)? {
             self.dropped.at_exit += u64::from(written.rejected);
-            self.observed.packets.free_memory(written.memory);
+            match written.payload {
+                WrittenPayload::Own(memory, _) => self.observed.packets.free_memory(memory),
+                WrittenPayload::Shared(shared) => self.observed.packets.free_shares(Some(shared)),
+            }
         }
         Ok(())
     }
@@ -503,7 +505,10 @@ impl<'a> Forwarder<'a> {
     /// hop has a wake-up and no planned change of conditions remains.
     #[inline]
     pub fn next_wakeup(&self) -> Option<Instant> {
-        self.path.next_wakeup()
+        if self.acknowledgements.iter().all(HeldAcknowledgements::is_empty) {
+            return self.path.next_wakeup();
+        }
+        Some(self.delivered_until)
     }
 
     /// The ports at the server and at the mobile.
@@ -522,6 +527,14 @@ impl ObservedPackets {
     /// Whether packets may be super-segments: only the proxy of a router reads them.
     const fn carries_super_segments(&self) -> bool {
         self.router.is_some() && self.taps.is_empty()
+    }
+
+    /// The payload of a new segment in the memory of its buffer, if it is a super-segment that
+    /// leaves as it is.
+    fn shared_payload(&self, new: &NewSegment<'_>) -> Option<SharedPayload> {
+        let is_super = new.segment.length > new.segment_size && self.carries_super_segments();
+        let buffer = new.buffer.filter(|_| is_super)?;
+        buffer.share(new.segment.info.offset.cast_unsigned(), new.segment.length)
     }
 
     /// The packets of a super-segment enter the path.
@@ -648,17 +661,22 @@ impl PacketStore for ObservedPackets {
 
     fn create_segment(&mut self, now: Instant, direction: Direction, new: NewSegment<'_>) -> Option<(Slot, u32)> {
         let route = self.route(new.flow, direction)?;
-        let mut memory = self.packets.memory(tcp_packet::MOST_HEADER + new.segment.length as usize);
+        let shared = self.shared_payload(&new);
+        let elsewhere = if shared.is_some() { new.segment.length as usize } else { 0 };
+        let mut memory = self.packets.memory(tcp_packet::MOST_HEADER + new.segment.length as usize - elsewhere);
+        let NewSegment { segment, segment_size, payload, .. } = new;
         let virtio = match self.router {
+            Some(_) if shared.is_some() => tcp_packet::write_headers(&route, segment, segment_size, &mut memory),
             // The kernel completes the checksum, so the payload is not read.
-            Some(_) => tcp_packet::write_offloaded(&route, new.segment, new.segment_size, new.payload, &mut memory),
-            None => tcp_packet::write(&route, new.segment, new.payload, &mut memory).map(|()| VirtioHeader::default()),
+            Some(_) => tcp_packet::write_offloaded(&route, segment, segment_size, payload, &mut memory),
+            None => tcp_packet::write(&route, segment, payload, &mut memory).map(|()| VirtioHeader::default()),
         };
-        let Some(frame) = virtio.and_then(|virtio| Frame::inspect(&virtio, &memory).ok()) else {
+        let frame = virtio.and_then(|virtio| Frame::inspect_headers(&virtio, &memory, elsewhere).ok());
+        let Some(frame) = frame else {
             self.packets.free_memory(memory);
             return None;
         };
-        let super_segment = self.packets.insert(frame, memory, 1);
+        let super_segment = self.packets.insert_shared(frame, memory, shared, 1);
         let packet = BufferedPacket::entering(super_segment, 0, frame.segments(), direction, now);
         let packet = BufferedPacket { header: Some(new.segment.info), ..packet };
         Some((self.packets.add(packet), frame.bytes()))

@@ -102,13 +102,15 @@ pub fn continues(first: &SuperSegment, last: &SuperSegment, next: &SuperSegment,
     let size = first.payload.len();
     // The kernel sets PSH and FIN on the last segment only.
     let without_push = |flags: Flags| flags.0 & !Flags::PSH.0;
-    !next.payload.is_empty()
-        && size > 0
+    let fits = match next.payload.len() {
+        // The last segment then has the FIN.
+        0 => next.flags().contains(Flags::FIN) && !last.payload.is_empty(),
+        length => last.payload.len() == size && length <= size,
+    };
+    fits && size > 0
         && without_push(last.flags()) == Flags::ACK.0
         && without_push(next.flags()) & !Flags::FIN.0 == Flags::ACK.0
-        && last.payload.len() == size
-        && next.payload.len() <= size
-        && next.sequence() == last.sequence().wrapping_add(size as u32)
+        && next.sequence() == last.sequence().wrapping_add(last.payload.len() as u32)
         && first.same_network(&next)
         && first.same_transport(&next)
         && bytes + next.payload.len() <= LARGEST
@@ -215,6 +217,43 @@ mod tests {
                     bytes[10..12].copy_from_slice(&expected[10..12]);
                 }
                 assert_eq!(&bytes, expected, "segment {index}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_fin_without_data_joins_the_last_segment() {
+        for (addresses, last_length) in [(V4, 1000), (V4, 400), (V6, 400)] {
+            let packets = [
+                packet(addresses, 0, 1000, Flags::ACK, 7),
+                packet(addresses, 1000, last_length, Flags::ACK | Flags::PSH, 7),
+                packet(addresses, 1000 + last_length, 0, Flags::ACK | Flags::FIN, 7),
+            ];
+            let mut buffer = PacketBuffer::default();
+            let indices = packets
+                .each_ref()
+                .map(|bytes| buffer.insert_copy(Frame::inspect(&VirtioHeader::default(), bytes).unwrap(), bytes, 1));
+            let [first, second, fin] = indices.map(|index| buffer.super_segment(index));
+            assert!(continues(first, second, fin, 2000) && continues(second, second, fin, 1000));
+            assert!(!continues(first, first, fin, 1000), "data is between them");
+            assert!(!continues(fin, fin, fin, 100));
+            for (parts, segments) in [(&[first, second, fin][..], 2), (&[second, fin], 1)] {
+                let mut joined = Vec::new();
+                let frame = join(parts.iter().copied(), &mut joined).expect("they continue each other");
+                assert_eq!(frame.segments(), segments);
+                let mut header = [0; MAX_HEADER];
+                let last = segments - 1;
+                let written = frame.write_segments(&joined, last..=last, Ecn::Ect0, &mut header);
+                let mut bytes = [written.bytes, &joined[written.payload]].concat();
+                complete_checksum(&written.header, &mut bytes);
+                let flags = Flags::ACK | Flags::PSH | Flags::FIN;
+                let mut expected = packet(addresses, 1000, last_length, flags, 7);
+                if addresses == V4 {
+                    expected[4..6].copy_from_slice(&bytes[4..6]);
+                    expected[10..12].copy_from_slice(&bytes[10..12]);
+                }
+                assert_eq!(bytes, expected);
+                assert_eq!(written.header.gso_type, 0, "a single segment is none to be divided");
             }
         }
     }

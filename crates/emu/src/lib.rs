@@ -43,6 +43,7 @@ pub mod packet_buffer;
 pub mod port;
 pub mod radio_state;
 pub mod record;
+mod run;
 pub mod session;
 pub mod status;
 pub mod supervisor;

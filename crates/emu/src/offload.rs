@@ -75,8 +75,17 @@ impl Frame {
     /// # Errors
     /// If it is malformed, or a router would not forward it.
     pub fn inspect(header: &VirtioHeader, packet: &[u8]) -> Result<Self, EntryDropCause> {
-        let network = Network::parse(packet)?;
-        let packet = &packet[..network.length as usize];
+        Self::inspect_headers(header, packet, 0)
+    }
+
+    /// As [`Self::inspect`], of a TCP packet whose last `elsewhere` bytes, of its payload, are not
+    /// in `packet`.
+    ///
+    /// # Errors
+    /// Those of [`Self::inspect`].
+    pub fn inspect_headers(header: &VirtioHeader, packet: &[u8], elsewhere: usize) -> Result<Self, EntryDropCause> {
+        let network = Network::parse(packet, elsewhere)?;
+        let packet = &packet[..packet.len().min(network.length as usize)];
         forwarding::check(&network, packet)?;
         let segmentation = header.segmentation()?;
         if segmentation == Segmentation::None {

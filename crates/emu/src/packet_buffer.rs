@@ -7,6 +7,7 @@
 use std::ops::RangeInclusive;
 
 use airpath_core::{Direction, Instant, Packet, SegmentInfo, SegmentLookup, Slot};
+use airpath_path::SharedPayload;
 
 use crate::observe::Sighting;
 use crate::offload::{Frame, MAX_HEADER, Written};
@@ -60,8 +61,10 @@ impl BufferedPacket {
 pub struct SuperSegment {
     /// Its structure.
     pub frame: Frame,
-    /// Its bytes; others may follow.
+    /// Its bytes; others may follow. Only its headers, if the payload is shared.
     pub bytes: Vec<u8>,
+    /// Its payload, in memory that it shares with the buffer of a connection.
+    pub shared: Option<SharedPayload>,
     /// Packets of it in the network.
     packets: u32,
 }
@@ -117,7 +120,13 @@ impl PacketBuffer {
 
     /// Stores a super-segment. The caller adds this number of packets of it.
     pub fn insert(&mut self, frame: Frame, bytes: Vec<u8>, packets: u32) -> u32 {
-        let new = SuperSegment { frame, bytes, packets };
+        self.insert_shared(frame, bytes, None, packets)
+    }
+
+    /// Stores a super-segment whose payload, if it is `shared`, does not follow the headers in
+    /// `bytes`.
+    pub fn insert_shared(&mut self, frame: Frame, bytes: Vec<u8>, shared: Option<SharedPayload>, packets: u32) -> u32 {
+        let new = SuperSegment { frame, bytes, shared, packets };
         match self.free_super_segments.pop() {
             Some(index) => {
                 self.super_segments[index as usize] = new;
@@ -147,6 +156,12 @@ impl PacketBuffer {
         } else if self.free_large.len() < MOST_LARGE {
             self.free_large.push(memory);
         }
+    }
+
+    /// Takes back shares of the memory of a payload, and that memory if nothing else has a share.
+    pub fn free_shares(&mut self, shared: Option<SharedPayload>) {
+        let memory = shared.into_iter().flat_map(SharedPayload::into_memory);
+        memory.for_each(|memory| self.free_memory(memory));
     }
 
     /// Adds a packet of a super-segment and returns its slot.
@@ -197,9 +212,10 @@ impl PacketBuffer {
         let kept = &mut self.super_segments[index as usize];
         kept.packets -= 1;
         if kept.packets == 0 {
-            let memory = std::mem::take(&mut kept.bytes);
+            let (memory, shared) = (std::mem::take(&mut kept.bytes), kept.shared.take());
             self.free_super_segments.push(index);
             self.free_memory(memory);
+            self.free_shares(shared);
         }
     }
 
@@ -208,6 +224,12 @@ impl PacketBuffer {
     pub fn take_bytes(&mut self, index: u32, leaving: u32) -> Vec<u8> {
         let stored = &mut self.super_segments[index as usize];
         if stored.packets == leaving { std::mem::take(&mut stored.bytes) } else { stored.bytes.clone() }
+    }
+
+    /// The shared payload of a super-segment, if it has one, when `leaving` of its packets leave.
+    pub fn take_shared(&mut self, index: u32, leaving: u32) -> Option<SharedPayload> {
+        let stored = &mut self.super_segments[index as usize];
+        if stored.packets == leaving { stored.shared.take() } else { stored.shared.clone() }
     }
 
     /// Takes out the memory of a super-segment, if it was read into it ([`Self::insert_read`]) and
@@ -240,7 +262,8 @@ impl SegmentLookup for PacketBuffer {
         let Written { bytes: headers, payload, .. } =
             frame.write_segments(bytes, buffered.run(), packet.ecn, &mut headers);
         out.extend_from_slice(headers);
-        let payload = &bytes[payload];
+        // A shared payload is not here, and has no further headers.
+        let payload = bytes.get(payload).unwrap_or_default();
         out.extend_from_slice(&payload[..payload.len().min(UPPER_HEADERS)]);
         true
     }

@@ -5,11 +5,15 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::sys::uio::{readv, writev};
+use nix::unistd::write;
 
 use crate::sys::{self, VIRTIO_HEADER};
 
 /// The largest read: one byte more than the largest IP packet.
 pub const MAX_READ: usize = 65_536;
+
+/// Bytes up to which a packet is copied to be written in one piece.
+const SMALL: usize = 256;
 
 const ETHERNET_HEADER: usize = 14;
 const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
@@ -114,15 +118,27 @@ impl Port {
         Ok(Some(Received { virtio, length: length.saturating_sub(headers) }))
     }
 
-    /// Sends the IP packet that consists of `header` and `payload`.
+    /// Sends the IP packet that consists of `header` and the parts of `payload`.
     ///
     /// # Errors
     /// Permanent errors of the interface.
     #[inline]
-    pub fn send(&self, virtio: &[u8; VIRTIO_HEADER], header: &[u8], payload: &[u8]) -> io::Result<Sent> {
+    pub fn send(&self, virtio: &[u8; VIRTIO_HEADER], header: &[u8], payload: [&[u8]; 2]) -> io::Result<Sent> {
         let sent = match &self.frame {
+            Frame::Bare if header.len() + payload[0].len() <= SMALL && payload[1].is_empty() => {
+                // One piece is cheaper to read for the kernel than a list of pieces.
+                let mut packet = [0; VIRTIO_HEADER + SMALL];
+                let mut end = 0;
+                for part in [&virtio[..], header, payload[0]] {
+                    packet[end..end + part.len()].copy_from_slice(part);
+                    end += part.len();
+                }
+                write(&self.descriptor, &packet[..end])
+            }
             Frame::Bare => {
-                writev(&self.descriptor, &[IoSlice::new(virtio), IoSlice::new(header), IoSlice::new(payload)])
+                let parts = [virtio, header, payload[0], payload[1]].map(IoSlice::new);
+                // The kernel reads the description of each part.
+                writev(&self.descriptor, &parts[..if payload[1].is_empty() { 3 } else { 4 }])
             }
             Frame::Ethernet { addresses } => {
                 let mut virtio = *virtio;
@@ -132,7 +148,7 @@ impl Port {
                 ethernet[..12].copy_from_slice(addresses);
                 let version = header.first().map_or(0, |first| first >> 4);
                 ethernet[12..].copy_from_slice(if version == 6 { &ETHERTYPE_IPV6 } else { &ETHERTYPE_IPV4 });
-                let parts = [&virtio[..], &ethernet[..], header, payload].map(IoSlice::new);
+                let parts = [&virtio[..], &ethernet[..], header, payload[0], payload[1]].map(IoSlice::new);
                 writev(&self.descriptor, &parts)
             }
         };

@@ -89,7 +89,9 @@ pub fn parse(frame: &Frame, packet: &[u8], run: &RangeInclusive<u32>) -> Option<
 /// Returns `None` if the payload is not there, the addresses have different versions, or the packet
 /// would be too large.
 pub fn write(route: &Route, segment: &Segment, payload: Payload<'_>, packet: &mut Vec<u8>) -> Option<()> {
-    let (tcp, data, pseudo_header) = write_parts(route, segment, payload, packet)?;
+    let (tcp, pseudo_header) = write_network(route, segment, packet)?;
+    let data = packet.len();
+    append(segment, payload, packet)?;
     let (headers, payload) = packet.split_at_mut(data);
     segment.header.emit(&mut headers[tcp..], pseudo_header.and(payload));
     Some(())
@@ -104,8 +106,20 @@ pub fn write_offloaded(
     payload: Payload<'_>,
     packet: &mut Vec<u8>,
 ) -> Option<VirtioHeader> {
-    let (tcp, data, pseudo_header) = write_parts(route, segment, payload, packet)?;
-    segment.header.emit(&mut packet[tcp..data], pseudo_header);
+    let virtio = write_headers(route, segment, segment_size, packet)?;
+    append(segment, payload, packet)?;
+    Some(virtio)
+}
+
+/// As [`write_offloaded`], without the payload.
+pub fn write_headers(
+    route: &Route,
+    segment: &Segment,
+    segment_size: u32,
+    packet: &mut Vec<u8>,
+) -> Option<VirtioHeader> {
+    let (tcp, pseudo_header) = write_network(route, segment, packet)?;
+    segment.header.emit(&mut packet[tcp..], pseudo_header);
     packet[tcp + CHECKSUM..][..2].copy_from_slice(&(!pseudo_header.checksum()).to_be_bytes());
     let mut virtio = VirtioHeader {
         flags: VirtioHeader::NEEDS_CHECKSUM,
@@ -121,21 +135,19 @@ pub fn write_offloaded(
     Some(virtio)
 }
 
-/// Writes all but the TCP header. Returns where that begins and ends, and the sum of the pseudo
-/// header.
-fn write_parts(
-    route: &Route,
-    segment: &Segment,
-    payload: Payload<'_>,
-    packet: &mut Vec<u8>,
-) -> Option<(usize, usize, Sum)> {
+/// Appends the payload, if it has the length of the segment.
+fn append(segment: &Segment, payload: Payload<'_>, packet: &mut Vec<u8>) -> Option<()> {
     let parts: [&[u8]; 2] = match payload {
         Payload::Bytes(parts) => parts,
         Payload::Counted => Default::default(),
     };
-    if parts[0].len() + parts[1].len() != segment.length as usize {
-        return None;
-    }
+    let is_whole = parts[0].len() + parts[1].len() == segment.length as usize;
+    is_whole.then(|| parts.iter().for_each(|part| packet.extend_from_slice(part)))
+}
+
+/// Writes the IP header, and leaves space for the TCP header. Returns where that begins, and the
+/// sum of the pseudo header.
+fn write_network(route: &Route, segment: &Segment, packet: &mut Vec<u8>) -> Option<(usize, Sum)> {
     let length = segment.header.wire_length() as u32 + segment.length;
     let length = u16::try_from(length).ok()?;
     packet.clear();
@@ -178,9 +190,7 @@ fn write_parts(
     };
     let tcp = packet.len();
     packet.resize(tcp + segment.header.wire_length(), 0);
-    let data = packet.len();
-    parts.iter().for_each(|part| packet.extend_from_slice(part));
-    Some((tcp, data, pseudo_header))
+    Some((tcp, pseudo_header))
 }
 
 #[cfg(test)]

@@ -4,19 +4,22 @@
 //! The kernel forwards a packet before the write returns, up to the socket of a local receiver. So
 //! a write takes about as long as everything that a proxy does with the packet in user space.
 
+use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use airpath_core::Direction;
+use airpath_core::{Direction, FlowId};
+use airpath_path::SharedPayload;
 
 use crate::offload::MAX_HEADER;
 use crate::port::{Port, Sent};
 use crate::sys::VIRTIO_HEADER;
 
-/// Packets that wait at most: 1 MB, which may still be in the cache when they are written.
-pub const MOST_UNWRITTEN: usize = 16;
+/// Packets that wait at most before the next one: 4 MB. With fewer, the thread of the forwarder
+/// often waits for the other one, which shares a core with the receivers that it wakes up.
+pub const MOST_UNWRITTEN: usize = 64;
 
 /// Smaller payloads are not worth waking another thread.
 pub const LEAST_PAYLOAD: usize = 16 << 10;
@@ -24,25 +27,36 @@ pub const LEAST_PAYLOAD: usize = 16 << 10;
 /// A packet to be written.
 #[derive(Debug)]
 pub struct WriteRequest {
-    /// The direction in which it goes. Packets of one direction keep their order.
-    pub direction: Direction,
+    /// Its flow and direction. Packets of a flow keep their order.
+    pub flow: (FlowId, Direction),
     /// The offload header.
     pub virtio: [u8; VIRTIO_HEADER],
     /// The packet's own headers, at the beginning.
     pub header: [u8; MAX_HEADER],
     /// Bytes of these headers.
     pub header_bytes: usize,
-    /// Memory with the payload.
-    pub memory: Vec<u8>,
-    /// Where the payload is.
-    pub payload: Range<usize>,
+    /// The payload.
+    pub payload: WrittenPayload,
     /// Number of segments.
     pub segments: u32,
 }
 
+/// The payload of a packet to be written.
+#[derive(Debug)]
+pub enum WrittenPayload {
+    /// A part of memory that belongs to this packet.
+    Own(Vec<u8>, Range<usize>),
+    /// In memory that also belongs to the buffer of a connection.
+    Shared(SharedPayload),
+}
+
 impl WriteRequest {
     fn write(&self, port: &Port) -> io::Result<Sent> {
-        port.send(&self.virtio, &self.header[..self.header_bytes], &self.memory[self.payload.clone()])
+        let payload = match &self.payload {
+            WrittenPayload::Own(memory, range) => [&memory[range.clone()], &[]],
+            WrittenPayload::Shared(shared) => shared.parts(),
+        };
+        port.send(&self.virtio, &self.header[..self.header_bytes], payload)
     }
 }
 
@@ -51,8 +65,8 @@ impl WriteRequest {
 pub struct Written {
     /// Segments that the kernel rejected.
     pub rejected: u32,
-    /// The memory of the packet, to be used again.
-    pub memory: Vec<u8>,
+    /// The payload of the packet, whose memory can be used again.
+    pub payload: WrittenPayload,
 }
 
 /// The thread, and the packets that it has not written yet.
@@ -61,8 +75,8 @@ pub struct Writer {
     requests: Option<SyncSender<WriteRequest>>,
     written: Receiver<(WriteRequest, io::Result<Sent>)>,
     thread: Option<JoinHandle<()>>,
-    /// In the order of [`Direction::BOTH`].
-    unwritten: [usize; 2],
+    /// Flows of the packets that are not written, in their order.
+    unwritten: VecDeque<(FlowId, Direction)>,
 }
 
 impl Writer {
@@ -72,8 +86,8 @@ impl Writer {
     /// If there are no descriptors or threads left.
     pub fn start(port: &Port) -> io::Result<Self> {
         let port = port.try_clone()?;
-        let (requests, to_write) = sync_channel::<WriteRequest>(MOST_UNWRITTEN);
-        let (report, written) = sync_channel(MOST_UNWRITTEN);
+        let (requests, to_write) = sync_channel::<WriteRequest>(MOST_UNWRITTEN + 1);
+        let (report, written) = sync_channel(MOST_UNWRITTEN + 1);
         let write_all = move || {
             for request in to_write {
                 let outcome = request.write(&port);
@@ -83,20 +97,20 @@ impl Writer {
             }
         };
         let thread = std::thread::Builder::new().name("write".to_owned()).spawn(write_all)?;
-        Ok(Self { requests: Some(requests), written, thread: Some(thread), unwritten: [0; 2] })
+        Ok(Self { requests: Some(requests), written, thread: Some(thread), unwritten: VecDeque::new() })
     }
 
-    /// Whether packets of `direction` wait.
-    pub const fn is_writing(&self, direction: Direction) -> bool {
-        self.unwritten[direction as usize] > 0
+    /// Whether packets of this flow and direction are not written.
+    pub fn is_writing(&self, flow: (FlowId, Direction)) -> bool {
+        self.unwritten.contains(&flow)
     }
 
-    /// Writes a packet later. At most [`MOST_UNWRITTEN`] may wait.
+    /// Writes a packet later. At most [`MOST_UNWRITTEN`] may wait before.
     ///
     /// # Errors
     /// If the thread has ended.
     pub fn write(&mut self, request: WriteRequest) -> io::Result<()> {
-        self.unwritten[request.direction as usize] += 1;
+        self.unwritten.push_back(request.flow);
         let requests = self.requests.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
         requests.send(request).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
@@ -107,15 +121,15 @@ impl Writer {
     /// # Errors
     /// Permanent errors of the interface.
     pub fn next_written(&mut self, most_unwritten: usize) -> io::Result<Option<Written>> {
-        let next = if self.unwritten[0] + self.unwritten[1] > most_unwritten {
+        let next = if self.unwritten.len() > most_unwritten {
             Some(self.written.recv().map_err(|_| io::ErrorKind::BrokenPipe)?)
         } else {
             self.written.try_recv().ok()
         };
-        let Some((WriteRequest { direction, memory, segments, .. }, sent)) = next else { return Ok(None) };
-        self.unwritten[direction as usize] -= 1;
+        let Some((WriteRequest { payload, segments, .. }, sent)) = next else { return Ok(None) };
+        self.unwritten.pop_front();
         let rejected = if sent? == Sent::Rejected { segments } else { 0 };
-        Ok(Some(Written { rejected, memory }))
+        Ok(Some(Written { rejected, payload }))
     }
 }
 
@@ -133,22 +147,29 @@ impl Drop for Writer {
 mod tests {
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixDatagram;
+    use std::sync::Arc;
 
     use super::*;
 
+    const FLOW: (FlowId, Direction) = (FlowId(7), Direction::Down);
+
     /// A packet of one byte of header and this payload.
-    fn request(direction: Direction, payload: Vec<u8>) -> WriteRequest {
+    fn request(flow: (FlowId, Direction), payload: Vec<u8>) -> WriteRequest {
         let range = 1..payload.len();
         let header = [7; MAX_HEADER];
         WriteRequest {
-            direction,
+            flow,
             virtio: [0; VIRTIO_HEADER],
             header,
             header_bytes: 1,
-            memory: payload,
-            payload: range,
+            payload: WrittenPayload::Own(payload, range),
             segments: 2,
         }
+    }
+
+    fn first(written: &Written) -> u8 {
+        let WrittenPayload::Own(memory, _) = &written.payload else { panic!("it has its own memory") };
+        memory[0]
     }
 
     fn pair() -> (Port, UnixDatagram) {
@@ -163,8 +184,9 @@ mod tests {
         let mut returned = Vec::new();
         for number in 0..100 {
             // The far end reads only later, so the thread must wait in between.
-            writer.write(request(Direction::Down, vec![number; 1000])).expect("a running thread");
-            assert!(writer.is_writing(Direction::Down) && !writer.is_writing(Direction::Up));
+            writer.write(request(FLOW, vec![number; 1000])).expect("a running thread");
+            assert!(writer.is_writing(FLOW) && !writer.is_writing((FLOW.0, Direction::Up)));
+            assert!(!writer.is_writing((FlowId(8), Direction::Down)));
             if number >= 5 {
                 let mut packet = [0; 2000];
                 let length = far.recv(&mut packet).expect("a packet");
@@ -172,14 +194,31 @@ mod tests {
             }
             while let Some(written) = writer.next_written(MOST_UNWRITTEN - 1).expect("an open port") {
                 assert_eq!(written.rejected, 0);
-                returned.push(written.memory[0]);
+                returned.push(first(&written));
             }
         }
         while let Some(written) = writer.next_written(0).expect("an open port") {
-            returned.push(written.memory[0]);
+            returned.push(first(&written));
         }
         assert_eq!(returned, Vec::from_iter(0..100));
-        assert!(!writer.is_writing(Direction::Down));
+        assert!(!writer.is_writing(FLOW));
+    }
+
+    #[test]
+    fn a_shared_payload_is_written_in_its_order() {
+        let (port, far) = pair();
+        let mut writer = Writer::start(&port).expect("a thread");
+        let memory = Arc::new(vec![3, 1, 4, 1, 5, 9]);
+        let shared = SharedPayload([Some((Arc::clone(&memory), 4..6)), Some((Arc::clone(&memory), 0..2))]);
+        let new = WriteRequest { payload: WrittenPayload::Shared(shared), ..request(FLOW, Vec::from([0])) };
+        writer.write(new).expect("a running thread");
+        let mut packet = [0; 100];
+        let length = far.recv(&mut packet).expect("a packet");
+        assert_eq!(packet[VIRTIO_HEADER..length], [7, 5, 9, 3, 1]);
+        let written = writer.next_written(0).expect("an open port").expect("a packet");
+        drop(memory);
+        let WrittenPayload::Shared(shared) = written.payload else { panic!("its memory is shared") };
+        assert_eq!(shared.into_memory().count(), 1, "with the last share it comes back once");
     }
 
     #[test]
@@ -187,7 +226,7 @@ mod tests {
         let (port, far) = pair();
         drop(far);
         let mut writer = Writer::start(&port).expect("a thread");
-        writer.write(request(Direction::Up, vec![0; 1000])).expect("a running thread");
+        writer.write(request(FLOW, vec![0; 1000])).expect("a running thread");
         let written = writer.next_written(0).expect("no permanent error").expect("a packet");
         assert_eq!(written.rejected, 2);
     }
@@ -197,7 +236,7 @@ mod tests {
         let (port, far) = pair();
         let mut writer = Writer::start(&port).expect("a thread");
         for number in 0..5 {
-            writer.write(request(Direction::Up, vec![number; 100])).expect("a running thread");
+            writer.write(request(FLOW, vec![number; 100])).expect("a running thread");
         }
         drop(writer);
         far.set_nonblocking(true).expect("a socket");

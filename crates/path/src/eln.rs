@@ -27,7 +27,8 @@ use airpath_wire::tcp::{Flags, TcpHeader};
 
 use crate::departures::Departures;
 use crate::middlebox::{Middlebox, MiddleboxContext};
-use crate::store::{NewSegment, Payload};
+use crate::payload::Payload;
+use crate::store::NewSegment;
 
 /// Ranges of missing data that are stored for a flow. More become one, and no loss in it is
 /// notified.
@@ -112,6 +113,7 @@ impl Eln {
             segment: &segment,
             segment_size: segment.length,
             payload: Payload::Counted,
+            buffer: None,
         };
         cx.create_segment(now, Direction::Up, packet.user, new)
     }

@@ -27,7 +27,8 @@ use airpath_wire::tcp::Flags;
 use crate::deadlines::DeadlineSet;
 use crate::departures::Departures;
 use crate::middlebox::{Middlebox, MiddleboxContext};
-use crate::store::{NewSegment, Payload};
+use crate::payload::Payload;
+use crate::store::NewSegment;
 
 /// Time between two probes of a disconnected mobile.
 const PROBE_INTERVAL: Span = Span::from_secs(1);
@@ -112,8 +113,13 @@ impl MTcp {
                 flow.forwarded = acknowledged;
                 (Direction::Up, acknowledging(&last, acknowledged, Some(0)))
             };
-            let new =
-                NewSegment { flow: id, segment: &segment, segment_size: segment.length, payload: Payload::Counted };
+            let new = NewSegment {
+                flow: id,
+                segment: &segment,
+                segment_size: segment.length,
+                payload: Payload::Counted,
+                buffer: None,
+            };
             if let Some(packet) = cx.create_segment(time, direction, flow.user, new) {
                 self.left.push(time, direction, packet);
             }
@@ -173,6 +179,7 @@ impl MTcp {
                 segment: &segment,
                 segment_size: segment.length,
                 payload: Payload::Counted,
+                buffer: None,
             };
             cx.create_segment(now, Direction::Up, packet.user, new)
         };

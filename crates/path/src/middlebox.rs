@@ -24,7 +24,8 @@ use airpath_tcp::Segment;
 use airpath_wire::icmp::IcmpError;
 use airpath_wire::tcp::Flags;
 
-use crate::store::{Contents, NewSegment, PacketStore, Payload};
+use crate::payload::Payload;
+use crate::store::{Contents, NewSegment, PacketStore};
 
 /// A hop that may absorb, hold, rewrite and create packets.
 pub trait Middlebox: Any {

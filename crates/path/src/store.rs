@@ -13,6 +13,9 @@ use airpath_core::{Direction, Dropped, FlowId, Instant, Packet, SegmentLookup, S
 use airpath_tcp::Segment;
 use airpath_wire::icmp::IcmpError;
 
+use crate::payload::Payload;
+use crate::stream_buffer::StreamBuffer;
+
 /// Contents of a packet that a middlebox creates.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -21,16 +24,6 @@ pub enum Contents<'a> {
     CopyOf(Slot),
     /// A whole IP packet.
     Bytes(&'a [u8]),
-}
-
-/// The payload of a TCP segment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Payload<'a> {
-    /// Only its length is known, which the segment has.
-    #[default]
-    Counted,
-    /// Its bytes, in two parts: those of a buffer may be in two chunks.
-    Bytes([&'a [u8]; 2]),
 }
 
 /// A TCP segment that a middlebox creates.
@@ -44,6 +37,8 @@ pub struct NewSegment<'a> {
     pub segment_size: u32,
     /// Its payload.
     pub payload: Payload<'a>,
+    /// The buffer that has the payload, if the packet may share its memory.
+    pub buffer: Option<&'a StreamBuffer>,
 }
 
 /// The owner of what packets carry. It gives out a slot for each packet and takes the slot back
@@ -136,38 +131,5 @@ pub trait PacketStore: SegmentLookup {
     /// A middlebox has ended the connection `flow` and will create no more segments of it.
     fn end_flow(&mut self, flow: FlowId) {
         let _ = flow;
-    }
-}
-
-impl<'a> Payload<'a> {
-    /// `length` bytes after the first `skip`.
-    ///
-    /// # Panics
-    /// If it has fewer bytes.
-    #[must_use]
-    pub fn part(self, skip: usize, length: usize) -> Self {
-        let Self::Bytes([first, second]) = self else { return self };
-        let cut = |part: &'a [u8], before: usize| {
-            let start = skip.saturating_sub(before).min(part.len());
-            let end = (skip + length).saturating_sub(before).min(part.len());
-            &part[start..end]
-        };
-        let parts = [cut(first, 0), cut(second, first.len())];
-        assert_eq!(parts[0].len() + parts[1].len(), length, "the payload has fewer bytes");
-        Self::Bytes(parts)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_may_be_in_two_chunks() {
-        let payload = Payload::Bytes([b"abc", b"defg"]);
-        assert_eq!(payload.part(0, 3), Payload::Bytes([b"abc", b""]));
-        assert_eq!(payload.part(2, 3), Payload::Bytes([b"c", b"de"]));
-        assert_eq!(payload.part(4, 3), Payload::Bytes([b"", b"efg"]));
-        assert_eq!(Payload::Counted.part(2, 3), Payload::Counted);
     }
 }

@@ -2,15 +2,17 @@
 //! acknowledged it.
 //!
 //! The bytes are in chunks. Small payloads are appended to the last chunk. A large one stays in the
-//! memory into which the interface was read, which becomes a chunk of its own.
+//! memory into which the interface was read, which becomes a chunk of its own. Packets that leave
+//! can share this memory.
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 
 use airpath_tcp::Segment;
 use serde::{Deserialize, Serialize};
 
-use crate::store::Payload;
+use crate::payload::{Payload, SharedPayload};
 
 /// Payload by stream offset. Where payload is counted only, it stores nothing.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -40,11 +42,18 @@ struct Chunks {
 /// A part of the bytes.
 #[derive(Debug)]
 struct Chunk {
-    memory: Vec<u8>,
+    memory: Memory,
     /// Where they are.
     range: Range<usize>,
-    /// Whether the memory is that of a packet, to which nothing can be appended.
-    is_taken: bool,
+}
+
+/// The memory of a chunk.
+#[derive(Debug)]
+enum Memory {
+    /// Bytes can be appended to it.
+    Own(Vec<u8>),
+    /// That of a packet that arrived. Packets that leave may share it.
+    Taken(Arc<Vec<u8>>),
 }
 
 /// Bytes as a whole, not as a sequence of numbers.
@@ -70,7 +79,24 @@ impl Chunk {
     }
 
     fn bytes(&self) -> &[u8] {
-        &self.memory[self.range.clone()]
+        &self.memory.bytes()[self.range.clone()]
+    }
+}
+
+impl Memory {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Own(bytes) => bytes,
+            Self::Taken(bytes) => bytes,
+        }
+    }
+
+    /// A packet that has a share keeps the bytes that it has.
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Own(bytes) => bytes,
+            Self::Taken(bytes) => Arc::make_mut(bytes).as_mut_slice(),
+        }
     }
 }
 
@@ -79,36 +105,38 @@ impl Chunks {
         self.parts.iter().flat_map(Chunk::bytes).copied().collect()
     }
 
-    /// The last chunk, if bytes can be appended to it.
-    fn appendable(&mut self) -> &mut Chunk {
+    /// Memory and range of the last chunk, if bytes can be appended to it, or of a new one.
+    fn appendable(&mut self) -> (&mut Vec<u8>, &mut Range<usize>) {
         let is_alone = self.parts.len() == 1;
-        let fits = self.parts.back().is_some_and(|last| !last.is_taken && (is_alone || last.len() < LEAST_TAKEN));
-        if !fits {
-            self.parts.push_back(Chunk { memory: Vec::new(), range: 0..0, is_taken: false });
+        let fits = |last: &Chunk| matches!(last.memory, Memory::Own(_)) && (is_alone || last.len() < LEAST_TAKEN);
+        if !self.parts.back().is_some_and(fits) {
+            self.parts.push_back(Chunk { memory: Memory::Own(Vec::new()), range: 0..0 });
         }
-        let last = self.parts.back_mut().expect("it was added if there was none");
-        if last.range.start > last.len() {
+        let Some(Chunk { memory: Memory::Own(memory), range }) = self.parts.back_mut() else {
+            unreachable!("such a chunk was added if there was none")
+        };
+        if range.start > range.len() {
             // More is free in front than in use: the cost of moving it was paid by what was freed.
-            last.memory.drain(..last.range.start);
-            last.range = 0..last.memory.len();
+            memory.drain(..range.start);
+            *range = 0..memory.len();
         }
-        last
+        (memory, range)
     }
 
     fn append(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {
-            let last = self.appendable();
-            last.memory.extend_from_slice(bytes);
-            last.range.end = last.memory.len();
+            let (memory, range) = self.appendable();
+            memory.extend_from_slice(bytes);
+            range.end = memory.len();
             self.length += bytes.len();
         }
     }
 
     fn append_zeros(&mut self, count: usize) {
         if count > 0 {
-            let last = self.appendable();
-            last.range.end += count;
-            last.memory.resize(last.range.end, 0);
+            let (memory, range) = self.appendable();
+            range.end += count;
+            memory.resize(range.end, 0);
             self.length += count;
         }
     }
@@ -131,7 +159,7 @@ impl Chunks {
             let (index, from) = self.find(at).expect("they are stored");
             let part = &mut self.parts[index];
             let (here, further) = bytes.split_at(bytes.len().min(part.range.end - from));
-            part.memory[from..from + here.len()].copy_from_slice(here);
+            part.memory.bytes_mut()[from..from + here.len()].copy_from_slice(here);
             at += here.len();
             bytes = further;
         }
@@ -169,7 +197,7 @@ impl StreamBuffer {
     pub fn take(&mut self, memory: Vec<u8>, range: Range<usize>) {
         assert!(range.start <= range.end && range.end <= memory.len(), "the memory has fewer bytes");
         self.chunks.length += range.len();
-        self.chunks.parts.push_back(Chunk { memory, range, is_taken: true });
+        self.chunks.parts.push_back(Chunk { memory: Memory::Taken(Arc::new(memory)), range });
     }
 
     /// The `length` bytes from `offset` on, which are in at most two chunks. All of them have
@@ -184,7 +212,27 @@ impl StreamBuffer {
         let (index, from) = self.chunks.find((offset - self.start) as usize).expect("the bytes are stored");
         let part = &self.chunks.parts[index];
         let next = self.chunks.parts.get(index + 1).map_or(&[][..], Chunk::bytes);
-        Payload::Bytes([&part.memory[from..part.range.end], next]).part(0, length as usize)
+        Payload::Bytes([&part.memory.bytes()[from..part.range.end], next]).part(0, length as usize)
+    }
+
+    /// The `length` bytes from `offset` on as [`Self::range`] returns them, with a share of their
+    /// memory; `None` if the buffer may still append to it.
+    pub fn share(&self, offset: u64, length: u32) -> Option<SharedPayload> {
+        let (index, mut start) = self.chunks.find(offset.checked_sub(self.start)? as usize)?;
+        let mut left = length as usize;
+        let mut parts = [None, None];
+        for (part, chunk) in parts.iter_mut().zip(self.chunks.parts.range(index..)) {
+            if left == 0 {
+                break;
+            }
+            let Memory::Taken(memory) = &chunk.memory else { return None };
+            start = start.max(chunk.range.start);
+            let end = chunk.range.end.min(start + left);
+            *part = Some((Arc::clone(memory), start..end));
+            left -= end - start;
+            start = 0;
+        }
+        (left == 0).then_some(SharedPayload(parts))
     }
 
     /// Number of bytes from `offset` on that [`Self::range`] can return at once. Not limited where
@@ -232,13 +280,16 @@ impl StreamBuffer {
             }
             count -= first.len();
             let is_last = self.chunks.parts.len() == 1;
-            let Some(mut first) = self.chunks.parts.pop_front() else { return };
-            if first.is_taken {
-                give_back(first.memory);
-            } else if is_last && first.memory.capacity() <= MOST_KEPT {
-                first.memory.clear();
-                self.chunks.parts.push_back(Chunk { range: 0..0, ..first });
-                return;
+            let Some(first) = self.chunks.parts.pop_front() else { return };
+            match first.memory {
+                // A packet that has a share of it gives it back.
+                Memory::Taken(memory) => Arc::into_inner(memory).into_iter().for_each(&mut give_back),
+                Memory::Own(mut memory) if is_last && memory.capacity() <= MOST_KEPT => {
+                    memory.clear();
+                    self.chunks.parts.push_back(Chunk { memory: Memory::Own(memory), range: 0..0 });
+                    return;
+                }
+                Memory::Own(_) => {}
             }
         }
     }
@@ -293,7 +344,7 @@ mod tests {
         ) {
             let mut buffer = StreamBuffer::default();
             let (mut end, mut discarded, mut returned) = (0_u64, 0_u64, 0);
-            let mut taken = 0;
+            let (mut taken, mut shares) = (0, Vec::new());
             for (distance, length, in_order) in arrivals {
                 let offset = if in_order { end } else { end.saturating_sub(distance).max(discarded) };
                 if buffer.takes(offset, length as u32) {
@@ -319,6 +370,10 @@ mod tests {
                     let length = u64::from(most).min(end - at);
                     let Payload::Bytes(parts) = buffer.range(at, length as u32) else { panic!("bytes are stored") };
                     prop_assert!(parts.concat() == bytes(at, length as usize));
+                    if let Some(shared) = buffer.share(at, length as u32) {
+                        prop_assert!(shared.parts().concat() == bytes(at, length as usize));
+                        shares.push((at, shared));
+                    }
                 }
                 discarded += (end - discarded) * distance / 80_000;
                 buffer.discard_below(discarded, |_| returned += 1);
@@ -329,9 +384,27 @@ mod tests {
             prop_assert!(restored.contiguous(stored) == bytes(discarded, stored));
             prop_assert!(buffer.contiguous(stored) == bytes(discarded, stored));
             buffer.discard_below(end, |_| returned += 1);
-            prop_assert!(returned <= taken);
             prop_assert_eq!(buffer.chunks.length, 0);
+            for (at, shared) in shares {
+                let length = shared.parts().concat().len();
+                prop_assert!(shared.parts().concat() == bytes(at, length));
+            }
+            prop_assert!(returned <= taken);
         }
+    }
+
+    #[test]
+    fn memory_of_a_share_comes_back_with_the_last_share() {
+        let mut buffer = StreamBuffer::default();
+        buffer.take(vec![1; 65_536], 100..65_100);
+        let share = buffer.share(64_000, 1000).expect("the memory was taken");
+        assert_eq!(share.parts(), [&[1; 1000][..], &[][..]]);
+        let again = share.clone();
+        buffer.discard_below(65_000, |_| panic!("it is shared"));
+        assert_eq!(share.into_memory().count(), 0);
+        assert_eq!(Vec::from_iter(again.into_memory()), [vec![1; 65_536]]);
+        buffer.write(65_000, Payload::Bytes([&[2; 100], &[]]));
+        assert!(buffer.share(65_000, 10).is_none(), "it may be appended to");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use airpath_tcp::{Connection, Segment};
 
-use crate::store::Payload;
+use crate::payload::Payload;
 use crate::stream_buffer::StreamBuffer;
 
 /// The payload of both streams of a TCP end.

@@ -22,7 +22,8 @@
 use airpath_core::{Direction, Instant, Packet, Span};
 
 use crate::middlebox::MiddleboxContext;
-use crate::store::{NewSegment, Payload};
+use crate::payload::Payload;
+use crate::store::NewSegment;
 
 /// The timestamp clock of a sender, whose tick is measured by the segments that arrive.
 #[derive(Clone, Copy, Debug, Default)]
@@ -91,7 +92,8 @@ impl SenderClock {
             Payload::Bytes(parts) => Some(parts.concat()),
         };
         let payload = bytes.as_deref().map_or(Payload::Counted, |bytes| Payload::Bytes([bytes, &[]]));
-        let new = NewSegment { flow: packet.flow, segment: &segment, segment_size: segment.length, payload };
+        let new =
+            NewSegment { flow: packet.flow, segment: &segment, segment_size: segment.length, payload, buffer: None };
         cx.create_segment(now, Direction::Down, packet.user, new)
     }
 }

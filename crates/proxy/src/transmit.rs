@@ -21,7 +21,7 @@ pub fn transmit(
     let segment_size = end.segment_size();
     let send = |segment: &Segment, left: &mut Departures, cx: &mut MiddleboxContext<'_>| {
         let payload = stream.payload_of(segment);
-        let new = NewSegment { flow, segment, segment_size, payload };
+        let new = NewSegment { flow, segment, segment_size, payload, buffer: Some(stream) };
         if let Some(packet) = cx.create_segment(now, direction, user, new) {
             left.push(now, direction, packet);
         }

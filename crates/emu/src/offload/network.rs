@@ -39,20 +39,21 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Reads the header at the start of `packet`. Every length in it then lies within `packet`.
-    pub fn parse(packet: &[u8]) -> Result<Self, EntryDropCause> {
+    /// Reads the header at the start of `packet`. The last `elsewhere` bytes of the packet are not
+    /// there. Every length in it then lies within the packet.
+    pub fn parse(packet: &[u8], elsewhere: usize) -> Result<Self, EntryDropCause> {
         match packet.first().map(|first| first >> 4) {
-            Some(4) => Self::ipv4(packet),
-            Some(6) => Self::ipv6(packet),
+            Some(4) => Self::ipv4(packet, elsewhere),
+            Some(6) => Self::ipv6(packet, elsewhere),
             _ => Err(EntryDropCause::NotIp),
         }
     }
 
-    fn ipv4(packet: &[u8]) -> Result<Self, EntryDropCause> {
+    fn ipv4(packet: &[u8], elsewhere: usize) -> Result<Self, EntryDropCause> {
         let fixed: &[u8; IPV4_HEADER] = packet.first_chunk().ok_or(EntryDropCause::Malformed)?;
         let header_bytes = usize::from(fixed[0] & 0x0F) * 4;
         let length = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
-        if header_bytes < IPV4_HEADER || length < header_bytes || packet.len() < length {
+        if header_bytes < IPV4_HEADER || length < header_bytes || packet.len() + elsewhere < length {
             return Err(EntryDropCause::Malformed);
         }
         // RFC 1812 §5.2.2: a router discards a packet that fails these checks.
@@ -76,12 +77,13 @@ impl Network {
         })
     }
 
-    fn ipv6(packet: &[u8]) -> Result<Self, EntryDropCause> {
+    fn ipv6(packet: &[u8], elsewhere: usize) -> Result<Self, EntryDropCause> {
         let fixed: &[u8; IPV6_HEADER] = packet.first_chunk().ok_or(EntryDropCause::Malformed)?;
         let length = IPV6_HEADER + usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
-        if packet.len() < length {
+        if packet.len() + elsewhere < length {
             return Err(EntryDropCause::Malformed);
         }
+        let packet = &packet[..length.min(packet.len())];
         let traffic_class = fixed[0] << 4 | fixed[1] >> 4;
         let mut network = Self {
             is_ipv6: true,
@@ -97,7 +99,7 @@ impl Network {
             is_source_routed: false,
         };
         for _ in 0..MAX_EXTENSIONS {
-            if network.is_later_fragment || !network.skip_extension(&packet[..length])? {
+            if network.is_later_fragment || !network.skip_extension(packet)? {
                 return Ok(network);
             }
         }

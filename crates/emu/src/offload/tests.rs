@@ -92,6 +92,27 @@ fn a_segment_that_is_not_there_is_a_mistake_of_the_caller() {
 }
 
 #[test]
+fn the_payload_may_be_elsewhere() {
+    let v4 = ipv4(6, [10, 0, 0, 1], [10, 0, 0, 2], &tcp(0x18, 250));
+    let v6 = ipv6(6, "fd00::1", "fd00::2", &tcp(0x18, 200));
+    let tso6 = VirtioHeader { gso_type: VirtioHeader::TCP_OVER_IPV6, ..TSO4 };
+    for (virtio, packet, headers) in [(TSO4, v4, 40), (tso6, v6, 60)] {
+        let whole = Frame::inspect(&virtio, &packet).unwrap();
+        let elsewhere = packet.len() - headers;
+        assert_eq!(Frame::inspect_headers(&virtio, &packet[..headers], elsewhere), Ok(whole));
+        let last = whole.segments() - 1;
+        let mut buffers = [[0; MAX_HEADER]; 2];
+        let [first, second] = &mut buffers;
+        let written = whole.write_segments(&packet[..headers], 0..=last, whole.ecn(), first);
+        assert_eq!(written, whole.write_segments(&packet, 0..=last, whole.ecn(), second));
+        let short = Frame::inspect_headers(&virtio, &packet[..headers], elsewhere - 1);
+        assert_eq!(short, Err(EntryDropCause::Malformed));
+        let cut = Frame::inspect_headers(&virtio, &packet[..headers - 1], elsewhere + 1);
+        assert_eq!(cut, Err(EntryDropCause::Malformed));
+    }
+}
+
+#[test]
 fn a_mark_changes_the_ecn_field_only() {
     let packet = ipv4(17, [10, 0, 0, 1], [10, 0, 0, 2], &[0; 12]);
     let frame = inspect(&packet).unwrap();

@@ -1,33 +1,31 @@
 //! A client connection of the application level: its TCP end, those towards its server, and the
 //! session between them.
 
-use std::collections::BTreeMap;
+mod explicit;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use airpath_core::{FlowId, Instant, Slot, Span, UserId};
 use airpath_path::{Departures, MiddleboxContext, Side};
-use airpath_tcp::{Connection, Identity, Outcome, Segment};
+use airpath_tcp::{Connection, Identity, Segment};
 
 use crate::config::Config;
 use crate::http::cache::SharedCache;
 use crate::http::channel::Channel;
 use crate::http::dictionary::Dictionaries;
 use crate::http::exchange::End;
-use crate::http::lookup::{Answered, Lookup};
 use crate::http::names::Names;
 use crate::http::refusal::Refusal;
 use crate::http::session::Session;
 use crate::http::statistics::Statistics;
-use crate::http::target::{ExplicitProxy, Host, Origin};
 use crate::relay::{HeldSyn, Relay, are_finished, deadline, next_segment, were_opened};
+pub use explicit::Destination;
+use explicit::Explicit;
 
 /// A client waits for this time at most for a server connection that has never answered, while
 /// another is idle.
 const MOST_STALL: Span = Span::from_secs(5);
-
-/// Addresses of a server that are tried for one connection.
-const MOST_TRIES: u32 = 3;
 
 /// A client connection of the application level. The client is a mobile.
 #[derive(Debug)]
@@ -66,30 +64,6 @@ pub struct HttpRelay {
     explicit: Option<Explicit>,
 }
 
-/// What the client connection of an explicit proxy has besides.
-#[derive(Debug)]
-struct Explicit {
-    proxy: ExplicitProxy,
-    lookup: Lookup,
-    /// Server connections that are not open, by number: since when, and addresses that were tried.
-    opening: BTreeMap<usize, (Instant, u32)>,
-    /// Most time to open one.
-    most_time: Span,
-}
-
-/// The address of a server connection that is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Destination {
-    /// The server's; `None` where packets have no addresses.
-    Server(Option<SocketAddr>),
-    /// It is queried, over a connection to the resolver that is to be opened first.
-    Resolver(SocketAddr),
-    /// It is queried.
-    Queried,
-    /// There is none, and the request was refused.
-    Refused,
-}
-
 /// A server connection that the proxy opens: its flow, the server, and the port and first sequence
 /// number of the proxy.
 #[derive(Clone, Copy, Debug)]
@@ -109,12 +83,7 @@ impl HttpRelay {
         (cache, dictionaries, names): (&SharedCache, &Dictionaries, &Names),
     ) -> Self {
         let own = http.address.filter(|own| address == Some(*own));
-        let explicit = own.map(|address| Explicit {
-            proxy: ExplicitProxy { address, connect_ports: http.connect_ports.clone() },
-            lookup: Lookup::new(names.clone(), http.resolver, address.is_ipv4()),
-            opening: BTreeMap::new(),
-            most_time: config.open_timeout,
-        });
+        let explicit = own.map(|address| Explicit::new(address, http, names, config.open_timeout));
         // Responses are those of the names that the proxy has resolved, not of its own address.
         let address = address.filter(|_| explicit.is_none());
         let Relay { flow, user, ends: [server, mobile], held_syn, opened, active, .. } = relay;
@@ -437,114 +406,6 @@ impl HttpRelay {
         }
     }
 
-    /// Where a server connection that is wanted leads to.
-    pub fn destination(&mut self, now: Instant, number: usize) -> Destination {
-        let Some(explicit) = &mut self.explicit else { return Destination::Server(self.server) };
-        let Some(Origin { host, port }) = self.session.origin(number) else { return Destination::Server(None) };
-        let address = match host {
-            Host::Address(address) => *address,
-            Host::Name(name) => match explicit.lookup.names.find(now, name, explicit.proxy.address.is_ipv4()) {
-                Some(address) => address,
-                None => {
-                    let begun = explicit.lookup.begin(now, name);
-                    self.session.set_resolving(number);
-                    return match begun {
-                        Ok(is_new) => {
-                            self.session.statistics.name_queries += u64::from(is_new);
-                            explicit.lookup.wanted_resolver().map_or(Destination::Queried, Destination::Resolver)
-                        }
-                        Err(refusal) => {
-                            self.session.fail(number, refusal);
-                            Destination::Refused
-                        }
-                    };
-                }
-            },
-        };
-        let refusal = match address {
-            address if !explicit.proxy.permits(address) => Refusal::Address,
-            address if address.is_ipv4() != explicit.proxy.address.is_ipv4() => Refusal::Unreachable,
-            address => return Destination::Server(Some(SocketAddr::new(address, *port))),
-        };
-        self.session.fail(number, refusal);
-        Destination::Refused
-    }
-
-    /// The connection to the resolver exists now, or cannot be had.
-    pub fn open_lookup(&mut self, now: Instant, new: Option<NewServer>, config: &Arc<airpath_tcp::Config>) {
-        let Some(explicit) = &mut self.explicit else { return };
-        match new {
-            Some(new) => explicit.lookup.open(new.connect(now, self.port, config)),
-            None => self.fail_lookups(Refusal::Unreachable),
-        }
-    }
-
-    /// Reads the answers of the resolver.
-    fn read_lookup(&mut self, now: Instant) {
-        let Some(explicit) = &mut self.explicit else { return };
-        let answered = explicit.lookup.read(now);
-        self.finish_lookups(&answered);
-    }
-
-    fn finish_lookups(&mut self, answered: &[Answered]) {
-        let resolving = if answered.is_empty() { Vec::new() } else { self.session.resolving() };
-        for number in resolving {
-            let name = match self.session.origin(number) {
-                Some(Origin { host: Host::Name(name), .. }) => name.clone(),
-                _ => continue,
-            };
-            match answered.iter().find(|(answered, _)| *answered == name) {
-                Some((_, Ok(()))) => self.session.set_wanted(number),
-                Some((_, Err(refusal))) => self.session.fail(number, *refusal),
-                None => {}
-            }
-        }
-    }
-
-    /// Answers the requests that wait for the resolver with an error.
-    fn fail_lookups(&mut self, refusal: Refusal) {
-        self.explicit.iter_mut().for_each(|explicit| explicit.lookup.forget());
-        for number in self.session.resolving() {
-            self.session.fail(number, refusal);
-        }
-    }
-
-    /// Gives up waiting for servers and the resolver of an explicit proxy.
-    fn give_up(&mut self, now: Instant) {
-        let Some(explicit) = &mut self.explicit else { return };
-        let late: Vec<usize> = explicit.limits().filter(|(limit, _)| *limit <= now).map(|(_, number)| number).collect();
-        for number in late {
-            explicit.opening.remove(&number);
-            if !self.session.is_connected(number) && !self.session.has_abandoned(number) {
-                self.session.fail(number, Refusal::ConnectionTimeout);
-            }
-        }
-        let late = explicit.lookup.expire(now);
-        self.finish_lookups(&late);
-    }
-
-    /// Releases the server connections that an explicit proxy does not use any more, so that others
-    /// take their place; with `ends`, also the one to the resolver.
-    fn close_explicit(&mut self, ends: bool) {
-        let Some(explicit) = &mut self.explicit else { return };
-        let session = &self.session;
-        explicit.opening.retain(|number, _| !session.is_connected(*number) && !session.has_abandoned(*number));
-        let mut released: Vec<Channel> = explicit.lookup.take_unused(ends).into_iter().collect();
-        for number in 0..self.session.servers_count() {
-            // A tunnel whose server has ended its direction still carries the other.
-            if self.session.has_abandoned(number) && self.session.tunnel_server() != Some(number) {
-                released.extend(self.servers.get_mut(number).and_then(Option::take));
-                self.session.release_server(number);
-            }
-        }
-        for mut channel in released {
-            if channel.is_writable() {
-                channel.close();
-            }
-            self.released.push(channel);
-        }
-    }
-
     /// Flows of server connections that have ended since the last call, with their ports.
     pub fn take_closed(&mut self) -> Vec<(FlowId, u16)> {
         std::mem::take(&mut self.closed)
@@ -603,36 +464,5 @@ impl NewServer {
         let identity = Identity { flow, direction: Side::Mobile.sends(), local_port, remote_port, initial_sequence };
         let connection = Connection::connect(Arc::clone(config), identity, now);
         Channel::new(flow, Some(local_port), connection, Side::Server).to(server)
-    }
-}
-
-impl Explicit {
-    /// Until when server connections may be opened, with their numbers.
-    fn limits(&self) -> impl Iterator<Item = (Instant, usize)> {
-        self.opening.iter().map(|(number, (since, _))| (*since + self.most_time, *number))
-    }
-
-    /// A server has not accepted a connection: another of its addresses is tried, or the request is
-    /// answered with an error.
-    fn not_opened(&mut self, session: &mut Session, number: usize, server: Option<SocketAddr>, outcome: Outcome) {
-        let tried = self.opening.get_mut(&number).map_or(MOST_TRIES, |(_, tried)| {
-            *tried += 1;
-            *tried
-        });
-        if let Some(Origin { host: Host::Name(name), .. }) = session.origin(number)
-            && let Some(server) = server
-            && self.lookup.names.defer(name, server.ip())
-            && tried < MOST_TRIES
-        {
-            return session.set_wanted(number);
-        }
-        session.fail(
-            number,
-            match outcome {
-                Outcome::Refused | Outcome::Reset => Refusal::ConnectionRefused,
-                Outcome::TimedOut(_) => Refusal::ConnectionTimeout,
-                Outcome::Closed | Outcome::Unreachable | Outcome::Aborted => Refusal::Unreachable,
-            },
-        );
     }
 }

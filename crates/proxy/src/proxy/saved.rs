@@ -184,7 +184,7 @@ impl Proxy {
                 // Its times are not known, so no other timer may expire before.
                 proxy.timers.insert((now, Timer::Abort(number)));
             }
-            proxy.relays.push(Some(entry));
+            proxy.relays.push(Some(Box::new(entry)));
         }
         // What may have changed in the settings is that of a running proxy.
         proxy.reconfigure(proxy.config.clone());

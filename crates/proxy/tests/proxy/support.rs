@@ -6,113 +6,26 @@
 //!
 //! Payload is real: each end compares what it receives with what the other end has sent.
 
+mod byte_store;
+mod line;
+
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use airpath_core::{
-    Bitrate, Bytes, ComponentId, Context, Direction, Dropped, Ecn, FlowId, Instant, Memory, Packet, RandomStream, Seed,
-    SegmentInfo, SegmentLookup, Sink, Slot, Span, UserId,
-};
+use airpath_core::{ComponentId, Context, Direction, FlowId, Instant, Memory, Packet, Seed, Sink, UserId};
 use airpath_path::route::Plan;
 use airpath_path::testing::Arrival;
-use airpath_path::{
-    Contents, Hop, Middlebox, NewSegment, PacketStore, Path, Payload, PolledPath, Route, Side, Topology,
-};
+use airpath_path::{Hop, Middlebox, PacketStore, Path, PolledPath, Route, Side, Topology};
 use airpath_tcp::{Connection, Identity, Outcome, Profile, Segment, State};
 use airpath_wire::icmp::{IcmpError, IcmpErrorKind};
 use airpath_wire::segment::Endpoint;
-use airpath_wire::tcp::Flags;
+
+use byte_store::{ByteStore, merge, split};
+pub use line::Line;
 
 /// Bytes of an IPv4 header.
 const IP_HEADER: u32 = 20;
-
-/// One direction of a line: a rate with a queue before it, a delay, losses and reordering.
-#[derive(Clone, Debug)]
-pub struct Line {
-    pub rate: Option<Bitrate>,
-    /// Another rate from a time on.
-    pub later_rate: Option<(Instant, Bitrate)>,
-    pub delay: Span,
-    /// Bytes that may wait.
-    pub queue: u64,
-    /// Each packet with a number that is a multiple of this is lost; none if zero.
-    pub lose_every: u64,
-    pub loss: f64,
-    /// Upper bound of an extra delay of every fourth packet, which reorders.
-    pub jitter: Span,
-    /// Each ECN-capable packet with a number that is a multiple of this is marked; none if zero.
-    pub mark_every: u64,
-    /// What the router before it reports of packets that it does not send: those that are too big,
-    /// or all.
-    pub reports: Option<IcmpErrorKind>,
-    /// Probability that a packet that arrives does so twice.
-    pub duplication: f64,
-    pub stream: RandomStream,
-    count: u64,
-    free_at: Instant,
-}
-
-impl Line {
-    pub fn new(delay: Span) -> Self {
-        Self {
-            rate: None,
-            later_rate: None,
-            delay,
-            queue: u64::MAX,
-            lose_every: 0,
-            loss: 0.0,
-            jitter: Span::ZERO,
-            mark_every: 0,
-            reports: None,
-            duplication: 0.0,
-            stream: Seed::new(1).stream("line"),
-            count: 0,
-            free_at: Instant::ZERO,
-        }
-    }
-
-    /// What the router before it reports of a packet of `size` bytes.
-    fn error(&self, size: u32) -> Option<IcmpErrorKind> {
-        let fits = |kind: &IcmpErrorKind| matches!(kind, IcmpErrorKind::TooBig { mtu } if size <= *mtu);
-        self.reports.filter(|kind| !fits(kind))
-    }
-
-    /// When a packet of `size` bytes arrives; `None` if it is lost.
-    fn send(&mut self, now: Instant, size: u32) -> Option<Instant> {
-        self.count += 1;
-        if let Some((time, rate)) = self.later_rate
-            && now >= time
-        {
-            self.rate = Some(rate);
-        }
-        let size = Bytes::new(size.into());
-        let mut at = now;
-        if let Some(rate) = self.rate {
-            let waiting = self.free_at.max(now).since(now);
-            if rate.bytes_in(waiting).get() + size.get() > self.queue {
-                return None;
-            }
-            self.free_at = self.free_at.max(now) + rate.time_for(size);
-            at = self.free_at;
-        }
-        if self.lose_every > 0 && self.count.is_multiple_of(self.lose_every) || self.stream.uniform() < self.loss {
-            return None;
-        }
-        let late = !self.jitter.is_zero() && self.stream.below(4) == 0;
-        Some(at + self.delay + if late { self.extra() } else { Span::ZERO })
-    }
-
-    /// When a packet that arrives at `at` arrives once more, if it is duplicated.
-    fn send_again(&mut self, at: Instant) -> Option<Instant> {
-        let is_duplicated = self.duplication > 0.0 && self.stream.uniform() < self.duplication;
-        is_duplicated.then(|| at + self.extra())
-    }
-
-    fn extra(&mut self) -> Span {
-        Span::from_nanos(self.stream.below(self.jitter.as_nanos().max(1)))
-    }
-}
 
 /// What one end does.
 #[derive(Clone, Copy, Debug)]
@@ -191,152 +104,6 @@ fn pattern(flow: u32, side: Side, offset: u64) -> u8 {
     (offset.wrapping_mul(31) ^ (offset >> 8) ^ u64::from(flow) << 3 ^ side as u64) as u8
 }
 
-/// Segments with their payload.
-#[derive(Debug, Default)]
-struct ByteStore {
-    /// Flows of the conversations, and those that the middlebox has begun.
-    flows: u32,
-    slots: Vec<Option<(Segment, Vec<u8>)>>,
-    free: Vec<u32>,
-    /// Servers to which the middlebox has begun flows by their address.
-    opened: Vec<SocketAddr>,
-    /// Packets that are ICMP errors.
-    errors: BTreeMap<u32, (FlowId, IcmpError)>,
-    /// Whether a packet may stand for consecutive segments of a connection.
-    offloads: bool,
-    /// Payload bytes of the full segments of each created packet, by slot.
-    segment_sizes: BTreeMap<u32, u32>,
-}
-
-impl ByteStore {
-    fn insert(&mut self, segment: Segment, payload: Vec<u8>) -> Slot {
-        assert_eq!(payload.len(), segment.length as usize, "the payload has the length of its segment");
-        let stored = Some((segment, payload));
-        match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = stored;
-                Slot(slot)
-            }
-            None => {
-                self.slots.push(stored);
-                Slot(self.slots.len() as u32 - 1)
-            }
-        }
-    }
-
-    fn take(&mut self, slot: Slot) -> (Segment, Vec<u8>) {
-        self.errors.remove(&slot.0);
-        self.free.push(slot.0);
-        self.segment_sizes.remove(&slot.0);
-        self.slots[slot.0 as usize].take().expect("the slot is in use")
-    }
-
-    fn get(&self, slot: Slot) -> &(Segment, Vec<u8>) {
-        self.slots[slot.0 as usize].as_ref().expect("the slot is in use")
-    }
-
-    fn mark(&mut self, slot: Slot) {
-        let segment = &mut self.slots[slot.0 as usize].as_mut().expect("the slot is in use").0;
-        if segment.ecn.is_capable() {
-            segment.ecn = Ecn::Ce;
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
-    }
-}
-
-impl SegmentLookup for ByteStore {
-    fn segment(&self, slot: Slot) -> Option<SegmentInfo> {
-        Some(self.get(slot).0.info)
-    }
-}
-
-impl PacketStore for ByteStore {
-    fn take_dropped(&mut self, dropped: &Dropped) {
-        self.take(dropped.packet.slot);
-    }
-    fn take_absorbed(&mut self, packet: &Packet) {
-        self.take(packet.slot);
-    }
-    fn create(&mut self, _: Instant, _: Direction, _: Contents<'_>) -> Option<Slot> {
-        None
-    }
-    fn tcp_segment(&self, slot: Slot) -> Option<Segment> {
-        (!self.errors.contains_key(&slot.0)).then(|| self.get(slot).0)
-    }
-    fn icmp_error(&self, slot: Slot) -> Option<(FlowId, IcmpError)> {
-        self.errors.get(&slot.0).copied()
-    }
-    fn tcp_payload(&self, slot: Slot) -> Payload<'_> {
-        Payload::Bytes([&self.get(slot).1, &[]])
-    }
-    fn most_payload(&self) -> Option<u32> {
-        self.offloads.then_some(65_435)
-    }
-    fn create_segment(&mut self, _: Instant, _: Direction, new: NewSegment<'_>) -> Option<(Slot, u32)> {
-        let payload = match new.payload {
-            Payload::Bytes(parts) => parts.concat(),
-            Payload::Counted => Vec::new(),
-        };
-        let slot = self.insert(*new.segment, payload);
-        self.segment_sizes.insert(slot.0, new.segment_size);
-        Some((slot, new.segment.wire_size(IP_HEADER)))
-    }
-    fn server_address(&self, _: FlowId) -> Option<SocketAddr> {
-        Some(SocketAddr::from(([192, 0, 2, 1], 80)))
-    }
-    fn open_flow(&mut self, _: Instant, _: FlowId, _: u16) -> Option<FlowId> {
-        self.flows += 1;
-        Some(FlowId(self.flows - 1))
-    }
-    fn open_flow_to(&mut self, now: Instant, flow: FlowId, port: u16, server: SocketAddr) -> Option<FlowId> {
-        self.opened.push(server);
-        self.open_flow(now, flow, port)
-    }
-}
-
-/// The segments for which one stands, with at most `segment_size` bytes of payload each.
-fn split(segment: &Segment, payload: &[u8], segment_size: u32) -> Vec<(Segment, Vec<u8>)> {
-    let mut parts = Vec::new();
-    for (index, part) in payload.chunks(segment_size as usize).enumerate() {
-        let mut each = *segment;
-        let before = index as u32 * segment_size;
-        each.length = part.len() as u32;
-        each.info.length = each.length;
-        each.info.offset += i64::from(before);
-        each.header.sequence = segment.header.sequence.wrapping_add(before);
-        if before + each.length < segment.length {
-            each.header.flags.0 &= !(Flags::FIN.0 | Flags::PSH.0);
-        }
-        parts.push((each, part.to_vec()));
-    }
-    parts
-}
-
-/// Merges consecutive full segments, as receive offload does.
-fn merge(segments: Vec<Segment>) -> Vec<Segment> {
-    let mut merged: Vec<Segment> = Vec::new();
-    for segment in segments {
-        match merged.last_mut() {
-            Some(last)
-                if last.length > 0
-                    && segment.length > 0
-                    && last.header.flags == Flags::ACK
-                    && last.length + segment.length < 65_000
-                    && segment.header.sequence == last.header.sequence.wrapping_add(last.length) =>
-            {
-                last.length += segment.length;
-                last.info.length = last.length;
-                last.header.flags |= segment.header.flags;
-            }
-            _ => merged.push(segment),
-        }
-    }
-    merged
-}
-
 /// What happens next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
@@ -376,8 +143,9 @@ pub struct Network<'a> {
 
 impl<'a> Network<'a> {
     /// A packet may stand for consecutive segments of a connection.
-    pub fn offloads(self) -> Self {
-        Self { store: ByteStore { offloads: true, ..self.store }, ..self }
+    pub fn offloads(mut self) -> Self {
+        self.store.offloads = true;
+        self
     }
 
     /// All conversations belong to one mobile. `wired` and `radio` are down and up.
@@ -403,7 +171,7 @@ impl<'a> Network<'a> {
         let mut network = Self {
             ends: talks.iter().enumerate().map(|(flow, talk)| ends(flow as u32, talk)).collect(),
             path: PolledPath::new(Path::new(topology, log.map(|log| log as &mut dyn Sink)), Vec::new()),
-            store: ByteStore { flows: talks.len() as u32, ..ByteStore::default() },
+            store: ByteStore::new(talks.len() as u32),
             errors: 0,
             servers: None,
             now: Instant::ZERO,
@@ -559,7 +327,7 @@ impl<'a> Network<'a> {
         match line.send(self.now, packet.size) {
             Some(at) => {
                 let again = line.send_again(at);
-                if line.mark_every > 0 && line.count.is_multiple_of(line.mark_every) {
+                if line.marks() {
                     self.store.mark(packet.slot);
                 }
                 if let Some(again) = again {
