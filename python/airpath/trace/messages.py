@@ -107,7 +107,7 @@ def behind(flow: Row, connections: Iterable[Row]) -> str:
 
 
 def together(connections: Iterable[Row], directions: Iterable[Row]) -> list[str]:
-    """Return sentences about the clients whose connections shared a path, that with most time first.
+    """Return sentences about the clients whose connections shared a path, longest waits first.
 
     Args:
         connections: All connections of the trace.

@@ -84,7 +84,7 @@ impl Arrivals {
         Self { arrivals, next: 0, shortest, service, round_trip, path_queue, queued, silences, unknown_from }
     }
 
-    /// Whether the arrival of a packet that was sent then is not known, since the capture ends before.
+    /// Whether the arrival of a packet that was sent then is unknown: the capture ends before.
     pub(super) fn lack(&self, sent: Instant) -> bool {
         self.unknown_from.is_some_and(|from| from <= sent)
     }

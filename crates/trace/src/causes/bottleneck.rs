@@ -213,7 +213,7 @@ impl Bottleneck {
                 && (self.is_long(begin, alone, false)
                     || matches!(self.meanwhile(begin, carried.left), Meanwhile::Others(..)))
             {
-                // Before, the link carried packets of other connections that arrived later, or none.
+                // Before, the link carried packets of others that arrived later, or none.
                 begin_of_copy = alone;
             }
             let spurious = Label::Known(Cause::Spurious, Confidence::High);
@@ -413,7 +413,7 @@ impl Bottleneck {
     }
 
     /// Whether times about as long have passed before without a packet from the far end, between
-    /// packets with data: then these take so long on their link, and acknowledgements wait for them.
+    /// packets with data: these take so long on their link, and acknowledgements wait for them.
     pub(super) fn is_usual(&self, begin: Instant, end: Instant) -> bool {
         let Some(neighbours) = self.neighbours.as_ref().filter(|_| !self.has_arrivals()) else { return false };
         let shift = self.return_delay();

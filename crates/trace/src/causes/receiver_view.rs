@@ -639,7 +639,9 @@ impl ReceiverView {
         if now.since(last) <= (self.round_trip + PATIENCE).max(usual) {
             return;
         }
-        let lost = filled && observation.retransmission.is_some();
+        // A copy of what had arrived shows that the path held the acknowledgement, or the copy.
+        let had_arrived = observation.spurious.is_some_and(|spurious| spurious.frame == observation.frame);
+        let lost = filled && observation.retransmission.is_some() && !had_arrived;
         let (cause, mut fate) = if lost { (Cause::Timer, Fate::Lost) } else { (Cause::Radio, Fate::Held) };
         let end = if lost { now - (self.round_trip / 2).min(now.since(last)) } else { now };
         let is_limited = |label: Label| matches!(label, Label::Limited(..));

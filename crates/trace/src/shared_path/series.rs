@@ -89,7 +89,7 @@ impl Interval {
 }
 
 impl Series {
-    /// Adds an interval with packets that is over, and forgets what is before the interval `oldest`.
+    /// Adds an interval that is over, and forgets what is before the interval `oldest`.
     pub(super) fn push(&mut self, interval: Interval, oldest: u64) {
         match self.chunks.back_mut() {
             Some(chunk) if (chunk.length as usize) < CELLS && interval.number < chunk.first + COVERED => {

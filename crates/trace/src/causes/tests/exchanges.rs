@@ -732,3 +732,26 @@ fn a_response_to_a_late_request_was_not_held_by_nagle() {
     let acknowledgement = exchange("", 100);
     assert!(is_held(&acknowledgement), "{acknowledgement}");
 }
+
+#[test]
+fn a_copy_of_what_had_arrived_shows_no_loss() {
+    // After an outage the copies that the sender's timer sent arrive first.
+    let exchange = |first: &str| {
+        account(&format!(
+            "{AT_CLIENT}
+            210 < data 0..1460 ack 100
+            210 > ack 1460
+            220 < data 1460..2920 ack 100
+            220 > ack 2920
+            3220 < data {first} ack 100
+            3220 > ack 2920
+            3230 < data 2920..4380 ack 100
+            3230 > ack 4380
+            3240 < psh data 4380..4480 ack 100
+            "
+        ))
+    };
+    let copy = exchange("1460..2920");
+    assert!(millis(&copy, Cause::Radio) > 2800, "{copy}");
+    assert_eq!(copy.of(Cause::Timer), Span::ZERO, "{copy}");
+}
