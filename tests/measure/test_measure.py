@@ -395,6 +395,57 @@ def test_a_stream_that_is_stopped_has_its_figures_so_far(
     assert measured(airpath_command, "ping", responder, "--count", "1")["received"] == 1
 
 
+def test_adaptive_streaming_whose_responder_ends_is_aborted(airpath_command: Command, tmp_path: Path) -> None:
+    serve = airpath_command.line("measure", "serve", "--listen", "127.0.0.1:0")
+    responder = subprocess.Popen(serve, stderr=subprocess.PIPE, text=True, env=plain_environment())
+    assert responder.stderr is not None
+    address = responder.stderr.readline().split()[-1]
+    process = _until_something_arrives(airpath_command.line("measure", "adaptive", address), tmp_path)
+    responder.kill()
+    responder.communicate()
+    _, err = process.communicate(timeout=60)
+    assert "1 of 1 flows aborted: the other end closed the connection early" in err
+    (flow,) = airpath.load(tmp_path / "cut").summary["flows"]
+    assert flow["outcome"] == "aborted"
+    assert 0 < flow["segments_received"] < flow["segments"]
+
+
+def test_adaptive_streaming_that_is_stopped_has_its_figures_so_far(
+    airpath_command: Command, responder: str, tmp_path: Path
+) -> None:
+    process = _until_something_arrives(airpath_command.line("measure", "adaptive", responder), tmp_path)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    summary = airpath.load(tmp_path / "cut").summary
+    (flow,) = summary["flows"]
+    assert (summary["complete"], flow["outcome"], flow["duration_s"]) == (False, "unfinished", None)
+    assert flow["delivered_bytes"] > 0
+    assert measured(airpath_command, "ping", responder, "--count", "1")["received"] == 1
+
+
+def _until_something_arrives(line: list[str], folder: Path) -> "subprocess.Popen[str]":
+    """Start a measurement with the result `cut`; return it when something has arrived."""
+    line = [*line, "--out", "cut", "--format", "jsonl", "--interval", "1s"]
+    process = subprocess.Popen(line, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    while True:
+        text = process.stdout.readline()
+        assert text, process.communicate()
+        if json.loads(text).get("count", 0) > 0:
+            return process
+
+
+def test_parameters_of_adaptation_are_those_of_the_flow(
+    airpath_command: Command, responder: str, tmp_path: Path
+) -> None:
+    options = ["--segment", "500 ms", "--duration", "2 s", "--startup", "1 s", "--buffer", "2 s", "--out", "real"]
+    options += ["--qualities", "100 kbit/s, 1 Gbit/s", "--parameter", "efficiency=0.01", "--parameter", "samples=2"]
+    flow = measured(airpath_command, "adaptive", responder, *options)
+    assert flow["quality_bps"] == 100_000
+    assert airpath.load(tmp_path / "real").segments["quality"].max() == 0
+
+
 @pytest.mark.parametrize("algorithm", ["rate", "bba", "bola"])
 def test_adaptive_streaming_has_the_schema_of_a_simulated_one(
     airpath_command: Command, responder: str, simulated: dict[str, dict[str, Any]], tmp_path: Path, algorithm: str
@@ -433,6 +484,10 @@ def test_adaptive_streaming_has_the_schema_of_a_simulated_one(
         (["--qualities", "2"], "`2` has no unit"),
         (["--buffer", "5 s"], "buffer"),
         (["--segment", "0 s"], "segment"),
+        (["--parameter", "efficiency"], "not of the form K=V"),
+        (["--parameter", "efficiency=-1"], "efficiency"),
+        (["--parameter", "size=1"], "size"),
+        (["--algorithm", "bba", "--parameter", "reservoir=soon"], "soon"),
     ],
 )
 def test_adaptive_streaming_beyond_the_limits_is_named(

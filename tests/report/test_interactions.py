@@ -66,3 +66,21 @@ def test_a_report_has_figure_and_table(
     html = report.write([results[name]], tmp_path / "report.html").read_text(encoding="utf-8")
     assert f'id="{figure}"' in html or f'"{figure}"' in html
     assert table in html
+    assert "exchanges were complete" in html
+
+
+@pytest.mark.parametrize(
+    ("flow", "words"),
+    [
+        ({"kind": "terminal", "session": {"rounds": 1}}, "62 of 62 interactions were complete"),
+        ({"kind": "ftp", "files": 2}, "2 of 2 files were transferred"),
+        ({"kind": "ping", "requests": 3}, "3 of 3 pings came back"),
+        (
+            {"kind": "datagrams", "direction": "down", "rate": "80 kbit/s", "duration": "1 s"},
+            "7 of 7 datagrams arrived",
+        ),
+    ],
+)
+def test_the_first_sentence_names_what_arrived(tmp_path: Path, flow: dict[str, Any], words: str) -> None:
+    result = airpath.run({"format": 1, "bearer": {"preset": "wired"}, "flow": [flow]}, out=tmp_path / "run")
+    assert words in report.write([result], tmp_path / "report.html").read_text(encoding="utf-8")

@@ -57,7 +57,7 @@ def test_an_unchanged_replay_is_the_same_to_the_nanosecond(preset: str) -> None:
 @pytest.mark.parametrize("kind", SERVICES)
 @pytest.mark.parametrize("preset", ["umts-dch-384", "gprs-4+1"])
 def test_the_packets_of_a_service_are_the_same_to_the_nanosecond(preset: str, kind: str) -> None:
-    flow = {"kind": kind.split()[0]} | SERVICES[kind]
+    flow = {"kind": kind.split(maxsplit=1)[0]} | SERVICES[kind]
     outage = {"at": "20 s", "outage": "8 s"}
     scenario = {"format": 1, "seed": 3, "fixed": {"rate": "10 Mbit/s", "delay": "20 ms", "loss": 0.03}}
     original = airpath.run(scenario | {"bearer": {"preset": preset}, "flow": [flow], "change": [outage]})

@@ -86,7 +86,7 @@ impl Settings {
     }
 
     /// Commands of the session, in order.
-    fn commands(&self) -> u32 {
+    const fn commands(&self) -> u32 {
         LOGIN + 2 * self.files + 1
     }
 
@@ -296,7 +296,7 @@ impl Client {
         (self.marked, self.opened, self.moved) = (false, false, false);
         self.files += 1;
         self.first_file.get_or_insert(now);
-        self.transfer_time = self.transfer_time + latency;
+        self.transfer_time += latency;
         Step::File(file, latency)
     }
 

@@ -2,10 +2,12 @@
 
 import json
 from dataclasses import asdict, dataclass, replace
+from math import isfinite
 from typing import Annotated, Any, Literal
 
 import typer
 
+from airpath.cli.key_value import parse_pairs
 from airpath.cli.messages import Problem, explained, help_without_command, note, replacing_result
 from airpath.cli.option_groups import with_groups
 from airpath.cli.options import Out, Quiet
@@ -467,6 +469,10 @@ def adaptive(
         typer.Option(metavar="RATES", help="Rates of the qualities in rising order, separated by commas."),
     ] = None,
     algorithm: Annotated[Literal["rate", "bba", "bola"], typer.Option(help="Choice of the quality.")] = "rate",
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help='Parameter of the algorithm, such as reservoir="8 s"; repeatable.'),
+    ] = None,
     duration: Annotated[str, typer.Option(metavar="TIME", help="Length of the video.")] = "2 min",
     segment: Annotated[str, typer.Option(metavar="TIME", help="Length of a segment.")] = "4 s",
     buffer: Annotated[str, typer.Option(metavar="TIME", help="Most media that the player stores.")] = "30 s",
@@ -484,17 +490,30 @@ def adaptive(
     \b
     Examples:
       airpath measure adaptive server.example
-      airpath measure adaptive server.example --algorithm bba --duration "5 min"
+      airpath measure adaptive server.example --algorithm bba --parameter reservoir="8 s"
       airpath measure adaptive server.example --qualities "200 kbit/s, 400 kbit/s"
     """
     settings: dict[str, Any] = {"duration": duration, "segment": segment, "buffer": buffer, "startup": startup}
     settings |= {"request": request, "head": head, "manifest": manifest, "processing": processing}
-    settings["adaptation"] = {"algorithm": algorithm}
+    pairs = parse_pairs("--parameter", parameter or [], example='reservoir="8 s"')
+    settings["adaptation"] = {"algorithm": algorithm} | {name: _number_or_text(text) for name, text in pairs.items()}
     if qualities is not None:
         settings["qualities"] = [rate.strip() for rate in qualities.split(",")]
     # Browsers and web servers set it.
     work = {"kind": "adaptive", "settings": settings, "tcp": asdict(tcp) | {"no_delay": True}}
     _measure(host, work, "3 h", common, every=interval)
+
+
+def _number_or_text(text: str) -> int | float | str:
+    """Return the value of a parameter; text is a value with a unit."""
+    for number in (int, float):
+        try:
+            value = number(text)
+        except ValueError:
+            continue
+        if isfinite(value):
+            return value
+    return text.strip("\"'")
 
 
 def _measure(

@@ -91,9 +91,23 @@ def _of_probes(result: Result) -> list[str]:
     sent, received = int(probes["sent"].sum()), int(probes["received"].sum())
     means = probes["delay_mean_s"].drop_nulls().to_list()
     delay = f", {seconds(fmean(means))} on the mean" if means else ""
-    kinds = probes["kind"].unique().to_list()
-    what = "pings came back" if kinds == ["ping"] else "datagrams arrived" if "ping" not in kinds else "probes arrived"
+    what = _what(set(probes["kind"].to_list()))
     return [f"{received:,} of {sent:,} {what}{delay}."]
+
+
+def _what(kinds: set[str]) -> str:
+    """Return what the probes of these kinds of flows are, and that they arrived."""
+    words = {
+        "ping": "pings came back",
+        "transactions": "transactions were complete",
+        "terminal": "interactions were complete",
+        "ftp": "files were transferred",
+    }
+    if len(kinds) == 1 and (word := words.get(next(iter(kinds)))):
+        return word
+    if kinds <= {"transactions", "terminal", "mail", "ftp"}:
+        return "exchanges were complete"
+    return "probes arrived" if kinds & {"ping", "transactions", "terminal", "mail", "ftp"} else "datagrams arrived"
 
 
 def _of_videos(videos: pl.DataFrame) -> list[str]:
