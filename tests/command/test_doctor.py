@@ -83,7 +83,7 @@ def test_what_it_promises_holds(airpath_command: Command) -> None:
 
 def test_the_text_ends_with_what_works(airpath_command: Command) -> None:
     done = airpath_command("doctor")
-    assert "links with --serve, both ends inside: " in done.out
+    assert "links with --serve or --host-port: " in done.out
     assert done.out.startswith("airpath ")
     assert done.err == ""
 

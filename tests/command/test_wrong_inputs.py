@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -159,6 +160,18 @@ INPUTS = [
             ("bearer.loss", "bler"),
         )
     ),
+    wrong("report-image", "report kept -o x.png", "x.png: a report is HTML", "airpath plot"),
+    wrong("report-capture", "report c.pcapng", "not a result folder", "airpath trace c.pcapng"),
+    wrong("trace-radio", "trace c.pcapng --radio none.csv", "none.csv", "next: check the path"),
+    wrong("run-plan", "run plan.toml", "plan.toml is a plan of a sweep", "airpath sweep plan.toml --out DIR"),
+    wrong("run-result", "run kept", code=0, out=("download",)),
+    wrong("sweep-scenario", "sweep small.toml --out x", "small.toml is a scenario, not a plan", "airpath run"),
+    wrong("sweep-folder", "sweep kept --out x", "kept is a folder", "the file of the plan"),
+    wrong("vary-no-value", "run small.toml --vary fixed.loss", "next: write it as in --vary bearer"),
+    wrong("plot-none", "plot kept -o x.pdf", "--what is missing", "time-sequence"),
+    wrong("plot-other-name", "plot kept --what cwnd -o x.pdf", "no figure 'cwnd'; did you mean 'window'?", "queue"),
+    wrong("plot-figure-of-run", "plot kept --figure duration_s -o x.pdf", "for the folder of a sweep", "--what"),
+    wrong("plot-labels", "plot kept --what window --label a --label b -o x.pdf", "2 labels for 1 results", "once"),
     wrong("page-address", "page load localhost:3000 --link wired -o x", "is no page", "http://localhost:3000"),
     wrong(
         "page-localhost", "page load http://localhost:3000/ --link wired -o x", "the mobile itself", "--host-port 3000"
@@ -178,6 +191,8 @@ def files(airpath_command: Command, scenario: Callable[..., Path]) -> Path:
     """The folder of the command: scenarios, and the results `kept` and `other`."""
     path = scenario()
     folder = path.parent
+    (folder / "plan.toml").write_text('format = 1\nscenario = "small.toml"\n[axes]\nbearer.bler = [0.1]\n')
+    shutil.copy(CAPTURE, folder / "c.pcapng")
     (folder / "latin.toml").write_bytes('format = 1\nname = "é"\n'.encode("latin-1"))
     (folder / os.fsdecode(b"small\xe9.toml")).write_bytes(path.read_bytes())
     return folder
@@ -306,6 +321,13 @@ def test_wrong_arguments_in_python(files: Path) -> None:
         airpath.run(path, repeat=0)
     with pytest.raises(ValueError, match=f"seed is {2**63}; select one from 0 to {2**63 - 1}"):
         airpath.run(path, seed=2**63)
+    with pytest.raises(TypeError, match=r"the values of 'fixed.loss' are a float; write lists of values"):
+        airpath.run(path, vary={"fixed.loss": 0.1})  # type: ignore[dict-item]
+    swept = airpath.run(path, vary={"bearer.bler": [0.0]})
+    with pytest.raises(KeyError, match="no figure 'duration'; did you mean 'duration_s'"):
+        swept.means("duration")
+    with pytest.raises(KeyError, match="no figure 'duration'; did you mean 'duration_s'"):
+        airpath.run(path).means("duration")
     with pytest.raises(airpath.ScenarioError, match="override blr=1: blr: unknown key"):
         airpath.run(path, set={"blr": 1})
 

@@ -37,7 +37,7 @@ def doctor(
         typer.echo("airpath {airpath}, Python {python}, Linux {kernel}\n".format_map(versions))
         for check in findings["checks"]:
             typer.echo(check_text(check))
-        typer.echo(f"\nlinks with --serve, both ends inside: {_works(findings['testbed'])}")
+        typer.echo(f"\nlinks with --serve or --host-port: {_works(findings['testbed'])}")
         typer.echo(f"links to the outside: {_works(findings['outside'])}")
     raise typer.Exit(ExitCode.OK if findings["testbed"] else ExitCode.FAILED)
 

@@ -167,7 +167,8 @@ def os_problem(error: OSError) -> Problem:
     if error.filename is None:
         return not_written("standard output", error)
     code = ExitCode.NOT_WRITTEN if error.errno in _DISK_FULL else ExitCode.BAD_INPUT
-    return Problem(f"{os.fsdecode(error.filename)}: {error.strerror}", next_step=_advice(error), exit_code=code)
+    advice = "check the path" if error.errno == errno.ENOENT else _advice(error)
+    return Problem(f"{os.fsdecode(error.filename)}: {error.strerror}", next_step=advice, exit_code=code)
 
 
 def not_written(output: Path | str, error: OSError) -> Problem:

@@ -46,6 +46,10 @@ def report(
     from airpath.report.page import move_library
 
     with explained():
+        for each in results:
+            if each.is_file():
+                next_step = f"name the folder of a result; `airpath trace {each}` analyses a capture"
+                raise Problem(f"{each} is a file, not a result folder", next_step=next_step)
         named = results
         results = [folder for each in named for folder in repetitions_of(each)]
         if out is None and len(named) == 1 < len(results):

@@ -1,6 +1,7 @@
 """Output of sweeps: `airpath sweep`, and `airpath run --vary`."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,7 @@ def print_means(result: "SweepResult", wanted: str | None, format: str) -> None:
             typer.echo(_named(means, figure).write_csv(), nl=False)
         case _:
             rows = [_mean_row([_cell(value) for value in row]) for row in means.head(_MOST_ROWS).iter_rows()]
-            head = ["case", *result.axes, *(["flow"] if is_by_flow else []), figure, "95 % interval", "n"]
+            head = ["case", *_short(result.axes), *(["flow"] if is_by_flow else []), figure, "95 % interval", "n"]
             print_table(head, rows, right=head[-3:])
             print_text(f"Means of {result.workload}.")
             if len(means) > _MOST_ROWS:
@@ -75,6 +76,12 @@ def _named(means: "pl.DataFrame", figure: str) -> "pl.DataFrame":
     import polars as pl
 
     return means.insert_column(means.width - 4, pl.Series("figure", [figure] * means.height, dtype=pl.String))
+
+
+def _short(axes: Sequence[str]) -> list[str]:
+    """Return the last two parts of the paths of axes, if they differ: long heads widen a table."""
+    names = [".".join(axis.split(".")[-2:]) for axis in axes]
+    return names if len(set(names)) == len(names) else list(axes)
 
 
 def _mean_row(cells: list[str]) -> list[str]:

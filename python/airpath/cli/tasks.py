@@ -24,7 +24,8 @@ def explained_tasks(out: Path | None) -> Iterator[None]:
     try:
         yield
     except (ClusterError, ExtraMissingError, PlanError, SweepFolderError) as error:
-        raise Problem(str(error)) from None
+        message, _, next_step = str(error).partition("; ")
+        raise Problem(message, next_step=next_step or None) from None
     except ExecutorLostError as error:
         raise Problem(f"{error}{kept}", next_step=continues, exit_code=ExitCode.FAILED) from None
     except OSError as error:

@@ -60,6 +60,10 @@ def _for_paper(figure: go.Figure, width_mm: float, height_mm: float | None, font
     # Names of tracks need their height.
     own = figure.to_plotly_json()["layout"]["height"] * (max(reduction, 0.75) if several else reduction)
     height = max(own, width * 5 / 8) if height_mm is None else height_mm * _PER_MM
+    # The titles of panels are between the axes and the legend.
+    titles = max(((text.text or "").count("<br>") + 1 for text in drawn.layout.annotations if text.y == 1), default=0)
+    above, below = (2.5 + 1.4 * titles) * size, 3.5 * size
+    legend_y = 1.01 + 1.4 * titles * size / max(height - above - below, size)
     small = {"size": size * 0.9}
     for trace in drawn.data:
         _thin(trace, max(reduction, 0.6))
@@ -68,8 +72,8 @@ def _for_paper(figure: go.Figure, width_mm: float, height_mm: float | None, font
         width=width,
         height=height,
         font={"family": _FONT, "size": size},
-        margin={"l": 4.5 * size, "r": size, "t": 2.5 * size, "b": 3.5 * size},
-        legend={"font": small, "itemwidth": 30, "itemsizing": "trace", "y": 1.01},
+        margin={"l": 4.5 * size, "r": size, "t": above, "b": below},
+        legend={"font": small, "itemwidth": 30, "itemsizing": "trace", "y": legend_y},
     )
     axis = {"tickfont": small, "title": {"font": small, "standoff": 3}, "automargin": True}
     drawn.update_xaxes(axis)

@@ -131,7 +131,7 @@ def drawn(results: Result | Sequence[Result], repetition: int | None = None) -> 
 
 
 def labels(results: Sequence[Result]) -> list[str]:
-    """Return a unique name for each result: its own or its scenario's, with the folder if needed."""
+    """Return a unique name for each result: its own or its scenario's, if needed with folder."""
     names = [each.label or str(each.summary["scenario"]) for each in results]
     if len(set(names)) < len(names):
         names = [f"{name} ({each.path.name})" for name, each in zip(names, results, strict=True)]

@@ -223,7 +223,8 @@ def draw_lines(
         notes.append(f"The first {MOST_LINES} of {means[by].n_unique()} values of {by}.")
     wide = min(len(panels), 3)
     high = -(-len(panels) // wide)
-    titles = ["<br>".join(f"{axis} {value}" for axis, value in zip(panel_axes, panel, strict=True)) for panel in panels]
+    names = [axis.rpartition(".")[2] for axis in panel_axes]
+    titles = ["<br>".join(f"{name} {value}" for name, value in zip(names, panel, strict=True)) for panel in panels]
     drawn = make_subplots(
         high, wide, shared_yaxes=True, shared_xaxes=True, subplot_titles=titles if panel_axes else None
     )
@@ -259,7 +260,7 @@ def draw_lines(
         drawn.update_xaxes(title_text=places.title, row=high, col=column)
     for row in range(1, high + 1):
         drawn.update_yaxes(title_text=title_of(figure), row=row, col=1)
-    read = f"Means with the 95 % interval{_POINT}."
+    read = f"Means with the 95 % interval{_POINT if commands else ''}."
     alt = f"{title_of(figure)} over {across}" + (f" by {by}" if by else "") + f", {len(panels)} panels."
     return captioned(drawn, Caption(f"{title_of(figure)} over {across}", read, alt, notes))
 
