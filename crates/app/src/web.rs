@@ -8,12 +8,14 @@
 //! | [`tls`] | handshakes as round trips and bytes |
 //! | [`browser`] | the client |
 //! | [`view`] | one load of a page: its objects and their times |
-//! | [`server`] | the server's end of a connection |
+//! | [`server`] | the server's end of a TCP connection |
+//! | [`http3`] | the server's end of a QUIC connection, and the streams of both ends |
 //! | [`text`] | both ends where a proxy reads what they send |
 //! | [`figures`] | figures of a load |
 
 pub mod browser;
 pub mod figures;
+pub mod http3;
 pub mod messages;
 pub mod page;
 pub mod server;

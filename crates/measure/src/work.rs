@@ -8,7 +8,7 @@ use airpath_app::exchanges::terminal::Generated;
 use airpath_app::streaming::{self, VideoError};
 use airpath_app::voice;
 use airpath_app::web;
-use airpath_app::web::settings::{Protocol, Tls};
+use airpath_app::web::settings::Tls;
 use airpath_app::{Datagrams, Ping, Transactions, Transfer};
 use airpath_core::{Bytes, RandomStream, Seed, Span};
 use serde::{Deserialize, Serialize};
@@ -253,7 +253,7 @@ impl PageLoad {
         let session = self.session()?;
         let tls = settings.tls != Tls::None;
         let unsupported = [
-            ("protocol", settings.protocol == Protocol::Http2, "use http/1.0 or http/1.1"),
+            ("protocol", settings.protocol.has_streams(), "use http/1.0 or http/1.1"),
             ("tls", tls, "leave it out, or set it to none"),
             ("dns", settings.dns, "leave it out: the responder has all hosts of the page"),
             ("proxy", settings.proxy, "leave it out: a proxy on the path needs no setting"),
@@ -428,6 +428,7 @@ fn at_most_as_long(sending: Span, waiting: Span) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use airpath_app::web::settings::Protocol;
     use airpath_core::Direction;
 
     fn bulk(direction: Direction, bytes: u64, request: u64) -> Work {
@@ -472,7 +473,9 @@ mod tests {
             let error = page(change).unwrap_err();
             assert!(error.starts_with(key), "{error}");
         };
-        refused(|settings, _| settings.protocol = Protocol::Http2, "protocol: over real sockets");
+        for protocol in [Protocol::Http2, Protocol::Http3] {
+            refused(|settings, _| settings.protocol = protocol, "protocol: over real sockets");
+        }
         refused(|settings, _| settings.tls = Tls::V13, "tls: over real sockets");
         refused(|settings, _| settings.dns = true, "dns: over real sockets");
         refused(|settings, _| settings.proxy = true, "proxy: over real sockets");

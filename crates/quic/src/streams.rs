@@ -28,12 +28,14 @@ pub struct State {
     /// The peer has acknowledged everything, with the end of the stream.
     acknowledged: bool,
     peer_closed: bool,
+    /// Priority that quinn does not have yet.
+    priority: Option<i32>,
 }
 
 impl State {
     const fn new(id: StreamId) -> Self {
         let (closed, finished, acknowledged, peer_closed) = (false, false, false, false);
-        Self { id, waiting: 0, received: 0, read: 0, closed, finished, acknowledged, peer_closed }
+        Self { id, waiting: 0, received: 0, read: 0, closed, finished, acknowledged, peer_closed, priority: None }
     }
 }
 
@@ -121,6 +123,10 @@ impl Streams {
     pub fn flush(&mut self, quinn: &mut QuinnConnection) -> bool {
         let mut taken = false;
         for state in &mut self.list {
+            if let Some(priority) = state.priority.take() {
+                // It fails only where the stream has ended.
+                let _ = quinn.send_stream(state.id).set_priority(priority);
+            }
             while state.waiting > 0 {
                 let length = state.waiting.min(ZEROS.len() as u64) as usize;
                 let mut chunks = [Bytes::from_static(&ZEROS[..length])];
@@ -171,6 +177,12 @@ impl Stream<'_> {
     pub const fn write(&mut self, bytes: u64) {
         self.state.waiting += bytes;
         *self.waiting += bytes;
+    }
+
+    /// Sets the priority of what is written from now on, before the first write: the highest is
+    /// sent first, equal ones in turn. It is 0 at the start.
+    pub const fn set_priority(&mut self, priority: i32) {
+        self.state.priority = Some(priority);
     }
 
     /// Ends the stream after the written data.

@@ -2,15 +2,24 @@
 
 use std::path::Path;
 
-use airpath_app::web::settings::Contradiction;
+use airpath_app::web::settings::{Contradiction, Protocol};
 use airpath_app::web::{Page, PageError, PageFile, Session, Settings};
 use include_dir::{Dir, include_dir};
 
-use crate::Format;
 use crate::document::{Node, join};
 use crate::error::{Origin, ScenarioError, nearest};
+use crate::{Format, quic, tcp};
 
 static SHIPPED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../pages");
+
+/// What carries the pages of a flow, with the settings of both ends.
+#[derive(Clone, Debug)]
+pub enum Transport {
+    /// TCP.
+    Tcp(Box<tcp::Settings>),
+    /// QUIC: the pages use HTTP/3.
+    Quic(quic::Settings),
+}
 
 /// A page, checked.
 #[derive(Clone, Debug)]
@@ -91,6 +100,21 @@ fn located(error: PageError, node: &Node, at: &str) -> ScenarioError {
         }
     };
     ScenarioError::new(error.message, origin.clone(), field).help(error.help)
+}
+
+/// Takes `transport` and `quic` out of a flow of kind `page`. Returns the settings of QUIC, if the
+/// flow uses HTTP/3.
+pub(crate) fn take_quic(node: &mut Node, at: &str, defaults: &Node) -> Result<Option<quic::Settings>, ScenarioError> {
+    let is_http3 = node.get("protocol").and_then(Node::as_str) == Some(Protocol::Http3.name());
+    let transport = node.get("transport").map(|node| node.origin().clone());
+    let taken = quic::take(node, at, defaults, if is_http3 { quic::QUINN } else { quic::TCP })?;
+    let (message, help) = match (is_http3, taken.is_some()) {
+        (true, false) => ("HTTP/3 does not run over TCP", "remove the key, or set protocol to \"h2\""),
+        (false, true) => ("a page over QUIC uses HTTP/3", "set protocol to \"h3\", or remove the key"),
+        _ => return Ok(taken),
+    };
+    let origin = transport.unwrap_or(Origin::Default);
+    Err(ScenarioError::new(message, origin, join(at, "transport")).help(help))
 }
 
 /// Reads the keys of a flow of kind `page`; returns the session and the keys as they are resolved.

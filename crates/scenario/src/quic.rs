@@ -11,8 +11,11 @@ use crate::error::{Origin, ScenarioError, did_you_mean};
 /// QUIC by quinn-proto.
 pub const QUINN: &str = airpath_quic::NAME;
 
+/// TCP of this project.
+pub(crate) const TCP: &str = "tcp";
+
 /// The transports of a flow.
-const TRANSPORTS: [&str; 2] = ["tcp", QUINN];
+const TRANSPORTS: [&str; 2] = [TCP, QUINN];
 
 /// All settings of QUIC of a flow.
 #[derive(Clone, Debug, Serialize)]
@@ -49,13 +52,19 @@ impl Settings {
 }
 
 /// Takes `transport` and `quic` out of the flow at the path `at`. Returns the settings of QUIC,
-/// over the scenario's `defaults`; `None` for TCP.
-pub(crate) fn take(node: &mut Node, at: &str, defaults: &Node) -> Result<Option<Settings>, ScenarioError> {
+/// over the scenario's `defaults`; `None` for TCP. `usual` is the transport of flows without the
+/// key.
+pub(crate) fn take(
+    node: &mut Node,
+    at: &str,
+    defaults: &Node,
+    usual: &'static str,
+) -> Result<Option<Settings>, ScenarioError> {
     let own = node.take("quic");
     let transport = node.take("transport");
     let name = transport.as_ref().map(|node| node.read::<String>(&join(at, "transport"))).transpose()?;
-    match (name.as_deref(), transport) {
-        (None | Some("tcp"), _) => match own {
+    match (name.as_deref().unwrap_or(usual), transport) {
+        (TCP, _) => match own {
             None => Ok(None),
             Some(own) => {
                 let message = "the flow does not use QUIC";
@@ -63,7 +72,7 @@ pub(crate) fn take(node: &mut Node, at: &str, defaults: &Node) -> Result<Option<
                 Err(error.help(format!("add `transport = \"{QUINN}\"`, or remove the table")))
             }
         },
-        (Some(QUINN), _) => {
+        (QUINN, _) => {
             for key in ["tcp", "freeze"] {
                 if let Some(given) = node.get(key) {
                     let message = format!("a flow with `transport = \"{QUINN}\"` has no TCP");
@@ -73,7 +82,7 @@ pub(crate) fn take(node: &mut Node, at: &str, defaults: &Node) -> Result<Option<
             }
             Settings::read(own, &join(at, "quic"), defaults).map(Some)
         }
-        (Some(name), transport) => {
+        (name, transport) => {
             let origin = transport.map_or(Origin::Default, |node| node.origin().clone());
             let error = ScenarioError::new(format!("there is no transport `{name}`"), origin, join(at, "transport"));
             Err(error.help(did_you_mean(name, &TRANSPORTS)))

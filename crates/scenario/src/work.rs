@@ -144,12 +144,12 @@ pub enum Work {
         /// Settings of both ends.
         quic: quic::Settings,
     },
-    /// Web pages with these TCP settings at both ends.
+    /// Web pages.
     Page {
         /// Pages and settings of the browser.
         session: Arc<Session>,
-        /// Settings of both ends.
-        tcp: Box<tcp::Settings>,
+        /// What carries them.
+        transport: page::Transport,
     },
     /// A video over RTP.
     Stream {
@@ -402,8 +402,9 @@ impl FlowGroup {
             return Err(ScenarioError::new("there must be at least one", origin, join(at, "count")));
         }
         let quic = match kind {
-            Kind::Download | Kind::Upload | Kind::Transactions => quic::take(&mut node, at, quic_defaults)?,
-            Kind::Page | Kind::Adaptive | Kind::Terminal | Kind::Mail | Kind::Ftp => None,
+            Kind::Download | Kind::Upload | Kind::Transactions => quic::take(&mut node, at, quic_defaults, quic::TCP)?,
+            Kind::Page => page::take_quic(&mut node, at, quic_defaults)?,
+            Kind::Adaptive | Kind::Terminal | Kind::Mail | Kind::Ftp => None,
             Kind::Ping | Kind::Datagrams | Kind::Stream | Kind::Voice => None,
         };
         let over_tcp = kind == Kind::Stream && stream::is_over_tcp(&node);
@@ -510,9 +511,12 @@ impl FlowGroup {
                 (work, table(&settings))
             }
             Kind::Page => {
-                let tcp = exact(tcp.as_ref(), &origin, at)?;
+                let transport = match quic.clone() {
+                    Some(quic) => page::Transport::Quic(quic),
+                    None => page::Transport::Tcp(exact(tcp.as_ref(), &origin, at)?),
+                };
                 let (session, settings) = page::read_flow(node, folder, at)?;
-                (Work::Page { session: Arc::new(session), tcp }, settings)
+                (Work::Page { session: Arc::new(session), transport }, settings)
             }
             Kind::Stream => {
                 let tcp = tcp.as_ref().map(|tcp| exact(Some(tcp), &origin, at)).transpose()?;

@@ -79,7 +79,19 @@ fn errors_of_a_flow_name_its_key() {
     assert!(error("page = \"./new.page\"").contains("cannot be read"));
     assert!(error("page = []").contains("flow.0.page: there must be at least one page"));
     for (keys, field) in [
-        ("protocol = \"h3\"", "flow.0.protocol"),
+        ("protocol = \"h4\"", "flow.0.protocol"),
+        ("protocol = \"h3\"\nconnections = 2", "flow.0.connections"),
+        ("protocol = \"h3\"\nspeculative = 1", "flow.0.speculative"),
+        ("protocol = \"h3\"\ntls = \"TLSv1.3\"", "flow.0.tls"),
+        ("protocol = \"h3\"\nclient_hello = \"1 kB\"", "flow.0.client_hello"),
+        ("protocol = \"h3\"\nresumption = \"0-rtt\"", "flow.0.resumption"),
+        ("protocol = \"h3\"\nproxy = true", "flow.0.proxy"),
+        ("protocol = \"h3\"\nunsent = \"4 kB\"", "flow.0.unsent"),
+        ("protocol = \"h3\"\ntransport = \"tcp\"", "flow.0.transport: HTTP/3 does not run over TCP"),
+        ("protocol = \"h3\"\ntcp = { nagle = \"off\" }", "flow.0.tcp: a flow with `transport = \"quic-quinn\"`"),
+        ("protocol = \"h2\"\ntransport = \"quic-quinn\"", "flow.0.transport: a page over QUIC uses HTTP/3"),
+        ("quic = { congestion = \"cubic\" }", "flow.0.quic: the flow does not use QUIC"),
+        ("protocol = \"h3\"\nquic = { congestion = \"bbr\" }", "flow.0.quic.congestion"),
         ("connections = 0", "flow.0.connections"),
         ("protocol = \"h2\"\nconnections = 2", "flow.0.connections"),
         ("speculative = 6", "flow.0.speculative"),
@@ -106,6 +118,11 @@ fn a_resolved_scenario_has_the_page_in_it() {
     let scenario = flow("page = [\"front-page\", \"static-site\"]\ntls = \"TLSv1.3\"").expect("it is valid");
     let text = scenario.to_toml();
     assert!(text.contains("[[flow.page.object]]") && text.contains("views = 2") && text.contains("nagle = \"off\""));
+    let again = Scenario::read(&text, "again.toml", Path::new("elsewhere"), &[]).expect("it can be read again");
+    assert_eq!(again.to_toml(), text);
+    let scenario = flow("page = \"front-page\"\nprotocol = \"h3\"").expect("it is valid");
+    let text = scenario.to_toml();
+    assert!(text.contains("transport = \"quic-quinn\"") && !text.contains("nagle"), "{text}");
     let again = Scenario::read(&text, "again.toml", Path::new("elsewhere"), &[]).expect("it can be read again");
     assert_eq!(again.to_toml(), text);
 }

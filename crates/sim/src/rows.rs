@@ -10,6 +10,7 @@ use airpath_result::summary::{
     PlaybackRow, ProbesRow, RadioRow, Repetition, Rows, ScriptRow, SegmentRow, SessionRow, StreamRow, TransactionsRow,
     TransferRow, quic_settings,
 };
+use airpath_scenario::page::Transport;
 use airpath_scenario::proxy::Proxy;
 use airpath_scenario::tcp::Settings;
 use airpath_tcp::Negotiated;
@@ -261,7 +262,10 @@ fn flow(
                 &flow.session,
                 &flow.browser,
                 flow.identity.start,
-                settings.of(&flow.tcp, flow.negotiated),
+                match &flow.transport {
+                    Transport::Tcp(tcp) => settings.of(tcp, flow.negotiated),
+                    Transport::Quic(quic) => quic_settings(&quic.config).into(),
+                },
             )),
             ..row("page", if flow.cause().is_some() { "aborted" } else { over })
         },

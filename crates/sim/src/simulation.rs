@@ -102,8 +102,9 @@ impl Setup {
                 Work::QuicTransactions { transactions, quic } => {
                     Flow::QuicTransactions(Box::new(QuicTransactionsFlow::new(identity, *transactions, quic, seed)))
                 }
-                Work::Page { session, tcp } => {
-                    Flow::Page(Box::new(PageFlow::new(identity, Arc::clone(session), tcp, carries_text)))
+                Work::Page { session, transport } => {
+                    let session = Arc::clone(session);
+                    Flow::Page(Box::new(PageFlow::new(identity, session, transport, carries_text, seed)))
                 }
                 Work::Stream { settings, video, tcp } => {
                     let random = |part| seed.stream(&format!("flow-{}/{part}", planned.name));
@@ -336,7 +337,7 @@ fn check_http(http: &HttpConfig, scenario: &Scenario) -> Result<(), ScenarioErro
         return refuse("proxy.http.address", message, "set `proxy = true` in the flow of the page instead");
     }
     let is_read = |work: &Work| match work {
-        Work::Page { session, tcp } => PageFlow::is_read(session, tcp),
+        Work::Page { session, transport } => PageFlow::is_read(session, transport),
         _ => false,
     };
     if !scenario.flows().iter().any(|flow| is_read(&flow.work)) {

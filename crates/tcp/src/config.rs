@@ -151,6 +151,15 @@ pub enum Algorithm {
     Vegas,
     /// BBR, version 1, as in Linux. It always paces, whatever `pacing` is.
     Bbr,
+    /// BBR, version 3, as in Google's branch of Linux. It always paces.
+    Bbr3,
+    /// Copa (Arun and Balakrishnan 2018): a rate that depends on the queueing delay. It always
+    /// paces.
+    Copa,
+    /// LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus): background traffic with a queueing delay of
+    /// 60 ms at most.
+    #[serde(rename = "ledbat++", alias = "ledbatpp")]
+    Ledbat,
     /// A constant window: `fixed_window`.
     Fixed,
 }
@@ -158,7 +167,7 @@ pub enum Algorithm {
 impl Algorithm {
     /// Whether it makes random choices ([`Connection::set_seed`](crate::Connection::set_seed)).
     pub const fn is_random(self) -> bool {
-        matches!(self, Self::Bbr)
+        matches!(self, Self::Bbr | Self::Bbr3)
     }
 }
 
@@ -368,6 +377,11 @@ impl Config {
                 self.congestion.algorithm == Algorithm::Wtcp && !(self.pacing && self.timestamps),
                 "congestion.algorithm",
                 "needs `pacing` and `timestamps` for wtcp: set both to true",
+            ),
+            (
+                self.congestion.algorithm == Algorithm::Copa && self.ecn,
+                "ecn",
+                "has no effect on copa, which does not react to marks: set it to false",
             ),
             (self.recovery.duplicate_threshold == 0, "recovery.duplicate_threshold", "is zero: 3 is usual"),
             (timeout.initial.is_zero(), "retransmission_timeout.initial", "is zero: \"1 s\" is usual"),

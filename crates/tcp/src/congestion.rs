@@ -5,10 +5,13 @@
 //! its own with [`Connection::set_congestion_control`](crate::Connection::set_congestion_control).
 
 mod bbr;
+mod bbr3;
+mod copa;
 mod cubic;
 mod fixed;
 mod hystart;
 mod hystart_plus_plus;
+mod ledbat;
 mod new_reno;
 mod vegas;
 mod westwood;
@@ -22,8 +25,11 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Algorithm, Config};
 
 pub use bbr::Bbr;
+pub use bbr3::Bbr3;
+pub use copa::Copa;
 pub use cubic::Cubic;
 pub use fixed::Fixed;
+pub use ledbat::Ledbat;
 pub use new_reno::NewReno;
 pub use vegas::Vegas;
 pub use westwood::Westwood;
@@ -82,6 +88,10 @@ pub struct RateSample {
     pub interval: Option<Span>,
     /// Segments delivered before the sampled segment was sent.
     pub prior_delivered: u64,
+    /// Segments marked as lost since the sampled segment was sent.
+    pub lost: u64,
+    /// Segments in flight when it was sent, with it.
+    pub sent_in_flight: u64,
     /// Whether the application, not the network, limited the rate.
     pub app_limited: bool,
     /// The round trip of the last delivered segment.
@@ -106,6 +116,19 @@ pub struct RateSample {
     pub recovery: bool,
     /// Whether the losses of a timeout are being repaired.
     pub timed_out: bool,
+}
+
+/// A segment that is marked as lost, for a controller that takes over. Counts are in segments.
+#[derive(Clone, Copy, Debug)]
+pub struct LostSegment {
+    /// In flight when it was sent, with it.
+    pub in_flight: u64,
+    /// Marked as lost since then, with it.
+    pub lost: u64,
+    /// Delivered so far.
+    pub delivered: u64,
+    /// Whether the application, not the network, limited the rate at which it was sent.
+    pub app_limited: bool,
 }
 
 /// A signal of congestion.
@@ -199,6 +222,12 @@ pub trait CongestionControl: fmt::Debug + Send {
         let _ = sample;
     }
 
+    /// A segment was marked as lost. Only for controllers that take over; before the
+    /// [`Self::on_rate_sample`] of the acknowledgement that shows it, or of the next one.
+    fn on_segment_lost(&mut self, now: Instant, lost: &LostSegment) {
+        let _ = (now, lost);
+    }
+
     /// Whether every segment is paced in full: otherwise the first ten of a connection are not, and
     /// a late departure shortens the next gap, as in Linux. For controllers that measure the
     /// separation of segments.
@@ -277,6 +306,9 @@ pub enum Controller {
     Vegas(Vegas),
     Fixed(Fixed),
     Bbr(Box<Bbr>),
+    Bbr3(Box<Bbr3>),
+    Copa(Box<Copa>),
+    Ledbat(Box<Ledbat>),
     #[serde(with = "custom")]
     Custom(Box<dyn CongestionControl>),
 }
@@ -314,6 +346,9 @@ impl Controller {
             Algorithm::Wtcp => Self::Wtcp(Wtcp::new(config, size)),
             Algorithm::Vegas => Self::Vegas(Vegas::new(config, size)),
             Algorithm::Bbr => Self::Bbr(Box::new(Bbr::new(config, size))),
+            Algorithm::Bbr3 => Self::Bbr3(Box::new(Bbr3::new(config, size))),
+            Algorithm::Copa => Self::Copa(Box::new(Copa::new(config, size))),
+            Algorithm::Ledbat => Self::Ledbat(Box::new(Ledbat::new(config, size))),
             Algorithm::Fixed => Self::Fixed(Fixed::new(config.congestion.fixed_window, size)),
         }
     }
@@ -329,6 +364,9 @@ macro_rules! each {
             Controller::Vegas($controller) => $call,
             Controller::Fixed($controller) => $call,
             Controller::Bbr($controller) => $call,
+            Controller::Bbr3($controller) => $call,
+            Controller::Copa($controller) => $call,
+            Controller::Ledbat($controller) => $call,
             Controller::Custom($controller) => $call,
         }
     };
@@ -349,7 +387,7 @@ impl CongestionControl for Controller {
     #[inline]
     fn takes_over(&self) -> bool {
         match self {
-            Self::Bbr(_) => true,
+            Self::Bbr(_) | Self::Bbr3(_) | Self::Copa(_) => true,
             Self::Custom(controller) => controller.takes_over(),
             _ => false,
         }
@@ -359,6 +397,9 @@ impl CongestionControl for Controller {
     }
     fn on_rate_sample(&mut self, sample: &RateSample) {
         each!(self, controller => controller.on_rate_sample(sample));
+    }
+    fn on_segment_lost(&mut self, now: Instant, lost: &LostSegment) {
+        each!(self, controller => controller.on_segment_lost(now, lost));
     }
     fn paces_strictly(&self) -> bool {
         each!(self, controller => controller.paces_strictly())

@@ -15,7 +15,7 @@
 //!    | `prr` | window during a recovery | RFC 6937 |
 //!    | `frto`, `undo` | detection of spurious window reductions | RFC 5682, RFC 3522, RFC 3708, RFC 4015 |
 //!    | `rtt` | round trips and the retransmission timeout | RFC 6298 |
-//!    | `congestion` | NewReno, CUBIC, BBR, Vegas, Westwood+, WTCP, a fixed window, or the caller's | RFC 5681, RFC 9438, RFC 9406, draft-cardwell-iccrg-bbr-congestion-control-00 |
+//!    | `congestion` | NewReno, CUBIC, BBR 1 and 3, Copa, LEDBAT++, Vegas, Westwood+, WTCP, a fixed window, or the caller's | RFC 5681, RFC 9438, RFC 9406, draft-cardwell-iccrg-bbr-congestion-control-00, draft-ietf-ccwg-bbr |
 //!    | `receiver` | reassembly, selective acknowledgements | RFC 9293, RFC 2018, RFC 2883 |
 //!    | `receive_window`, `delayed_ack` | window to offer, when to acknowledge | RFC 9293, RFC 5681 |
 //!
@@ -82,8 +82,8 @@ pub use config::{
     Limit, Nagle, PartialAcks, ReceiveBuffer, Recovery, RetransmissionTimeout, Samples,
 };
 pub use congestion::{
-    Acknowledged, Bbr, Congested, CongestionControl, Cubic, Delivered, Fixed, NewReno, RateSample, Signal, Vegas,
-    Westwood, Wtcp,
+    Acknowledged, Bbr, Bbr3, Congested, CongestionControl, Copa, Cubic, Delivered, Fixed, Ledbat, LostSegment, NewReno,
+    RateSample, Signal, Vegas, Westwood, Wtcp,
 };
 pub use connection::{Connection, Identity, Negotiated};
 pub use profile::{Profile, UnknownProfile};

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use airpath_core::{Bitrate, Instant, Span};
 use serde::{Deserialize, Serialize};
 
-use crate::congestion::RateSample;
+use crate::congestion::{LostSegment, RateSample};
 use crate::rtt::Minimum;
 use crate::scoreboard::Sent;
 use crate::sequence::Sequence;
@@ -21,6 +21,10 @@ struct Stamp {
     delivered: u64,
     delivered_at: Instant,
     first_sent: Instant,
+    /// Segments lost so far.
+    lost: u64,
+    /// Bytes in flight, with the segment.
+    in_flight: u64,
     app_limited: bool,
     /// The segment was delivered. If the receiver has reneged it is delivered again, without a
     /// sample, unless it was sent again.
@@ -63,6 +67,9 @@ pub struct RateEstimator {
     /// The sample of the current acknowledgement.
     prior: Option<Prior>,
     last: Option<Last>,
+    /// Segments that were marked as lost since the last acknowledgement: their stamps, the segments
+    /// lost then with them, and the segments delivered then.
+    losses: Vec<(Stamp, u64, u64)>,
     /// The least round trip of the last segment of each acknowledgement.
     least: Minimum,
 }
@@ -86,13 +93,23 @@ pub struct Counts {
     pub lone: bool,
     /// The least round trip of the connection by other measurements.
     pub least_round_trip: Option<Span>,
+    /// Payload of a full segment.
+    pub segment_size: u64,
 }
 
 impl RateEstimator {
     /// An estimator with `outstanding` segments in flight. The SYN counts as delivered, and the
     /// first flight as application-limited: it starts when the application writes.
     pub fn new(now: Instant, outstanding: usize) -> Self {
-        let stamp = Stamp { delivered: 1, delivered_at: now, first_sent: now, app_limited: true, used: false };
+        let stamp = Stamp {
+            delivered: 1,
+            delivered_at: now,
+            first_sent: now,
+            lost: 0,
+            in_flight: 0,
+            app_limited: true,
+            used: false,
+        };
         Self {
             delivered: 1,
             delivered_at: now,
@@ -102,6 +119,7 @@ impl RateEstimator {
             stamps: std::iter::repeat_n(stamp, outstanding).collect(),
             prior: None,
             last: None,
+            losses: Vec::new(),
             least: Minimum::NONE,
         }
     }
@@ -129,19 +147,39 @@ impl RateEstimator {
         self.least.get()
     }
 
-    /// A segment is sent for the first time; `first` if nothing is outstanding.
-    pub fn on_sent(&mut self, now: Instant, first: bool) {
+    /// A segment is sent for the first time; `first` if nothing is outstanding. With it `in_flight`
+    /// bytes are in flight, and `lost` segments were lost so far.
+    pub fn on_sent(&mut self, now: Instant, first: bool, in_flight: u64, lost: u64) {
         if first {
             self.first_sent = now;
             self.delivered_at = now;
         }
-        let stamp = self.stamp();
+        let stamp = self.stamp(in_flight, lost);
         self.stamps.push_back(stamp);
     }
 
     /// The outstanding segment `index` is sent again.
-    pub fn on_sent_again(&mut self, index: usize) {
-        self.stamps[index] = self.stamp();
+    pub fn on_sent_again(&mut self, index: usize, in_flight: u64, lost: u64) {
+        self.stamps[index] = self.stamp(in_flight, lost);
+    }
+
+    /// The outstanding segment `index` is marked as lost; with it `lost` segments so far.
+    pub fn on_lost(&mut self, index: usize, lost: u64) {
+        let stamp = self.stamps[index];
+        if !stamp.used {
+            self.losses.push((stamp, lost, self.delivered));
+        }
+    }
+
+    /// Takes the segments that were marked as lost since the last call, for full segments of `size`
+    /// payload bytes.
+    pub fn take_losses(&mut self, size: u64) -> impl Iterator<Item = LostSegment> + '_ {
+        self.losses.drain(..).map(move |(stamp, lost, delivered)| LostSegment {
+            in_flight: stamp.in_flight.div_ceil(size),
+            lost: lost - stamp.lost,
+            delivered,
+            app_limited: stamp.app_limited,
+        })
     }
 
     /// The oldest segment is acknowledged; `arrived` if it was not selectively before.
@@ -215,6 +253,8 @@ impl RateEstimator {
             delivered: None,
             interval: None,
             prior_delivered: 0,
+            lost: 0,
+            sent_in_flight: 0,
             app_limited: false,
             round_trip: counts.round_trip,
             ack_delayed: false,
@@ -233,6 +273,8 @@ impl RateEstimator {
         let interval = send_phase.max(now.since(stamp.delivered_at));
         sample.delivered = Some(delivered);
         sample.prior_delivered = stamp.delivered;
+        sample.lost = counts.lost - stamp.lost;
+        sample.sent_in_flight = stamp.in_flight.div_ceil(counts.segment_size.max(1));
         sample.app_limited = stamp.app_limited;
         sample.ack_delayed = counts.lone && delivered == 1;
         // A shorter interval than a round trip comes from a spurious retransmission.
@@ -250,11 +292,13 @@ impl RateEstimator {
         sample
     }
 
-    const fn stamp(&self) -> Stamp {
+    const fn stamp(&self, in_flight: u64, lost: u64) -> Stamp {
         Stamp {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent: self.first_sent,
+            lost,
+            in_flight,
             app_limited: self.app_limited > 0,
             used: false,
         }
@@ -286,7 +330,7 @@ mod tests {
     fn with_sent(count: u64) -> RateEstimator {
         let mut rate = RateEstimator::new(Instant::ZERO, 0);
         for number in 0..count {
-            rate.on_sent(Instant::ZERO, number == 0);
+            rate.on_sent(Instant::ZERO, number == 0, 1000 * (number + 1), 0);
         }
         rate
     }
@@ -329,10 +373,11 @@ mod tests {
             round_trip: None,
             lone: false,
             least_round_trip: None,
+            segment_size: 1000,
         };
         assert_eq!(rate.sample(&counts).delivered, Some(1));
         // The first is sent again; the report of the second is discarded.
-        rate.on_sent_again(0);
+        rate.on_sent_again(0, 2000, 0);
         rate.on_acknowledged(&Sent::new(1, SECOND, 1000, false), true);
         assert!(rate.sample(&counts).delivered.is_some());
         rate.on_acknowledged(&segment(1), true);
@@ -346,5 +391,18 @@ mod tests {
         assert_eq!(acknowledge(&mut rate, 2), 1, "two acknowledged, three presumed");
         rate.forget_presumed();
         assert_eq!(acknowledge(&mut rate, 2), 2);
+    }
+
+    #[test]
+    fn lost_segments_report_the_flight_in_which_they_were_sent() {
+        let mut rate = with_sent(4);
+        rate.on_sacked(3, &segment(3));
+        rate.on_lost(0, 1);
+        rate.on_lost(1, 2);
+        rate.on_lost(3, 3);
+        let losses: Vec<LostSegment> = rate.take_losses(1000).collect();
+        let numbers = losses.iter().map(|lost| (lost.in_flight, lost.lost, lost.delivered));
+        assert_eq!(numbers.collect::<Vec<_>>(), [(1, 1, 2), (2, 2, 2)], "a delivered segment is not reported");
+        assert_eq!(rate.take_losses(1000).count(), 0);
     }
 }

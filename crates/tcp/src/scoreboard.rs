@@ -264,7 +264,7 @@ impl Scoreboard {
     pub fn send(&mut self, now: Instant, start: Sequence, length: u32, fin: bool) {
         debug_assert!(length > 0 && self.segments.back().is_none_or(|last| last.end() == start));
         if let Some(rate) = &mut self.rate {
-            rate.on_sent(now, self.segments.is_empty());
+            rate.on_sent(now, self.segments.is_empty(), self.pipe + u64::from(length), self.lost);
         }
         self.segments.push_back(Sent::new(start, now, length, fin));
         self.pipe += u64::from(length);
@@ -283,7 +283,7 @@ impl Scoreboard {
         self.pipe += segment.in_network();
         self.repeating.push_back((segment.start, now));
         if let Some(rate) = &mut self.rate {
-            rate.on_sent_again(index);
+            rate.on_sent_again(index, self.pipe, self.lost);
         }
     }
 

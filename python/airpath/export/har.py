@@ -10,7 +10,7 @@ from airpath.page.simulated import is_secure
 from airpath.result import Result
 
 _STATUS = {"network": 200, "revalidated": 304}
-_VERSIONS = {"http/1.0": "HTTP/1.0", "http/1.1": "HTTP/1.1", "h2": "HTTP/2"}
+_VERSIONS = {"http/1.0": "HTTP/1.0", "http/1.1": "HTTP/1.1", "h2": "HTTP/2", "h3": "HTTP/3"}
 
 
 class NoPagesError(Exception):

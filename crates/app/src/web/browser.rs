@@ -4,6 +4,8 @@
 //! do not wait for anything but the bytes of their referrer, and, if they are made by a script, for
 //! its processing. Processing is one task at a time, in the order of completion.
 
+mod streams;
+
 use std::mem;
 use std::sync::Arc;
 
@@ -11,7 +13,7 @@ use airpath_core::{Instant, Span};
 
 use super::messages::Messages;
 use super::page::Caching;
-use super::settings::{Downward, Protocol, Request, Session, Tls, Upward, share_of};
+use super::settings::{Downward, Protocol, Request, Session, Settings, Tls, Upward, share_of};
 use super::tls::{Handshake, protected};
 use super::view::{Source, View};
 use crate::transport::Transport;
@@ -19,8 +21,8 @@ use crate::transport::Transport;
 /// Time after which a name look-up is repeated: RES_TIMEOUT of resolv.conf(5).
 const LOOK_UP_TIMEOUT: Span = Span::from_secs(5);
 
-/// Bytes of the head of an HTTP/2 request after the first on its connection, whose fields are
-/// indexed (RFC 7541 §2.3.2), with its frame.
+/// Bytes of the head of a request with HTTP/2 or HTTP/3 after the first on its connection, whose
+/// fields are indexed (RFC 7541 §2.3.2, RFC 9204 §3.2), with its frame.
 const INDEXED_HEAD: u64 = 60;
 
 /// What the browser requests from its carrier.
@@ -95,7 +97,7 @@ impl Connection {
             && match protocol {
                 Protocol::Http10 => self.requests == 0,
                 Protocol::Http11 => self.outstanding == 0,
-                Protocol::Http2 => true,
+                Protocol::Http2 | Protocol::Http3 => true,
             }
     }
 
@@ -293,7 +295,7 @@ impl Browser {
             });
             if let Some(connection) = opening {
                 // Streams share one connection.
-                if settings.protocol != Protocol::Http2 {
+                if !settings.protocol.has_streams() {
                     taken.push(connection.number);
                 }
             } else if self.may_open(origin) {
@@ -331,7 +333,7 @@ impl Browser {
 
     fn may_open(&self, origin: u32) -> bool {
         let settings = &self.session.settings;
-        let limit = if settings.protocol == Protocol::Http2 { 1 } else { settings.connections };
+        let limit = if settings.protocol.has_streams() { 1 } else { settings.connections };
         (self.pool(origin).count() as u32) < limit
     }
 
@@ -344,8 +346,8 @@ impl Browser {
         let free = || self.pool(origin).filter(|connection| connection.is_free(settings.protocol));
         // Streams share the connection that has some: a speculative one may be ready later.
         let shared = || free().find(|connection| connection.requests > 0);
-        let http2 = settings.protocol == Protocol::Http2;
-        if let Some(free) = http2.then(shared).flatten().or_else(|| free().next()) {
+        let streams = settings.protocol.has_streams();
+        if let Some(free) = streams.then(shared).flatten().or_else(|| free().next()) {
             return Some(number(free));
         }
         let pipeline = settings.pipeline;
@@ -513,7 +515,7 @@ impl Browser {
         let first = connection.requests - connection.assigned.len() as u32;
         for (nth, request) in connection.assigned.drain(..).enumerate() {
             let again = settings.protocol == Protocol::Http2 && first + nth as u32 > 0;
-            let head = if again { INDEXED_HEAD.min(settings.request.get()) } else { settings.request.get() };
+            let head = if again { indexed_head(settings) } else { settings.request.get() };
             let bytes = protected(settings.tls, head);
             transport.write(bytes);
             requests.push(bytes, Upward::Request(request));
@@ -522,6 +524,11 @@ impl Browser {
             fetch.connection = Some(connection.number);
         }
     }
+}
+
+/// Bytes of the head of a request after the first on its connection, with its frame.
+fn indexed_head(settings: &Settings) -> u64 {
+    INDEXED_HEAD.min(settings.request.get())
 }
 
 /// Names are looked up by the browser, or by its proxy.

@@ -73,6 +73,7 @@ impl Server {
         match self.session.settings.protocol {
             Protocol::Http2 => self.write_frames(now, responses, transport),
             Protocol::Http10 | Protocol::Http11 => self.write_in_order(now, responses, transport),
+            Protocol::Http3 => unreachable!("HTTP/3 has the server of `http3`"),
         }
         if transport.peer_closed() && !self.closed {
             self.closed = true;

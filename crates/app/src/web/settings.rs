@@ -13,7 +13,8 @@ use super::page::{Object, Page};
 pub struct Settings {
     /// Protocol.
     pub protocol: Protocol,
-    /// Maximum number of connections to an origin, or in clear text to the proxy. HTTP/2 uses one.
+    /// Maximum number of connections to an origin, or in clear text to the proxy. HTTP/2 and HTTP/3
+    /// use one.
     pub connections: u32,
     /// Connections to the origin of a document that are opened beside its own, before there are
     /// requests for them.
@@ -99,13 +100,22 @@ impl fmt::Display for Contradiction {
 impl std::error::Error for Contradiction {}
 
 impl Settings {
+    /// The name of the TLS that is in force: QUIC has TLS 1.3 (RFC 9001).
+    pub const fn tls_name(&self) -> &'static str {
+        match self.protocol {
+            Protocol::Http3 => Tls::V13.name(),
+            _ => self.tls.name(),
+        }
+    }
+
     /// Checks that each value is within its range and has an effect.
     ///
     /// # Errors
     /// The first value that is not.
     pub fn check(&self) -> Result<(), Contradiction> {
         let usual = Self::default();
-        let http2 = self.protocol == Protocol::Http2;
+        let (http2, http3) = (self.protocol == Protocol::Http2, self.protocol == Protocol::Http3);
+        let streams = self.protocol.has_streams();
         let clear = self.tls == Tls::None;
         let pipelines = self.pipeline != usual.pipeline;
         let checks = [
@@ -125,18 +135,37 @@ impl Settings {
                 "set depth to at least 2, or remove the key",
             ),
             (
-                http2 && self.connections != usual.connections,
+                streams && self.connections != usual.connections,
                 "connections",
-                "HTTP/2 has one connection to each origin",
+                "HTTP/2 and HTTP/3 have one connection to each origin",
                 "remove the key",
             ),
             (
-                !http2 && self.speculative >= self.connections,
+                !streams && self.speculative >= self.connections,
                 "speculative",
                 "the document has one of `connections` itself",
                 "set it to less than connections",
             ),
             (http2 && self.speculative > 1, "speculative", "HTTP/2 browsers open one more at most", "set it to 0 or 1"),
+            (
+                http3 && self.speculative > 0,
+                "speculative",
+                "HTTP/3 has one connection to each origin",
+                "remove the key",
+            ),
+            (http3 && !clear, "tls", "QUIC has TLS 1.3 itself", "remove the key; `quic` has the settings of QUIC"),
+            (
+                http3 && self.proxy,
+                "proxy",
+                "a proxy in the browser's settings has no HTTP/3",
+                "remove the key, or set protocol to \"h2\"",
+            ),
+            (
+                http3 && self.resumption != Resumption::None,
+                "resumption",
+                "QUIC has no session tickets in the simulator",
+                "remove the key, or set protocol to \"h2\"",
+            ),
             (!http2 && self.unsent != usual.unsent, "unsent", "only HTTP/2 servers have it", "remove the key"),
             (
                 clear && self.resumption != Resumption::None,
@@ -149,6 +178,18 @@ impl Settings {
                 "resumption",
                 "TLS 1.2 has no early data",
                 "set tls to \"TLSv1.3\", or resumption to \"ticket\"",
+            ),
+            (
+                http3 && self.client_hello != usual.client_hello,
+                "client_hello",
+                "QUIC has its own",
+                "set it in the table `quic`",
+            ),
+            (
+                http3 && self.certificates != usual.certificates,
+                "certificates",
+                "QUIC has its own",
+                "set it in the table `quic`",
             ),
             (clear && self.client_hello != usual.client_hello, "client_hello", "there is no TLS", "set tls"),
             (clear && self.certificates != usual.certificates, "certificates", "there is no TLS", "set tls"),
@@ -179,6 +220,9 @@ pub enum Protocol {
     /// Streams on one connection to each origin.
     #[serde(rename = "h2")]
     Http2,
+    /// The same over QUIC.
+    #[serde(rename = "h3")]
+    Http3,
 }
 
 impl Protocol {
@@ -188,7 +232,13 @@ impl Protocol {
             Self::Http10 => "http/1.0",
             Self::Http11 => "http/1.1",
             Self::Http2 => "h2",
+            Self::Http3 => "h3",
         }
+    }
+
+    /// Whether all requests to an origin share one connection, in streams.
+    pub const fn has_streams(self) -> bool {
+        matches!(self, Self::Http2 | Self::Http3)
     }
 }
 

@@ -25,7 +25,7 @@ use self::client::{REQUEST_PADDING, request_head};
 use self::content::Tag;
 use self::server::{RESPONSE_PADDING, response_head};
 use super::page::{Caching, ObjectKind};
-use super::settings::{Protocol, Request, Session, Tls};
+use super::settings::{Request, Session, Tls};
 
 /// The URLs of the objects of a session.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub struct Urls {
 impl Urls {
     /// The URLs of `session`; `None` if it does not speak HTTP/1.x in clear text.
     pub fn of(session: &Arc<Session>) -> Option<Self> {
-        let is_text = session.settings.tls == Tls::None && session.settings.protocol != Protocol::Http2;
+        let is_text = session.settings.tls == Tls::None && !session.settings.protocol.has_streams();
         let objects = session.pages.iter().enumerate().flat_map(|(page, description)| {
             let objects = 0..description.objects.len() as u32;
             objects.map(move |object| (url(session, page as u32, object), (page as u32, object)))

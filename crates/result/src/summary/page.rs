@@ -106,7 +106,7 @@ impl SessionRow {
         Self {
             tcp,
             protocol: session.settings.protocol.name(),
-            tls: session.settings.tls.name(),
+            tls: session.settings.tls_name(),
             opened: browser.opened(),
             duration_s: complete.and_then(|loaded| loaded.last().map(|last| last.since(start).as_secs_f64())),
         }

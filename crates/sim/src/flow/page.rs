@@ -2,6 +2,7 @@
 //!
 //! Bytes are counted. If a proxy reads HTTP in them, they are carried ([`text`]).
 
+mod http3;
 mod text;
 
 use std::sync::Arc;
@@ -9,15 +10,16 @@ use std::sync::Arc;
 use airpath_app::datagrams::HEADERS;
 use airpath_app::web::settings::{Downward, Upward};
 use airpath_app::web::{Action, Browser, Messages, Server, Session, Urls};
-use airpath_core::{AppStep, Ecn, Instant, Packet};
+use airpath_core::{AppStep, Ecn, Instant, Packet, Seed};
 use airpath_path::Side;
-use airpath_scenario::tcp::Settings;
+use airpath_scenario::page::Transport;
 use airpath_tcp::Negotiated;
 
 use super::Identity;
 use super::connections::Connections;
 use crate::network::{Network, Outgoing};
 use crate::packet_buffer::Payload;
+use http3::Http3Connections;
 use text::TextConnections;
 
 /// Bytes of a DNS query beside the name: header, length of the first label, root, type and class
@@ -33,11 +35,11 @@ pub struct PageFlow {
     pub identity: Identity,
     /// Settings and pages.
     pub session: Arc<Session>,
-    /// TCP settings of both ends.
-    pub tcp: Settings,
+    /// TCP or QUIC, with the settings of both ends.
+    pub transport: Transport,
     /// The browser.
     pub browser: Browser,
-    /// Negotiated options of the first connection.
+    /// Negotiated options of the first TCP connection.
     pub negotiated: Option<Negotiated>,
     connections: Carrier,
     /// Views whose end was reported.
@@ -52,14 +54,17 @@ enum Carrier {
     Counted(Connections<Applications>),
     /// Of text.
     Text(TextConnections),
+    /// Over QUIC.
+    Http3(Http3Connections),
 }
 
-/// Calls the same method of both.
+/// Calls the same method of all.
 macro_rules! each {
     ($carrier:expr, $connections:ident => $call:expr) => {
         match $carrier {
             Carrier::Counted($connections) => $call,
             Carrier::Text($connections) => $call,
+            Carrier::Http3($connections) => $call,
         }
     };
 }
@@ -75,25 +80,36 @@ struct Applications {
 
 impl PageFlow {
     /// Whether a proxy can read its HTTP: without a handshake it does not see connections open.
-    pub fn is_read(session: &Arc<Session>, tcp: &Settings) -> bool {
-        tcp.config.handshake && Urls::of(session).is_some()
+    pub fn is_read(session: &Arc<Session>, transport: &Transport) -> bool {
+        matches!(transport, Transport::Tcp(tcp) if tcp.config.handshake) && Urls::of(session).is_some()
     }
 
     /// A session that waits for its start. With `carries_text`, HTTP/1.x in clear text is carried,
     /// not counted.
-    pub fn new(identity: Identity, session: Arc<Session>, tcp: &Settings, carries_text: bool) -> Self {
-        let config = Arc::clone(&tcp.config);
-        // Without a handshake a proxy does not see that a connection opens.
-        let is_read = carries_text && config.handshake;
-        let connections = match is_read.then(|| Urls::of(&session)).flatten() {
-            Some(urls) => Carrier::Text(TextConnections::new(config, Arc::new(urls), identity.random.clone())),
-            None => Carrier::Counted(Connections::new(config, true)),
+    pub fn new(
+        identity: Identity,
+        session: Arc<Session>,
+        transport: &Transport,
+        carries_text: bool,
+        seed: Seed,
+    ) -> Self {
+        let connections = match transport {
+            Transport::Quic(quic) => Carrier::Http3(Http3Connections::new(&quic.config, Arc::clone(&session), seed)),
+            Transport::Tcp(tcp) => {
+                let config = Arc::clone(&tcp.config);
+                // Without a handshake a proxy does not see that a connection opens.
+                let is_read = carries_text && config.handshake;
+                match is_read.then(|| Urls::of(&session)).flatten() {
+                    Some(urls) => Carrier::Text(TextConnections::new(config, Arc::new(urls), identity.random.clone())),
+                    None => Carrier::Counted(Connections::new(config, true)),
+                }
+            }
         };
         Self {
             browser: Browser::new(Arc::clone(&session), identity.start),
             identity,
             session,
-            tcp: tcp.clone(),
+            transport: transport.clone(),
             negotiated: None,
             connections,
             reported: 0,
@@ -120,6 +136,9 @@ impl PageFlow {
         packet: &Packet,
         network: &mut Network<'_>,
     ) -> Option<Instant> {
+        if let Payload::Quic { port } = *network.datagram(packet).0 {
+            return self.receive_quic(now, side, packet, port, network);
+        }
         let (payload, bytes, mut cx) = network.contents_for(packet, side);
         let segment = match payload {
             Payload::Segment(segment) => segment,
@@ -134,7 +153,31 @@ impl PageFlow {
         match &mut self.connections {
             Carrier::Counted(connections) => connections.receive(now, side, segment, &mut cx),
             Carrier::Text(connections) => connections.receive(now, side, packet, (segment, bytes), &mut cx),
+            Carrier::Http3(_) => unreachable!("a flow over QUIC receives no segments"),
         }
+        self.proceed(now, side, network)
+    }
+
+    /// `side` receives a datagram of the connection of `port`.
+    fn receive_quic(
+        &mut self,
+        now: Instant,
+        side: Side,
+        packet: &Packet,
+        port: u16,
+        network: &mut Network<'_>,
+    ) -> Option<Instant> {
+        let Carrier::Http3(connections) = &mut self.connections else {
+            unreachable!("a flow over TCP receives no datagrams of QUIC")
+        };
+        let datagram = network.take_datagram(packet);
+        if side == Side::Mobile
+            && let Some(view) = self.browser.view()
+        {
+            view.downlink.segment(now, datagram.len() as u32);
+        }
+        connections.receive(now, side, packet.ecn, port, &datagram, &self.identity, network);
+        network.return_datagram(packet, datagram);
         self.proceed(now, side, network)
     }
 
@@ -181,6 +224,7 @@ impl PageFlow {
                     }
                 }
                 Carrier::Text(connections) => connections.serve(now),
+                Carrier::Http3(connections) => connections.serve(now),
             },
         }
         each!(&mut self.connections, connections => connections.transmit(now, side, &self.identity, network));
@@ -191,6 +235,7 @@ impl PageFlow {
                 let connections = match &mut self.connections {
                     Carrier::Counted(connections) => connections.next_wakeup(side),
                     Carrier::Text(connections) => connections.next_wakeup(now, side),
+                    Carrier::Http3(connections) => connections.next_wakeup(now, side),
                 };
                 connections.into_iter().chain(browser).min()
             }
@@ -206,6 +251,7 @@ impl PageFlow {
                 tcp.into_iter().chain(servers).min()
             }
             Carrier::Text(connections) => connections.next_wakeup(now, Side::Server),
+            Carrier::Http3(connections) => connections.next_wakeup(now, Side::Server),
         }
     }
 
@@ -234,6 +280,7 @@ impl PageFlow {
                     self.negotiated = self.negotiated.or(negotiated);
                     acted
                 }
+                Carrier::Http3(connections) => connections.browse(now, &mut self.browser),
             };
             if !acted {
                 break;
@@ -260,6 +307,7 @@ impl PageFlow {
                 let host = if self.session.settings.proxy { "" } else { &self.session.origins[origin as usize] };
                 connections.open(now, &self.identity, number, host, network);
             }
+            Carrier::Http3(connections) => connections.open(now, &self.identity, number, network),
         }
     }
 
@@ -280,6 +328,7 @@ impl PageFlow {
         self.aborted = match &mut self.connections {
             Carrier::Counted(connections) => connections.settle(side),
             Carrier::Text(connections) => connections.settle(),
+            Carrier::Http3(connections) => connections.settle(&self.browser),
         };
         if self.aborted.is_some() {
             self.over = true;

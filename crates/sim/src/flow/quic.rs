@@ -47,6 +47,11 @@ impl Pair {
         }
     }
 
+    /// The mobile's port.
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
     /// One end.
     pub const fn end(&mut self, side: Side) -> &mut Connection {
         match side {
@@ -56,7 +61,7 @@ impl Pair {
     }
 
     /// `side` receives a datagram.
-    fn receive(
+    pub fn receive(
         &mut self,
         now: Instant,
         side: Side,
@@ -72,19 +77,22 @@ impl Pair {
     }
 
     /// Handles the timers of `side` that have expired.
-    fn handle_timeout(&mut self, now: Instant, side: Side, identity: &Identity, network: &mut Network<'_>) {
+    pub fn handle_timeout(&mut self, now: Instant, side: Side, identity: &Identity, network: &mut Network<'_>) {
         let end = self.end(side);
         end.handle_timeout(now);
         let component = network.component(identity.user, side);
         end.report(now, &mut network.context(component));
     }
 
-    /// Closes the connection if the mobile has nothing left to do, then sends the datagrams of
-    /// `side`.
-    fn transmit(&mut self, now: Instant, side: Side, identity: &Identity, network: &mut Network<'_>) {
+    /// Closes the connection if `side` is the mobile, and has nothing left to do.
+    fn close_if_done(&mut self, now: Instant, side: Side) {
         if side == Side::Mobile && self.mobile.outcome().is_none() && self.mobile.streams_done() {
             self.mobile.close(now);
         }
+    }
+
+    /// Sends the datagrams of `side`.
+    pub fn transmit(&mut self, now: Instant, side: Side, identity: &Identity, network: &mut Network<'_>) {
         let Self { flow, port, mobile, server, datagram } = self;
         let end = match side {
             Side::Mobile => mobile,
@@ -104,13 +112,13 @@ impl Pair {
     }
 
     /// The next timer of `side`.
-    fn next_wakeup(&mut self, now: Instant, side: Side) -> Option<Instant> {
+    pub fn next_wakeup(&mut self, now: Instant, side: Side) -> Option<Instant> {
         // quinn may have a timer of the past, which the next call handles.
         self.end(side).next_wakeup().map(|due| due.max(now))
     }
 
     /// Why an end lost the connection, if one did before the mobile closed it.
-    fn loss(&self) -> Option<String> {
+    pub fn loss(&self) -> Option<String> {
         if self.mobile.outcome().is_some_and(airpath_quic::Outcome::is_orderly) {
             return None;
         }

@@ -9,7 +9,7 @@
 //! segments, rounded up; Linux counts segments of any size. Deliveries are counted as there. So an
 //! application that sends many sub-MSS segments has more of them in flight than with Linux.
 
-mod aggregation;
+pub(super) mod aggregation;
 mod filter;
 mod policer;
 #[cfg(test)]
@@ -26,7 +26,7 @@ use filter::WindowedMax;
 use policer::Policer;
 
 /// Gains are in 256ths (`BBR_UNIT`).
-const UNIT: u64 = 256;
+pub(super) const UNIT: u64 = 256;
 /// Gain of pacing rate and window in startup, 2/ln 2 (`bbr_high_gain`).
 const HIGH_GAIN: u64 = UNIT * 2885 / 1000 + 1;
 /// Pacing gain that drains the queue of startup in one round trip (`bbr_drain_gain`).
@@ -38,33 +38,33 @@ const CYCLE: [u64; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNI
 /// ProbeBW begins in a random phase among all but the draining one (`bbr_cycle_rand`).
 const FIRST_PHASES: u64 = 7;
 /// Bandwidths are in segments per microsecond, times this (`BW_UNIT`).
-const BANDWIDTH_UNIT: u64 = 1 << 24;
+pub(super) const BANDWIDTH_UNIT: u64 = 1 << 24;
 /// Rounds of the bandwidth filter (`bbr_bw_rtts`).
 const BANDWIDTH_ROUNDS: u64 = 10;
 /// The least round trip is measured again after this time (`bbr_min_rtt_win_sec`).
-const LEAST_ROUND_TRIP_WINDOW: Span = Span::from_secs(10);
+pub(super) const LEAST_ROUND_TRIP_WINDOW: Span = Span::from_secs(10);
 /// Least duration of ProbeRTT (`bbr_probe_rtt_mode_ms`).
-const PROBE_RTT: Span = Span::from_millis(200);
+pub(super) const PROBE_RTT: Span = Span::from_millis(200);
 /// A tick of the kernel's coarse clock at `CONFIG_HZ` 250.
 const JIFFY: Span = Span::from_millis(4);
 /// The least window (`bbr_cwnd_min_target`).
-const LEAST_WINDOW: u64 = 4;
+pub(super) const LEAST_WINDOW: u64 = 4;
 /// The window grows freely until this number of segments is delivered, and is this large without a
 /// round-trip measurement (`TCP_INIT_CWND`).
-const INITIAL_WINDOW: u64 = 10;
+pub(super) const INITIAL_WINDOW: u64 = 10;
 /// The pipe is full if the bandwidth grows by less than a quarter (`bbr_full_bw_thresh`) ...
-const FULL_GROWTH: u64 = UNIT * 5 / 4;
+pub(super) const FULL_GROWTH: u64 = UNIT * 5 / 4;
 /// ... in each of this number of rounds (`bbr_full_bw_cnt`).
-const FULL_ROUNDS: u32 = 3;
+pub(super) const FULL_ROUNDS: u32 = 3;
 /// Paced below the estimated bandwidth, in per cent (`bbr_pacing_margin_percent`).
-const PACING_MARGIN: u64 = 1;
+pub(super) const PACING_MARGIN: u64 = 1;
 /// Below this pacing rate in bit/s, segments leave one by one (`bbr_min_tso_rate`).
 const SINGLE_SEGMENTS_BELOW: u64 = 1_200_000;
 /// The round trip assumed for the first pacing rate, if none was measured.
-const NOMINAL_ROUND_TRIP: Span = Span::from_millis(1);
+pub(super) const NOMINAL_ROUND_TRIP: Span = Span::from_millis(1);
 /// Largest aggregate that the model allows for, in bytes: 64 KiB less headers
 /// (`bbr_tso_segs_goal`).
-const LARGEST_AGGREGATE: u64 = 65_215;
+pub(super) const LARGEST_AGGREGATE: u64 = 65_215;
 
 /// BBR, version 1.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -317,18 +317,8 @@ impl Bbr {
 
     fn begin_probe_bandwidth(&mut self) {
         self.mode = Mode::ProbeBandwidth;
-        self.phase = CYCLE.len() - 1 - self.draw(FIRST_PHASES) as usize;
+        self.phase = CYCLE.len() - 1 - draw(&mut self.random, FIRST_PHASES) as usize;
         self.advance_phase();
-    }
-
-    /// A random number below `bound`, by SplitMix64 (Steele, Lea and Flood 2014).
-    fn draw(&mut self, bound: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.random;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^= bits >> 31;
-        ((u128::from(bits) * u128::from(bound)) >> 64) as u64
     }
 
     /// Whether startup has filled the pipe.
@@ -493,7 +483,7 @@ impl CongestionControl for Bbr {
         self.delivered = sample.total_delivered;
         self.delivered_at = sample.delivered_at;
         self.update_bandwidth(sample);
-        self.aggregation.update(sample, self.bandwidth(), self.round_start, self.window);
+        self.aggregation.update(sample, self.bandwidth(), self.round_start.then_some(aggregation::ROUNDS), self.window);
         self.update_phase(sample);
         self.check_full(sample);
         self.check_drain(sample);
@@ -576,14 +566,24 @@ const fn least_aggregate(rate: u64) -> u32 {
     if rate < SINGLE_SEGMENTS_BELOW { 1 } else { 2 }
 }
 
-const fn micros(span: Span) -> u64 {
+/// A random number below `bound`, by SplitMix64 (Steele, Lea and Flood 2014).
+pub(super) fn draw(state: &mut u64, bound: u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut bits = *state;
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^= bits >> 31;
+    ((u128::from(bits) * u128::from(bound)) >> 64) as u64
+}
+
+pub(super) const fn micros(span: Span) -> u64 {
     span.as_nanos() / 1000
 }
 
-const fn jiffies(at: Instant) -> u64 {
+pub(super) const fn jiffies(at: Instant) -> u64 {
     at.as_nanos() / JIFFY.as_nanos()
 }
 
-const fn jiffies_in(span: Span) -> u64 {
+pub(super) const fn jiffies_in(span: Span) -> u64 {
     span.as_nanos().div_ceil(JIFFY.as_nanos())
 }

@@ -72,6 +72,18 @@ impl NewReno {
         self.threshold = threshold;
     }
 
+    /// Changes the window for an acknowledgement of `bytes`: it grows by `1 / divisor` segment per
+    /// window, and shrinks by `less` bytes, to `least` at the least.
+    pub(super) fn adjust(&mut self, bytes: u64, segment: u64, divisor: u64, less: u64, least: u64) {
+        let more = ((bytes * segment) << (2 * FRACTION)) / (self.window * divisor);
+        self.window = (self.window + more).saturating_sub(less << FRACTION).max(least << FRACTION);
+    }
+
+    /// Whether the window is below the slow-start threshold.
+    pub(super) const fn is_slow_start(&self) -> bool {
+        self.window >> FRACTION < self.threshold
+    }
+
     /// Congestion reduces the window and the slow-start threshold to `reduced`; a timeout reduces
     /// the window to one segment.
     pub(super) fn reduce(&mut self, congested: &Congested, mut reduced: u64) {

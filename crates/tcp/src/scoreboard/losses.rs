@@ -47,9 +47,14 @@ impl Scoreboard {
     /// (RFC 6675 §5.1).
     pub fn lose_all(&mut self) {
         self.waiting = 0;
-        for segment in &mut self.segments {
+        for (index, segment) in self.segments.iter_mut().enumerate() {
             if !segment.is_sacked() {
-                self.lost += u64::from(!segment.needs_repair());
+                if !segment.needs_repair() {
+                    self.lost += 1;
+                    if let Some(rate) = &mut self.rate {
+                        rate.on_lost(index, self.lost);
+                    }
+                }
                 segment.state = (segment.state & !Sent::REPEATING) | Sent::LOST;
                 self.waiting += 1;
             }
@@ -199,6 +204,9 @@ impl Scoreboard {
         }
         self.pipe -= u64::from(segment.length);
         self.lost += 1;
+        if let Some(rate) = &mut self.rate {
+            rate.on_lost(index, self.lost);
+        }
         segment.state |= Sent::LOST;
         if !segment.is(Sent::REPEATING) {
             let (start, end) = (segment.start, segment.end());
@@ -216,6 +224,9 @@ impl Scoreboard {
         self.pipe -= segment.in_network();
         segment.state = (segment.state & !Sent::REPEATING) | Sent::LOST;
         self.lost += 1;
+        if let Some(rate) = &mut self.rate {
+            rate.on_lost(index, self.lost);
+        }
         self.waiting += 1;
         self.lost_again.push_back(segment.start);
     }

@@ -201,6 +201,9 @@ impl Sender {
             }
             acknowledged
         };
+        for lost in rate.take_losses(size) {
+            self.controller.on_segment_lost(now, &lost);
+        }
         let mut sample = rate.sample(&Counts {
             now,
             acknowledged,
@@ -211,6 +214,7 @@ impl Sender {
             round_trip: sent.map(|sent| now.since(sent)),
             lone: delivery.segments == 1 && delivery.bytes < size && delivery.last_original.is_some(),
             least_round_trip: self.rtt.least(),
+            segment_size: size,
         });
         sample.smoothed_round_trip = self.rtt.smoothed();
         sample.departure = self.pacer.release.max(now);

@@ -96,6 +96,7 @@ impl QuicTransactionsFlow {
             }
         }
         for (pair, _) in &mut self.pairs {
+            pair.close_if_done(now, side);
             pair.transmit(now, side, &self.identity, network);
         }
         self.settle(now, side, network);

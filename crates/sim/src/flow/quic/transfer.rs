@@ -100,6 +100,7 @@ impl QuicTransferFlow {
             Side::Server => &mut self.server_role,
         };
         let progress = role.step(self.pair.end(side));
+        self.pair.close_if_done(now, side);
         self.pair.transmit(now, side, &self.identity, network);
         self.mark(now, side, progress, network);
         self.pair.next_wakeup(now, side).filter(|_| !self.over)

@@ -8,7 +8,7 @@ use super::{BANDWIDTH_UNIT, micros};
 use crate::congestion::RateSample;
 
 /// Rounds of each of the two halves of the filter (`bbr_extra_acked_win_rtts`).
-const ROUNDS: u32 = 5;
+pub const ROUNDS: u32 = 5;
 /// An epoch ends at the latest with this number of segments (`bbr_ack_epoch_acked_reset_thresh`).
 const LARGEST_EPOCH: u64 = 1 << 20;
 /// The estimate is at most the data of this time in microseconds (`bbr_extra_acked_max_us`).
@@ -44,13 +44,14 @@ impl Aggregation {
         u64::try_from(most).unwrap_or(u64::MAX).min(self.extra[0].max(self.extra[1]))
     }
 
-    pub fn update(&mut self, sample: &RateSample, bandwidth: u64, round_start: bool, window: u64) {
+    /// Takes a sample. At the start of a round, `round` is the number of rounds of a half.
+    pub fn update(&mut self, sample: &RateSample, bandwidth: u64, round: Option<u32>, window: u64) {
         if sample.acknowledged == 0 || sample.interval.is_none() {
             return;
         }
-        if round_start {
+        if let Some(length) = round {
             self.rounds += 1;
-            if self.rounds >= ROUNDS {
+            if self.rounds >= length {
                 self.rounds = 0;
                 self.half = 1 - self.half;
                 self.extra[self.half] = 0;

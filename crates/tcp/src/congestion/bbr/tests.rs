@@ -37,6 +37,8 @@ impl Driver {
             delivered: Some(bandwidth / 10),
             interval: Some(Span::from_millis(100)),
             prior_delivered: self.delivered.saturating_sub(bandwidth / 10),
+            lost: 0,
+            sent_in_flight: self.in_flight,
             app_limited: false,
             round_trip: Some(Span::from_millis(100)),
             ack_delayed: false,

@@ -1,0 +1,66 @@
+//! How two downloads share a wired bottleneck, by their congestion controls.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use airpath_core::Seed;
+use airpath_scenario::Scenario;
+use airpath_sim::Setup;
+use airpath_sim::flow::Flow;
+
+/// 10 Mbit/s and 40 ms: a product of 50 kB.
+const PRODUCT: u32 = 50_000;
+
+/// The parts of the delivered bytes in the last 50 of 60 s. The second download starts after 5 s.
+fn shares(first: &str, second: &str, queue: u32) -> [f64; 2] {
+    let text = format!(
+        "format = 1\nduration = \"60 s\"\n[bearer]\nmodel = \"wired\"\n\
+         downlink = {{ rate = \"10 Mbit/s\", delay = \"20 ms\", queue = {{ bytes = \"{queue} B\" }} }}\n\
+         uplink = {{ rate = \"10 Mbit/s\", delay = \"20 ms\" }}\n\
+         [[flow]]\nkind = \"download\"\nname = \"first\"\nbytes = \"1 GB\"\n\
+         tcp = {{ congestion = {{ algorithm = \"{first}\" }} }}\n\
+         [[flow]]\nkind = \"download\"\nname = \"second\"\nbytes = \"1 GB\"\nstart = \"5 s\"\n\
+         tcp = {{ congestion = {{ algorithm = \"{second}\" }} }}\n"
+    );
+    let received = |duration: &str| {
+        let sets = [("duration".to_owned(), duration.to_owned())];
+        let scenario = Scenario::read(&text, "sharing.toml", Path::new(""), &sets).expect("it is valid");
+        let mut simulation = Setup::new(&scenario, Seed::new(1)).expect("it can be built").start(None, None);
+        simulation.run(&AtomicBool::new(false));
+        [0, 1].map(|index| {
+            let Flow::Transfer(flow) = &simulation.flows()[index] else { panic!("it is a download") };
+            flow.receiver().received() as f64
+        })
+    };
+    let (before, after) = (received("10 s"), received("60 s"));
+    let bytes = [after[0] - before[0], after[1] - before[1]];
+    let whole = bytes[0] + bytes[1];
+    let used = whole * 8.0 / 50.0 / (10_000_000.0 * 1448.0 / 1500.0);
+    let parts = bytes.map(|part| part / whole);
+    println!("{first} and {second}, queue of {queue} B: {:.2} and {:.2}, {used:.2} used", parts[0], parts[1]);
+    assert!(used > 0.85, "{first} and {second}: {used}");
+    parts
+}
+
+#[test]
+fn flows_of_the_same_kind_share_the_link() {
+    for (algorithm, least) in [("bbr3", 0.3), ("ledbat++", 0.3)] {
+        let parts = shares(algorithm, algorithm, 4 * PRODUCT);
+        assert!(parts.iter().all(|part| *part > least), "{algorithm}: {parts:?}");
+    }
+}
+
+#[test]
+fn background_traffic_yields() {
+    // A queue of 160 ms is more than the target of 60 ms.
+    let [background, cubic] = shares("ledbat++", "cubic", 4 * PRODUCT);
+    assert!(background < 0.15 && cubic > 0.85, "{background}");
+}
+
+#[test]
+fn bbr_neither_starves_beside_cubic_nor_starves_it() {
+    for queue in [1, 4, 16] {
+        let parts = shares("cubic", "bbr3", queue * PRODUCT);
+        assert!(parts.iter().all(|part| *part > 0.1), "{queue}: {parts:?}");
+    }
+}

@@ -1,0 +1,216 @@
+//! The phases of BBR, version 3, driven by samples of a path with 1 segment per millisecond and a
+//! round trip of 100 ms.
+
+use super::*;
+use crate::Profile;
+
+const SIZE: u64 = 1448;
+
+struct Driver {
+    bbr: Bbr3,
+    now: Instant,
+    delivered: u64,
+    in_flight: u64,
+}
+
+fn driver() -> Driver {
+    let mut bbr = Bbr3::new(&Profile::Linux6.config(), SIZE as u32);
+    let now = Instant::ZERO + Span::from_millis(100);
+    bbr.on_established(now, Some(Span::from_millis(100)), 1);
+    Driver { bbr, now, delivered: 1, in_flight: 10 }
+}
+
+impl Driver {
+    /// An acknowledgement of `segments` segments after `millis`, with a sample of `bandwidth`
+    /// segments per second over a round trip.
+    fn sample(&mut self, millis: u64, segments: u64, bandwidth: u64) -> RateSample {
+        self.now += Span::from_millis(millis);
+        self.delivered += segments;
+        RateSample {
+            now: self.now,
+            total_delivered: self.delivered,
+            total_lost: 0,
+            delivered_at: self.now,
+            delivered: Some(bandwidth / 10),
+            interval: Some(Span::from_millis(100)),
+            prior_delivered: self.delivered.saturating_sub(bandwidth / 10),
+            lost: 0,
+            sent_in_flight: self.in_flight,
+            app_limited: false,
+            round_trip: Some(Span::from_millis(100)),
+            ack_delayed: false,
+            acknowledged: segments,
+            losses: 0,
+            in_flight: self.in_flight,
+            prior_in_flight: self.in_flight + segments,
+            least_round_trip: Some(Span::from_millis(100)),
+            smoothed_round_trip: Some(Span::from_millis(100)),
+            departure: self.now,
+            recovery: false,
+            timed_out: false,
+        }
+    }
+
+    fn acknowledge(&mut self, millis: u64, segments: u64, bandwidth: u64) {
+        let sample = self.sample(millis, segments, bandwidth);
+        self.bbr.on_rate_sample(&sample);
+    }
+
+    /// Acknowledgements every 10 ms with a round trip's samples until `mode`; returns the time.
+    fn run_until(&mut self, mode: Mode) -> Span {
+        let start = self.now;
+        while self.bbr.mode != mode {
+            self.acknowledge(10, 10, 1000);
+            assert!(self.now.since(start) < Span::from_secs(8), "{:?}", self.bbr);
+        }
+        self.now.since(start)
+    }
+
+    fn reach_cruise(&mut self) {
+        self.in_flight = 90;
+        self.run_until(Mode::ProbeBandwidth(Phase::Cruise));
+    }
+}
+
+#[test]
+fn startup_ends_after_three_rounds_without_growth_and_drains_to_the_product() {
+    let mut driver = driver();
+    let expected = 10 * SIZE * 10 * 710 / 256 * 99 / 100;
+    assert!(driver.bbr.pacing_rate.abs_diff(expected) < expected / 1000, "{}", driver.bbr.pacing_rate);
+    driver.in_flight = 400;
+    for (bandwidth, mode) in [
+        (200, Mode::Startup),
+        (400, Mode::Startup),
+        (800, Mode::Startup),
+        (1000, Mode::Startup),
+        (1000, Mode::Startup),
+        (1000, Mode::Startup),
+        (1000, Mode::Drain),
+    ] {
+        driver.acknowledge(100, bandwidth / 10, bandwidth);
+        assert_eq!(driver.bbr.mode, mode, "{bandwidth}");
+    }
+    // The product of 100 segments, rounded up twice.
+    assert_eq!(driver.bbr.slow_start_threshold(), Some(101 * SIZE));
+    driver.in_flight = 101;
+    driver.acknowledge(10, 10, 1000);
+    assert_eq!(driver.bbr.mode, Mode::ProbeBandwidth(Phase::Down));
+    assert_eq!(driver.bbr.pacing_rate, driver.bbr.rate(driver.bbr.bandwidth(), DOWN_GAIN));
+}
+
+#[test]
+fn probes_are_two_to_three_seconds_or_63_rounds_apart() {
+    let mut driver = driver();
+    driver.reach_cruise();
+    let wait = driver.run_until(Mode::ProbeBandwidth(Phase::Refill));
+    assert!((Span::from_millis(1900)..Span::from_millis(3020)).contains(&wait), "{wait}");
+    let refill = driver.run_until(Mode::ProbeBandwidth(Phase::Up));
+    assert!((Span::from_millis(90)..Span::from_millis(120)).contains(&refill), "one round: {refill}");
+    // Three rounds without growth end the probe.
+    driver.in_flight = 125;
+    let up = driver.run_until(Mode::ProbeBandwidth(Phase::Down));
+    assert!((Span::from_millis(300)..Span::from_millis(430)).contains(&up), "{up}");
+    assert_eq!(driver.bbr.long_term, NONE, "without a loss there is no bound");
+}
+
+#[test]
+fn losses_outside_of_probes_cut_the_short_term_bounds_until_the_next_probe() {
+    let mut driver = driver();
+    driver.reach_cruise();
+    let bandwidth = driver.bbr.most_bandwidth();
+    // Half as much is delivered as before, with losses. In the first round the deliveries before it
+    // hold the bounds; the second cuts them to 0.7.
+    driver.bbr.on_segment_lost(
+        driver.now,
+        &LostSegment { in_flight: 90, lost: 1, delivered: driver.delivered, app_limited: false },
+    );
+    for _ in 0..22 {
+        let sample = RateSample { losses: 1, ..driver.sample(10, 5, 500) };
+        driver.bbr.on_rate_sample(&sample);
+    }
+    let bound = driver.bbr.short_term.bandwidth;
+    assert!(bound < bandwidth && bound >= bandwidth * LOSS_SHARE / 100, "{bound} of {bandwidth}");
+    assert_eq!(driver.bbr.bandwidth(), bound);
+    assert_eq!(driver.bbr.long_term, NONE, "one loss is no overshoot of a probe");
+    driver.run_until(Mode::ProbeBandwidth(Phase::Refill));
+    assert_eq!(driver.bbr.short_term, Bounds::NONE);
+}
+
+/// 1 - beta, in per cent, less the rounding of 256ths.
+const LOSS_SHARE: u64 = 69;
+
+#[test]
+fn a_probe_with_too_many_losses_sets_the_long_term_bound_with_headroom() {
+    let mut driver = driver();
+    driver.reach_cruise();
+    driver.run_until(Mode::ProbeBandwidth(Phase::Up));
+    driver.in_flight = 120;
+    let mut lost = LostSegment { in_flight: 120, lost: 2, delivered: driver.delivered, app_limited: false };
+    driver.bbr.on_segment_lost(driver.now, &lost);
+    assert_eq!(driver.bbr.mode, Mode::ProbeBandwidth(Phase::Up), "2 of 120 are below 2 %");
+    lost.lost = 3;
+    driver.bbr.on_segment_lost(driver.now, &lost);
+    assert_eq!(driver.bbr.mode, Mode::ProbeBandwidth(Phase::Down));
+    // The segment with which the losses exceed 2 % (5 of 256) of 119.
+    let bound = driver.bbr.long_term;
+    assert!((119..=121).contains(&bound), "{bound}");
+    driver.in_flight = 90;
+    driver.run_until(Mode::ProbeBandwidth(Phase::Cruise));
+    driver.acknowledge(10, 10, 1000);
+    let headroom = bound * (UNIT * 15 / 100) / UNIT;
+    assert!(driver.bbr.window <= bound - headroom, "{} of {bound}", driver.bbr.window);
+}
+
+#[test]
+fn many_losses_in_a_round_end_startup() {
+    let mut driver = driver();
+    driver.in_flight = 200;
+    driver.acknowledge(100, 80, 800);
+    for _ in 0..30 {
+        let sample = RateSample { losses: 2, lost: 20, recovery: true, ..driver.sample(10, 10, 1000) };
+        driver.bbr.on_rate_sample(&sample);
+    }
+    assert!(driver.bbr.signals.is_full && driver.bbr.long_term != NONE, "{:?}", driver.bbr);
+}
+
+#[test]
+fn the_round_trip_is_probed_with_half_a_product() {
+    let mut driver = driver();
+    driver.in_flight = 90;
+    driver.reach_cruise();
+    while driver.bbr.mode != Mode::ProbeRoundTrip {
+        // Round trips with a queue never lower the least.
+        let sample = RateSample { round_trip: Some(Span::from_millis(110)), ..driver.sample(10, 10, 1000) };
+        driver.bbr.on_rate_sample(&sample);
+        assert!(driver.now < Instant::ZERO + Span::from_secs(7), "{:?}", driver.bbr.mode);
+    }
+    assert!(driver.now > Instant::ZERO + Span::from_secs(5), "{}", driver.now);
+    assert_eq!(driver.bbr.window, 51);
+    assert!(driver.bbr.limits_itself());
+    driver.in_flight = 50;
+    let took = driver.run_until(Mode::ProbeBandwidth(Phase::Cruise));
+    assert!((Span::from_millis(200)..Span::from_millis(330)).contains(&took), "{took}");
+    driver.acknowledge(10, 10, 1000);
+    assert!(driver.bbr.window > 90, "the window is restored: {}", driver.bbr.window);
+}
+
+#[test]
+fn spurious_losses_restore_the_bounds() {
+    let mut driver = driver();
+    driver.reach_cruise();
+    let congested = Congested {
+        now: driver.now,
+        signal: Signal::Loss,
+        again: false,
+        flight_size: 90 * SIZE,
+        window_limit: u64::MAX,
+    };
+    driver.bbr.on_congestion(&congested);
+    for _ in 0..12 {
+        let sample = RateSample { losses: 1, recovery: true, ..driver.sample(10, 5, 500) };
+        driver.bbr.on_rate_sample(&sample);
+    }
+    assert!(driver.bbr.short_term != Bounds::NONE);
+    driver.bbr.undo(driver.now);
+    assert_eq!(driver.bbr.short_term, Bounds::NONE);
+}
