@@ -289,7 +289,6 @@ proptest! {
             users,
             directions: &Direction::BOTH,
             sizes: (40, 400),
-            ..Traffic::default()
         };
         let arrivals = traffic.arrivals(seed);
         let make = || NbIot::new(&config, usize::from(users), Seed::new(5), "cell").expect("sound parameters");
