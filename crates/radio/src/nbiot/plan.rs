@@ -347,12 +347,12 @@ impl Level {
 /// Bits of the check sum of a block (TS 36.212 §6.3.2, §6.4.2).
 const CRC: u32 = 24;
 
-/// The probability as a SINR needs it: never exactly zero or one.
+/// A block error rate to which a SINR belongs: neither zero nor one.
 pub fn as_sinr(bler: Probability) -> Probability {
     Probability::new(bler.get().clamp(1e-9, 1.0 - 1e-9)).expect("clamped")
 }
 
-/// A SINR that no block survives.
+/// A SINR as a ratio with its unit.
 pub fn decibel(sinr: f64) -> Decibel {
     Decibel::new(sinr).expect("a finite ratio")
 }
