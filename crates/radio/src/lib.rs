@@ -9,8 +9,8 @@
 //! | [`umts::r99`] | UMTS packet bearers with the RLC of TS 25.322, RRC states, handover |
 //! | [`umts::hsdpa`] | an HSDPA cell: CQI, codes, hybrid ARQ, reordering, Iub flow control |
 //! | [`ofdma`] | the cell that LTE and NR have in common: RLC, hybrid ARQ, uplink grants, DRX, RRC states |
-//! | [`lte`] | an LTE cell; the timing of TDD |
-//! | [`nbiot::tables`], [`nbiot::timeline`] | tables of NB-IoT, and the times of a transfer |
+//! | [`lte`] | an LTE cell with frequency or time division duplex |
+//! | [`nbiot`] | an NB-IoT carrier: coverage levels with repetitions, random access, sleep |
 //! | [`nr`] | an NR cell; tables of the physical layer and TDD patterns |
 //! | [`plain`] | bearers that are no radio: two plain links for each mobile |
 //! | [`study::dch_simple`] | the study's UMTS dedicated channels: a constant rate, ARQ by its mean effect |

@@ -1,9 +1,10 @@
-//! LTE: a cell with frequency division duplex, whose resource blocks all mobiles share from one
-//! subframe of 1 ms to the next.
+//! LTE: a cell with frequency or time division duplex, whose resource blocks all mobiles share from
+//! one subframe of 1 ms to the next.
 //!
 //! What it has in common with NR is the cell of [`ofdma`](crate::ofdma). The RLC concatenates
 //! packets into PDUs of the size of a grant (TS 36.322); a block follows from I_TBS and its
-//! resource blocks (TS 36.213 §7.1.7); hybrid ARQ repeats after 8 ms, upwards exactly.
+//! resource blocks (TS 36.213 §7.1.7); hybrid ARQ repeats after 8 ms, upwards exactly, and with TDD
+//! later, by fixed tables.
 //!
 //! | module | what |
 //! | --- | --- |
@@ -35,7 +36,8 @@ pub use crate::ofdma::ConfigError;
 pub use crate::ofdma::config::{
     Downlink, DownlinkModulation, Drx, Harq, Mobile, Prescheduling, RandomAccess, Rrc, Uplink, UplinkModulation,
 };
-pub use config::{Acknowledged, Cell, Config, Pdcp, Rlc, Unacknowledged};
+pub use crate::ofdma::paging::{ExtendedDrx, PowerSaving, PowerSavingMode};
+pub use config::{Acknowledged, Cell, Config, Pdcp, Rlc, Tdd, Unacknowledged};
 
 use crate::common::header_compression;
 use crate::conditions;

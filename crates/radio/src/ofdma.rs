@@ -27,6 +27,7 @@ mod error;
 mod grid;
 mod harq;
 mod link_quality;
+pub(crate) mod paging;
 pub(crate) mod pdcp;
 mod plan;
 pub(crate) mod reordering;

@@ -282,6 +282,9 @@ fn parameters_that_the_standard_does_not_have_are_refused() {
 
 fn any_config() -> impl Strategy<Value = Config> {
     let unacknowledged = "rlc = { mode = \"unacknowledged\", t_reordering = \"45 ms\" }\n";
+    let tdd = |configuration, special, processes| {
+        format!("cell.tdd = {{ configuration = {configuration}, special = {special} }}\nharq.processes = {processes}\n")
+    };
     let variants = vec![
         ("lte-10mhz", String::new(), vec![]),
         ("lte-20mhz", String::new(), vec![]),
@@ -293,6 +296,11 @@ fn any_config() -> impl Strategy<Value = Config> {
         ("lte-10mhz", "pdcp.queue = { discipline = \"fq-codel\", packets = 12 }\n".to_owned(), vec![]),
         ("lte-10mhz", "pdcp.queue = { discipline = \"pie\" }\n".to_owned(), vec!["drx"]),
         ("lte-10mhz", "pdcp.queue = { discipline = \"dualpi2\" }\n".to_owned(), vec!["rrc"]),
+        ("lte-tdd-20mhz", String::new(), vec![]),
+        ("lte-tdd-20mhz", tdd(0, 0, 4), vec!["drx"]),
+        ("lte-tdd-20mhz", tdd(5, 9, 15), vec!["rrc"]),
+        ("lte-tdd-20mhz", tdd(6, 5, 6), vec![]),
+        ("lte-tdd-20mhz", format!("{unacknowledged}{}", tdd(3, 7, 9)), vec!["rlc"]),
     ];
     let moving = "conditions.movement = { speed = \"50 km/h\", from = \"0 m\", to = \"2 km\", path = \"to-and-fro\" }
         conditions.shadowing = { deviation = \"8 dB\", correlation_distance = \"20 m\" }\n";

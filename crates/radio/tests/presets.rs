@@ -10,6 +10,7 @@ use airpath_link::testing::{Arrival, Polling, Traffic, drive};
 use airpath_radio::conditions::Profile;
 use airpath_radio::gsm::{csd, gprs};
 use airpath_radio::lte;
+use airpath_radio::nbiot;
 use airpath_radio::nr;
 use airpath_radio::study::{dch_simple, hs_dsch_simple};
 use airpath_radio::umts::{hsdpa, r99};
@@ -127,6 +128,13 @@ fn error_free(name: &str, bearer: &Table, users: usize) -> Option<Box<dyn Bearer
             config.downlink.bler = Some(Probability::NEVER);
             config.uplink.bler = Some(Probability::NEVER);
             Some(Box::new(nr::Nr::new(&config, users, Seed::new(1), "cell").expect(name)))
+        }
+        Some("nb-iot") => {
+            let mut config: nbiot::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+            config.downlink.bler = Some(Probability::NEVER);
+            config.uplink.bler = Some(Probability::NEVER);
+            config.queue = None;
+            Some(Box::new(nbiot::NbIot::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
         Some("gprs") => {
             let mut config: gprs::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -104,13 +104,15 @@ fn occasions_repeat_from_their_offset() {
 #[test]
 fn timelines_without_answers_or_grants_are_refused() {
     let slots = || vec![Slot::DOWNLINK, Slot::UPLINK];
-    let tables = |feedback, grants| {
+    let tables = |feedback, grants, repetitions| {
         let pattern = SlotPattern::tdd(Span::from_millis(1), slots(), 8).expect("sound");
-        Timeline::of_tables(pattern, Offsets::LTE_FDD, feedback, grants).err()
+        Timeline::of_tables(pattern, Offsets::LTE_FDD, feedback, grants, repetitions).err()
     };
-    assert_eq!(tables(vec![5, 0], vec![vec![5], vec![]]), None);
-    assert_eq!(tables(vec![4, 0], vec![vec![5], vec![]]), Some(SlotError::NoFeedback { index: 0 }));
-    assert_eq!(tables(vec![5, 0], vec![vec![], vec![]]), Some(SlotError::NoGrant { index: 1 }));
+    let grants = || vec![vec![5], vec![]];
+    assert_eq!(tables(vec![5, 0], grants(), vec![0, 10]), None);
+    assert_eq!(tables(vec![4, 0], grants(), vec![0, 10]), Some(SlotError::NoFeedback { index: 0 }));
+    assert_eq!(tables(vec![5, 0], vec![vec![], vec![]], vec![0, 10]), Some(SlotError::NoGrant { index: 1 }));
+    assert_eq!(tables(vec![5, 0], grants(), vec![0, 9]), Some(SlotError::NoRepetition { index: 1 }));
     let empty = SlotPattern::tdd(Span::from_millis(1), Vec::new(), 8).expect_err("no slots");
     assert!(empty.to_string().contains("1 to 160 slots, not 0"));
 }

@@ -64,6 +64,12 @@ pub enum SlotError {
         /// The slot, from zero.
         index: usize,
     },
+    /// A block of an uplink slot cannot be sent again.
+    #[error("uplink slot {index} has no slot for the repetition of its block")]
+    NoRepetition {
+        /// The slot, from zero.
+        index: usize,
+    },
     /// An uplink slot cannot be granted.
     #[error("uplink slot {index} has no grant")]
     NoGrant {
@@ -264,6 +270,11 @@ pub struct Timeline {
     to_grant: Box<[u16]>,
     /// From the grant of each uplink slot to the slot; zero for other slots.
     granted_by: Box<[u16]>,
+    /// From each slot to the first in which the base station sends data or grants.
+    to_control: Box<[u16]>,
+    /// From each uplink slot to the next attempt of its block, if that does not follow from the
+    /// grants.
+    repetitions: Option<Box<[u16]>>,
 }
 
 impl Timeline {
@@ -294,15 +305,17 @@ impl Timeline {
             if pattern.carries_downlink(slot) { all.collect() } else { Box::default() }
         });
         let (feedback, grants) = (feedback.collect(), grants.collect());
-        Self { to_grant: pattern.to_downlink.clone(), pattern, offsets, feedback, grants, granted_by }
+        let (to_grant, to_control) = (pattern.to_downlink.clone(), pattern.to_downlink.clone());
+        Self { to_grant, to_control, pattern, offsets, feedback, grants, granted_by, repetitions: None }
     }
 
     /// A timeline with fixed tables for each slot of the pattern (LTE TDD): the distance from
-    /// downlink data to feedback, and those from a grant to each uplink slot that it can be for.
-    /// K1 and K2 of the offsets are not used.
+    /// downlink data to feedback, those from a grant to each uplink slot that it can be for, and
+    /// the one from an uplink block to its next attempt. K1 and K2 of the offsets are not used.
     ///
     /// # Errors
-    /// If a slot with downlink data has no feedback in an uplink slot, or an uplink slot no grant.
+    /// If a slot with downlink data has no feedback in an uplink slot, an uplink slot no grant, or
+    /// its block no next attempt.
     ///
     /// # Panics
     /// If the tables are not as long as the pattern.
@@ -311,9 +324,11 @@ impl Timeline {
         offsets: Offsets,
         feedback: Vec<u16>,
         grants: Vec<Vec<u16>>,
+        repetitions: Vec<u16>,
     ) -> Result<Self, SlotError> {
         let period = pattern.slots.len();
-        assert!(feedback.len() == period && grants.len() == period, "an entry for each slot of the pattern");
+        let lengths = [feedback.len(), grants.len(), repetitions.len()];
+        assert!(lengths == [period; 3], "an entry for each slot of the pattern");
         let answered = |slot: u64, after: u16| after > 0 && pattern.carries_uplink(slot + u64::from(after));
         if let Some(index) =
             (0..period).find(|slot| pattern.carries_downlink(*slot as u64) && !answered(*slot as u64, feedback[*slot]))
@@ -332,14 +347,30 @@ impl Timeline {
         if let Some(index) = (0..period).find(|slot| pattern.carries_uplink(*slot as u64) && granted_by[*slot] == 0) {
             return Err(SlotError::NoGrant { index });
         }
+        if let Some(index) =
+            (0..period).find(|slot| pattern.carries_uplink(*slot as u64) && !answered(*slot as u64, repetitions[*slot]))
+        {
+            return Err(SlotError::NoRepetition { index });
+        }
         let to_grant = |from: usize| grants.iter().cycle().skip(from).position(|list| !list.is_empty());
-        let to_grant = (0..period).map(|slot| to_grant(slot).expect("each uplink slot has a grant") as u16).collect();
+        let to_grant: Box<[u16]> =
+            (0..period).map(|slot| to_grant(slot).expect("each uplink slot has a grant") as u16).collect();
+        let to_control = pattern.to_downlink.iter().zip(&to_grant).map(|(data, grant)| *data.min(grant)).collect();
         let grants = grants.into_iter().map(|mut list| {
             list.sort_unstable();
             list.into()
         });
         let grants = grants.collect();
-        Ok(Self { pattern, offsets, feedback: feedback.into(), grants, to_grant, granted_by: granted_by.into() })
+        Ok(Self {
+            pattern,
+            offsets,
+            feedback: feedback.into(),
+            grants,
+            to_grant,
+            granted_by: granted_by.into(),
+            to_control,
+            repetitions: Some(repetitions.into()),
+        })
     }
 
     /// The slots.
@@ -377,6 +408,24 @@ impl Timeline {
     #[inline]
     pub fn grant_after(&self, received: u64) -> u64 {
         self.grant_from(received + u64::from(self.offsets.received_to_grant))
+    }
+
+    /// The first slot at or after `slot` in which the base station sends data or grants.
+    #[inline]
+    pub fn control_from(&self, slot: u64) -> u64 {
+        slot + u64::from(self.to_control[self.pattern.place(slot)])
+    }
+
+    /// The slot of the next attempt of a block that was in error in uplink slot `data`.
+    ///
+    /// # Panics
+    /// If slot `data` carries no uplink data.
+    #[inline]
+    pub fn next_uplink_attempt(&self, data: u64) -> u64 {
+        match &self.repetitions {
+            Some(repetitions) => data + u64::from(repetitions[self.pattern.place(data)]),
+            None => self.granted(self.grant_after(data)).next().expect("a slot with grants"),
+        }
     }
 
     /// The uplink slots that a grant in slot `grant` can be for, in rising order. Empty if the slot

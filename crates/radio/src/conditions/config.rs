@@ -155,6 +155,11 @@ impl Config {
         own(self) || self.of_mobiles.iter().flatten().any(own)
     }
 
+    /// The mobiles that have conditions of their own, and one of the others.
+    pub(crate) fn distinct(&self) -> usize {
+        self.of_mobiles.len() + 1
+    }
+
     /// The conditions of the mobile `user`.
     pub(super) fn of(&self, user: usize) -> &Self {
         self.of_mobiles.get(user).and_then(Option::as_ref).unwrap_or(self)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::config::{self, Config};
 use super::tables::{self, CqiTable, Mcs, McsTable, TTI};
+use super::tdd;
 use crate::common::link_adaptation::{Coding, Decoder, Modulation};
 use crate::common::slots::{Offsets, SYMBOLS, SlotPattern, Timeline};
 use crate::ofdma::config::{DownlinkModulation, Rrc, UplinkModulation};
@@ -16,9 +17,15 @@ use crate::ofdma::{
 
 /// Subcarriers of a resource block (TS 36.211 §6.2.3).
 const SUBCARRIERS: u32 = 12;
-/// Resource elements of a block pair that carry the reference signals of two antenna ports, outside
-/// the first symbol (TS 36.211 §6.10.1.2).
-const REFERENCE_ELEMENTS: u32 = 12;
+/// The symbols after the first that carry reference signals of two antenna ports, and the resource
+/// elements of a block that these take in each (TS 36.211 §6.10.1.2).
+const REFERENCE_SYMBOLS: [u8; 3] = [4, 7, 11];
+const REFERENCE_ELEMENTS: u32 = 4;
+/// Symbols of control channels in a special subframe at most (TS 36.211 Table 6.7-1).
+const SPECIAL_CONTROL_SYMBOLS: u8 = 2;
+/// From this number of downlink symbols on, a special subframe has the sizes of three quarters of
+/// its resource blocks, with fewer those of three eighths (TS 36.213 §7.1.7).
+const THREE_QUARTERS: u8 = 9;
 /// Symbols of a subframe of the uplink that carry reference signals (TS 36.211 §5.5.2.1).
 const UPLINK_REFERENCE_SYMBOLS: u32 = 2;
 /// The effective code rate above which a mobile may skip decoding (TS 36.213 §7.1.7).
@@ -28,14 +35,31 @@ const PDCP_HEADER: u64 = 2;
 /// AM_Window_Size and UM_Window_Size with sequence numbers of 10 bits (TS 36.322 §7.2).
 const WINDOW: u64 = 512;
 
+/// Subframes from what the base station received to the attempt or grant that depends on it at the
+/// earliest, as with frequency division duplex.
+const REACTION: u32 = Offsets::LTE_FDD.feedback_to_attempt;
+
 /// The sizes of transport blocks with these schemes (TS 36.213 §7.1.7.2.1).
 #[derive(Debug)]
 struct Sizes(&'static [Mcs]);
 
 impl BlockSizes for Sizes {
-    fn bits(&self, scheme: usize, _layers: u8, blocks: u32, _symbols: u8) -> u32 {
+    fn bits(&self, scheme: usize, _layers: u8, blocks: u32, symbols: u8) -> u32 {
+        let blocks = match symbols {
+            SYMBOLS => blocks,
+            THREE_QUARTERS.. => (blocks * 3 / 4).max(1),
+            _ => (blocks * 3 / 8).max(1),
+        };
         tables::transport_block_bits(self.0[scheme].i_tbs, blocks)
     }
+}
+
+/// Resource elements of a block that carry data in a subframe with this number of downlink symbols.
+/// Synchronisation signals and the broadcast channel are left out.
+fn downlink_elements(symbols: u8, control_symbols: u8) -> u32 {
+    let control = if symbols == SYMBOLS { control_symbols } else { control_symbols.min(SPECIAL_CONTROL_SYMBOLS) };
+    let references = REFERENCE_SYMBOLS.iter().filter(|symbol| **symbol < symbols).count() as u32;
+    (SUBCARRIERS * u32::from(symbols.saturating_sub(control))).saturating_sub(references * REFERENCE_ELEMENTS)
 }
 
 impl Technology for Config {
@@ -44,17 +68,15 @@ impl Technology for Config {
 
     fn parameters(&self) -> Result<Parameters, ConfigError> {
         self.check()?;
-        let config::Cell { bandwidth, control_symbols, pucch_blocks, users_per_tti, scheduler, .. } = self.cell;
+        let config::Cell { bandwidth, tdd, control_symbols, pucch_blocks, users_per_tti, scheduler, .. } = self.cell;
         let channel = tables::channel(bandwidth).expect("it was checked before");
         let decoder = Decoder { coding: Coding::Turbo, gap: self.harq.gap };
         let (cqis, schemes) = match self.mobile.modulation {
             DownlinkModulation::Qam64 => (CqiTable::Qam64, McsTable::PdschQam64),
             DownlinkModulation::Qam256 => (CqiTable::Qam256, McsTable::PdschQam256),
         };
-        let grid = |cqis, schemes: &'static [Mcs], total, allocation, elements: u32| {
-            let mut by_symbols = [0; SYMBOLS as usize + 1];
-            by_symbols[usize::from(SYMBOLS)] = elements;
-            let symbols = f64::from(total * elements);
+        let grid = |cqis, schemes: &'static [Mcs], total, allocation, elements: [u32; SYMBOLS as usize + 1]| {
+            let symbols = f64::from(total * elements[usize::from(SYMBOLS)]);
             let bits = |scheme: &Mcs| f64::from(tables::transport_block_bits(scheme.i_tbs, total));
             let parameters = GridParameters {
                 cqis: tables::cqis(cqis),
@@ -64,18 +86,17 @@ impl Technology for Config {
                 total,
                 allocation,
                 codewords: CodeWords::OnEachLayer,
-                elements: by_symbols,
+                elements,
                 highest_code_rate: HIGHEST_CODE_RATE,
             };
             Grid::new(&decoder, parameters)
         };
-        let symbols = u32::from(SYMBOLS);
         let down = grid(
             cqis,
             tables::schemes(schemes),
             channel.resource_blocks,
             Allocation::Groups(channel.group),
-            SUBCARRIERS * (symbols - u32::from(control_symbols)) - REFERENCE_ELEMENTS,
+            std::array::from_fn(|symbols| downlink_elements(symbols as u8, control_symbols)),
         );
         let highest = match self.uplink.modulation {
             UplinkModulation::Qam16 => Modulation::Qam16,
@@ -88,10 +109,18 @@ impl Technology for Config {
             &schemes[..count],
             channel.resource_blocks - u32::from(pucch_blocks),
             Allocation::Smooth,
-            SUBCARRIERS * (symbols - UPLINK_REFERENCE_SYMBOLS),
+            std::array::from_fn(|symbols| match symbols as u8 {
+                SYMBOLS => SUBCARRIERS * (u32::from(SYMBOLS) - UPLINK_REFERENCE_SYMBOLS),
+                _ => 0,
+            }),
         );
         Ok(Parameters {
-            timeline: Timeline::new(SlotPattern::fdd(TTI), Offsets::LTE_FDD),
+            timeline: match tdd {
+                None => Timeline::new(SlotPattern::fdd(TTI), Offsets::LTE_FDD),
+                Some(config::Tdd { configuration, special }) => {
+                    tdd::timeline(configuration, special, REACTION).expect("it was checked before")
+                }
+            },
             down,
             up,
             decoder,
@@ -120,8 +149,9 @@ impl Technology for Config {
             },
             drx: self.drx.clone(),
             rrc: self.rrc.as_ref().map(|rrc| {
-                let Rrc { inactivity, promotion, paging, re_establishment } = *rrc;
-                rrc::Parameters { inactivity, promotion, paging, re_establishment, inactive: None }
+                let Rrc { inactivity, promotion, paging, re_establishment, .. } = *rrc;
+                let power_saving = rrc.power_saving.clone();
+                rrc::Parameters { inactivity, promotion, paging, re_establishment, inactive: None, power_saving }
             }),
             conditions: self.conditions.clone(),
         })

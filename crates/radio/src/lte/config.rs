@@ -12,7 +12,7 @@ use crate::common::shared_channel::scheduler::SchedulerName;
 use crate::conditions;
 use crate::ofdma::config::{Downlink, Drx, Harq, Mobile, Rrc, Uplink};
 
-/// A cell of LTE with frequency division duplex, and what all its mobiles have in common.
+/// A cell of LTE with frequency or time division duplex, and what all its mobiles have in common.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -51,7 +51,11 @@ pub struct Config {
 pub struct Cell {
     /// The channel bandwidth in each direction: 1.4, 3, 5, 10, 15 or 20 MHz (TS 36.101 §5.6).
     pub bandwidth: Frequency,
-    /// OFDM symbols of a subframe that carry control channels (CFI), 1 to 3.
+    /// Time division duplex. Without it, frequency division duplex.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tdd: Option<Tdd>,
+    /// OFDM symbols of a subframe that carry control channels (CFI), 1 to 3; at most 2 of a special
+    /// subframe.
     pub control_symbols: u8,
     /// Resource blocks of the uplink that carry PUCCH, and no data.
     pub pucch_blocks: u8,
@@ -75,6 +79,17 @@ pub struct Cell {
     pub max_correction: Decibel,
     /// From the base station to where the bearer ends, one way.
     pub delay: Span,
+}
+
+/// Time division duplex (frame structure type 2, TS 36.211 §4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tdd {
+    /// Uplink-downlink configuration: 0 to 6 (TS 36.211 Table 4.2-2).
+    pub configuration: u8,
+    /// Special subframe configuration: 0 to 9 (TS 36.211 Table 4.2-1). With 0 and 5, special
+    /// subframes carry no data.
+    pub special: u8,
 }
 
 /// The RLC of a bearer.

@@ -37,10 +37,10 @@ pub fn pattern(configuration: u8, special: u8) -> Option<SlotPattern> {
 /// Tables 10.1.3.1-1 and 8-2. `None` if there is no such configuration.
 pub fn timeline(configuration: u8, special: u8, processing: u32) -> Option<Timeline> {
     let pattern = pattern(configuration, special)?;
-    let Timing { feedback, grants, .. } = &TABLES.timing[usize::from(configuration)];
+    let Timing { feedback, grants, repetitions, .. } = &TABLES.timing[usize::from(configuration)];
     let offsets = Offsets { feedback_to_attempt: processing, received_to_grant: processing, ..Offsets::LTE_FDD };
-    let timeline = Timeline::of_tables(pattern, offsets, feedback.to_vec(), grants.to_vec());
-    Some(timeline.expect("the tables answer and grant each subframe"))
+    let timeline = Timeline::of_tables(pattern, offsets, feedback.to_vec(), grants.to_vec(), repetitions.to_vec());
+    Some(timeline.expect("the tables answer, grant and repeat each subframe"))
 }
 
 /// HARQ processes of a configuration.
@@ -68,6 +68,8 @@ struct Timing {
     feedback: [u16; SUBFRAMES],
     /// From each subframe with grants to the uplink subframes that they are for.
     grants: [Vec<u16>; SUBFRAMES],
+    /// From each uplink subframe to the repetition of its block.
+    repetitions: [u16; SUBFRAMES],
     processes: Processes,
 }
 
@@ -85,8 +87,10 @@ fn timing(configuration: u8) -> Timing {
     let mut timing = Timing {
         feedback: [0; SUBFRAMES],
         grants: Default::default(),
+        repetitions: [0; SUBFRAMES],
         processes: Processes { downlink: 0, uplink: 0 },
     };
+    let mut phich = Vec::new();
     let all = rows(include_str!("../../data/3gpp/lte_tdd_timing.csv"));
     for [what, _, subframe, number] in all.filter(|row: &[&str; 4]| value::<u8>(row[1]) == configuration) {
         match what {
@@ -96,12 +100,26 @@ fn timing(configuration: u8) -> Timing {
             }
             // Configuration 0 has more uplink than downlink subframes: some grant a second one.
             "grant" | "grant-second" => timing.grants[value::<usize>(subframe)].push(value(number)),
+            "phich" => phich.push((value::<usize>(subframe), value::<u16>(number))),
             "dl-processes" => timing.processes.downlink = value(number),
             "ul-processes" => timing.processes.uplink = value(number),
             _ => panic!("`{what}` in the table of TDD timing"),
         }
     }
+    for (uplink, after) in phich {
+        let answer = (uplink + usize::from(after)) % SUBFRAMES;
+        timing.repetitions[uplink] = after + repetition(configuration, uplink, answer, &timing.grants[answer]);
+    }
     timing
+}
+
+/// From a negative answer on the PHICH in subframe `answer` to the repetition of the block of
+/// subframe `uplink` (TS 36.213 §8.0). It is that of a grant in the subframe of the answer. With
+/// configuration 0 it is the second grant's for subframes 4 and 9, whose PHICH has I_PHICH 1
+/// (§9.1.2), and where the answer comes in a special subframe.
+fn repetition(configuration: u8, uplink: usize, answer: usize, grants: &[u16]) -> u16 {
+    let is_second = configuration == 0 && ([4, 9].contains(&uplink) || [1, 6].contains(&answer));
+    grants[usize::from(is_second)]
 }
 
 #[cfg(test)]
@@ -186,6 +204,25 @@ mod tests {
             (0..10).map(|slot| timeline.granted(slot).count()).max()
         };
         assert_eq!((most(0), most(1), most(6)), (Some(2), Some(1), Some(1)));
+    }
+
+    /// As many blocks are in flight from one to its repetition as the uplink has processes; and
+    /// each uplink subframe carries the repetitions of one other.
+    #[test]
+    fn uplink_repetitions_cover_the_processes() {
+        for (configuration, pattern, timeline) in all() {
+            let uplink: Vec<u64> = (0..10).filter(|slot| pattern.carries_uplink(*slot)).collect();
+            for slot in &uplink {
+                let next = timeline.next_uplink_attempt(*slot);
+                assert!(pattern.carries_uplink(next) && (10..=14).contains(&(next - slot)), "{configuration} {slot}");
+                let in_flight = (*slot..next).filter(|each| pattern.carries_uplink(*each)).count();
+                let processes = processes(configuration).expect("a configuration").uplink;
+                assert_eq!(in_flight, usize::from(processes), "{configuration} {slot}");
+            }
+            let mut repeated: Vec<u64> = uplink.iter().map(|slot| timeline.next_uplink_attempt(*slot) % 10).collect();
+            repeated.sort_unstable();
+            assert_eq!(repeated, uplink, "{configuration}");
+        }
     }
 
     /// The processes are as many as can be in flight when each subframe carries a block: from a

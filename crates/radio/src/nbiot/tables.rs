@@ -4,11 +4,14 @@
 use std::sync::LazyLock;
 
 use airpath_core::Span;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::common::csv::{rows, value};
 
 /// A category of mobiles (TS 36.306 §4.1C).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Category {
     /// Release 13: blocks of at most 680 bits downlink and 1000 bits uplink.
     Nb1,
@@ -53,17 +56,22 @@ fn blocks(csv: &'static str) -> Vec<Block> {
 }
 
 /// The tones of NPUSCH format 1 (TS 36.211 Table 10.1.2.3-1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Tones {
     /// One of 3.75 kHz.
+    #[serde(rename = "one-of-3.75-khz")]
     Single3k75,
     /// One of 15 kHz.
+    #[serde(rename = "one")]
     Single15k,
     /// Three of 15 kHz.
+    #[serde(rename = "three")]
     Three,
     /// Six of 15 kHz.
+    #[serde(rename = "six")]
     Six,
     /// All twelve of 15 kHz.
+    #[serde(rename = "twelve")]
     Twelve,
 }
 

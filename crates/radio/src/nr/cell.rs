@@ -103,7 +103,7 @@ impl Technology for Config {
                 let config::Rrc { inactivity, promotion, paging, re_establishment, .. } = *rrc;
                 let inactive = rrc.inactive.as_ref();
                 let inactive = inactive.map(|it| rrc::Inactive { resume: it.resume, release: it.release });
-                rrc::Parameters { inactivity, promotion, paging, re_establishment, inactive }
+                rrc::Parameters { inactivity, promotion, paging, re_establishment, inactive, power_saving: None }
             }),
             conditions: self.conditions.clone(),
         })

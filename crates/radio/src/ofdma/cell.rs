@@ -131,7 +131,7 @@ impl Cell {
     fn update(&mut self, index: usize, now: Instant) {
         self.refresh(index);
         // What happens inside at the beginning of a slot comes before its decisions.
-        let from = self.plan.downlink_from(now.max(self.next_slot));
+        let from = self.plan.control_from(now.max(self.next_slot));
         self.turns.set(index, self.users[index].next_turn(now, from, &self.plan));
     }
 
@@ -175,7 +175,7 @@ impl Cell {
         let plan = &self.plan;
         let user = &mut self.users[index];
         user.look_around(now, plan, cx);
-        if user.is_served(now, Direction::Down) {
+        if plan.carries_downlink(now) && user.is_served(now, Direction::Down) {
             if let Some(process) = user.harq_down.repeat_at(now, user.listens(now)) {
                 self.repeats.push((index, process));
             } else if user.waiting_down(now) > 0 && user.listens(now) && user.harq_down.idle(now).is_some() {

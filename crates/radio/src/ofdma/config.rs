@@ -6,8 +6,9 @@ use airpath_core::{Bytes, Decibel, Probability, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::paging::PowerSaving;
 use crate::common::link_adaptation::Combining;
-pub(crate) use check::{milliseconds, outer_loop, pdcp, range, within};
+pub(crate) use check::{milliseconds, outer_loop, pdcp, range, within, within_a_long_time};
 
 /// A mobile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,9 +57,10 @@ pub enum UplinkModulation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Harq {
-    /// Processes of a mobile in the downlink: at most 8 in LTE (TS 36.213 §7); 2, 4, 6, 8, 10, 12
-    /// or 16 in NR (nrofHARQ-ProcessesForPDSCH, TS 38.331 §6.3.2). The uplink has as many as fit
-    /// into its round trip, in NR at most 16 (TS 38.214 §6.1).
+    /// Processes of a mobile in the downlink: at most 8 in LTE, with TDD 4 to 15 by configuration
+    /// (TS 36.213 §7, Table 7-1); 2, 4, 6, 8, 10, 12 or 16 in NR (nrofHARQ-ProcessesForPDSCH,
+    /// TS 38.331 §6.3.2). The uplink has as many as fit into its round trip, in NR at most 16
+    /// (TS 38.214 §6.1).
     pub processes: u8,
     /// How often a block is sent before it is left to the RLC.
     pub max_transmissions: u8,
@@ -170,6 +172,10 @@ pub struct Rrc {
     pub paging: Span,
     /// How long it takes to establish the connection again after a radio link failure.
     pub re_establishment: Span,
+    /// Extended DRX and the power saving mode of an idle mobile. Without it, an idle mobile listens
+    /// in each paging cycle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_saving: Option<PowerSaving>,
 }
 
 /// Documents the key that selects the mode: it is no field.

@@ -102,10 +102,17 @@ impl Plan {
         self.slots().end(self.slots().slot_at(now))
     }
 
-    /// The beginning of the first slot from `from` on in which the base station can send.
+    /// The beginning of the first slot from `from` on in which the base station can send data or
+    /// grants.
     #[inline]
-    pub fn downlink_from(&self, from: Instant) -> Instant {
-        self.start(self.slots().downlink_from(self.slots().slot_from(from)))
+    pub fn control_from(&self, from: Instant) -> Instant {
+        self.start(self.timeline.control_from(self.slots().slot_from(from)))
+    }
+
+    /// Whether the slot that begins at `at` carries downlink data.
+    #[inline]
+    pub fn carries_downlink(&self, at: Instant) -> bool {
+        self.slots().carries_downlink(self.number(at))
     }
 
     /// The beginning of the first slot from `from` on in which mobiles can send.
@@ -168,8 +175,7 @@ impl Plan {
     /// The first slot from the earliest possible one on in which an uplink block that was sent in
     /// the slot that begins at `now` can be sent again in `blocks` resource blocks, if `is_free`.
     pub fn next_attempt_up(&self, now: Instant, blocks: u32, is_free: impl Fn(Instant) -> bool) -> Instant {
-        let grant = self.timeline.grant_after(self.number(now));
-        let mut slot = self.timeline.granted(grant).next().expect("a slot with grants");
+        let mut slot = self.timeline.next_uplink_attempt(self.number(now));
         loop {
             let at = self.start(slot);
             if self.left_up(at) >= blocks && is_free(at) {

@@ -4,7 +4,9 @@
 //! The inactivity timer is not stepped: that the connection was released is found when something
 //! happens next.
 
-use airpath_core::{Direction, Instant, Span};
+use airpath_core::{Direction, Instant, RandomStream, Span};
+
+use super::paging::{Paging, PowerSaving};
 
 /// The parameters of a connection.
 #[derive(Clone, Debug)]
@@ -19,6 +21,8 @@ pub(crate) struct Parameters {
     pub re_establishment: Span,
     /// The state inactive; without it, an inactive connection is released.
     pub inactive: Option<Inactive>,
+    /// Of an idle mobile.
+    pub power_saving: Option<PowerSaving>,
 }
 
 /// The state inactive.
@@ -34,8 +38,10 @@ pub(crate) struct Inactive {
 #[derive(Clone, Debug)]
 pub struct Rrc {
     config: Option<Parameters>,
-    /// Where in the paging cycle the mobile's occasion is.
-    paging_offset: Span,
+    /// When the mobile can be paged in the state inactive, and when it is idle.
+    paging: Option<[Paging; 2]>,
+    /// Since when it is idle; `None`: since before the run.
+    idle_since: Option<Instant>,
     state: State,
     last_activity: Instant,
     /// How long the set-up takes that has begun.
@@ -57,9 +63,14 @@ pub enum State {
 
 impl Rrc {
     /// An idle mobile, or, without a configuration, one that is always connected.
-    pub const fn new(config: Option<Parameters>, paging_offset: Span) -> Self {
+    /// Its paging occasion is `offset` after multiples of the cycle.
+    pub fn new(config: Option<Parameters>, offset: Span, stream: &mut RandomStream) -> Self {
         let state = if config.is_some() { State::Idle } else { State::Connected };
-        Self { config, paging_offset, state, last_activity: Instant::ZERO, setup: Span::ZERO }
+        let paging = config.as_ref().map(|config| {
+            let Parameters { paging, power_saving, .. } = config;
+            [None, power_saving.as_ref()].map(|power_saving| Paging::new(*paging, offset, power_saving, stream))
+        });
+        Self { config, paging, idle_since: None, state, last_activity: Instant::ZERO, setup: Span::ZERO }
     }
 
     /// The state.
@@ -85,7 +96,12 @@ impl Rrc {
             (State::Inactive, Some(inactive)) => (suspended_at + inactive.release, State::Idle),
             _ => return None,
         };
-        (at <= now).then(|| (at, std::mem::replace(&mut self.state, next)))
+        (at <= now).then(|| {
+            if next == State::Idle {
+                self.idle_since = Some(at);
+            }
+            (at, std::mem::replace(&mut self.state, next))
+        })
     }
 
     /// Something waits to be sent in a direction. Returns when paging ends and the promotion
@@ -95,10 +111,9 @@ impl Rrc {
         let from = match direction {
             Direction::Up => now,
             Direction::Down => {
-                // The first occasion after `now`.
-                let cycle = config.paging.as_nanos();
-                let phase = (now.as_nanos() + cycle - self.paging_offset.as_nanos() % cycle) % cycle;
-                now + Span::from_nanos(cycle - phase)
+                let [inactive, idle] = self.paging.as_ref().expect("with a configuration");
+                let paging = if self.state == State::Inactive { inactive } else { idle };
+                paging.next(now, self.idle_since, config.promotion)
             }
         };
         match (self.state, config.inactive) {
@@ -147,6 +162,8 @@ const DEFAULT_RE_ESTABLISHMENT: Span = Span::from_millis(200);
 
 #[cfg(test)]
 mod tests {
+    use airpath_core::Seed;
+
     use super::*;
 
     const fn parameters() -> Parameters {
@@ -156,11 +173,16 @@ mod tests {
             paging: Span::from_millis(1280),
             re_establishment: Span::from_millis(200),
             inactive: None,
+            power_saving: None,
         }
     }
 
     fn rrc() -> Rrc {
-        Rrc::new(Some(parameters()), Span::from_millis(40))
+        with(parameters())
+    }
+
+    fn with(parameters: Parameters) -> Rrc {
+        Rrc::new(Some(parameters), Span::from_millis(40), &mut Seed::new(1).stream("offsets"))
     }
 
     const fn at(millis: u64) -> Instant {
@@ -193,7 +215,7 @@ mod tests {
     #[test]
     fn a_suspended_connection_resumes_faster_until_it_is_released() {
         let inactive = Inactive { resume: Span::from_millis(30), release: Span::from_secs(20) };
-        let mut rrc = Rrc::new(Some(Parameters { inactive: Some(inactive), ..parameters() }), Span::from_millis(40));
+        let mut rrc = with(Parameters { inactive: Some(inactive), ..parameters() });
         rrc.waits(at(0), Direction::Up);
         assert_eq!(rrc.next_change(), Some(at(260)), "from idle");
         assert!(rrc.change(at(260)));

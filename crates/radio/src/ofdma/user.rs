@@ -32,6 +32,7 @@ use super::scheduling_request::SchedulingRequest;
 use crate::common::arq::rlc_queue::RlcQueue;
 use crate::common::log::Tracks;
 use crate::common::multiplexing::due::pop_due;
+use crate::common::slots::Occasions;
 use crate::conditions::Conditions;
 
 /// One mobile.
@@ -94,7 +95,8 @@ impl User {
         // One of the slots of a period that carry the uplink.
         let slots = config.timeline.pattern();
         let sr_slots = config.uplink.sr_period.as_nanos() / slots.duration().as_nanos();
-        let occasions = (0..sr_slots).filter(|slot| slots.carries_uplink(*slot));
+        let fits = |slot: &u64| slots.carries_uplink(*slot) && Occasions::new(sr_slots, *slot).fit(slots);
+        let occasions = (0..sr_slots).filter(fits);
         let drawn = offsets.below(occasions.clone().count() as u64);
         let occasion = occasions.clone().nth(drawn as usize).expect("one is below their number");
         let request = SchedulingRequest::new(&config.uplink, slots.start(occasion).since(Instant::ZERO));
@@ -105,6 +107,8 @@ impl User {
         });
         let paging_offset = config.rrc.as_ref().map_or(Span::ZERO, |rrc| offset(rrc.paging));
         let prescheduling = config.uplink.prescheduling.as_ref();
+        let prescheduling_offset = prescheduling.map_or(Span::ZERO, |it| offset(it.interval));
+        let rrc = Rrc::new(config.rrc.clone(), paging_offset, &mut offsets);
         let mut user = Self {
             id: UserId(index as u16),
             down: rlc(Direction::Down, config.cell.delay),
@@ -118,11 +122,11 @@ impl User {
             knowledge: Knowledge::default(),
             requested_at: None,
             prescheduled_at: Instant::ZERO,
-            prescheduling_offset: prescheduling.map_or(Span::ZERO, |it| offset(it.interval)),
+            prescheduling_offset,
             preschedule_at: None,
             had_data: false,
             drx,
-            rrc: Rrc::new(config.rrc.clone(), paging_offset),
+            rrc,
             promotion_from: Instant::ZERO,
             conditions: Conditions::new(&config.conditions, index, seed, &format!("{path}/conditions"))?,
             movement: movement::Movement::default(),
@@ -417,7 +421,7 @@ impl User {
             if self.request.is_awaited() { up } else { self.next_active(up) }
         });
         let first = [repeat, unknown, new, up].into_iter().flatten().min()?;
-        Some(plan.downlink_from(first))
+        Some(plan.control_from(first))
     }
 
     /// The first time from `from` on in which it listens.

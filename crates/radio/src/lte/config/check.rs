@@ -2,9 +2,10 @@
 
 use airpath_core::Span;
 
-use super::{Acknowledged, Cell, Config, Rlc};
+use super::{Acknowledged, Cell, Config, Rlc, Tdd};
+use crate::common::slots::{Occasions, SlotPattern};
 use crate::error::{ValueError, above_zero, at_most, within_an_hour};
-use crate::lte::tables;
+use crate::lte::{tables, tdd};
 use crate::ofdma::ConfigError;
 use crate::ofdma::config::{UplinkModulation, milliseconds, outer_loop, pdcp, range, within};
 use crate::ofdma::rlc_am::LONGEST_TIMER;
@@ -14,16 +15,25 @@ impl Config {
     pub(in crate::lte) fn check(&self) -> Result<(), ConfigError> {
         self.cell.check()?;
         self.mobile.check(2)?;
-        within(self.harq.processes, 8, "harq", "processes")?;
+        let processes = self.cell.tdd.map_or(FDD_PROCESSES, |tdd| tdd.processes().downlink);
+        within(self.harq.processes, processes, "harq", "processes")?;
         self.harq.check()?;
         if ![1, 2, 5, 10, 20, 40, 80].map(Span::from_millis).contains(&self.uplink.sr_period) {
             return Err(range("uplink", "sr_period", "1, 2, 5, 10, 20, 40 or 80 ms (TS 36.213 Table 10.1.5-1)").into());
+        }
+        if let Some(tdd) = self.cell.tdd {
+            check_requests(self.uplink.sr_period, &tdd.pattern())?;
         }
         let modulations = [UplinkModulation::Qam16, UplinkModulation::Qam64];
         self.uplink.check(modulations, "16qam or 64qam (TS 36.306 Table 4.1-2)")?;
         check_rlc(&self.rlc)?;
         if let Some(drx) = &self.drx {
             drx.check()?;
+            if self.cell.tdd.is_some() && drx.on < FRAME {
+                let expected =
+                    "at least 10 ms with TDD, a frame: otherwise the mobile may never listen in a D subframe";
+                return Err(range("drx", "on", expected).into());
+            }
         }
         pdcp(self.pdcp.discard, self.pdcp.queue.as_ref(), self.drx.as_ref())?;
         if let Some(rrc) = &self.rrc {
@@ -33,11 +43,52 @@ impl Config {
     }
 }
 
+/// Processes of the downlink with frequency division duplex (TS 36.213 §7).
+const FDD_PROCESSES: u8 = 8;
+/// A radio frame, the period of a TDD configuration (TS 36.211 §4.2).
+const FRAME: Span = Span::from_millis(10);
+
+/// Refuses a period of scheduling requests without occasions that all are in uplink subframes.
+fn check_requests(period: Span, pattern: &SlotPattern) -> Result<(), ValueError> {
+    let subframes = period.as_nanos() / tables::TTI.as_nanos();
+    if (0..subframes).any(|offset| Occasions::new(subframes, offset).fit(pattern)) {
+        return Ok(());
+    }
+    let expected = "a period whose occasions are in U subframes of `cell.tdd`: 10, 20, 40 or 80 ms, with TDD \
+                    configurations 0, 1, 2 and 6 also 5 ms (TS 36.213 Table 10.1.5-1)";
+    Err(range("uplink", "sr_period", expected))
+}
+
+impl Tdd {
+    fn check(self) -> Result<(), ValueError> {
+        if self.configuration >= tdd::CONFIGURATIONS {
+            let expected = "0 to 6, an uplink-downlink configuration (TS 36.211 Table 4.2-2)";
+            return Err(range("cell.tdd", "configuration", expected));
+        }
+        if self.special >= tdd::SPECIAL_CONFIGURATIONS {
+            let expected = "0 to 9, a special subframe configuration (TS 36.211 Table 4.2-1)";
+            return Err(range("cell.tdd", "special", expected));
+        }
+        Ok(())
+    }
+
+    fn pattern(self) -> SlotPattern {
+        tdd::pattern(self.configuration, self.special).expect("it was checked before")
+    }
+
+    fn processes(self) -> tdd::Processes {
+        tdd::processes(self.configuration).expect("it was checked before")
+    }
+}
+
 impl Cell {
     fn check(&self) -> Result<(), ValueError> {
         let Some(channel) = tables::channel(self.bandwidth) else {
             return Err(range("cell", "bandwidth", "1.4, 3, 5, 10, 15 or 20 MHz (TS 36.101 §5.6)"));
         };
+        if let Some(tdd) = self.tdd {
+            tdd.check()?;
+        }
         within(self.control_symbols, 3, "cell", "control_symbols")?;
         at_most(self.pucch_blocks.into(), u64::from(channel.resource_blocks) - 1, "cell", "pucch_blocks")?;
         above_zero(self.users_per_tti > 0, "cell", "users_per_tti")?;

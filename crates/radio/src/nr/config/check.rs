@@ -299,6 +299,6 @@ impl Rrc {
     /// What it has in common with that of LTE.
     fn connection(&self) -> crate::ofdma::config::Rrc {
         let Self { inactivity, promotion, paging, re_establishment, .. } = *self;
-        crate::ofdma::config::Rrc { inactivity, promotion, paging, re_establishment }
+        crate::ofdma::config::Rrc { inactivity, promotion, paging, re_establishment, power_saving: None }
     }
 }

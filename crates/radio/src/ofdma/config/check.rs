@@ -22,6 +22,17 @@ pub(crate) fn milliseconds(span: Span, table: &str, key: &str) -> Result<(), Val
     }
 }
 
+/// Refuses what is longer than `most`, the longest time that a timer can have.
+pub(crate) fn within_a_long_time(
+    span: Span,
+    most: Span,
+    table: &str,
+    key: &str,
+    expected: &'static str,
+) -> Result<(), ValueError> {
+    if span <= most { Ok(()) } else { Err(range(table, key, expected)) }
+}
+
 /// Refuses what is not 1 to `max`.
 pub(crate) fn within(number: u8, max: u8, table: &str, key: &str) -> Result<(), ValueError> {
     if (1..=max).contains(&number) {
@@ -154,6 +165,6 @@ impl Rrc {
             let expected = "longer than `rrc.promotion`: otherwise the connection ends before its data is sent";
             return Err(range("rrc", "inactivity", expected));
         }
-        Ok(())
+        self.power_saving.as_ref().map_or(Ok(()), |power_saving| power_saving.check(self.paging))
     }
 }

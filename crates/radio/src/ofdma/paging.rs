@@ -1,0 +1,221 @@
+//! When an idle mobile can be paged (TS 36.304 §7): in its paging occasions, with extended DRX only
+//! in those of a time window, and in the power saving mode not at all until it updates its tracking
+//! area (TS 23.682 §4.5.4).
+//!
+//! Nothing is stepped: the next time follows from when the mobile has become idle.
+
+use airpath_core::{Instant, RandomStream, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::config::{range, within_a_long_time};
+use crate::error::ValueError;
+
+/// Power saving of an idle mobile, beyond its paging cycle.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PowerSaving {
+    /// Extended DRX. Without it, the mobile listens in each paging cycle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edrx: Option<ExtendedDrx>,
+    /// The power saving mode. Without it, an idle mobile can always be paged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub psm: Option<PowerSavingMode>,
+}
+
+/// Extended DRX of an idle mobile (TS 36.304 §7.3).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExtendedDrx {
+    /// The cycle: 5.12 s to 10485.76 s, that is 2.9 hours (TS 24.008 §10.5.5.32).
+    pub cycle: Span,
+    /// The paging time window at the begin of each cycle.
+    pub window: Span,
+}
+
+/// The power saving mode (TS 24.301 §5.3.11).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PowerSavingMode {
+    /// T3324: for how long an idle mobile can be paged after its connection. Then it listens to
+    /// nothing.
+    pub active: Span,
+    /// T3412: after what time without a connection the mobile updates its tracking area, and what
+    /// waits for it is sent.
+    pub update: Span,
+}
+
+/// The longest extended DRX cycle of NB-IoT (TS 24.008 §10.5.5.32).
+const LONGEST_EDRX: Span = Span::from_millis(10_485_760);
+/// The shortest, of LTE.
+const SHORTEST_EDRX: Span = Span::from_millis(5120);
+/// 31 times 320 h, the longest time of GPRS timer 3 (TS 24.008 §10.5.7.4a).
+const LONGEST_UPDATE: Span = Span::from_secs(31 * 320 * 3600);
+/// 31 times 6 minutes, the longest time of GPRS timer 2 (TS 24.008 §10.5.7.4).
+const LONGEST_ACTIVE: Span = Span::from_secs(31 * 360);
+
+impl PowerSaving {
+    /// Refuses what makes no sense beside a paging cycle.
+    pub(crate) fn check(&self, paging: Span) -> Result<(), ValueError> {
+        if let Some(ExtendedDrx { cycle, window }) = &self.edrx {
+            let table = "rrc.power_saving.edrx";
+            if !(SHORTEST_EDRX..=LONGEST_EDRX).contains(cycle) {
+                return Err(range(table, "cycle", "5.12 s to 10485.76 s (TS 24.008 §10.5.5.32)"));
+            }
+            if *window < paging || window > cycle {
+                let expected = "at least `rrc.paging` and at most `cycle`: the mobile is paged once in a window or \
+                                more (TS 36.304 §7.3)";
+                return Err(range(table, "window", expected));
+            }
+        }
+        if let Some(PowerSavingMode { active, update }) = &self.psm {
+            let table = "rrc.power_saving.psm";
+            within_a_long_time(
+                *active,
+                LONGEST_ACTIVE,
+                table,
+                "active",
+                "at most 186 min (T3324, TS 24.008 §10.5.7.4)",
+            )?;
+            within_a_long_time(
+                *update,
+                LONGEST_UPDATE,
+                table,
+                "update",
+                "at most 9920 h (T3412, TS 24.008 §10.5.7.4a)",
+            )?;
+            if update <= active {
+                let expected = "longer than `active`: otherwise the mobile never sleeps (TS 24.301 §5.3.11)";
+                return Err(range(table, "update", expected));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// When one idle mobile can be paged.
+#[derive(Clone, Debug)]
+pub struct Paging {
+    cycle: Span,
+    /// Where in the paging cycle its occasion is, and in the extended cycle its window.
+    offset: Span,
+    edrx_offset: Span,
+    power_saving: PowerSaving,
+    /// How long before the run it had become idle.
+    idle_before: Span,
+}
+
+impl Paging {
+    /// With its occasion `offset` after multiples of the cycle.
+    pub fn new(cycle: Span, offset: Span, power_saving: Option<&PowerSaving>, stream: &mut RandomStream) -> Self {
+        let mut drawn = |span: Span| Span::from_nanos(stream.below(span.as_nanos().max(1)));
+        let power_saving = power_saving.cloned().unwrap_or_default();
+        let edrx_offset = power_saving.edrx.as_ref().map_or(Span::ZERO, |edrx| drawn(edrx.cycle));
+        let idle_before = power_saving.psm.as_ref().map_or(Span::ZERO, |psm| drawn(psm.update));
+        Self { cycle, offset, edrx_offset, power_saving, idle_before }
+    }
+
+    /// The first time after `now` at which a mobile that is idle since then can be reached: by
+    /// paging, or because it updates its tracking area. `None`: it was idle before the run.
+    /// `update_takes` is how long it is connected for an update.
+    pub fn next(&self, now: Instant, since: Option<Instant>, update_takes: Span) -> Instant {
+        let occasion = self.occasion(now);
+        let Some(psm) = &self.power_saving.psm else { return occasion };
+        let period = (psm.update + update_takes).as_nanos();
+        let idle_for = match since {
+            Some(since) => now.since(since),
+            None => now.since(Instant::ZERO) + self.idle_before,
+        };
+        let phase = idle_for.as_nanos() % period;
+        let waits = occasion.since(now).as_nanos();
+        if phase + waits < psm.active.as_nanos() {
+            return occasion;
+        }
+        // In the connection of an update, the mobile gets what comes at once.
+        now + Span::from_nanos(psm.update.as_nanos().saturating_sub(phase))
+    }
+
+    /// The first paging occasion after `now`.
+    fn occasion(&self, now: Instant) -> Instant {
+        let after = |from: Instant, cycle: Span, offset: Span| {
+            let cycle = cycle.as_nanos();
+            let phase = (from.as_nanos() + cycle - offset.as_nanos() % cycle) % cycle;
+            from + Span::from_nanos(cycle - phase)
+        };
+        let Some(ExtendedDrx { cycle, window }) = &self.power_saving.edrx else {
+            return after(now, self.cycle, self.offset);
+        };
+        // Windows begin after multiples of the extended cycle, occasions in them after multiples of
+        // the paging cycle.
+        let next_window = after(now, *cycle, self.edrx_offset);
+        let in_this = next_window.as_nanos().checked_sub(cycle.as_nanos()).and_then(|begin| {
+            let begin = Instant::from_nanos(begin);
+            let at = begin + self.offset;
+            let at =
+                if at > now { at } else { at + self.cycle * (now.since(at).as_nanos() / self.cycle.as_nanos() + 1) };
+            (at < begin + *window).then_some(at)
+        });
+        in_this.unwrap_or(next_window + self.offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airpath_core::Seed;
+
+    use super::*;
+
+    fn at(seconds: f64) -> Instant {
+        Instant::ZERO + Span::from_secs_f64(seconds)
+    }
+
+    fn paging(text: &str) -> Paging {
+        let power_saving: PowerSaving = toml::from_str(text).expect("power saving");
+        power_saving.check(Span::from_millis(1280)).expect("sound");
+        let mut stream = Seed::new(1).stream("offsets");
+        let mut paging = Paging::new(Span::from_millis(1280), Span::from_millis(40), Some(&power_saving), &mut stream);
+        (paging.edrx_offset, paging.idle_before) = (Span::from_secs(5), Span::ZERO);
+        paging
+    }
+
+    #[test]
+    fn with_extended_drx_a_mobile_is_paged_in_its_window_only() {
+        let paging = paging("edrx = { cycle = \"20.48 s\", window = \"2.56 s\" }");
+        let next = |seconds| paging.next(at(seconds), None, Span::ZERO);
+        assert_eq!([0.0, 5.0, 5.039].map(next), [at(5.04); 3]);
+        assert_eq!([5.04, 6.0].map(next), [at(6.32); 2]);
+        assert_eq!([6.32, 7.0, 25.0].map(next), [at(25.52); 3]);
+    }
+
+    #[test]
+    fn in_the_power_saving_mode_a_mobile_is_reached_when_it_updates() {
+        let paging = paging("psm = { active = \"10 s\", update = \"1 h\" }");
+        let since = Some(at(100.0));
+        let next = |seconds| paging.next(at(seconds), since, Span::from_secs(2));
+        // Occasions at 40 ms after multiples of 1.28 s.
+        assert_eq!(next(100.0), at(101.16));
+        assert_eq!(next(105.0), at(106.28));
+        assert_eq!(next(109.9), at(3700.0), "the next occasion is after T3324");
+        assert_eq!(next(3699.0), at(3700.0));
+        assert_eq!(next(3701.0), at(3701.0), "it is connected");
+        assert_eq!(next(3702.0), at(3703.08), "it can be paged again");
+        assert_eq!(next(3720.0), at(7302.0));
+    }
+
+    #[test]
+    fn power_saving_that_contradicts_itself_is_refused() {
+        let cases = [
+            ("edrx = { cycle = \"1 s\", window = \"2 s\" }", "rrc.power_saving.edrx.cycle"),
+            ("edrx = { cycle = \"20.48 s\", window = \"1 s\" }", "rrc.power_saving.edrx.window"),
+            ("edrx = { cycle = \"20.48 s\", window = \"30 s\" }", "rrc.power_saving.edrx.window"),
+            ("psm = { active = \"10 s\", update = \"10 s\" }", "rrc.power_saving.psm.update"),
+            ("psm = { active = \"4 h\", update = \"10 h\" }", "rrc.power_saving.psm.active"),
+            ("psm = { active = \"1 h\", update = \"10000 h\" }", "rrc.power_saving.psm.update"),
+        ];
+        for (text, key) in cases {
+            let power_saving: PowerSaving = toml::from_str(text).expect("power saving");
+            let error = power_saving.check(Span::from_millis(1280)).expect_err(text);
+            assert_eq!(crate::ModelError::field(&error), key);
+        }
+    }
+}
