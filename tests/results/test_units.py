@@ -80,6 +80,7 @@ COUNTS = {
     "compressed_pairs",
     "congestion_experienced",
     "connections",
+    "control",
     "count",
     "cumulatively_acknowledged",
     "delay_periods",

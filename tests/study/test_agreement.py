@@ -25,6 +25,7 @@ FAILING = {
         "delay-periods-of-the-shown-length",
         "delay-periods-of-the-longest-length",
         "pipelining-changes-little",
+        "ten-connections-save",
         "video-is-continuous",
         "one-to-two-percent-are-repeated",
         "not-all-is-recovered",
