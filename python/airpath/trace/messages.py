@@ -1,6 +1,6 @@
 """Sentences about connections, and warnings about the files of a trace."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from airpath.quantities import count, seconds
@@ -88,7 +88,7 @@ def behind(flow: Row, connections: Iterable[Row]) -> str:
         return ""
     begin, end = flow["start"], flow["start"] + flow["duration_s"] * 1e9
     others = [
-        str(other["connection"])
+        other["connection"]
         for other in connections
         if other["client_address"] == flow["client_address"]
         and other["connection"] != flow["connection"]
@@ -98,12 +98,20 @@ def behind(flow: Row, connections: Iterable[Row]) -> str:
     if not others:
         # Datagrams, or connections that are not selected.
         return ""
-    named = ", ".join(others[:_NAMED]) + (f" and {len(others) - _NAMED} more" if len(others) > _NAMED else "")
-    return f"It shared the path with connection{'s' * (len(others) > 1)} {named} of {flow['client_address']}."
+    return f"It shared the path with {named(others)} of {flow['client_address']}."
+
+
+def named(connections: Sequence[int]) -> str:
+    """Return the numbers of connections as text."""
+    numbers = ", ".join(map(str, connections[:_NAMED]))
+    more = f" and {len(connections) - _NAMED:,} more" if len(connections) > _NAMED else ""
+    return f"connection{'s' * (len(connections) > 1)} {numbers}{more}"
 
 
 def sentence(flow: Row) -> str:
     """Return the causes of a connection's time, the largest first, with shares of 100 % in sum."""
+    if flow.get("captured_end"):
+        return f"{seconds(flow['duration_s'])}, of unknown causes."
     totals = seconds_of(flow)
     whole = sum(totals.values())
     small = {name: total for name, total in totals.items() if total < _SMALL * whole}
@@ -119,6 +127,8 @@ def sentence(flow: Row) -> str:
 def main_cause(flow: Row) -> str:
     """Return the cause with the most time, and its share."""
     totals = seconds_of(flow)
+    if flow.get("captured_end"):
+        return f"unknown: only the {flow['captured_end']} is captured"
     if not totals:
         return "–"
     longest = max(totals, key=lambda name: totals[name])
@@ -131,7 +141,12 @@ def percent(share: float) -> str:
 
 
 def avoidable(flow: Row) -> float:
-    """Return the seconds explained neither by the capacity of the link nor by the applications."""
+    """Return the seconds explained neither by the capacity of the link nor by the applications.
+
+    Of a connection that is captured in one direction only, 0.
+    """
+    if flow.get("captured_end"):
+        return 0.0
     return sum(total for name, total in seconds_of(flow).items() if name not in _UNAVOIDABLE)
 
 

@@ -13,13 +13,13 @@ from airpath.quantities import seconds
 from airpath.report.figures import Figure, Missing, figure
 from airpath.report.page import render
 from airpath.report.tables import Cell, Table
-from airpath.trace import figures
+from airpath.trace import doubts, figures
 from airpath.trace.connections import connections_table
 from airpath.trace.data import TraceData
 from airpath.trace.figures.view import FlowView, direction
 from airpath.trace.format import figures as numbers
 from airpath.trace.groups import groups_table
-from airpath.trace.messages import Row, behind, ending, in_transit, sentence, summary, warnings, worst_first
+from airpath.trace.messages import Row, behind, ending, in_transit, sentence, summary, worst_first
 from airpath.trace.quic import quic_table
 from airpath.trace.text import MOST_STALLS
 
@@ -62,7 +62,7 @@ def write(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str |
 
 def page(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str | None = None) -> str:
     """Return the report as HTML."""
-    flows = worst_first(trace.connections.iter_rows(named=True))
+    flows = worst_first(doubts.flows(trace))
     explained: set[str] = set()
     # A connection of few segments has a line in the table. A figure of it shows no more.
     large = [flow for flow in flows if flow["segments"] >= _FEWEST] or flows[:1]
@@ -72,7 +72,7 @@ def page(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str | 
         "trace.html.j2",
         title=f"Connection {drawn[0].name}" if alone else f"{len(flows):,} connections",
         summary=summary(trace.reading, len(flows)),
-        warnings=warnings(trace.reading),
+        warnings=doubts.warnings_of(trace),
         alone=alone,
         drawn=drawn,
         connections=connections_table(flows, [flow["connection"] for flow in large[:in_full]]),
@@ -148,7 +148,7 @@ def _directions(trace: TraceData, flow: Row) -> Table:
     rows = trace.directions.filter(connection=flow["connection"]).rows(named=True)
     head = ["figure", *(f"from the {row['from']}" for row in rows)]
     cells = [[Cell(text, number=False) for text in (name, *texts)] for name, texts in numbers(rows)]
-    caption = "Data that each end sent, as captured; all figures are in `Trace.directions`."
+    caption = "Data that each end sent, as captured."
     return Table(f"Figures of connection {flow['connection']}", caption, head, cells)
 
 

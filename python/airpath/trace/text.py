@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from airpath.quantities import count, seconds
 from airpath.terminal_table import print_table
+from airpath.trace import doubts
 from airpath.trace.causes import of_name
 from airpath.trace.format import figures
 from airpath.trace.groups import GROUPED_ABOVE, cells, groups
@@ -49,7 +50,7 @@ def render(trace: "TraceData", console: "Console", *, why: bool) -> None:
         console: Where to print.
         why: Whether to list the cause of each interval of their time, too.
     """
-    flows = worst_first(trace.connections.iter_rows(named=True))
+    flows = worst_first(doubts.flows(trace))
     console.print(summary(trace.reading, len(flows)), style="dim", soft_wrap=not console.is_terminal)
     if len(flows) > GROUPED_ABOVE:
         _groups(trace, flows, console)
@@ -134,7 +135,7 @@ def _table(flows: Sequence[Row], console: "Console") -> None:
             str(flow["connection"]),
             ends(flow),
             seconds(flow["duration_s"]),
-            seconds(avoidable(flow)),
+            "–" if flow["captured_end"] else seconds(avoidable(flow)),
             main_cause(flow),
             count(flow["segments"]),
             ended(flow),
