@@ -169,3 +169,29 @@ def test_wrong_files_are_reported(
     assert done.code == 2
     assert message in done.err
     assert advice in done.err.splitlines()[1]
+
+
+def test_the_clock_of_the_other_end_is_found_with_its_sign(ends: dict[str, Path], command: Command) -> None:
+    ahead = write(command.folder / "ahead.pcap", [(time + 3600, packet) for time, packet in frames(ends["server"])])
+    done = command("trace", ends["mobile"], "--peer", ahead)
+    assert "The clock of the other end is 3,600.0 s ahead of that of the first capture, ± " in done.out
+
+
+def test_several_connections_have_a_verdict_together(run: airpath.Result, command: Command) -> None:
+    two = airpath.run(
+        DOWNLOAD + '\n[[flow]]\nkind = "upload"\nbytes = "20 kB"\n', out=command.folder / "two", capture=True
+    )
+    done = command("trace", two.path, "-o", "report.html")
+    lines = done.out.splitlines()
+    assert lines[1].startswith("All 2 connections, ")
+    assert "imited by the " in lines[1]
+    assert lines[2].startswith("Time of the connections in sum, ")
+    assert "All 2 connections, " in (command.folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_figures_name_the_end_of_a_round_trip_and_share_the_width(ends: dict[str, Path], command: Command) -> None:
+    done = command("trace", ends["server"], COLUMNS="80")
+    table = done.out[done.out.index("round trip from the capture") :]
+    assert "to the client:" in table.splitlines()[0]
+    heading = next(line for line in done.out.splitlines() if "from the client" in line)
+    assert "from the server" in heading, "neither column is so narrow that its title is wrapped"

@@ -19,9 +19,10 @@ from airpath.trace.data import TraceData
 from airpath.trace.figures.view import FlowView, direction
 from airpath.trace.format import figures as numbers
 from airpath.trace.groups import groups_table
-from airpath.trace.messages import Row, behind, ending, in_transit, sentence, summary, worst_first
+from airpath.trace.messages import Row, behind, clock, ending, in_transit, sentence, summary, worst_first
 from airpath.trace.quic import quic_table
 from airpath.trace.text import MOST_STALLS
+from airpath.trace.verdict import all_connections, verdict
 
 IN_FULL = 3
 """The default number of connections that are drawn in full."""
@@ -71,7 +72,8 @@ def page(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str | 
     return render(
         "trace.html.j2",
         title=f"Connection {drawn[0].name}" if alone else f"{len(flows):,} connections",
-        summary=summary(trace.reading, len(flows)),
+        together=[] if alone else all_connections(trace, flows),
+        summary=". ".join(filter(None, (summary(trace.reading, len(flows)), clock(trace.reading).rstrip(".")))),
         warnings=doubts.warnings_of(trace),
         alone=alone,
         drawn=drawn,
@@ -100,7 +102,13 @@ def _connection(trace: TraceData, flow: Row, explained: set[str]) -> Connection:
         else:
             made.append(each)
     directions = trace.directions.filter(connection=flow["connection"]).rows(named=True)
-    texts = [sentence(flow), behind(flow, trace.connections.iter_rows(named=True)), ending(flow, directions)]
+    pieces = trace.causes.filter(connection=flow["connection"]).iter_rows(named=True)
+    texts = [
+        verdict(flow, pieces),
+        sentence(flow),
+        behind(flow, trace.connections.iter_rows(named=True)),
+        ending(flow, directions),
+    ]
     texts += in_transit(trace.one_way.filter(connection=flow["connection"]).rows(named=True))
     return Connection(
         group,
