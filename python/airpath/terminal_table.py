@@ -37,6 +37,7 @@ def print_table(
     right: Collection[str] = (),
     optional: Sequence[str] = (),
     brief: str | None = None,
+    even: bool = False,
 ) -> None:
     """Print a table that fits the console.
 
@@ -49,6 +50,8 @@ def print_table(
         right: The columns that are aligned on the right.
         optional: Columns that a narrow table omits, the first one first.
         brief: A column of descriptions: a narrow table cuts each to its line, or omits them all.
+        even: Whether columns of a narrow table that do not fit have similar widths; by default as
+            few columns as possible are wrapped.
     """
     from rich import box
     from rich.table import Table
@@ -63,8 +66,8 @@ def print_table(
         if _width([texts[index] for index in kept]) > console.width:
             kept = [index for index in kept if head[index] != name]
     columns = [texts[index] for index in kept]
-    gap = next((gap for gap in _GAPS if _widths(columns, console.width, gap)), 0)
-    widths = _widths(columns, console.width, gap)
+    gap = next((gap for gap in _GAPS if _widths(columns, console.width, gap, even=even)), 0)
+    widths = _widths(columns, console.width, gap, even=even)
     if not gap or widths is None:
         _print_paragraphs(console, head, rows, titles or head[:1])
         return
@@ -114,17 +117,20 @@ def _width(columns: Sequence[Sequence[str]]) -> int:
     return sum(max(map(len, column)) for column in columns) + _GAPS[0] * (len(columns) - 1)
 
 
-def _widths(columns: Sequence[Sequence[str]], width: int, gap: int) -> list[int] | None:
+def _widths(columns: Sequence[Sequence[str]], width: int, gap: int, *, even: bool = False) -> list[int] | None:
     """Return the widths of the columns; `None` if the longest words do not fit.
 
     What is left after the longest words goes to the columns that need least, so that few are
-    wrapped.
+    wrapped; with `even` to the narrowest ones.
     """
     full = [max(map(len, column)) for column in columns]
     widths = [max(len(word) for text in column for word in [*_words(text), ""]) for column in columns]
     left = width - gap * (len(columns) - 1) - sum(widths)
     if left < 0:
         return None
+    while even and left and (narrow := [index for index, most in enumerate(full) if widths[index] < most]):
+        widths[min(narrow, key=lambda index: widths[index])] += 1
+        left -= 1
     for index in sorted(range(len(columns)), key=lambda index: full[index] - widths[index]):
         more = min(left, full[index] - widths[index])
         widths[index] += more

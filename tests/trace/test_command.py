@@ -155,8 +155,9 @@ def test_shares_add_up_to_a_hundred(parts: dict[str, float], digits: int) -> Non
 
 def test_a_sentence_attributes_the_time_to_causes(server: Path, command: Command, traced: airpath.Trace) -> None:
     output = command("trace", server, "--flow", "1", "--why").out
-    attribution = next(line for line in output.splitlines() if line.endswith(").") and "\u00a0%" in line)
-    assert attribution == sentence(traced.connections.row(0, named=True))
+    attribution = sentence(traced.connections.row(0, named=True))
+    lines = output.splitlines()
+    assert lines[lines.index(attribution) - 1].startswith("Limited by "), "a verdict in plain words comes first"
     assert sum(int(share) for share in re.findall(r"\((\d+)\u00a0%\)", attribution)) == 100
     pieces = [line for line in output.splitlines() if re.search(r"\d+–\d+", line)]
     assert len(pieces) == traced.causes.filter(connection=1).height

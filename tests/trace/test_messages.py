@@ -4,6 +4,7 @@ from typing import Any
 
 from airpath.trace import messages, text
 from airpath.trace.causes import CAUSES
+from airpath.trace.verdict import verdict
 
 
 def connection(number: int, start: float, duration: float, **causes: float) -> dict[str, Any]:
@@ -56,6 +57,12 @@ def test_the_end_of_a_connection() -> None:
     directions = [{"from": "client", "resets": 0}, {"from": "server", "resets": 0}]
     assert messages.ending(flow, directions) == "Closed by both ends."
     assert messages.ending(flow | {"ending": "open"}, directions) == "Open at the end of the capture."
+    closing = [directions[0] | {"fins": 1}, directions[1] | {"fins": 0}]
+    assert messages.ending(flow | {"ending": "open"}, closing).startswith("Closed by the client; the capture ends")
+    both = [each | {"fins": 1} for each in directions]
+    assert messages.ending(flow | {"ending": "open"}, both).startswith("Closed by both ends; the capture ends")
+    middle = [each | {"syns": 0} for each in directions]
+    assert messages.ending(flow, middle).endswith("after the handshake; the ports show which end is the server.")
     aborted = [{"from": "client", "resets": 2}, {"from": "server", "resets": 0}]
     assert messages.ending(flow, aborted) == "Reset by the client."
 
@@ -67,3 +74,29 @@ def test_why_combines_short_intervals() -> None:
     pieces = [piece(0, 10**9), *(piece(10**9 + i * 10**6, 10**9 + (i + 1) * 10**6) for i in range(50))]
     runs = text._runs([*pieces, piece(1_050_000_000, 2 * 10**9)], 2.0)
     assert [len(run) for run in runs] == [1, 50, 1]
+
+
+def test_the_verdict_names_the_place_with_the_most_time_first() -> None:
+    def piece(length: float, confidence: str) -> dict[str, Any]:
+        return {"connection": 1, "start": 0, "end": int(length * 1e9), "confidence": confidence}
+
+    sure, unsure = [piece(10, "high")], [piece(4, "high"), piece(6, "low")]
+    full = connection(1, 0, 10, path_rate_s=1.0, queueing_s=6.0, radio_s=2.0, set_up_s=1.0)
+    assert verdict(full, sure).replace("\u00a0", " ") == (
+        "Limited by the network: the link was fully used, with a long queue in front of it, 60 % of the time (70 %), "
+        "and the radio carried nothing (20 %), and the handshake took its round trips (10 %)."
+    )
+    mixed = connection(1, 0, 10, application_s=4.0, radio_s=3.0, recovery_s=3.0)
+    assert verdict(mixed, unsure).startswith("Probably limited by the network: ")
+    assert "; and by the applications: they had no data to send (40" in verdict(mixed, unsure)
+    hidden = verdict(full | {"captured_end": "client"}, sure)
+    assert hidden == "The causes are unknown: only segments from the client are in the capture."
+
+
+def test_the_clock_of_the_other_end_is_reported() -> None:
+    estimated = {"offset_s": 3600.0, "skew": 12e-6, "uncertainty_s": 0.085}
+    text = messages.clock({"clock": estimated})
+    assert text.startswith("The clock of the other end is 3,600.0 s ahead of that of the first capture, ± 85 ms")
+    assert "a skew of +12.0 parts per million" in text
+    assert "behind" in messages.clock({"clock": estimated | {"offset_s": -1.0, "skew": 0.0}})
+    assert messages.clock({"clock": estimated | {"uncertainty_s": None}}) == messages.clock({"clock": None}) == ""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, note, writing
+from airpath.cli.messages import ExitCode, Problem, explained, note, writing
 from airpath.cli.options import Quiet
+from airpath.cli.trace_files import check_files
 
 if TYPE_CHECKING:
     from airpath.trace import Trace
@@ -25,7 +26,7 @@ def trace(
         ),
     ],
     peer: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A capture of the same traffic at the other end.")
+        list[Path] | None, typer.Option(metavar="FILE", help="A capture of the same traffic at the other end.")
     ] = None,
     radio: Annotated[
         Path | None,
@@ -84,8 +85,9 @@ def trace(
 ) -> None:
     """Show the causes of each TCP connection's elapsed time.
 
-    It prints one connection in full, several as a table, the most avoidable time first. Avoidable
-    is the time explained neither by the capacity of the link nor by the applications.
+    It prints one connection in detail, several as a table with the most avoidable time first.
+    Avoidable time is explained neither by a fully used link nor by the applications.
+    `airpath trace compare A B` compares captures.
 
     \b
     Examples:
@@ -105,8 +107,13 @@ def trace(
       130  interrupted by Ctrl-C; the frames read until then are analysed
     """
     with explained():
+        if peer is not None and len(peer) > 1:
+            raise Problem("--peer: given twice", next_step="name one capture; mergecap joins several of one end")
+        other_end = peer[0] if peer else None
+        outputs = {"--out": out, "--perfetto": perfetto, "--har": har}
+        check_files(files, others={"--peer": other_end, "--radio": radio}, outputs=outputs, report=out, folder=xplot)
         if format == "jsonl":
-            if any(each is not None for each in (peer, radio, out, xplot, perfetto, har)):
+            if any(each is not None for each in (other_end, radio, out, xplot, perfetto, har)):
                 raise Problem(
                     "--format jsonl prints connections as they end; it excludes --peer, --radio and output files",
                     next_step="remove these, or use --format json",
@@ -116,11 +123,11 @@ def trace(
             raise Problem("--in-full needs a report", next_step="add -o report.html, or remove it")
         if repetition is not None and not any(each.is_dir() for each in (*files, radio or Path("-"))):
             raise Problem("--repetition needs a result folder", next_step="name a folder, or remove it")
-        check_outputs(out, perfetto, har, folders=[xplot])
         from airpath.trace import trace as analyse
 
         columns = _columns(radio_columns)
-        traced = analyse(files, peer=peer, radio=radio, radio_columns=columns, flow=flow, repetition=repetition)
+        traced = analyse(files, peer=other_end, radio=radio, radio_columns=columns, flow=flow, repetition=repetition)
+        exit_code = _warn(traced)
         _print(traced, format, why)
         files_of = {
             "report": (out, partial(traced.report, in_full=in_full or 3)),
@@ -131,7 +138,7 @@ def trace(
         for what, (path, write) in files_of.items():
             if path is not None:
                 written(what, path, partial(write, path))
-    raise typer.Exit(_warn(traced.reading))
+    raise typer.Exit(exit_code)
 
 
 def _columns(text: str | None) -> dict[str, str]:
@@ -148,6 +155,7 @@ def _stream(files: list[Path], flow: str | None, repetition: int | None, why: bo
     import sys
 
     from airpath.trace.analysis import stream
+    from airpath.trace.messages import warnings
 
     live = Path("-") in files
 
@@ -156,7 +164,10 @@ def _stream(files: list[Path], flow: str | None, repetition: int | None, why: bo
         if live:
             sys.stdout.flush()
 
-    return _warn(stream(files, line, flow=flow, causes=why, repetition=repetition))
+    reading = stream(files, line, flow=flow, causes=why, repetition=repetition)
+    for warning in warnings(reading):
+        note(warning)
+    return _exit_code(reading)
 
 
 def _print(traced: "Trace", format: Format, why: bool) -> None:
@@ -193,10 +204,14 @@ _WRITTEN = {
 }
 
 
-def _warn(reading: dict[str, Any]) -> ExitCode:
-    """Print the warnings about the files, and return the exit code."""
-    from airpath.trace.messages import warnings
+def _warn(traced: "Trace") -> ExitCode:
+    """Print the warnings about the captures, and return the exit code."""
+    from airpath.trace.doubts import warnings_of
 
-    for warning in warnings(reading):
+    for warning in warnings_of(traced):
         note(warning)
+    return _exit_code(traced.reading)
+
+
+def _exit_code(reading: dict[str, Any]) -> ExitCode:
     return ExitCode.INTERRUPTED if reading["interrupted"] else ExitCode.OK

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
-from airpath.cli.messages import Problem, check_outputs, explained
+from airpath.cli.messages import Problem, explained, note
+from airpath.cli.trace_files import check_files
 
 
 def compare(
@@ -43,12 +44,15 @@ def compare(
     from airpath.trace import trace
     from airpath.trace.compare import compare as compared
     from airpath.trace.compare import labels
+    from airpath.trace.doubts import warnings_of_all
 
     with explained():
         if len(files) < 2:
             raise Problem("a comparison needs two captures", next_step="name another, or use `airpath trace`")
-        check_outputs(out)
+        check_files(files, others={}, outputs={"--out": out}, report=out)
         traces = [trace(path, flow=flow) for path in files]
+        for warning in warnings_of_all(traces):
+            note(warning)
         table = compared(traces)
         match format:
             case "csv":

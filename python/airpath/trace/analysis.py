@@ -7,6 +7,7 @@ from typing import Any
 
 from airpath.files import write_text
 from airpath.trace.data import TraceData, analyse
+from airpath.trace.outputs import check_output
 from airpath.trace.radio_log import addresses
 from airpath.trace.sources import Source, sources_of
 
@@ -72,9 +73,11 @@ class Trace(TraceData):
 
         Raises:
             OSError: The file cannot be written.
+            TraceError: The file is an input or another capture.
         """
         from airpath.trace.perfetto import perfetto
 
+        self._check(out)
         return perfetto(self, Path(out))
 
     def report(self, out: str | Path, *, in_full: int = 3, command: str | None = None) -> Path:
@@ -88,9 +91,11 @@ class Trace(TraceData):
 
         Raises:
             OSError: The file cannot be written.
+            TraceError: The file is an input or another capture.
         """
         from airpath.trace.report import write
 
+        self._check(out)
         return write(self, Path(out), in_full=in_full, command=command)
 
     def har(self, out: str | Path) -> Path:
@@ -101,9 +106,15 @@ class Trace(TraceData):
 
         Raises:
             OSError: The file cannot be written.
+            TraceError: The file is an input or another capture.
         """
+        self._check(out)
         write_text(Path(out), json.dumps(self.archive, indent=1, ensure_ascii=False) + "\n")
         return Path(out)
+
+    def _check(self, out: str | Path) -> None:
+        """Check that an output replaces no capture, and no radio log."""
+        check_output(Path(out), self.sources.inputs)
 
     def __repr__(self) -> str:
         names = [file["name"] for file in self.reading["files"]]

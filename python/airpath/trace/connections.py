@@ -53,7 +53,7 @@ def cells(flow: Row) -> list[Cell]:
         Cell(flow["client"], f"→ {flow['server']}", number=False),
         Cell(seconds(flow["duration_s"])),
         _where_it_went(flow),
-        Cell(seconds(avoidable(flow))),
+        Cell("–" if flow.get("captured_end") else seconds(avoidable(flow))),
         Cell(count(flow["segments"])),
         Cell(ended(flow), number=False),
     ]
@@ -61,6 +61,8 @@ def cells(flow: Row) -> list[Cell]:
 
 def _where_it_went(flow: Row) -> Cell:
     """Return the bar of a connection's time, with its main cause below."""
+    if flow.get("captured_end"):
+        return Cell("", main_cause(flow), number=False)
     totals = seconds_of(flow)
     whole = sum(totals.values())
     share = shares(totals)

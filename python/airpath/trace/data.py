@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -200,9 +201,18 @@ def analyse(request: dict[str, Any], line: Callable[[str], object] | None = None
         `reading`, `tables` and `archive`, as `_native.trace` returns them.
     """
     from airpath import _native
+    from airpath.trace.standard_input import ended_by_interrupt
 
     defaults = {"log": None, "log_ends": False, "peer": None, "one_clock": False, "radio": []}
     defaults |= {"causes": False, "exchanges": False, "observations": False}
     arguments = defaults | request
-    reading, tables, archive = _native.trace(list(arguments.pop("files")), **arguments, line=line)
-    return {"reading": json.loads(reading), "tables": tables, "archive": archive}
+    files = list(arguments.pop("files"))
+    with ended_by_interrupt() if Path("-") in files else nullcontext(lambda: False) as interrupted:
+        described, tables, archive = _native.trace(files, **arguments, line=line)
+    reading = json.loads(described)
+    if interrupted():
+        reading["interrupted"] = True
+        # That it ends within a record is expected then.
+        for file in reading["files"]:
+            file["ending"] = None if file["name"] == "-" else file["ending"]
+    return {"reading": reading, "tables": tables, "archive": archive}

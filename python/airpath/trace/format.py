@@ -77,6 +77,12 @@ def _spread(row: Row, of: str) -> str:
     return low if low == high else f"{low} to {high}, mean {mean}"
 
 
+def _round_trip(row: Row) -> str:
+    """Return the round trips between the capture and the other end."""
+    spread = _spread(row, "round_trip")
+    return f"to the {'server' if row['from'] == 'client' else 'client'}: {spread}" if spread else ""
+
+
 def _window(row: Row) -> str:
     if not row["largest_window_bytes"]:
         return ""
@@ -92,8 +98,8 @@ _FIGURES: Sequence[tuple[str, Callable[[Row], str]]] = (
     ("retransmitted", _again),
     ("spurious of these", _spurious),
     ("out of order", lambda row: _if(row["out_of_order"], count)),
-    ("round trip", lambda row: _spread(row, "round_trip")),
-    ("round trip, outages included", lambda row: _spread(row, "echo_round_trip")),
+    ("round trip from the capture", _round_trip),
+    ("the same, outages included", lambda row: _spread(row, "echo_round_trip")),
     ("maximum in flight", lambda row: _if(row["largest_outstanding_bytes"], size)),
     (_WINDOW, _window),
     (

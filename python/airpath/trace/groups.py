@@ -50,6 +50,8 @@ def groups(trace: "TraceData", flows: Sequence[Row]) -> list[Group]:
         timeline = timelines.get(flow["connection"], {})
         totals = seconds_of(flow)
         cause = of_name(max(totals, key=lambda name: totals[name])).words if totals else "–"
+        if flow.get("captured_end"):
+            cause = "unknown"
         server = timeline.get("server_name") or flow["server_address"]
         application = timeline.get("application") or f"port {flow['server_port']}"
         key = (server, application, cause)

@@ -1,10 +1,10 @@
 """Sentences about connections, and warnings about the files of a trace."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from airpath.quantities import count, rate, seconds, size
-from airpath.trace.causes import of_name, seconds_of, shares
+from airpath.trace.causes import CAUSES, of_name, seconds_of, shares
 
 Row = Mapping[str, Any]
 
@@ -42,6 +42,8 @@ _ODD_AHEAD_S = 86_400.0
 _ODD_BACK_S = 1.0
 """A step back in time of more seconds than this is reported; interfaces of one capture differ by
 less."""
+_LEAST_SKEW = 0.1
+"""A smaller skew, in parts per million, is not reported: 6 ms in a day."""
 _NAMED = 8
 """A sentence names at most this number of connections."""
 _SMALL = 0.01
@@ -59,11 +61,40 @@ def ended(flow: Row) -> str:
 
 
 def ending(flow: Row, directions: Iterable[Row]) -> str:
-    """Return a sentence about the end of a connection; `directions` are its two directions."""
-    resets = [row["from"] for row in directions if row["resets"]]
+    """Return sentences about the end of a connection, and about a handshake that is not captured.
+
+    Args:
+        flow: The connection.
+        directions: Its two directions.
+    """
+    rows = list(directions)
+    resets = [row["from"] for row in rows if row["resets"]]
+    closing = [row["from"] for row in rows if row.get("fins")]
     if resets:
-        return f"Reset by the {' and the '.join(resets)}."
-    return _ENDINGS[flow["ending"]]
+        text = f"Reset by the {' and the '.join(resets)}."
+    elif flow["ending"] == "open" and len(closing) == 2:
+        text = "Closed by both ends; the capture ends before the last acknowledgement."
+    elif flow["ending"] == "open" and closing:
+        text = f"Closed by the {closing[0]}; the capture ends before the other end closed it."
+    else:
+        text = _ENDINGS[flow["ending"]]
+    if not any(row.get("syns", True) for row in rows):
+        text += " The capture begins after the handshake; the ports show which end is the server."
+    return text
+
+
+def clock(reading: Row) -> str:
+    """Return a sentence about the clock of the other end's capture, if it had to be estimated."""
+    estimated = reading.get("clock")
+    if not estimated or estimated["uncertainty_s"] is None:
+        return ""
+    offset, skew = estimated["offset_s"], estimated["skew"] * 1e6
+    apart = f"{seconds(abs(offset))} {'ahead of' if offset > 0 else 'behind'}" if offset else "equal to"
+    drift = f", with a skew of {skew:+.1f} parts per million" if abs(skew) >= _LEAST_SKEW else ""
+    return (
+        f"The clock of the other end is {apart} that of the first capture, ± {seconds(estimated['uncertainty_s'])}"
+        f"{drift}; one-way delays have this uncertainty."
+    )
 
 
 def in_transit(rows: Iterable[Row]) -> list[str]:
@@ -92,7 +123,7 @@ def behind(flow: Row, connections: Iterable[Row]) -> str:
         return ""
     begin, end = flow["start"], flow["start"] + flow["duration_s"] * 1e9
     others = [
-        str(other["connection"])
+        other["connection"]
         for other in connections
         if other["client_address"] == flow["client_address"]
         and other["connection"] != flow["connection"]
@@ -102,8 +133,14 @@ def behind(flow: Row, connections: Iterable[Row]) -> str:
     if not others:
         # Datagrams, or connections that are not selected.
         return ""
-    named = ", ".join(others[:_NAMED]) + (f" and {len(others) - _NAMED} more" if len(others) > _NAMED else "")
-    return f"It shared the path with connection{'s' * (len(others) > 1)} {named} of {flow['client_address']}."
+    return f"It shared the path with {named(others)} of {flow['client_address']}."
+
+
+def named(connections: Sequence[int]) -> str:
+    """Return the numbers of connections as text."""
+    numbers = ", ".join(map(str, connections[:_NAMED]))
+    more = f" and {len(connections) - _NAMED:,} more" if len(connections) > _NAMED else ""
+    return f"connection{'s' * (len(connections) > 1)} {numbers}{more}"
 
 
 def together(connections: Iterable[Row], directions: Iterable[Row]) -> list[str]:
@@ -141,7 +178,24 @@ def _of_client(address: str, flows: list[Row], shared: float, received: dict[int
 
 def sentence(flow: Row) -> str:
     """Return the causes of a connection's time, the largest first, with shares of 100 % in sum."""
-    totals = seconds_of(flow)
+    if flow.get("captured_end"):
+        return f"{seconds(flow['duration_s'])}, of unknown causes."
+    return sum_sentence(seconds_of(flow), flow["duration_s"])
+
+
+def sum_of(flows: Iterable[Row]) -> dict[str, float]:
+    """Return the seconds of each cause in all connections, by its name, in the order of `CAUSES`."""
+    each = [seconds_of(flow) for flow in flows]
+    return {cause.name: total for cause in CAUSES if (total := sum(of.get(cause.name, 0.0) for of in each))}
+
+
+def sum_sentence(totals: Mapping[str, float], duration: float) -> str:
+    """Return a time as the sum of its causes.
+
+    Args:
+        totals: The seconds of each cause by its name.
+        duration: The time in seconds.
+    """
     whole = sum(totals.values())
     small = {name: total for name, total in totals.items() if total < _SMALL * whole}
     parts = {of_name(name).words: total for name, total in totals.items() if len(small) < 2 or name not in small}
@@ -150,12 +204,14 @@ def sentence(flow: Row) -> str:
     share = shares(parts)
     ordered = sorted(parts.items(), key=lambda part: (part[0] == "of other causes", -part[1]))
     texts = [f"{seconds(total)} {words} ({percent(share[words])})" for words, total in ordered]
-    return f"{seconds(flow['duration_s'])}: {', '.join(texts)}." if texts else f"{seconds(flow['duration_s'])}."
+    return f"{seconds(duration)}: {', '.join(texts)}." if texts else f"{seconds(duration)}."
 
 
 def main_cause(flow: Row) -> str:
     """Return the cause with the most time, and its share."""
     totals = seconds_of(flow)
+    if flow.get("captured_end"):
+        return f"unknown: only the {flow['captured_end']} is captured"
     if not totals:
         return "–"
     longest = max(totals, key=lambda name: totals[name])
@@ -168,7 +224,12 @@ def percent(share: float) -> str:
 
 
 def avoidable(flow: Row) -> float:
-    """Return the seconds explained neither by the capacity of the link nor by the applications."""
+    """Return the seconds explained neither by the capacity of the link nor by the applications.
+
+    Of a connection that is captured in one direction only, 0.
+    """
+    if flow.get("captured_end"):
+        return 0.0
     return sum(total for name, total in seconds_of(flow).items() if name not in _UNAVOIDABLE)
 
 

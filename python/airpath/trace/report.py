@@ -13,15 +13,16 @@ from airpath.quantities import seconds
 from airpath.report.figures import Figure, Missing, figure
 from airpath.report.page import render
 from airpath.report.tables import Cell, Table
-from airpath.trace import figures
+from airpath.trace import doubts, figures
 from airpath.trace.connections import connections_table
 from airpath.trace.data import TraceData
 from airpath.trace.figures.view import FlowView, direction
 from airpath.trace.format import figures as numbers
 from airpath.trace.groups import groups_table
-from airpath.trace.messages import Row, behind, ending, in_transit, sentence, summary, together, warnings, worst_first
+from airpath.trace.messages import Row, behind, clock, ending, in_transit, sentence, summary, together, worst_first
 from airpath.trace.quic import quic_table
 from airpath.trace.text import MOST_STALLS
+from airpath.trace.verdict import all_connections, verdict
 
 IN_FULL = 3
 """The default number of connections that are drawn in full."""
@@ -62,7 +63,7 @@ def write(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str |
 
 def page(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str | None = None) -> str:
     """Return the report as HTML."""
-    flows = worst_first(trace.connections.iter_rows(named=True))
+    flows = worst_first(doubts.flows(trace))
     explained: set[str] = set()
     # A connection of few segments has a line in the table. A figure of it shows no more.
     large = [flow for flow in flows if flow["segments"] >= _FEWEST] or flows[:1]
@@ -71,9 +72,11 @@ def page(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str | 
     return render(
         "trace.html.j2",
         title=f"Connection {drawn[0].name}" if alone else f"{len(flows):,} connections",
-        summary=summary(trace.reading, len(flows)),
-        together=together(flows, trace.directions.iter_rows(named=True)),
-        warnings=warnings(trace.reading),
+        summary=". ".join(filter(None, (summary(trace.reading, len(flows)), clock(trace.reading).rstrip(".")))),
+        together=[]
+        if alone
+        else [*all_connections(trace, flows), *together(flows, trace.directions.iter_rows(named=True))],
+        warnings=doubts.warnings_of(trace),
         alone=alone,
         drawn=drawn,
         connections=connections_table(flows, [flow["connection"] for flow in large[:in_full]]),
@@ -101,7 +104,13 @@ def _connection(trace: TraceData, flow: Row, explained: set[str]) -> Connection:
         else:
             made.append(each)
     directions = trace.directions.filter(connection=flow["connection"]).rows(named=True)
-    texts = [sentence(flow), behind(flow, trace.connections.iter_rows(named=True)), ending(flow, directions)]
+    pieces = trace.causes.filter(connection=flow["connection"]).iter_rows(named=True)
+    texts = [
+        verdict(flow, pieces),
+        sentence(flow),
+        behind(flow, trace.connections.iter_rows(named=True)),
+        ending(flow, directions),
+    ]
     texts += in_transit(trace.one_way.filter(connection=flow["connection"]).rows(named=True))
     return Connection(
         group,
@@ -149,7 +158,7 @@ def _directions(trace: TraceData, flow: Row) -> Table:
     rows = trace.directions.filter(connection=flow["connection"]).rows(named=True)
     head = ["figure", *(f"from the {row['from']}" for row in rows)]
     cells = [[Cell(text, number=False) for text in (name, *texts)] for name, texts in numbers(rows)]
-    caption = "Data that each end sent, as captured; all figures are in `Trace.directions`."
+    caption = "Data that each end sent, as captured."
     return Table(f"Figures of connection {flow['connection']}", caption, head, cells)
 
 

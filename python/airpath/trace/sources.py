@@ -33,6 +33,8 @@ class Sources:
     """A warning about the choice of the input."""
     arguments: tuple[str, ...] = ()
     """The arguments of `airpath trace` that select this input."""
+    inputs: tuple[Path, ...] = ()
+    """All files and folders that the caller named."""
 
 
 def sources_of(
@@ -52,6 +54,10 @@ def sources_of(
             f"{folder} is a folder, and a result folder is analysed alone; `airpath trace compare` compares it with "
             "captures"
         )
+    if peer is not None and any(each.exists() and peer.exists() and each.samefile(peer) for each in files):
+        from airpath._native import TraceError
+
+        raise TraceError(f"{peer} is given as FILE and as --peer; name the capture of the other end as --peer")
     arguments = tuple(map(str, files))
     sources = Sources(tuple(files), peer=peer)
     if len(files) == 1 and files[0].is_dir():
@@ -68,7 +74,8 @@ def sources_of(
             arguments += ("--radio-columns", ",".join(f"{key}={value}" for key, value in columns.items()))
     if repetition is not None:
         arguments += ("--repetition", str(repetition))
-    return replace(sources, arguments=arguments)
+    inputs = [*files, *(Path(each) for each in (peer, radio) if each is not None)]
+    return replace(sources, arguments=arguments, inputs=tuple(inputs))
 
 
 def _of_run(run: Path, peer: Path | None, repetition: int) -> Sources:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from airpath.quantities import count, seconds
 from airpath.terminal_table import print_table
+from airpath.trace import doubts
 from airpath.trace.causes import of_name
 from airpath.trace.format import figures
 from airpath.trace.groups import GROUPED_ABOVE, cells, groups
@@ -13,6 +14,7 @@ from airpath.trace.messages import (
     Row,
     avoidable,
     behind,
+    clock,
     ended,
     ending,
     ends,
@@ -25,6 +27,7 @@ from airpath.trace.messages import (
 )
 from airpath.trace.quic import HEAD as QUIC_HEAD
 from airpath.trace.quic import rows as quic_rows
+from airpath.trace.verdict import all_connections, verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,11 +53,13 @@ def render(trace: "TraceData", console: "Console", *, why: bool) -> None:
         console: Where to print.
         why: Whether to list the cause of each interval of their time, too.
     """
-    flows = worst_first(trace.connections.iter_rows(named=True))
-    console.print(summary(trace.reading, len(flows)), style="dim", soft_wrap=not console.is_terminal)
+    flows = worst_first(doubts.flows(trace))
+    for text in filter(None, (summary(trace.reading, len(flows)), clock(trace.reading))):
+        console.print(text, style="dim", soft_wrap=not console.is_terminal)
     if len(flows) > GROUPED_ABOVE:
         _groups(trace, flows, console)
     if len(flows) > 1:
+        _together(trace, flows, console)
         _table(flows, console)
         for text in together(flows, trace.directions.iter_rows(named=True)):
             console.print(text, soft_wrap=not console.is_terminal)
@@ -68,7 +73,13 @@ def _page(trace: "TraceData", flow: Row, console: "Console", *, why: bool) -> No
     """Print the details of one connection."""
     console.print(f"\nConnection {flow['connection']}: {ends(flow)}", style="bold", soft_wrap=not console.is_terminal)
     directions = trace.directions.filter(connection=flow["connection"]).rows(named=True)
-    texts = [sentence(flow), behind(flow, trace.connections.iter_rows(named=True)), ending(flow, directions)]
+    pieces = trace.causes.filter(connection=flow["connection"]).iter_rows(named=True)
+    texts = [
+        verdict(flow, pieces),
+        sentence(flow),
+        behind(flow, trace.connections.iter_rows(named=True)),
+        ending(flow, directions),
+    ]
     for text in [
         *filter(None, texts),
         *in_transit(trace.one_way.filter(connection=flow["connection"]).rows(named=True)),
@@ -79,9 +90,15 @@ def _page(trace: "TraceData", flow: Row, console: "Console", *, why: bool) -> No
         since = (stall["start"] - flow["start"]) / 1e9
         console.print(f"  From {seconds(since)}: {stall['story']}.", soft_wrap=not console.is_terminal)
     head = [("", False), *((f"from the {row['from']}", False) for row in directions)]
-    _print(console, head, [(name, *texts) for name, texts in figures(directions)])
+    _print(console, head, [(name, *texts) for name, texts in figures(directions)], even=True)
     if why:
         _pieces(trace, flow, console)
+
+
+def _together(trace: "TraceData", flows: Sequence[Row], console: "Console") -> None:
+    """Print what limited all connections, and the sum of their times by cause."""
+    for text in all_connections(trace, flows):
+        console.print(text, soft_wrap=not console.is_terminal)
 
 
 def _pieces(trace: "TraceData", flow: Row, console: "Console") -> None:
@@ -137,7 +154,7 @@ def _table(flows: Sequence[Row], console: "Console") -> None:
             str(flow["connection"]),
             ends(flow),
             seconds(flow["duration_s"]),
-            seconds(avoidable(flow)),
+            "–" if flow["captured_end"] else seconds(avoidable(flow)),
             main_cause(flow),
             count(flow["segments"]),
             ended(flow),
@@ -154,6 +171,8 @@ def _table(flows: Sequence[Row], console: "Console") -> None:
         console.print(line, style="dim", soft_wrap=not console.is_terminal)
 
 
-def _print(console: "Console", head: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> None:
+def _print(
+    console: "Console", head: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]], *, even: bool = False
+) -> None:
     names = [name for name, _ in head]
-    print_table(console, names, rows, right=[name for name, number in head if number])
+    print_table(console, names, rows, right=[name for name, number in head if number], even=even)

@@ -1,0 +1,68 @@
+"""Checks of the files that `airpath trace` names, before it reads them."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from airpath.cli.messages import Problem, check_outputs, check_report_name
+
+_STANDARD_INPUT = Path("-")
+_NO_HTML = {".pdf", ".png", ".svg"}
+
+
+def check_files(
+    captures: Sequence[Path],
+    *,
+    others: Mapping[str, Path | None],
+    outputs: Mapping[str, Path | None],
+    report: Path | None = None,
+    folder: Path | None = None,
+) -> None:
+    """Check the inputs and outputs of a trace.
+
+    Args:
+        captures: The captures or result folders.
+        others: Other inputs, by the name of their option.
+        outputs: Output files, by the name of their option.
+        report: Which of the output files is the report.
+        folder: An output folder.
+
+    Raises:
+        Problem: An input is missing or a terminal, or an output replaces a capture or cannot be
+            written.
+        TraceError: An output is an input, or a capture.
+    """
+    from airpath.trace.outputs import check_output
+
+    inputs = {**dict.fromkeys(captures, "FILE"), **{path: name for name, path in others.items() if path is not None}}
+    for path, name in inputs.items():
+        _check_input(path, name)
+    named = {name: path for name, path in outputs.items() if path is not None}
+    if report is not None and report.suffix.lower() in _NO_HTML:
+        raise Problem(
+            f"--out {report}: a report is an HTML page",
+            next_step=f"name it {report.with_suffix('.html')}; a browser prints it to a PDF file",
+        )
+    seen: dict[Path, str] = {}
+    for name, path in named.items():
+        if (other := seen.setdefault(path.resolve(), name)) != name:
+            raise Problem(f"{other} and {name} name one file: {path}", next_step="name two files")
+        check_output(path, inputs)
+        check_report_name(path)
+    check_outputs(*named.values(), folders=[folder])
+
+
+def _check_input(path: Path, name: str) -> None:
+    if path == _STANDARD_INPUT:
+        if sys.stdin is not None and sys.stdin.isatty():
+            raise Problem(
+                "standard input is a terminal, not a capture",
+                next_step="pipe a capture, as in `tcpdump -w - tcp | airpath trace -`, or name a file",
+            )
+        return
+    if path.exists() or path.is_symlink():
+        return
+    what = f"{path}: No such file or directory" if name == "FILE" else f"{name} {path}: no such file or directory"
+    if name == "FILE" and path.suffix.lower() in (".html", ".htm"):
+        raise Problem(what, next_step=f"to write a report, add -o {path}")
+    raise Problem(what, next_step="check the path")

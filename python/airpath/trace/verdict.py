@@ -1,0 +1,102 @@
+"""What limited a transfer, and where: one sentence in plain words before the sum of causes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from airpath.quantities import seconds
+from airpath.trace.causes import shares
+from airpath.trace.messages import Row, percent, sum_of, sum_sentence
+
+if TYPE_CHECKING:
+    from airpath.trace.data import TraceData
+
+_NETWORK, _SENDER, _RECEIVER, _APPLICATIONS = "the network", "the sender", "the receiver", "the applications"
+
+_FINDINGS = {
+    "set-up": (_NETWORK, "the handshake took its round trips"),
+    "application": (_APPLICATIONS, "they had no data to send"),
+    "slow-start": (_SENDER, "it had not reached the rate of the path yet (slow start)"),
+    "receive-window": (_RECEIVER, "its buffer was full"),
+    "congestion-window": (_SENDER, "its congestion window was too small for the path"),
+    "path-rate": (_NETWORK, "the link was fully used"),
+    "queueing": (_NETWORK, "the link was fully used, with a long queue in front of it{}"),
+    "sharing": (_NETWORK, "the link carried other connections of the client"),
+    "radio": (_NETWORK, "the radio carried nothing"),
+    "timer": (_SENDER, "it waited for its retransmission timer"),
+    "recovery": (_NETWORK, "lost data had to be sent again"),
+    "spurious": (_SENDER, "it sent data again that had arrived"),
+    "closing": (_APPLICATIONS, "they closed the connection late"),
+}
+"""Of each cause: where it is, and what happened there."""
+_LEAST = 10
+"""The sentence names no cause with a smaller share in per cent, unless it has the most time."""
+_LOW = 0.5
+"""From this share of time with low confidence the sentence begins with `Probably`."""
+
+
+def verdict(flow: Row, pieces: Iterable[Row]) -> str:
+    """Return what limited a connection.
+
+    Args:
+        flow: The connection, a row of `doubts.flows`.
+        pieces: Its rows of `Trace.causes`.
+    """
+    if flow.get("captured_end"):
+        return f"The causes are unknown: only segments from the {flow['captured_end']} are in the capture."
+    return _of_times(sum_of([flow]), _low(pieces))
+
+
+def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
+    """Return what limited several connections, by the sum of their times, and that sum.
+
+    Args:
+        trace: The trace.
+        flows: Rows of `doubts.flows`.
+    """
+    known = {flow["connection"]: flow for flow in flows if not flow.get("captured_end")}
+    if not known:
+        return []
+    totals = sum_of(known.values())
+    pieces = (each for each in trace.causes.iter_rows(named=True) if each["connection"] in known)
+    begin = min(flow["start"] for flow in known.values())
+    end = max(flow["start"] + flow["duration_s"] * 1e9 for flow in known.values())
+    count = f"All {len(known):,} connections" if len(known) > 1 else f"Connection {next(iter(known))}"
+    times = sum_sentence(totals, sum(flow["duration_s"] for flow in known.values()))
+    span = seconds((end - begin) / 1e9)
+    return [
+        f"{count}, {span} from the first to the last segment. {_of_times(totals, _low(pieces))}",
+        f"Time of the connections in sum, {times}",
+    ]
+
+
+def _low(pieces: Iterable[Row]) -> float:
+    """Return the share of time whose cause has a low confidence."""
+    whole = low = 0
+    for piece in pieces:
+        length = piece["end"] - piece["start"]
+        whole += length
+        low += length if piece["confidence"] == "low" else 0
+    return low / whole if whole else 0.0
+
+
+def _of_times(totals: Mapping[str, float], low: float) -> str:
+    if not totals:
+        return ""
+    if queueing := totals.get("queueing"):
+        # Both are a fully used link: one finding.
+        totals = dict(totals, queueing=queueing + totals.get("path-rate", 0.0))
+        totals.pop("path-rate", None)
+    share = shares(totals)
+    places: dict[str, list[str]] = {}
+    for name in sorted(totals, key=lambda name: -totals[name]):
+        if share[name] >= _LEAST or not places:
+            place, what = _FINDINGS[name]
+            if name == "queueing":
+                part = shares({name: queueing, "rest": sum(totals.values()) - queueing})[name]
+                what = what.format("" if part == share[name] else f", {percent(part)} of the time")
+            places.setdefault(place, []).append(f"{what} ({percent(share[name])})")
+    # The place with the most time first, not that of the largest cause.
+    time = {place: sum(share[name] for name in totals if _FINDINGS[name][0] == place) for place in places}
+    ordered = sorted(places, key=lambda place: -time[place])
+    parts = [f"{place}: {', and '.join(places[place])}" for place in ordered]
+    return f"{'Probably limited' if low > _LOW else 'Limited'} by {'; and by '.join(parts)}."
