@@ -473,9 +473,8 @@ mod tests {
             let error = page(change).unwrap_err();
             assert!(error.starts_with(key), "{error}");
         };
-        for protocol in [Protocol::Http2, Protocol::Http3] {
-            refused(|settings, _| settings.protocol = protocol, "protocol: over real sockets");
-        }
+        refused(|settings, _| settings.protocol = Protocol::Http2, "protocol: over real sockets");
+        refused(|settings, _| settings.protocol = Protocol::Http3, "protocol: over real sockets");
         refused(|settings, _| settings.tls = Tls::V13, "tls: over real sockets");
         refused(|settings, _| settings.dns = true, "dns: over real sockets");
         refused(|settings, _| settings.proxy = true, "proxy: over real sockets");
