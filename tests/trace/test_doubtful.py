@@ -159,6 +159,7 @@ def test_a_comparison_of_two_ends_suggests_peer(ends: dict[str, Path], command: 
         (["{capture}", "-o", "r.pdf"], "--out r.pdf: a report is an HTML page", "name it r.html"),
         (["{capture}", "report.html"], "report.html: No such file", "add -o report.html"),
         (["{capture}", "--radio", "nosuch.csv"], "--radio nosuch.csv: no such file", "check the path"),
+        (["-r", "{capture}"], "-r is an option of tcpdump and tshark", "airpath trace FILE"),
         (["{capture}", "--peer", "nosuch.pcap"], "--peer nosuch.pcap: no such file", "check the path"),
     ],
 )

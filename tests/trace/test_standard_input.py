@@ -49,7 +49,7 @@ def test_an_interrupt_ends_a_pipe_that_stays_open(form: str, capture: Path, comm
         process.stdin.write(capture.read_bytes())
         process.stdin.flush()
         until = time.monotonic() + _DEADLINE_S
-        # Signalled when it reads, from a pipe of its own: before, Python ends with a KeyboardInterrupt.
+        # Signalled when it reads from its own pipe: before, it ends with a KeyboardInterrupt.
         while Path(f"/proc/{process.pid}/fd/0").readlink() == pipe:
             assert time.monotonic() < until
             time.sleep(0.05)

@@ -101,11 +101,24 @@ def _signed(change: float, words: Callable[[float], str]) -> str:
     return f"{sign}{words(abs(change))}"
 
 
+_OTHER_TOOLS = {
+    "-r": "tcpdump and tshark; name the capture without an option: airpath trace FILE",
+    "-l": "tcptrace; airpath trace FILE prints all connections, and --flow N one in detail",
+    "-Y": "tshark; --flow selects connections: a number (3), an address, a port (:443), or both",
+    "-w": "tcpdump; -o report.html writes a report",
+}
+"""Options of other programs, with what to use instead."""
+
+
 class WithCompare(TyperCommand):
     """The command `trace`; with the first argument `compare` it is the command `trace compare`."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Return the context of `compare` if that is the first argument, else of this command."""
+        for each in args:
+            if each in _OTHER_TOOLS:
+                tool, _, instead = _OTHER_TOOLS[each].partition("; ")
+                raise Problem(f"{each} is an option of {tool}, not of `airpath trace`", next_step=instead)
         if args[:1] != ["compare"]:
             return super().make_context(info_name, args, parent=parent, **extra)
         app = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -1,4 +1,7 @@
-"""What makes the results of a trace doubtful: one direction only, two ends in a sequence, equal ends."""
+"""What makes the results of a trace doubtful.
+
+One direction only, two ends as a sequence, one end twice.
+"""
 
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -79,8 +82,8 @@ def warnings_of_all(traces: "Sequence[TraceData]") -> list[str]:
 def _is_other_end(trace: "TraceData", other: "TraceData") -> bool:
     """Return whether two captures seem to be of one traffic at two ends.
 
-    All connections of one are in the other too, at slightly different times. Runs are compared, too:
-    their connections may have equal addresses and times.
+    All connections of one are in the other too, at slightly different times. Connections of
+    different runs may have equal addresses and equal times.
     """
     import polars as pl
 
@@ -113,8 +116,7 @@ def _sequence(trace: "TraceData") -> list[str]:
     if len(files) < 2:
         return []
     later = next((pair for pair in pairwise(files) if pair[1]["first"] < pair[0]["last"]), None)
-    data = trace.directions["data_segments"].sum()
-    twice = trace.directions["spurious_acknowledged"].sum()
+    data, twice = (int(trace.directions[name].sum()) for name in ("data_segments", "spurious_acknowledged"))
     if data and twice > _TWICE * data:
         first, second = (later or files)[:2]
         return [

@@ -184,7 +184,7 @@ def sentence(flow: Row) -> str:
 
 
 def sum_of(flows: Iterable[Row]) -> dict[str, float]:
-    """Return the seconds of each cause in all connections, by its name, in the order of `CAUSES`."""
+    """Return the seconds of each cause in all connections, in the order of `CAUSES`."""
     each = [seconds_of(flow) for flow in flows]
     return {cause.name: total for cause in CAUSES if (total := sum(of.get(cause.name, 0.0) for of in each))}
 

@@ -82,7 +82,8 @@ def _low(pieces: Iterable[Row]) -> float:
 def _of_times(totals: Mapping[str, float], low: float) -> str:
     if not totals:
         return ""
-    if queueing := totals.get("queueing"):
+    queueing = totals.get("queueing", 0.0)
+    if queueing:
         # Both are a fully used link: one finding.
         totals = dict(totals, queueing=queueing + totals.get("path-rate", 0.0))
         totals.pop("path-rate", None)

@@ -264,6 +264,7 @@ impl User {
             errored: if transfer.errored { pdus } else { 0 },
             bytes: transfer.format.bits / 8,
             level: transfer.format.i_tbs,
+            control: 0,
         };
         self.totals[transfer.direction as usize].add(&event);
         cx.radio(now, || event);
