@@ -196,3 +196,39 @@ def test_the_figures_name_the_end_of_a_round_trip_and_share_the_width(ends: dict
     assert "to the client:" in table.splitlines()[0]
     heading = next(line for line in done.out.splitlines() if "from the client" in line)
     assert "from the server" in heading, "neither column is so narrow that its title is wrapped"
+
+
+def test_a_capture_that_begins_in_the_middle_has_its_server(ends: dict[str, Path], command: Command) -> None:
+    packets = frames(ends["server"])
+    first = next(index for index, each in enumerate(packets) if index > 20 and from_port(80)(each))
+    capture = write(command.folder / "middle.pcap", packets[first:])
+    done = command("trace", capture)
+    assert "Connection 1: 10.0.0.2:49152 → 192.0.2.1:80" in done.out
+    assert "The capture begins after the handshake; the ports show which end is the server." in done.out
+
+
+@pytest.mark.parametrize(
+    ("contents", "message", "advice"),
+    [
+        (b"hello, world", "it is a text file, which begins with 'hell'", "known are pcap"),
+        (b"PK\x03\x04 and more", "it is a ZIP archive", "unpack it"),
+        (b"", "the file is empty", "copy it again"),
+        (
+            struct.pack("<IHHiIIIIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 105, 1, 0, 4, 4) + bytes(4),
+            "1 of unsupported link type 105 (IEEE 802.11)",
+            "docs/trace.md has the supported link types",
+        ),
+    ],
+    ids=["text", "zip", "empty", "wlan"],
+)
+def test_files_without_tcp_are_named(contents: bytes, message: str, advice: str, command: Command) -> None:
+    (command.folder / "file.pcap").write_bytes(contents)
+    done = command("trace", "file.pcap")
+    assert done.code == 2
+    assert message in done.err
+    assert advice in done.err.splitlines()[1]
+
+
+def test_a_port_without_a_colon_is_explained(ends: dict[str, Path], command: Command) -> None:
+    assert "for a port write :80" in command("trace", ends["mobile"], "--flow", "80").err
+    assert "one of these alone" in command("trace", ends["mobile"], "--flow", "1,2").err

@@ -45,7 +45,7 @@ def test_a_capture_without_tcp_names_what_it_has(airpath_command: Command) -> No
     capture = pcap(airpath_command.folder / "other.pcap", 147, b"nothing", b"known")
     done = airpath_command("trace", capture)
     assert done.code == 2
-    assert "no TCP in its 2 frames (2 of unsupported link type 147)" in done.err
+    assert "no TCP in its 2 frames (2 of unsupported link type 147 (for private use))" in done.err
     # A second file has a supported link type, and no TCP.
     datagram = pcap(airpath_command.folder / "udp.pcap", 101, bytes([0x60]) + bytes(39))
     done = airpath_command("trace", capture, datagram)

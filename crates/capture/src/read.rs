@@ -118,19 +118,46 @@ struct Progress {
     interfaces: Vec<Interface>,
 }
 
+/// What a file is that begins with these bytes, and what to do.
+fn begins_with(bytes: [u8; 4]) -> String {
+    let archive = |name| format!("it is {name}; unpack it, and name the capture in it");
+    let converted = |name| format!("it is {name}; convert it to pcapng with Wireshark's `editcap`");
+    let known = "known are pcap, pcapng and snoop, plain or compressed by gzip or zstd";
+    match &bytes {
+        b"PK\x03\x04" => archive("a ZIP archive"),
+        b"7z\xBC\xAF" => archive("a 7-Zip archive"),
+        b"Rar!" => archive("a RAR archive"),
+        b"BZh1" | b"BZh2" | b"BZh3" | b"BZh4" | b"BZh5" | b"BZh6" | b"BZh7" | b"BZh8" | b"BZh9" => {
+            archive("compressed by bzip2")
+        }
+        b"\xFD7zX" => archive("compressed by xz"),
+        b"XCP\0" | b"TRSN" => converted("a capture of Sniffer"),
+        b"RTSS" | b"GMBU" => converted("a capture of Microsoft Network Monitor"),
+        b"\x89PNG" => format!("it is a PNG image; {known}"),
+        b"%PDF" => format!("it is a PDF document; {known}"),
+        b"PAR1" => format!("it is a Parquet file; {known}"),
+        b"<!do" | b"<!DO" | b"<htm" | b"<HTM" => format!("it is an HTML page; {known}"),
+        text if text.iter().all(|byte| byte.is_ascii_graphic() || b" \t\r\n".contains(byte)) => {
+            format!("it is a text file, which begins with '{}'; {known}", text.escape_ascii())
+        }
+        other => {
+            let bytes = other.map(|byte| format!("{byte:02x}")).join(" ");
+            format!("it begins with the bytes {bytes}; {known}")
+        }
+    }
+}
+
 /// Why a capture could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// There is nothing in it.
-    #[error("the capture is empty: not even a file header is there")]
+    #[error("the file is empty; copy it again, or check the program that captured")]
     Empty,
     /// It begins like no supported format.
-    #[error(
-        "not a capture: it begins with the bytes {0:02x?}; known are pcap, pcapng and snoop, plain or compressed by gzip or zstd"
-    )]
+    #[error("not a capture: {}", begins_with(*.0))]
     UnknownFormat([u8; 4]),
     /// The file header is cut off.
-    #[error("the file header is cut short: {needed} bytes are needed, {available} are there")]
+    #[error("the file header is cut short: {needed} bytes are needed, {available} are there; copy the file again")]
     CutShort {
         /// Bytes that it needs.
         needed: usize,

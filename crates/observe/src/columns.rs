@@ -75,7 +75,7 @@ fn seconds(number: Option<f64>) -> Value {
 
 /// Figures of a connection.
 pub const CONNECTION_COLUMNS: &[ConnectionColumn] = connection_columns! {
-    "client", "", "host_a", "address and port of the end that opened it, or sent the first segment",
+    "client", "", "host_a", "address and port of the end that opened it, or is the client by the ports",
         |connection| Value::Text(connection.route().source.address.to_string());
     "server", "", "host_b", "address of the other end",
         |connection| Value::Text(connection.route().destination.address.to_string());

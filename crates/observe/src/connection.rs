@@ -37,8 +37,9 @@ impl Connection {
     /// addresses and ports.
     pub fn new(segment: &Segment<'_>, reused: bool) -> Self {
         // If the capture lacks the SYN, the SYN-ACK still shows which end opened.
-        let answers = segment.flags.contains(Flags::SYN | Flags::ACK);
-        let route = if answers { segment.route.reversed() } else { segment.route };
+        let opens = segment.flags.contains(Flags::SYN);
+        let from_server = if opens { segment.flags.contains(Flags::ACK) } else { server_by_port(&segment.route) };
+        let route = if from_server { segment.route.reversed() } else { segment.route };
         Self {
             route,
             first: segment.time,
@@ -150,6 +151,19 @@ impl Connection {
         };
         segment.flags.contains(Flags::SYN) && sent.restarts_with(segment, answered)
     }
+}
+
+/// Whether the ports show the source as the server, where the capture lacks the handshake: servers
+/// use system ports, then registered ports (RFC 6335 §6), and clients those above. Between ports of
+/// the same kind, the end whose segment is first counts as the client.
+fn server_by_port(route: &Route) -> bool {
+    let kind = |port: u16| match port {
+        0..=1023 => 0,
+        // Linux gives clients ports from 32768 (net.ipv4.ip_local_port_range).
+        1024..=32767 => 1,
+        _ => 2,
+    };
+    kind(route.source.port) < kind(route.destination.port)
 }
 
 #[cfg(test)]

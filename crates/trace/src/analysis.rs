@@ -134,7 +134,7 @@ pub enum TraceError {
     #[error("{0}")]
     NoTcp(String),
     /// No connection matches the selector.
-    #[error("no connection matches '{selector}': there are {begun}, numbered from 1; without --flow they are listed")]
+    #[error("no connection matches '{selector}': there are {begun}, numbered from 1; {}", selector.advice())]
     NoSuchFlow {
         /// The selector.
         selector: Selector,

@@ -110,19 +110,19 @@ def trace(
         if peer is not None and len(peer) > 1:
             raise Problem("--peer: given twice", next_step="name one capture; mergecap joins several of one end")
         other_end = peer[0] if peer else None
-        outputs = {"--out": out, "--perfetto": perfetto, "--har": har}
-        check_files(files, others={"--peer": other_end, "--radio": radio}, outputs=outputs, report=out, folder=xplot)
-        if format == "jsonl":
-            if any(each is not None for each in (other_end, radio, out, xplot, perfetto, har)):
-                raise Problem(
-                    "--format jsonl prints connections as they end; it excludes --peer, --radio and output files",
-                    next_step="remove these, or use --format json",
-                )
-            raise typer.Exit(_stream(files, flow, repetition, why))
+        if format == "jsonl" and any(each is not None for each in (other_end, radio, out, xplot, perfetto, har)):
+            raise Problem(
+                "--format jsonl prints connections as they end; it excludes --peer, --radio and output files",
+                next_step="remove these, or use --format json",
+            )
         if in_full is not None and out is None:
             raise Problem("--in-full needs a report", next_step="add -o report.html, or remove it")
         if repetition is not None and not any(each.is_dir() for each in (*files, radio or Path("-"))):
             raise Problem("--repetition needs a result folder", next_step="name a folder, or remove it")
+        outputs = {"--out": out, "--perfetto": perfetto, "--har": har}
+        check_files(files, others={"--peer": other_end, "--radio": radio}, outputs=outputs, report=out, folder=xplot)
+        if format == "jsonl":
+            raise typer.Exit(_stream(files, flow, repetition, why))
         from airpath.trace import trace as analyse
 
         columns = _columns(radio_columns)

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from airpath.cli.messages import Problem, check_outputs, check_report_name
+from airpath.cli.messages import Problem, check_outputs, check_report_name, writing
 
 _STANDARD_INPUT = Path("-")
 _NO_HTML = {".pdf", ".png", ".svg"}
@@ -47,7 +47,8 @@ def check_files(
     for name, path in named.items():
         if (other := seen.setdefault(path.resolve(), name)) != name:
             raise Problem(f"{other} and {name} name one file: {path}", next_step="name two files")
-        check_output(path, inputs)
+        with writing(path):
+            check_output(path, inputs)
         check_report_name(path)
     check_outputs(*named.values(), folders=[folder])
 

@@ -35,11 +35,21 @@ fn refused(file: &[u8]) -> String {
 
 #[test]
 fn what_is_no_capture_is_refused_with_a_reason() {
-    assert_eq!(refused(b""), "the capture is empty: not even a file header is there");
-    assert_eq!(refused(b"abc"), "the file header is cut short: 4 bytes are needed, 3 are there");
-    let text = refused(b"hello, world");
-    assert!(text.starts_with("not a capture: it begins with the bytes [68, 65, 6c, 6c]; known are pcap,"), "{text}");
-    assert_eq!(refused(b"snoop\0\0"), "the file header is cut short: 16 bytes are needed, 7 are there");
+    assert_eq!(refused(b""), "the file is empty; copy it again, or check the program that captured");
+    assert_eq!(refused(b"abc"), "the file header is cut short: 4 bytes are needed, 3 are there; copy the file again");
+    for (file, words) in [
+        (b"hello, world".as_slice(), "it is a text file, which begins with 'hell'; known are pcap,"),
+        (b"PK\x03\x04\x14\0", "it is a ZIP archive; unpack it"),
+        (b"\x89PNG\r\n", "it is a PNG image; known are"),
+        (b"\x01\x02\xAB\xFF", "it begins with the bytes 01 02 ab ff; known are pcap,"),
+    ] {
+        let text = refused(file);
+        assert!(text.starts_with(&format!("not a capture: {words}")), "{text}");
+    }
+    assert_eq!(
+        refused(b"snoop\0\0"),
+        "the file header is cut short: 16 bytes are needed, 7 are there; copy the file again"
+    );
     assert_eq!(refused(b"snoop\0\0\0\0\0\0\x01\0\0\0\x04"), "snoop of version 1.0 is not known");
     let text = refused(b"snoop\0\0\0\0\0\0\x02\0\0\0\x09");
     assert_eq!(text, "the snoop file has data link 9, which is not supported; Ethernet (4) and FDDI (8) are");

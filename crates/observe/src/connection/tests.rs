@@ -8,7 +8,7 @@ mod window;
 
 use airpath_core::Span;
 
-use crate::testing::play;
+use crate::testing::{play, segment};
 use crate::{Connection, Observation};
 
 const OPENING: &str = "
@@ -63,4 +63,17 @@ fn a_connection_is_complete_with_the_syns_and_fins_of_both_ends() {
     assert!(connection.closed() && !connection.complete(), "a reset closes both directions");
     let (connection, _) = play("0 > data 0..10 ack 0\n1 > fin at 10 ack 0\n2 < fin ack 11\n3 > at 11 ack 1");
     assert!(connection.closed() && !connection.complete(), "the capture begins after the SYNs");
+}
+
+#[test]
+fn without_a_handshake_the_ports_show_the_server() {
+    let (connection, _) = play("0 < data 0..1400 ack 0\n1 > ack 1400");
+    assert_eq!(connection.route().destination.port, 80, "the first segment is the server's");
+    let (mut first, _) = segment("0 > data 0..10 ack 0", 1);
+    for (source, destination, server) in
+        [(8080, 50_000, 8080), (50_000, 8080, 8080), (443, 8080, 443), (50_000, 50_001, 50_001)]
+    {
+        (first.route.source.port, first.route.destination.port) = (source, destination);
+        assert_eq!(Connection::new(&first, false).route().destination.port, server, "{source} to {destination}");
+    }
 }

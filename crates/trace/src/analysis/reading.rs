@@ -35,7 +35,8 @@ impl Reading {
         let frames: u64 = self.files.iter().map(|file| file.frames).sum();
         let names: Vec<_> = self.files.iter().map(|file| file.name.as_str()).collect();
         let links: BTreeSet<_> = self.files.iter().flat_map(|file| &file.unsupported).collect();
-        let links = links.iter().map(|link| link.0.to_string()).collect::<Vec<_>>().join(", ");
+        let other_links = !links.is_empty();
+        let links = links.iter().map(|link| named(**link)).collect::<Vec<_>>().join(", ");
         let words = |cause: Cause| match cause {
             Cause::UnknownLinkType => format!("of unsupported link type {links}"),
             cause => cause.words().to_owned(),
@@ -46,8 +47,35 @@ impl Reading {
             others.insert(0, format!("{} with UDP", self.datagrams));
         }
         let what = if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
-        format!("{}: no TCP in its {frames} frames{what}; name a capture with TCP connections", names.join(", "))
+        let next = if frames == 0 || self.files.iter().all(|file| file.times.is_none()) {
+            "the file has no complete frame: copy it again, or capture again"
+        } else if other_links {
+            "capture at an interface with Ethernet or IP frames; docs/trace.md has the supported link types"
+        } else {
+            "name a capture with TCP connections"
+        };
+        format!("{}: no TCP in its {frames} frames{what}; {next}", names.join(", "))
     }
+}
+
+/// A link type that is not supported, with the name that tcpdump.org has for it.
+fn named(link: LinkType) -> String {
+    let name = match link.0 {
+        105 => "IEEE 802.11",
+        119 => "IEEE 802.11 with a Prism header",
+        127 => "IEEE 802.11 with a radiotap header",
+        163 => "IEEE 802.11 with an AVS header",
+        147..=162 => "for private use",
+        187 | 201 => "Bluetooth HCI",
+        189 | 220 | 249 => "USB",
+        192 => "PPI, often IEEE 802.11",
+        195 | 230 => "IEEE 802.15.4",
+        251 | 256 => "Bluetooth Low Energy",
+        252 => "exported PDUs of Wireshark",
+        253 => "netlink",
+        _ => return link.0.to_string(),
+    };
+    format!("{} ({name})", link.0)
 }
 
 /// How a capture was read.
@@ -220,6 +248,7 @@ mod tests {
         let reading = captured(&files, |_| true).expect("both files are captures");
         std::fs::remove_dir_all(folder).expect("the folder can be removed");
         let message = reading.without_tcp();
-        assert!(message.contains("1 of unsupported link type 147"), "{message}");
+        assert!(message.contains("1 of unsupported link type 147 (for private use)"), "{message}");
+        assert!(message.ends_with("docs/trace.md has the supported link types"), "{message}");
     }
 }

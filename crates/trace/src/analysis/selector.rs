@@ -21,7 +21,10 @@ pub enum Selector {
 
 /// A text that selects nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' selects no flow; give a number (3), an address (192.0.2.1), a port (:443), or both (192.0.2.1:443)")]
+#[error(
+    "'{0}' selects no flow; give a number (3), an address (192.0.2.1), a port (:443), or both (192.0.2.1:443), and one \
+     of these alone"
+)]
 pub struct SelectorError(String);
 
 impl Selector {
@@ -38,6 +41,17 @@ impl Selector {
             Self::Address(address) => ends.iter().any(|end| end.address == address),
             Self::Port(port) => ends.iter().any(|end| end.port == port),
             Self::Endpoint(endpoint) => ends.contains(&endpoint),
+        }
+    }
+}
+
+impl Selector {
+    /// What to do if nothing is selected.
+    pub(super) fn advice(&self) -> String {
+        let listed = "without --flow all are shown";
+        match self {
+            Self::Number(port @ 1..=65535) => format!("for a port write :{port}; {listed}"),
+            _ => listed.to_owned(),
         }
     }
 }

@@ -68,7 +68,10 @@ fn another_version_is_refused() {
     let mut file = file(&[]);
     file[4] = 3;
     assert_eq!(refused(&file), "pcap of version 3.4 is not known");
-    assert_eq!(refused(&file[..20]), "the file header is cut short: 24 bytes are needed, 20 are there");
+    assert_eq!(
+        refused(&file[..20]),
+        "the file header is cut short: 24 bytes are needed, 20 are there; copy the file again"
+    );
 }
 
 #[test]

@@ -157,7 +157,10 @@ fn another_version_or_byte_order_is_refused() {
     assert_eq!(refused(&file), "pcapng of version 2.0 is not known");
     file[8] = 0;
     assert!(refused(&file).starts_with("not a capture"));
-    assert_eq!(refused(&file[..9]), "the file header is cut short: 28 bytes are needed, 9 are there");
+    assert_eq!(
+        refused(&file[..9]),
+        "the file header is cut short: 28 bytes are needed, 9 are there; copy the file again"
+    );
 }
 
 proptest! {
