@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::content::content;
 use super::*;
 use crate::web::page::{Caching, Entry, ObjectKind, Page, PageFile};
-use crate::web::settings::Settings;
+use crate::web::settings::{Protocol, Settings};
 use crate::web::view::Source;
 use crate::web::{Action, Browser};
 
