@@ -33,17 +33,20 @@ delay = "20 ms"
 "#;
 
 /// The changes that the bearer of a preset can make. A call keeps what waits at a handover, as its
-/// interworking function stays the same; without a radio link only the fixed network changes.
+/// interworking function stays the same; without a radio link only the fixed network changes. NB-IoT
+/// has no handovers.
 fn changes_of(preset: &Preset) -> String {
-    let call = preset.parameters.iter().any(|each| each.key == "model" && each.value.contains("gsm-csd"));
+    let is = |model: &str| preset.parameters.iter().any(|each| each.key == "model" && each.value.contains(model));
+    let only = |keep: fn(&str) -> bool| -> String {
+        let kept = CHANGES.split("[[change]]").skip(1).filter(|change| keep(change));
+        kept.map(|change| format!("[[change]]{change}")).collect()
+    };
     let radio = preset.parameters.iter().any(|each| each.key.starts_with("radio"));
-    match (call, radio) {
+    match (is("gsm-csd"), radio) {
+        _ if is("nb-iot") => only(|change| !change.contains("handover")),
         (false, _) => CHANGES.to_owned(),
         (true, true) => CHANGES.replace("buffer = \"discard\"\n", ""),
-        (true, false) => {
-            let fixed = CHANGES.split("[[change]]").filter(|change| change.contains("to = \"fixed\""));
-            fixed.map(|change| format!("[[change]]{change}")).collect()
-        }
+        (true, false) => only(|change| change.contains("to = \"fixed\"")),
     }
 }
 
