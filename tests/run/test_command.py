@@ -65,7 +65,7 @@ def test_round_trips_on_both_sides_of_a_proxy(airpath_command: Command, scenario
         head, row = lines[1], next(line for line in lines if line.startswith("download"))
         return dict(zip(re.split(r"\s{2,}", head.strip()), re.split(r"\s{2,}", row.strip()), strict=True))
 
-    assert "round trip" in columns()
+    assert "mean RTT" in columns()
     split = columns("--proxy", "--set", "fixed.delay=10 ms")
     to_server, to_mobile = split["RTT to server"], split["RTT to mobile"]
     assert float(to_server.split()[0]) < 60

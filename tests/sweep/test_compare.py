@@ -147,7 +147,7 @@ def test_a_rule_for_one_flow_and_a_file_of_rules(tmp_path):
     with pytest.raises(airpath.RuleError, match=r"limits\.toml:2: .*is no rule"):
         read_rules(path)
     path.write_text("format = 1\nfail_if = []\n")
-    with pytest.raises(airpath.RuleError, match="'fail-if' is missing; did you mean 'fail_if'"):
+    with pytest.raises(airpath.RuleError, match="'fail-if' is missing; there is 'fail_if'"):
         read_rules(path)
 
 

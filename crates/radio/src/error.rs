@@ -85,6 +85,11 @@ impl ModelError for ValueError {
     }
 }
 
+/// A value of `table.key` that is not one of those `expected`.
+pub(crate) fn range(table: &str, key: &str, expected: &'static str) -> ValueError {
+    ValueError::Range { key: format!("{table}.{key}"), expected }
+}
+
 /// Refuses zero: `is` is true if the value of `table.key` is above it.
 pub(crate) fn above_zero(is: bool, table: &str, key: &str) -> Result<(), ValueError> {
     if is { Ok(()) } else { Err(ValueError::Zero { key: format!("{table}.{key}") }) }

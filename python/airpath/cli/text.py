@@ -262,7 +262,7 @@ def _beyond_delay(group: Sequence[Flow]) -> str | None:
 def _latencies(group: Sequence[Flow]) -> str:
     """Return the latencies of a terminal or of mail by kind; of mail first those of messages."""
     parts = []
-    if group[0]["protocol"] is not None:
+    if group[0].get("protocol") is not None:
         what = "accepted" if group[0]["protocol"] == "smtp" else "readable"
         first, last = (_means(group)(f"{which}_message_s", seconds) for which in ("first", "last"))
         parts.append(f"first message {what} after {first}, last after {last}")

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::paging::PowerSaving;
 use crate::common::link_adaptation::Combining;
-pub(crate) use check::{milliseconds, outer_loop, pdcp, range, within, within_a_long_time};
+pub(crate) use check::{milliseconds, outer_loop, pdcp, within};
 
 /// A mobile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -8,8 +8,7 @@ use airpath_core::{Instant, RandomStream, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::config::{range, within_a_long_time};
-use crate::error::ValueError;
+use crate::error::{ValueError, range};
 
 /// Power saving of an idle mobile, beyond its paging cycle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -157,6 +156,17 @@ impl Paging {
         });
         in_this.unwrap_or(next_window + self.offset)
     }
+}
+
+/// Refuses what is longer than `most`, the longest time that a timer can have.
+fn within_a_long_time(
+    span: Span,
+    most: Span,
+    table: &str,
+    key: &str,
+    expected: &'static str,
+) -> Result<(), ValueError> {
+    if span <= most { Ok(()) } else { Err(range(table, key, expected)) }
 }
 
 #[cfg(test)]

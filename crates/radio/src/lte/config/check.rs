@@ -4,10 +4,10 @@ use airpath_core::Span;
 
 use super::{Acknowledged, Cell, Config, Rlc, Tdd};
 use crate::common::slots::{Occasions, SlotPattern};
-use crate::error::{ValueError, above_zero, at_most, within_an_hour};
+use crate::error::{ValueError, above_zero, at_most, range, within_an_hour};
 use crate::lte::{tables, tdd};
 use crate::ofdma::ConfigError;
-use crate::ofdma::config::{UplinkModulation, milliseconds, outer_loop, pdcp, range, within};
+use crate::ofdma::config::{UplinkModulation, milliseconds, outer_loop, pdcp, within};
 use crate::ofdma::rlc_am::LONGEST_TIMER;
 
 impl Config {

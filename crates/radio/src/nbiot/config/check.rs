@@ -3,11 +3,11 @@
 use airpath_core::Span;
 
 use super::{Config, Coverage, ReleaseAssistance, Rrc};
-use crate::error::{ValueError, within_an_hour};
+use crate::error::{ValueError, range, within_an_hour};
 use crate::nbiot::plan::PREAMBLE;
 use crate::nbiot::tables::{Choice, choices};
 use crate::ofdma::ConfigError;
-use crate::ofdma::config::{milliseconds, range, within};
+use crate::ofdma::config::{milliseconds, within};
 
 /// Coverage levels of a cell at most (TS 36.331, NPRACH-ParametersList-NB).
 const LEVELS: usize = 3;

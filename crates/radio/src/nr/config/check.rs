@@ -4,11 +4,11 @@ use airpath_core::Span;
 
 use super::{Acknowledged, Cell, Config, Inactive, Rlc, Rrc, Tdd, Unacknowledged};
 use crate::common::slots::{Occasions, Offsets, SYMBOLS, SlotPattern, Timeline};
-use crate::error::{ValueError, above_zero, at_most, within_an_hour};
+use crate::error::{ValueError, above_zero, at_most, range, within_an_hour};
 use crate::nr::tables::{self, Numerology, ProcessingCapability, Range};
 use crate::nr::tdd::{self, LEAST_DOWNLINK, Period};
 use crate::ofdma::ConfigError;
-use crate::ofdma::config::{UplinkModulation, milliseconds, outer_loop, pdcp, range};
+use crate::ofdma::config::{UplinkModulation, milliseconds, outer_loop, pdcp};
 
 impl Config {
     /// The timeline of the cell, if all makes sense.

@@ -4,12 +4,7 @@ use airpath_core::{Decibel, Probability, Span};
 use airpath_link::queue::Queue;
 
 use super::{Drx, Harq, Mobile, Rrc, Uplink, UplinkModulation};
-use crate::error::{ValueError, above_zero, at_most, check_queue, within_an_hour};
-
-/// A value of `table.key` that is not one of those `expected`.
-pub(crate) fn range(table: &str, key: &str, expected: &'static str) -> ValueError {
-    ValueError::Range { key: format!("{table}.{key}"), expected }
-}
+use crate::error::{ValueError, above_zero, at_most, check_queue, range, within_an_hour};
 
 /// Refuses what is not a number of milliseconds, from one to an hour.
 pub(crate) fn milliseconds(span: Span, table: &str, key: &str) -> Result<(), ValueError> {
@@ -20,17 +15,6 @@ pub(crate) fn milliseconds(span: Span, table: &str, key: &str) -> Result<(), Val
     } else {
         Err(range(table, key, "whole milliseconds, the length of a subframe (TS 36.211 §4, TS 38.211 §4.3.1)"))
     }
-}
-
-/// Refuses what is longer than `most`, the longest time that a timer can have.
-pub(crate) fn within_a_long_time(
-    span: Span,
-    most: Span,
-    table: &str,
-    key: &str,
-    expected: &'static str,
-) -> Result<(), ValueError> {
-    if span <= most { Ok(()) } else { Err(range(table, key, expected)) }
 }
 
 /// Refuses what is not 1 to `max`.
