@@ -33,8 +33,8 @@ delay = "20 ms"
 "#;
 
 /// The changes that the bearer of a preset can make. A call keeps what waits at a handover, as its
-/// interworking function stays the same; without a radio link only the fixed network changes. NB-IoT
-/// has no handovers.
+/// interworking function stays the same; without a radio link only the fixed network changes.
+/// NB-IoT has no handovers.
 fn changes_of(preset: &Preset) -> String {
     let is = |model: &str| preset.parameters.iter().any(|each| each.key == "model" && each.value.contains(model));
     let only = |keep: fn(&str) -> bool| -> String {
