@@ -186,7 +186,7 @@ def test_a_repetition_has_the_command_line_without_its_options() -> None:
 
 def test_a_late_run_states_what_it_changes() -> None:
     lateness = {"p50_s": 0.0001, "p99_s": 0.012, "budget_s": 0.01}
-    assert "may miss its TTI and wait for the next one, 20 ms later" in late_text(lateness, 0.02)
+    assert "may miss its transmission interval (TTI) and wait 20 ms more" in late_text(lateness, 0.02)
     assert "round trips" in late_text(lateness, None)
 
 

@@ -19,7 +19,7 @@ _FINDINGS = {
     "receive-window": (_RECEIVER, "its buffer was full"),
     "congestion-window": (_SENDER, "its congestion window was too small for the path"),
     "path-rate": (_NETWORK, "the link was fully used"),
-    "queueing": (_NETWORK, "the link was fully used, with a long queue in front of it{}"),
+    "queueing": (_NETWORK, "the link was fully used"),
     "sharing": (_NETWORK, "the link carried other connections of the client"),
     "radio": (_NETWORK, "the radio carried nothing"),
     "timer": (_SENDER, "it waited for its retransmission timer"),
@@ -92,10 +92,11 @@ def _of_times(totals: Mapping[str, float], low: float) -> str:
     for name in sorted(totals, key=lambda name: -totals[name]):
         if share[name] >= _LEAST or not places:
             place, what = _FINDINGS[name]
+            whole = percent(share[name])
             if name == "queueing":
-                part = shares({name: queueing, "rest": sum(totals.values()) - queueing})[name]
-                what = what.format("" if part == share[name] else f", {percent(part)} of the time")
-            places.setdefault(place, []).append(f"{what} ({percent(share[name])})")
+                part = percent(shares({name: queueing, "rest": sum(totals.values()) - queueing})[name])
+                whole += f", {part} with a long queue in front of it" if part != whole else ", with a long queue"
+            places.setdefault(place, []).append(f"{what} ({whole})")
     # The place with the most time first, not that of the largest cause.
     time = {place: sum(share[name] for name in totals if _FINDINGS[name][0] == place) for place in places}
     ordered = sorted(places, key=lambda place: -time[place])
