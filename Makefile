@@ -14,7 +14,7 @@ DEMO := runs/demo
 # Cargo's profile of the Python module; the test of the wheel builds with the same.
 export AIRPATH_PROFILE ?= $(if $(CI),ci,release)
 
-.PHONY: setup demo test soak lint lint-rust lint-python rust-tests docs wheel deny bench validate captures fresh mutants clean
+.PHONY: setup demo test soak lint lint-rust lint-python rust-tests docs wheel wheels deny bench validate captures fresh mutants clean
 
 setup: $(VENV)/.packages $(VENV)/.native
 
@@ -77,6 +77,16 @@ wheel: setup
 	$(BIN)/maturin build --release --locked --out target/wheels
 	$(BIN)/maturin sdist --out target/wheels
 	AIRPATH_WHEELS=target/wheels $(BIN)/pytest -m "" tests/repository/test_wheel.py
+
+# The wheels of a release, for a C library as old as that of manylinux_2_28 and for both
+# architectures: Zig cross-compiles the C code and links.
+wheels: setup
+	rustup target add x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
+	$(BIN)/python -m pip install --quiet 'ziglang>=0.13'
+	@for architecture in x86_64 aarch64; do \
+	    PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --locked --zig --compatibility manylinux_2_28 \
+	        --target $$architecture-unknown-linux-gnu --interpreter python3.11 --out target/wheels || exit; \
+	done
 
 # Licences, sources and advisories of the dependencies. Fetches the database of advisories.
 deny: $(VENV)/.python

@@ -7,12 +7,14 @@ import codecs
 import gc
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import typer
 
+from airpath.cli.command_for import command_for
 from airpath.cli.messages import ExitCode, Problem, os_problem, set_quiet, show
 from airpath.files import printable
 from airpath.suggest import did_you_mean
@@ -122,6 +124,9 @@ def _replacement(error: UnicodeError) -> tuple[str | bytes, int]:
     return text.translate(_ASCII).encode("ascii", "backslashreplace"), error.end
 
 
+_NO_COMMAND = re.compile(r"No such command '(.+?)'")
+
+
 def _usage_problem(error: typer.TyperException) -> Problem:
     """Convert an error of the argument parser to a `Problem`."""
     message = error.format_message().replace("Value error, ", "").rstrip(".")
@@ -130,4 +135,8 @@ def _usage_problem(error: typer.TyperException) -> Problem:
         message = f"no such option {option}{did_you_mean(option, possibilities)}"
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "airpath"
-    return Problem(message[:1].lower() + message[1:], next_step=f"`{command} --help` shows the usage and examples")
+    next_step = f"`{command} --help` shows the usage and examples"
+    if (unknown := _NO_COMMAND.match(message)) and (meant := command_for(unknown[1], command)):
+        message = unknown[0]
+        next_step = f"`{meant}`; {next_step}"
+    return Problem(message[:1].lower() + message[1:], next_step=next_step)

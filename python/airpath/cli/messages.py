@@ -109,11 +109,9 @@ def explained() -> Iterator[None]:
         raise Problem(error.message, where=_place(error), next_step=error.help) from None
     except (LinkError, MeasureError) as error:
         raise Problem(str(error), exit_code=ExitCode.FAILED) from None
-    except (ExtraMissingError, NotTextError, TraceError) as error:
+    except (ExtraMissingError, NotTextError, TraceError, UnreadableResultError) as error:
         message, _, next_step = str(error).partition("; ")
         raise Problem(message, next_step=next_step or None) from None
-    except UnreadableResultError as error:
-        raise Problem(str(error)) from None
     except ResultError as error:
         raise Problem(str(error), exit_code=ExitCode.NOT_WRITTEN) from None
     except FileExistsError as error:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from airpath.cli.command_for import command_for
 from airpath.cli.messages import Problem, check_outputs, check_report_name, explained, writing
 
 
@@ -48,7 +49,8 @@ def report(
     with explained():
         for each in results:
             if each.is_file():
-                next_step = f"name the folder of a result; `airpath trace {each}` analyses a capture"
+                meant = command_for(str(each))
+                next_step = "name the folder of a result" + (f", or `{meant}`" if meant else "")
                 raise Problem(f"{each} is a file, not a result folder", next_step=next_step)
         named = results
         results = [folder for each in named for folder in repetitions_of(each)]

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from airpath.cli.command_for import command_for, is_capture
 from airpath.cli.completion import complete_override, complete_scenario
 from airpath.cli.key_value import parse_pairs
 from airpath.cli.messages import (
@@ -184,7 +185,9 @@ def _scenario(scenario: Path) -> Path | dict[str, Any]:
 
     if scenario.is_file():
         if is_plan(scenario):
-            raise Problem(f"{scenario} is a plan of a sweep", next_step=f"airpath sweep {scenario} --out DIR")
+            raise Problem(f"{scenario} is a plan of a sweep", next_step=f"`{command_for(str(scenario))}`")
+        if is_capture(scenario):
+            raise Problem(f"{scenario} is a capture, not a scenario", next_step=f"`{command_for(str(scenario))}`")
         return scenario
     if (repeated := scenario / "scenario.toml").is_file() and (scenario / "summary.json").is_file():
         return repeated

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from airpath.cli.command_for import command_for
 from airpath.cli.messages import Problem, check_outputs, check_report_name, writing
 
 _STANDARD_INPUT = Path("-")
@@ -61,9 +62,13 @@ def _check_input(path: Path, name: str) -> None:
                 next_step="pipe a capture, as in `tcpdump -w - tcp | airpath trace -`, or name a file",
             )
         return
+    if path.suffix == ".toml" and path.is_file():
+        next_step = f"`airpath run {path} --out DIR --capture`, then `airpath trace DIR`"
+        raise Problem(f"{path} is a TOML file, not a capture", next_step=next_step)
     if path.exists() or path.is_symlink():
         return
     what = f"{path}: No such file or directory" if name == "FILE" else f"{name} {path}: no such file or directory"
     if name == "FILE" and path.suffix.lower() in (".html", ".htm"):
         raise Problem(what, next_step=f"to write a report, add -o {path}")
-    raise Problem(what, next_step="check the path")
+    meant = command_for(str(path)) if name == "FILE" else None
+    raise Problem(what, next_step=f"`{meant}`, or check the path" if meant else "check the path")

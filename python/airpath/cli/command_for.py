@@ -1,0 +1,83 @@
+"""The command that a file, a folder or a name belongs to, for messages about a wrong command."""
+
+import json
+import shlex
+from pathlib import Path
+
+_CAPTURES = (
+    b"\xd4\xc3\xb2\xa1",  # pcap, by byte order and resolution of its times
+    b"\xa1\xb2\xc3\xd4",
+    b"\x4d\x3c\xb2\xa1",
+    b"\xa1\xb2\x3c\x4d",
+    b"\x0a\x0d\x0d\x0a",  # pcapng
+    b"snoop\0\0\0",
+    b"\x1f\x8b",  # gzip
+    b"\x28\xb5\x2f\xfd",  # zstd
+)
+"""The first bytes of the files that `airpath trace` reads."""
+
+
+def command_for(word: str, group: str = "airpath") -> str | None:
+    """Return the command for which `word` is an argument, with it; `None` for an unknown word.
+
+    Args:
+        word: A file, a folder, or the name of a preset, page or study.
+        group: The group of commands in which the user wrote it, as `airpath presets`.
+    """
+    path = Path(word)
+    quoted = shlex.quote(word)
+    if path.is_dir():
+        return f"airpath report {quoted}" if _has_result(path) else None
+    if path.is_file():
+        return _command_for_file(path, quoted)
+    return _command_for_name(word, group)
+
+
+def is_capture(path: Path) -> bool:
+    """Return whether a file begins like a capture, plain or compressed."""
+    try:
+        with path.open("rb") as file:
+            return file.read(8).startswith(_CAPTURES)
+    except OSError:
+        return False
+
+
+def _has_result(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("summary.json", "sweep.json"))
+
+
+def _command_for_file(path: Path, quoted: str) -> str | None:
+    from airpath.scenario import is_plan
+
+    if is_capture(path):
+        return f"airpath trace {quoted}"
+    match path.suffix:
+        case ".toml" if is_plan(path):
+            return f"airpath sweep {quoted} --out DIR"
+        case ".toml":
+            return f"airpath run {quoted}"
+        case ".page":
+            return f"airpath page show {quoted}"
+        case ".har":
+            return f"airpath page import {quoted} -o FILE.page"
+        case _:
+            return None
+
+
+def _command_for_name(word: str, group: str) -> str | None:
+    from airpath import ScenarioError, _native
+    from airpath.page import names
+    from airpath.study import studies
+
+    try:
+        kind = json.loads(_native.preset(word))["kind"]
+    except (ScenarioError, UnicodeEncodeError):
+        kind = None
+    if kind is not None:
+        command = "run" if kind == "bearer" and group != "airpath presets" else "presets show"
+        return f"airpath {command} {word}"
+    if word in names():
+        return f"airpath page show {word}"
+    if any(study.id == word for study in studies()):
+        return f"airpath study run {word}"
+    return None
