@@ -11,6 +11,7 @@
 
 import json
 import tomllib
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,7 +93,8 @@ class Result:
     def means(self, figure: str) -> "pl.DataFrame":
         """Return the mean of a column of `flows` by the name of the flow, with its 95 % interval.
 
-        A repetition counts once: the mean over its flows of that name that have a value.
+        A repetition counts once: the mean over its flows of that name that have a value. Those that
+        were interrupted do not count while others are complete.
 
         Raises:
             KeyError: `flows` has no such figure.
@@ -104,7 +106,8 @@ class Result:
 
         if figure not in FIGURES:
             raise KeyError(f"no figure '{figure}'{did_you_mean(figure, FIGURES)}")
-        rows = self.flows.drop_nulls(figure).group_by("name", "repetition", maintain_order=True)
+        whole = ~pl.col("repetition").is_in(list(cut_repetitions(self.summary)))
+        rows = self.flows.filter(whole).drop_nulls(figure).group_by("name", "repetition", maintain_order=True)
         samples = rows.agg(pl.col(figure).mean()).group_by("name", maintain_order=True).agg(figure)
         intervals = [mean_interval(each) if len(each) > 1 else None for each in samples[figure].to_list()]
         return samples.select(
@@ -323,6 +326,13 @@ def load(path: str | Path) -> Result:
             version.
     """
     return Result(path)
+
+
+def cut_repetitions(summary: Mapping[str, Any]) -> set[int]:
+    """Return the repetitions that were interrupted; none if there is no complete one."""
+    ended = {each["repetition"]: each["ended"] for each in summary["repetitions"]}
+    cut = {repetition for repetition, how in ended.items() if how == "interrupted"}
+    return cut if len(cut) < len(ended) else set()
 
 
 def is_result(folder: Path) -> bool:

@@ -160,3 +160,33 @@ def test_input_and_output_that_are_closed(link: LinkCommand) -> None:
     assert link("seq", "1000000", under=["sh", "-c", '"$@" <&- | head -n 1', "sh"]).out == "1\n"
     for closed in (0, 1, 2):
         link("sh", "-c", "exit 5", under=["sh", "-c", f'exec {closed}>&-; exec "$@"', "sh"], code=5)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "cause"),
+    [
+        # Without a file for the names of hosts there is none to replace.
+        pytest.param("mount -t tmpfs none /etc", "/etc/hosts cannot be replaced", id="no-hosts"),
+        pytest.param(
+            "for each in $(ls /); do [ -d /$each ] && mkdir -p root/$each && mount --rbind /$each root/$each; done; "
+            'set -- chroot root "$@"',
+            "as in a chroot",
+            id="chroot",
+        ),
+    ],
+)
+@needs("network-namespace")
+def test_a_host_whose_names_cannot_be_changed_gets_a_note(link: LinkCommand, prepare: str, cause: str) -> None:
+    line = link.line("sh", "-c", 'echo "$AIRPATH_SERVER"')
+    user = [] if os.geteuid() == 0 else ["--map-root-user"]
+    script = f'{prepare}; exec "$@"'
+    done = subprocess.run(
+        ["unshare", *user, "--mount", "sh", "-c", script, "sh", *line],
+        cwd=link.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "100.64.0.1\n"), done.stderr
+    assert done.stderr.startswith("note: programs cannot use the names `server` and `mobile`: ")
+    assert cause in done.stderr

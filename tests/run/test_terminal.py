@@ -1,15 +1,17 @@
 """The figures of a run on terminals of any width."""
 
 import io
+import json
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+import airpath
 from airpath.cli.text import render
 from airpath.quantities import seconds
 from airpath.run import execute
-from support import ROOT
+from support import DOWNLOAD, ROOT
 
 
 def printed(
@@ -58,3 +60,22 @@ def test_many_flows_have_percentiles_by_nearest_rank() -> None:
     quantiles = ", ".join(f"p{share} {seconds(times[rank - 1])}" for share, rank in ((50, 10), (95, 19), (99, 20)))
     assert line == f"all flows: 20 finished; time {quantiles}"
     assert "all flows" not in printed(download, 200, repeat=9)
+
+
+def test_interrupted_repetitions_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text(DOWNLOAD)
+    summary = execute(path, repeat=3, out=tmp_path / "run")
+    summary["repetitions"][1] |= {"ended": "interrupted", "simulated_s": 0.0}
+    cut = next(flow for flow in summary["flows"] if flow["repetition"] == 1)
+    cut["duration_s"] = 1e6
+    text = io.StringIO()
+    render(summary, Console(file=text, width=120))
+    assert "2 repetitions (mean ± standard deviation); without 1 that were interrupted" in text.getvalue()
+    (tmp_path / "run" / "summary.json").write_text(json.dumps(summary))
+    (mean,) = airpath.load(tmp_path / "run").means("duration_s").iter_rows(named=True)
+    assert (mean["n"], mean["mean"] < 1e3) == (2, True)
+    for each in summary["repetitions"]:
+        each["ended"] = "interrupted"
+    render(summary, Console(file=text, width=120))
+    assert "3 repetitions" in text.getvalue()

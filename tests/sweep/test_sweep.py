@@ -244,6 +244,31 @@ def test_folders_that_cannot_be_used(tmp_path):
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
 
 
+def test_a_sweep_is_repeated_and_continued_from_its_folder(plan: Path, airpath_command: Command, tmp_path: Path):
+    first = airpath_command("sweep", plan, "--out", "out", "--format", "csv")
+    plan.unlink()
+    again = airpath_command("sweep", "out", "--out", "again", "--format", "csv")
+    assert (again.code, again.out) == (0, first.out)
+    assert_frame_equal(airpath.SweepResult(tmp_path / "again").flows, airpath.SweepResult(tmp_path / "out").flows)
+    (lost, *_) = (tmp_path / "out" / "flows").iterdir()
+    lost.unlink()
+    assert airpath_command("sweep", "out", "--format", "csv").out == first.out
+    assert lost.exists()
+
+
+def test_a_plan_with_a_width_of_the_interval_is_read_from_its_folder(tmp_path: Path):
+    until = Until("throughput_bps", None, 0.5, 2, 4)
+    plan = replace(airpath.make_plan(DOWNLOAD, AXES, set={"fixed.delay": "20 ms"}), repeat=until)
+    airpath.sweep(plan, out=tmp_path / "out", executor=Inline())
+    assert airpath.read_plan(tmp_path / "out").to_dict() == plan.to_dict()
+
+
+def test_quiet_prints_the_means_only(plan: Path, airpath_command: Command):
+    loud = airpath_command("sweep", plan, "--out", "loud")
+    quiet = airpath_command("sweep", plan, "--out", "quiet", "--quiet")
+    assert (quiet.code, quiet.out, quiet.err) == (0, loud.out, "")
+
+
 def test_the_command(plan: Path, airpath_command: Command, tmp_path: Path):
     estimate = airpath_command("sweep", plan, "--dry-run")
     assert "4 cases, 16 runs" in estimate.out

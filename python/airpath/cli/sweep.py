@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def sweep(
-    plan: Annotated[Path, typer.Argument(metavar="PLAN.toml", help="The plan: scenario, axes, repetitions.")],
+    plan: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PLAN.toml|DIR", help="The plan: scenario, axes, repetitions; or the folder of a sweep."
+        ),
+    ],
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="The folder of the rows; a sweep that ended early continues."),
@@ -47,6 +52,7 @@ def sweep(
     Examples:
       airpath sweep examples/plans/errors.toml --out runs/sweep
       airpath sweep examples/plans/errors.toml --dry-run
+      airpath sweep runs/sweep --out runs/again
       airpath sweep plan.toml --out runs/sweep --dask tcp://scheduler:8786
       airpath sweep plan.toml --out runs/sweep --format jsonl | jq .throughput_bps
       duckdb -c "select * from 'runs/sweep/flows/*.parquet'"
@@ -66,7 +72,8 @@ def sweep(
     from airpath.sweep.clusters import executor_of
     from airpath.sweep.progress import sweep_progress
 
-    shown = nullcontext if is_quiet() else sweep_progress
+    if out is None and not dry_run and (plan / "sweep.json").is_file():
+        out = plan
     if out is None and not dry_run:
         raise Problem("a sweep needs a folder for its rows", next_step="add --out DIR, or --dry-run")
     if dry_run and dask is not None:
@@ -78,8 +85,9 @@ def sweep(
             typer.echo(_estimated(estimate(read, workers)))
             return
         assert out is not None
+        shown = nullcontext() if is_quiet() else sweep_progress(plan.name)
         try:
-            with executor_of(dask, workers) as (executor, slots), shown(plan.name) as progress:
+            with executor_of(dask, workers) as (executor, slots), shown as progress:
                 result = run_sweep(
                     read,
                     out=out,

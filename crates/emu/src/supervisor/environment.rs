@@ -26,38 +26,39 @@ pub struct Environment {
 /// in it.
 const SCRATCH: &str = "/sys";
 
+const RESOLVER: &str = "/etc/resolv.conf";
+
 impl Environment {
     /// Moves this process, the first of a PID namespace, into a mount namespace with these files.
     /// They are not visible outside of it, and no file remains on any disk.
     ///
-    /// Steps that the host does not permit are skipped: then names may be unknown, but addresses
-    /// still work.
-    pub fn enter(&self) {
-        if unshare(CloneFlags::CLONE_NEWNS).is_err() {
-            return;
-        }
+    /// # Errors
+    /// Why the host does not permit it: then names are unknown, but addresses still work.
+    pub fn enter(&self) -> Result<(), String> {
+        let failed = |what: &'static str| move |error: nix::Error| format!("{what}: {}", error.desc());
+        unshare(CloneFlags::CLONE_NEWNS).map_err(failed("no mount namespace"))?;
         let none = None::<&str>;
-        if mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none).is_err() {
-            return;
-        }
+        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none)
+            .map_err(failed("/ is no mount, as in a chroot, or cannot be made private"))?;
         let careful = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         let _ = mount(Some("proc"), "/proc", Some("proc"), careful, none);
-        if mount(Some("airpath"), SCRATCH, Some("tmpfs"), careful, none).is_ok() {
-            let _ = self.replace_files();
-            let _ = umount2(SCRATCH, MntFlags::MNT_DETACH);
-        }
+        mount(Some("airpath"), SCRATCH, Some("tmpfs"), careful, none).map_err(failed("nothing can be mounted"))?;
+        let replaced = self.replace_files();
+        let _ = umount2(SCRATCH, MntFlags::MNT_DETACH);
+        replaced
     }
 
-    fn replace_files(&self) -> io::Result<()> {
+    fn replace_files(&self) -> Result<(), String> {
         let mut hosts = fs::read_to_string("/etc/hosts").unwrap_or_default();
         for (address, name) in &self.hosts {
             hosts.push_str(&format!("\n{address}\t{name}"));
         }
         hosts.push('\n');
-        cover(Path::new("/etc/hosts"), &hosts)?;
+        cover("/etc/hosts", &hosts)?;
         match &self.resolver {
-            Some(resolver) => cover(Path::new("/etc/resolv.conf"), resolver),
-            None => Ok(()),
+            // Without the file programs ask this host itself, which answers nothing there.
+            Some(resolver) if Path::new(RESOLVER).exists() => cover(RESOLVER, resolver),
+            _ => Ok(()),
         }
     }
 
@@ -76,10 +77,12 @@ impl Environment {
 }
 
 /// Mounts a file with this text over the one at `path`, in this mount namespace.
-fn cover(path: &Path, text: &str) -> io::Result<()> {
-    let path = fs::canonicalize(path)?;
-    let made = Path::new(SCRATCH).join(path.file_name().unwrap_or_default());
-    fs::write(&made, text)?;
-    mount(Some(&made), &path, None::<&str>, MsFlags::MS_BIND, None::<&str>)?;
-    Ok(())
+fn cover(path: &str, text: &str) -> Result<(), String> {
+    let cover = || {
+        let found = fs::canonicalize(path)?;
+        let made = Path::new(SCRATCH).join(found.file_name().unwrap_or_default());
+        fs::write(&made, text)?;
+        mount(Some(&made), &found, None::<&str>, MsFlags::MS_BIND, None::<&str>).map_err(io::Error::from)
+    };
+    cover().map_err(|error| format!("{path} cannot be replaced: {error}"))
 }

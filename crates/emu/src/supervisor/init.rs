@@ -33,7 +33,10 @@ pub fn run(programs: &Programs<'_>, begin: BorrowedFd<'_>, report: BorrowedFd<'_
         return 1;
     }
     let Ok(signals) = SignalFd::with_flags(&own, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC) else { return 1 };
-    programs.environment.enter();
+    if let Err(error) = programs.environment.enter() {
+        eprintln!("note: programs cannot use the names `server` and `mobile`: {error}");
+        eprintln!("  next: use the addresses in AIRPATH_SERVER and AIRPATH_MOBILE; `airpath doctor` explains more");
+    }
     let mut children = Children { report, server: None, command: None };
     if let Some((program, network)) = programs.server {
         match start(program, network, programs, Role::Server) {
