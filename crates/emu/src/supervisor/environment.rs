@@ -56,7 +56,7 @@ impl Environment {
         hosts.push('\n');
         cover("/etc/hosts", &hosts)?;
         match &self.resolver {
-            // Without the file programs ask this host itself, which answers nothing there.
+            // Without the file programs query this host itself, where nothing answers.
             Some(resolver) if Path::new(RESOLVER).exists() => cover(RESOLVER, resolver),
             _ => Ok(()),
         }
