@@ -1,4 +1,4 @@
-"""Programs of streaming, calls and terminals over a link: ffmpeg, SIPp, mosh."""
+"""Programs of streaming, calls and terminals over a link: ffmpeg, GStreamer, SIPp, mosh, FreeRDP."""
 
 import re
 import shlex
@@ -101,6 +101,96 @@ def test_ffmpeg_plays_rtp_in_the_connection_of_rtsp(link: LinkCommand, umts: Pat
     link("sh", "-ec", script, link=umts, serve=serve, options="--out kept --no-log")
     assert len(_frames(link.folder / "got")) == FRAMES
     assert "udp" not in _kinds(link.folder / "kept")
+
+
+SENDS_WITH_RETRANSMISSION = """
+exec gst-launch-1.0 -q rtpsession name=s rtp-profile=avpf
+  videotestsrc num-buffers=75 is-live=true pattern=snow ! video/x-raw,width=176,height=144,framerate=15/1
+  ! vp8enc deadline=1 target-bitrate=148000 keyframe-max-dist=15 ! rtpvp8pay pt=96
+  ! rtprtxsend payload-type-map='application/x-rtp-pt-map,96=(uint)97' ! s.send_rtp_sink
+  s.send_rtp_src ! udpsink host=server port=5000 sync=false async=false
+  s.send_rtcp_src ! udpsink host=server port=5001 sync=false async=false
+  udpsrc port=5001 ! s.recv_rtcp_sink"""
+
+RECEIVES_WITH_RETRANSMISSION = """
+exec gst-launch-1.0 -q rtpsession name=s rtp-profile=avpf
+  udpsrc port=5000 caps='application/x-rtp,media=video,clock-rate=90000,encoding-name=VP8,payload=96'
+  ! s.recv_rtp_sink
+  s.recv_rtp_src ! rtprtxreceive payload-type-map='application/x-rtp-pt-map,96=(uint)97'
+  ! rtpssrcdemux ! rtpjitterbuffer do-retransmission=true latency=500
+  ! rtpvp8depay ! multifilesink location=frame-%05d
+  udpsrc port=5001 ! s.recv_rtcp_sink
+  s.send_rtcp_src ! udpsink host=mobile port=5001 sync=false async=false"""
+
+
+def test_gstreamer_repairs_rtp_by_retransmission(link: LinkCommand, need: Need) -> None:
+    """A video with generic NACKs (RFC 4585 §6.2.1) and retransmissions in a stream of their own (RFC 4588)."""
+    tshark = need("tshark")
+    need("gst-launch-1.0", "gstreamer1.0-tools")
+    wire = link.folder / "wire.toml"
+    wire.write_text(
+        'format = 1\n[fixed]\nrate = "10 Mbit/s"\ndelay = "10 ms"\nup.loss = 0.05\n[bearer]\npreset = "wired"\n',
+        encoding="utf-8",
+    )
+    send = f"({_one_line(SENDS_WITH_RETRANSMISSION)}); sleep 1"
+    link("sh", "-ec", send, link=wire, serve=_one_line(RECEIVES_WITH_RETRANSMISSION), options="--out kept --capture")
+    ports = ["-d", "udp.port==5000,rtp", "-d", "udp.port==5001,rtcp"]
+    read = [
+        tshark,
+        "-r",
+        "kept/captures/0000-server.pcapng",
+        *ports,
+        "-T",
+        "fields",
+        "-e",
+        "rtp.p_type",
+        "-e",
+        "rtcp.pt",
+    ]
+    seen = subprocess.run(read, cwd=link.folder, check=True, capture_output=True, text=True).stdout.splitlines()
+    types = [line.strip() for line in seen]
+    lost = sum(flow["lost"] for flow in summary(link.folder / "kept")["flows"] if flow["kind"] == "udp")
+    assert lost >= 3
+    assert types.count("97") >= lost / 2
+    assert any("205" in each.split(",") for each in types)
+    assert len(list(link.folder.glob("frame-*"))) >= 73
+
+
+def _one_line(pipeline: str) -> str:
+    return " ".join(pipeline.split())
+
+
+ON_A_SCREEN = """
+export HOME=$PWD
+mkfifo $$.display
+Xvfb -displayfd 7 -screen 0 320x240x24 -nolisten tcp 7>$$.display 2>/dev/null &
+screen=$!
+read -r display <$$.display
+export DISPLAY=:$display
+trap 'kill $program' TERM
+"$@" &
+program=$!
+wait $program
+code=$?
+kill $screen
+wait $screen
+exit $code
+"""
+"""Runs a program on a screen of its own, which ends with it."""
+
+
+def test_freerdp_shows_the_screen_of_the_server(link: LinkCommand, umts: Path, need: Need) -> None:
+    need("Xvfb", "xvfb")
+    shadow, client = need("freerdp-shadow-cli", "freerdp2-shadow-x11"), need("xfreerdp", "freerdp2-x11")
+    (link.folder / "screen.sh").write_text(ON_A_SCREEN, encoding="utf-8")
+    serve = f"exec sh screen.sh {shadow} /port:3389 -auth /sec:rdp"
+    show = f"sh screen.sh timeout 12 {client} /v:server /u:user /p:secret /cert:ignore /sec:rdp /size:320x240 /bpp:16"
+    # The session has no end of its own: `timeout` ends it.
+    link("sh", "-c", show, link=umts, serve=serve, options="--out kept --no-log", code=124)
+    links = {each["direction"]: each for each in summary(link.folder / "kept")["links"] if each["component"] == "cell"}
+    assert _kinds(link.folder / "kept")["tcp"] > 1000
+    assert links["down"]["delivered_bytes"] > 2000
+    assert "synchronize_event" in (link.folder / "kept" / "server.log").read_text()
 
 
 def test_sipp_calls_with_a_voice_stream(link: LinkCommand, umts: Path, need: Need) -> None:
