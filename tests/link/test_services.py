@@ -183,7 +183,9 @@ def test_freerdp_shows_the_screen_of_the_server(link: LinkCommand, umts: Path, n
     need("Xvfb", "xvfb")
     shadow, client = need("freerdp-shadow-cli", "freerdp2-shadow-x11"), need("xfreerdp", "freerdp2-x11")
     (link.folder / "screen.sh").write_text(ON_A_SCREEN, encoding="utf-8")
-    serve = f"exec sh screen.sh {shadow} /port:3389 -auth /sec:rdp"
+    # It may start before its screen is complete, and then it ends.
+    again = f"for each in 1 2 3; do {shadow} /port:3389 -auth /sec:rdp; sleep 1; done"
+    serve = f"exec sh screen.sh sh -c {shlex.quote(again)}"
     show = f"sh screen.sh timeout 12 {client} /v:server /u:user /p:secret /cert:ignore /sec:rdp /size:320x240 /bpp:16"
     # The session has no end of its own: `timeout` ends it.
     link("sh", "-c", show, link=umts, serve=serve, options="--out kept --no-log", code=124)
