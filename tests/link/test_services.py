@@ -1,15 +1,16 @@
-"""Programs of streaming, calls and terminals over a link: ffmpeg, GStreamer, SIPp, mosh, FreeRDP."""
+"""Programs of streaming, calls and terminals over a link: ffmpeg, hls.js, GStreamer, SIPp, mosh, FreeRDP."""
 
 import re
 import shlex
 import subprocess
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from support.link import LinkCommand, summary
-from support.needs import needs
+from support.link import BROWSER, LinkCommand, summary
+from support.needs import needs, program
 from support.programs import PROGRAMS
 
 Need = Callable[..., str]
@@ -57,6 +58,59 @@ def test_ffmpeg_plays_a_playlist_of_segments(link: LinkCommand, umts: Path, vide
     link("sh", "-ec", script, link=umts, serve=web, options="--out kept --no-log")
     assert len(_frames(link.folder / "got")) == FRAMES
     assert _kinds(link.folder / "kept")["tcp"] >= video.stat().st_size * 0.9
+
+
+PLAYER = """\
+<!doctype html><video muted autoplay></video><script src="hls.js"></script><script>
+const video = document.querySelector("video"), player = new Hls(), levels = new Set();
+player.on(Hls.Events.FRAG_LOADED, (_, data) => levels.add(data.frag.level));
+player.on(Hls.Events.ERROR, (_, data) => { if (data.fatal) console.log("failed: " + data.details); });
+video.addEventListener("ended", () => console.log(`ended: ${video.currentTime.toFixed(1)} ${[...levels].sort()}`));
+player.loadSource("v.m3u8"); player.attachMedia(video);
+</script>
+"""
+"""A page that plays the playlist, and reports the end on the console."""
+
+
+@pytest.fixture(scope="session")
+def hls_js(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The player hls.js, from the registry of npm."""
+    npm = program("npm")
+    folder = tmp_path_factory.mktemp("npm")
+    got = subprocess.run([npm, "pack", "--silent", "hls.js@1.5.20"], cwd=folder, capture_output=True, check=False)
+    if got.returncode != 0:
+        pytest.skip("hls.js cannot be fetched from the registry of npm")
+    with tarfile.open(folder / "hls.js-1.5.20.tgz") as archive:
+        member = archive.extractfile("package/dist/hls.light.min.js")
+        assert member is not None
+        return member.read()
+
+
+def test_hls_js_plays_two_qualities(link: LinkCommand, web: str, hls_js: bytes, need: Need) -> None:
+    chromium, ffmpeg = need("chromium"), need("ffmpeg")
+    files = link.folder / "files"
+    (files / "hls.js").write_bytes(hls_js)
+    (files / "index.html").write_text(PLAYER, encoding="utf-8")
+    source = [ffmpeg, "-v", "error", "-f", "lavfi", "-i", "testsrc=size=176x144:rate=15", "-t", "6"]
+    codec = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "15"]
+    variants = "#EXTM3U\n"
+    for kbps in (150, 500):
+        rate = [f"{option}={kbps}k" for option in ("b:v", "maxrate", "bufsize")]
+        options = [word for option in rate for word in f"-{option}".split("=")]
+        playlist = ["-f", "hls", "-hls_time", "1", "-hls_list_size", "0", str(files / f"{kbps}.m3u8")]
+        subprocess.run([*source, *codec, *options, *playlist], check=True)
+        variants += f"#EXT-X-STREAM-INF:BANDWIDTH={kbps * 1200}\n{kbps}.m3u8\n"
+    (files / "v.m3u8").write_text(variants, encoding="utf-8")
+    # Virtual time would outrun the link.
+    options = [each for each in BROWSER if "virtual-time" not in each]
+    options += ["--autoplay-policy=no-user-gesture-required", "--enable-logging=stderr", "--remote-debugging-port=0"]
+    browser = shlex.join([chromium, *options, f"--user-data-dir={link.folder / 'profile'}", "http://server/index.html"])
+    wait = """for each in $(seq 600); do grep -oE '(ended|failed): [^"]*' console && break; sleep 0.1; done"""
+    wire = link.wire(rate="2 Mbit/s", delay="30 ms", queue="{ packets = 100 }")
+    script = f"{browser} 2>console & {wait}; kill $!; wait"
+    done = link("sh", "-c", script, link=wire, serve=web, options="--out kept --no-log", timeout=100, code=None)
+    # The first segment has the lowest quality; the link is fast enough for the other.
+    assert done.out == "ended: 6.0 0,1\n"
 
 
 WAIT = "for each in $(seq 200); do test -e ended && exit; sleep 0.1; done; exit 1"
