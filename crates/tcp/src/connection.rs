@@ -2,6 +2,7 @@
 
 mod close;
 mod icmp;
+mod info;
 mod input;
 mod opening;
 mod output;
@@ -24,6 +25,7 @@ use crate::state::{Outcome, State};
 use crate::statistics::Statistics;
 use crate::timers::Timers;
 
+pub use info::{CongestionState, ConnectionInfo};
 use opening::Opening;
 
 /// Identity of a connection.

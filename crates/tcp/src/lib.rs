@@ -85,7 +85,7 @@ pub use congestion::{
     Acknowledged, Bbr, Bbr3, Congested, CongestionControl, Copa, Cubic, Delivered, Fixed, Ledbat, LostSegment, NewReno,
     RateSample, Signal, Vegas, Westwood, Wtcp,
 };
-pub use connection::{Connection, Identity, Negotiated};
+pub use connection::{CongestionState, Connection, ConnectionInfo, Identity, Negotiated};
 pub use profile::{Profile, UnknownProfile};
 pub use receiver::AcceptedPayload;
 pub use segment::Segment;

@@ -81,6 +81,11 @@ impl Rack {
         self.persistence = PERSISTENCE;
     }
 
+    /// Whether reordering was observed.
+    pub const fn has_seen_reordering(&self) -> bool {
+        self.reordering_seen
+    }
+
     /// A recovery is over.
     pub const fn on_recovery_end(&mut self) {
         self.persistence = self.persistence.saturating_sub(1);

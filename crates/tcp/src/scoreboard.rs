@@ -176,6 +176,18 @@ impl Delivery {
     }
 }
 
+/// Numbers of outstanding segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentCounts {
+    pub outstanding: u64,
+    /// Selectively acknowledged.
+    pub sacked: u64,
+    /// Considered lost, retransmitted or not.
+    pub lost: u64,
+    /// Retransmitted, with the retransmission in flight.
+    pub repeating: u64,
+}
+
 /// The outstanding segments and their state. Fields are ordered by use, as those of the connection.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[repr(C)]
@@ -231,6 +243,17 @@ impl Scoreboard {
     /// the oldest are lost first.
     pub fn first_lost(&self) -> u64 {
         self.segments.iter().take_while(|segment| segment.is_lost()).count() as u64
+    }
+
+    /// Segments by state, counted one by one.
+    pub fn counts(&self) -> SegmentCounts {
+        let mut counts = SegmentCounts { outstanding: self.segments.len() as u64, ..SegmentCounts::default() };
+        for segment in &self.segments {
+            counts.sacked += u64::from(segment.is_sacked());
+            counts.lost += u64::from(segment.is_lost() && !segment.is_sacked());
+            counts.repeating += u64::from(segment.is(Sent::REPEATING) && !segment.is_sacked());
+        }
+        counts
     }
 
     /// Number of outstanding segments.

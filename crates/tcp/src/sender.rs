@@ -310,6 +310,26 @@ impl Sender {
         self.next - self.acknowledged
     }
 
+    /// Duplicate acknowledgements since the last progress.
+    pub fn duplicates(&self) -> u64 {
+        u64::from(self.duplicate_acks)
+    }
+
+    /// Duplicate acknowledgements that indicate a loss.
+    pub const fn threshold(&self) -> u32 {
+        self.threshold
+    }
+
+    /// Whether the window shrinks because of an ECN echo.
+    pub const fn is_reducing(&self) -> bool {
+        self.marks.reducing
+    }
+
+    /// Whether reordering was observed.
+    pub fn has_seen_reordering(&self) -> bool {
+        self.rack.as_ref().is_some_and(Rack::has_seen_reordering)
+    }
+
     /// The congestion window in force.
     #[inline]
     pub fn congestion_window(&self) -> u64 {
