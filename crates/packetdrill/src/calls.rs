@@ -17,6 +17,8 @@ pub struct Socket {
     algorithm: Option<Algorithm>,
     /// Shut down for writing.
     shut: bool,
+    /// Shut down for reading.
+    deaf: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,6 +79,9 @@ pub fn unsupported(call: &Call<'_>) -> Option<String> {
         _ => "",
     };
     let flags = |index: usize| !matches!(call.arguments.get(index), None | Some(Value::Integer(0)));
+    if call.arguments.contains(&Value::Word("NULL")) && !matches!(call.name, "accept" | "connect") {
+        return Some("invalid addresses of memory".into());
+    }
     match call.name {
         "socket" if word(1) != "SOCK_STREAM" => Some("a socket that is not SOCK_STREAM".into()),
         "write" | "send" | "sendto" if call.end.is_some() => {
@@ -155,7 +160,10 @@ impl Runner<'_> {
                 }
                 self.write(socket, number(2))
             }
-            "read" | "recv" | "recvfrom" => self.read(number(2).unsigned_abs()),
+            "read" | "recv" | "recvfrom" => match self.read(number(2).unsigned_abs()) {
+                Err("EAGAIN") if self.socket(socket).deaf => Ok(0),
+                returned => returned,
+            },
             "close" => self.close(socket),
             "shutdown" => self.shut_down(socket, call),
             "setsockopt" => self.set_option(socket, call),
@@ -282,6 +290,8 @@ impl Runner<'_> {
     }
 
     fn shut_down(&mut self, number: i64, call: &Call<'_>) -> Returned {
+        let reads = matches!(call.arguments.get(1), Some(Value::Word("SHUT_RD" | "SHUT_RDWR")));
+        self.socket(number).deaf |= reads;
         let writes = matches!(call.arguments.get(1), Some(Value::Word("SHUT_WR" | "SHUT_RDWR")));
         if writes && let Some(connection) = self.connection.as_mut() {
             if connection.outcome().is_some() {

@@ -92,7 +92,7 @@ impl<'a> Runner<'a> {
     }
 
     fn event(&mut self, event: &Event<'_>) -> Result<(), Stop> {
-        // Relative times count from the end of the last event: for a segment that was expected, from
+        // Relative times count from the end of the last event: of an expected segment, from
         // its transmission, as in packetdrill.
         let base = self.now;
         let (begin, end) = match event.time {

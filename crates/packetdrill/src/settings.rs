@@ -13,7 +13,7 @@ use crate::script::Script;
 #[derive(Clone, Debug)]
 pub struct Settings {
     config: Config,
-    /// `tcp_ecn`.
+    /// `tcp_ecn`: from 3 on, accurate ECN is accepted; 3 also offers it, 4 offers ECN of RFC 3168.
     ecn: u8,
     /// Permitted difference of times.
     pub tolerance: Span,
@@ -24,12 +24,13 @@ pub struct Settings {
 impl Settings {
     /// The settings of an end that opens connections.
     pub fn connecting(&self) -> Config {
-        Config { ecn: self.ecn == 1, ..self.config.clone() }
+        let accurate_ecn = self.ecn == 3;
+        Config { ecn: matches!(self.ecn, 1 | 3 | 4), accurate_ecn, ..self.config.clone() }
     }
 
     /// The settings of an end that listens.
     pub fn listening(&self) -> Config {
-        Config { ecn: self.ecn != 0, ..self.config.clone() }
+        Config { ecn: self.ecn != 0, accurate_ecn: self.ecn >= 3, ..self.config.clone() }
     }
 }
 
@@ -123,7 +124,15 @@ fn commands(
 /// Whether a command changes nothing that this end point has.
 pub fn is_harmless(command: &str) -> bool {
     let command = command.trim();
-    let starts = ["#", "ip tcp_metrics flush", "nstat", "ethtool", "/tmp/sysctl_restore", "true", "sync", "sleep 0"];
+    let starts = [
+        "#",
+        "ip tcp_metrics flush",
+        "nstat",
+        "ethtool",
+        "/tmp/sysctl_restore",
+        // The default: ACK trains and delays.
+        "echo 3 > /sys/module/tcp_cubic/parameters/hystart_detect",
+    ];
     command.is_empty() || starts.iter().any(|start| command.starts_with(start))
 }
 
@@ -191,7 +200,7 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), String>
         "tcp_rto_min_us" => config.retransmission_timeout.minimum = Span::from_micros(first()?),
         "tcp_ecn" => {
             settings.ecn = match first()? {
-                known @ 0..=2 => known as u8,
+                known @ 0..=5 => known as u8,
                 other => return Err(format!("tcp_ecn = {other}")),
             };
         }
@@ -261,7 +270,7 @@ mod tests {
         );
         assert_eq!(settings("\n`ip route add default`").unwrap_err(), "line 2: the command `ip route add default`");
         assert_eq!(settings("--so_filename=a").unwrap_err(), "line 1: the option --so_filename");
-        assert_eq!(settings("`sysctl -q net.ipv4.tcp_ecn=3`").unwrap_err(), "line 1: tcp_ecn = 3");
+        assert_eq!(settings("`sysctl -q net.ipv4.tcp_ecn=6`").unwrap_err(), "line 1: tcp_ecn = 6");
         let error = settings("`sysctl net.ipv4.tcp_congestion_control=dctcp`").unwrap_err();
         assert_eq!(error, "line 1: the congestion control dctcp");
     }

@@ -47,7 +47,7 @@ pub fn lookup(connection: &Connection, name: &str) -> Option<f64> {
 type Field = (&'static str, fn(&Connection) -> u64);
 
 /// Fields of `struct tcp_info` that this end point has.
-const FIELDS: [Field; 30] = [
+const FIELDS: [Field; 32] = [
     ("tcpi_state", |connection| state(connection.state())),
     ("tcpi_ca_state", |connection| match connection.info().congestion_state {
         CongestionState::Open => 0,
@@ -76,6 +76,8 @@ const FIELDS: [Field; 30] = [
     ("tcpi_reordering", |connection| connection.info().duplicate_threshold.into()),
     ("tcpi_reord_seen", |connection| connection.info().reordering_seen.into()),
     ("tcpi_total_retrans", |connection| connection.statistics().retransmitted_segments),
+    ("tcpi_delivered_ce", |connection| connection.info().marks_delivered),
+    ("tcpi_received_ce", |connection| connection.info().marks_received),
     ("tcpi_notsent_bytes", |connection| connection.info().unsent),
     ("tcpi_bytes_acked", Connection::acknowledged),
     ("tcpi_bytes_received", Connection::received),

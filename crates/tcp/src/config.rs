@@ -8,6 +8,8 @@ use std::sync::Arc;
 use airpath_core::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
+use crate::accurate_ecn::EcnMode;
+
 pub use choice::{HyStartVariant, Nagle};
 pub use limit::{InitialWindow, Limit};
 
@@ -59,6 +61,9 @@ pub struct Config {
     pub duplicate_reports: bool,
     /// Whether to offer explicit congestion notification (RFC 3168).
     pub ecn: bool,
+    /// Whether to offer its accurate feedback (AccECN, RFC 9768): the number of marked packets
+    /// instead of one signal per round trip. Needs `ecn`.
+    pub accurate_ecn: bool,
 
     /// The window that the receiver offers.
     pub receive_buffer: ReceiveBuffer,
@@ -147,6 +152,10 @@ pub enum Algorithm {
     /// WTCP (Sinha et al. 1999): a rate that follows the separation of packets at the receiver. It
     /// needs `pacing` and timestamps.
     Wtcp,
+    /// Prague (draft-briscoe-iccrg-prague-congestion-control): a rate that follows the share of
+    /// marked segments, for queues of L4S. It needs `accurate_ecn`, and always paces. With a peer
+    /// without accurate ECN the connection uses NewReno.
+    Prague,
     /// TCP Vegas (Brakmo and Peterson 1995): the window keeps two to four segments in queues.
     Vegas,
     /// BBR, version 1, as in Linux. It always paces, whatever `pacing` is.
@@ -350,6 +359,15 @@ impl From<&Config> for Arc<Config> {
 }
 
 impl Config {
+    /// The feedback of ECN that it offers.
+    pub(crate) const fn ecn_mode(&self) -> EcnMode {
+        match (self.ecn, self.accurate_ecn) {
+            (false, _) => EcnMode::Off,
+            (true, false) => EcnMode::Classic,
+            (true, true) => EcnMode::Accurate,
+        }
+    }
+
     /// Checks that the settings are valid and consistent.
     ///
     /// # Errors
@@ -382,6 +400,17 @@ impl Config {
                 self.congestion.algorithm == Algorithm::Copa && self.ecn,
                 "ecn",
                 "has no effect on copa, which does not react to marks: set it to false",
+            ),
+            (self.accurate_ecn && !self.ecn, "accurate_ecn", "needs `ecn`: set both to true"),
+            (
+                self.congestion.algorithm == Algorithm::Prague && !self.accurate_ecn,
+                "congestion.algorithm",
+                "needs `ecn` and `accurate_ecn` for prague: set both to true",
+            ),
+            (
+                self.accurate_ecn && !self.handshake,
+                "accurate_ecn",
+                "needs `handshake`, which negotiates it: set it to true",
             ),
             (self.recovery.duplicate_threshold == 0, "recovery.duplicate_threshold", "is zero: 3 is usual"),
             (timeout.initial.is_zero(), "retransmission_timeout.initial", "is zero: \"1 s\" is usual"),

@@ -1,5 +1,6 @@
-//! Proportional rate reduction (RFC 6937, and the bounds of RFC 9937): during a fast recovery, or after an ECN echo, the window
-//! shrinks in proportion to the delivered data, so that sending never pauses.
+//! Proportional rate reduction (RFC 6937, and the bounds of RFC 9937): during a fast recovery, or
+//! after an ECN echo, the window shrinks in proportion to the delivered data, so that sending never
+//! pauses.
 
 use serde::{Deserialize, Serialize};
 

@@ -118,6 +118,9 @@ pub struct Delivery {
     pub last_sacked: Option<Instant>,
     /// The most recently sent of the delivered segments.
     pub newest: Option<Newest>,
+    /// Send time of the last delivered segment, in the order of processing (`RACK.rtt`, RFC 8985
+    /// §6.2 step 2).
+    pub last_delivered: Option<Instant>,
     /// The lowest newly delivered segment that was sent once only.
     pub lowest_original: Option<Sequence>,
     /// Send time of the first newly delivered segment that was sent once only.
@@ -150,6 +153,7 @@ impl Delivery {
             last_original: None,
             last_sacked: None,
             newest: None,
+            last_delivered: None,
             lowest_original: None,
             first_original: None,
             first_acknowledged: None,
@@ -172,6 +176,7 @@ impl Delivery {
             self.lowest_original = Some(self.lowest_original.map_or(segment.start, |low| low.min(segment.start)));
             self.first_original = self.first_original.or(Some(segment.at));
         }
+        self.last_delivered = Some(segment.at);
         self.newest = self.newest.max(Some(Newest { at: segment.at, end: segment.end() }));
     }
 }

@@ -33,7 +33,7 @@ fn each_stack_repairs_losses_in_its_own_way() {
         (Profile::WindowsXp, ""),
         (Profile::Linux20, ""),
         (Profile::Linux24, "adaptive_threshold fack limited_transmit prr eifel dsack"),
-        (Profile::Linux6, "limited_transmit rack tlp prr frto eifel dsack"),
+        (Profile::Linux6, "adaptive_threshold limited_transmit rack tlp prr frto eifel dsack"),
     ] {
         let recovery = profile.config().recovery;
         let mechanisms = [

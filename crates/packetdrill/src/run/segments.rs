@@ -50,7 +50,7 @@ impl TimestampMap {
             }
         }
         let acknowledges = packet.flags.contains(Flags::ACK);
-        Segment {
+        let mut segment = Segment {
             header: TcpHeader {
                 source_port: 2,
                 destination_port: 1,
@@ -58,6 +58,7 @@ impl TimestampMap {
                 acknowledgment: if acknowledges { OURS.wrapping_add(packet.acknowledgment) } else { 0 },
                 flags: packet.flags,
                 loss_notification: false,
+                accurate_ecn: packet.accurate,
                 window: packet.window.unwrap_or(u16::MAX),
                 options,
             },
@@ -68,7 +69,11 @@ impl TimestampMap {
                 EcnCheck::Capable => Ecn::Ect0,
             },
             info: SegmentInfo::default(),
+        };
+        if let Some(field) = packet.ace {
+            set_ace(&mut segment.header, field);
         }
+        segment
     }
 
     /// The timestamp of this end that a script's `echo` stands for.
@@ -83,13 +88,22 @@ impl TimestampMap {
     pub fn compare(&mut self, expected: &Expected<'_>, segment: &Segment, tolerance: Span) -> Result<(), String> {
         let packet = expected.packet;
         let header = &segment.header;
+        let (ace, accurate) = (ace(header), header.accurate_ecn);
         let differs = |what: &str| format!("{what}: sent {}, expected {}", show(segment), describe(packet));
         let mut flags = packet.flags;
         if !expected.last {
             flags = Flags(flags.0 & !Flags::FIN.0);
         }
         // CWR is in the first segment of new data only.
-        let ignored = if expected.passed > 0 { Flags::PSH.0 | Flags::CWR.0 } else { Flags::PSH.0 };
+        let mut ignored = if expected.passed > 0 { Flags::PSH.0 | Flags::CWR.0 } else { Flags::PSH.0 };
+        if let Some(wanted) = packet.ace {
+            ignored |= Flags::CWR.0 | Flags::ECE.0;
+            if ace != wanted {
+                return Err(format!("the ACE field differs: sent {ace}, expected {wanted}"));
+            }
+        } else if accurate != packet.accurate {
+            return Err(differs("AE differs"));
+        }
         if header.flags.0 & !ignored != flags.0 & !ignored {
             return Err(differs("flags differ"));
         }
@@ -164,6 +178,18 @@ fn same_options(wanted: &[TcpOption], sent: &Options) -> bool {
     found.len() == wanted.len() && wanted.iter().all(|option| found.contains(&plain(option)))
 }
 
+/// The three bits of accurate ECN feedback (RFC 9768 §3.1.1), AE first.
+const fn ace(header: &TcpHeader) -> u8 {
+    let classic = (header.flags.contains(Flags::CWR) as u8) << 1 | header.flags.contains(Flags::ECE) as u8;
+    (header.accurate_ecn as u8) << 2 | classic
+}
+
+fn set_ace(header: &mut TcpHeader, field: u8) {
+    header.accurate_ecn = field & 4 != 0;
+    header.flags |= Flags(if field & 2 != 0 { Flags::CWR.0 } else { 0 });
+    header.flags |= Flags(if field & 1 != 0 { Flags::ECE.0 } else { 0 });
+}
+
 const fn relative(start: u32, end: u32) -> (u32, u32) {
     (start.wrapping_sub(THEIRS), end.wrapping_sub(THEIRS))
 }
@@ -185,8 +211,13 @@ fn letters(flags: Flags) -> String {
 pub fn show(segment: &Segment) -> String {
     let header = &segment.header;
     let start = header.sequence.wrapping_sub(OURS);
-    let mut text =
-        format!("{} {start}:{}({})", letters(header.flags), start.wrapping_add(segment.length), segment.length);
+    let accurate = if header.accurate_ecn { "A" } else { "" };
+    let mut text = format!(
+        "{accurate}{} {start}:{}({})",
+        letters(header.flags),
+        start.wrapping_add(segment.length),
+        segment.length
+    );
     if header.flags.contains(Flags::ACK) {
         let _ = write!(text, " ack {}", header.acknowledgment.wrapping_sub(THEIRS));
     }

@@ -11,7 +11,9 @@ pub fn unsupported(script: &Script<'_>) -> Option<Finding> {
     script.events.iter().find_map(|event| {
         let reason = match &event.action {
             Action::Unsupported(reason) => Some(reason.clone()),
-            Action::Arrival(packet) | Action::Departure(packet) => of_packet(packet),
+            // An option that arrives and that this end point does not have is skipped by it.
+            Action::Arrival(_) => None,
+            Action::Departure(packet) => of_packet(packet),
             Action::Call(call) => calls::unsupported(call),
             Action::Command(command) => command
                 .lines()
@@ -27,9 +29,6 @@ pub fn unsupported(script: &Script<'_>) -> Option<Finding> {
 }
 
 fn of_packet(packet: &Packet) -> Option<String> {
-    if packet.ace.is_some() || packet.accurate {
-        return Some("accurate ECN".into());
-    }
     let options = packet.options.as_deref().unwrap_or_default();
     options.iter().find_map(|option| match option {
         TcpOption::Other(text) => Some(format!("the option {text}")),

@@ -54,6 +54,10 @@ pub struct ConnectionInfo {
     pub least_round_trip: Option<Span>,
     /// The retransmission timeout, with back-off.
     pub retransmission_timeout: Span,
+    /// Packets with CE marks that the peer has reported, with accurate ECN feedback.
+    pub marks_delivered: u64,
+    /// Packets with CE marks that arrived, with accurate ECN feedback.
+    pub marks_received: u64,
     /// Bytes written and not sent.
     pub unsent: u64,
 }
@@ -87,6 +91,8 @@ impl Connection {
             smoothed_round_trip: sender.rtt.smoothed(),
             least_round_trip: sender.rtt.least(),
             retransmission_timeout: sender.rtt.timeout(&self.config.retransmission_timeout),
+            marks_delivered: sender.marks.peer.total(),
+            marks_received: self.options.marks.total(),
             unsent: sender.unsent(),
         }
     }

@@ -32,6 +32,7 @@ pub(super) const CONFIG: Config = Config {
     selective_acknowledgement: false,
     duplicate_reports: false,
     ecn: false,
+    accurate_ecn: false,
     // tcp_new_window: half of SK_RMEM_MAX 32767, in whole multiples of 1024; a kernel with
     // CONFIG_SKB_LARGE offers 31744.
     receive_buffer: ReceiveBuffer {

@@ -30,6 +30,7 @@ pub(super) const CONFIG: Config = Config {
     duplicate_reports: true,
     // sysctl_tcp_ecn depends on how the kernel was built; distributions turned it off.
     ecn: false,
+    accurate_ecn: false,
     // sysctl_tcp_rmem 87380 less a quarter for overhead (sysctl_tcp_adv_win_scale 2);
     // sysctl_tcp_moderate_rcvbuf 0: it does not grow.
     receive_buffer: ReceiveBuffer {

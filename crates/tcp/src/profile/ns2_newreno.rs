@@ -29,6 +29,7 @@ pub(super) const CONFIG: Config = Config {
     selective_acknowledgement: false,
     duplicate_reports: false,
     ecn: false,
+    accurate_ecn: false,
     // The sink accepts everything: window_limit stands for window_.
     receive_buffer: ReceiveBuffer {
         initial: Bytes::new(1 << 30),

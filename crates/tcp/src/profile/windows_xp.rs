@@ -30,6 +30,7 @@ pub(super) const CONFIG: Config = Config {
     selective_acknowledgement: true,
     duplicate_reports: false,
     ecn: false,
+    accurate_ecn: false,
     // 64 KB on fast links, rounded down to whole segments: 44 × 1460 (KB 224829). On links of 1 to
     // 100 Mbit/s it is 17520.
     receive_buffer: ReceiveBuffer {

@@ -1,5 +1,6 @@
 //! One connection against a script: the segments that it sends, and when, in answer to others.
 
+mod accurate;
 mod closing;
 mod flow_control;
 mod marks;

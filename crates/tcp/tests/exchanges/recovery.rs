@@ -606,3 +606,55 @@ fn sack_recoveries_keep_the_window_too() {
     assert_eq!(script("", &notified(plain())), 0);
     assert_eq!(script("eln", &plain()), 0);
 }
+
+#[test]
+fn rack_takes_the_round_trip_of_the_last_segment_that_arrived() {
+    // RFC 8985 section 6.2 step 2: not that of the most recently sent one. At 0.32 s an
+    // acknowledgement covers the retransmission, of 0.2 s, and then the fourth segment, of 0.1 s.
+    // Its round trip is 220 ms, so the tenth, sent at 0.1 s, is not lost.
+    let recovery = airpath_tcp::Recovery { rack: true, proportional_reduction: true, ..plain().recovery };
+    let config = Config { recovery, ..plain() };
+    let mut script = ten_segments(&config);
+    script.run(
+        "+0.1 < . 1:1(0) ack 1 <sack 1001:2001>
+        > . 10001:11001(1000) ack 1
+        < . 1:1(0) ack 1 <sack 1001:3001>
+        > . 11001:12001(1000) ack 1
+        < . 1:1(0) ack 1 <sack 1001:3001,sack 8001:9001>",
+    );
+    script.take();
+    assert_eq!(script.connection.info().lost, 6);
+    script.run("+0.12 < . 1:1(0) ack 4001 <sack 8001:9001>");
+    assert_eq!(script.connection.info().lost, 4);
+}
+
+#[test]
+fn an_overtaken_acknowledgement_reports_what_arrived() {
+    let mut script = ten_segments(&plain());
+    script.run("+0.1 < . 1:1(0) ack 3001");
+    script.take();
+    script.run("< . 1:1(0) ack 2001 <sack 5001:6001>");
+    script.take();
+    assert_eq!(script.connection.info().sacked, 1);
+    // Neither its window nor a block below what is acknowledged counts.
+    script.run("< . 1:1(0) ack 1 win 1 <sack 1001:4001>");
+    assert_eq!(script.connection.info().sacked, 1);
+    script.run("! write 1000\n< . 1:1(0) ack 4001");
+    assert!(script.take() > 0);
+}
+
+#[test]
+fn without_sack_the_window_grows_by_what_duplicates_have_not_reported() {
+    // Two duplicates, then three segments are acknowledged: one of them is new. The window grows
+    // from 10 to 11, nine are in flight.
+    ten_segments(&cumulative()).run(
+        "+0.1 < . 1:1(0) ack 1
+        > . 10001:11001(1000) ack 1
+        < . 1:1(0) ack 1
+        > . 11001:12001(1000) ack 1
+        < . 1:1(0) ack 3001
+        > . 12001:13001(1000) ack 1
+        > . 13001:14001(1000) ack 1
+        > -",
+    );
+}
