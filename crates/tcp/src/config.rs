@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::accurate_ecn::EcnMode;
 
 pub use choice::{HyStartVariant, Nagle};
-pub use limit::{InitialWindow, Limit};
+pub use limit::{InitialWindow, Limit, WindowClamp};
 
 /// The settings of an end point. Serialises as a table with every detail, so that a result records
 /// which settings were in force.
@@ -107,6 +107,11 @@ pub struct ReceiveBuffer {
     /// two, up to the buffer's size, as in Linux.
     #[serde(default)]
     pub first_offer: Limit,
+    /// The largest window that is offered, whatever the buffer is: a window clamp, as
+    /// `TCP_WINDOW_CLAMP` of Linux. In contrast to a smaller buffer it leaves the shift of the
+    /// window as it is.
+    #[serde(default)]
+    pub clamp: WindowClamp,
     /// The largest window that is ever offered. The window grows when the application reads more
     /// than half of it in a round trip (dynamic right-sizing, as Linux does). It is constant where
     /// this equals `initial`.
@@ -387,6 +392,11 @@ impl Config {
                 self.receive_buffer.maximum < self.receive_buffer.initial,
                 "receive_buffer.maximum",
                 "is less than `initial`: make it larger, or equal for a fixed window",
+            ),
+            (
+                self.receive_buffer.clamp.get().is_some_and(|clamp| clamp.get() < u64::from(self.maximum_segment_size)),
+                "receive_buffer.clamp",
+                "is less than a segment: make it at least `maximum_segment_size`, or \"unlimited\"",
             ),
             (self.receive_buffer.initial.get() == 0, "receive_buffer.initial", "is zero: nothing could be received"),
             (self.congestion.least_window == 0, "congestion.least_window", "is zero: nothing could be sent"),

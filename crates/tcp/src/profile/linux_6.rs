@@ -8,7 +8,7 @@ use airpath_core::{Bytes, Span};
 use super::{CONGESTION, RECOVERY};
 use crate::config::{
     Algorithm, Config, Congestion, DelayedAck, Floor, HyStartVariant, InitialWindow, Limit, Nagle, ReceiveBuffer,
-    Recovery, RetransmissionTimeout, Samples,
+    Recovery, RetransmissionTimeout, Samples, WindowClamp,
 };
 
 pub(super) const CONFIG: Config = Config {
@@ -34,6 +34,7 @@ pub(super) const CONFIG: Config = Config {
     // tcp_rmem 131072 to 6291456 with tcp_moderate_rcvbuf, half for overhead
     // (tcp_adv_win_scale 1; since 6.6 the share is measured).
     receive_buffer: ReceiveBuffer {
+        clamp: WindowClamp::UNLIMITED,
         initial: Bytes::new(65_535),
         first_offer: Limit::UNLIMITED,
         maximum: Bytes::new(3_145_728),
