@@ -23,7 +23,6 @@
 //! assert!(matches!(run_text(script, None), Outcome::Passed));
 //! ```
 
-mod calls;
 mod code;
 mod lexer;
 mod parser;

@@ -1,5 +1,6 @@
 //! Runs a script: virtual time, the connection, and the segments of both directions.
 
+mod calls;
 mod segments;
 mod support;
 
@@ -10,11 +11,12 @@ use airpath_tcp::{Connection, Identity, Segment, State};
 use airpath_wire::tcp::Flags;
 
 use crate::Finding;
-use crate::calls::{Pending, Socket};
 use crate::code::{Code, CodeError, Variables};
 use crate::script::{Action, Event, Packet, Script, Time};
 use crate::settings::Settings;
 use crate::values;
+
+use calls::{Pending, Socket};
 
 pub use support::unsupported;
 
@@ -169,13 +171,14 @@ impl<'a> Runner<'a> {
     fn arrival(&mut self, packet: &Packet) -> Result<(), Stop> {
         let opens = packet.flags.contains(Flags::SYN) && !packet.flags.contains(Flags::ACK);
         let over = |connection: &Connection| matches!(connection.state(), State::Closed | State::TimeWait);
-        if opens && self.connection.as_ref().is_none_or(over) {
-            if let Some(listener) = self.sockets.values().find(|socket| socket.is_listening()) {
-                let config = listener.configure(self.settings.listening());
-                self.connection = Some(Connection::listen(config, Self::identity()));
-                self.unaccepted = true;
-                self.timestamps = segments::TimestampMap::default();
-            }
+        if opens
+            && self.connection.as_ref().is_none_or(over)
+            && let Some(listener) = self.sockets.values().find(|socket| socket.is_listening())
+        {
+            let config = listener.configure(self.settings.listening());
+            self.connection = Some(Connection::listen(config, Self::identity()));
+            self.unaccepted = true;
+            self.timestamps = segments::TimestampMap::default();
         }
         let segment = self.timestamps.arriving(packet);
         if self.connection.is_none() {

@@ -1,7 +1,7 @@
 //! Which scripts can run.
 
+use super::calls;
 use crate::Finding;
-use crate::calls;
 use crate::script::{Action, Packet, Script, TcpOption};
 use crate::settings::is_harmless;
 use crate::values;

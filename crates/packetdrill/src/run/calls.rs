@@ -3,7 +3,7 @@
 use airpath_core::{FlowId, Instant};
 use airpath_tcp::{Algorithm, Config, Connection, Nagle, Outcome, State};
 
-use crate::run::{Runner, Stop};
+use super::{Runner, Stop};
 use crate::script::{Call, Value};
 use crate::settings::algorithm;
 
