@@ -89,7 +89,9 @@ impl<'de> Deserialize<'de> for WindowClamp {
                 if text == WindowClamp::WORD {
                     return Ok(WindowClamp::UNLIMITED);
                 }
-                Bytes::deserialize(text.into_deserializer()).map(WindowClamp::at)
+                let bytes = Bytes::deserialize(text.into_deserializer());
+                let or_word = |error: E| E::custom(format_args!("{error}, or \"{}\"", WindowClamp::WORD));
+                bytes.map(WindowClamp::at).map_err(or_word)
             }
         }
         deserializer.deserialize_any(Clamp)
@@ -201,6 +203,6 @@ mod tests {
         };
         assert_eq!(read("10 kB"), Ok(Some(Bytes::new(10_000))));
         assert_eq!(read("unlimited"), Ok(None));
-        assert!(read("none").is_err());
+        assert!(read("none").is_err_and(|error| error.ends_with(", or \"unlimited\"")));
     }
 }
