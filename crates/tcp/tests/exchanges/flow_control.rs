@@ -576,37 +576,3 @@ fn a_window_that_is_used_by_more_than_half_grows_in_slow_start_only() {
     assert_eq!(window(10, 5), 10, "slow start is over");
     assert_eq!(window(10, 9), 10);
 }
-
-#[test]
-fn in_slow_start_the_window_grows_to_twice_what_was_outstanding() {
-    // tcp_cwnd_validate and tcp_is_cwnd_limited of Linux: what was outstanding when data was last
-    // sent counts, not what is left of it when an acknowledgement arrives.
-    let grown = |bytes: u64| {
-        let config = Config { window_validation: true, ..plain() };
-        let mut script = open(&config, 60_000);
-        script.run(&format!("! write {bytes}"));
-        script.take();
-        for end in (1..=bytes / 1000).map(|segment| 1 + 1000 * segment) {
-            script.run(&format!("< . 1:1(0) ack {end} win 60000"));
-        }
-        script.connection.info().congestion_window
-    };
-    assert_eq!([4000, 5000, 6000, 9000, 10_000].map(grown), [10, 10, 12, 18, 20]);
-}
-
-#[test]
-fn a_segment_that_acknowledges_unsent_data_sets_no_timestamp() {
-    let config = Config { timestamps: true, ..plain() };
-    let mut script = Script::listen(&config);
-    script.run(
-        "< S 0:0(0) win 60000 <mss 1012,sackOK,ts 100:0>
-        > S 0:0(0) ack 1
-        +0.1 < . 1:1(0) ack 1 <ts 200:0>
-        < F 1:1(0) ack 9999 <ts 200000:0>
-        > . 1:1(0) ack 1 <ts 100:200>
-        // It does not make this one old.
-        < . 1:1001(1000) ack 1 <ts 201:0>
-        < . 1001:2001(1000) ack 1 <ts 202:0>
-        > . 1:1(0) ack 2001",
-    );
-}

@@ -1,6 +1,7 @@
 //! One connection against a script: the segments that it sends, and when, in answer to others.
 
 mod accurate;
+mod acknowledgements;
 mod closing;
 mod flow_control;
 mod marks;
