@@ -23,6 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "proxy": {"core", "wire", "link", "path", "tcp"},
     "linklevel": {"core"},
     "tcp": {"core", "wire"},
+    "packetdrill": {"core", "wire", "tcp"},
     "quic": {"core"},
     "capture": {"core", "wire"},
     "observe": {"core", "wire", "capture"},

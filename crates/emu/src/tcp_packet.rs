@@ -77,6 +77,7 @@ pub fn parse(frame: &Frame, packet: &[u8], run: &RangeInclusive<u32>) -> Option<
         acknowledgment: word(8),
         flags: Flags(frame.flags_of(fixed[13], *run.start(), *run.end())),
         loss_notification: fixed[12] & TcpHeader::LOSS_NOTIFICATION != 0,
+        accurate_ecn: fixed[12] & TcpHeader::ACCURATE_ECN != 0,
         window: short(14),
         options,
     };

@@ -64,3 +64,27 @@ fn bbr_neither_starves_beside_cubic_nor_starves_it() {
         assert!(parts.iter().all(|part| *part > 0.1), "{queue}: {parts:?}");
     }
 }
+
+#[test]
+fn a_clamp_of_the_receive_window_keeps_a_deep_queue_short() {
+    // 50 kB are the product of the link; the queue holds 800 ms.
+    let round_trip = |clamp: &str| {
+        let text = format!(
+            "format = 1\nduration = \"20 s\"\n[bearer]\nmodel = \"wired\"\n\
+             downlink = {{ rate = \"10 Mbit/s\", delay = \"20 ms\", queue = {{ bytes = \"1 MB\" }} }}\n\
+             uplink = {{ rate = \"10 Mbit/s\", delay = \"20 ms\" }}\n\
+             [tcp]\nreceive_buffer.clamp = \"{clamp}\"\n\
+             [[flow]]\nkind = \"download\"\nbytes = \"1 GB\"\n"
+        );
+        let scenario = Scenario::read(&text, "clamp.toml", Path::new(""), &[]).expect("it is valid");
+        let mut simulation = Setup::new(&scenario, Seed::new(1)).expect("it can be built").start(None, None);
+        simulation.run(&AtomicBool::new(false));
+        let Flow::Transfer(flow) = &simulation.flows()[0] else { panic!("it is a download") };
+        let goodput = flow.receiver().received() as f64 * 8.0 / 20.0 / 1e6;
+        (flow.sender().smoothed_round_trip().expect("it is measured").as_secs_f64(), goodput)
+    };
+    let (free, clamped, small) = (round_trip("unlimited"), round_trip("60 kB"), round_trip("25 kB"));
+    assert!(free.0 > 0.2 && free.1 > 9.0, "{free:?}");
+    assert!(clamped.0 < 0.06 && clamped.1 > 9.0, "{clamped:?}");
+    assert!(small.0 < 0.05 && small.1 < 6.0, "half of the product: {small:?}");
+}

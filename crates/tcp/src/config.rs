@@ -8,8 +8,10 @@ use std::sync::Arc;
 use airpath_core::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
+use crate::accurate_ecn::EcnMode;
+
 pub use choice::{HyStartVariant, Nagle};
-pub use limit::{InitialWindow, Limit};
+pub use limit::{InitialWindow, Limit, WindowClamp};
 
 /// The settings of an end point. Serialises as a table with every detail, so that a result records
 /// which settings were in force.
@@ -59,6 +61,9 @@ pub struct Config {
     pub duplicate_reports: bool,
     /// Whether to offer explicit congestion notification (RFC 3168).
     pub ecn: bool,
+    /// Whether to offer its accurate feedback (AccECN, RFC 9768): the number of marked packets
+    /// instead of one signal per round trip. Needs `ecn`.
+    pub accurate_ecn: bool,
 
     /// The window that the receiver offers.
     pub receive_buffer: ReceiveBuffer,
@@ -102,6 +107,11 @@ pub struct ReceiveBuffer {
     /// two, up to the buffer's size, as in Linux.
     #[serde(default)]
     pub first_offer: Limit,
+    /// The largest window that is offered, whatever the buffer is: a window clamp, as
+    /// `TCP_WINDOW_CLAMP` of Linux. In contrast to a smaller buffer it leaves the shift of the
+    /// window as it is.
+    #[serde(default)]
+    pub clamp: WindowClamp,
     /// The largest window that is ever offered. The window grows when the application reads more
     /// than half of it in a round trip (dynamic right-sizing, as Linux does). It is constant where
     /// this equals `initial`.
@@ -147,6 +157,10 @@ pub enum Algorithm {
     /// WTCP (Sinha et al. 1999): a rate that follows the separation of packets at the receiver. It
     /// needs `pacing` and timestamps.
     Wtcp,
+    /// Prague (draft-briscoe-iccrg-prague-congestion-control): a rate that follows the share of
+    /// marked segments, for queues of L4S. It needs `accurate_ecn`, and always paces. With a peer
+    /// without accurate ECN the connection uses NewReno.
+    Prague,
     /// TCP Vegas (Brakmo and Peterson 1995): the window keeps two to four segments in queues.
     Vegas,
     /// BBR, version 1, as in Linux. It always paces, whatever `pacing` is.
@@ -350,6 +364,15 @@ impl From<&Config> for Arc<Config> {
 }
 
 impl Config {
+    /// The feedback of ECN that it offers.
+    pub(crate) const fn ecn_mode(&self) -> EcnMode {
+        match (self.ecn, self.accurate_ecn) {
+            (false, _) => EcnMode::Off,
+            (true, false) => EcnMode::Classic,
+            (true, true) => EcnMode::Accurate,
+        }
+    }
+
     /// Checks that the settings are valid and consistent.
     ///
     /// # Errors
@@ -370,6 +393,11 @@ impl Config {
                 "receive_buffer.maximum",
                 "is less than `initial`: make it larger, or equal for a fixed window",
             ),
+            (
+                self.receive_buffer.clamp.get().is_some_and(|clamp| clamp.get() < u64::from(self.maximum_segment_size)),
+                "receive_buffer.clamp",
+                "is less than a segment: make it at least `maximum_segment_size`, or \"unlimited\"",
+            ),
             (self.receive_buffer.initial.get() == 0, "receive_buffer.initial", "is zero: nothing could be received"),
             (self.congestion.least_window == 0, "congestion.least_window", "is zero: nothing could be sent"),
             (self.congestion.fixed_window == 0, "congestion.fixed_window", "is zero: nothing could be sent"),
@@ -382,6 +410,17 @@ impl Config {
                 self.congestion.algorithm == Algorithm::Copa && self.ecn,
                 "ecn",
                 "has no effect on copa, which does not react to marks: set it to false",
+            ),
+            (self.accurate_ecn && !self.ecn, "accurate_ecn", "needs `ecn`: set both to true"),
+            (
+                self.congestion.algorithm == Algorithm::Prague && !self.accurate_ecn,
+                "congestion.algorithm",
+                "needs `ecn` and `accurate_ecn` for prague: set both to true",
+            ),
+            (
+                self.accurate_ecn && !self.handshake,
+                "accurate_ecn",
+                "needs `handshake`, which negotiates it: set it to true",
             ),
             (self.recovery.duplicate_threshold == 0, "recovery.duplicate_threshold", "is zero: 3 is usual"),
             (timeout.initial.is_zero(), "retransmission_timeout.initial", "is zero: \"1 s\" is usual"),

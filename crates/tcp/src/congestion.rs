@@ -13,6 +13,7 @@ mod hystart;
 mod hystart_plus_plus;
 mod ledbat;
 mod new_reno;
+mod prague;
 mod vegas;
 mod westwood;
 mod wtcp;
@@ -22,6 +23,7 @@ use std::fmt;
 use airpath_core::{Bitrate, Instant, Span};
 use serde::{Deserialize, Serialize};
 
+use crate::accurate_ecn::EcnMode;
 use crate::config::{Algorithm, Config};
 
 pub use bbr::Bbr;
@@ -31,6 +33,7 @@ pub use cubic::Cubic;
 pub use fixed::Fixed;
 pub use ledbat::Ledbat;
 pub use new_reno::NewReno;
+pub use prague::Prague;
 pub use vegas::Vegas;
 pub use westwood::Westwood;
 pub use wtcp::Wtcp;
@@ -100,6 +103,8 @@ pub struct RateSample {
     pub ack_delayed: bool,
     /// Newly delivered segments.
     pub acknowledged: u64,
+    /// Segments with CE marks that the receiver newly reports, with accurate ECN.
+    pub marked: u64,
     /// Newly lost segments.
     pub losses: u64,
     /// Segments in flight.
@@ -309,6 +314,7 @@ pub enum Controller {
     Bbr3(Box<Bbr3>),
     Copa(Box<Copa>),
     Ledbat(Box<Ledbat>),
+    Prague(Box<Prague>),
     #[serde(with = "custom")]
     Custom(Box<dyn CongestionControl>),
 }
@@ -337,6 +343,21 @@ impl Controller {
         matches!(self, Self::Westwood(_) | Self::Wtcp(_) | Self::Custom(_))
     }
 
+    /// Whether its segments are ECT(1), for the L queue (RFC 9331 §4.1).
+    #[inline]
+    pub const fn is_scalable(&self) -> bool {
+        matches!(self, Self::Prague(_))
+    }
+
+    /// The configured controller for a connection with this feedback of ECN.
+    pub fn for_feedback(config: &Config, size: u32, mode: EcnMode) -> Self {
+        if config.congestion.algorithm == Algorithm::Prague && mode != EcnMode::Accurate {
+            // The reference's `prague_reno`.
+            return Self::NewReno(NewReno::new(config, size));
+        }
+        Self::new(config, size)
+    }
+
     /// The configured controller, for segments of `size` payload bytes.
     pub fn new(config: &Config, size: u32) -> Self {
         match config.congestion.algorithm {
@@ -348,6 +369,7 @@ impl Controller {
             Algorithm::Bbr => Self::Bbr(Box::new(Bbr::new(config, size))),
             Algorithm::Bbr3 => Self::Bbr3(Box::new(Bbr3::new(config, size))),
             Algorithm::Copa => Self::Copa(Box::new(Copa::new(config, size))),
+            Algorithm::Prague => Self::Prague(Box::new(Prague::new(config, size))),
             Algorithm::Ledbat => Self::Ledbat(Box::new(Ledbat::new(config, size))),
             Algorithm::Fixed => Self::Fixed(Fixed::new(config.congestion.fixed_window, size)),
         }
@@ -367,6 +389,7 @@ macro_rules! each {
             Controller::Bbr3($controller) => $call,
             Controller::Copa($controller) => $call,
             Controller::Ledbat($controller) => $call,
+            Controller::Prague($controller) => $call,
             Controller::Custom($controller) => $call,
         }
     };
@@ -387,7 +410,7 @@ impl CongestionControl for Controller {
     #[inline]
     fn takes_over(&self) -> bool {
         match self {
-            Self::Bbr(_) | Self::Bbr3(_) | Self::Copa(_) => true,
+            Self::Bbr(_) | Self::Bbr3(_) | Self::Copa(_) | Self::Prague(_) => true,
             Self::Custom(controller) => controller.takes_over(),
             _ => false,
         }

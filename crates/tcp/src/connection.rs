@@ -2,6 +2,7 @@
 
 mod close;
 mod icmp;
+mod info;
 mod input;
 mod opening;
 mod output;
@@ -13,6 +14,7 @@ use airpath_core::{Bitrate, Context, Direction, Ecn, FlowId, Instant, SegmentInf
 use airpath_wire::tcp::TcpHeader;
 use serde::{Deserialize, Serialize};
 
+use crate::accurate_ecn::{EcnMode, MarkCounter};
 use crate::config::Config;
 use crate::congestion::{CongestionControl, Controller};
 use crate::profile::Profile;
@@ -24,6 +26,7 @@ use crate::state::{Outcome, State};
 use crate::statistics::Statistics;
 use crate::timers::Timers;
 
+pub use info::{CongestionState, ConnectionInfo};
 use opening::Opening;
 
 /// Identity of a connection.
@@ -88,6 +91,8 @@ pub struct Connection {
 struct Reset {
     sequence: u32,
     acknowledgment: Option<u32>,
+    /// Whether it ends a connection, and has its timestamps.
+    ends: bool,
 }
 
 /// Options that both ends agreed on, with their state.
@@ -100,6 +105,10 @@ struct Options {
     scaling: Option<(u8, u8)>,
     /// The receiver has seen a CE mark, and echoes it until the sender reacts (RFC 3168 §6.1.3).
     echo_marks: bool,
+    /// The packets with marks that arrived, with accurate feedback.
+    marks: MarkCounter,
+    /// The ECN field of the peer's SYN or SYN-ACK, until it is reported.
+    handshake_field: Option<Ecn>,
 }
 
 /// Settings in force after the handshake.
@@ -117,6 +126,8 @@ pub struct Negotiated {
     pub peer_window_scale: u8,
     /// Whether both ends use ECN.
     pub ecn: bool,
+    /// Whether its feedback is accurate (RFC 9768).
+    pub accurate_ecn: bool,
     /// The congestion control of this end.
     pub congestion_control: &'static str,
 }
@@ -334,7 +345,8 @@ impl Connection {
             timestamps: self.options.timestamps,
             window_scale,
             peer_window_scale,
-            ecn: self.sender.marks.enabled,
+            ecn: self.sender.marks.mode != EcnMode::Off,
+            accurate_ecn: self.sender.marks.mode == EcnMode::Accurate,
             congestion_control: self.sender.controller.name(),
         }
     }

@@ -15,7 +15,8 @@
 //!    | `prr` | window during a recovery | RFC 6937 |
 //!    | `frto`, `undo` | detection of spurious window reductions | RFC 5682, RFC 3522, RFC 3708, RFC 4015 |
 //!    | `rtt` | round trips and the retransmission timeout | RFC 6298 |
-//!    | `congestion` | NewReno, CUBIC, BBR 1 and 3, Copa, LEDBAT++, Vegas, Westwood+, WTCP, a fixed window, or the caller's | RFC 5681, RFC 9438, RFC 9406, draft-cardwell-iccrg-bbr-congestion-control-00, draft-ietf-ccwg-bbr |
+//!    | `congestion` | NewReno, CUBIC, BBR 1 and 3, Prague, Copa, LEDBAT++, Vegas, Westwood+, WTCP, a fixed window, or the caller's | RFC 5681, RFC 9438, RFC 9406, draft-cardwell-iccrg-bbr-congestion-control-00, draft-ietf-ccwg-bbr |
+//!    | `accurate_ecn` | feedback of ECN by a counter | RFC 9768 |
 //!    | `receiver` | reassembly, selective acknowledgements | RFC 9293, RFC 2018, RFC 2883 |
 //!    | `receive_window`, `delayed_ack` | window to offer, when to acknowledge | RFC 9293, RFC 5681 |
 //!
@@ -53,6 +54,7 @@
 //! assert_eq!(client.acknowledged(), 4000);
 //! ```
 
+mod accurate_ecn;
 mod config;
 mod congestion;
 mod connection;
@@ -77,15 +79,16 @@ mod undo;
 #[cfg(feature = "testing")]
 pub mod testing;
 
+pub use accurate_ecn::EcnMode;
 pub use config::{
     Algorithm, Config, ConfigError, Congestion, Counting, DelayedAck, Floor, Halving, HyStartVariant, InitialWindow,
-    Limit, Nagle, PartialAcks, ReceiveBuffer, Recovery, RetransmissionTimeout, Samples,
+    Limit, Nagle, PartialAcks, ReceiveBuffer, Recovery, RetransmissionTimeout, Samples, WindowClamp,
 };
 pub use congestion::{
     Acknowledged, Bbr, Bbr3, Congested, CongestionControl, Copa, Cubic, Delivered, Fixed, Ledbat, LostSegment, NewReno,
-    RateSample, Signal, Vegas, Westwood, Wtcp,
+    Prague, RateSample, Signal, Vegas, Westwood, Wtcp,
 };
-pub use connection::{Connection, Identity, Negotiated};
+pub use connection::{CongestionState, Connection, ConnectionInfo, Identity, Negotiated};
 pub use profile::{Profile, UnknownProfile};
 pub use receiver::AcceptedPayload;
 pub use segment::Segment;

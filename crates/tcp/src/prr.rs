@@ -1,5 +1,6 @@
-//! Proportional rate reduction (RFC 6937): during a fast recovery, or after an ECN echo, the window
-//! shrinks in proportion to the delivered data, so that sending never pauses.
+//! Proportional rate reduction (RFC 6937, and the bounds of RFC 9937): during a fast recovery, or
+//! after an ECN echo, the window shrinks in proportion to the delivered data, so that sending never
+//! pauses.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,9 +44,9 @@ impl ProportionalReduction {
         let quota = if pipe > self.threshold {
             (self.delivered as u128 * self.threshold as u128).div_ceil(self.flight_size as u128) as u64
         } else {
-            // Slow start reduction bound with progress, else the conservative bound.
-            let bound = self.delivered.saturating_sub(self.sent);
-            let limit = if progress { bound.max(bytes) + segment_size } else { bound };
+            // Packet conservation, and a segment more with progress (RFC 9937 §6.2).
+            let bound = self.delivered.saturating_sub(self.sent).max(bytes);
+            let limit = if progress { bound + segment_size } else { bound };
             self.sent + limit.min(self.threshold - pipe)
         };
         let mut allowed = quota.saturating_sub(self.sent);
@@ -89,6 +90,9 @@ mod tests {
         prr.on_sent(1);
         prr.on_ack(1, 3, true, 1);
         assert_eq!(prr.window(), 5, "one more with progress");
+        prr.on_sent(2);
+        prr.on_ack(1, 4, false, 1);
+        assert_eq!(prr.window(), 5, "as much as is delivered, though as much was sent before (RFC 9937)");
     }
 
     #[test]

@@ -17,7 +17,7 @@ const PERSISTENCE: u32 = 16;
 pub struct Rack {
     /// The most recently sent segment that has arrived.
     newest: Newest,
-    /// The round trip of that segment.
+    /// The round trip of the last segment that arrived, whichever it is (`RACK.rtt`).
     round_trip: Span,
     /// Originals below this were already checked.
     examined: Sequence,
@@ -59,11 +59,11 @@ impl Rack {
     /// Steps 1 to 3: records the segments that arrived.
     #[inline]
     pub fn on_delivery(&mut self, delivery: &Delivery, acknowledged: Sequence, highest_sacked: Option<Sequence>) {
-        if let Some(newest) = delivery.newest
-            && newest > self.newest
-        {
-            self.newest = newest;
-            self.round_trip = delivery.now.since(newest.at);
+        if let Some(sent) = delivery.last_delivered {
+            self.round_trip = delivery.now.since(sent);
+        }
+        if let Some(newest) = delivery.newest {
+            self.newest = self.newest.max(newest);
         }
         if delivery.lowest_original.is_some_and(|original| original < self.highest) {
             self.reordering_seen = true;
@@ -79,6 +79,11 @@ impl Rack {
         self.duplicate_round = Some(sent);
         self.quarters = self.quarters.saturating_add(1);
         self.persistence = PERSISTENCE;
+    }
+
+    /// Whether reordering was observed.
+    pub const fn has_seen_reordering(&self) -> bool {
+        self.reordering_seen
     }
 
     /// A recovery is over.

@@ -259,6 +259,7 @@ impl RateEstimator {
             round_trip: counts.round_trip,
             ack_delayed: false,
             acknowledged: counts.acknowledged,
+            marked: 0,
             losses: counts.losses,
             in_flight: counts.in_flight,
             prior_in_flight: counts.prior_in_flight,

@@ -2,7 +2,7 @@
 //! the application's speed (dynamic right-sizing, Fisk and Feng 2001, as in Linux): the buffer
 //! follows the bytes read in a round trip, and the window follows the arrivals.
 
-use airpath_core::{Instant, Span};
+use airpath_core::{Bytes, Instant, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::config::ReceiveBuffer;
@@ -54,14 +54,15 @@ impl ReceiveWindow {
         let capacity = config.initial.get().max(u64::from(segment_size));
         let most = capacity.min(FIRST_ROUND * u64::from(segment_size));
         let threshold = capacity.min(config.first_offer.bytes(segment_size));
+        let clamp = config.clamp.get().map_or(u64::MAX, Bytes::get);
         Self {
             capacity,
             maximum: config.maximum.get().max(capacity),
             threshold,
-            bound: u64::MAX,
-            edge: FIRST_BYTE + threshold,
+            bound: clamp,
+            edge: FIRST_BYTE + threshold.min(clamp),
             round_trip: None,
-            round: Round { start: Instant::ZERO, read: FIRST_BYTE, edge: FIRST_BYTE + threshold, most },
+            round: Round { start: Instant::ZERO, read: FIRST_BYTE, edge: FIRST_BYTE + threshold.min(clamp), most },
         }
     }
 
@@ -176,7 +177,7 @@ impl ReceiveWindow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Limit;
+    use crate::config::{Limit, WindowClamp};
     use airpath_core::Bytes;
 
     fn window(initial: u64, maximum: u64) -> ReceiveWindow {
@@ -185,7 +186,7 @@ mod tests {
 
     fn offering(first_offer: Limit, initial: u64, maximum: u64) -> ReceiveWindow {
         let (initial, maximum) = (Bytes::new(initial), Bytes::new(maximum));
-        ReceiveWindow::new(&ReceiveBuffer { initial, first_offer, maximum }, 1000)
+        ReceiveWindow::new(&ReceiveBuffer { initial, first_offer, maximum, clamp: WindowClamp::UNLIMITED }, 1000)
     }
 
     #[test]
@@ -223,6 +224,17 @@ mod tests {
         let mut window = offering(Limit::UNLIMITED, 10_000, 10_000);
         window.set_first_bound(3000);
         assert_eq!((window.edge(), window.offer(1, 1, 1000)), (FIRST_BYTE + 3000, 3000));
+    }
+
+    #[test]
+    fn a_clamp_bounds_the_window_from_the_start() {
+        let (initial, maximum) = (Bytes::new(64_000), Bytes::new(1_000_000));
+        let clamp = WindowClamp::at(Bytes::new(10_000));
+        let buffer = ReceiveBuffer { initial, first_offer: Limit::UNLIMITED, maximum, clamp };
+        let mut window = ReceiveWindow::new(&buffer, 1000);
+        assert_eq!((window.edge(), window.maximum()), (FIRST_BYTE + 10_000, 1_000_000));
+        assert_eq!(window.offer(1, 1, 1000), 10_000);
+        assert_eq!(window.offer(5001, 5001, 1000), 10_000);
     }
 
     #[test]

@@ -118,6 +118,9 @@ pub struct Delivery {
     pub last_sacked: Option<Instant>,
     /// The most recently sent of the delivered segments.
     pub newest: Option<Newest>,
+    /// Send time of the last delivered segment, in the order of processing (`RACK.rtt`, RFC 8985
+    /// §6.2 step 2).
+    pub last_delivered: Option<Instant>,
     /// The lowest newly delivered segment that was sent once only.
     pub lowest_original: Option<Sequence>,
     /// Send time of the first newly delivered segment that was sent once only.
@@ -150,6 +153,7 @@ impl Delivery {
             last_original: None,
             last_sacked: None,
             newest: None,
+            last_delivered: None,
             lowest_original: None,
             first_original: None,
             first_acknowledged: None,
@@ -172,8 +176,21 @@ impl Delivery {
             self.lowest_original = Some(self.lowest_original.map_or(segment.start, |low| low.min(segment.start)));
             self.first_original = self.first_original.or(Some(segment.at));
         }
+        self.last_delivered = Some(segment.at);
         self.newest = self.newest.max(Some(Newest { at: segment.at, end: segment.end() }));
     }
+}
+
+/// Numbers of outstanding segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentCounts {
+    pub outstanding: u64,
+    /// Selectively acknowledged.
+    pub sacked: u64,
+    /// Considered lost, retransmitted or not.
+    pub lost: u64,
+    /// Retransmitted, with the retransmission in flight.
+    pub repeating: u64,
 }
 
 /// The outstanding segments and their state. Fields are ordered by use, as those of the connection.
@@ -231,6 +248,17 @@ impl Scoreboard {
     /// the oldest are lost first.
     pub fn first_lost(&self) -> u64 {
         self.segments.iter().take_while(|segment| segment.is_lost()).count() as u64
+    }
+
+    /// Segments by state, counted one by one.
+    pub fn counts(&self) -> SegmentCounts {
+        let mut counts = SegmentCounts { outstanding: self.segments.len() as u64, ..SegmentCounts::default() };
+        for segment in &self.segments {
+            counts.sacked += u64::from(segment.is_sacked());
+            counts.lost += u64::from(segment.is_lost() && !segment.is_sacked());
+            counts.repeating += u64::from(segment.is(Sent::REPEATING) && !segment.is_sacked());
+        }
+        counts
     }
 
     /// Number of outstanding segments.

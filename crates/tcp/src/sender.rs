@@ -8,6 +8,7 @@ mod transmit;
 use airpath_core::{Instant, Span};
 use serde::{Deserialize, Serialize};
 
+use crate::accurate_ecn::{EcnMode, PeerMarks};
 use crate::config::Config;
 use crate::congestion::{CongestionControl, Controller};
 use crate::frto::ForwardRto;
@@ -93,8 +94,10 @@ pub struct Sender {
     unreduced: bool,
     /// Whether an undo restores the window: no mark required the last reduction.
     restorable: bool,
-    /// Whether the congestion window recently limited the sender.
-    limited: bool,
+    /// How much of the congestion window was used recently.
+    usage: WindowUsage,
+    /// New data was sent since the last time that nothing more could be sent.
+    sent_new: bool,
     /// The peer closed its window while data were outstanding, and the timer is stopped.
     frozen: bool,
     /// A probe of the closed window is due.
@@ -149,11 +152,27 @@ enum TailProbe {
     },
 }
 
+/// How much of the congestion window is used, as Linux tracks it (`tcp_cwnd_validate`): the
+/// strongest signal of the last window of data.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct WindowUsage {
+    /// Whether the window limited the sender (`is_cwnd_limited`).
+    limited: bool,
+    /// The most segments outstanding (`max_packets_out`).
+    most: u64,
+    /// The signal holds until everything below is acknowledged (`cwnd_usage_seq`).
+    end: Sequence,
+}
+
 /// ECN state of the sender (RFC 3168 §6.1.2).
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct EcnState {
-    /// Whether both ends use ECN.
-    pub enabled: bool,
+    /// The feedback that both ends use.
+    pub mode: EcnMode,
+    /// Whether segments are ECN-capable; the path may not pass the feedback.
+    pub capable: bool,
+    /// The marks that the peer has reported, with accurate feedback.
+    pub peer: PeerMarks,
     /// Set CWR on the next new data: the window was reduced.
     pub reduced: bool,
     /// The window was reduced because of a mark, and nothing above `until` is acknowledged yet (the
@@ -204,7 +223,8 @@ impl Sender {
             last_sent: Instant::ZERO,
             last_progress: Instant::ZERO,
             retries: 0,
-            limited: false,
+            usage: WindowUsage::default(),
+            sent_new: false,
             probes: 0,
             frozen: false,
             probe_window: false,
@@ -212,23 +232,31 @@ impl Sender {
             override_silly: false,
             paces: config.pacing,
             pacer: Pacer::new(),
-            marks: EcnState { enabled: false, reduced: false, reducing: false, until: 0 },
+            marks: EcnState {
+                mode: EcnMode::Off,
+                capable: false,
+                peer: PeerMarks::default(),
+                reduced: false,
+                reducing: false,
+                until: 0,
+            },
         }
     }
 
     /// The handshake is complete: data may be sent. `segment_size`, `selective` and `ecn` are the
     /// negotiated values.
-    pub fn open(&mut self, now: Instant, config: &Config, segment_size: u32, selective: bool, ecn: bool) {
+    pub fn open(&mut self, now: Instant, config: &Config, segment_size: u32, selective: bool, ecn: EcnMode) {
         self.acknowledged = FIRST_BYTE;
         self.next = self.next.max(FIRST_BYTE);
         self.segment_size = segment_size;
         self.selective = selective;
-        self.marks.enabled = ecn;
+        self.marks.mode = ecn;
+        self.marks.capable = ecn != EcnMode::Off;
         self.rack = (selective && config.recovery.rack).then(Rack::new);
         self.last_progress = now;
         self.last_sent = now;
         if !matches!(self.controller, Controller::Custom(_)) {
-            self.controller = Controller::new(config, segment_size);
+            self.controller = Controller::for_feedback(config, segment_size, ecn);
         }
         self.serve_controller(now, config);
     }
@@ -308,6 +336,26 @@ impl Sender {
     #[inline]
     pub const fn outstanding(&self) -> u64 {
         self.next - self.acknowledged
+    }
+
+    /// Duplicate acknowledgements since the last progress.
+    pub fn duplicates(&self) -> u64 {
+        u64::from(self.duplicate_acks)
+    }
+
+    /// Duplicate acknowledgements that indicate a loss.
+    pub const fn threshold(&self) -> u32 {
+        self.threshold
+    }
+
+    /// Whether the window shrinks because of an ECN echo.
+    pub const fn is_reducing(&self) -> bool {
+        self.marks.reducing
+    }
+
+    /// Whether reordering was observed.
+    pub fn has_seen_reordering(&self) -> bool {
+        self.rack.as_ref().is_some_and(Rack::has_seen_reordering)
     }
 
     /// The congestion window in force.

@@ -1,7 +1,9 @@
 //! Settings: serialisation, and invalid values.
 
 use airpath_core::{Bytes, Span};
-use airpath_tcp::{Algorithm, Config, Counting, HyStartVariant, InitialWindow, Limit, PartialAcks, Profile};
+use airpath_tcp::{
+    Algorithm, Config, Counting, HyStartVariant, InitialWindow, Limit, PartialAcks, Profile, WindowClamp,
+};
 
 fn read(change: impl FnOnce(&mut toml::Table)) -> Result<Config, String> {
     let mut table = toml::Table::try_from(Profile::Linux6.config()).expect("settings are a table");
@@ -33,7 +35,7 @@ fn each_stack_repairs_losses_in_its_own_way() {
         (Profile::WindowsXp, ""),
         (Profile::Linux20, ""),
         (Profile::Linux24, "adaptive_threshold fack limited_transmit prr eifel dsack"),
-        (Profile::Linux6, "limited_transmit rack tlp prr frto eifel dsack"),
+        (Profile::Linux6, "adaptive_threshold limited_transmit rack tlp prr frto eifel dsack"),
     ] {
         let recovery = profile.config().recovery;
         let mechanisms = [
@@ -119,6 +121,7 @@ fn contradictory_settings_are_reported() {
     };
     assert_eq!(broken(|config| config.maximum_segment_size = 10), "maximum_segment_size");
     assert_eq!(broken(|config| config.receive_buffer.maximum = Bytes::new(1)), "receive_buffer.maximum");
+    assert_eq!(broken(|config| config.receive_buffer.clamp = WindowClamp::at(Bytes::new(100))), "receive_buffer.clamp");
     assert_eq!(broken(|config| config.delayed_ack.every = 0), "delayed_ack.every");
     assert_eq!(broken(|config| config.delayed_ack.minimum = Span::from_secs(1)), "delayed_ack.minimum");
     assert_eq!(

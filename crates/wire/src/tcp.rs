@@ -29,6 +29,8 @@ pub struct TcpHeader {
     /// Explicit loss notification: the acknowledgement reports a loss that was not congestion
     /// ([`Self::LOSS_NOTIFICATION`]).
     pub loss_notification: bool,
+    /// AE, the third bit of accurate ECN feedback (RFC 9768 §3.1.1) beside CWR and ECE.
+    pub accurate_ecn: bool,
     /// Window as sent, before scaling.
     pub window: u16,
     /// Options.
@@ -80,6 +82,8 @@ impl TcpHeader {
     /// The bit of [`Self::loss_notification`] in the byte of the header length: the first reserved
     /// one (RFC 9293 §3.1). ELN has no standard; this bit is a choice.
     pub const LOSS_NOTIFICATION: u8 = 0x08;
+    /// The bit of [`Self::accurate_ecn`] in the same byte (RFC 9768 §3.1.1).
+    pub const ACCURATE_ECN: u8 = 0x01;
     /// Bytes of the header without options.
     pub const MIN_LENGTH: usize = 20;
     /// Bytes of the header with as many options as fit.
@@ -105,7 +109,9 @@ impl TcpHeader {
         header[4..8].copy_from_slice(&self.sequence.to_be_bytes());
         header[8..12].copy_from_slice(&self.acknowledgment.to_be_bytes());
         // The length in words, in the upper half of the byte: at most 15, as was seen to above.
-        header[12] = ((length / 4) << 4) as u8 | if self.loss_notification { Self::LOSS_NOTIFICATION } else { 0 };
+        let reserved = if self.loss_notification { Self::LOSS_NOTIFICATION } else { 0 }
+            | if self.accurate_ecn { Self::ACCURATE_ECN } else { 0 };
+        header[12] = ((length / 4) << 4) as u8 | reserved;
         header[13] = self.flags.0;
         header[14..16].copy_from_slice(&self.window.to_be_bytes());
         // Checksum and urgent pointer.
@@ -137,6 +143,7 @@ impl TcpHeader {
             acknowledgment: word(8),
             flags: Flags(bytes[13]),
             loss_notification: bytes[12] & Self::LOSS_NOTIFICATION != 0,
+            accurate_ecn: bytes[12] & Self::ACCURATE_ECN != 0,
             window: short(14),
             options: Options::parse(&segment[Self::MIN_LENGTH..length])?,
         };

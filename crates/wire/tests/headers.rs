@@ -70,7 +70,7 @@ prop_compose! {
 prop_compose! {
     fn tcp()(
         (source_port, destination_port, sequence, acknowledgment) in any::<(u16, u16, u32, u32)>(),
-        (flags, loss_notification, window) in any::<(u8, bool, u16)>(),
+        (flags, loss_notification, accurate_ecn, window) in any::<(u8, bool, bool, u16)>(),
         options in options(),
     ) -> TcpHeader {
         let flags = Flags(flags);
@@ -81,6 +81,7 @@ prop_compose! {
             acknowledgment,
             flags,
             loss_notification,
+            accurate_ecn,
             window,
             options,
         }
@@ -160,7 +161,10 @@ proptest! {
         // etherparse does not have the reserved bit, which its checksum therefore omits.
         prop_assert!(header.loss_notification || Ok(theirs.checksum) == checksum);
         prop_assert!(pseudo.and(bytes).and(&payload).holds());
-        prop_assert_eq!(bytes[12] & 0x0F, if header.loss_notification { 0x08 } else { 0 });
+        let reserved = u8::from(header.loss_notification) << 3 | u8::from(header.accurate_ecn);
+        prop_assert_eq!(bytes[12] & 0x0F, reserved);
+        // The bit of AE was that of the nonce sum (RFC 3540).
+        prop_assert_eq!(theirs.ns, header.accurate_ecn);
         prop_assert_eq!((theirs.source_port, theirs.destination_port), (header.source_port, header.destination_port));
         prop_assert_eq!((theirs.sequence_number, theirs.acknowledgment_number), (header.sequence, header.acknowledgment));
         let flags = [

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use airpath_core::Bytes;
+use serde::de::IntoDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// A positive number of segments, or none: written `42` or `"unlimited"`.
@@ -41,6 +43,58 @@ impl Serialize for Limit {
 impl<'de> Deserialize<'de> for Limit {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Keywords { keywords: &[(Self::WORD, Self::UNLIMITED)], number: Self::at_most })
+    }
+}
+
+/// A number of bytes, or none: written `"10 kB"` or `"unlimited"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WindowClamp(Option<Bytes>);
+
+impl WindowClamp {
+    /// No clamp.
+    pub const UNLIMITED: Self = Self(None);
+    const WORD: &str = "unlimited";
+
+    /// A clamp at `bytes`.
+    pub const fn at(bytes: Bytes) -> Self {
+        Self(Some(bytes))
+    }
+
+    /// The number, if there is one.
+    pub const fn get(self) -> Option<Bytes> {
+        self.0
+    }
+}
+
+impl Serialize for WindowClamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Some(bytes) => bytes.serialize(serializer),
+            None => serializer.serialize_str(Self::WORD),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for WindowClamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Clamp;
+        impl de::Visitor<'_> for Clamp {
+            type Value = WindowClamp;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of bytes such as \"10 kB\" or \"unlimited\"")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<WindowClamp, E> {
+                if text == WindowClamp::WORD {
+                    return Ok(WindowClamp::UNLIMITED);
+                }
+                let bytes = Bytes::deserialize(text.into_deserializer());
+                let or_word = |error: E| E::custom(format_args!("{error}, or \"{}\"", WindowClamp::WORD));
+                bytes.map(WindowClamp::at).map_err(or_word)
+            }
+        }
+        deserializer.deserialize_any(Clamp)
     }
 }
 
@@ -139,5 +193,16 @@ mod tests {
         assert_eq!(InitialWindow::Segments(3).bytes(1000), 3000);
         assert_eq!(Limit::at_most(42).bytes(1460), 61_320);
         assert_eq!(Limit::UNLIMITED.bytes(1460), u64::MAX);
+    }
+
+    #[test]
+    fn a_clamp_is_a_number_of_bytes_or_a_word() {
+        let read = |text: &str| {
+            let from: de::value::StrDeserializer<'_, de::value::Error> = text.into_deserializer();
+            WindowClamp::deserialize(from).map(WindowClamp::get).map_err(|error| error.to_string())
+        };
+        assert_eq!(read("10 kB"), Ok(Some(Bytes::new(10_000))));
+        assert_eq!(read("unlimited"), Ok(None));
+        assert!(read("none").is_err_and(|error| error.ends_with(", or \"unlimited\"")));
     }
 }

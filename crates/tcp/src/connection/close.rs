@@ -34,6 +34,7 @@ impl Connection {
             self.reset = Some(Reset {
                 sequence: to_wire(self.id.initial_sequence, self.sender.next),
                 acknowledgment: Some(to_wire(self.receiver.initial, self.receiver.next)),
+                ends: true,
             });
         }
         self.end(now, Outcome::Aborted, cx);
@@ -45,10 +46,10 @@ impl Connection {
             return;
         }
         self.reset = Some(if header.flags.contains(Flags::ACK) {
-            Reset { sequence: header.acknowledgment, acknowledgment: None }
+            Reset { sequence: header.acknowledgment, acknowledgment: None, ends: false }
         } else {
             let length = length + u32::from(header.flags.contains(Flags::SYN));
-            Reset { sequence: 0, acknowledgment: Some(header.sequence.wrapping_add(length)) }
+            Reset { sequence: 0, acknowledgment: Some(header.sequence.wrapping_add(length)), ends: false }
         });
     }
 

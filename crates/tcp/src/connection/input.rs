@@ -4,6 +4,7 @@ use airpath_core::{Classes, Context, Ecn, Instant, Span, TcpTrigger};
 use airpath_wire::tcp::{Flags, TcpHeader};
 
 use super::Connection;
+use crate::accurate_ecn::{self, EcnMode};
 use crate::receiver::Arrival;
 use crate::segment::Segment;
 use crate::sender::{Acknowledgment, Changes};
@@ -24,25 +25,27 @@ impl Connection {
         self.receiver.accepted = None;
         match self.state {
             State::Closed => self.refuse(&segment.header, segment.length),
-            State::Listen => self.on_segment_in_listen(&segment.header),
-            State::SynSent => self.on_segment_in_syn_sent(now, &segment.header, cx),
+            State::Listen => self.on_segment_in_listen(segment),
+            State::SynSent => self.on_segment_in_syn_sent(now, segment, cx),
             _ => self.on_segment_in_window(now, segment, cx),
         }
     }
 
     /// RFC 9293 §3.10.7.2.
-    fn on_segment_in_listen(&mut self, header: &TcpHeader) {
+    fn on_segment_in_listen(&mut self, segment: &Segment) {
+        let header = &segment.header;
         if header.flags.contains(Flags::ACK) {
             self.refuse(header, 0);
         } else if header.flags.contains(Flags::SYN) && !header.flags.contains(Flags::RST) {
-            self.take_syn(header);
+            self.take_syn(segment);
             self.state = State::SynReceived;
             self.opening.begin();
         }
     }
 
     /// RFC 9293 §3.10.7.3.
-    fn on_segment_in_syn_sent(&mut self, now: Instant, header: &TcpHeader, cx: &mut Context<'_>) {
+    fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &Segment, cx: &mut Context<'_>) {
+        let header = &segment.header;
         let answers = header.flags.contains(Flags::ACK);
         let expected = self.id.initial_sequence.wrapping_add(1);
         if answers && (header.acknowledgment != expected || self.sender.next == 0) {
@@ -57,7 +60,7 @@ impl Connection {
         if !header.flags.contains(Flags::SYN) {
             return;
         }
-        self.take_syn(header);
+        self.take_syn(segment);
         if answers {
             self.receiver.acks.demand();
             self.establish(now, header, cx);
@@ -101,10 +104,11 @@ impl Connection {
         if !header.flags.contains(Flags::ACK) {
             return;
         }
-        self.keep_timestamp(header, sequence);
+        self.count_mark(segment);
         if !self.on_acknowledgment(now, segment, sequence, length, cx) {
             return;
         }
+        self.keep_timestamp(header, sequence);
         if length > 0 && self.state.is_synchronised() {
             self.on_payload(now, segment, sequence, length);
         }
@@ -134,13 +138,16 @@ impl Connection {
             }
             return false;
         }
+        let mut reports_handshake = false;
         if !self.opening.is_over() {
             if number < FIRST_BYTE || !self.opening.is_sent() {
                 // Without a handshake, the peer may send before this end has sent anything.
                 return !self.config.handshake;
             }
             self.establish(now, header, cx);
+            reports_handshake = self.on_handshake_feedback(header, length);
         }
+        let accurate = self.sender.marks.mode == EcnMode::Accurate;
         let (_, shift) = self.options.scaling.unwrap_or((0, 0));
         let acknowledgment = Acknowledgment {
             number,
@@ -149,7 +156,9 @@ impl Connection {
             blocks: &header.options.sack,
             initial: self.id.initial_sequence,
             bare: length == 0,
-            marked: header.flags.contains(Flags::ECE),
+            // In a SYN-ACK the flag is an offer.
+            marked: !accurate && header.flags.contains(Flags::ECE) && !header.flags.contains(Flags::SYN),
+            mark_counter: (accurate && !reports_handshake).then(|| accurate_ecn::field(header)),
             loss_notification: header.loss_notification,
             echo: self.echoed(now, header),
             timestamp: header.options.timestamps.map(|timestamps| timestamps.value),
@@ -160,10 +169,36 @@ impl Connection {
         true
     }
 
+    /// The server's end of the handshake: the client's acknowledgement reports the SYN-ACK, if it
+    /// has no payload (RFC 9768 §3.2.2.1). Returns whether it does.
+    fn on_handshake_feedback(&mut self, header: &TcpHeader, length: u32) -> bool {
+        self.options.handshake_field = None;
+        let marks = &mut self.sender.marks;
+        let reports = marks.mode == EcnMode::Accurate && length == 0 && header.options.sack.is_empty();
+        if reports {
+            marks.capable &= marks.peer.on_handshake(accurate_ecn::field(header));
+        }
+        reports
+    }
+
+    /// Counts the marks of packets that arrive, with accurate feedback.
+    fn count_mark(&mut self, segment: &Segment) {
+        if self.sender.marks.mode != EcnMode::Accurate {
+            return;
+        }
+        let marked = segment.ecn == Ecn::Ce;
+        self.statistics.marked_segments += u64::from(marked && segment.length > 0);
+        // Acknowledgements alone are not answered, whatever their marks: the RFC requires an answer
+        // to the third, but two ends could answer each other.
+        if self.options.marks.on_packet(segment.ecn) && segment.length > 0 {
+            self.receiver.acks.demand();
+        }
+    }
+
     /// Processes payload and FIN.
     #[inline]
     fn on_payload(&mut self, now: Instant, segment: &Segment, sequence: Sequence, length: u32) {
-        if self.sender.marks.enabled {
+        if self.sender.marks.mode == EcnMode::Classic {
             // RFC 3168 §6.1.3: echoed until the sender sets CWR.
             if segment.header.flags.contains(Flags::CWR) {
                 self.options.echo_marks = false;
@@ -271,7 +306,8 @@ impl Connection {
     }
 
     /// RFC 7323 §4.3: the timestamp to echo is that of the segment that triggers the
-    /// acknowledgement.
+    /// acknowledgement. A segment that acknowledges what was never sent sets none, as in Linux
+    /// (`tcp_ack`).
     #[inline]
     fn keep_timestamp(&mut self, header: &TcpHeader, sequence: Sequence) {
         if let Some(timestamps) = header.options.timestamps

@@ -5,6 +5,7 @@ use airpath_wire::tcp::{Flags, TcpHeader, Timestamps};
 use serde::{Deserialize, Serialize};
 
 use super::Connection;
+use crate::accurate_ecn::{self, EcnMode};
 use crate::config::{Config, Samples};
 use crate::congestion::CongestionControl;
 use crate::segment::Segment;
@@ -24,8 +25,10 @@ pub(super) struct Opening {
     first: Instant,
     /// Time of the last SYN.
     last: Instant,
-    /// Whether the peer offered ECN.
-    ecn: bool,
+    /// The feedback of ECN that both ends have.
+    ecn: EcnMode,
+    /// A SYN-ACK without ECN was sent, although there is accurate feedback.
+    bare: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +45,8 @@ enum Step {
 
 /// The largest window without scaling.
 const UNSCALED: u64 = 65_535;
+/// SYNs that offer accurate ECN.
+const MOST_OFFERS: u32 = 2;
 /// RFC 7323 §2.3.
 const MAX_SHIFT: u8 = 14;
 /// Length of the timestamps option in each segment, including padding (RFC 7323 appendix A).
@@ -49,7 +54,15 @@ pub(super) const TIMESTAMPS_LENGTH: u32 = 12;
 
 impl Opening {
     pub const fn new() -> Self {
-        Self { step: Step::Idle, attempts: 0, timeouts: 0, first: Instant::ZERO, last: Instant::ZERO, ecn: false }
+        Self {
+            step: Step::Idle,
+            attempts: 0,
+            timeouts: 0,
+            first: Instant::ZERO,
+            last: Instant::ZERO,
+            ecn: EcnMode::Off,
+            bare: false,
+        }
     }
 
     /// Schedules the SYN.
@@ -98,14 +111,15 @@ impl Connection {
         if self.config.opening_segment {
             // In force from the start: an end that only receives never sends an opening segment.
             self.sender.selective = self.config.selective_acknowledgement;
-            self.sender.marks.enabled = self.config.ecn;
+            self.sender.marks.mode = self.config.ecn_mode();
+            self.sender.marks.capable = self.config.ecn;
             self.sender.next = FIRST_BYTE;
             self.opening.step = Step::Idle;
         } else {
             self.opening.step = Step::Done;
             let config = &self.config;
             let size = segment_size(config, config.maximum_segment_size, config.timestamps);
-            self.sender.open(self.now, config, size, config.selective_acknowledgement, config.ecn);
+            self.sender.open(self.now, config, size, config.selective_acknowledgement, config.ecn_mode());
         }
     }
 
@@ -152,7 +166,8 @@ impl Connection {
     }
 
     /// The peer's SYN arrived: stores the options that it offers.
-    pub(super) fn take_syn(&mut self, header: &TcpHeader) {
+    pub(super) fn take_syn(&mut self, segment: &Segment) {
+        let header = &segment.header;
         /// MSS for a peer without the option (RFC 9293 §3.7.1).
         const DEFAULT_SIZE: u16 = 536;
         let config = &self.config;
@@ -169,10 +184,17 @@ impl Connection {
         self.sender.selective = config.selective_acknowledgement && offer.sack_permitted;
         let size = offer.maximum_segment_size.unwrap_or(DEFAULT_SIZE).min(config.maximum_segment_size);
         self.sender.segment_size = segment_size(config, size, self.options.timestamps);
-        // RFC 3168 §6.1.1: both flags in a SYN, one in the SYN-ACK.
-        let echo = header.flags.contains(Flags::ECE);
-        let reduced = header.flags.contains(Flags::CWR);
-        self.opening.ecn = config.ecn && echo && reduced != header.flags.contains(Flags::ACK);
+        let field = accurate_ecn::field(header);
+        let answers = header.flags.contains(Flags::ACK);
+        let negotiate = if answers { accurate_ecn::answered } else { accurate_ecn::answer };
+        self.opening.ecn = negotiate(config.ecn_mode(), field);
+        if self.opening.ecn == EcnMode::Accurate {
+            self.options.handshake_field = Some(segment.ecn);
+            if answers {
+                // RFC 9768 §3.2.2.2: a marked SYN-ACK counts, a marked SYN does not.
+                self.options.marks.on_packet(segment.ecn);
+            }
+        }
         // The window of a SYN is never scaled (RFC 7323 §2.2).
         self.sender.set_initial_peer_window(u64::from(header.window));
     }
@@ -187,9 +209,11 @@ impl Connection {
             (self.sender.segment_size, self.sender.selective, self.opening.ecn)
         } else {
             let size = segment_size(config, config.maximum_segment_size, config.timestamps);
-            (size, config.selective_acknowledgement, config.ecn)
+            (size, config.selective_acknowledgement, config.ecn_mode())
         };
         self.sender.open(now, config, size, selective, ecn);
+        // RFC 9768 §3.1.4.2.
+        self.sender.marks.capable &= !self.opening.bare;
         if self.opening.attempts == 1 {
             self.sender.rtt.measure(self.opening.last, now, &config.retransmission_timeout);
             if config.handshake {
@@ -237,13 +261,26 @@ impl Connection {
             .then(|| Timestamps { value: self.timestamp(now), echo: if answer { self.options.recent } else { 0 } });
         if answer {
             header.flags |= Flags::ACK;
-            if self.opening.ecn {
-                header.flags |= Flags::ECE;
+            match self.opening.ecn {
+                EcnMode::Off => {}
+                EcnMode::Classic => header.flags |= Flags::ECE,
+                // RFC 9768 §3.1.4.2: the second retransmission is without ECN.
+                EcnMode::Accurate if self.opening.attempts > MOST_OFFERS => self.opening.bare = true,
+                EcnMode::Accurate => {
+                    let arrived = self.options.handshake_field.unwrap_or_default();
+                    accurate_ecn::set_field(header, accurate_ecn::handshake_field(arrived));
+                }
             }
             self.receiver.acks.on_sent();
             self.receiver.last_ack = self.receiver.next;
-        } else if self.config.ecn && !one_way {
-            header.flags |= Flags::ECE | Flags::CWR;
+        } else if !one_way {
+            match self.config.ecn_mode() {
+                EcnMode::Off => {}
+                EcnMode::Classic => header.flags |= Flags::ECE | Flags::CWR,
+                // RFC 9768 §3.1.4.1: the first retransmission offers it again, others do not.
+                EcnMode::Accurate if self.opening.attempts > MOST_OFFERS => {}
+                EcnMode::Accurate => accurate_ecn::set_field(header, accurate_ecn::OFFER),
+            }
         }
         self.stamp(&mut segment, -1, window, self.opening.attempts > 1);
         segment

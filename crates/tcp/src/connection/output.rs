@@ -4,9 +4,10 @@ use airpath_core::{Context, Ecn, Instant, TcpTrigger};
 use airpath_wire::tcp::{Flags, SackBlocks, Timestamps};
 
 use super::Connection;
+use crate::accurate_ecn::{self, EcnMode};
 use crate::segment::Segment;
 use crate::sender::{Cause, Transmission};
-use crate::sequence::{from_wire, to_offset, to_wire};
+use crate::sequence::{FIRST_BYTE, from_wire, to_offset, to_wire};
 use crate::state::State;
 use crate::timers::Timer;
 
@@ -16,7 +17,7 @@ impl Connection {
     pub fn poll_transmit(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<Segment> {
         self.now = now;
         if self.state == State::Closed {
-            return self.poll_reset();
+            return self.poll_reset(now);
         }
         if !self.opening.is_over() {
             if let Some(segment) = self.poll_unopened(now) {
@@ -42,7 +43,7 @@ impl Connection {
     /// Before this end's SYN is acknowledged.
     fn poll_unopened(&mut self, now: Instant) -> Option<Segment> {
         if self.reset.is_some() {
-            return self.poll_reset();
+            return self.poll_reset(now);
         }
         let segment = self.poll_opening(now);
         self.statistics.segments += u64::from(segment.is_some());
@@ -65,7 +66,7 @@ impl Connection {
         if sent.reduced {
             header.flags |= Flags::CWR;
         }
-        if self.sender.marks.enabled && !sent.repeated && sent.payload > 0 {
+        if self.sender.marks.mode == EcnMode::Classic && !sent.repeated && sent.payload > 0 {
             // RFC 3168 §6.1.5: retransmissions are not ECN-capable.
             segment.ecn = Ecn::Ect0;
         }
@@ -114,6 +115,16 @@ impl Connection {
         if self.options.echo_marks {
             header.flags |= Flags::ECE;
         }
+        if self.sender.marks.mode == EcnMode::Accurate {
+            // RFC 9768 §3.2.2.1: the client's first acknowledgement reports the SYN-ACK.
+            let handshake = self.options.handshake_field.take();
+            let is_first = segment.length == 0 && self.sender.next == FIRST_BYTE;
+            let counter = self.options.marks.report();
+            let reported = handshake.filter(|_| is_first).map_or(counter, accurate_ecn::handshake_field);
+            accurate_ecn::set_field(header, reported);
+            // As in Linux, all segments are ECN-capable (RFC 8311 §4.3 permits it for experiments).
+            segment.ecn = self.capable_field();
+        }
         if self.options.timestamps {
             header.options.timestamps = Some(Timestamps { value: self.timestamp(now), echo: self.options.recent });
         }
@@ -121,6 +132,15 @@ impl Connection {
         self.receiver.last_ack = self.receiver.next;
         self.timers.stop(Timer::DelayedAck);
         self.stamp(segment, offset, window, repeated);
+    }
+
+    /// The ECN field of segments with accurate feedback.
+    const fn capable_field(&self) -> Ecn {
+        match (self.sender.marks.capable, self.sender.controller.is_scalable()) {
+            (false, _) => Ecn::NotEct,
+            (true, false) => Ecn::Ect0,
+            (true, true) => Ecn::Ect1,
+        }
     }
 
     /// Sets the acknowledgment number, and the fields of the log.
@@ -140,7 +160,7 @@ impl Connection {
     }
 
     /// The pending reset, if any.
-    fn poll_reset(&mut self) -> Option<Segment> {
+    fn poll_reset(&mut self, now: Instant) -> Option<Segment> {
         let reset = self.reset.take()?;
         let mut segment = super::bare(&self.id);
         segment.header.sequence = reset.sequence;
@@ -148,6 +168,11 @@ impl Connection {
         if let Some(number) = reset.acknowledgment {
             segment.header.acknowledgment = number;
             segment.header.flags |= Flags::ACK;
+            if self.options.timestamps && reset.ends {
+                // RFC 7323 §3.2.
+                let timestamps = Timestamps { value: self.timestamp(now), echo: self.options.recent };
+                segment.header.options.timestamps = Some(timestamps);
+            }
             segment.info.ack = from_wire(self.receiver.initial, self.receiver.next, number).map(to_offset);
         }
         segment.info.flags = segment.header.flags.0;

@@ -12,7 +12,7 @@ use airpath_core::{Bytes, Span};
 use super::{CONGESTION, RECOVERY};
 use crate::config::{
     Algorithm, Config, Congestion, Counting, DelayedAck, Floor, InitialWindow, Limit, Nagle, PartialAcks,
-    ReceiveBuffer, Recovery, RetransmissionTimeout, Samples,
+    ReceiveBuffer, Recovery, RetransmissionTimeout, Samples, WindowClamp,
 };
 
 pub(super) const CONFIG: Config = Config {
@@ -32,9 +32,11 @@ pub(super) const CONFIG: Config = Config {
     selective_acknowledgement: false,
     duplicate_reports: false,
     ecn: false,
+    accurate_ecn: false,
     // tcp_new_window: half of SK_RMEM_MAX 32767, in whole multiples of 1024; a kernel with
     // CONFIG_SKB_LARGE offers 31744.
     receive_buffer: ReceiveBuffer {
+        clamp: WindowClamp::UNLIMITED,
         initial: Bytes::new(15_360),
         first_offer: Limit::UNLIMITED,
         maximum: Bytes::new(15_360),

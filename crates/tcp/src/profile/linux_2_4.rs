@@ -8,7 +8,7 @@ use airpath_core::{Bytes, Span};
 use super::{CONGESTION, RECOVERY};
 use crate::config::{
     Algorithm, Config, Congestion, Counting, DelayedAck, Floor, InitialWindow, Limit, Nagle, ReceiveBuffer, Recovery,
-    RetransmissionTimeout, Samples,
+    RetransmissionTimeout, Samples, WindowClamp,
 };
 
 pub(super) const CONFIG: Config = Config {
@@ -30,9 +30,11 @@ pub(super) const CONFIG: Config = Config {
     duplicate_reports: true,
     // sysctl_tcp_ecn depends on how the kernel was built; distributions turned it off.
     ecn: false,
+    accurate_ecn: false,
     // sysctl_tcp_rmem 87380 less a quarter for overhead (sysctl_tcp_adv_win_scale 2);
     // sysctl_tcp_moderate_rcvbuf 0: it does not grow.
     receive_buffer: ReceiveBuffer {
+        clamp: WindowClamp::UNLIMITED,
         initial: Bytes::new(65_535),
         // tcp_select_initial_window: four segments of up to 1460 bytes; then tcp_grow_window. The
         // study gprs-proxy saw 5392 bytes.

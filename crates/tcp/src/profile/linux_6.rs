@@ -8,7 +8,7 @@ use airpath_core::{Bytes, Span};
 use super::{CONGESTION, RECOVERY};
 use crate::config::{
     Algorithm, Config, Congestion, DelayedAck, Floor, HyStartVariant, InitialWindow, Limit, Nagle, ReceiveBuffer,
-    Recovery, RetransmissionTimeout, Samples,
+    Recovery, RetransmissionTimeout, Samples, WindowClamp,
 };
 
 pub(super) const CONFIG: Config = Config {
@@ -30,9 +30,11 @@ pub(super) const CONFIG: Config = Config {
     duplicate_reports: true,
     // tcp_ecn 2: accepts ECN, but does not initiate it.
     ecn: false,
+    accurate_ecn: false,
     // tcp_rmem 131072 to 6291456 with tcp_moderate_rcvbuf, half for overhead
     // (tcp_adv_win_scale 1; since 6.6 the share is measured).
     receive_buffer: ReceiveBuffer {
+        clamp: WindowClamp::UNLIMITED,
         initial: Bytes::new(65_535),
         first_offer: Limit::UNLIMITED,
         maximum: Bytes::new(3_145_728),
@@ -76,6 +78,8 @@ pub(super) const CONFIG: Config = Config {
     recovery: Recovery {
         // tcp_recovery 1, tcp_early_retrans 3.
         rack: true,
+        // tcp_check_sack_reordering; with RACK it is only reported.
+        adaptive_threshold: true,
         tail_loss_probe: true,
         // tcp_cwnd_reduction.
         proportional_reduction: true,

@@ -10,7 +10,7 @@ use airpath_core::{Bytes, Span};
 use super::{CONGESTION, RECOVERY};
 use crate::config::{
     Algorithm, Config, Congestion, Counting, DelayedAck, Floor, Halving, InitialWindow, Limit, Nagle, PartialAcks,
-    ReceiveBuffer, Recovery, RetransmissionTimeout, Samples,
+    ReceiveBuffer, Recovery, RetransmissionTimeout, Samples, WindowClamp,
 };
 
 pub(super) const CONFIG: Config = Config {
@@ -29,8 +29,10 @@ pub(super) const CONFIG: Config = Config {
     selective_acknowledgement: false,
     duplicate_reports: false,
     ecn: false,
+    accurate_ecn: false,
     // The sink accepts everything: window_limit stands for window_.
     receive_buffer: ReceiveBuffer {
+        clamp: WindowClamp::UNLIMITED,
         initial: Bytes::new(1 << 30),
         first_offer: Limit::UNLIMITED,
         maximum: Bytes::new(1 << 30),

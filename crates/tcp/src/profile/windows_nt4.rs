@@ -7,7 +7,7 @@
 use airpath_core::Bytes;
 
 use super::windows_xp;
-use crate::config::{Config, Limit, ReceiveBuffer};
+use crate::config::{Config, Limit, ReceiveBuffer, WindowClamp};
 
 pub(super) const CONFIG: Config = Config {
     // SACK came with Windows 98 and 2000 (KB 224829).
@@ -15,6 +15,7 @@ pub(super) const CONFIG: Config = Config {
     // [TcpWindowSize] 8192, rounded up to six segments of 1460 bytes (Microsoft, "TCP receive
     // window size calculation").
     receive_buffer: ReceiveBuffer {
+        clamp: WindowClamp::UNLIMITED,
         initial: Bytes::new(8_760),
         first_offer: Limit::UNLIMITED,
         maximum: Bytes::new(8_760),

@@ -8,7 +8,7 @@ use airpath_core::{Bytes, Span};
 use super::{CONGESTION, RECOVERY};
 use crate::config::{
     Algorithm, Config, Congestion, Counting, DelayedAck, Floor, InitialWindow, Limit, Nagle, ReceiveBuffer, Recovery,
-    RetransmissionTimeout, Samples,
+    RetransmissionTimeout, Samples, WindowClamp,
 };
 
 pub(super) const CONFIG: Config = Config {
@@ -30,9 +30,11 @@ pub(super) const CONFIG: Config = Config {
     selective_acknowledgement: true,
     duplicate_reports: false,
     ecn: false,
+    accurate_ecn: false,
     // 64 KB on fast links, rounded down to whole segments: 44 × 1460 (KB 224829). On links of 1 to
     // 100 Mbit/s it is 17520.
     receive_buffer: ReceiveBuffer {
+        clamp: WindowClamp::UNLIMITED,
         initial: Bytes::new(64_240),
         first_offer: Limit::UNLIMITED,
         maximum: Bytes::new(64_240),

@@ -31,6 +31,8 @@ pub struct Acknowledgment<'a> {
     pub bare: bool,
     /// Whether the receiver echoes CE marks (ECE, RFC 3168 §6.1.3).
     pub marked: bool,
+    /// The field of accurate ECN feedback, where it is in use.
+    pub mark_counter: Option<u8>,
     /// Whether the loss that it reports was not congestion (ELN).
     pub loss_notification: bool,
     /// Start and end of the timestamp-clock tick in which the echoed segment was sent.
@@ -51,9 +53,11 @@ pub struct Changes {
     pub round_trip: Option<Span>,
 }
 
-/// State before an acknowledgement.
+/// State before an acknowledgement, and the marks that it reports.
 #[derive(Clone, Copy)]
 struct Before {
+    /// Segments with marks.
+    marked: u64,
     /// Bytes in flight.
     in_flight: u64,
     /// Segments lost so far.
@@ -65,7 +69,9 @@ impl Sender {
     #[inline]
     pub fn on_ack(&mut self, now: Instant, ack: &Acknowledgment<'_>, shared: &mut Shared<'_>) -> Changes {
         let mut changes = Changes::default();
-        if ack.number < self.acknowledged {
+        // One that was overtaken still reports what arrived (`old_ack` of Linux).
+        let overtaken = ack.number < self.acknowledged;
+        if overtaken && (!self.selective || ack.blocks.is_empty()) {
             return changes;
         }
         let advanced = ack.number > self.acknowledged;
@@ -75,8 +81,8 @@ impl Sender {
             self.begin_acknowledgment(ack, shared);
             return changes;
         }
-        let before = Before { in_flight: self.in_flight(shared.config), lost: self.scoreboard.lost() };
-        let window_moved = self.take_window(now, ack, shared);
+        let before = Before { in_flight: self.in_flight(shared.config), lost: self.scoreboard.lost(), marked: 0 };
+        let window_moved = !overtaken && self.take_window(now, ack, shared);
         self.begin_acknowledgment(ack, shared);
         let mut delivery = Delivery::new(now, self.rtt.least(), ack.echo.map(|(_, end)| end));
         let highest = self.scoreboard.highest_sacked();
@@ -120,7 +126,10 @@ impl Sender {
             self.marks.reducing = false;
             self.prr = None;
         }
-        if ack.marked && self.marks.enabled {
+        let counter = ack.mark_counter.filter(|_| !overtaken);
+        let marked = counter.map_or(0, |counter| self.marks.peer.on_ack(counter, delivery.segments));
+        let responds = self.marks.capable && (ack.marked && !overtaken || marked > 0);
+        if responds {
             self.restorable = false;
             // The echo for the last segment of a reduced window is still of that window: the
             // receiver sees CWR with the next one.
@@ -142,7 +151,8 @@ impl Sender {
             self.forget_first_repeat();
         }
         if self.scoreboard.rate.is_some() {
-            self.sample_rate(now, before, ack, (&delivery, duplicate), shared);
+            let marked = if self.marks.capable { marked } else { 0 };
+            self.sample_rate(now, Before { marked, ..before }, ack, (&delivery, duplicate), shared);
         }
         self.settled = self.outstanding() == 0 && self.is_settled();
         changes
@@ -216,6 +226,7 @@ impl Sender {
             least_round_trip: self.rtt.least(),
             segment_size: size,
         });
+        sample.marked = before.marked;
         sample.smoothed_round_trip = self.rtt.smoothed();
         sample.departure = self.pacer.release.max(now);
         sample.recovery = self.phase == Phase::FastRecovery;
@@ -251,6 +262,7 @@ impl Sender {
     ) {
         match self.phase {
             Phase::Open => {
+                let duplicates = self.duplicate_acks;
                 self.duplicate_acks = if advanced { 0 } else { self.duplicate_acks + u32::from(duplicate) };
                 let lost = self.find_losses(now, shared);
                 if lost || self.has_enough_duplicates(duplicate) {
@@ -260,7 +272,11 @@ impl Sender {
                     let pipe = self.in_flight(shared.config);
                     self.reduce_in_proportion(delivery, pipe, advanced);
                 } else if advanced {
-                    self.grow(now, delivery.bytes, changes.round_trip, shared);
+                    // Duplicates have reported their segments before (`tcp_remove_reno_sacks`).
+                    let segment = u64::from(self.segment_size);
+                    let reported = if self.selective { 0 } else { u64::from(duplicates) * segment };
+                    let bytes = delivery.bytes.saturating_sub(reported).max(delivery.bytes.min(segment));
+                    self.grow(now, bytes, changes.round_trip, shared);
                 }
             }
             Phase::FastRecovery => {
@@ -342,7 +358,7 @@ impl Sender {
             smoothed_round_trip: self.rtt.smoothed(),
             acknowledged: self.acknowledged,
             sent: self.next,
-            limited: self.limited || !shared.config.window_validation,
+            limited: self.is_window_used() || !shared.config.window_validation,
         });
     }
 
@@ -408,9 +424,10 @@ impl Sender {
                 report = Some(first.start);
             }
         }
+        let floor = ack.number.max(self.acknowledged);
         for range in ranges.into_iter().flatten() {
-            let part = Range::new(range.start.max(ack.number), range.end);
-            if !part.is_empty() && part.start > ack.number {
+            let part = Range::new(range.start.max(floor), range.end);
+            if !part.is_empty() && part.start > floor {
                 self.scoreboard.acknowledge_selectively(part, delivery);
             }
         }
@@ -460,7 +477,7 @@ impl Sender {
     /// Reordering was observed: raises the duplicate threshold. After a timeout the order is
     /// unknown, as in Linux.
     fn note_reordering(&mut self, delivery: &Delivery, highest: Option<Sequence>, shared: &Shared<'_>) {
-        /// Upper bound of `net.ipv4.tcp_reordering` (`TCP_MAX_REORDERING` of Linux 2.4).
+        /// `TCP_MAX_REORDERING` of Linux 2.4; 300 in Linux 6, where RACK replaces the threshold.
         const MAX: u64 = 127;
         if !shared.config.recovery.adaptive_threshold || self.phase == Phase::Loss {
             return;

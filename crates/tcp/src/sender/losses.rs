@@ -3,6 +3,7 @@
 use airpath_core::Instant;
 
 use super::{Phase, Sender, Shared, TailProbe};
+use crate::accurate_ecn::EcnMode;
 use crate::congestion::{Congested, CongestionControl, Signal};
 use crate::frto::ForwardRto;
 use crate::prr::ProportionalReduction;
@@ -252,6 +253,6 @@ impl Sender {
             flight_size: self.outstanding(),
             window_limit: self.window_limit(shared.config),
         });
-        self.marks.reduced = self.marks.enabled;
+        self.marks.reduced = self.marks.mode == EcnMode::Classic;
     }
 }

@@ -2,7 +2,7 @@
 
 use airpath_core::Instant;
 
-use super::{Phase, Sender, Shared, TailProbe};
+use super::{Phase, Sender, Shared, TailProbe, WindowUsage};
 use crate::config::{Nagle, Samples};
 use crate::congestion::CongestionControl;
 use crate::frto::ForwardRto;
@@ -61,7 +61,6 @@ impl Sender {
     #[inline]
     pub fn poll(&mut self, now: Instant, shared: &mut Shared<'_>) -> Option<Transmission> {
         if !self.has_work() && self.scoreboard.is_empty() {
-            self.limited = false;
             return None;
         }
         let sent = match self.choose(now, shared) {
@@ -211,6 +210,7 @@ impl Sender {
         let first = self.scoreboard.is_empty();
         self.start_transmission(now);
         let start = self.next;
+        self.sent_new = true;
         self.scoreboard.send(now, start, length, fin);
         self.next += u64::from(length);
         if payload < self.segment_size {
@@ -336,18 +336,38 @@ impl Sender {
     /// Nothing more is sent for now.
     #[inline]
     fn on_blocked(&mut self, now: Instant, blocked: Blocked, shared: &mut Shared<'_>) {
-        // RFC 9293 §3.8.2 requires growth only while the window is used; in slow start Linux counts
-        // a half-used window as used.
-        let window = self.controller.congestion_window();
-        let slow_start = self.controller.slow_start_threshold().is_none_or(|threshold| window < threshold);
-        self.limited = matches!(blocked, Blocked::Congestion | Blocked::Pace)
-            || (slow_start && 2 * self.in_flight(shared.config) >= window);
+        self.validate_window(blocked, shared);
         if blocked == Blocked::Pace {
             shared.timers.set(Timer::Pacing, self.pacer.release);
         }
         if blocked == Blocked::Window && self.outstanding() == 0 && !shared.timers.is_set(Timer::Persist) {
             self.schedule_window_probe(now, shared);
         }
+    }
+
+    /// Records how much of the congestion window is used.
+    #[inline]
+    fn validate_window(&mut self, blocked: Blocked, shared: &Shared<'_>) {
+        let full = self.in_flight(shared.config) + u64::from(self.segment_size) > self.congestion_window();
+        let limited = full || matches!(blocked, Blocked::Congestion | Blocked::Pace);
+        let sent = std::mem::take(&mut self.sent_new);
+        if !sent && (!limited || blocked == Blocked::Idle) {
+            return;
+        }
+        let outstanding = self.scoreboard.len() as u64;
+        let usage = &mut self.usage;
+        if limited || self.acknowledged >= usage.end || (!usage.limited && outstanding > usage.most) {
+            *usage = WindowUsage { limited, most: outstanding, end: self.next };
+        }
+    }
+
+    /// Whether the congestion window may grow, because it is used (RFC 7661 §4.2). In slow start it
+    /// grows to twice what was outstanding (`tcp_is_cwnd_limited` of Linux).
+    #[inline]
+    pub(super) fn is_window_used(&self) -> bool {
+        let window = self.controller.congestion_window();
+        let slow_start = self.controller.slow_start_threshold().is_none_or(|threshold| window < threshold);
+        self.usage.limited || (slow_start && window / u64::from(self.segment_size) < 2 * self.usage.most)
     }
 
     /// RFC 9293 §3.8.6.1: the first probe after a retransmission timeout, then at doubled

@@ -219,3 +219,19 @@ fn a_segment_outside_of_the_window_is_answered() {
         ? received 500",
     );
 }
+
+#[test]
+fn a_reset_of_a_connection_has_timestamps() {
+    // RFC 7323 section 3.2; the answer to a segment without a connection has none.
+    let config = Config { timestamps: true, ..plain() };
+    let mut script = Script::listen(&config);
+    script.run(
+        "< S 0:0(0) win 60000 <mss 1012,sackOK,ts 100:0>
+        > S 0:0(0) ack 1
+        +0.1 < . 1:1(0) ack 1 <ts 200:0>
+        +1 ! abort
+        > R 1:1(0) ack 1 <ts 1100:200>
+        < . 1:1(0) ack 1 <ts 300:0>
+        > R 1:1(0)",
+    );
+}

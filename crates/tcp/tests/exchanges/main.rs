@@ -1,5 +1,7 @@
 //! One connection against a script: the segments that it sends, and when, in answer to others.
 
+mod accurate;
+mod acknowledgements;
 mod closing;
 mod flow_control;
 mod marks;
@@ -11,7 +13,7 @@ mod spurious;
 use airpath_core::{Bytes, Span};
 use airpath_tcp::{
     Algorithm, Config, Congestion, DelayedAck, Floor, HyStartVariant, InitialWindow, Limit, Nagle, Profile,
-    ReceiveBuffer, Recovery, RetransmissionTimeout,
+    ReceiveBuffer, Recovery, RetransmissionTimeout, WindowClamp,
 };
 
 /// Settings for short scripts: segments of 1000 bytes, no options but selective acknowledgement,
@@ -25,6 +27,7 @@ fn plain() -> Config {
         window_scaling: false,
         timestamps: false,
         receive_buffer: ReceiveBuffer {
+            clamp: WindowClamp::UNLIMITED,
             initial: Bytes::new(10_000),
             first_offer: Limit::UNLIMITED,
             maximum: Bytes::new(10_000),

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Sequence numbers count from each side's SYN. Flags: S F R P . (none but perhaps ACK), E (ECE), W
-//! (CWR); `ack` sets ACK. Fields that a line omits are not compared, except sequence numbers, flags
-//! (but PSH) and SACK blocks.
+//! (CWR), A (AE); `ack` sets ACK. Fields that a line omits are not compared, except sequence
+//! numbers, flags (but PSH) and SACK blocks.
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 
@@ -38,6 +38,7 @@ struct Line<'a> {
     options: Vec<&'a str>,
     ecn: Option<Ecn>,
     loss_notification: bool,
+    accurate_ecn: bool,
 }
 
 impl Script {
@@ -210,6 +211,7 @@ impl Script {
                 acknowledgment: line.ack.map_or(0, |ack| OURS.wrapping_add(ack)),
                 flags: line.flags,
                 loss_notification: line.loss_notification,
+                accurate_ecn: line.accurate_ecn,
                 window: line.window.unwrap_or(65_535),
                 options,
             },
@@ -231,6 +233,7 @@ fn parse(line: &str) -> Line<'_> {
     };
     let mut words = line.split_whitespace();
     let mut flags = Flags::default();
+    let mut accurate_ecn = false;
     for letter in words.next().expect("flags").chars() {
         flags |= match letter {
             'S' => Flags::SYN,
@@ -239,6 +242,10 @@ fn parse(line: &str) -> Line<'_> {
             'P' => Flags::PSH,
             'E' => Flags::ECE,
             'W' => Flags::CWR,
+            'A' => {
+                accurate_ecn = true;
+                Flags::default()
+            }
             '.' => Flags::default(),
             _ => panic!("`{letter}`: no such flag"),
         };
@@ -257,6 +264,7 @@ fn parse(line: &str) -> Line<'_> {
         options,
         ecn: None,
         loss_notification: false,
+        accurate_ecn,
     };
     while let Some(word) = words.next() {
         match word {
@@ -267,6 +275,7 @@ fn parse(line: &str) -> Line<'_> {
             }
             "win" => parsed.window = Some(words.next().expect("a window").parse().expect("a window")),
             "ect" => parsed.ecn = Some(Ecn::Ect0),
+            "ect1" => parsed.ecn = Some(Ecn::Ect1),
             "ce" => parsed.ecn = Some(Ecn::Ce),
             "eln" => parsed.loss_notification = true,
             "noecn" => parsed.ecn = Some(Ecn::NotEct),
@@ -282,6 +291,7 @@ fn compare(whole: &str, wanted: &Line<'_>, sent: &Segment) {
     let same = |flags: Flags| flags.0 & !Flags::PSH.0;
     let shown = show(sent);
     assert_eq!(same(header.flags), same(wanted.flags), "flags: `{whole}`, but it is {shown}");
+    assert_eq!(header.accurate_ecn, wanted.accurate_ecn, "AE: `{whole}`, but it is {shown}");
     assert_eq!(header.sequence.wrapping_sub(OURS), wanted.start, "sequence: `{whole}`, but it is {shown}");
     assert_eq!(sent.length, wanted.length, "length: `{whole}`, but it is {shown}");
     if let Some(ack) = wanted.ack {
@@ -337,6 +347,7 @@ fn show(segment: &Segment) -> String {
     ];
     let flags: String = names.iter().filter(|(flag, _)| header.flags.contains(*flag)).map(|(_, name)| *name).collect();
     let start = header.sequence.wrapping_sub(OURS);
+    let flags = if header.accurate_ecn { flags + "A" } else { flags };
     format!(
         "{}. {start}:{}({}) ack {} win {} <{}>",
         flags,

@@ -40,6 +40,7 @@ impl Driver {
             round_trip: Some(Span::from_millis(100)),
             ack_delayed: false,
             acknowledged: segments,
+            marked: 0,
             losses: 0,
             in_flight: self.in_flight,
             prior_in_flight: self.in_flight + segments,

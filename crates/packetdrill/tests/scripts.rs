@@ -1,0 +1,121 @@
+//! Scripts of this repository, and the results and messages of others.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use airpath_packetdrill::{Outcome, run_file, run_text};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts")
+}
+
+/// A connection that a listening socket has accepted, with segments of 1000 bytes.
+const OPEN: &str = "0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
+   +0 bind(3, ..., ...) = 0
+   +0 listen(3, 1) = 0
+   +0 < S 0:0(0) win 30000 <mss 1000,sackOK,nop,wscale 6>
+   +0 > S. 0:0(0) ack 1 <...>
+  +.1 < . 1:1(0) ack 1 win 2000
+   +0 accept(3, ..., ...) = 4
+";
+
+/// The result of `lines` after [`OPEN`], with the line counted in `lines`.
+fn result(lines: &str) -> String {
+    let text = format!("{OPEN}{lines}");
+    let before = OPEN.lines().count() as u32;
+    match run_text(&text, None) {
+        Outcome::Passed => "pass".into(),
+        Outcome::Failed(finding) => format!("fail {}: {}", finding.line - before, finding.what),
+        Outcome::NotApplicable(finding) => format!("not applicable {}: {}", finding.line - before, finding.what),
+        Outcome::Invalid(error) => format!("invalid {}:{}: {}", error.at.line - before, error.at.column, error.problem),
+    }
+}
+
+#[test]
+fn the_scripts_of_this_repository_pass() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder()).expect("the folder exists") {
+        let path = entry.expect("it is readable").path();
+        assert_eq!(run_file(&path).expect("it is readable"), Outcome::Passed, "{}", path.display());
+        count += 1;
+    }
+    assert!(count >= 3);
+}
+
+#[test]
+fn differences_fail_with_the_line_and_both_sides() {
+    assert_eq!(
+        result("+0 write(4, ..., 1000) = 1000\n+0 > . 1:1002(1001) ack 1"),
+        "fail 2: nothing is sent after 1000 bytes of it until 0.104000 s, expected . 1:1002(1001) ack 1"
+    );
+    assert_eq!(
+        result("+0 write(4, ..., 1000) = 1000\n+0 > . 2:1002(1000) ack 1"),
+        "fail 2: the sequence number differs: sent P. 1:1001(1000) ack 1 win 511, expected . 2:1002(1000) ack 1"
+            .replace("511", "1023")
+    );
+    assert_eq!(
+        result("+0 write(4, ..., 1000) = 1000\n+.1 > . 1:1001(1000) ack 1"),
+        "fail 2: sent at 0.100000 s, expected at 0.200000 s: P. 1:1001(1000) ack 1 win 1023"
+    );
+    assert_eq!(
+        result("+0 %{ \nassert tcpi_snd_cwnd > 10, 'window %d' % tcpi_snd_cwnd }%"),
+        "fail 2: assert tcpi_snd_cwnd > 10: window 10"
+    );
+    assert_eq!(result("+0 read(4, ..., 10) = 10"), "fail 1: read returns -1 EAGAIN");
+    assert_eq!(result("+0 read(7, ..., 10) = 10"), "fail 1: read: there is no socket 7");
+    assert_eq!(result("+0...1 read(4, ..., 10) = 10\n+0 close(4) = 0"), "fail 2: the call of line 8 still blocks");
+}
+
+#[test]
+fn what_the_end_point_lacks_is_not_applicable() {
+    for (line, reason) in [
+        ("+0 epoll_create(1) = 5", "the call epoll_create"),
+        ("+0 setsockopt(4, SOL_TCP, TCP_CORK, [1], 4) = 0", "the option TCP_CORK of a socket"),
+        ("+0 sendto(4, ..., 10, MSG_FASTOPEN, ..., ...) = 10", "flags of the call sendto"),
+        ("+0 < icmp unreachable host_unreachable [1:1(0)]", "packets of icmp"),
+        ("+0 > . 1:1(0) ack 1 <FO aabb,nop>", "TCP Fast Open"),
+        ("+0 %{ assert tcpi_busy_time > 5 }%", "the field tcpi_busy_time"),
+        ("+0 %{ import os }%", "the statement `import` of Python"),
+        ("+0 `ip link set tun0 down`", "the command `ip link set tun0 down` within a script"),
+        ("+0...1 write(4, ..., 10) = 10", "a write that blocks: this end point has no limit of its send buffer"),
+        ("+0 write(4, ..., 10) = 5", "a write is cut: this end point has no limit of its send buffer"),
+    ] {
+        assert_eq!(result(line), format!("not applicable 1: {reason}"), "{line}");
+    }
+}
+
+#[test]
+fn syntax_errors_name_line_and_column() {
+    assert_eq!(result("+0 write(4 ..., 10) = 10"), "invalid 1:12: expected `,` or `)`, not `...`");
+    assert_eq!(
+        result("+0 > . 1:1(0) ack"),
+        "invalid 1:18: expected the acknowledgment number, not the end of the script"
+    );
+    assert_eq!(
+        result("+0 %{ assert tcpi_snd_cwnd == }%"),
+        "invalid 1:31: expected a number, a name, a string or `(`, not the end"
+    );
+}
+
+#[test]
+fn the_program_lists_scripts_with_their_results() {
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_packetdrill")).args(arguments).current_dir(folder()).output();
+        let output = output.expect("it runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, out, _) = run(&["slow_start.pkt", "client.pkt"]);
+    assert_eq!(
+        (code, out.as_str()),
+        (
+            Some(0),
+            "pass           slow_start.pkt\npass           client.pkt\n2 pass, 0 fail, 0 not applicable, 0 invalid\n"
+        )
+    );
+    assert_eq!(run(&["--failures", "."]).1.lines().count(), 1);
+    let (code, _, message) = run(&["missing.pkt"]);
+    assert_eq!(code, Some(2));
+    assert!(message.starts_with("packetdrill: missing.pkt: No such file"), "{message}");
+    assert_eq!(run(&["--fast"]).0, Some(2));
+}

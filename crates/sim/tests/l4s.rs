@@ -1,0 +1,123 @@
+//! Prague beside CUBIC at a queue with DualPI2 (RFC 9332).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use airpath_core::{Classes, ComponentId, Direction, Event, Instant, PacketStep, Seed, Sink};
+use airpath_scenario::Scenario;
+use airpath_sim::Setup;
+use airpath_sim::flow::Flow;
+
+/// The times that packets towards the client spend in each component, by flow, from 20 s on.
+#[derive(Default)]
+struct Delays {
+    entered: BTreeMap<(u32, u64), Instant>,
+    seconds: BTreeMap<(u32, u32), Vec<f64>>,
+}
+
+impl Sink for Delays {
+    fn wants(&self) -> Classes {
+        Classes::PACKET
+    }
+
+    fn record(&mut self, now: Instant, component: ComponentId, event: &Event) {
+        let Event::Packet(event) = event else { return };
+        // Segments with payload only.
+        if event.direction != Direction::Down || event.packet.size < 1000 {
+            return;
+        }
+        let key = (component.0.into(), event.packet.id);
+        match event.step {
+            PacketStep::Queued { .. } => {
+                self.entered.insert(key, now);
+            }
+            PacketStep::Delivered => {
+                if let Some(entered) = self.entered.remove(&key)
+                    && entered.as_secs_f64() > 20.0
+                {
+                    let times = self.seconds.entry((key.0, event.packet.flow.0)).or_default();
+                    times.push(now.since(entered).as_secs_f64());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Two downloads over a link, with the settings of TCP of each.
+struct Shared {
+    /// Goodputs in Mbit/s from 20 s to 60 s.
+    goodputs: [f64; 2],
+    /// 99th percentiles of the queueing delay, in milliseconds.
+    delays: [f64; 2],
+}
+
+const PRAGUE: &str = "{ ecn = true, accurate_ecn = true, congestion = \"prague\" }";
+const CUBIC: &str = "{ congestion = \"cubic\" }";
+
+fn share(rate: &str, delay: &str, first: &str, second: &str) -> Shared {
+    let text = format!(
+        "format = 1\nduration = \"60 s\"\n[bearer]\nmodel = \"wired\"\n\
+         downlink = {{ rate = \"{rate}\", delay = \"{delay}\", queue = {{ discipline = \"dualpi2\", packets = 10000 }} }}\n\
+         uplink = {{ rate = \"{rate}\", delay = \"{delay}\" }}\n\
+         [[flow]]\nkind = \"download\"\nname = \"first\"\nbytes = \"10 GB\"\ntcp = {first}\n\
+         [[flow]]\nkind = \"download\"\nname = \"second\"\nbytes = \"10 GB\"\ntcp = {second}\n"
+    );
+    let mut delays = Delays::default();
+    let received = |duration: &str, sink: Option<&mut dyn Sink>| {
+        let sets = [("duration".to_owned(), duration.to_owned())];
+        let scenario = Scenario::read(&text, "l4s.toml", Path::new(""), &sets).expect("it is valid");
+        let mut simulation = Setup::new(&scenario, Seed::new(1)).expect("it can be built").start(sink, None);
+        simulation.run(&AtomicBool::new(false));
+        [0, 1].map(|index| {
+            let Flow::Transfer(flow) = &simulation.flows()[index] else { panic!("it is a download") };
+            flow.receiver().received() as f64
+        })
+    };
+    let before = received("20 s", None);
+    let after = received("60 s", Some(&mut delays));
+    let goodputs = [0, 1].map(|flow| (after[flow] - before[flow]) * 8.0 / 40e6);
+    let delays = [0, 1].map(|flow| {
+        // The link with the queue is the one whose delay varies most.
+        let queueing = delays.seconds.iter().filter(|((_, owner), _)| *owner == flow).map(|(_, times)| {
+            let mut times = times.clone();
+            times.sort_by(f64::total_cmp);
+            (times[times.len() * 99 / 100] - times[0]) * 1e3
+        });
+        queueing.fold(0.0, f64::max)
+    });
+    println!("{rate}, {delay} each way: {goodputs:.2?} Mbit/s, 99 % of queueing delays {delays:.2?} ms");
+    Shared { goodputs, delays }
+}
+
+#[test]
+fn prague_and_cubic_of_one_round_trip_share_the_link_with_a_short_l_queue() {
+    // Of equal round trips without queues; docs/scenario.md has others, where the shares differ.
+    for (rate, delay) in [("50 Mbit/s", "5 ms"), ("20 Mbit/s", "20 ms")] {
+        let Shared { goodputs: [prague, cubic], delays } = share(rate, delay, PRAGUE, CUBIC);
+        let ratio = prague / cubic;
+        assert!((1.0 / 1.2..1.2).contains(&ratio), "{rate}, {delay}: {ratio:.2}");
+        assert!(delays[0] <= 2.0, "{rate}, {delay}: {delays:?} ms");
+    }
+}
+
+#[test]
+fn on_other_links_neither_starves_and_the_l_queue_is_short() {
+    // With `--nocapture` this is the table of docs/scenario.md.
+    for rate in ["20 Mbit/s", "50 Mbit/s"] {
+        for delay in ["2.5 ms", "5 ms", "10 ms", "20 ms", "50 ms"] {
+            let Shared { goodputs: [prague, cubic], delays } = share(rate, delay, PRAGUE, CUBIC);
+            assert!((0.5..3.0).contains(&(prague / cubic)), "{rate}, {delay}: {prague} and {cubic} Mbit/s");
+            assert!(delays[0] <= 2.0, "{rate}, {delay}: {delays:?} ms");
+        }
+    }
+}
+
+#[test]
+fn two_flows_of_prague_share_the_link_without_a_queue() {
+    let Shared { goodputs: [first, second], delays } = share("50 Mbit/s", "5 ms", PRAGUE, PRAGUE);
+    assert!(first + second > 0.9 * 50.0 * 1448.0 / 1500.0, "{first} and {second} Mbit/s");
+    assert!((0.8..1.25).contains(&(first / second)), "{first} and {second} Mbit/s");
+    assert!(delays.iter().all(|delay| *delay <= 2.0), "{delays:?} ms");
+}

@@ -1,0 +1,169 @@
+//! Accurate feedback of ECN (RFC 9768).
+
+use airpath_tcp::{Algorithm, Config, Congestion};
+
+use crate::plain;
+use crate::script::Script;
+
+fn accurate() -> Config {
+    Config { ecn: true, accurate_ecn: true, ..plain() }
+}
+
+fn prague() -> Config {
+    let plain = accurate();
+    Config { congestion: Congestion { algorithm: Algorithm::Prague, ..plain.congestion }, ..plain }
+}
+
+#[test]
+fn the_client_offers_it_and_reports_the_syn_ack() {
+    for (arrived, field) in [("noecn", "W"), ("ect1", "WE"), ("ect", "A"), ("ce", "AW")] {
+        Script::connect(&accurate()).run(&format!(
+            "> SEWA 0:0(0)
+            +0.1 < SW 0:0(0) ack 1 win 60000 {arrived} <mss 1000,sackOK>
+            > {field}. 1:1(0) ack 1"
+        ));
+    }
+}
+
+#[test]
+fn the_server_reports_the_syn() {
+    for (arrived, field) in [("noecn", "W"), ("ect1", "WE"), ("ect", "A"), ("ce", "AW")] {
+        Script::listen(&accurate()).run(&format!(
+            "< SEWA 0:0(0) win 60000 {arrived} <mss 1000,sackOK>
+            > S{field} 0:0(0) ack 1"
+        ));
+    }
+}
+
+#[test]
+fn a_server_without_it_gets_the_feedback_of_rfc_3168() {
+    let mut script = Script::connect(&accurate());
+    script.run(
+        "> SEWA 0:0(0)
+        +0.1 < SE 0:0(0) ack 1 win 60000 <mss 1000,sackOK>
+        > . 1:1(0) ack 1 noecn
+        ! write 1000
+        > . 1:1001(1000) ack 1 ect
+        < . 1:1001(1000) ack 1001 ce
+        +0.2 > E. 1001:1001(0) ack 1001",
+    );
+    let negotiated = script.connection.negotiated();
+    assert!(negotiated.ecn && !negotiated.accurate_ecn);
+}
+
+#[test]
+fn a_server_that_reflects_the_offer_has_no_ecn() {
+    let mut script = Script::connect(&accurate());
+    script.run(
+        "> SEWA 0:0(0)
+        +0.1 < SEWA 0:0(0) ack 1 win 60000 <mss 1000,sackOK>
+        > . 1:1(0) ack 1 noecn",
+    );
+    assert!(!script.connection.negotiated().ecn);
+}
+
+#[test]
+fn the_second_retransmission_of_the_syn_has_no_offer() {
+    Script::connect(&accurate()).run(
+        "> SEWA 0:0(0)
+        +1 > SEWA 0:0(0)
+        +2 > S 0:0(0)
+        +0.1 < SW 0:0(0) ack 1 win 60000 <mss 1000,sackOK>
+        > W. 1:1(0) ack 1
+        ! write 1000
+        // The client may still send ECN-capable segments (section 3.1.4.1).
+        > AE. 1:1001(1000) ack 1 ect",
+    );
+}
+
+#[test]
+fn the_receiver_counts_marks_and_reports_the_first_and_each_second_at_once() {
+    // The counter begins with 5: AE and ECE.
+    Script::listen(&accurate()).run(
+        "< SEWA 0:0(0) win 60000 <mss 1000,sackOK>
+        > SW 0:0(0) ack 1
+        < W 1:1(0) ack 1
+        < AE 1:1001(1000) ack 1 ect1
+        > -
+        < AE 1001:2001(1000) ack 1 ce
+        > AW. 1:1(0) ack 2001
+        < AE 2001:3001(1000) ack 1 ce
+        > -
+        < AE 3001:4001(1000) ack 1 ce
+        > . 1:1(0) ack 4001
+        < AE 4001:5001(1000) ack 1 ect1
+        < AE 5001:6001(1000) ack 1 ect1
+        > . 1:1(0) ack 6001",
+    );
+}
+
+#[test]
+fn an_acknowledgement_with_cleared_bits_turns_ecn_off() {
+    Script::listen(&accurate()).run(
+        "< SEWA 0:0(0) win 60000 <mss 1000,sackOK>
+        > SW 0:0(0) ack 1
+        < . 1:1(0) ack 1
+        ! write 1000
+        > AE. 1:1001(1000) ack 1 noecn",
+    );
+}
+
+#[test]
+fn new_reno_halves_the_window_once_for_the_marks_of_a_round_trip() {
+    Script::listen(&accurate())
+        .run(
+            "< SEWA 0:0(0) win 60000 <mss 1000,sackOK>
+            > SW 0:0(0) ack 1
+            +0.1 < W 1:1(0) ack 1
+            ! write 30000",
+        )
+        .run(
+            &(0..10)
+                .map(|n| format!("> AE. {}:{}(1000) ack 1 ect\n", n * 1000 + 1, n * 1000 + 1001))
+                .collect::<String>(),
+        )
+        .run(
+            "+0.1 < AW 1:1(0) ack 1001
+            ? ecn_reductions 1
+            < AWE 1:1(0) ack 3001
+            < AWE 1:1(0) ack 6001
+            // No CWR.
+            > AE. 10001:11001(1000) ack 1 ect
+            ? ecn_reductions 1",
+        );
+}
+
+#[test]
+fn prague_sends_ect1_and_halves_the_window_at_the_first_mark() {
+    let mut script = Script::listen(&prague());
+    script
+        .run(
+            "< SEWA 0:0(0) win 60000 <mss 1000,sackOK>
+            > SW 0:0(0) ack 1
+            +0.1 < W 1:1(0) ack 1
+            ! write 30000
+            > AE. 1:1001(1000) ack 1 ect1",
+        )
+        .take();
+    assert_eq!(script.connection.negotiated().congestion_control, "prague");
+    script.run("+0.1 < AW 1:1(0) ack 1001");
+    assert_eq!(script.connection.info().congestion_window, 5);
+}
+
+#[test]
+fn prague_needs_accurate_feedback() {
+    let mut script = Script::listen(&prague());
+    script.run(
+        "< SEW 0:0(0) win 60000 <mss 1000,sackOK>
+        > SE 0:0(0) ack 1
+        +0.1 < . 1:1(0) ack 1",
+    );
+    assert_eq!(script.connection.negotiated().congestion_control, "new-reno");
+    let error = Config { accurate_ecn: false, ..prague() }.check().expect_err("it is refused");
+    assert_eq!(
+        error.to_string(),
+        "tcp settings: `congestion.algorithm` needs `ecn` and `accurate_ecn` for prague: set both to true"
+    );
+    let error = Config { ecn: false, ..accurate() }.check().expect_err("it is refused");
+    assert_eq!(error.to_string(), "tcp settings: `accurate_ecn` needs `ecn`: set both to true");
+}
