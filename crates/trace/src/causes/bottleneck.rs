@@ -82,6 +82,13 @@ impl Bottleneck {
         self.neighbours = Some(neighbours);
     }
 
+    /// A flight begins: handshakes of other connections may show a shorter round trip.
+    pub(super) fn compare_round_trip(&mut self, now: Instant) {
+        if let Some(round_trip) = self.neighbours.as_ref().and_then(|neighbours| neighbours.round_trip(now)) {
+            self.path.shorten(round_trip);
+        }
+    }
+
     /// A packet of this connection came from the far end: the path may have carried others before.
     pub(super) fn passed(&mut self, now: Instant, is_data: bool, timeline: &mut Timeline) {
         let shift = self.return_delay();
@@ -129,11 +136,10 @@ impl Bottleneck {
     ) -> Option<(Instant, Instant)> {
         let Meanwhile::Others(from, to) = self.meanwhile(begin, end) else { return Some((begin, end)) };
         let silent = (self.is_long(from, to, false) && !self.is_usual(from, to)).then_some((from, to));
-        let open = |label: Label| !matches!(label, Label::Known(..));
         let sharing = Label::Known(Cause::Sharing, Confidence::Medium);
         let (from, to) = silent.unwrap_or((end, end));
-        timeline.relabel(begin, from, sharing, open);
-        timeline.relabel(to, end, sharing, open);
+        timeline.relabel(begin, from, sharing, Label::is_open);
+        timeline.relabel(to, end, sharing, Label::is_open);
         silent
     }
 
@@ -218,7 +224,7 @@ impl Bottleneck {
             }
             let spurious = Label::Known(Cause::Spurious, Confidence::High);
             timeline.relabel(begin_of_copy, carried.left, spurious, |label| {
-                matches!(label, Label::Limited(..) | Label::AcknowledgementGap | Label::Known(Cause::Application, _))
+                matches!(label, Label::Limited(..) | Label::AcknowledgementGap) || label.is_idle()
             });
         }
         let gap = self.gap(carried, received).map(|(begin, end)| match silent {
@@ -334,9 +340,13 @@ impl Bottleneck {
         let estimate = self.path.link_estimate();
         if let Some(done) = self.link.busy_until()
             && full
-            && last + estimate.service < done
         {
-            self.path.service_sample(left.since(done) / segments);
+            let sample = left.since(done) / segments;
+            // Before the first sample the estimate may contain a queue.
+            let service = if self.path.is_service_unknown() { sample } else { estimate.service };
+            if last + service < done {
+                self.path.service_sample(sample);
+            }
         }
         let done = self.link.busy_until().unwrap_or(first).max(first);
         let report = &mut |until, load| timeline.set_load(until, load, window_kind, View::Sender);

@@ -439,7 +439,7 @@ impl ReceiverView {
     fn end_of_flight(&mut self, now: Instant, timeline: &mut Timeline) {
         if let Some(entered) = self.entered {
             let begin = self.at_link(entered);
-            let label = Label::Limited(Limit::Application, self.round);
+            let label = Label::Limited(Limit::LastFlight, self.round);
             timeline.relabel(begin, now, label, |label| {
                 matches!(label, Label::Limited(limit, round) if View::of(round) == View::Receiver
                     && !matches!(limit, Limit::ClosedWindow | Limit::Recovery))
@@ -523,6 +523,7 @@ impl ReceiverView {
     /// Data comes after the other end had none.
     fn start(&mut self, now: Instant, timeline: &mut Timeline) {
         self.path.pause();
+        self.compare_round_trip(now);
         (self.bytes, self.took) = (0, Span::ZERO);
         self.round += 2;
         self.begin = now;
@@ -532,9 +533,16 @@ impl ReceiverView {
         if let Some(entered) = self.entered {
             // It was on the path before it arrived.
             let label = Label::Limited(Limit::OwnWindowUndecided, self.round);
-            timeline.relabel(self.at_link(entered), now, label, |label| {
-                matches!(label, Label::Known(Cause::Application, _))
-            });
+            timeline.relabel(self.at_link(entered), now, label, Label::is_idle);
+        }
+    }
+
+    /// A flight begins: handshakes of other connections may show a shorter round trip.
+    fn compare_round_trip(&mut self, now: Instant) {
+        let other = self.neighbours.as_ref().and_then(|neighbours| neighbours.round_trip(now));
+        if let Some(other) = other.filter(|other| *other < self.round_trip) {
+            self.round_trip = other;
+            self.path.shorten(other);
         }
     }
 
@@ -572,7 +580,7 @@ impl ReceiverView {
             Meanwhile::Own(..) | Meanwhile::Others(..) => return,
         };
         timeline.relabel(from, to, Label::Known(Cause::Radio, Confidence::Medium), |label| {
-            matches!(label, Label::Limited(..) | Label::Known(Cause::Application, _))
+            matches!(label, Label::Limited(..)) || label.is_idle()
         });
         stalls.push(Stall {
             begin: from,
