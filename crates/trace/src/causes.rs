@@ -506,13 +506,26 @@ impl Causes {
             self.sender.sent(observation, &mut self.timeline, &mut stalls);
             self.receiver.acknowledged(observation, &mut self.timeline);
         } else {
-            if observation.acknowledged.is_some() && takes_share(observation.flags, observation.length) {
-                let is_data = observation.length > 0;
-                self.sender.bottleneck().passed(observation.time, is_data, &mut self.timeline);
-            }
             self.receiver.set_both_ways(self.sender.is_stream_after(observation.acknowledged));
             self.receiver.arrived(observation, &mut self.timeline, &mut stalls);
-            self.sender.acknowledgement(observation, &mut self.timeline, &mut stalls);
+            // Acknowledgements that waited do not show when the data arrived.
+            let mut arrived = observation.time;
+            if !self.sender.has_arrivals()
+                && self.sender.is_stream()
+                && observation.acknowledged.is_some()
+                && observation.length == 0
+                && let Some((sent, is_behind_others)) = self.receiver.wait_behind_packets(arrived)
+            {
+                if is_behind_others {
+                    self.sender.bottleneck().waited(sent, arrived, &mut self.timeline);
+                }
+                arrived = sent;
+            }
+            if observation.acknowledged.is_some() && takes_share(observation.flags, observation.length) {
+                let (now, is_data) = (observation.time, observation.length > 0);
+                self.sender.bottleneck().passed(now, now.since(arrived), is_data, &mut self.timeline);
+            }
+            self.sender.acknowledgement(observation, arrived, &mut self.timeline, &mut stalls);
             if observation.length > 0 && observation.retransmission.is_none() {
                 self.sender.data_received(observation);
             }

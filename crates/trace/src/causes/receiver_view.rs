@@ -136,6 +136,8 @@ pub(super) struct ReceiverView {
     is_shared: bool,
     /// Whether the near end has more than a segment outstanding, too.
     both_ways: bool,
+    /// When the last segment, with data or without, had arrived without waiting.
+    unqueued: Option<Instant>,
     /// When the last segment entered the link, where timestamps show it, and whether it waited
     /// there for the one before.
     entered: Option<Instant>,
@@ -195,6 +197,19 @@ impl ReceiverView {
     /// Whether the near end has more than a segment outstanding when the next segment arrives.
     pub(super) fn set_both_ways(&mut self, both_ways: bool) {
         self.both_ways = both_ways;
+    }
+
+    /// When the segment that arrives `now` had arrived if other packets had not been in front of it,
+    /// and whether those were of other connections; `None` without a wait of half a round trip.
+    pub(super) fn wait_behind_packets(&mut self, now: Instant) -> Option<(Instant, bool)> {
+        let sent = self.unqueued.filter(|sent| now.since(*sent) > self.round_trip / 2 && !self.round_trip.is_zero())?;
+        let neighbours = self.neighbours.as_mut()?;
+        neighbours.set_now(now);
+        match neighbours.meanwhile(sent, now) {
+            Meanwhile::Others(..) => Some((sent, true)),
+            Meanwhile::Own(..) if self.link.busy_until().is_some() => Some((sent, false)),
+            Meanwhile::Own(..) | Meanwhile::Nothing => None,
+        }
     }
 
     /// When a segment that arrived had arrived without waiting; `None` where that is not known.
@@ -384,6 +399,7 @@ impl ReceiverView {
         }
         let now = observation.time;
         let unqueued = self.unqueued(observation);
+        self.unqueued = unqueued;
         if observation.length == 0 {
             return;
         }
@@ -533,7 +549,9 @@ impl ReceiverView {
         if let Some(entered) = self.entered {
             // It was on the path before it arrived.
             let label = Label::Limited(Limit::OwnWindowUndecided, self.round);
-            timeline.relabel(self.at_link(entered), now, label, Label::is_idle);
+            timeline.relabel(self.at_link(entered), now, label, |label| {
+                label.is_idle() && !matches!(label, Label::Latency(View::Receiver, _))
+            });
         }
     }
 

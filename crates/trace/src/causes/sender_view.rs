@@ -150,6 +150,11 @@ impl SenderView {
         self.highest <= self.acknowledged
     }
 
+    /// Whether more than a segment is outstanding: the request of a dialogue is not.
+    pub(super) fn is_stream(&self) -> bool {
+        self.outstanding() > u64::from(self.full_segment)
+    }
+
     /// Whether more than a segment is outstanding after an acknowledgement up to `acknowledged`:
     /// the request of a dialogue is not.
     pub(super) fn is_stream_after(&self, acknowledged: Option<i64>) -> bool {
@@ -306,10 +311,12 @@ impl SenderView {
         }
     }
 
-    /// The other end sent a segment; processes its acknowledgement.
+    /// The other end sent a segment; processes its acknowledgement, which had `arrived` without
+    /// others in front of it.
     pub(super) fn acknowledgement(
         &mut self,
         observation: &Observation,
+        arrived: Instant,
         timeline: &mut Timeline,
         stalls: &mut Vec<Stall>,
     ) {
@@ -355,7 +362,8 @@ impl SenderView {
                 None => self.undecided = Some(Box::new((timeouts, observation.clone()))),
             }
         } else {
-            let carried = self.bottleneck.carried_by(observation, self.delivered, self.full_segment, CopyCarried::Last);
+            let copy = CopyCarried::Last;
+            let carried = self.bottleneck.carried_by(observation, arrived, self.delivered, self.full_segment, copy);
             self.check_lateness(carried, observation, timeline, stalls);
             self.bottleneck.acknowledged(carried, Limit::own_window(self.slow_start_over), timeline);
         }

@@ -244,7 +244,7 @@ fn a_lost_last_segment_with_the_fin_waits_for_the_timer() {
 
 /// Plays exchanges of one client as connections of one host; the lines of the second have other
 /// ports, and only share the path. Returns the causes of the first.
-fn beside(first: &str, second: &str) -> Account {
+pub(super) fn beside(first: &str, second: &str) -> Account {
     let paths = Arc::new(SharedPaths::default());
     let mut recorder = Recorder::new(Arc::clone(&paths));
     let lines = |exchange: &str| -> Vec<_> {

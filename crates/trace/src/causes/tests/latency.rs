@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use airpath_observe::testing::{play, segment};
 
-use super::exchanges::{account, millis};
+use super::exchanges::{account, beside, millis};
 use crate::causes::{Account, Cause, Causes, Piece};
 use crate::shared_path::{Recorder, SharedPaths};
 
@@ -55,6 +55,20 @@ fn a_server_that_sends_in_pieces_waits_for_its_application() {
 /// A connection whose handshake waited in a queue for 700 ms, and that has a reply after it, which
 /// waits as long; and, if `is_known`, an earlier handshake of the client with another server.
 fn behind_a_queue(is_known: bool) -> (Account, Vec<Piece>) {
+    let mut reply = String::new();
+    for segment in 0..8_u64 {
+        let begin = segment * 1460;
+        writeln!(reply, "1801 < data {begin}..{} ack 100", begin + 1460).unwrap();
+    }
+    reply += "1801 < psh data 11680..12000 ack 100\n";
+    for segment in 1..=8_u64 {
+        writeln!(reply, "{} > ack {}", 2400 + 30 * segment, segment * 1460).unwrap();
+    }
+    reply += "2670 > ack 12000\n5000 > fin ack 12000\n";
+    reply_behind_a_queue(is_known, &reply)
+}
+
+fn reply_behind_a_queue(is_known: bool, reply: &str) -> (Account, Vec<Piece>) {
     let paths = Arc::new(SharedPaths::default());
     let mut recorder = Recorder::new(Arc::clone(&paths));
     let mut record = |lines: &str, server: u8| {
@@ -71,22 +85,14 @@ fn behind_a_queue(is_known: bool) -> (Account, Vec<Piece>) {
     if is_known {
         record("0 > syn mss 1460\n0 < syn ack 0 mss 1460\n50 > ack 0\n", 9);
     }
-    let mut exchange = "
+    let exchange = format!(
+        "
         1000 > syn mss 1460
         1000 < syn ack 0 mss 1460
         1800 > ack 0
         1800 > psh data 0..100 ack 0
-        "
-    .to_owned();
-    for segment in 0..8_u64 {
-        let begin = segment * 1460;
-        writeln!(exchange, "1801 < data {begin}..{} ack 100", begin + 1460).unwrap();
-    }
-    exchange += "1801 < psh data 11680..12000 ack 100\n";
-    for segment in 1..=8_u64 {
-        writeln!(exchange, "{} > ack {}", 2400 + 30 * segment, segment * 1460).unwrap();
-    }
-    exchange += "2670 > ack 12000\n5000 > fin ack 12000\n";
+        {reply}"
+    );
     record(&exchange, 2);
     let (connection, observations) = play(&exchange);
     let host = paths.host(connection.route().source.address).unwrap();
@@ -107,6 +113,49 @@ fn handshakes_with_other_servers_show_the_empty_path_from_the_servers_to_the_cli
     let (known, _) = behind_a_queue(true);
     assert!(full(&known).iter().sum::<u64>() > 700, "{known}");
     assert!(millis(&known, Cause::Latency) < 100, "{known}");
+}
+
+#[test]
+fn the_last_segment_of_a_reply_shows_the_service_time() {
+    let full = |length: u64| {
+        let (account, _) = reply_behind_a_queue(
+            true,
+            &format!(
+                "1801 < data 0..1460 ack 100
+                1801 < psh data 1460..{0} ack 100
+                2470 > ack 1460
+                2480 > ack {0}
+                5000 > fin ack {0}
+                ",
+                1460 + length
+            ),
+        );
+        [Cause::PathRate, Cause::Queueing, Cause::Sharing].iter().map(|each| millis(&account, *each)).sum::<u64>()
+    };
+    assert!(full(1200) > 500);
+    // The time of a shorter segment is not measured exactly enough.
+    assert_eq!(full(100), 0);
+}
+
+/// Acknowledgements that wait in the uplink behind data of another connection: their timestamps
+/// show when they were sent.
+#[test]
+fn acknowledgements_that_wait_are_no_queue_in_front_of_the_data() {
+    let mut exchange = AT_SERVER.to_owned();
+    let segments = 20_u64;
+    for segment in 0..segments {
+        let begin = segment * 1460;
+        writeln!(exchange, "150 < data {begin}..{} ack 100 ts 650,100", begin + 1460).unwrap();
+    }
+    for segment in 1..=segments {
+        let (at, end) = (1200 + segment, segment * 1460);
+        writeln!(exchange, "{at} > ack {end} ts {},650", 200 + segment).unwrap();
+        writeln!(exchange, "{at} < data {}..{} ack 100 ts 1700,200", end + 27740, end + 29200).unwrap();
+    }
+    let uploads: String = (200..1200).step_by(20).map(|at| format!("{at} > data 0..1460 ack 0\n")).collect();
+    let account = beside(&exchange, &uploads);
+    assert!(millis(&account, Cause::Queueing) < 100, "{account}");
+    assert!(millis(&account, Cause::Sharing) > 800, "{account}");
 }
 
 #[test]
