@@ -29,7 +29,10 @@ def connections_table(flows: Sequence[Row], drawn: Sequence[int] = ()) -> Table:
     rows = [cells(flow) for flow in flows[:MOST_ROWS]]
     caption = CAPTION
     if len(flows) > 1:
-        caption += " The connection with most avoidable time comes first; those with less than 5 % come last."
+        caption += (
+            " That of a connection may pass while others fill the link, so the sum over connections is no time that "
+            "the client can gain. The connection with most comes first; those with less than 5 % come last."
+        )
     notes = []
     if 0 < len(drawn) < len(flows):
         if list(drawn) == [flow["connection"] for flow in flows[: len(drawn)]]:

@@ -147,7 +147,7 @@ impl Bottleneck {
         silent
     }
 
-    /// A packet of the far end that had arrived at `begin` arrived at `end`, behind packets of other
+    /// A packet of the far end arrived at `end`, not at `begin`: it waited behind packets of other
     /// connections.
     pub(super) fn waited(&self, begin: Instant, end: Instant, timeline: &mut Timeline) {
         let shift = self.path.link_estimate().base / 2;

@@ -199,8 +199,8 @@ impl ReceiverView {
         self.both_ways = both_ways;
     }
 
-    /// When the segment that arrives `now` had arrived if other packets had not been in front of it,
-    /// and whether those were of other connections; `None` without a wait of half a round trip.
+    /// When the segment that arrives `now` had arrived without packets in front of it, and whether
+    /// other connections sent those; `None` without a wait of half a round trip.
     pub(super) fn wait_behind_packets(&mut self, now: Instant) -> Option<(Instant, bool)> {
         let sent = self.unqueued.filter(|sent| now.since(*sent) > self.round_trip / 2 && !self.round_trip.is_zero())?;
         let neighbours = self.neighbours.as_mut()?;

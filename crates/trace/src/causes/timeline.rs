@@ -136,11 +136,11 @@ impl Slice {
     /// The part from `begin` to `end` with a label.
     fn part(self, begin: Stamp, end: Stamp, label: Label) -> Self {
         let length = self.end.time.since(self.begin.time).as_nanos();
-        let until = |bytes: u32, at: Stamp| match (bytes, length) {
-            (0, _) | (_, 0) => 0,
-            _ => {
-                (u128::from(bytes) * u128::from(at.time.since(self.begin.time).as_nanos()) / u128::from(length)) as u32
-            }
+        let until = |bytes: u32, at: Stamp| match at.time.since(self.begin.time).as_nanos() {
+            _ if bytes == 0 || length == 0 => 0,
+            // A short time needs no division of 128 bits.
+            short @ 0..=0xffff_ffff => (u64::from(bytes) * short / length) as u32,
+            long => (u128::from(bytes) * u128::from(long) / u128::from(length)) as u32,
         };
         let delivered = self.delivered.map(|bytes| until(bytes, end) - until(bytes, begin));
         Self { begin, end, label, delivered, ..self }
