@@ -102,6 +102,9 @@ pub(super) struct ReceiverView {
     ended_at: Option<i64>,
     /// Whether data below the highest offset is missing.
     hole: bool,
+    /// The time of the sender's recovery that has no label yet: it learns of a hole, and that this
+    /// is filled, half a round trip later.
+    recovery: Option<(Instant, Instant)>,
     round: u32,
     /// Whether the round ends with the last arrival. It is judged at the next, because further
     /// segments may come at the same time.
@@ -245,8 +248,7 @@ impl ReceiverView {
     /// The label of the time from now on.
     pub(super) fn label(&self) -> Label {
         let limit = match () {
-            () if self.hole => Limit::Recovery,
-            () if self.is_closed() => Limit::ClosedWindow,
+            () if self.is_closed() && !self.hole => Limit::ClosedWindow,
             () => Limit::OwnWindowUndecided,
         };
         Label::Limited(limit, if self.round_is_over { self.round + 2 } else { self.round })
@@ -259,6 +261,7 @@ impl ReceiverView {
     /// The receiver acknowledged data, and advertised a window.
     pub(super) fn acknowledged(&mut self, observation: &Observation, timeline: &mut Timeline) {
         self.window = observation.window;
+        self.label_recovery(observation.time, timeline);
         let Some(acknowledged) = observation.acknowledged else { return };
         let was_idle = self.idle();
         // A FIN has a number, too, and is no data.
@@ -272,7 +275,9 @@ impl ReceiverView {
         }
         // What the receiver has, the capture may lack.
         self.highest = self.highest.max(acknowledged);
+        let had_hole = self.hole;
         self.hole &= acknowledged < self.highest;
+        self.follow_recovery(had_hole, observation.time);
         self.more &= acknowledged < self.highest || self.ended_at != Some(self.highest);
         if self.idle() && !was_idle {
             self.end_of_flight(observation.time, timeline);
@@ -360,6 +365,7 @@ impl ReceiverView {
 
     /// The receiver sends data, a request: so the sender's application had no more data.
     pub(super) fn request_sent(&mut self, now: Instant, timeline: &mut Timeline) {
+        self.label_recovery(now, timeline);
         self.end_round(now, timeline);
         if let Some(Stamp { time: last, .. }) = self.last
             && !self.idle()
@@ -403,9 +409,11 @@ impl ReceiverView {
         if observation.length == 0 {
             return;
         }
+        self.label_recovery(now, timeline);
         self.end_round(now, timeline);
         let end = observation.offset + i64::from(observation.length);
         let filled = observation.offset < self.highest;
+        let had_hole = self.hole;
         // Without the round trip of the empty path a queue is not known.
         self.entered = unqueued.filter(|_| !self.round_trip.is_zero());
         if self.end_of_closed(Stamp::of(observation), timeline, stalls) {
@@ -426,8 +434,12 @@ impl ReceiverView {
         }
         self.bytes += u64::from(observation.length);
         self.carried(now, timeline);
-        self.hole =
-            if filled { self.hole && observation.retransmission.is_none() } else { observation.offset > self.highest };
+        self.hole = if filled {
+            self.hole && observation.retransmission.is_none()
+        } else {
+            self.hole || observation.offset > self.highest
+        };
+        self.follow_recovery(had_hole, now);
         self.segment = observation.full_segment;
         self.highest = self.highest.max(end);
         self.arrived += u64::from(observation.length);
@@ -449,6 +461,29 @@ impl ReceiverView {
         if self.idle() {
             self.end_of_flight(now, timeline);
         }
+    }
+
+    /// A hole may have opened or been filled `now`. The sender learns of it half a round trip later.
+    fn follow_recovery(&mut self, had_hole: bool, now: Instant) {
+        let later = now + self.round_trip / 2;
+        match (had_hole, self.hole, &mut self.recovery) {
+            (false, true, Some((_, until))) if *until >= later => *until = Instant::FAR_FUTURE,
+            (false, true, recovery) => *recovery = Some((later, Instant::FAR_FUTURE)),
+            // It was filled before the sender knew: by reordering, or only the capture lacked it.
+            (true, false, Some((since, _))) if *since > now => self.recovery = None,
+            (true, false, Some((_, until))) => *until = later,
+            _ => {}
+        }
+    }
+
+    /// Labels the time of the sender's recovery until `now`.
+    fn label_recovery(&mut self, now: Instant, timeline: &mut Timeline) {
+        let Some((since, until)) = self.recovery.filter(|(since, _)| *since < now) else { return };
+        let recovery = Label::Limited(Limit::Recovery, self.round);
+        timeline.relabel(since, until.min(now), recovery, |label| {
+            matches!(label, Label::Limited(Limit::OwnWindowUndecided, round) if View::of(round) == View::Receiver)
+        });
+        self.recovery = (now < until).then_some((now, until));
     }
 
     /// All data has arrived. From when its last segment was sent, the sender had no data.

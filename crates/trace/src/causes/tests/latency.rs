@@ -158,6 +158,53 @@ fn acknowledgements_that_wait_are_no_queue_in_front_of_the_data() {
     assert!(millis(&account, Cause::Sharing) > 800, "{account}");
 }
 
+/// At the receiver a hole opens when the next segment arrives; the sender learns of it half a round
+/// trip later, and as late that it is filled.
+#[test]
+fn recovery_at_the_receiver_is_that_of_the_sender() {
+    let mut exchange = "
+        0 > syn mss 1460 ts 0,0
+        100 < syn ack 0 mss 1460 ts 550,0
+        100 > ack 0 ts 100,550
+        100 > psh data 0..100 ack 0 ts 100,550
+        "
+    .to_owned();
+    // Flights of four segments; the first of the third flight is lost, and the next one fills the
+    // hole.
+    for flight in 0..6_u64 {
+        let at = 200 + 100 * flight;
+        for segment in 0..4 {
+            let begin = (flight * 4 + segment) * 1460;
+            if (flight, segment) == (2, 0) {
+                continue;
+            }
+            let (sent, echo) = (500 + at - 50, at - 100);
+            writeln!(exchange, "{} < data {begin}..{} ack 100 ts {sent},{echo}", at + segment, begin + 1460).unwrap();
+            let acknowledged = if flight == 2 { 11680 } else { begin + 1460 };
+            writeln!(exchange, "{} > ack {acknowledged} ts {},{sent}", at + segment, at + segment).unwrap();
+        }
+        if flight == 2 {
+            writeln!(exchange, "{} < data 11680..13140 ack 100 ts {},{at}", at + 98, 500 + at + 48).unwrap();
+            writeln!(exchange, "{} > ack 17520 ts {},{}", at + 98, at + 98, 500 + at + 48).unwrap();
+        }
+    }
+    let (_, observations) = play(&exchange);
+    let mut causes = Causes::new(None);
+    let mut pieces = Vec::new();
+    for observation in &observations {
+        causes.observe(observation, &mut |piece| pieces.push(*piece));
+    }
+    causes.finish(&mut |piece| pieces.push(*piece));
+    let begin = segment("0 > syn", 1).0.time;
+    let recovery: Vec<_> = pieces
+        .iter()
+        .filter(|piece| piece.cause == Cause::Recovery)
+        .map(|piece| [piece.begin, piece.end].map(|time| time.since(begin).as_nanos() / 1_000_000))
+        .collect();
+    // The hole is seen from 401 to 498 ms.
+    assert_eq!(recovery, [[451, 548]], "{pieces:?}");
+}
+
 #[test]
 fn pieces_have_the_bytes_that_were_delivered_meanwhile() {
     let (_, pieces) = behind_a_queue(true);
