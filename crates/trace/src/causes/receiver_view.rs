@@ -6,6 +6,8 @@
 //! round trip of the handshake, or longer where few segments arrive. Where the link was not full,
 //! the receive window is the limit if as much arrived as it allows, else the sender's own window.
 
+mod recovery;
+
 use std::collections::VecDeque;
 
 use airpath_core::{Instant, Span};
@@ -23,6 +25,7 @@ use crate::shared_path::takes_share;
 use crate::two_point::{Direction, Fate as PacketFate};
 use airpath_capture::read::LATEST;
 use airpath_observe::{Events, Observation};
+use recovery::SenderRecovery;
 
 /// The link is full in a round if its gaps are even. A gap up to this multiple of the mean is even.
 const EVEN_SPACING: u64 = 3;
@@ -102,9 +105,8 @@ pub(super) struct ReceiverView {
     ended_at: Option<i64>,
     /// Whether data below the highest offset is missing.
     hole: bool,
-    /// The time of the sender's recovery that has no label yet: it learns of a hole, and that this
-    /// is filled, half a round trip later.
-    recovery: Option<(Instant, Instant)>,
+    /// The recovery of the sender.
+    recovery: SenderRecovery,
     round: u32,
     /// Whether the round ends with the last arrival. It is judged at the next, because further
     /// segments may come at the same time.
@@ -277,7 +279,7 @@ impl ReceiverView {
         self.highest = self.highest.max(acknowledged);
         let had_hole = self.hole;
         self.hole &= acknowledged < self.highest;
-        self.follow_recovery(had_hole, observation.time);
+        self.recovery.follow([had_hole, self.hole], observation.time, self.round_trip / 2);
         self.more &= acknowledged < self.highest || self.ended_at != Some(self.highest);
         if self.idle() && !was_idle {
             self.end_of_flight(observation.time, timeline);
@@ -439,7 +441,7 @@ impl ReceiverView {
         } else {
             self.hole || observation.offset > self.highest
         };
-        self.follow_recovery(had_hole, now);
+        self.recovery.follow([had_hole, self.hole], now, self.round_trip / 2);
         self.segment = observation.full_segment;
         self.highest = self.highest.max(end);
         self.arrived += u64::from(observation.length);
@@ -463,27 +465,13 @@ impl ReceiverView {
         }
     }
 
-    /// A hole may have opened or been filled `now`. The sender learns of it half a round trip later.
-    fn follow_recovery(&mut self, had_hole: bool, now: Instant) {
-        let later = now + self.round_trip / 2;
-        match (had_hole, self.hole, &mut self.recovery) {
-            (false, true, Some((_, until))) if *until >= later => *until = Instant::FAR_FUTURE,
-            (false, true, recovery) => *recovery = Some((later, Instant::FAR_FUTURE)),
-            // It was filled before the sender knew: by reordering, or only the capture lacked it.
-            (true, false, Some((since, _))) if *since > now => self.recovery = None,
-            (true, false, Some((_, until))) => *until = later,
-            _ => {}
-        }
-    }
-
     /// Labels the time of the sender's recovery until `now`.
     fn label_recovery(&mut self, now: Instant, timeline: &mut Timeline) {
-        let Some((since, until)) = self.recovery.filter(|(since, _)| *since < now) else { return };
+        let Some((since, until)) = self.recovery.take_until(now) else { return };
         let recovery = Label::Limited(Limit::Recovery, self.round);
-        timeline.relabel(since, until.min(now), recovery, |label| {
+        timeline.relabel(since, until, recovery, |label| {
             matches!(label, Label::Limited(Limit::OwnWindowUndecided, round) if View::of(round) == View::Receiver)
         });
-        self.recovery = (now < until).then_some((now, until));
     }
 
     /// All data has arrived. From when its last segment was sent, the sender had no data.
