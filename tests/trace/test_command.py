@@ -125,8 +125,8 @@ def test_text_lists_most_avoidable_time_first(server: Path, command: Command, tr
     frames = traced.reading["files"][0]["frames"]
     assert f"{frames:,} frames" in done.out
     numbers = [line.split()[0] for line in done.out.splitlines() if " → " in line]
-    link = pl.sum_horizontal("path_rate_s", "queueing_s", "sharing_s")
-    avoidable = pl.col("duration_s") - link - pl.col("application_s") - pl.col("closing_s")
+    path = pl.sum_horizontal("path_rate_s", "queueing_s", "sharing_s", "latency_s")
+    avoidable = pl.col("duration_s") - path - pl.col("application_s") - pl.col("closing_s")
     assert numbers == traced.connections.sort(avoidable, descending=True)["connection"].cast(pl.String).to_list()
 
 

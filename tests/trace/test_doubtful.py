@@ -184,10 +184,12 @@ def test_several_connections_have_a_verdict_together(run: airpath.Result, comman
     )
     done = command("trace", two.path, "-o", "report.html")
     lines = done.out.splitlines()
-    assert lines[1].startswith("All 2 connections, ")
+    client = airpath.trace(two.path).connections["client_address"][0]
+    assert lines[1].startswith(f"All 2 connections of {client}, ")
     assert "imited by the " in lines[1]
-    assert lines[2].startswith("Time of the connections in sum, ")
-    assert "All 2 connections, " in (command.folder / "report.html").read_text(encoding="utf-8")
+    assert lines[2].startswith("The elapsed time, each moment once, ")
+    assert "Avoidable: " in lines[2]
+    assert f"All 2 connections of {client}, " in (command.folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_figures_name_the_end_of_a_round_trip_and_share_the_width(ends: dict[str, Path], command: Command) -> None:

@@ -2,8 +2,12 @@
 
 from typing import Any
 
+import polars as pl
+import pytest
+
 from airpath.trace import messages, text
 from airpath.trace.causes import CAUSES
+from airpath.trace.elapsed import elapsed
 from airpath.trace.verdict import verdict
 
 
@@ -29,18 +33,93 @@ def test_the_connections_that_share_the_path_are_named() -> None:
     assert messages.behind(waiting, [waiting]) == ""
 
 
-def test_clients_with_a_shared_path_have_a_sentence() -> None:
+def pieces(*rows: tuple[int, str, float, float, int]) -> pl.DataFrame:
+    """Return pieces: connection, cause, begin and end in seconds, bytes from the server."""
+    return pl.DataFrame(
+        [
+            {
+                "connection": number,
+                "cause": cause,
+                "confidence": "medium",
+                "start": int(begin * 1e9),
+                "end": int(end * 1e9),
+                "from_client_bytes": 0,
+                "from_server_bytes": delivered,
+            }
+            for number, cause, begin, end, delivered in rows
+        ]
+    )
+
+
+def received(**of: int) -> pl.DataFrame:
+    """Return directions with these bytes from the server, by connection."""
+    rows = [(int(name[1:]), "server", number) for name, number in of.items()]
+    rows += [(number, "client", 7) for number, _, _ in rows]
+    return pl.DataFrame(rows, schema=["connection", "from", "unique_bytes"], orient="row")
+
+
+def test_the_link_of_clients_with_several_connections_has_a_sentence() -> None:
     busy = [connection(1, 10, 5, sharing_s=1.0), connection(2, 12, 8, sharing_s=2.5)]
     alone = connection(3, 0, 5, sharing_s=1.0) | {"client_address": "192.0.2.9"}
     free = [connection(number, 0, 5) | {"client_address": "192.0.2.8"} for number in (4, 5)]
-    sent = [{"connection": number, "from": "server", "unique_bytes": 500_000} for number in (1, 2)]
-    sent += [{"connection": 1, "from": "client", "unique_bytes": 7}, {"connection": 3, "from": "server"}]
-    rows = [row | {"unique_bytes": row.get("unique_bytes")} for row in sent]
-    assert messages.together([*busy, alone, *free], rows) == [
-        "The 2 connections of 192.0.2.1 shared its path: of their 13 s in sum, 3.5 s are waits for each other's "
-        "packets (sharing). Together they received 1 MB in 10 s, 800 kbit/s."
+    causes = pieces(
+        (1, "application", 10, 13, 0),
+        (1, "sharing", 13, 15, 100_000),
+        (2, "application", 12, 14, 0),
+        (2, "path-rate", 14, 18, 200_000),
+        (2, "latency", 18, 20, 50_000),
+    )
+    directions = received(_1=100_000, _2=250_000, _3=1)
+    # The link was full from 13 to 18 s, and carried 300 kB then.
+    assert messages.together([*busy, alone, *free], causes, directions) == [
+        "The connections of 192.0.2.1 shared its link, which was full for 5 s of 10 s (50\u00a0%), and carried "
+        "480 kbit/s of data meanwhile. At this rate the 350 kB that they received take at least 5.833 s."
     ]
-    assert messages.together([alone], []) == []
+    assert messages.together([alone], causes, directions) == []
+
+
+def test_each_moment_of_a_client_counts_once() -> None:
+    flows = [connection(1, 0, 4), connection(2, 1, 5), connection(3, 8, 2)]
+    causes = pieces(
+        (1, "set-up", 0, 1, 0),
+        (1, "application", 1, 4, 0),
+        (2, "set-up", 1, 2, 0),
+        (2, "radio", 2, 3, 0),
+        (2, "queueing", 3, 6, 30_000),
+        (3, "radio", 8, 10, 0),
+    )
+    own = elapsed(flows, causes, received(_1=1, _2=30_000, _3=1))
+    assert own.span_s == 10
+    assert own.causes == {"set-up": 2.0, "radio": 3.0, "queueing": 3.0, "application": 2.0}
+    assert own.rate_bps == pytest.approx(80_000)
+    assert messages.avoidable_words(own.causes) == "Avoidable: 5 s (50\u00a0%)."
+
+
+def test_little_avoidable_time_does_not_put_a_connection_first() -> None:
+    long = connection(1, 0, 100, path_rate_s=96.0, set_up_s=4.0)
+    short = connection(2, 0, 5, radio_s=0.5, application_s=4.5)
+    longer = connection(3, 0, 200, path_rate_s=199.0, set_up_s=1.0)
+    assert messages.worst_first([long, short, longer]) == [short, longer, long]
+
+
+def test_latency_of_the_path_is_not_avoidable() -> None:
+    assert messages.avoidable(connection(1, 0, 5, latency_s=3.0, application_s=2.0)) == 0
+
+
+def test_spurious_retransmissions_of_a_timer_have_a_cause() -> None:
+    flow = connection(1, 0, 10, sharing_s=4.0, radio_s=1.0)
+    row = {"from": "client", "early_timer_retransmissions": 2, "timeouts": 0, "tail_probes": 0, "spurious": 2}
+    none = row | {"early_timer_retransmissions": 0, "spurious": 0}
+    assert messages.spurious_timers(flow, [row, none]) == (
+        "2 retransmissions were spurious: the data or its acknowledgement waited in the queue of the full link "
+        "(bufferbloat) for longer than the sender's timer."
+    )
+    silent = connection(1, 0, 10, radio_s=1.0)
+    one = row | {"early_timer_retransmissions": 0, "timeouts": 1, "spurious": 1}
+    assert "1 retransmission was spurious: the data or its acknowledgement waited for the radio" in (
+        messages.spurious_timers(silent, [one])
+    )
+    assert messages.spurious_timers(flow, [none]) == ""
 
 
 def test_delays_between_two_captures_are_in_seconds() -> None:

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -17,6 +18,7 @@ from airpath.trace import stream
 from airpath.trace.causes import CAUSES, seconds_of
 from airpath.trace.compare import labels
 from airpath.trace.compare import report as comparison
+from airpath.trace.figures.page import PageView, page_timeline
 from airpath.trace.figures.time_sequence import AGAIN, time_sequence
 from airpath.trace.figures.view import FlowView
 from airpath.trace.messages import length, summary, warnings, worst_first
@@ -299,9 +301,37 @@ def test_pages_stand_under_each_other_on_one_scale(tmp_path: Path) -> None:
     traces = [airpath.trace(shared_capture(f"own/http_{how}.pcap")) for how in ("http10", "pipe")]
     page = Page(comparison.write(traces, tmp_path / "report.html"))
     drawn = {name: figure for name, figure in page.figures.items() if ": page of " in name}
-    spans = [(trace.pages["end"] - trace.pages["start"]).item() / 1e9 for trace in traces]
+    spans = [(trace.exchanges["response_acknowledged"].max() - trace.pages["start"].item()) / 1e9 for trace in traces]
     assert [name.split(":")[0] for name in drawn] == labels(traces)
     assert [figure["layout"]["xaxis"]["range"][1] for figure in drawn.values()] == pytest.approx([max(spans)] * 2)
     assert "The longest connection of http_http10.pcap" not in page.words, "the first is what others are measured by"
     assert "than the longest connection of http_http10.pcap" in page.words
     assert f"12 requests and {size(traces[1].pages['bytes'].item())} of responses on 1 connection in" in page.words
+
+
+def test_the_objects_of_a_page_are_visible_and_end_with_their_acknowledgement() -> None:
+    """At a server a response leaves at once, and is acknowledged when it has arrived."""
+
+    def exchange(request: float, first: float, last: float, acknowledged: float | None) -> dict[str, Any]:
+        marks: dict[str, float | None] = {"request_first": request, "response_first": first, "response_last": last}
+        marks |= {"response_acknowledged": acknowledged}
+        row = {name: None if time is None else int(time * 1e9) for name, time in marks.items()}
+        return row | {"connection": 1, "method": "GET", "url": "/", "status": 200, "response_bytes": 1000}
+
+    rows = [exchange(0.1, 0.2, 0.2001, 1.2), exchange(1.3, 1.4, 1.4, None), exchange(1.5, 1.6, 1.6, 4.0)]
+    exchanges = pl.DataFrame(rows, schema_overrides={"response_acknowledged": pl.Int64})
+    timelines = pl.DataFrame(
+        {"connection": [1], "first": [0], "opened": [0], "established": [10**8], "closed": [None]}
+        | {"pipeline_factor": [1.0]}
+    )
+    page = {"client_address": "192.0.2.1", "start": 0, "end": int(1.6e9), "requests": 3, "connections": 1}
+    view = PageView(page | {"bytes": 3000, "efficiency": 0.5, "efficiency_of_reused": 0.5}, exchanges, timelines)
+    figure = page_timeline(view).to_plotly_json()
+    assert figure["layout"]["xaxis"]["range"][1] >= 4.0
+    (receiving,) = (each for each in figure["data"] if each["name"] == "receiving")
+    assert list(receiving["x"]) == pytest.approx([1.0, 0.008, 2.4]), "to the acknowledgement, and two of 1000 pixels"
+    words = str(figure["layout"]["meta"])
+    assert "3 requests and 3 kB of responses on 1 connection in 4 s. Responses were in transit in 3.4 s" in words
+    assert "η" not in words, "no request was sent before the response to the one before"
+    pipelined = replace(view, timelines=timelines.with_columns(pipeline_factor=2.0))
+    assert "η 0.5: the requests that were open when each one was sent" in str(page_timeline(pipelined).to_plotly_json())

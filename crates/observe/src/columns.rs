@@ -209,22 +209,24 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.triggers[Trigger::TailProbe as usize].into();
     "unexplained_retransmissions", "", "", "retransmissions without a visible trigger",
         |figures, _| figures.triggers[Trigger::Unknown as usize].into();
+    "early_timer_retransmissions", "", "", "of these, spurious ones that no acknowledgement requested: a timer of the sender expired while the data or its acknowledgement was in transit",
+        |figures, _| figures.spurious.by_early_timer.into();
     "spurious", "", "", "retransmissions that were spurious, as far as the capture shows",
         |figures, _| figures.spurious_retransmissions().into();
     "spurious_acknowledged", "", "", "of these, those of data already acknowledged",
-        |figures, _| figures.spurious[Detector::Acknowledged as usize].into();
+        |figures, _| figures.spurious.by_detector[Detector::Acknowledged as usize].into();
     "spurious_dsack", "", "", "those that a DSACK shows (RFC 2883, RFC 3708)",
-        |figures, _| figures.spurious[Detector::Dsack as usize].into();
+        |figures, _| figures.spurious.by_detector[Detector::Dsack as usize].into();
     "spurious_timestamp", "", "", "those that a timestamp shows (Eifel, RFC 3522)",
-        |figures, _| figures.spurious[Detector::Timestamp as usize].into();
+        |figures, _| figures.spurious.by_detector[Detector::Timestamp as usize].into();
     "spurious_forward_acknowledgement", "", "", "those that the order of acknowledgements shows (F-RTO, RFC 5682)",
-        |figures, _| figures.spurious[Detector::ForwardAcknowledgement as usize].into();
+        |figures, _| figures.spurious.by_detector[Detector::ForwardAcknowledgement as usize].into();
     "spurious_too_soon", "", "", "those acknowledged sooner than half the shortest round trip",
-        |figures, _| figures.spurious[Detector::TooSoon as usize].into();
+        |figures, _| figures.spurious.by_detector[Detector::TooSoon as usize].into();
     "spurious_extra_acknowledgement", "", "", "those that the number of acknowledgements shows",
-        |figures, _| figures.spurious[Detector::ExtraAcknowledgement as usize].into();
+        |figures, _| figures.spurious.by_detector[Detector::ExtraAcknowledgement as usize].into();
     "spurious_other_end", "", "", "retransmissions with both copies seen at the receiver",
-        |figures, _| figures.spurious[Detector::OtherEnd as usize].into();
+        |figures, _| figures.spurious.by_detector[Detector::OtherEnd as usize].into();
     "slow_start_s", "s", "", "time in which the outstanding data grows by a quarter or more per round",
         |figures, _| figures.phases.spent(Phase::SlowStart).into();
     "avoidance_s", "s", "", "time in which it grows more slowly, or not", |figures, _| figures.phases.spent(Phase::Avoidance).into();

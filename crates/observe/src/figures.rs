@@ -7,7 +7,7 @@ use airpath_wire::tcp::Flags;
 use crate::events::Events;
 use crate::phase::Phases;
 use crate::round_trip::Spread;
-use crate::spurious::Detector;
+use crate::spurious::SpuriousCounts;
 use crate::trigger::Trigger;
 
 /// The largest shift of a window (RFC 7323 §2.3).
@@ -62,8 +62,8 @@ pub struct Figures {
     pub retransmitted_bytes: u64,
     /// Retransmissions by trigger, in the order of [`Trigger::ALL`].
     pub triggers: [u64; Trigger::ALL.len()],
-    /// Spurious retransmissions by detector, in the order of [`Detector::ALL`].
-    pub spurious: [u64; Detector::ALL.len()],
+    /// Spurious retransmissions.
+    pub spurious: SpuriousCounts,
     /// The largest number of retransmissions of one range of bytes.
     pub most_retransmissions: u16,
     /// Time from a transmission to the next of the same bytes.
@@ -257,7 +257,7 @@ impl Figures {
 
     /// Number of spurious retransmissions.
     pub fn spurious_retransmissions(&self) -> u64 {
-        self.spurious.iter().sum()
+        self.spurious.by_detector.iter().sum()
     }
 }
 

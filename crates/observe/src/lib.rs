@@ -30,7 +30,7 @@ pub use observation::{Duplicate, End, Observation, Retransmission};
 pub use outstanding::Sending;
 pub use phase::{Phase, Phases};
 pub use round_trip::Spread;
-pub use spurious::{Confidence, Detector, Spurious};
+pub use spurious::{Confidence, Detector, Spurious, SpuriousCounts};
 pub use trigger::Trigger;
 
 #[cfg(any(test, feature = "testing"))]

@@ -94,11 +94,30 @@ pub(crate) struct Resent {
     pub(crate) frame: u64,
     pub(crate) time: Instant,
     pub(crate) verdict: Option<Detector>,
+    /// Whether no trigger was visible, and no acknowledgement requested it: a timer expired.
+    pub(crate) unrequested: bool,
 }
 
 /// The latest retransmissions of one direction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Retransmissions(VecDeque<Resent>);
+
+/// Spurious retransmissions of a direction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SpuriousCounts {
+    /// By detector, in the order of [`Detector::ALL`].
+    pub by_detector: [u64; Detector::ALL.len()],
+    /// Those without a visible trigger that no acknowledgement requested: a timer of the sender
+    /// expired while the data, or its acknowledgement, was in transit.
+    pub by_early_timer: u64,
+}
+
+impl SpuriousCounts {
+    pub(crate) fn add(&mut self, detector: Detector, unrequested: bool) {
+        self.by_detector[detector as usize] += 1;
+        self.by_early_timer += u64::from(unrequested);
+    }
+}
 
 impl Retransmissions {
     /// Stores a retransmission.
@@ -117,12 +136,12 @@ impl Retransmissions {
         end: i64,
         since: Instant,
         detector: Detector,
-        counts: &mut [u64; Detector::ALL.len()],
+        counts: &mut SpuriousCounts,
     ) -> Option<Spurious> {
         let mut last = None;
         for resent in self.undecided(start, end).filter(|resent| resent.time >= since) {
             resent.verdict = Some(detector);
-            counts[detector as usize] += 1;
+            counts.add(detector, resent.unrequested);
             last = Some(Spurious { frame: resent.frame, detector });
         }
         last
@@ -143,13 +162,13 @@ impl Retransmissions {
         &mut self,
         frame: u64,
         detector: Detector,
-        counts: &mut [u64; Detector::ALL.len()],
+        counts: &mut SpuriousCounts,
     ) -> Option<Spurious> {
         // In the order of their frames.
         let place = self.0.binary_search_by_key(&frame, |resent| resent.frame).ok()?;
         let resent = self.0.get_mut(place).filter(|resent| resent.verdict.is_none())?;
         resent.verdict = Some(detector);
-        counts[detector as usize] += 1;
+        counts.add(detector, resent.unrequested);
         Some(Spurious { frame, detector })
     }
 
@@ -170,7 +189,14 @@ mod tests {
         let mut retransmissions = Retransmissions::default();
         for (number, frame) in (0..segments).zip(1..) {
             let (start, end) = (number * 10, number * 10 + 10);
-            retransmissions.push(Resent { start, end, frame, time: Instant::from_nanos(frame), verdict: None });
+            retransmissions.push(Resent {
+                start,
+                end,
+                frame,
+                time: Instant::from_nanos(frame),
+                verdict: None,
+                unrequested: frame == 2,
+            });
         }
         retransmissions
     }
@@ -178,11 +204,12 @@ mod tests {
     #[test]
     fn a_verdict_concerns_retransmissions_with_some_of_its_bytes() {
         let concerned = |start, end, since| {
-            let (mut retransmissions, mut counts) = (resent(4), [0; Detector::ALL.len()]);
+            let (mut retransmissions, mut counts) = (resent(4), SpuriousCounts::default());
             let last = retransmissions.verdict(start, end, Instant::from_nanos(since), Detector::Dsack, &mut counts);
             let frames: Vec<u64> = retransmissions.spurious().map(|spurious| spurious.frame).collect();
             assert_eq!(last.map(|last| last.frame), frames.last().copied(), "the last of them");
-            assert_eq!(counts[Detector::Dsack as usize], frames.len() as u64);
+            assert_eq!(counts.by_detector[Detector::Dsack as usize], frames.len() as u64);
+            assert_eq!(counts.by_early_timer, u64::from(frames.contains(&2)));
             frames
         };
         assert_eq!(concerned(10, 20, 0), [2]);
@@ -194,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_retransmission_has_one_verdict() {
-        let (mut retransmissions, mut counts) = (resent(2), [0; Detector::ALL.len()]);
+        let (mut retransmissions, mut counts) = (resent(2), SpuriousCounts::default());
         let (dsack, too_soon) = (Detector::Dsack, Detector::TooSoon);
         let first = Some(Spurious { frame: 1, detector: dsack });
         assert_eq!(retransmissions.verdict_of(1, dsack, &mut counts), first);
@@ -202,7 +229,7 @@ mod tests {
         assert_eq!(retransmissions.verdict_of(7, too_soon, &mut counts), None, "no such frame");
         let second = Some(Spurious { frame: 2, detector: too_soon });
         assert_eq!(retransmissions.verdict(0, 20, Instant::ZERO, too_soon, &mut counts), second);
-        assert_eq!((counts[dsack as usize], counts[too_soon as usize]), (1, 1));
+        assert_eq!((counts.by_detector[dsack as usize], counts.by_detector[too_soon as usize]), (1, 1));
     }
 
     #[test]

@@ -48,7 +48,7 @@ use arrivals::{Arrivals, Wait};
 use neighbours::{Meanwhile, Neighbours};
 use receiver_view::ReceiverView;
 use sender_view::SenderView;
-use timeline::{BehindOthers, Label, Timeline};
+use timeline::{BehindOthers, Label, Timeline, View};
 
 pub use account::{Account, Cause, Confidence, Piece};
 pub use stall::{Fate, Stall};
@@ -132,6 +132,11 @@ pub struct Causes {
     fin: bool,
     /// The last segment with data, and the end that sent it.
     last_data: Option<(End, Instant)>,
+    /// Bytes delivered so far by the end that sent them, and those that the timeline has.
+    delivered: [u64; 2],
+    delivered_before: [u64; 2],
+    /// The highest offset that arrived from the far end.
+    arrived: i64,
     /// The data that the end of the capture sends, and the data that it receives.
     sender: SenderView,
     receiver: ReceiverView,
@@ -173,6 +178,9 @@ impl Causes {
             handshake: [None; 2],
             fin: false,
             last_data: None,
+            delivered: [0; 2],
+            delivered_before: [0; 2],
+            arrived: 0,
             sender: SenderView::default(),
             receiver: ReceiverView::new(),
             timeline: Timeline::default(),
@@ -313,13 +321,18 @@ impl Causes {
         if let Some(before) = self.last
             && now.time > before.time
         {
-            let label = self.label();
-            self.timeline.push(before, now, label);
+            let (label, before_this) = (self.label(), self.delivered_before);
+            self.count_delivered(observation);
+            self.delivered_before = self.delivered;
+            let delivered = [0, 1].map(|end| self.delivered[end] - before_this[end]);
+            self.timeline.push(before, now, label, delivered);
             if self.phase == Phase::Open {
                 self.apply_radio_gaps(before.time, now.time);
                 self.apply_waits(before.time, now.time);
             }
             self.sender.arrivals_until(now.time, &mut self.timeline);
+        } else {
+            self.count_delivered(observation);
         }
         self.last = Some(now);
         match self.phase {
@@ -357,6 +370,21 @@ impl Causes {
             settled(piece);
         });
         self.account
+    }
+
+    /// Counts what an observation shows to be delivered: acknowledged data of this end, and data of
+    /// the far end.
+    fn count_delivered(&mut self, observation: &Observation) {
+        let near = self.capture_end();
+        if observation.from == near {
+            return;
+        }
+        let sum = &mut self.delivered[near as usize];
+        *sum = (*sum).max(observation.delivered);
+        let end = observation.offset.saturating_add(observation.length.into());
+        let new = end.saturating_sub(self.arrived.max(observation.offset));
+        self.delivered[near.other() as usize] += u64::try_from(new).unwrap_or(0);
+        self.arrived = self.arrived.max(end);
     }
 
     fn set_up(&mut self, observation: &Observation) {
@@ -478,13 +506,26 @@ impl Causes {
             self.sender.sent(observation, &mut self.timeline, &mut stalls);
             self.receiver.acknowledged(observation, &mut self.timeline);
         } else {
-            if observation.acknowledged.is_some() && takes_share(observation.flags, observation.length) {
-                let is_data = observation.length > 0;
-                self.sender.bottleneck().passed(observation.time, is_data, &mut self.timeline);
-            }
             self.receiver.set_both_ways(self.sender.is_stream_after(observation.acknowledged));
             self.receiver.arrived(observation, &mut self.timeline, &mut stalls);
-            self.sender.acknowledgement(observation, &mut self.timeline, &mut stalls);
+            // Acknowledgements that waited do not show when the data arrived.
+            let mut arrived = observation.time;
+            if !self.sender.has_arrivals()
+                && self.sender.is_stream()
+                && observation.acknowledged.is_some()
+                && observation.length == 0
+                && let Some((sent, is_behind_others)) = self.receiver.wait_behind_packets(arrived)
+            {
+                if is_behind_others {
+                    self.sender.bottleneck().waited(sent, arrived, &mut self.timeline);
+                }
+                arrived = sent;
+            }
+            if observation.acknowledged.is_some() && takes_share(observation.flags, observation.length) {
+                let (now, is_data) = (observation.time, observation.length > 0);
+                self.sender.bottleneck().passed(now, now.since(arrived), is_data, &mut self.timeline);
+            }
+            self.sender.acknowledgement(observation, arrived, &mut self.timeline, &mut stalls);
             if observation.length > 0 && observation.retransmission.is_none() {
                 self.sender.data_received(observation);
             }
@@ -500,6 +541,11 @@ impl Causes {
     /// Data passed. If the far end sends on after a pause, the path may have held this data.
     fn data_passed(&mut self, observation: &Observation) {
         let (from, now) = (observation.from, observation.time);
+        let repeats = observation.retransmission.is_some() || observation.events.contains(Events::KEEP_ALIVE);
+        if !repeats && !observation.events.contains(Events::ZERO_WINDOW_PROBE) {
+            let is_near = from == self.capture_end();
+            self.timeline.data_sent(if is_near { View::Sender } else { View::Receiver });
+        }
         if let Some((before, since)) = self.last_data.replace((from, now))
             && from != self.capture_end()
             && before == from
@@ -548,7 +594,7 @@ impl Causes {
                         self.timeline.behind_others(begin, end, BehindOthers::Acknowledgement);
                     } else {
                         let sharing = Label::Known(Cause::Sharing, Confidence::Medium);
-                        self.timeline.relabel(begin, end, sharing, |label| !matches!(label, Label::Known(..)));
+                        self.timeline.relabel(begin, end, sharing, Label::is_open);
                     }
                 }
                 (from, to) = (silent, over);

@@ -55,6 +55,9 @@ struct State {
     handshakes: VecDeque<Handshake>,
     /// The shortest round trips of handshakes so far, by the other end: each with its time.
     round_trips: Vec<(IpAddr, Instant, Span)>,
+    /// The shortest times so far in which the host answered a SYN-ACK at the capture: each with the
+    /// time of the answer.
+    answers: Vec<(Instant, Span)>,
 }
 
 /// A handshake in progress.
@@ -125,6 +128,12 @@ impl HostLog {
         let state = self.lock();
         state.round_trips.iter().filter(|(end, at, _)| *end == other && *at <= now).map(|(.., sample)| *sample).min()
     }
+
+    /// The shortest time until `now` from a SYN-ACK of any server at the capture to the answer of
+    /// the host: the round trip of the empty path between the capture and the host.
+    pub fn answer_time(&self, now: Instant) -> Option<Span> {
+        self.lock().answers.iter().rev().find(|(at, _)| *at <= now).map(|(_, shortest)| *shortest)
+    }
 }
 
 impl State {
@@ -157,6 +166,9 @@ impl State {
                 if let Some(Handshake { syn, syn_ack: Some(syn_ack), other, .. }) = self.handshakes.remove(at) {
                     let halves = [syn_ack.since(syn.min(syn_ack)), now.since(syn_ack.min(now))];
                     self.add_round_trip(other, now, halves[0].max(halves[1]));
+                    if self.answers.last().is_none_or(|(_, shortest)| halves[1] < *shortest) {
+                        self.answers.push((now, halves[1]));
+                    }
                 }
             }
             _ => {}

@@ -18,6 +18,7 @@ mod direction;
 mod pairing;
 mod path_log;
 mod quantiles;
+pub(crate) mod round_trip;
 pub(crate) mod silence;
 mod transit;
 
@@ -145,24 +146,25 @@ pub fn join(first: CaptureDigest, second: CaptureDigest, options: &JoinOptions) 
     Ok(JoinedCaptures { clock, fit, connections })
 }
 
-/// Gives each direction the shortest delay of the connections between the same hosts: the packets
-/// of one may all have waited behind others.
+/// Gives each direction the shortest delay and the shortest round trip of the connections of the
+/// same client: the packets of one may all have waited behind others.
 fn compare_delays(connections: &mut [JoinedConnection]) {
-    let hosts = |joined: &JoinedConnection| (joined.route.source.address, joined.route.destination.address);
-    let mut shortest: BTreeMap<_, [Option<Span>; 2]> = BTreeMap::new();
+    let client = |joined: &JoinedConnection| joined.route.source.address;
+    let least = |known: &mut Option<Span>, own: Option<Span>| *known = known.iter().copied().chain(own).min();
+    let mut shortest: BTreeMap<_, ([Option<Span>; 2], Option<Span>)> = BTreeMap::new();
     for joined in connections.iter() {
-        let known = shortest.entry(hosts(joined)).or_default();
+        let (delays, round_trip) = shortest.entry(client(joined)).or_default();
         for from in End::BOTH {
-            let own = joined.sent_by(from).shortest_full();
-            let least = &mut known[from as usize];
-            *least = least.iter().copied().chain(own).min();
+            least(&mut delays[from as usize], joined.sent_by(from).shortest_full());
         }
+        least(round_trip, round_trip::shortest(joined.sent_by(joined.near), joined.sent_by(joined.near.other())));
     }
     for joined in connections {
-        let known = shortest.get(&hosts(joined)).copied().unwrap_or_default();
+        let (delays, round_trip) = shortest.get(&client(joined)).copied().unwrap_or_default();
         for from in End::BOTH {
-            joined.directions[from as usize].shortest_of_hosts = known[from as usize];
+            joined.directions[from as usize].shortest_full_of_client = delays[from as usize];
         }
+        joined.directions[joined.near as usize].round_trip_of_client = round_trip;
     }
 }
 

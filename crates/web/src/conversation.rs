@@ -4,10 +4,12 @@
 //! and a response never belongs to a request that its sender had not received. Where the capture
 //! missed messages, the acknowledgements, which show the received data, restore the pairs.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use crate::exchange::{Exchange, Field, KEPT_FIELDS, Request, Response, Size};
 use crate::head::{self, Beginning, Version};
 use crate::messages::{Framing, Head, Messages, Reading, Side, Tail};
-use crate::stream::{Piece, Stream};
+use crate::stream::{Mark, Piece, Stream};
 use airpath_observe::End;
 
 /// Reads the HTTP of one connection.
@@ -57,6 +59,11 @@ impl Conversation {
         }
     }
 
+    /// The client has acknowledged the server's stream up to an offset.
+    pub fn acknowledged(&mut self, up_to: i64, mark: Mark) {
+        self.ledger.acknowledged(up_to, mark);
+    }
+
     /// An end has closed its stream, whose bytes end at `offset`.
     pub fn close(&mut self, from: End, offset: i64) {
         let direction = match from {
@@ -82,7 +89,11 @@ impl Conversation {
         let Self { client, server, ledger } = &mut self;
         client.finish(Requests(ledger));
         server.finish(Responses(ledger));
+        let acknowledgements: BTreeMap<i64, Mark> = self.ledger.acknowledgements.iter().copied().collect();
         let mut exchanges = std::mem::take(&mut self.ledger.exchanges);
+        for response in exchanges.iter_mut().filter_map(|exchange| exchange.response.as_mut()) {
+            response.acknowledged = acknowledgements.get(&response.offset).copied();
+        }
         exchanges.sort_by_key(Exchange::first);
         exchanges
     }
@@ -110,6 +121,10 @@ struct Ledger {
     open_response: Option<usize>,
     /// Offset after the last response with an exact end.
     responded: i64,
+    /// The first and the last offset of the responses that are not acknowledged, in order.
+    unacknowledged: VecDeque<(i64, i64)>,
+    /// When the responses with these first offsets were acknowledged.
+    acknowledgements: Vec<(i64, Mark)>,
     keep_fields: bool,
     /// The body of the open request comes only after `100 Continue`.
     expects_continue: bool,
@@ -167,6 +182,14 @@ impl Ledger {
             }
             earlier.response_missed = true;
             self.answered += 1;
+        }
+    }
+
+    /// The client has acknowledged the server's stream up to an offset.
+    fn acknowledged(&mut self, up_to: i64, mark: Mark) {
+        while let Some((offset, _)) = self.unacknowledged.front().copied().filter(|(_, end)| *end <= up_to) {
+            self.unacknowledged.pop_front();
+            self.acknowledgements.push((offset, mark));
         }
     }
 
@@ -277,6 +300,7 @@ impl Side for Responses<'_> {
         let response = Response {
             first: head.first,
             last: head.last,
+            acknowledged: None,
             offset: head.offset,
             received: head.acknowledged,
             status,
@@ -297,6 +321,7 @@ impl Side for Responses<'_> {
         if let Some(response) = open.and_then(|exchange| exchange.response.as_mut()) {
             response.last = tail.last;
             response.size = size_of(tail);
+            self.0.unacknowledged.push_back((response.offset, tail.end));
         }
         if tail.exact {
             self.0.responded = tail.end;

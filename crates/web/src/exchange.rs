@@ -46,6 +46,8 @@ pub struct Response {
     pub first: Mark,
     /// When its last byte had.
     pub last: Mark,
+    /// When the client's acknowledgement of its last byte passed; `None` where none did.
+    pub acknowledged: Option<Mark>,
     /// Offset of its first byte in the server's stream.
     pub offset: i64,
     /// Offset in the client's stream up to which the server had received when it sent the first

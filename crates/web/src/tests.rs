@@ -123,6 +123,22 @@ fn in_words(exchanges: &[Exchange]) -> Vec<String> {
 }
 
 #[test]
+fn a_response_is_acknowledged_when_its_last_byte_is() {
+    let script = Script::default()
+        .sends(Client, get("/a"))
+        .sends(Server, ok("first"))
+        .sends(Client, get("/b"))
+        .sends(Server, ok("second"))
+        .sends(Client, get("/c"))
+        .sends(Server, ok("third"));
+    let exchanges = script.exchanges();
+    let marks: Vec<_> = exchanges.iter().map(|exchange| exchange.response.as_ref().unwrap().acknowledged).collect();
+    let sent = |exchange: &Exchange| exchange.request.as_ref().map(|request| request.first);
+    // The next request acknowledges the response before.
+    assert_eq!(marks, [sent(&exchanges[1]), sent(&exchanges[2]), None]);
+}
+
+#[test]
 fn an_archive_has_an_entry_for_each_request_and_its_times_add_up() {
     let script = Script::default()
         .sends(Client, get("/a?x=1&y"))

@@ -46,6 +46,11 @@ impl Watch {
     /// Takes a segment: its payload and its control bits.
     pub fn segment(&mut self, from: End, flags: Flags, piece: Piece<'_>) {
         self.mark(from, flags, piece.mark);
+        if from == End::Client
+            && let (Protocol::Http(conversation), Some(up_to)) = (&mut self.protocol, piece.acknowledged)
+        {
+            conversation.acknowledged(up_to, piece.mark);
+        }
         if piece.length > 0 {
             self.payload(from, piece);
         }

@@ -33,7 +33,19 @@ def _cause(name: str, words: str, meaning: str, family: int, pattern: str = "") 
 
 CAUSES: tuple[Cause, ...] = (
     _cause("set-up", "connection set-up", "the handshake", 0, "x"),
-    _cause("application", "waiting for the applications", "no data to send: time from request to reply, think time", 0),
+    _cause(
+        "application",
+        "waiting for the applications",
+        "no data to send, and none in transit: time from request to reply, think time",
+        0,
+    ),
+    _cause(
+        "latency",
+        "latency of the path",
+        "the last data of a request or reply was in transit, the link not full",
+        1,
+        "/",
+    ),
     _cause("slow-start", "slow start", "the sender had not reached the path's rate yet", 1),
     _cause("receive-window", "receiver's window", "the receive window was full", 2),
     _cause(

@@ -6,7 +6,7 @@ from airpath import theme
 from airpath.quantities import count, seconds
 from airpath.report.tables import MOST_ROWS, Cell, Part, Table
 from airpath.trace.causes import CAUSES, Cause, of_name, seconds_of, shares
-from airpath.trace.messages import Row, avoidable, ended, main_cause, percent
+from airpath.trace.messages import AVOIDABLE, Row, avoidable, ended, main_cause, percent
 
 _HATCHINGS = {"": "", "/": " hatched", "x": " crossed"}
 """CSS classes for Plotly's hatchings."""
@@ -15,10 +15,7 @@ _HATCHINGS = {"": "", "/": " hatched", "x": " crossed"}
 HEAD = ("connection", "ends", "time", "where it went", "avoidable", "segments", "ended")
 """Titles of the columns of `cells`."""
 
-CAPTION = (
-    "Each bar is the time of its connection, scaled to the same length. Avoidable is the time explained "
-    "neither by the capacity of the link nor by the applications."
-)
+CAPTION = f"Each bar is the time of its connection, scaled to the same length. {AVOIDABLE}"
 """Explains the bars and the column `avoidable`."""
 
 
@@ -32,7 +29,10 @@ def connections_table(flows: Sequence[Row], drawn: Sequence[int] = ()) -> Table:
     rows = [cells(flow) for flow in flows[:MOST_ROWS]]
     caption = CAPTION
     if len(flows) > 1:
-        caption += " The connection with most avoidable time comes first."
+        caption += (
+            " That of a connection may pass while others fill the link, so the sum over connections is no time that "
+            "the client can gain. The connection with most comes first; those with less than 5 % come last."
+        )
     notes = []
     if 0 < len(drawn) < len(flows):
         if list(drawn) == [flow["connection"] for flow in flows[: len(drawn)]]:

@@ -48,7 +48,8 @@ def _again(row: Row) -> str:
         "by the timer": row["timeouts"],
         "fast": row["fast_retransmissions"],
         "tail probe" if row["tail_probes"] == 1 else "tail probes": row["tail_probes"],
-        "unexplained": row["unexplained_retransmissions"],
+        "by a timer, before the late acknowledgement": row["early_timer_retransmissions"],
+        "unexplained": row["unexplained_retransmissions"] - row["early_timer_retransmissions"],
     }
     parts = ", ".join(f"{count(number)} {name}" for name, number in triggers.items() if number)
     return f"{count(row['retransmissions'])} ({parts})"

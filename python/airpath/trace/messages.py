@@ -1,10 +1,14 @@
 """Sentences about connections, and warnings about the files of a trace."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airpath.quantities import count, rate, seconds, size
 from airpath.trace.causes import CAUSES, of_name, seconds_of, shares
+from airpath.trace.elapsed import FULL, Elapsed, elapsed
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Row = Mapping[str, Any]
 
@@ -20,8 +24,12 @@ _SKIPPED = {
 The end of a cut file is reported elsewhere. Traffic other than IP is not reported."""
 
 
-_UNAVOIDABLE = {"path-rate", "queueing", "sharing", "application", "closing"}
-"""Causes that do not count as avoidable time: a fully used link, idle applications, closing."""
+_UNAVOIDABLE = {"path-rate", "queueing", "sharing", "latency", "application", "closing"}
+"""Causes that do not count as avoidable time: a full link, latency, the applications, closing."""
+AVOIDABLE = "Avoidable is the time explained neither by the path (a full link, latency) nor by the applications."
+"""Defines avoidable time."""
+_LEAST_AVOIDABLE = 0.05
+"""A smaller share of avoidable time does not put a connection first."""
 
 
 _ENDINGS = {
@@ -136,6 +144,28 @@ def behind(flow: Row, connections: Iterable[Row]) -> str:
     return f"It shared the path with {named(others)} of {flow['client_address']}."
 
 
+def spurious_timers(flow: Row, directions: Iterable[Row]) -> str:
+    """Return a sentence about retransmissions of a timer that were spurious, and why.
+
+    Args:
+        flow: The connection.
+        directions: Its two directions.
+    """
+    number = 0
+    for row in directions:
+        by_timer = row["early_timer_retransmissions"] + row["timeouts"] + row["tail_probes"]
+        number += min(row["spurious"], by_timer)
+    if not number:
+        return ""
+    times = seconds_of(flow)
+    delays = {"in the queue of the full link (bufferbloat)": sum(times.get(name, 0.0) for name in FULL)}
+    delays["for the radio"] = times.get("radio", 0.0)
+    where = max(delays, key=lambda name: delays[name])
+    waited = f"waited {where}" if delays[where] else "was delayed"
+    what = "1 retransmission was" if number == 1 else f"{count(number)} retransmissions were"
+    return f"{what} spurious: the data or its acknowledgement {waited} for longer than the sender's timer."
+
+
 def named(connections: Sequence[int]) -> str:
     """Return the numbers of connections as text."""
     numbers = ", ".join(map(str, connections[:_NAMED]))
@@ -143,37 +173,36 @@ def named(connections: Sequence[int]) -> str:
     return f"connection{'s' * (len(connections) > 1)} {numbers}{more}"
 
 
-def together(connections: Iterable[Row], directions: Iterable[Row]) -> list[str]:
+def together(connections: Sequence[Row], pieces: "pl.DataFrame", directions: "pl.DataFrame") -> list[str]:
     """Return sentences about the clients whose connections shared a path, longest waits first.
 
     Args:
         connections: All connections of the trace.
-        directions: Rows of `Trace.directions`.
+        pieces: `Trace.causes`.
+        directions: `Trace.directions`.
     """
     clients: dict[str, list[Row]] = {}
     for flow in connections:
         clients.setdefault(flow["client_address"], []).append(flow)
-    received: dict[int, int] = {
-        row["connection"]: row["unique_bytes"] or 0 for row in directions if row["from"] == "server"
-    }
     shared = {
         address: sum(flow.get("sharing_s") or 0 for flow in flows)
         for address, flows in clients.items()
         if len(flows) > 1
     }
     first = sorted((address for address in shared if shared[address]), key=lambda address: (-shared[address], address))
-    return [_of_client(address, clients[address], shared[address], received) for address in first[:_CLIENTS]]
+    return [of_client(address, elapsed(clients[address], pieces, directions)) for address in first[:_CLIENTS]]
 
 
-def _of_client(address: str, flows: list[Row], shared: float, received: dict[int, int]) -> str:
-    begin = min(flow["start"] for flow in flows)
-    span = max(flow["start"] + flow["duration_s"] * 1e9 for flow in flows) - begin
-    whole = sum(flow["duration_s"] for flow in flows)
-    total = sum(received.get(flow["connection"], 0) for flow in flows)
-    text = f"The {len(flows):,} connections of {address} shared its path: of their {seconds(whole)} in sum, "
-    text += f"{seconds(shared)} are waits for each other's packets (sharing). "
-    text += f"Together they received {size(total)} in {seconds(span / 1e9)}"
-    return f"{text}, {rate(8e9 * total / span)}." if span else f"{text}."
+def of_client(address: str, own: Elapsed) -> str:
+    """Return how full a client's link was, its rate, and the least time of its data."""
+    whole = percent(100 * own.full_s / own.span_s) if own.span_s else ""
+    data, moved = (own.received_bytes, "received") if own.is_download else (own.sent_bytes, "sent")
+    text = f"The connections of {address} shared its link, which was full for {seconds(own.full_s)} of "
+    text += f"{seconds(own.span_s)} ({whole})"
+    if not own.rate_bps or own.least_s is None:
+        return f"{text}. Together they {moved} {size(data)}."
+    text += f", and carried {rate(own.rate_bps)} of data meanwhile. At this rate the {size(data)} that they {moved} "
+    return f"{text}take at least {seconds(own.least_s)}."
 
 
 def sentence(flow: Row) -> str:
@@ -224,18 +253,44 @@ def percent(share: float) -> str:
 
 
 def avoidable(flow: Row) -> float:
-    """Return the seconds explained neither by the capacity of the link nor by the applications.
+    """Return the seconds explained neither by the path nor by the applications.
 
     Of a connection that is captured in one direction only, 0.
     """
-    if flow.get("captured_end"):
-        return 0.0
-    return sum(total for name, total in seconds_of(flow).items() if name not in _UNAVOIDABLE)
+    return 0.0 if flow.get("captured_end") else _avoidable(seconds_of(flow))
+
+
+def _avoidable(totals: Mapping[str, float]) -> float:
+    return sum(total for name, total in totals.items() if name not in _UNAVOIDABLE)
+
+
+def avoidable_words(totals: Mapping[str, float]) -> str:
+    """Return a sentence with the avoidable part of a time.
+
+    Args:
+        totals: The seconds of each cause by its name.
+    """
+    part, whole = _avoidable(totals), sum(totals.values())
+    return (
+        f"Avoidable: {seconds(part)} ({percent(round(100 * part / whole))})." if part and whole else "Avoidable: none."
+    )
 
 
 def worst_first(connections: Iterable[Row]) -> list[Row]:
-    """Return connections by avoidable time, the most first."""
-    return sorted(connections, key=lambda flow: (-avoidable(flow), -flow["duration_s"], flow["connection"]))
+    """Return connections by avoidable time, the most first.
+
+    Those with a share below 5 % come last, by duration: so little has no cause worth a search.
+    """
+
+    def key(flow: Row) -> tuple[float, float, int]:
+        part = avoidable(flow)
+        return (
+            -part if part >= _LEAST_AVOIDABLE * flow["duration_s"] else 0.0,
+            -flow["duration_s"],
+            flow["connection"],
+        )
+
+    return sorted(connections, key=key)
 
 
 def longest_first(connections: Iterable[Row]) -> list[Row]:

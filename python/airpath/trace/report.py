@@ -19,7 +19,18 @@ from airpath.trace.data import TraceData
 from airpath.trace.figures.view import FlowView, direction
 from airpath.trace.format import figures as numbers
 from airpath.trace.groups import groups_table
-from airpath.trace.messages import Row, behind, clock, ending, in_transit, sentence, summary, together, worst_first
+from airpath.trace.messages import (
+    Row,
+    behind,
+    clock,
+    ending,
+    in_transit,
+    sentence,
+    spurious_timers,
+    summary,
+    together,
+    worst_first,
+)
 from airpath.trace.quic import quic_table
 from airpath.trace.text import MOST_STALLS
 from airpath.trace.verdict import all_connections, verdict
@@ -73,9 +84,7 @@ def page(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str | 
         "trace.html.j2",
         title=f"Connection {drawn[0].name}" if alone else f"{len(flows):,} connections",
         summary=". ".join(filter(None, (summary(trace.reading, len(flows)), clock(trace.reading).rstrip(".")))),
-        together=[]
-        if alone
-        else [*all_connections(trace, flows), *together(flows, trace.directions.iter_rows(named=True))],
+        together=[] if alone else [*all_connections(trace, flows), *together(flows, trace.causes, trace.directions)],
         warnings=doubts.warnings_of(trace),
         alone=alone,
         drawn=drawn,
@@ -110,6 +119,7 @@ def _connection(trace: TraceData, flow: Row, explained: set[str]) -> Connection:
         sentence(flow),
         behind(flow, trace.connections.iter_rows(named=True)),
         ending(flow, directions),
+        spurious_timers(flow, directions),
     ]
     texts += in_transit(trace.one_way.filter(connection=flow["connection"]).rows(named=True))
     return Connection(

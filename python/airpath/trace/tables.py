@@ -45,6 +45,8 @@ TABLES: dict[str, dict[str, str]] = {
         "end": TIME,
         "first_frame": "Int64",
         "last_frame": "Int64",
+        "from_client_bytes": "Int64",
+        "from_server_bytes": "Int64",
     },
     "stalls": {
         "connection": "Int64",
@@ -72,6 +74,7 @@ TABLES: dict[str, dict[str, str]] = {
         "response_first_frame": "Int64",
         "response_last": TIME,
         "response_last_frame": "Int64",
+        "response_acknowledged": TIME,
         "request_bytes": "Int64",
         "response_bytes": "Int64",
         "content_bytes": "Int64",

@@ -11,6 +11,7 @@ from airpath.trace.format import figures
 from airpath.trace.groups import GROUPED_ABOVE, cells, groups
 from airpath.trace.groups import HEAD as GROUPS_HEAD
 from airpath.trace.messages import (
+    AVOIDABLE,
     Row,
     avoidable,
     behind,
@@ -21,6 +22,7 @@ from airpath.trace.messages import (
     in_transit,
     main_cause,
     sentence,
+    spurious_timers,
     summary,
     together,
     worst_first,
@@ -61,7 +63,7 @@ def render(trace: "TraceData", console: "Console", *, why: bool) -> None:
     if len(flows) > 1:
         _together(trace, flows, console)
         _table(flows, console)
-        for text in together(flows, trace.directions.iter_rows(named=True)):
+        for text in together(flows, trace.causes, trace.directions):
             console.print(text, soft_wrap=not console.is_terminal)
     if trace.quic.height:
         _print(console, [(name, index > 1) for index, name in enumerate(QUIC_HEAD)], quic_rows(trace))
@@ -79,6 +81,7 @@ def _page(trace: "TraceData", flow: Row, console: "Console", *, why: bool) -> No
         sentence(flow),
         behind(flow, trace.connections.iter_rows(named=True)),
         ending(flow, directions),
+        spurious_timers(flow, directions),
     ]
     for text in [
         *filter(None, texts),
@@ -162,9 +165,7 @@ def _table(flows: Sequence[Row], console: "Console") -> None:
         for flow in flows[:MOST_ROWS]
     ]
     _print(console, (*head, ("ended", False)), rows)
-    legend = (
-        "Avoidable: time explained neither by the capacity of the link nor by the applications. Most avoidable first."
-    )
+    legend = f"{AVOIDABLE} Most avoidable first; connections with less than 5 % last."
     console.print(legend, style="dim", soft_wrap=not console.is_terminal)
     if len(flows) > MOST_ROWS:
         line = f"{MOST_ROWS} of {len(flows):,} connections; --format csv lists all, --flow selects."

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from airpath.quantities import seconds
 from airpath.trace.causes import shares
-from airpath.trace.messages import Row, percent, sum_of, sum_sentence
+from airpath.trace.elapsed import elapsed
+from airpath.trace.messages import Row, avoidable_words, percent, sum_of, sum_sentence
 
 if TYPE_CHECKING:
     from airpath.trace.data import TraceData
@@ -15,12 +16,13 @@ _NETWORK, _SENDER, _RECEIVER, _APPLICATIONS = "the network", "the sender", "the 
 _FINDINGS = {
     "set-up": (_NETWORK, "the handshake took its round trips"),
     "application": (_APPLICATIONS, "they had no data to send"),
+    "latency": (_NETWORK, "requests and replies were in transit (latency of the path)"),
     "slow-start": (_SENDER, "it had not reached the rate of the path yet (slow start)"),
     "receive-window": (_RECEIVER, "its buffer was full"),
     "congestion-window": (_SENDER, "its congestion window was too small for the path"),
     "path-rate": (_NETWORK, "the link was fully used"),
     "queueing": (_NETWORK, "the link was fully used"),
-    "sharing": (_NETWORK, "the link carried other connections of the client"),
+    "sharing": (_NETWORK, "the link was full with other connections of the client"),
     "radio": (_NETWORK, "the radio carried nothing"),
     "timer": (_SENDER, "it waited for its retransmission timer"),
     "recovery": (_NETWORK, "lost data had to be sent again"),
@@ -47,7 +49,10 @@ def verdict(flow: Row, pieces: Iterable[Row]) -> str:
 
 
 def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
-    """Return what limited several connections, by the sum of their times, and that sum.
+    """Return what limited several connections, and their time as a sum of causes.
+
+    The time of one client is its elapsed time, in which each moment counts once. That of several
+    clients is the sum over their connections.
 
     Args:
         trace: The trace.
@@ -56,16 +61,25 @@ def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
     known = {flow["connection"]: flow for flow in flows if not flow.get("captured_end")}
     if not known:
         return []
-    totals = sum_of(known.values())
     pieces = (each for each in trace.causes.iter_rows(named=True) if each["connection"] in known)
+    low = _low(pieces)
+    count = f"All {len(known):,} connections" if len(known) > 1 else f"Connection {next(iter(known))}"
+    addresses = {flow["client_address"] for flow in known.values()}
+    if len(addresses) == 1:
+        own = elapsed(known.values(), trace.causes, trace.directions)
+        return [
+            f"{count} of {addresses.pop()}, {seconds(own.span_s)} from the first to the last segment. "
+            f"{_of_times(own.causes, low)}",
+            f"The elapsed time, each moment once, {sum_sentence(own.causes, own.span_s)} {avoidable_words(own.causes)}",
+        ]
+    totals = sum_of(known.values())
     begin = min(flow["start"] for flow in known.values())
     end = max(flow["start"] + flow["duration_s"] * 1e9 for flow in known.values())
-    count = f"All {len(known):,} connections" if len(known) > 1 else f"Connection {next(iter(known))}"
     times = sum_sentence(totals, sum(flow["duration_s"] for flow in known.values()))
     span = seconds((end - begin) / 1e9)
     return [
-        f"{count}, {span} from the first to the last segment. {_of_times(totals, _low(pieces))}",
-        f"Time of the connections in sum, {times}",
+        f"{count}, {span} from the first to the last segment. {_of_times(totals, low)}",
+        f"Time of the connections in sum, {times} {avoidable_words(totals)}",
     ]
 
 

@@ -87,7 +87,7 @@ pub(super) fn acknowledge(
             let counts = &mut answered.figures.spurious;
             observation.spurious = answered.retransmissions.undecided(left, right).next().map(|resent| {
                 resent.verdict = Some(Detector::Dsack);
-                counts[Detector::Dsack as usize] += 1;
+                counts.add(Detector::Dsack, resent.unrequested);
                 Spurious { frame: resent.frame, detector: Detector::Dsack }
             });
         } else if right <= answered.outstanding.highest() {

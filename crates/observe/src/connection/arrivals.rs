@@ -19,7 +19,7 @@
 use std::collections::VecDeque;
 
 use crate::outstanding::Outstanding;
-use crate::spurious::{Detector, Resent, Retransmissions, Spurious};
+use crate::spurious::{Detector, Resent, Retransmissions, Spurious, SpuriousCounts};
 
 /// Maximum number of stored transmissions, and of stored answers; older ones count as unknown.
 const REMEMBERED: usize = 512;
@@ -129,7 +129,7 @@ impl Arrivals {
         (from, to): (i64, i64),
         echo: u32,
         retransmissions: &mut Retransmissions,
-        counts: &mut [u64; Detector::ALL.len()],
+        counts: &mut SpuriousCounts,
     ) -> Option<Spurious> {
         if self.answers.len() == REMEMBERED {
             self.answers.pop_front();
@@ -194,7 +194,7 @@ impl Arrivals {
         &mut self,
         answer: &Answer,
         retransmissions: &mut Retransmissions,
-        counts: &mut [u64; Detector::ALL.len()],
+        counts: &mut SpuriousCounts,
     ) -> Option<Spurious> {
         let after = usize::try_from(answer.latest - self.forgotten).unwrap_or(0);
         let mut last = None;

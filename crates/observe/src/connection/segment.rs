@@ -313,10 +313,12 @@ fn judge(
         () if placed.new == 0 && answered.captured_here(sent) => Some(Detector::OtherEnd),
         () => None,
     };
+    let unrequested = trigger == Trigger::Unknown && sent.recovery.duplicates == 0;
     if let Some(detector) = verdict {
-        sent.figures.spurious[detector as usize] += 1;
+        sent.figures.spurious.add(detector, unrequested);
     }
-    sent.retransmissions.push(Resent { start: offset, end, frame: segment.frame, time: segment.time, verdict });
+    let resent = Resent { start: offset, end, frame: segment.frame, time: segment.time, verdict, unrequested };
+    sent.retransmissions.push(resent);
     let retransmission = Retransmission {
         of_frame: placed.before.map(|before| before.last.frame),
         of_time: placed.before.map(|before| before.last.time),

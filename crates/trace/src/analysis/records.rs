@@ -50,6 +50,7 @@ impl Record for ConnectionRow<'_> {
 const CAUSE_SECONDS: [&str; Cause::COUNT] = [
     "set_up_s",
     "application_s",
+    "latency_s",
     "slow_start_s",
     "receive_window_s",
     "congestion_window_s",
@@ -79,6 +80,9 @@ impl Record for PieceRow<'_> {
         time(fields, "end", Some(piece.end));
         number(fields, "first_frame", piece.first_frame);
         number(fields, "last_frame", piece.last_frame);
+        let [from_client, from_server] = piece.delivered;
+        number(fields, "from_client_bytes", from_client);
+        number(fields, "from_server_bytes", from_server);
     }
 }
 

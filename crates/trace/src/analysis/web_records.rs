@@ -44,6 +44,11 @@ impl Record for ExchangeRow<'_> {
         mark(fields, ["request_last", "request_last_frame"], request.map(|request| request.last));
         mark(fields, ["response_first", "response_first_frame"], response.map(|response| response.first));
         mark(fields, ["response_last", "response_last_frame"], response.map(|response| response.last));
+        time(
+            fields,
+            "response_acknowledged",
+            response.and_then(|response| response.acknowledged).map(|mark| mark.time),
+        );
         let bytes = |size: airpath_web::Size| (size.head + size.body) as i64;
         fields.whole("request_bytes", request.map(|request| bytes(request.size)));
         fields.whole("response_bytes", response.map(|response| bytes(response.size)));

@@ -11,9 +11,10 @@ use super::stall::{Fate, Stall};
 pub enum Cause {
     /// The handshake.
     SetUp,
-    /// The applications have nothing to send: the time between request and reply, think time, and
-    /// the end of a reply in transit.
+    /// The applications have nothing to send: the time between request and reply, and think time.
     Application,
+    /// The last data of a request or of a reply is in transit, and the link is not full.
+    Latency,
     /// Slow start: the sender probes for the rate of the path, and has not reached it.
     SlowStart,
     /// The receive window limits the sender.
@@ -41,12 +42,13 @@ pub enum Cause {
 
 impl Cause {
     /// Number of causes.
-    pub const COUNT: usize = 13;
+    pub const COUNT: usize = 14;
 
     /// All causes, in the order of their declaration.
     pub const ALL: [Self; Self::COUNT] = [
         Self::SetUp,
         Self::Application,
+        Self::Latency,
         Self::SlowStart,
         Self::ReceiveWindow,
         Self::CongestionWindow,
@@ -65,6 +67,7 @@ impl Cause {
         match self {
             Self::SetUp => "set-up",
             Self::Application => "application",
+            Self::Latency => "latency",
             Self::SlowStart => "slow-start",
             Self::ReceiveWindow => "receive-window",
             Self::CongestionWindow => "congestion-window",
@@ -117,6 +120,9 @@ pub struct Piece {
     pub first_frame: u64,
     /// The frame at or after its end.
     pub last_frame: u64,
+    /// Bytes of the client and of the server that were delivered meanwhile, as far as the capture
+    /// shows: acknowledged, or arrived.
+    pub delivered: [u64; 2],
 }
 
 /// The sum of a connection's pieces.

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use airpath_core::{Instant, Span};
-use airpath_wire::tcp::Flags;
 
 use super::timeline::BehindOthers;
-use crate::two_point::{Direction, Fate, PacketDigest, Silences, Transit};
+use crate::two_point::{Direction, Fate, PacketDigest, Silences, Transit, round_trip};
 use airpath_capture::read::LATEST;
 
 /// No packet of Ethernet has more payload.
@@ -65,7 +64,7 @@ impl Arrivals {
         let full = lengths().filter(|length| *length <= LONGEST_PACKET).max().or(lengths().max()).unwrap_or(0);
         let delays = arrivals.iter().filter(|arrival| arrival.length == full);
         let own = delays.map(|arrival| arrival.arrived.since(arrival.sent)).min();
-        let shortest = own.into_iter().chain(direction.shortest_of_hosts).min().unwrap_or_default();
+        let shortest = own.into_iter().chain(direction.shortest_full_of_client).min().unwrap_or_default();
         let neighbours = arrivals.windows(2).filter(|pair| pair.iter().all(|arrival| arrival.length >= full));
         let mut spacings: Vec<Span> = neighbours
             .filter(|pair| pair[1].sent + shortest < pair[0].arrived)
@@ -73,7 +72,8 @@ impl Arrivals {
             .collect();
         spacings.sort_unstable();
         let service = spacings.get(spacings.len() / 2).copied();
-        let round_trip = shortest_round_trip(direction, back);
+        let own = round_trip::shortest(direction, back);
+        let round_trip = own.into_iter().chain(direction.round_trip_of_client).min();
         let path_queue = Arc::clone(&direction.path_queue);
         // What arrived before the first packet was sent is not in front of one.
         let first = arrivals.iter().map(|arrival| arrival.sent).min().unwrap_or(LATEST);
@@ -185,25 +185,4 @@ pub(super) fn waits_behind_others(direction: &Direction, window: Span, before: S
     }
     waits.sort_unstable_by_key(|wait| (wait.begin, wait.end));
     waits
-}
-
-/// The shortest time between a packet that elicits an acknowledgement (data, SYN, FIN) and the
-/// answer.
-fn shortest_round_trip(sent: &Direction, returned: &Direction) -> Option<Span> {
-    let elicits = |packet: &PacketDigest| packet.length > 0 || packet.flags.0 & (Flags::SYN | Flags::FIN).0 != 0;
-    let eliciting = sent.transits.iter().filter(|transit| elicits(&transit.packet));
-    let mut eliciting: Vec<(Instant, Instant)> =
-        eliciting.filter_map(|transit| Some((transit.arrival()?, transit.packet.time))).collect();
-    eliciting.sort_unstable();
-    let mut eliciting = eliciting.into_iter().peekable();
-    let mut latest: Option<Instant> = None;
-    let mut shortest: Option<Span> = None;
-    for answer in &returned.transits {
-        while let Some((_, sent)) = eliciting.next_if(|(arrived, _)| *arrived <= answer.packet.time) {
-            latest = Some(sent);
-        }
-        let sample = latest.zip(answer.arrival()).map(|(sent, here)| here.since(sent));
-        shortest = sample.into_iter().chain(shortest).min();
-    }
-    shortest
 }

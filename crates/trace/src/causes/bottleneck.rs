@@ -7,7 +7,7 @@ use super::arrivals::{Arrival, Arrivals, Wait, waits_behind_others};
 use super::link_load::{Load, LoadMeter};
 use super::neighbours::{Meanwhile, Neighbours};
 use super::path_estimate::PathEstimate;
-use super::timeline::{Label, Limit, Timeline, View};
+use super::timeline::{BehindOthers, Label, Limit, Timeline, View};
 use super::{Cause, Confidence};
 use crate::two_point::Direction;
 use crate::two_point::silence::{GAP_SERVICE_TIMES, PATIENCE};
@@ -38,6 +38,9 @@ pub(super) struct Carried {
     pub segments: u64,
     /// Whether they were full-sized.
     pub full: bool,
+    /// The bytes of a last segment with at least half of the data of a full one, and those of a
+    /// full one.
+    pub part: Option<(u64, u64)>,
     /// When the first and the last of them entered the link.
     pub first: Instant,
     pub last: Instant,
@@ -82,9 +85,17 @@ impl Bottleneck {
         self.neighbours = Some(neighbours);
     }
 
-    /// A packet of this connection came from the far end: the path may have carried others before.
-    pub(super) fn passed(&mut self, now: Instant, is_data: bool, timeline: &mut Timeline) {
-        let shift = self.return_delay();
+    /// A flight begins: handshakes of other connections may show a shorter round trip.
+    pub(super) fn compare_round_trip(&mut self, now: Instant) {
+        if let Some(round_trip) = self.neighbours.as_ref().and_then(|neighbours| neighbours.round_trip(now)) {
+            self.path.shorten(round_trip);
+        }
+    }
+
+    /// A packet of this connection came from the far end, after it had `waited` behind others: the
+    /// path may have carried others before.
+    pub(super) fn passed(&mut self, now: Instant, waited: Span, is_data: bool, timeline: &mut Timeline) {
+        let shift = self.return_delay() + waited;
         // Own packets are recorded in any case: the gaps are compared with them.
         let others = self.neighbours.as_mut().and_then(|neighbours| neighbours.passed(now, is_data));
         // Exact arrivals show which packets the link carried.
@@ -129,12 +140,18 @@ impl Bottleneck {
     ) -> Option<(Instant, Instant)> {
         let Meanwhile::Others(from, to) = self.meanwhile(begin, end) else { return Some((begin, end)) };
         let silent = (self.is_long(from, to, false) && !self.is_usual(from, to)).then_some((from, to));
-        let open = |label: Label| !matches!(label, Label::Known(..));
         let sharing = Label::Known(Cause::Sharing, Confidence::Medium);
         let (from, to) = silent.unwrap_or((end, end));
-        timeline.relabel(begin, from, sharing, open);
-        timeline.relabel(to, end, sharing, open);
+        timeline.relabel(begin, from, sharing, Label::is_open);
+        timeline.relabel(to, end, sharing, Label::is_open);
         silent
+    }
+
+    /// A packet of the far end arrived at `end`, not at `begin`: it waited behind packets of other
+    /// connections.
+    pub(super) fn waited(&self, begin: Instant, end: Instant, timeline: &mut Timeline) {
+        let shift = self.path.link_estimate().base / 2;
+        timeline.behind_others(earlier(begin, shift), earlier(end, shift), BehindOthers::Acknowledgement);
     }
 
     /// Sets the arrivals from the capture of the other end.
@@ -218,7 +235,7 @@ impl Bottleneck {
             }
             let spurious = Label::Known(Cause::Spurious, Confidence::High);
             timeline.relabel(begin_of_copy, carried.left, spurious, |label| {
-                matches!(label, Label::Limited(..) | Label::AcknowledgementGap | Label::Known(Cause::Application, _))
+                matches!(label, Label::Limited(..) | Label::AcknowledgementGap) || label.is_idle()
             });
         }
         let gap = self.gap(carried, received).map(|(begin, end)| match silent {
@@ -269,7 +286,7 @@ impl Bottleneck {
         let first = (arrival.sent + before).min(arrival.arrived);
         let left = (arrival.arrived - (delay - before).min(arrival.arrived.since(arrival.sent))).max(first);
         let segments = u64::from(arrival.length.div_ceil(segment.max(1))).max(1);
-        Carried { segments, full: arrival.length >= segment, first, last: first, left }
+        Carried { segments, full: arrival.length >= segment, part: None, first, last: first, left }
     }
 
     /// The part of `delay` between the sender and the link. The position of the link on the path is
@@ -287,18 +304,19 @@ impl Bottleneck {
         full.saturating_sub(estimate.service + self.delay_to_link(estimate.base))
     }
 
-    /// The segments that the link carried according to an acknowledgement. `delivered` bytes had
-    /// arrived before.
+    /// The segments that the link carried according to an acknowledgement, which had `arrived`
+    /// without others in front of it. `delivered` bytes had arrived before.
     pub(super) fn carried_by(
         &self,
         observation: &Observation,
+        arrived: Instant,
         delivered: u64,
         segment: u32,
         copy: CopyCarried,
     ) -> Option<Carried> {
-        let now = observation.time;
         let estimate = self.path.link_estimate();
         let sent = observation.newly_acknowledged?;
+        let now = arrived.max(sent.last);
         let newly = observation.delivered.saturating_sub(delivered);
         let segments = newly.div_ceil(u64::from(segment.max(1))).max(1);
         let original = copy == CopyCarried::Original;
@@ -313,6 +331,7 @@ impl Bottleneck {
         Some(Carried {
             segments,
             full: newly >= u64::from(segment),
+            part: Some((newly, segment.into())).filter(|(newly, full)| newly < full && newly * 2 >= *full),
             first: first.min(left),
             last: last.min(left),
             left,
@@ -330,13 +349,18 @@ impl Bottleneck {
 
     /// Updates the load and the service time of the link.
     fn busy(&mut self, carried: Carried, window_kind: Limit, timeline: &mut Timeline) {
-        let Carried { segments, full, first, last, left } = carried;
+        let Carried { segments, full, part, first, last, left } = carried;
         let estimate = self.path.link_estimate();
         if let Some(done) = self.link.busy_until()
-            && full
-            && last + estimate.service < done
+            && (full || self.path.is_service_unknown() && part.is_some())
         {
-            self.path.service_sample(left.since(done) / segments);
+            let each = left.since(done) / segments;
+            let sample = part.map_or(each, |(bytes, full)| each.saturating_mul(full) / bytes);
+            // Before the first sample the estimate may contain a queue.
+            let service = if self.path.is_service_unknown() { sample } else { estimate.service };
+            if last + service < done {
+                self.path.service_sample(sample);
+            }
         }
         let done = self.link.busy_until().unwrap_or(first).max(first);
         let report = &mut |until, load| timeline.set_load(until, load, window_kind, View::Sender);

@@ -70,6 +70,12 @@ impl Neighbours {
         }
     }
 
+    /// The round trip of the empty path so far, from a capture at the servers to the host. It is
+    /// the same for all servers.
+    pub(super) fn round_trip(&self, now: Instant) -> Option<Span> {
+        (self.passage == Passage::Sent).then(|| self.log.answer_time(now)).flatten()
+    }
+
     /// The time is `now`.
     pub(super) const fn set_now(&mut self, now: Instant) {
         self.now = now;

@@ -45,6 +45,16 @@ impl PathEstimate {
         }
     }
 
+    /// The round trip of the empty path is at most this, by other connections.
+    pub(super) fn shorten(&mut self, round_trip: Span) {
+        self.shortest = Some(self.shortest.map_or(round_trip, |shortest| shortest.min(round_trip)).min(LONGEST));
+    }
+
+    /// Whether no service time was measured: the estimate is only a bound.
+    pub(super) const fn is_service_unknown(&self) -> bool {
+        self.service.is_none()
+    }
+
     /// The round trip of an empty path.
     pub(super) fn base(&self) -> Option<Span> {
         self.shortest

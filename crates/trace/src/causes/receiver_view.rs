@@ -6,6 +6,8 @@
 //! round trip of the handshake, or longer where few segments arrive. Where the link was not full,
 //! the receive window is the limit if as much arrived as it allows, else the sender's own window.
 
+mod recovery;
+
 use std::collections::VecDeque;
 
 use airpath_core::{Instant, Span};
@@ -23,6 +25,7 @@ use crate::shared_path::takes_share;
 use crate::two_point::{Direction, Fate as PacketFate};
 use airpath_capture::read::LATEST;
 use airpath_observe::{Events, Observation};
+use recovery::SenderRecovery;
 
 /// The link is full in a round if its gaps are even. A gap up to this multiple of the mean is even.
 const EVEN_SPACING: u64 = 3;
@@ -102,6 +105,8 @@ pub(super) struct ReceiverView {
     ended_at: Option<i64>,
     /// Whether data below the highest offset is missing.
     hole: bool,
+    /// The recovery of the sender.
+    recovery: SenderRecovery,
     round: u32,
     /// Whether the round ends with the last arrival. It is judged at the next, because further
     /// segments may come at the same time.
@@ -136,6 +141,8 @@ pub(super) struct ReceiverView {
     is_shared: bool,
     /// Whether the near end has more than a segment outstanding, too.
     both_ways: bool,
+    /// When the last segment, with data or without, had arrived without waiting.
+    unqueued: Option<Instant>,
     /// When the last segment entered the link, where timestamps show it, and whether it waited
     /// there for the one before.
     entered: Option<Instant>,
@@ -197,6 +204,19 @@ impl ReceiverView {
         self.both_ways = both_ways;
     }
 
+    /// When the segment that arrives `now` had arrived without packets in front of it, and whether
+    /// other connections sent those; `None` without a wait of half a round trip.
+    pub(super) fn wait_behind_packets(&mut self, now: Instant) -> Option<(Instant, bool)> {
+        let sent = self.unqueued.filter(|sent| now.since(*sent) > self.round_trip / 2 && !self.round_trip.is_zero())?;
+        let neighbours = self.neighbours.as_mut()?;
+        neighbours.set_now(now);
+        match neighbours.meanwhile(sent, now) {
+            Meanwhile::Others(..) => Some((sent, true)),
+            Meanwhile::Own(..) if self.link.busy_until().is_some() => Some((sent, false)),
+            Meanwhile::Own(..) | Meanwhile::Nothing => None,
+        }
+    }
+
     /// When a segment that arrived had arrived without waiting; `None` where that is not known.
     fn unqueued(&mut self, observation: &Observation) -> Option<Instant> {
         let by_timestamps = self.send_times.arrived(observation.timestamps, observation.time);
@@ -230,8 +250,7 @@ impl ReceiverView {
     /// The label of the time from now on.
     pub(super) fn label(&self) -> Label {
         let limit = match () {
-            () if self.hole => Limit::Recovery,
-            () if self.is_closed() => Limit::ClosedWindow,
+            () if self.is_closed() && !self.hole => Limit::ClosedWindow,
             () => Limit::OwnWindowUndecided,
         };
         Label::Limited(limit, if self.round_is_over { self.round + 2 } else { self.round })
@@ -244,6 +263,7 @@ impl ReceiverView {
     /// The receiver acknowledged data, and advertised a window.
     pub(super) fn acknowledged(&mut self, observation: &Observation, timeline: &mut Timeline) {
         self.window = observation.window;
+        self.label_recovery(observation.time, timeline);
         let Some(acknowledged) = observation.acknowledged else { return };
         let was_idle = self.idle();
         // A FIN has a number, too, and is no data.
@@ -257,7 +277,9 @@ impl ReceiverView {
         }
         // What the receiver has, the capture may lack.
         self.highest = self.highest.max(acknowledged);
+        let had_hole = self.hole;
         self.hole &= acknowledged < self.highest;
+        self.recovery.follow([had_hole, self.hole], observation.time, self.round_trip / 2);
         self.more &= acknowledged < self.highest || self.ended_at != Some(self.highest);
         if self.idle() && !was_idle {
             self.end_of_flight(observation.time, timeline);
@@ -345,6 +367,7 @@ impl ReceiverView {
 
     /// The receiver sends data, a request: so the sender's application had no more data.
     pub(super) fn request_sent(&mut self, now: Instant, timeline: &mut Timeline) {
+        self.label_recovery(now, timeline);
         self.end_round(now, timeline);
         if let Some(Stamp { time: last, .. }) = self.last
             && !self.idle()
@@ -384,12 +407,15 @@ impl ReceiverView {
         }
         let now = observation.time;
         let unqueued = self.unqueued(observation);
+        self.unqueued = unqueued;
         if observation.length == 0 {
             return;
         }
+        self.label_recovery(now, timeline);
         self.end_round(now, timeline);
         let end = observation.offset + i64::from(observation.length);
         let filled = observation.offset < self.highest;
+        let had_hole = self.hole;
         // Without the round trip of the empty path a queue is not known.
         self.entered = unqueued.filter(|_| !self.round_trip.is_zero());
         if self.end_of_closed(Stamp::of(observation), timeline, stalls) {
@@ -410,8 +436,12 @@ impl ReceiverView {
         }
         self.bytes += u64::from(observation.length);
         self.carried(now, timeline);
-        self.hole =
-            if filled { self.hole && observation.retransmission.is_none() } else { observation.offset > self.highest };
+        self.hole = if filled {
+            self.hole && observation.retransmission.is_none()
+        } else {
+            self.hole || observation.offset > self.highest
+        };
+        self.recovery.follow([had_hole, self.hole], now, self.round_trip / 2);
         self.segment = observation.full_segment;
         self.highest = self.highest.max(end);
         self.arrived += u64::from(observation.length);
@@ -435,11 +465,20 @@ impl ReceiverView {
         }
     }
 
+    /// Labels the time of the sender's recovery until `now`.
+    fn label_recovery(&mut self, now: Instant, timeline: &mut Timeline) {
+        let Some((since, until)) = self.recovery.take_until(now) else { return };
+        let recovery = Label::Limited(Limit::Recovery, self.round);
+        timeline.relabel(since, until, recovery, |label| {
+            matches!(label, Label::Limited(Limit::OwnWindowUndecided, round) if View::of(round) == View::Receiver)
+        });
+    }
+
     /// All data has arrived. From when its last segment was sent, the sender had no data.
     fn end_of_flight(&mut self, now: Instant, timeline: &mut Timeline) {
         if let Some(entered) = self.entered {
             let begin = self.at_link(entered);
-            let label = Label::Limited(Limit::Application, self.round);
+            let label = Label::Limited(Limit::LastFlight, self.round);
             timeline.relabel(begin, now, label, |label| {
                 matches!(label, Label::Limited(limit, round) if View::of(round) == View::Receiver
                     && !matches!(limit, Limit::ClosedWindow | Limit::Recovery))
@@ -523,6 +562,7 @@ impl ReceiverView {
     /// Data comes after the other end had none.
     fn start(&mut self, now: Instant, timeline: &mut Timeline) {
         self.path.pause();
+        self.compare_round_trip(now);
         (self.bytes, self.took) = (0, Span::ZERO);
         self.round += 2;
         self.begin = now;
@@ -533,8 +573,17 @@ impl ReceiverView {
             // It was on the path before it arrived.
             let label = Label::Limited(Limit::OwnWindowUndecided, self.round);
             timeline.relabel(self.at_link(entered), now, label, |label| {
-                matches!(label, Label::Known(Cause::Application, _))
+                label.is_idle() && !matches!(label, Label::Latency(View::Receiver, _))
             });
+        }
+    }
+
+    /// A flight begins: handshakes of other connections may show a shorter round trip.
+    fn compare_round_trip(&mut self, now: Instant) {
+        let other = self.neighbours.as_ref().and_then(|neighbours| neighbours.round_trip(now));
+        if let Some(other) = other.filter(|other| *other < self.round_trip) {
+            self.round_trip = other;
+            self.path.shorten(other);
         }
     }
 
@@ -572,7 +621,7 @@ impl ReceiverView {
             Meanwhile::Own(..) | Meanwhile::Others(..) => return,
         };
         timeline.relabel(from, to, Label::Known(Cause::Radio, Confidence::Medium), |label| {
-            matches!(label, Label::Limited(..) | Label::Known(Cause::Application, _))
+            matches!(label, Label::Limited(..)) || label.is_idle()
         });
         stalls.push(Stall {
             begin: from,

@@ -150,6 +150,11 @@ impl SenderView {
         self.highest <= self.acknowledged
     }
 
+    /// Whether more than a segment is outstanding: the request of a dialogue is not.
+    pub(super) fn is_stream(&self) -> bool {
+        self.outstanding() > u64::from(self.full_segment)
+    }
+
     /// Whether more than a segment is outstanding after an acknowledgement up to `acknowledged`:
     /// the request of a dialogue is not.
     pub(super) fn is_stream_after(&self, acknowledged: Option<i64>) -> bool {
@@ -177,7 +182,7 @@ impl SenderView {
         if self.is_closed() {
             Limit::ClosedWindow
         } else if self.application_limited {
-            Limit::Application
+            Limit::LastFlight
         } else if !self.has_room() {
             Limit::ReceiveWindow
         } else {
@@ -306,10 +311,12 @@ impl SenderView {
         }
     }
 
-    /// The other end sent a segment; processes its acknowledgement.
+    /// The other end sent a segment; processes its acknowledgement, which had `arrived` without
+    /// others in front of it.
     pub(super) fn acknowledgement(
         &mut self,
         observation: &Observation,
+        arrived: Instant,
         timeline: &mut Timeline,
         stalls: &mut Vec<Stall>,
     ) {
@@ -355,7 +362,8 @@ impl SenderView {
                 None => self.undecided = Some(Box::new((timeouts, observation.clone()))),
             }
         } else {
-            let carried = self.bottleneck.carried_by(observation, self.delivered, self.full_segment, CopyCarried::Last);
+            let copy = CopyCarried::Last;
+            let carried = self.bottleneck.carried_by(observation, arrived, self.delivered, self.full_segment, copy);
             self.check_lateness(carried, observation, timeline, stalls);
             self.bottleneck.acknowledged(carried, Limit::own_window(self.slow_start_over), timeline);
         }
@@ -389,13 +397,13 @@ impl SenderView {
 
     /// The radio carried nothing in the direction of the data from `begin` to `end`.
     pub(super) fn data_gap(&mut self, begin: Instant, end: Instant, timeline: &mut Timeline) {
-        timeline.relabel(begin, end, Label::Known(Cause::Radio, Confidence::High), is_not_known);
+        timeline.relabel(begin, end, Label::Known(Cause::Radio, Confidence::High), Label::is_open);
         self.radio_gap_end = end;
     }
 
     /// The radio carried no acknowledgements from `begin` to `end`.
     pub(super) fn acknowledgement_gap(&mut self, begin: Instant, end: Instant, timeline: &mut Timeline) {
-        timeline.relabel(begin, end, Label::AcknowledgementGap, is_not_known);
+        timeline.relabel(begin, end, Label::AcknowledgementGap, Label::is_open);
         self.radio_gap_end = end;
     }
 
@@ -435,6 +443,7 @@ impl SenderView {
         }
         self.progress = Stamp::of(observation);
         self.bottleneck.path.pause();
+        self.bottleneck.compare_round_trip(observation.time);
         if restart {
             self.largest_flight = 0;
         }
@@ -495,8 +504,8 @@ impl SenderView {
         }
         self.application_limited = true;
         self.round.application_limited = true;
-        let application = Label::Limited(Limit::Application, self.round.number);
-        timeline.relabel(self.last_send, Instant::FAR_FUTURE, application, is_window);
+        let last_flight = Label::Limited(Limit::LastFlight, self.round.number);
+        timeline.relabel(self.last_send, Instant::FAR_FUTURE, last_flight, is_window);
     }
 
     /// Judges whether slow start is over. After a loss it lasts up to the threshold; before, as
@@ -544,14 +553,9 @@ fn is_window(label: Label) -> bool {
     matches!(label, Label::Limited(Limit::OwnWindowUndecided | Limit::SlowStart | Limit::CongestionWindow, _))
 }
 
-/// Whether the label may still change: its cause is not final.
-fn is_not_known(label: Label) -> bool {
-    !matches!(label, Label::Known(..))
-}
-
 /// Whether the label attributes the time to the sender's limit, or to an application without data.
 fn is_idle(label: Label) -> bool {
-    is_limited(label) || matches!(label, Label::Known(Cause::Application, _))
+    is_limited(label) || label.is_idle()
 }
 
 /// Whether the label attributes the time to the sender's limit, which a gap of the link overrides.

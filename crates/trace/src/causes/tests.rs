@@ -1,5 +1,6 @@
 mod both_ends;
 mod exchanges;
+mod latency;
 
 use airpath_core::{Direction, Instant, Span};
 use airpath_wire::tcp::Flags;

@@ -22,13 +22,33 @@ pub(super) enum Label {
     AcknowledgementGap,
     /// A suspected gap of the link; and its load otherwise, once that is known.
     SuspectedGap(Option<Load>),
+    /// The last flight so far of the data of a view was in transit. If the same end sends next, its
+    /// application had no data meanwhile.
+    Latency(View, Confidence),
+}
+
+impl Label {
+    /// Whether evidence about the link can still change the cause.
+    pub(super) const fn is_open(self) -> bool {
+        !matches!(self, Self::Known(..) | Self::Latency(..))
+    }
+
+    /// Whether no data was sent, as far as is known.
+    pub(super) const fn is_idle(self) -> bool {
+        matches!(self, Self::Known(Cause::Application | Cause::Latency, _) | Self::Latency(..))
+    }
 }
 
 /// What limits a sender that has data outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
-    /// The application: all its data is sent.
+    /// The application.
     Application,
+    /// All data so far is sent, and the last flight is in transit: whether the application has no
+    /// data, or waits for the other end, is not decided yet.
+    LastFlight,
+    /// The last flight was in transit before the other end sent data.
+    Latency,
     /// The receive window, with data outstanding that may fill the link.
     ReceiveWindow,
     /// The receive window, with nothing outstanding.
@@ -52,6 +72,7 @@ impl Limit {
     pub(super) const fn cause(self) -> (Cause, Confidence) {
         match self {
             Self::Application => (Cause::Application, Confidence::Medium),
+            Self::LastFlight | Self::Latency => (Cause::Latency, Confidence::Medium),
             Self::ReceiveWindow => (Cause::ReceiveWindow, Confidence::Medium),
             Self::ClosedWindow => (Cause::ReceiveWindow, Confidence::High),
             Self::OwnWindowUndecided | Self::CongestionWindow => (Cause::CongestionWindow, Confidence::Medium),
@@ -74,7 +95,7 @@ pub(super) enum BehindOthers {
 impl BehindOthers {
     /// Whether this wait is the cause, and not the limit of the sender.
     const fn delays(self, limit: Cause) -> bool {
-        is_clocked(limit) || matches!((self, limit), (Self::Data, Cause::Application))
+        is_clocked(limit) || matches!((self, limit), (Self::Data, Cause::Application | Cause::Latency))
     }
 }
 
@@ -107,6 +128,23 @@ struct Slice {
     /// The highest confidence that its cause can have: less where the capture lacks packets that
     /// could show another.
     most: Confidence,
+    /// Bytes that were delivered meanwhile, by the end that sent them; at most 4 GiB.
+    delivered: [u32; 2],
+}
+
+impl Slice {
+    /// The part from `begin` to `end` with a label.
+    fn part(self, begin: Stamp, end: Stamp, label: Label) -> Self {
+        let length = self.end.time.since(self.begin.time).as_nanos();
+        let until = |bytes: u32, at: Stamp| match at.time.since(self.begin.time).as_nanos() {
+            _ if bytes == 0 || length == 0 => 0,
+            // A short time needs no division of 128 bits.
+            short @ 0..=0xffff_ffff => (u64::from(bytes) * short / length) as u32,
+            long => (u128::from(bytes) * u128::from(long) / u128::from(length)) as u32,
+        };
+        let delivered = self.delivered.map(|bytes| until(bytes, end) - until(bytes, begin));
+        Self { begin, end, label, delivered, ..self }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -118,11 +156,15 @@ pub(super) struct Timeline {
     reverse_until: Instant,
     /// Whether the capture lacks the begin of the connection.
     incomplete: bool,
+    /// Whether a last flight may be pending.
+    has_last_flight: bool,
 }
 
 impl Timeline {
-    /// Adds the time between two frames.
-    pub(super) fn push(&mut self, begin: Stamp, end: Stamp, label: Label) {
+    /// Adds the time between two frames, with the bytes delivered in it.
+    pub(super) fn push(&mut self, begin: Stamp, end: Stamp, label: Label, delivered: [u64; 2]) {
+        let delivered = delivered.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
+        self.has_last_flight |= matches!(label, Label::Limited(Limit::LastFlight, _));
         match self.pending.back_mut() {
             Some(last)
                 if last.label == label
@@ -133,6 +175,7 @@ impl Timeline {
                     && last.end.time == begin.time =>
             {
                 last.end = end;
+                add(&mut last.delivered, delivered);
             }
             _ => self.pending.push_back(Slice {
                 begin,
@@ -142,12 +185,14 @@ impl Timeline {
                 reverse: Load::Free,
                 behind: None,
                 most: Confidence::High,
+                delivered,
             }),
         }
     }
 
     /// Relabels the pending time from `begin` to `end` where `which` accepts the present label.
     pub(super) fn relabel(&mut self, begin: Instant, end: Instant, label: Label, which: impl Fn(Label) -> bool) {
+        self.has_last_flight |= matches!(label, Label::Limited(Limit::LastFlight, _));
         self.change(begin, end, |slice| which(slice.label).then_some(Slice { label, ..slice }));
     }
 
@@ -156,16 +201,14 @@ impl Timeline {
     pub(super) fn share(&mut self, begin: Instant, end: Instant, view: View) {
         self.change(begin, end, |mut slice| {
             slice.shared[view as usize] = true;
-            let open = !matches!(slice.label, Label::Known(..));
-            open.then_some(slice)
+            slice.label.is_open().then_some(slice)
         });
     }
 
     /// Packets of the far end waited behind other connections from `begin` to `end`.
     pub(super) fn behind_others(&mut self, begin: Instant, end: Instant, what: BehindOthers) {
         self.change(begin, end, |slice| {
-            let open = !matches!(slice.label, Label::Known(..));
-            open.then_some(Slice { behind: slice.behind.max(Some(what)), ..slice })
+            slice.label.is_open().then_some(Slice { behind: slice.behind.max(Some(what)), ..slice })
         });
     }
 
@@ -208,17 +251,13 @@ impl Timeline {
             let from = slice.begin.time.max(begin);
             let to = slice.end.time.min(end);
             let parts = [
-                Slice { end: Stamp { time: from, frame: slice.end.frame }, ..slice },
-                Slice {
-                    begin: if from == slice.begin.time {
-                        slice.begin
-                    } else {
-                        Stamp { time: from, frame: slice.begin.frame }
-                    },
-                    end: if to == slice.end.time { slice.end } else { Stamp { time: to, frame: slice.end.frame } },
-                    ..other
-                },
-                Slice { begin: Stamp { time: to, frame: slice.begin.frame }, ..slice },
+                slice.part(slice.begin, Stamp { time: from, frame: slice.end.frame }, slice.label),
+                other.part(
+                    if from == slice.begin.time { slice.begin } else { Stamp { time: from, frame: slice.begin.frame } },
+                    if to == slice.end.time { slice.end } else { Stamp { time: to, frame: slice.end.frame } },
+                    other.label,
+                ),
+                slice.part(Stamp { time: to, frame: slice.begin.frame }, slice.end, slice.label),
             ];
             for part in parts.into_iter().filter(|part| part.begin.time < part.end.time) {
                 self.pending.insert(index, part);
@@ -234,6 +273,25 @@ impl Timeline {
                 let (cause, confidence) = decide(slice.label, slice.shared[View::of(round) as usize]);
                 slice.label = Label::Known(cause, confidence);
             }
+        }
+    }
+
+    /// New data was sent in the direction of `view`. During the last flight of that direction its
+    /// application had no more data; the last flight of the other direction ended its data.
+    pub(super) fn data_sent(&mut self, view: View) {
+        if !std::mem::take(&mut self.has_last_flight) {
+            return;
+        }
+        for slice in &mut self.pending {
+            slice.label = match slice.label {
+                Label::Latency(of, confidence) if of == view => Label::Known(Cause::Application, confidence),
+                Label::Latency(_, confidence) => Label::Known(Cause::Latency, confidence),
+                Label::Limited(Limit::LastFlight, round) if View::of(round) == view => {
+                    Label::Limited(Limit::Application, round)
+                }
+                Label::Limited(Limit::LastFlight, round) => Label::Limited(Limit::Latency, round),
+                label => label,
+            };
         }
     }
 
@@ -262,7 +320,7 @@ impl Timeline {
             let is_others = match slice.label {
                 Label::Limited(_, round) => View::of(round) != view,
                 Label::Known(cause, _) => is_clocked(cause),
-                Label::AcknowledgementGap | Label::SuspectedGap(_) => false,
+                Label::AcknowledgementGap | Label::SuspectedGap(_) | Label::Latency(..) => false,
             };
             if view == View::Receiver && is_others && slice.begin.time < since {
                 // Reported before.
@@ -293,17 +351,23 @@ impl Timeline {
                     index += 1;
                     continue;
                 }
-                Label::Known(..) => {
+                Label::Known(..) | Label::Latency(..) => {
                     index += 1;
                     continue;
                 }
-                Label::Limited(limit, _) => {
+                Label::Limited(limit, round) => {
                     let own = if limit == Limit::OwnWindowUndecided { window_kind } else { limit }.cause();
                     let behind = slice.behind.filter(|behind| view == View::Sender && behind.delays(own.0));
                     let behind = behind.map(|_| (Cause::Sharing, Confidence::Medium));
                     let reverse =
                         slice.reverse.cause(slice.shared[View::Receiver as usize]).filter(|_| is_clocked(own.0));
-                    link.or(behind).or(reverse).unwrap_or(own)
+                    let decided = link.or(behind).or(reverse);
+                    if decided.is_none() && limit == Limit::LastFlight {
+                        self.label_until(index, until, Label::Latency(View::of(round), own.1));
+                        index += 1;
+                        continue;
+                    }
+                    decided.unwrap_or(own)
                 }
                 Label::AcknowledgementGap => link.unwrap_or((Cause::Radio, Confidence::High)),
                 Label::SuspectedGap(_) => {
@@ -328,9 +392,11 @@ impl Timeline {
     fn joins_previous(&mut self, index: usize) -> bool {
         let Some(before) = index.checked_sub(1).map(|before| self.pending[before]) else { return false };
         let slice = self.pending[index];
-        let joins = Slice { begin: before.begin, ..slice } == Slice { end: slice.end, ..before };
+        let delivered = before.delivered;
+        let joins = Slice { begin: before.begin, delivered, ..slice } == Slice { end: slice.end, ..before };
         if joins {
             self.pending[index - 1].end = slice.end;
+            add(&mut self.pending[index - 1].delivered, slice.delivered);
             self.pending.remove(index);
         }
         joins
@@ -340,8 +406,9 @@ impl Timeline {
     fn split_at(&mut self, index: usize, until: Instant) {
         let slice = self.pending[index];
         if until < slice.end.time {
-            self.pending.insert(index + 1, Slice { begin: Stamp { time: until, frame: slice.begin.frame }, ..slice });
-            self.pending[index].end = Stamp { time: until, frame: slice.end.frame };
+            let begin = Stamp { time: until, frame: slice.begin.frame };
+            self.pending.insert(index + 1, slice.part(begin, slice.end, slice.label));
+            self.pending[index] = slice.part(slice.begin, Stamp { time: until, frame: slice.end.frame }, slice.label);
         }
     }
 
@@ -406,6 +473,7 @@ impl Timeline {
         match &mut self.open {
             Some(open) if open.cause == cause && open.confidence == confidence => {
                 (open.end, open.last_frame) = (slice.end.time, slice.end.frame);
+                open.delivered.iter_mut().zip(slice.delivered).for_each(|(sum, bytes)| *sum += u64::from(bytes));
             }
             open => {
                 let piece = Piece {
@@ -415,6 +483,7 @@ impl Timeline {
                     end: slice.end.time,
                     first_frame: slice.begin.frame,
                     last_frame: slice.end.frame,
+                    delivered: slice.delivered.map(u64::from),
                 };
                 if let Some(before) = open.replace(piece) {
                     settled(&before);
@@ -422,6 +491,11 @@ impl Timeline {
             }
         }
     }
+}
+
+/// Adds bytes to sums, by the end that sent them.
+fn add(sums: &mut [u32; 2], bytes: [u32; 2]) {
+    sums.iter_mut().zip(bytes).for_each(|(sum, bytes)| *sum = sum.saturating_add(bytes));
 }
 
 /// Whether a sender that is limited so waits for acknowledgements.
@@ -433,6 +507,7 @@ const fn is_clocked(cause: Cause) -> bool {
 fn assumed(label: Label) -> (Cause, Confidence) {
     let cause = match label {
         Label::Known(cause, confidence) => return (cause, confidence),
+        Label::Latency(_, confidence) => return (Cause::Latency, confidence),
         Label::Limited(limit, _) => limit.cause().0,
         Label::AcknowledgementGap | Label::SuspectedGap(_) => Cause::Radio,
     };
@@ -452,8 +527,8 @@ mod tests {
     fn data_of_the_other_end_in_front_of_the_acknowledgements_fills_the_link() {
         let causes = |limit: Limit, is_decided: bool| {
             let mut timeline = Timeline::default();
-            timeline.push(at(0), at(300), Label::Limited(limit, 2));
-            timeline.push(at(300), at(310), Label::Known(Cause::Application, Confidence::High));
+            timeline.push(at(0), at(300), Label::Limited(limit, 2), [0; 2]);
+            timeline.push(at(300), at(310), Label::Known(Cause::Application, Confidence::High), [0; 2]);
             let free = |timeline: &mut Timeline| {
                 timeline.set_load(at(300).time, Load::Free, Limit::SlowStart, View::Sender);
             };
@@ -479,7 +554,7 @@ mod tests {
 
     fn cause_behind_others(label: Label, what: BehindOthers) -> Cause {
         let mut timeline = Timeline::default();
-        timeline.push(at(0), at(100), label);
+        timeline.push(at(0), at(100), label, [0; 2]);
         timeline.behind_others(at(0).time, at(100).time, what);
         timeline.set_load(at(100).time, Load::Free, Limit::SlowStart, View::Sender);
         let mut causes = Vec::new();

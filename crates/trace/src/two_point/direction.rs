@@ -45,9 +45,12 @@ pub struct Direction {
     pub gaps: Vec<ArrivalGap>,
     /// Compression of acknowledgements.
     pub compression: Compression,
-    /// The shortest delay of a full-sized packet of any connection between the same hosts; `None`
-    /// before it is known, or without one.
-    pub shortest_of_hosts: Option<Span>,
+    /// The shortest round trip of any connection of the client, if its sender is at the first
+    /// capture: between the two captures they take the same path. `None` before it is known.
+    pub round_trip_of_client: Option<Span>,
+    /// The shortest delay of a full-sized packet of any connection of the client; `None` before it
+    /// is known, or without one.
+    pub shortest_full_of_client: Option<Span>,
     /// What the path held of all connections of the client: times of sending, each with the latest
     /// arrival of the packets sent until then. Empty with a single connection.
     pub path_queue: Arc<[(Instant, Instant)]>,
@@ -167,7 +170,8 @@ fn summarize(transits: Vec<Transit>, options: &JoinOptions) -> Direction {
         reordered,
         gaps: arrival_gap::gaps(&transits, options.least_gap),
         compression: compression::of(&transits),
-        shortest_of_hosts: None,
+        round_trip_of_client: None,
+        shortest_full_of_client: None,
         path_queue: Arc::default(),
         silences: Arc::default(),
         transits,

@@ -95,7 +95,7 @@ def _pages(compared: Sequence[Compared]) -> list[Figure | Missing]:
         for each in compared
         if each.page is not None
     ]
-    until = max((view.span for view in views), default=0.0)
+    until = max((view.acknowledged for view in views), default=0.0)
     drawn: list[Figure | Missing] = []
     for number, view in enumerate(views, 1):
         made = figure(partial(figures.page_timeline, replace(view, until=until)), "Page", time=True)

@@ -17,12 +17,21 @@ if TYPE_CHECKING:
 
 _READ = (
     "Each row is a connection: a thin line from its SYN to its end or the page's end, with a dot when it was "
-    "established. Each object is a bar: pale from its request to the first byte of its response, full to the last "
-    "byte. The times are those of the capture: at a server, a response ends when it is sent, not when it arrives."
+    "established. Each object is a bar: pale from its request to the first byte of its response, full until the "
+    "client's acknowledgement of the last byte passed. So at a server a bar includes the way to the client, and the "
+    "queue in front of the link. The shortest bar is drawn two pixels wide."
 )
 _ROW = 17
 """Height of a row in pixels. A connection has several rows if its exchanges overlap."""
 _MOST_ROWS = 60
+_WIDTH = 1000
+"""Least width in pixels that is assumed for the time axis."""
+_NARROWEST = 2
+"""Width in pixels of the narrowest bar."""
+
+
+_RECEIVING = "receiving"
+"""Name of the bars of responses."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,12 @@ class PageView:
         """The page's duration in seconds, without the time of idle connections after it."""
         return max((self.page["end"] - self.page["start"]) / 1e9, 1e-6)
 
+    @property
+    def acknowledged(self) -> float:
+        """The seconds until the last response was acknowledged; `span` without acknowledgements."""
+        last = self.exchanges["response_acknowledged"].max()
+        return self.span if last is None else max(self.span, (int(str(last)) - self.page["start"]) / 1e9)
+
 
 def page_timeline(view: PageView) -> go.Figure:
     """Draw a page: connections and objects over time.
@@ -70,10 +85,10 @@ def page_timeline(view: PageView) -> go.Figure:
         raise NothingToDrawError("the capture has no HTTP request")
     placed, connections = _placed(rows, view)
     height = _ROW * max((row for _, row in placed), default=0) + _ROW
-    figure = blank(height + 70, span=max(view.span, view.until), top=30)
+    figure = blank(height + 70, span=max(view.acknowledged, view.until), top=30)
     for name, begin, end, colour in (
         ("waiting for the first byte", "request_first", "response_first", f"{theme.DOWN.light}59"),
-        ("receiving", "response_first", "response_last", theme.DOWN.light),
+        (_RECEIVING, "response_first", "response_last", theme.DOWN.light),
     ):
         figure.add_trace(_bars(view, placed, name, begin, end, colour))
     for number, row in connections.items():
@@ -100,14 +115,28 @@ def page_timeline(view: PageView) -> go.Figure:
 
 
 def _sum(view: PageView) -> str:
-    """Return a sentence with the page's requests, bytes, duration and pipelining."""
+    """Return a sentence with the page's requests, bytes and duration, and with any pipelining."""
     page = view.page
     requests, connections = (_several(page[what], what) for what in ("requests", "connections"))
-    sentence = f"{requests} and {size(page['bytes'])} of responses on {connections} in {seconds(view.span)}"
-    if page["efficiency"] is not None:
-        sentence += f"; pipelining efficiency η {page['efficiency']:.3g}"
-    passed = seconds(max(0.0, view.span - page["without_response_s"]))
-    return f"{sentence}. Responses passed the capture in {passed} of it; at a server they wait for the link after that."
+    sentence = f"{requests} and {size(page['bytes'])} of responses on {connections} in {seconds(view.acknowledged)}"
+    factors = view.timelines["pipeline_factor"].drop_nulls()
+    if page["efficiency_of_reused"] is not None and factors.len() and float(str(factors.max())) > 1:
+        sentence += (
+            f"; pipelining efficiency η {page['efficiency_of_reused']:.3g}: the requests that were open when each one "
+            "was sent, as a share of the most that is possible, on the connections with several requests"
+        )
+    return f"{sentence}. {_transferring(view)}"
+
+
+def _transferring(view: PageView) -> str:
+    """Return a sentence with the time in which responses were in transit."""
+    known = view.exchanges.drop_nulls("response_first").sort("response_first")
+    busy, until = 0, 0
+    for row in known.iter_rows(named=True):
+        end = row["response_acknowledged"] or row["response_last"] or row["response_first"]
+        busy += max(0, end - max(row["response_first"], until))
+        until = max(until, end)
+    return f"Responses were in transit in {seconds(busy / 1e9)} of it."
 
 
 def _several(number: int, what: str) -> str:
@@ -133,7 +162,7 @@ def _placed(rows: pl.DataFrame, view: PageView) -> tuple[Placed, dict[int, int]]
             break
         ends: list[int] = []
         for exchange in own.iter_rows(named=True):
-            end = exchange["response_last"] or view.page["end"]
+            end = exchange["response_acknowledged"] or exchange["response_last"] or view.page["end"]
             track = next((track for track, until in enumerate(ends) if until <= exchange["request_first"]), len(ends))
             ends[track : track + 1] = [end]
             placed.append((exchange, used + track))
@@ -145,22 +174,31 @@ def _placed(rows: pl.DataFrame, view: PageView) -> tuple[Placed, dict[int, int]]
 def _bars(view: PageView, placed: Placed, name: str, begin: str, end: str, colour: str) -> go.Bar:
     known = [(each, row) for each, row in placed if each[begin] is not None]
     starts = [_since(view, each[begin]) for each, _ in known]
-    stops = [_since(view, each[end]) if each[end] is not None else view.span for each, _ in known]
+    stops = [_end(view, each, end) for each, _ in known]
     words = [
         f"{each['method']} {_short(each['url'])}, {each['status'] or 'no answer'}, {size(each['response_bytes'] or 0)}"
         for each, _ in known
     ]
-    lengths = [seconds(stop - start) for start, stop in zip(starts, stops, strict=True)]
+    lengths = [stop - start for start, stop in zip(starts, stops, strict=True)]
+    least = _NARROWEST / _WIDTH * max(view.acknowledged, view.until) if name == _RECEIVING else 0.0
     return go.Bar(
         orientation="h",
         base=starts,
-        x=[stop - start for start, stop in zip(starts, stops, strict=True)],
+        x=[max(length, least) for length in lengths],
         y=[row for _, row in known],
         name=name,
         marker={"color": colour, "line": {"width": 0}},
-        customdata=list(zip(words, lengths, strict=True)),
+        customdata=list(zip(words, map(seconds, lengths), strict=True)),
         hovertemplate=f"%{{customdata[0]}}<br>{name} %{{customdata[1]}} from %{{base:.3f}} s<extra></extra>",
     )
+
+
+def _end(view: PageView, exchange: Mapping[str, Any], end: str) -> float:
+    """Return when a bar ends: a response with its acknowledgement, if that passed the capture."""
+    time = exchange[end]
+    if end == "response_last" and exchange["response_acknowledged"] is not None:
+        time = exchange["response_acknowledged"]
+    return _since(view, time) if time is not None else view.span
 
 
 def _line(figure: go.Figure, view: PageView, number: int, row: int) -> None:
@@ -170,7 +208,8 @@ def _line(figure: go.Figure, view: PageView, number: int, row: int) -> None:
         return
     timeline = found.row(0, named=True)
     begin = _since(view, timeline["opened"] or timeline["first"])
-    end = min(_since(view, timeline["closed"]), view.span) if timeline["closed"] is not None else view.span
+    last = view.acknowledged
+    end = min(_since(view, timeline["closed"]), last) if timeline["closed"] is not None else last
     style = {"color": theme.MUTED.light, "width": 1}
     figure.add_shape(type="line", x0=begin, x1=max(begin, end), y0=row, y1=row, line=style, layer="below")
     if timeline["established"] is not None:

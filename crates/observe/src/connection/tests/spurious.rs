@@ -169,3 +169,29 @@ fn which_duplicate_and_of_what() {
     let duplicates: Vec<_> = seen.iter().filter_map(|seen| seen.duplicate).map(|it| (it.number, it.of_frame)).collect();
     assert_eq!(duplicates, [(1, 7), (2, 7)]);
 }
+
+/// A request that is captured at the server, which acknowledges it at once, and its copy.
+#[test]
+fn a_copy_that_no_acknowledgement_requested_is_from_a_timer() {
+    let exchange = |between: &str| {
+        let (connection, _) = play(&format!(
+            "
+            0   > syn mss 1460
+            0   < syn ack 0 mss 1460
+            100 > ack 0
+            100 > psh data 0..400 ack 0
+            100 < ack 400
+            101 < data 0..1460 ack 400
+            {between}
+            500 > psh data 0..400 ack 0
+            500 < ack 400
+            "
+        ));
+        let figures = connection.figures(End::Client);
+        assert_eq!(figures.spurious.by_detector[Detector::Acknowledged as usize], 1);
+        figures.spurious.by_early_timer
+    };
+    assert_eq!(exchange(""), 1);
+    let requested = "300 > psh data 400..500 ack 0\n301 < ack 400\n302 < ack 400\n303 < ack 400";
+    assert_eq!(exchange(requested), 0, "acknowledgements may have requested it");
+}

@@ -195,7 +195,7 @@ impl SenderView {
     ) {
         let now = observation.time;
         let copy = if originals_arrived { CopyCarried::Original } else { CopyCarried::Last };
-        let carried = self.bottleneck.carried_by(observation, timeouts.delivered, self.full_segment, copy);
+        let carried = self.bottleneck.carried_by(observation, now, timeouts.delivered, self.full_segment, copy);
         // The link was empty from when the last packet left it.
         let link_empty_since = self.bottleneck.busy_until().unwrap_or(timeouts.since.time);
         if originals_arrived {
