@@ -43,6 +43,7 @@ pub use table::Table;
 
 use fading::Fading;
 use mobility::{Correlation, Mobility};
+use movement::Motion;
 use shadowing::Shadowing;
 
 /// What the radio of one mobile is like at a time.
@@ -131,8 +132,8 @@ struct Varying {
     median: f64,
     deviation: f64,
     correlation: Correlation,
-    /// Metres a second.
-    speed: f64,
+    /// Of a mobile that moves.
+    motion: Option<Motion>,
     shadowing: Shadowing,
 }
 
@@ -140,7 +141,7 @@ impl Varying {
     /// One that stays at its median.
     fn constant(median: Decibel, seed: Seed) -> Self {
         let (correlation, shadowing) = (Correlation::Time(1.0), Shadowing::new(seed, ""));
-        Self { median: median.get(), deviation: 0.0, correlation, speed: 0.0, shadowing }
+        Self { median: median.get(), deviation: 0.0, correlation, motion: None, shadowing }
     }
 
     fn at(&mut self, now: Instant) -> f64 {
@@ -148,7 +149,8 @@ impl Varying {
             return self.median;
         }
         let seconds = now.as_secs_f64();
-        self.median + self.deviation * self.shadowing.at(self.correlation.reached(self.speed * seconds, seconds))
+        let position = self.motion.as_ref().map_or(0.0, |motion| motion.position(seconds));
+        self.median + self.deviation * self.shadowing.at(self.correlation.reached(position, seconds))
     }
 }
 

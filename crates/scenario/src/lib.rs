@@ -164,7 +164,13 @@ const MOBILE_KEYS: [&str; 5] = ["name", "count", "class", "environment", "condit
 
 impl MobileGroup {
     /// Reads a `[[mobile]]` table at the path `at`; `below` are the conditions of the bearer.
-    fn read(mut node: Node, below: Option<&Node>, folder: &Path, at: &str) -> Result<Self, ScenarioError> {
+    fn read(
+        mut node: Node,
+        below: Option<&Node>,
+        folder: &Path,
+        at: &str,
+        fading: &environment::Fading,
+    ) -> Result<Self, ScenarioError> {
         if let Some(key) = node.keys().find(|key| !MOBILE_KEYS.contains(key)) {
             return Err(node.unknown_key(at, key, &MOBILE_KEYS));
         }
@@ -183,8 +189,8 @@ impl MobileGroup {
             if environment::is_complete(&given) {
                 below = below.split(&["network"]);
             }
-            group.conditions =
-                Some(environment::read(&environment::resolve(given, Some(below), folder, &at)?, folder, &at)?);
+            let resolved = environment::resolve(given, Some(below), folder, &at, fading)?;
+            group.conditions = Some(environment::read(&resolved, folder, &at)?);
         }
         Ok(group)
     }
@@ -254,7 +260,7 @@ impl Scenario {
         let proxy = node.take("proxy").map(|table| proxy::read(proxy::resolve(table, folder)?)).transpose()?;
         let bearer = node.take("bearer").ok_or_else(|| missing(&node, "bearer", "preset = \"umts-dch-384\""))?;
         let (mut bearer, bearer_table) = BearerConfig::read(bearer, folder, models)?;
-        let groups = read_mobiles(&mut node, &bearer_table, folder)?;
+        let groups = read_mobiles(&mut node, &bearer_table, folder, &bearer.fading(models))?;
         if let Some(conditions) = bearer.conditions() {
             let own = |group: &MobileGroup| iter::repeat_n(group.conditions.clone(), group.count.into());
             conditions.of_mobiles = groups.iter().flat_map(own).collect();
@@ -612,11 +618,16 @@ fn hour() -> Span {
 }
 
 /// The `[[mobile]]` tables; one mobile if there are none.
-fn read_mobiles(node: &mut Node, bearer: &Node, folder: &Path) -> Result<Vec<MobileGroup>, ScenarioError> {
+fn read_mobiles(
+    node: &mut Node,
+    bearer: &Node,
+    folder: &Path,
+    fading: &environment::Fading,
+) -> Result<Vec<MobileGroup>, ScenarioError> {
     if node.get("mobile").is_none() {
         return Ok(vec![MobileGroup { name: mobile(), count: one(), class: None, conditions: None }]);
     }
     let below = bearer.get("conditions");
-    let read = |(index, group)| MobileGroup::read(group, below, folder, &format!("mobile.{index}"));
+    let read = |(index, group)| MobileGroup::read(group, below, folder, &format!("mobile.{index}"), fading);
     take_list(node, "mobile")?.into_iter().enumerate().map(read).collect()
 }

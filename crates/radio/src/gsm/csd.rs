@@ -78,6 +78,7 @@ use crate::model::Model;
 impl Model for Config {
     const NAME: &'static str = "gsm-csd";
     const TITLE: &'static str = "a circuit-switched call of GSM for each mobile";
+    const FADING_PROFILES: bool = true;
 
     type Error = ConfigError;
 

@@ -101,6 +101,7 @@ use voice::Calls;
 impl Model for Config {
     const NAME: &'static str = "gprs";
     const TITLE: &'static str = "a GPRS or EGPRS cell whose timeslots all mobiles share";
+    const FADING_PROFILES: bool = true;
 
     type Error = ConfigError;
 

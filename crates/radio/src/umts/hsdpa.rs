@@ -61,6 +61,7 @@ impl Model for Config {
     const NAME: &'static str = "hsdpa";
     const TITLE: &'static str = "an HSDPA cell whose codes and power all mobiles share";
     const FORMER_NAMES: &'static [&'static str] = &["hsdpa-cell"];
+    const FADING_PROFILES: bool = true;
 
     type Error = ConfigError;
 

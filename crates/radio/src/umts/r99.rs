@@ -83,6 +83,7 @@ use mobile::Mobile;
 impl Model for Config {
     const NAME: &'static str = "umts";
     const TITLE: &'static str = "a UMTS packet bearer over dedicated channels for each mobile";
+    const FADING_PROFILES: bool = true;
 
     type Error = ConfigError;
 
