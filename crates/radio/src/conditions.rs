@@ -99,7 +99,9 @@ pub enum Transition {
 pub struct Conditions {
     process: Process,
     /// Fast fading that is a part of C/I.
-    fading: Option<Fading>,
+    fading: Option<Box<Fading>>,
+    /// The last sample with fading: an uplink and a downlink block often share a slot.
+    last: Option<(Instant, Sample)>,
     profile: Profile,
     /// When the process began: a commanded environment starts at its beginning.
     origin: Instant,
@@ -165,7 +167,8 @@ impl Conditions {
         let config = config.of(user);
         Ok(Self {
             process: config.process(seed, path)?,
-            fading: config.rayleigh(seed, path)?,
+            fading: config.rayleigh(seed, path)?.map(Box::new),
+            last: None,
             profile: config.profile(),
             origin: Instant::ZERO,
             seed,
@@ -179,6 +182,7 @@ impl Conditions {
         Self {
             process: Process::Fixed { ratio, cell: 0 },
             fading: None,
+            last: None,
             profile: Profile::default(),
             origin: Instant::ZERO,
             seed: Seed::default(),
@@ -206,6 +210,10 @@ impl Conditions {
     /// What it is like at `now`.
     #[inline]
     pub fn at(&mut self, now: Instant) -> Sample {
+        if let Some((_, sample)) = self.last.filter(|(at, _)| *at == now) {
+            return sample;
+        }
+        let asked_at = now;
         let now = Instant::ZERO + now.since(self.origin);
         let mut sample = match &mut self.process {
             Process::Fixed { ratio, cell } => Sample { cell: *cell, ..Sample::in_one_cell(*ratio) },
@@ -220,6 +228,7 @@ impl Conditions {
         };
         if let Some(fading) = &self.fading {
             fading.apply(now, &mut sample);
+            self.last = Some((asked_at, sample));
         }
         sample
     }
@@ -271,6 +280,7 @@ impl Conditions {
                 let cell = self.at(now).cell;
                 self.process = Process::Fixed { ratio: ratio.get(), cell };
                 // What the curves are averaged over goes on, but where C/I had the fading.
+                self.last = None;
                 if self.fading.take().is_some() {
                     self.profile = Profile::default();
                 }
