@@ -213,7 +213,7 @@ impl Conditions {
         if let Some((_, sample)) = self.last.filter(|(at, _)| *at == now) {
             return sample;
         }
-        let asked_at = now;
+        let sampled_at = now;
         let now = Instant::ZERO + now.since(self.origin);
         let mut sample = match &mut self.process {
             Process::Fixed { ratio, cell } => Sample { cell: *cell, ..Sample::in_one_cell(*ratio) },
@@ -228,7 +228,7 @@ impl Conditions {
         };
         if let Some(fading) = &self.fading {
             fading.apply(now, &mut sample);
-            self.last = Some((asked_at, sample));
+            self.last = Some((sampled_at, sample));
         }
         sample
     }

@@ -152,7 +152,7 @@ fn shadows_around_a_median_belong_to_the_position() {
         );
         make(&toml::from_str(&text).expect("conditions"), 1).at(at(millis)).carrier_to_interference
     };
-    // 30 m from the start: after 3 s, on the way back after 17 s, and on the second way.
+    // 30 m from the start: after 3 s, on the return after 17 s, and again after 23 s.
     assert_eq!([17_000, 23_000].map(|millis| ratio("to-and-fro", millis)), [ratio("to-and-fro", 3_000); 2]);
     assert_ne!(ratio("to-and-fro", 3_000), ratio("to-and-fro", 4_000));
     assert_eq!(ratio("once", 17_000), ratio("once", 10_000));

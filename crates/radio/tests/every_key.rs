@@ -293,7 +293,7 @@ fn last(key: &str) -> &str {
     key.rsplit('.').next().expect("a key has a name")
 }
 
-/// Lays `text` over a table. Tables that say what C/I is made from, and the RLC, take the place of
+/// Lays `text` over a table. Tables of the source of C/I, and of the RLC, replace
 /// those that were there.
 fn lay_over(table: &mut toml::Table, text: &str) {
     let more: toml::Table = text.parse().expect("TOML");
@@ -321,7 +321,7 @@ fn leaves(schema: &Value, at: &str, keys: &mut BTreeSet<String>) {
     }
 }
 
-/// Three mobiles with much to send and to get at first, of which one is out of reach for a while;
+/// Three mobiles with much to send and to get at first, one of them out of reach for a while;
 /// later with packets after pauses of many lengths, from a few milliseconds to minutes.
 fn all_events(mut bearer: Box<dyn Bearer>, load: f64, pace: u64) -> String {
     let mut packets = Vec::new();
@@ -347,7 +347,7 @@ fn all_events(mut bearer: Box<dyn Bearer>, load: f64, pace: u64) -> String {
     let (mut log, mut dropped, mut out) = (Memory::default(), Vec::new(), Vec::new());
     let mut cx = Context::new(Some(&mut log), &mut dropped, ComponentId(0));
     let outage = Change::Outage(Span::from_millis(800 * pace));
-    let mut outage = Some(BearerCommand { user: Some(UserId(1)), ..BearerCommand::from(outage) });
+    let mut outage = Some(BearerCommand { user: Some(UserId::new(1)), ..BearerCommand::from(outage) });
     for (id, (at, direction, user, size)) in (0..).zip(packets) {
         let now = Instant::ZERO + Span::from_millis(at);
         out.extend(std::iter::from_fn(|| bearer.pop(now, &mut cx)));

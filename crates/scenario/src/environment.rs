@@ -76,7 +76,7 @@ impl Fading {
             "remove it; `rayleigh`, a speed, makes fast fading a part of the SINR. The models {} have `fading`",
             self.models
         );
-        Err(ScenarioError::new(message, fading.origin().clone(), &join(at, "fading")).help(help))
+        Err(ScenarioError::new(message, fading.origin().clone(), join(at, "fading")).help(help))
     }
 }
 

@@ -81,7 +81,7 @@ impl Cell {
     /// Gives a mobile a packet.
     pub fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         self.advance(now, cx);
-        let index = usize::from(packet.user.0);
+        let index = packet.user.index();
         let user = &mut self.users[index];
         if user.only_lengthens(direction, &self.plan) {
             self.begin_outside(now);

@@ -26,9 +26,9 @@ pub struct Downlink {
 enum Contents {
     /// Nothing.
     Nothing,
-    /// A block that is to be sent again, of which the mobile has got an assignment.
+    /// A block that is to be sent again. The mobile has got an assignment for it.
     Known,
-    /// One of which it has got none.
+    /// The same, but the mobile has missed all assignments.
     Unknown,
 }
 

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     fn packet(id: u64) -> Packet {
-        Packet { id, size: 100, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) }
+        Packet { id, size: 100, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(0) }
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl User {
         let prescheduling_offset = prescheduling.map_or(Span::ZERO, |it| offset(it.interval));
         let rrc = Rrc::new(config.rrc.clone(), paging_offset, &mut offsets);
         let mut user = Self {
-            id: UserId(index as u16),
+            id: UserId::new(index as u32),
             down: rlc(Direction::Down, config.cell.delay),
             up: rlc(Direction::Up, config.cell.delay),
             harq_down: harq::Downlink::new(config.harq.processes),
@@ -140,7 +140,7 @@ impl User {
             below_downlink: config.uplink.below_downlink.get(),
             waiting_since: [0; 2],
             totals: Default::default(),
-            tracks: Tracks::new(UserId(index as u16)),
+            tracks: Tracks::new(UserId::new(index as u32)),
             spare: Vec::new(),
             clock: Instant::ZERO,
             has_changed: false,
@@ -515,7 +515,7 @@ impl User {
     }
 }
 
-/// The earlier of two times, of which there may be none.
+/// The earlier of two times. Either may be missing.
 #[inline]
 fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
