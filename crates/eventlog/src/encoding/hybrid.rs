@@ -128,8 +128,7 @@ mod tests {
         // Eight values of 17 bits: the first in the lowest bits.
         let values: [u32; 8] = std::array::from_fn(|index| 0x1_0000 | index as u32);
         let all = values.iter().rev().fold([0_u64; 3], |[low, middle, high], value| {
-            let carried = [low << 17 | u64::from(*value), middle << 17 | low >> 47, high << 17 | middle >> 47];
-            carried
+            [low << 17 | u64::from(*value), middle << 17 | low >> 47, high << 17 | middle >> 47]
         });
         let bytes: Vec<u8> = all.iter().flat_map(|word| word.to_le_bytes()).take(17).collect();
         assert_eq!(encoded(&values, 17), [&[0b11], &bytes[..]].concat());
