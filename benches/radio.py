@@ -55,6 +55,7 @@ def cases() -> list[tuple[str, Path, int, Sets]]:
         ("NR 100 MHz, 50 mobiles with full buffers, 10 s", cell, 1, nr | {"mobile.0.count": 50}),
         ("LTE 20 MHz, 10,000 mobiles with a message a minute, 600 s", messages, 1, {}),
         ("NB-IoT, 10,000 mobiles with a message a minute, 600 s", messages, 1, {"bearer.preset": "nb-iot-psm"}),
+        ("NB-IoT, 100,000 devices that report twice a day, 3600 s", SCENARIOS / "nb-iot-100000.toml", 1, {}),
     ]
 
 

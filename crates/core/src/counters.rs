@@ -166,7 +166,7 @@ mod tests {
     use crate::packet::{Ecn, FlowId, Slot, UserId};
 
     fn packet(id: u64, size: u32) -> Packet {
-        Packet { id, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) }
+        Packet { id, size, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(0) }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::units::Bytes;
 
 /// A component of the run, counted from zero; the owner of the run has the names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ComponentId(pub u16);
+pub struct ComponentId(pub u32);
 
 /// An event.
 #[derive(Clone, Debug, PartialEq)]

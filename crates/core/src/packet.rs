@@ -4,6 +4,8 @@
 //! [`Packet::slot`]. So a queue of packets is compact, needs no allocation, and is the same under
 //! both clocks.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// One IP packet in the network.
@@ -27,9 +29,62 @@ pub struct Packet {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FlowId(pub u32);
 
-/// A mobile, counted from zero in the order of the scenario.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct UserId(pub u16);
+/// A mobile, counted from zero in the order of the scenario. Three bytes keep a [`Packet`] at 24.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "u32", try_from = "u32")]
+pub struct UserId([u8; 3]);
+
+impl UserId {
+    /// Mobiles that a run can have: their numbers have 24 bits, and their addresses in captures lie
+    /// in 10.0.0.0/8.
+    pub const LIMIT: u32 = 16_000_000;
+
+    /// The mobile with this number.
+    ///
+    /// # Panics
+    /// If the number is not below [`Self::LIMIT`].
+    #[inline]
+    pub const fn new(number: u32) -> Self {
+        assert!(number < Self::LIMIT, "a run has at most 16,000,000 mobiles");
+        // The highest byte first, so that the order is that of the numbers.
+        let [_, high, middle, low] = number.to_be_bytes();
+        Self([high, middle, low])
+    }
+
+    /// Its number.
+    #[inline]
+    pub const fn number(self) -> u32 {
+        let [high, middle, low] = self.0;
+        u32::from_be_bytes([0, high, middle, low])
+    }
+
+    /// Its number, as an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.number() as usize
+    }
+}
+
+impl fmt::Debug for UserId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("UserId").field(&self.number()).finish()
+    }
+}
+
+impl From<UserId> for u32 {
+    fn from(user: UserId) -> Self {
+        user.number()
+    }
+}
+
+impl TryFrom<u32> for UserId {
+    type Error = String;
+
+    fn try_from(number: u32) -> Result<Self, String> {
+        let is_valid = number < Self::LIMIT;
+        is_valid.then(|| Self::new(number)).ok_or_else(|| format!("mobiles have numbers below {}", Self::LIMIT))
+    }
+}
 
 /// Index into the packet buffer of the simulator or the emulator; opaque to everything else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,5 +160,24 @@ impl Ecn {
             0b10 => Self::Ect0,
             _ => Self::Ce,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_has_24_bytes() {
+        assert_eq!((size_of::<Packet>(), size_of::<UserId>()), (24, 3));
+    }
+
+    #[test]
+    fn mobiles_are_in_the_order_of_their_numbers() {
+        let numbers = [0, 1, 255, 256, 65_535, 65_536, 99_999, UserId::LIMIT - 1];
+        assert!(numbers.map(UserId::new).is_sorted());
+        assert_eq!(numbers.map(UserId::new).map(UserId::number), numbers);
+        assert_eq!(UserId::try_from(UserId::LIMIT), Err("mobiles have numbers below 16000000".to_owned()));
+        assert_eq!(format!("{:?}", UserId::new(70_000)), "UserId(70000)");
     }
 }

@@ -267,7 +267,7 @@ mod tests {
     use crate::units::Bytes;
 
     fn packet(id: u64, size: u32) -> Packet {
-        Packet { id, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) }
+        Packet { id, size, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(0) }
     }
 
     #[test]

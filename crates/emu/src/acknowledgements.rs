@@ -109,7 +109,7 @@ mod tests {
         let size = frame.bytes();
         let index = packets.insert(frame, bytes, 1);
         let slot = packets.add(BufferedPacket::entering(index, 0, 1, Direction::Up, Instant::ZERO));
-        Packet { id: 0, size, flow: FlowId(flow), user: UserId(0), ecn: Ecn::NotEct, slot }
+        Packet { id: 0, size, flow: FlowId(flow), user: UserId::new(0), ecn: Ecn::NotEct, slot }
     }
 
     #[test]

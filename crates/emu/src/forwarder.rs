@@ -292,7 +292,7 @@ impl<'a> Forwarder<'a> {
             let bytes = &self.read_buffer[..received.length];
             let verdict = match &mut self.observed.router {
                 Some(router) => router.classify(now, &virtio, &frame, bytes),
-                None => Verdict::Enter(direction, UserId(0)),
+                None => Verdict::Enter(direction, UserId::new(0)),
             };
             match verdict {
                 Verdict::Enter(direction, user) => {

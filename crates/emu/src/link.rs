@@ -406,8 +406,8 @@ pub(crate) fn rows(forwarder: &Forwarder<'_>, ended: Ended) -> Rows {
     for (name, hop) in path.hops() {
         for direction in Direction::BOTH {
             rows.links.push(LinkRow::of(name, direction, 0, &hop.counters(direction)));
-            let totals = hop.radio_totals(direction, UserId(0));
-            rows.radio.extend(totals.map(|totals| RadioRow::of(name, direction, UserId(0), 0, &totals)));
+            let totals = hop.radio_totals(direction, UserId::new(0));
+            rows.radio.extend(totals.map(|totals| RadioRow::of(name, direction, UserId::new(0), 0, &totals)));
         }
     }
     rows

@@ -86,7 +86,7 @@ mod tests {
         let mut memory = Memory::default();
         let mut listener = Listener::new(Some(&mut memory), latest.clone());
         let mut report = |direction, aspect, value| {
-            let event = Event::State(StateEvent { user: UserId(0), direction, aspect, value });
+            let event = Event::State(StateEvent { user: UserId::new(0), direction, aspect, value });
             listener.record(Instant::ZERO, ComponentId(0), &event);
         };
         report(None, Aspect::Mode, StateValue::Name("access"));

@@ -65,7 +65,7 @@ impl Status {
         };
         let radio = Direction::BOTH.map(|direction| {
             let cell = &hops.last()?.1;
-            cell.radio_totals(direction, UserId(0)).filter(|totals| totals.pdus > 0)
+            cell.radio_totals(direction, UserId::new(0)).filter(|totals| totals.pdus > 0)
         });
         let (pdus, repeated) = radio
             .into_iter()

@@ -122,7 +122,7 @@ impl Link {
             id: self.packets,
             size: frame.bytes(),
             flow: FlowId(0),
-            user: UserId(0),
+            user: UserId::new(0),
             ecn: frame.ecn(),
             slot: Slot(0),
         };

@@ -163,7 +163,7 @@ impl Soak {
             let slot = buffer.add(packet);
             buffer.set_sighting(slot, sighting);
             let id = books.offered[0];
-            let packet = Packet { id, size, flow: sighting.flow, user: UserId(0), ecn: frame.ecn(), slot };
+            let packet = Packet { id, size, flow: sighting.flow, user: UserId::new(0), ecn: frame.ecn(), slot };
             count(&mut books.offered, size);
             path.push(now, packet, &mut Context::new(None, dropped, Default::default()));
         }

@@ -43,9 +43,9 @@ fn packet(row: u64) -> Recorded {
         _ => PacketStep::Delivered,
     };
     let packet =
-        Packet { id: number, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(number as u32) };
+        Packet { id: number, size, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(number as u32) };
     let time = Instant::from_nanos(row * 1_000_003 + row * row % 777);
-    (time, ComponentId((stage / 2) as u16), Event::Packet(PacketEvent { step, direction, packet }))
+    (time, ComponentId((stage / 2) as u32), Event::Packet(PacketEvent { step, direction, packet }))
 }
 
 fn tcp() -> Vec<Recorded> {
@@ -70,7 +70,7 @@ fn tcp() -> Vec<Recorded> {
 fn radio() -> Vec<Recorded> {
     let event = |row: u64| RadioEvent {
         direction: Direction::Down,
-        user: UserId(0),
+        user: UserId::new(0),
         duration: Span::from_millis(2),
         pdus: 21,
         repeated: (row % 7) as u16,

@@ -264,7 +264,7 @@ impl Sink for EventLog {
     /// # Panics
     /// If `at` is a component without a name.
     fn record(&mut self, time: Instant, at: ComponentId, event: &Event) {
-        let named = || assert!(usize::from(at.0) < self.components, "{at:?} has no name");
+        let named = || assert!((at.0 as usize) < self.components, "{at:?} has no name");
         match event {
             Event::Packet(event) => {
                 named();

@@ -16,9 +16,11 @@ pub use states::StateRows;
 pub use tcp::TcpRows;
 
 use airpath_core::{Direction, Span};
+use parquet::errors::ParquetError;
+use parquet::schema::types::{ColumnDescPtr, Type};
 
 use crate::batch::{Row, signed};
-use crate::column::{Coded, Dictionary, Encoding, Numbers, Presence};
+use crate::column::{Coded, Column, Dictionary, Encoding, Numbers, Presence, RowGroup};
 
 /// The columns of a table under the names of its fields, after those of its [`Origin`].
 macro_rules! columns {
@@ -71,8 +73,46 @@ fn directions() -> Coded {
 }
 
 /// A column of component names; their codes are the numbers of the components.
-fn components(names: &[String]) -> Coded {
-    Coded::required(Dictionary::texts(names.iter().map(String::as_str)))
+fn components(names: &[String]) -> Components {
+    let dictionary = Dictionary::texts(names.iter().map(String::as_str));
+    match u16::try_from(names.len()) {
+        Ok(_) => Components::Few(Coded::required(dictionary)),
+        Err(_) => Components::Many(Coded::required(dictionary)),
+    }
+}
+
+/// Names of components. Numbers of 16 bits, as most runs have, are encoded faster.
+#[derive(Debug)]
+enum Components {
+    /// Fewer than 65,536.
+    Few(Coded),
+    /// More.
+    Many(Coded<u32>),
+}
+
+impl Components {
+    fn add(&mut self, numbers: impl Iterator<Item = u32>) {
+        match self {
+            Self::Few(column) => column.add(numbers.map(|number| number as u16)),
+            Self::Many(column) => column.add(numbers),
+        }
+    }
+}
+
+impl Column for Components {
+    fn schema(&self, name: &str) -> Type {
+        match self {
+            Self::Few(column) => column.schema(name),
+            Self::Many(column) => column.schema(name),
+        }
+    }
+
+    fn write(&mut self, row_group: &mut RowGroup<'_, '_>, descriptor: &ColumnDescPtr) -> Result<(), ParquetError> {
+        match self {
+            Self::Few(column) => column.write(row_group, descriptor),
+            Self::Many(column) => column.write(row_group, descriptor),
+        }
+    }
 }
 
 /// A column of numbers of mobiles, or of other small counts.

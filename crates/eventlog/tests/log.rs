@@ -47,7 +47,7 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 fn packet(step: PacketStep, direction: Direction, ecn: Ecn) -> Event {
-    let packet = Packet { id: 7, size: 1500, flow: FlowId(2), user: UserId(300), ecn, slot: Slot(9) };
+    let packet = Packet { id: 7, size: 1500, flow: FlowId(2), user: UserId::new(300), ecn, slot: Slot(9) };
     Event::Packet(PacketEvent { step, direction, packet })
 }
 
@@ -136,7 +136,7 @@ fn changes_are_kept_in_full() {
     let outage = ChangeEvent {
         kind: ChangeKind::Outage,
         direction: None,
-        user: Some(UserId(300)),
+        user: Some(UserId::new(300)),
         duration: Some(Span::from_millis(5)),
         change: r#"{"outage":"5 ms"}"#.to_owned(),
     };
@@ -162,7 +162,7 @@ fn changes_are_kept_in_full() {
 fn states_have_a_name_or_a_number() {
     let folder = folder("states");
     let mut log = create(&folder, Classes::STATE);
-    let state = |direction, aspect, value| Event::State(StateEvent { user: UserId(1), direction, aspect, value });
+    let state = |direction, aspect, value| Event::State(StateEvent { user: UserId::new(1), direction, aspect, value });
     let events = [
         state(None, Aspect::Mode, StateValue::Name("reselection")),
         state(Some(Direction::Down), Aspect::CarrierToInterference, StateValue::Number(-1.5)),
@@ -214,7 +214,7 @@ fn senders_and_transmissions_are_read_back() {
     log.record(Instant::from_nanos(8), ComponentId(0), &Event::Tcp(sender()));
     let radio = RadioEvent {
         direction: Direction::Up,
-        user: UserId(2),
+        user: UserId::new(2),
         duration: Span::from_millis(10),
         pdus: 12,
         repeated: 3,
@@ -417,6 +417,25 @@ fn a_component_without_a_name_is_a_mistake() {
 }
 
 #[test]
+fn more_components_than_16_bits_can_number_have_their_names() {
+    let folder = folder("many");
+    let names = (0..70_000).map(|number| format!("device-{number}")).collect();
+    let mut log = EventLog::create(&folder, 0, names, Classes::PACKET).expect("the folder can be made");
+    // Numbers of 17 bits, in runs and in packed groups.
+    let numbers: Vec<u32> = [65_535, 65_536, 4_463].into_iter().chain(69_980..70_000).chain([69_999; 20]).collect();
+    for (nanos, number) in (0..).zip(&numbers) {
+        let event = packet(PacketStep::Delivered, Direction::Down, Ecn::NotEct);
+        log.record(Instant::from_nanos(nanos), ComponentId(*number), &event);
+    }
+    log.finish().expect("there is room");
+    let found = rows(&folder.join("packets/0000-0000.parquet"));
+    assert_eq!(found.len(), numbers.len());
+    for (row, number) in found.iter().zip(&numbers) {
+        assert!(row.contains(&format!("component: \"device-{number}\"")), "{row}");
+    }
+}
+
+#[test]
 fn only_wanted_tables_are_made() {
     let folder = folder("wanted");
     let mut log = create(&folder, Classes::TCP.with(Classes::APP));
@@ -469,7 +488,7 @@ fn what_is_packed_is_unpacked() {
     let mut log = create(&folder, Classes::RADIO);
     let event = |row: u64| RadioEvent {
         direction: Direction::BOTH[(row * row % 7 % 2) as usize],
-        user: UserId((row / 100 % 3) as u16),
+        user: UserId::new((row / 100 % 3) as u32),
         duration: Span::from_millis(2),
         pdus: (row * 7919 % 4096) as u16,
         repeated: if row % 50 < 20 { 0 } else { (row % 5) as u16 },
@@ -479,7 +498,7 @@ fn what_is_packed_is_unpacked() {
         control: (row % 3) as u16,
     };
     for row in 0..20_001 {
-        log.record(Instant::from_nanos(row * row), ComponentId((row / 999 % 2) as u16), &Event::Radio(event(row)));
+        log.record(Instant::from_nanos(row * row), ComponentId((row / 999 % 2) as u32), &Event::Radio(event(row)));
     }
     log.finish().expect("there is room");
     for (row, text) in (0..).zip(rows(&folder.join("radio/0003-0000.parquet"))) {
@@ -489,7 +508,7 @@ fn what_is_packed_is_unpacked() {
             row * row,
             ["fixed", "cell"][(row / 999 % 2) as usize],
             direction.name(),
-            user.0,
+            user.number(),
             duration.as_nanos(),
         );
         assert_eq!(text, expected);

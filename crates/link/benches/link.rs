@@ -22,7 +22,7 @@ fn packet(id: u64) -> Packet {
 }
 
 fn packet_of(flow: FlowId, id: u64) -> Packet {
-    Packet { id, size: 1500, flow, user: UserId(0), ecn: Ecn::NotEct, slot: Slot(id as u32) }
+    Packet { id, size: 1500, flow, user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(id as u32) }
 }
 
 /// Packets through the link at its rate, after 1000 that fill the queue and the delay line.

@@ -232,7 +232,7 @@ pub enum CommandError {
     #[error("there is no user {user}: the bearer has {users}")]
     NoSuchUser {
         /// The number of the user, from 0.
-        user: u16,
+        user: u32,
         /// Number of users.
         users: usize,
     },

@@ -25,7 +25,7 @@
 //! let mut lost = Vec::new();
 //! let mut cx = Context::new(None, &mut lost, Default::default());
 //! # use airpath_core::{Ecn, FlowId, Slot, UserId};
-//! # let packet = Packet { id: 0, size: 1500, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
+//! # let packet = Packet { id: 0, size: 1500, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(0) };
 //! pipe.push(Instant::ZERO, packet, &mut cx);
 //! let due = Instant::ZERO + Span::from_micros(1_200 + 110_000);
 //! assert_eq!(pipe.next_wakeup(), Some(due));

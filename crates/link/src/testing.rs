@@ -89,11 +89,11 @@ impl Traffic {
             1 => largest,
             _ => smallest + stream.below(u64::from(largest - smallest) + 1) as u32,
         };
-        let user = UserId(stream.below(u64::from(self.users)) as u16);
+        let user = UserId::new(stream.below(u64::from(self.users)) as u32);
         let direction = self.directions[stream.below(self.directions.len() as u64) as usize];
         let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1][stream.below(3) as usize];
         let packet =
-            Packet { id: index as u64, size, flow: FlowId(u32::from(user.0)), user, ecn, slot: Slot(index as u32) };
+            Packet { id: index as u64, size, flow: FlowId(user.number()), user, ecn, slot: Slot(index as u32) };
         Arrival { at: *at, direction, packet }
     }
 }
@@ -215,7 +215,7 @@ impl Commands {
         BearerCommand {
             change,
             direction: [None, None, Some(Direction::Down), Some(Direction::Up)][stream.below(4) as usize],
-            user: (stream.below(2) == 0).then(|| UserId(stream.below(u64::from(self.users)) as u16)),
+            user: (stream.below(2) == 0).then(|| UserId::new(stream.below(u64::from(self.users)) as u32)),
         }
     }
 }
@@ -366,14 +366,14 @@ pub fn order_kept<'a, B: Bearer>(make: impl Fn() -> B, script: impl Into<Script<
     let script = script.into();
     let outcome = drive(&mut make(), script, Polling::OnTime, horizon);
     for direction in Direction::BOTH {
-        let users = script.arrivals.iter().map(|arrival| arrival.packet.user).max().map_or(0, |user| user.0 + 1);
-        for user in (0..users).map(UserId) {
+        let users = script.arrivals.iter().map(|arrival| arrival.packet.user).max().map_or(0, |user| user.number() + 1);
+        for user in (0..users).map(UserId::new) {
             let ids = outcome
                 .departures
                 .iter()
                 .filter(|(way, departure)| *way == direction && departure.packet.user == user)
                 .map(|(_, departure)| departure.packet.id);
-            assert!(ids.is_sorted(), "packets {} to user {} left out of order", direction.name(), user.0);
+            assert!(ids.is_sorted(), "packets {} to user {} left out of order", direction.name(), user.number());
         }
     }
 }

@@ -37,12 +37,8 @@ pub struct Path<'a> {
 
 impl<'a> Path<'a> {
     /// The path of `topology`, which reports to `sink`.
-    ///
-    /// # Panics
-    /// If it has more than 65,535 components.
     pub fn new(topology: Topology, sink: Option<&'a mut (dyn Sink + 'a)>) -> Self {
         let names = topology.component_names();
-        assert!(u16::try_from(names.len()).is_ok(), "component numbers have 16 bits");
         let hops = topology.hops.into_iter().map(|(_, hop)| hop).collect();
         Self { hops, names, route: topology.route, reporter: Reporter::new(sink) }
     }
@@ -135,11 +131,11 @@ impl<'a> Path<'a> {
 
     /// The component number of an end point.
     #[inline]
-    pub const fn component(&self, UserId(user): UserId, side: Side) -> ComponentId {
-        let server = self.hops.len() as u16;
+    pub const fn component(&self, user: UserId, side: Side) -> ComponentId {
+        let server = self.hops.len() as u32;
         match side {
             Side::Server => ComponentId(server),
-            Side::Mobile => ComponentId(server + 1 + user),
+            Side::Mobile => ComponentId(server + 1 + user.number()),
         }
     }
 
@@ -208,5 +204,5 @@ impl<'a> Path<'a> {
 /// Hops come first among the components.
 #[inline]
 const fn component_of(hop: usize) -> ComponentId {
-    ComponentId(hop as u16)
+    ComponentId(hop as u32)
 }

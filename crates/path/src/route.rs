@@ -133,7 +133,7 @@ impl Route {
     fn resolve(&self, next: Next, packet: &Packet) -> Option<usize> {
         match next {
             Next::Hop(hop) => Some(hop),
-            Next::Cell => Some(self.cell_of[usize::from(packet.user.0)]),
+            Next::Cell => Some(self.cell_of[packet.user.index()]),
             Next::Access(otherwise) => self.access(packet.flow).or(otherwise),
             Next::End => None,
         }
@@ -155,8 +155,8 @@ impl Route {
     }
 
     /// The bearer of a user.
-    pub fn cell_of(&self, UserId(user): UserId) -> Option<usize> {
-        self.cell_of.get(usize::from(user)).copied()
+    pub fn cell_of(&self, user: UserId) -> Option<usize> {
+        self.cell_of.get(user.index()).copied()
     }
 
     /// Number of users.
@@ -171,8 +171,8 @@ mod tests {
 
     use super::*;
 
-    fn walk(route: &Route, direction: Direction, flow: u32, user: u16) -> Vec<usize> {
-        let (flow, user) = (FlowId(flow), UserId(user));
+    fn walk(route: &Route, direction: Direction, flow: u32, user: u32) -> Vec<usize> {
+        let (flow, user) = (FlowId(flow), UserId::new(user));
         let packet = Packet { id: 0, size: 40, flow, user, ecn: Ecn::NotEct, slot: Slot(0) };
         let first = route.first_hop(direction, &packet);
         std::iter::successors(Some(first), |hop| route.next_hop(*hop, direction, &packet)).collect()

@@ -133,7 +133,7 @@ pub fn contracts<M: Middlebox + 'static>(make: impl Fn() -> M, arrivals: &[Arriv
 }
 
 fn run<M: Middlebox + 'static>(middlebox: M, arrivals: &[Arrival], polling: Polling, horizon: Instant) -> Outcome {
-    let users = arrivals.iter().map(|arrival| usize::from(arrival.packet.user.0) + 1).max().unwrap_or(1);
+    let users = arrivals.iter().map(|arrival| arrival.packet.user.index() + 1).max().unwrap_or(1);
     // Before and behind the middlebox are links without delay.
     let link = || {
         let config = airpath_link::Config::default();

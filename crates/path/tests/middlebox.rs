@@ -87,7 +87,7 @@ fn arrivals(packets: usize, seed: u64) -> Vec<Arrival> {
             id: index as u64,
             size: 40 + length,
             flow: FlowId(flow as u32),
-            user: UserId(0),
+            user: UserId::new(0),
             ecn: Ecn::NotEct,
             slot: Slot(0),
         };
@@ -202,7 +202,7 @@ fn segment(length: u32, ack: i64) -> Segment {
 /// A pure acknowledgement that enters at `millis`.
 fn ack(id: u64, millis: u64, ack: i64) -> Arrival {
     let (at, flow) = (Instant::ZERO + Span::from_millis(millis), FlowId(0));
-    let packet = Packet { id, size: 40, flow, user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
+    let packet = Packet { id, size: 40, flow, user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(0) };
     Arrival { at, direction: Direction::Up, packet, segment: Some(segment(0, ack)) }
 }
 

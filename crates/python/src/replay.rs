@@ -14,13 +14,13 @@ use crate::{ResultError, SIGNAL_CHECK, read, scenario_error};
 
 /// A packet that entered: time, whether it goes up, number, size, ECN field, flow, user, number of
 /// packets received before it at the same time.
-type ArrivalRow = (u64, bool, u64, u32, u8, u32, u16, u32);
+type ArrivalRow = (u64, bool, u64, u32, u8, u32, u32, u32);
 
 /// Its TCP header: offset, length, acknowledged offset, window, flags, retransmission flag.
 type HeaderRow = Option<(i64, u32, Option<i64>, u64, u8, bool)>;
 
 /// A change of conditions: time, component, mobile, JSON text.
-type ChangeRow = (u64, String, Option<u16>, String);
+type ChangeRow = (u64, String, Option<u32>, String);
 
 /// Number and end of a repetition, its packets, headers and changes, and the file of whole headers.
 type RecordingRows = (u64, u64, Vec<ArrivalRow>, Vec<HeaderRow>, Vec<ChangeRow>, Option<PathBuf>);
@@ -99,16 +99,22 @@ fn arrival(((time, up, id, size, ecn, flow, user, after), header): (ArrivalRow, 
         size,
         ecn: Ecn::from_bits(ecn),
         flow: FlowId(flow),
-        user: UserId(user),
+        user: mobile(user),
         header,
         whole_header: None,
         after,
     }
 }
 
+/// The mobile with this number. A replay rejects those that its scenario does not have, and no
+/// scenario has the largest.
+fn mobile(number: u32) -> UserId {
+    UserId::new(number.min(UserId::LIMIT - 1))
+}
+
 fn command((at, component, user, text): ChangeRow) -> PyResult<Command> {
     let mut command: airpath_link::BearerCommand = serde_json::from_str(&text)
         .map_err(|error| PyValueError::new_err(format!("`{text}` is no change: {error}")))?;
-    command.user = user.map(UserId);
+    command.user = user.map(mobile);
     Ok(Command { at: Instant::from_nanos(at), component, command })
 }

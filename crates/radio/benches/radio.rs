@@ -124,7 +124,7 @@ fn full_buffers(bearer: &mut impl Bearer, users: u16, time: Span) -> u64 {
     let mut lost = Vec::new();
     let mut cx = Context::new(None, &mut lost, ComponentId(0));
     let packet = |user| Packet { id: 0, size: 1500, flow: FlowId(0), user, ecn: Ecn::NotEct, slot: Slot(0) };
-    for user in (0..users).map(UserId) {
+    for user in (0..users).map(|user: u16| UserId::new(user.into())) {
         (0..20).for_each(|_| _ = bearer.push(Instant::ZERO, Direction::Down, packet(user), &mut cx));
     }
     let mut delivered = 0;

@@ -43,6 +43,7 @@ pub use table::Table;
 
 use fading::Fading;
 use mobility::{Correlation, Mobility};
+use movement::Motion;
 use shadowing::Shadowing;
 
 /// What the radio of one mobile is like at a time.
@@ -98,7 +99,9 @@ pub enum Transition {
 pub struct Conditions {
     process: Process,
     /// Fast fading that is a part of C/I.
-    fading: Option<Fading>,
+    fading: Option<Box<Fading>>,
+    /// The last sample with fading: an uplink and a downlink block often share a slot.
+    last: Option<(Instant, Sample)>,
     profile: Profile,
     /// When the process began: a commanded environment starts at its beginning.
     origin: Instant,
@@ -131,8 +134,8 @@ struct Varying {
     median: f64,
     deviation: f64,
     correlation: Correlation,
-    /// Metres a second.
-    speed: f64,
+    /// Of a mobile that moves.
+    motion: Option<Motion>,
     shadowing: Shadowing,
 }
 
@@ -140,7 +143,7 @@ impl Varying {
     /// One that stays at its median.
     fn constant(median: Decibel, seed: Seed) -> Self {
         let (correlation, shadowing) = (Correlation::Time(1.0), Shadowing::new(seed, ""));
-        Self { median: median.get(), deviation: 0.0, correlation, speed: 0.0, shadowing }
+        Self { median: median.get(), deviation: 0.0, correlation, motion: None, shadowing }
     }
 
     fn at(&mut self, now: Instant) -> f64 {
@@ -148,7 +151,8 @@ impl Varying {
             return self.median;
         }
         let seconds = now.as_secs_f64();
-        self.median + self.deviation * self.shadowing.at(self.correlation.reached(self.speed * seconds, seconds))
+        let position = self.motion.as_ref().map_or(0.0, |motion| motion.position(seconds));
+        self.median + self.deviation * self.shadowing.at(self.correlation.reached(position, seconds))
     }
 }
 
@@ -163,7 +167,8 @@ impl Conditions {
         let config = config.of(user);
         Ok(Self {
             process: config.process(seed, path)?,
-            fading: config.rayleigh(seed, path)?,
+            fading: config.rayleigh(seed, path)?.map(Box::new),
+            last: None,
             profile: config.profile(),
             origin: Instant::ZERO,
             seed,
@@ -177,6 +182,7 @@ impl Conditions {
         Self {
             process: Process::Fixed { ratio, cell: 0 },
             fading: None,
+            last: None,
             profile: Profile::default(),
             origin: Instant::ZERO,
             seed: Seed::default(),
@@ -204,6 +210,10 @@ impl Conditions {
     /// What it is like at `now`.
     #[inline]
     pub fn at(&mut self, now: Instant) -> Sample {
+        if let Some((_, sample)) = self.last.filter(|(at, _)| *at == now) {
+            return sample;
+        }
+        let sampled_at = now;
         let now = Instant::ZERO + now.since(self.origin);
         let mut sample = match &mut self.process {
             Process::Fixed { ratio, cell } => Sample { cell: *cell, ..Sample::in_one_cell(*ratio) },
@@ -218,6 +228,7 @@ impl Conditions {
         };
         if let Some(fading) = &self.fading {
             fading.apply(now, &mut sample);
+            self.last = Some((sampled_at, sample));
         }
         sample
     }
@@ -269,6 +280,7 @@ impl Conditions {
                 let cell = self.at(now).cell;
                 self.process = Process::Fixed { ratio: ratio.get(), cell };
                 // What the curves are averaged over goes on, but where C/I had the fading.
+                self.last = None;
                 if self.fading.take().is_some() {
                     self.profile = Profile::default();
                 }

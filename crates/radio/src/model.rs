@@ -30,6 +30,9 @@ pub trait Model: Clone + Debug + Serialize + DeserializeOwned + JsonSchema + Sen
     const SHORTHAND: Option<&'static str> = Some("downlink");
     /// Whether one bearer carries all mobiles. Otherwise each mobile has a bearer of its own.
     const SHARED: bool = true;
+    /// Whether its errors depend on [`Conditions::profile`](conditions::Conditions::profile).
+    /// Otherwise `conditions.fading` is an error, and that of an environment is left out.
+    const FADING_PROFILES: bool = false;
 
     /// Why no bearer can be made of the parameters.
     type Error: ModelError;
@@ -73,6 +76,8 @@ pub trait AnyModel: Debug + Send + Sync {
     fn name(&self) -> &'static str;
     /// [`Model::SHARED`].
     fn is_shared(&self) -> bool;
+    /// [`Model::FADING_PROFILES`].
+    fn has_fading_profiles(&self) -> bool;
     /// [`Model::conditions`].
     fn conditions(&mut self) -> Option<&mut conditions::Config>;
     /// [`Model::transmission_period`].
@@ -103,6 +108,10 @@ impl<M: Model> AnyModel for M {
 
     fn is_shared(&self) -> bool {
         M::SHARED
+    }
+
+    fn has_fading_profiles(&self) -> bool {
+        M::FADING_PROFILES
     }
 
     fn conditions(&mut self) -> Option<&mut conditions::Config> {
@@ -159,6 +168,8 @@ pub struct Entry {
     pub former_names: &'static [&'static str],
     /// [`Model::SHORTHAND`].
     pub shorthand: Option<&'static str>,
+    /// [`Model::FADING_PROFILES`].
+    pub has_fading_profiles: bool,
     read: fn(toml::Value) -> Result<Box<dyn AnyModel>, ReadError>,
     schema: fn() -> Schema,
 }
@@ -171,6 +182,7 @@ impl Entry {
             title: M::TITLE,
             former_names: M::FORMER_NAMES,
             shorthand: M::SHORTHAND,
+            has_fading_profiles: M::FADING_PROFILES,
             read: |value| {
                 let parameters: M = serde_path_to_error::deserialize(value)?;
                 Ok(Box::new(parameters))

@@ -151,8 +151,8 @@ impl<T: Technology> CellBearer<T> {
 
     fn directions(&self, command: &BearerCommand) -> Result<Vec<Direction>, CommandError> {
         let users = self.cell.users.len();
-        if let Some(UserId(user)) = command.user.filter(|user| usize::from(user.0) >= users) {
-            return Err(CommandError::NoSuchUser { user, users });
+        if let Some(user) = command.user.filter(|user| user.index() >= users) {
+            return Err(CommandError::NoSuchUser { user: user.number(), users });
         }
         // A handover ends the connection of both directions.
         let concerns_both =
@@ -185,7 +185,7 @@ impl<T: Technology> Bearer for CellBearer<T> {
     }
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
-        self.cell.users.get(usize::from(user.0)).map(|user| user.radio_totals(direction))
+        self.cell.users.get(user.index()).map(|user| user.radio_totals(direction))
     }
 
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
@@ -195,7 +195,7 @@ impl<T: Technology> Bearer for CellBearer<T> {
     fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) -> Result<(), CommandError> {
         let directions = self.directions(command)?;
         let users = match command.user {
-            Some(UserId(user)) => usize::from(user)..usize::from(user) + 1,
+            Some(user) => user.index()..user.index() + 1,
             None => 0..self.cell.users.len(),
         };
         for user in users {

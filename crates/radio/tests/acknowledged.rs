@@ -10,7 +10,7 @@ use proptest::prelude::*;
 const NOW: Instant = Instant::ZERO;
 
 fn packet(id: u64, size: u32) -> Packet {
-    Packet { id, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) }
+    Packet { id, size, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(0) }
 }
 
 fn sender(window: u64, end_overhead: u32, sizes: &[u32]) -> Sender {

@@ -69,7 +69,7 @@ fn each_bearer_supports_its_changes_and_no_others() {
             if let Err(error) = checked {
                 assert_eq!(error.field(), command.change.kind().name(), "{name}: {error}");
             }
-            let of = |user| bearer.check(&BearerCommand { user: Some(UserId(user)), ..command.clone() });
+            let of = |user| bearer.check(&BearerCommand { user: Some(UserId::new(user)), ..command.clone() });
             assert_eq!(of(1).is_ok(), supported == 'y', "{name}: {text}");
             assert_eq!(of(2), Err(CommandError::NoSuchUser { user: 2, users: 2 }), "{name}: {text}");
         }
@@ -208,7 +208,7 @@ fn a_level_or_class_sets_the_rate_of_its_users() {
         levels.classes = { steady = [0, 0, 0, 0, 1], a = [9, 60, 24, 5, 2] }
     "#;
     let delay = |text: &str, user: Option<u16>| {
-        let command = BearerCommand { user: user.map(UserId), ..command(text) };
+        let command = BearerCommand { user: user.map(|user: u16| UserId::new(user.into())), ..command(text) };
         let bearer = cell(&cell_abc(LEVELS), &[Some("steady"); 3]);
         let delays = delays(&run(bearer, &[(1005, command)]));
         assert_eq!(delays[..10], [2 + 2 * 2 + 20; 10], "two TTIs of 16, of 2 ms");
@@ -227,7 +227,7 @@ fn an_interruption_holds_back_its_user_and_no_other() {
     let make = || cell(&hs_dsch_384(""), &[None; 2]);
     let plain = delays(&run(make(), &[]));
     let with = |change: &str, user: Option<u16>| {
-        let command = BearerCommand { user: user.map(UserId), ..command(change) };
+        let command = BearerCommand { user: user.map(|user: u16| UserId::new(user.into())), ..command(change) };
         run(make(), &[(1005, command)])
     };
     assert_eq!(delays(&with("outage = \"1 s\"", Some(1))), plain, "another user's");
@@ -243,7 +243,7 @@ fn an_interruption_holds_back_its_user_and_no_other() {
     }
     // An interruption within another ends with the later of the two.
     let twice = |second: &str| {
-        let of_user = |text: &str| BearerCommand { user: Some(UserId(0)), ..command(text) };
+        let of_user = |text: &str| BearerCommand { user: Some(UserId::new(0)), ..command(text) };
         delays(&run(make(), &[(1005, of_user("outage = \"250 ms\"")), (1105, of_user(second))]))
     };
     assert_eq!(twice("outage = \"50 ms\""), delays(&with("outage = \"250 ms\"", Some(0))));
@@ -254,7 +254,7 @@ fn an_interruption_holds_back_its_user_and_no_other() {
 fn a_handover_may_discard_what_its_user_has_not_sent() {
     let lost = |text: &str, user: Option<u16>| {
         // At 1015 ms the packet of 1010 ms is sent in part.
-        let command = BearerCommand { user: user.map(UserId), ..command(text) };
+        let command = BearerCommand { user: user.map(|user: u16| UserId::new(user.into())), ..command(text) };
         let outcome = run(cell(&hs_dsch_384(""), &[None; 2]), &[(1015, command)]);
         assert!(outcome.drops.iter().all(|lost| (lost.time, lost.cause) == (at(1015), DropCause::Handover)));
         outcome.drops.iter().map(|lost| lost.packet.id).collect::<Vec<_>>()

@@ -144,6 +144,22 @@ fn hysteresis_makes_changes_rarer_and_later() {
 }
 
 #[test]
+fn shadows_around_a_median_belong_to_the_position() {
+    let ratio = |path: &str, millis| {
+        let text = format!(
+            "ci = \"12 dB\"\nshadowing = {{ deviation = \"8 dB\", correlation_distance = \"20 m\" }}\n\
+             movement = {{ speed = \"10 m/s\", from = \"0 m\", to = \"100 m\", start = \"0 m\", path = \"{path}\" }}"
+        );
+        make(&toml::from_str(&text).expect("conditions"), 1).at(at(millis)).carrier_to_interference
+    };
+    // 30 m from the start: after 3 s, on the return after 17 s, and again after 23 s.
+    assert_eq!([17_000, 23_000].map(|millis| ratio("to-and-fro", millis)), [ratio("to-and-fro", 3_000); 2]);
+    assert_ne!(ratio("to-and-fro", 3_000), ratio("to-and-fro", 4_000));
+    assert_eq!(ratio("once", 17_000), ratio("once", 10_000));
+    assert_eq!(ratio("once", 3_000), ratio("to-and-fro", 3_000));
+}
+
+#[test]
 fn between_two_measurements_the_ratio_follows_a_line() {
     let mut conditions = make(&driving("cells.count = 1\nmovement.to = \"1 km\""), 1);
     let mut curved = 0;

@@ -133,12 +133,12 @@ fn mobiles_share_timeslots_alike() {
     let mut arrivals = Vec::new();
     for (id, user) in (0..5u16).cycle().take(200).enumerate() {
         let [arrival] = packets(Direction::Down, &[0], 1500)[..] else { panic!("one") };
-        let packet = Packet { id: id as u64, user: UserId(user), ..arrival.packet };
+        let packet = Packet { id: id as u64, user: UserId::new(user.into()), ..arrival.packet };
         arrivals.push(Arrival { packet, ..arrival });
     }
     let departures = drive(&mut cell, &arrivals, Polling::OnTime, HORIZON).departures;
     let last = |user: u16| {
-        let of_user = departures.iter().filter(|(_, departure)| departure.packet.user == UserId(user));
+        let of_user = departures.iter().filter(|(_, departure)| departure.packet.user == UserId::new(user.into()));
         of_user.map(|(_, departure)| departure.due).max().expect("all arrive").as_secs_f64()
     };
     let ends: Vec<f64> = (0..5).map(last).collect();

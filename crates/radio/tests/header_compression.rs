@@ -122,7 +122,7 @@ fn voice(bearer: &mut dyn Bearer, packets: u32) -> Outcome {
         if now == next && id < packets {
             let size = PAYLOAD + HEADERS;
             let packet =
-                Packet { id: id.into(), size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(id) };
+                Packet { id: id.into(), size, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(id) };
             bearer.push(now, Direction::Down, packet, &mut cx);
             id += 1;
             next += Span::from_millis(20);
@@ -137,8 +137,8 @@ fn voice(bearer: &mut dyn Bearer, packets: u32) -> Outcome {
             _ => outcome.other += 1,
         }
     }
-    outcome.air =
-        Direction::BOTH.map(|direction| bearer.radio_totals(direction, UserId(0)).map_or(0, |totals| totals.bytes));
+    outcome.air = Direction::BOTH
+        .map(|direction| bearer.radio_totals(direction, UserId::new(0)).map_or(0, |totals| totals.bytes));
     outcome.statistics = bearer.statistics();
     outcome
 }

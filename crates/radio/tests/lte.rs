@@ -142,7 +142,7 @@ fn two_mobiles_share_the_cell() {
         let config = plain(&format!("cell.scheduler = \"{scheduler}\"\nmobile.layers = 1\nconditions.ci = \"15 dB\""));
         let packets: Vec<_> = (0..8000).map(|n| (Instant::ZERO, Direction::Down, n % 2, 1500)).collect();
         let outcome = run(&config, 2, &packets, Span::from_secs(1));
-        let count = |user| outcome.departures.iter().filter(|(_, out)| out.packet.user.0 == user).count() as f64;
+        let count = |user| outcome.departures.iter().filter(|(_, out)| out.packet.user.number() == user).count() as f64;
         assert!((count(0) / count(1) - 1.0).abs() < 0.05, "{} {}", count(0), count(1));
     }
 }
@@ -205,7 +205,7 @@ fn a_mobile_sends_once_in_a_subframe_at_most() {
         let outcome = run(&plain(&more), 3, &packets, Span::from_secs(60));
         assert_eq!(outcome.departures.len(), 3000);
         let mut sent: Vec<_> = outcome.radio.iter().filter(|(_, event)| event.direction == Direction::Up).collect();
-        sent.sort_by_key(|(at, event)| (*at, event.user.0));
+        sent.sort_by_key(|(at, event)| (*at, event.user.number()));
         let twice = |pair: &&[&(Instant, RadioEvent)]| (pair[0].0, pair[0].1.user) == (pair[1].0, pair[1].1.user);
         assert!(sent.windows(2).find(twice).is_none(), "with grants every {interval} ms");
     }

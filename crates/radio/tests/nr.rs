@@ -225,12 +225,12 @@ fn mobiles_share_the_resource_blocks_of_a_slot() {
     let states = outcome.states.iter().filter(|(_, state)| state.aspect == Aspect::Slots);
     let states = states.filter(|(_, state)| state.direction == Some(Direction::Down));
     let mut changes = states.map(|(at, state)| match state.value {
-        StateValue::Number(number) => (*at, usize::from(state.user.0), number),
+        StateValue::Number(number) => (*at, state.user.index(), number),
         _ => panic!("a number"),
     });
     let mut by_slot = BTreeMap::<Instant, Vec<usize>>::new();
     for (at, event) in outcome.blocks(Direction::Down) {
-        by_slot.entry(*at).or_default().push(event.user.0.into());
+        by_slot.entry(*at).or_default().push(event.user.index());
     }
     let (mut blocks, mut next) = ([0.0; 6], changes.next());
     for (at, users) in &by_slot {

@@ -292,7 +292,7 @@ fn build(bearer: &Table) -> Box<dyn Bearer> {
 }
 
 fn packet(id: u64) -> Packet {
-    Packet { id, size: PACKET as u32, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) }
+    Packet { id, size: PACKET as u32, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(0) }
 }
 
 fn flood(bearer: &mut dyn Bearer, direction: Direction, packets: usize, begin: Instant, time: Span) -> f64 {

@@ -19,12 +19,12 @@ fn sum<'a>(events: impl Iterator<Item = &'a RadioEvent>) -> RadioTotals {
 fn totals_are_the_sum_of_the_events() {
     let mut bearer = dch(&dch_384("bler = 0.1"), 3);
     let radio = saturate(&mut bearer, 3, Span::from_secs(20)).radio;
-    for user in (0..3).map(UserId) {
+    for user in (0..3).map(|user: u16| UserId::new(user.into())) {
         let events = radio.iter().map(|(_, event)| event).filter(|event| event.user == user);
         assert_eq!(bearer.radio_totals(Direction::Down, user), Some(sum(events)));
         assert_eq!(bearer.radio_totals(Direction::Up, user), None, "a plain link is no radio");
     }
-    assert_eq!(bearer.radio_totals(Direction::Down, UserId(3)), None);
+    assert_eq!(bearer.radio_totals(Direction::Down, UserId::new(3)), None);
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn one_user_in_a_tti_and_no_more_than_it_carries() {
         assert!(event.repeated == 0 || event.repeated == event.pdus, "a repeated block has the TTI to itself");
         assert!(event.errored == 0 || event.errored == event.pdus, "the whole TTI is in error");
     }
-    for user in (0..3).map(UserId) {
+    for user in (0..3).map(|user: u16| UserId::new(user.into())) {
         let events = radio.iter().map(|(_, event)| event).filter(|event| event.user == user);
         assert_eq!(bearer.radio_totals(Direction::Down, user), Some(sum(events)));
     }
@@ -100,7 +100,7 @@ fn of_user_0(mut bearer: impl Bearer, users: u16) -> Vec<(Direction, u64, Instan
     // User 0 has the same packets at the same times, whatever the others have.
     let mut arrivals = traffic(1).arrivals(1);
     if users > 1 {
-        let others = traffic(users).arrivals(2).into_iter().filter(|arrival| arrival.packet.user > UserId(0));
+        let others = traffic(users).arrivals(2).into_iter().filter(|arrival| arrival.packet.user > UserId::new(0));
         arrivals.extend(others);
         arrivals.sort_by_key(|arrival| arrival.at);
     }
@@ -111,7 +111,7 @@ fn of_user_0(mut bearer: impl Bearer, users: u16) -> Vec<(Direction, u64, Instan
     let departures = drive(&mut bearer, &arrivals, Polling::OnTime, HORIZON).departures;
     departures
         .into_iter()
-        .filter(|(_, departure)| departure.packet.user == UserId(0))
+        .filter(|(_, departure)| departure.packet.user == UserId::new(0))
         .map(|(direction, departure)| (direction, u64::from(departure.packet.slot.0), departure.due))
         .collect()
 }

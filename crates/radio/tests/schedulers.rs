@@ -37,7 +37,7 @@ fn round_robin_gives_equal_turns() {
     let config = hs_dsch_384("");
     let radio = saturate(&mut cell(&config, &[None; 3]), 3, Span::from_secs(10)).radio;
     for (index, (_, event)) in radio.iter().enumerate() {
-        assert_eq!(usize::from(event.user.0), index % 3);
+        assert_eq!(event.user.index(), index % 3);
     }
     // Equal time is each user's own mean rate, at every number of users: 278, 356 and 456 kbit/s.
     for classes in [&ABC[..], &[Some("a"), Some("b"), Some("c"), Some("a"), Some("b"), Some("c")]] {

@@ -591,7 +591,7 @@ fn fast_fading_costs_its_margin() {
         let mut bearer = umts(&preset("umts-r99-384", &set), 1);
         let arrivals = traffic(3000, 400, Span::from_millis(20));
         drive(&mut bearer, &arrivals, Polling::OnTime, ms(60_000));
-        let totals = bearer.radio_totals(Direction::Down, UserId(0)).expect("the mobile");
+        let totals = bearer.radio_totals(Direction::Down, UserId::new(0)).expect("the mobile");
         totals.errored as f64 / totals.pdus as f64
     };
     // Power control keeps its target of 1 % where there is power; some 3000 TTIs are drawn.
@@ -624,7 +624,7 @@ fn the_uplink_depends_on_the_level_of_the_cell_and_not_on_its_interference() {
         .collect();
     drive(&mut bearer, &arrivals, Polling::OnTime, ms(60_000));
     let errors = |direction| {
-        let totals = bearer.radio_totals(direction, UserId(0)).expect("the mobile");
+        let totals = bearer.radio_totals(direction, UserId::new(0)).expect("the mobile");
         totals.errored as f64 / totals.pdus as f64
     };
     assert!(

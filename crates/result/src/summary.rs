@@ -386,7 +386,7 @@ pub struct RadioRow {
     /// The direction.
     pub direction: &'static str,
     /// Number of the user.
-    pub user: u16,
+    pub user: u32,
     /// TTIs with a transmission from or to the user.
     pub ttis: u64,
     /// PDUs in them.
@@ -576,7 +576,7 @@ impl RadioRow {
             repetition,
             component: name.to_owned(),
             direction: direction.name(),
-            user: user.0,
+            user: user.number(),
             ttis: totals.ttis,
             pdus: totals.pdus,
             repeated_pdus: totals.repeated,

@@ -54,7 +54,8 @@ impl BearerConfig {
         base.overlay(node);
         let preset = base.take("conditions");
         if let Some(given) = given.or_else(|| preset.as_ref().map(|preset| Node::table(preset.origin().clone()))) {
-            base.insert("conditions", environment::resolve(given, preset, folder, "bearer.conditions")?);
+            let fading = environment::Fading::new(entry, models);
+            base.insert("conditions", environment::resolve(given, preset, folder, "bearer.conditions", &fading)?);
         }
         let parameters = base.read_with("bearer", |value| entry.read(value))?;
         let mut config = Self(parameters);
@@ -76,6 +77,11 @@ impl BearerConfig {
     /// The shortest period in which it transmits, if it has any.
     pub fn transmission_period(&self) -> Option<Span> {
         self.0.transmission_period()
+    }
+
+    /// What the `fading` of radio conditions means to it; `models` has its model.
+    pub(crate) fn fading(&self, models: &Models) -> environment::Fading {
+        environment::Fading::new(models.get(self.0.name()).expect("it was read as one of them"), models)
     }
 
     /// Whether one bearer has all mobiles, rather than each its own.

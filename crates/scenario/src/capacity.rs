@@ -111,7 +111,7 @@ impl Trial {
             id: self.packets,
             size,
             flow: FlowId(0),
-            user: UserId(0),
+            user: UserId::new(0),
             ecn: Ecn::NotEct,
             slot: Slot::default(),
         };

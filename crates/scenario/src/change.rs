@@ -165,7 +165,7 @@ fn orders(
         (Place::Fixed, _) => vec![order(Hop::Fixed, None)],
         (Place::Bearer, None) if bearer.is_shared() => vec![order(Hop::Cell(0), None)],
         (Place::Bearer, Some(users)) if bearer.is_shared() => {
-            users.into_iter().map(|user| order(Hop::Cell(0), Some(UserId(user as u16)))).collect()
+            users.into_iter().map(|user| order(Hop::Cell(0), Some(UserId::new(user as u32)))).collect()
         }
         (Place::Bearer, named) => {
             let users = named.unwrap_or_else(|| (0..mobiles.len()).collect());

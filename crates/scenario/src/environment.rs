@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use airpath_radio::Models;
 use airpath_radio::conditions::Config;
+use airpath_radio::model::Entry;
 
 use crate::document::{Node, join};
 use crate::error::ScenarioError;
@@ -15,7 +17,16 @@ const KINDS: [&str; 5] = ["ci", "level", "table", "recorded", "cells"];
 /// bearer if it is a mobile's. A `environment` takes the place of what is below it, and so does
 /// another way to make C/I; but the network stays, because it belongs to the technology. Single
 /// keys replace those of the environment.
-pub(crate) fn resolve(mut given: Node, below: Option<Node>, folder: &Path, at: &str) -> Result<Node, ScenarioError> {
+pub(crate) fn resolve(
+    mut given: Node,
+    below: Option<Node>,
+    folder: &Path,
+    at: &str,
+    fading: &Fading,
+) -> Result<Node, ScenarioError> {
+    for node in [Some(&given), below.as_ref()].into_iter().flatten() {
+        fading.check(node, at)?;
+    }
     let mut base = below.unwrap_or_else(|| Node::table(given.origin().clone()));
     let network = base.get("network").cloned();
     let another = KINDS.iter().any(|kind| given.get(kind).is_some() && base.get(kind).is_none());
@@ -35,7 +46,38 @@ pub(crate) fn resolve(mut given: Node, below: Option<Node>, folder: &Path, at: &
     }
     replace_change(&given, &mut base);
     base.overlay(given);
+    if !fading.is_supported {
+        base.take("fading");
+    }
     Ok(base)
+}
+
+/// Whether a bearer has block errors for `fading`, and which have.
+pub(crate) struct Fading {
+    model: &'static str,
+    is_supported: bool,
+    models: String,
+}
+
+impl Fading {
+    /// That of the bearers of `entry`, one of `models`.
+    pub(crate) fn new(entry: &Entry, models: &Models) -> Self {
+        let supporting = models.iter().filter(|entry| entry.has_fading_profiles);
+        let names: Vec<String> = supporting.map(|entry| format!("`{}`", entry.name)).collect();
+        Self { model: entry.name, is_supported: entry.has_fading_profiles, models: names.join(", ") }
+    }
+
+    /// Rejects a `fading` that would have no effect. An environment may have one: it is for
+    /// bearers of any kind.
+    fn check(&self, node: &Node, at: &str) -> Result<(), ScenarioError> {
+        let Some(fading) = node.get("fading").filter(|_| !self.is_supported) else { return Ok(()) };
+        let message = format!("a bearer of the model `{}` has no block errors for fading profiles", self.model);
+        let help = format!(
+            "remove it; `rayleigh`, a speed, makes fast fading a part of the SINR. The models {} have `fading`",
+            self.models
+        );
+        Err(ScenarioError::new(message, fading.origin().clone(), join(at, "fading")).help(help))
+    }
 }
 
 /// Removes the parameters of a change of the cell from `base` if `given` names another change.
@@ -85,7 +127,13 @@ mod tests {
     fn resolved(given: &str, below: &str) -> Result<toml::Value, ScenarioError> {
         let given = Node::parse(given, "a.toml").expect("valid");
         let below = Node::parse(below, "preset").expect("valid");
-        resolve(given, Some(below), Path::new(""), "bearer.conditions").map(|node| node.to_value())
+        resolve_for("gprs", given, below).map(|node| node.to_value())
+    }
+
+    fn resolve_for(model: &str, given: Node, below: Node) -> Result<Node, ScenarioError> {
+        let models = Models::shipped();
+        let fading = Fading::new(models.get(model).expect("a model"), &models);
+        resolve(given, Some(below), Path::new(""), "bearer.conditions", &fading)
     }
 
     #[test]
@@ -118,6 +166,30 @@ mod tests {
         assert_eq!(network["reuse"].as_integer(), Some(1));
         let value = resolved("network.change = \"hard-handover\"", below).expect("conditions");
         assert_eq!(value["network"]["gap"].as_str(), Some("100 ms"), "the change is the same");
+    }
+
+    #[test]
+    fn fading_is_rejected_where_it_would_have_no_effect() {
+        for model in ["lte-cell", "nr-cell", "nb-iot"] {
+            let parse = |text| Node::parse(text, "a.toml").expect("valid");
+            let resolve = |given, below| resolve_for(model, parse(given), parse(below));
+            let walking = resolve("environment = \"walking\"", BELOW).expect("an environment").to_value();
+            assert!(walking.get("fading").is_none() && walking.get("cells").is_some(), "{walking}");
+            for (given, below) in [
+                ("fading = \"tu50\"", BELOW),
+                ("environment = \"walking\"\nfading = \"static\"", BELOW),
+                ("ci = \"9 dB\"", "ci = \"1 dB\"\nfading = \"tu3\""),
+            ] {
+                let error = resolve(given, below).expect_err("no effect").to_string();
+                let expected = format!(
+                    "bearer.conditions.fading: a bearer of the model `{model}` has no block errors for fading profiles"
+                );
+                assert!(error.contains(&expected), "{error}");
+                assert!(error.contains("The models `gsm-csd`, `gprs`, `umts`, `hsdpa` have `fading`"), "{error}");
+            }
+        }
+        let walking = resolved("environment = \"walking\"", BELOW).expect("an environment");
+        assert_eq!(walking["fading"].as_str(), Some("tu3"), "GPRS has it");
     }
 
     #[test]

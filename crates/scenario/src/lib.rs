@@ -38,6 +38,7 @@ mod exchanges;
 pub mod links;
 pub mod live;
 pub mod middlebox;
+mod mobile;
 pub mod page;
 pub mod planned_path;
 pub mod preset;
@@ -54,7 +55,7 @@ use std::path::Path;
 
 use airpath_core::{Classes, ComponentId, Context, Instant, Seed, Span, UserId};
 use airpath_link::Bearer;
-use airpath_radio::{Models, conditions};
+use airpath_radio::Models;
 use serde::{Deserialize, Serialize};
 
 pub use archive::Archive;
@@ -72,6 +73,7 @@ pub use work::{FlowGroup, Kind, Work};
 
 use document::Node;
 use error::did_you_mean;
+use mobile::{MobileGroup, read_mobiles};
 
 /// The version of the scenario format that this crate reads and writes.
 pub const FORMAT: u32 = 1;
@@ -144,60 +146,6 @@ impl Log {
     }
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MobileGroup {
-    #[serde(default = "mobile")]
-    name: String,
-    #[serde(default = "one")]
-    count: u16,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    class: Option<String>,
-    /// Its radio conditions, if they are not those of the bearer: a `environment` is resolved by
-    /// then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    conditions: Option<conditions::Config>,
-}
-
-/// The keys of `[[mobile]]`.
-const MOBILE_KEYS: [&str; 5] = ["name", "count", "class", "environment", "conditions"];
-
-impl MobileGroup {
-    /// Reads a `[[mobile]]` table at the path `at`; `below` are the conditions of the bearer.
-    fn read(mut node: Node, below: Option<&Node>, folder: &Path, at: &str) -> Result<Self, ScenarioError> {
-        if let Some(key) = node.keys().find(|key| !MOBILE_KEYS.contains(key)) {
-            return Err(node.unknown_key(at, key, &MOBILE_KEYS));
-        }
-        let mut given = node.take("conditions");
-        if let Some(environment) = node.take("environment") {
-            given.get_or_insert_with(|| Node::table(environment.origin().clone())).insert("environment", environment);
-        }
-        let mut group: Self = node.read(at)?;
-        if let Some(given) = given {
-            let origin = given.origin().clone();
-            let at = document::join(at, "conditions");
-            let mut below = below.cloned().ok_or_else(|| {
-                ScenarioError::new("the bearer has no radio conditions", origin, &at)
-                    .help("remove the mobile's, or name a preset that has them, such as `gprs-3+1`")
-            })?;
-            if environment::is_complete(&given) {
-                below = below.split(&["network"]);
-            }
-            group.conditions =
-                Some(environment::read(&environment::resolve(given, Some(below), folder, &at)?, folder, &at)?);
-        }
-        Ok(group)
-    }
-}
-
-fn mobile() -> String {
-    "mobile".to_owned()
-}
-
-fn one() -> u16 {
-    1
-}
-
 /// One mobile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mobile {
@@ -254,10 +202,14 @@ impl Scenario {
         let proxy = node.take("proxy").map(|table| proxy::read(proxy::resolve(table, folder)?)).transpose()?;
         let bearer = node.take("bearer").ok_or_else(|| missing(&node, "bearer", "preset = \"umts-dch-384\""))?;
         let (mut bearer, bearer_table) = BearerConfig::read(bearer, folder, models)?;
-        let groups = read_mobiles(&mut node, &bearer_table, folder)?;
+        let mobiles = node.get("mobile").is_some().then(|| take_list(&mut node, "mobile")).transpose()?;
+        let groups = read_mobiles(mobiles, &bearer_table, folder, &bearer.fading(models))?;
         if let Some(conditions) = bearer.conditions() {
-            let own = |group: &MobileGroup| iter::repeat_n(group.conditions.clone(), group.count.into());
-            conditions.of_mobiles = groups.iter().flat_map(own).collect();
+            let own = |group: &MobileGroup| iter::repeat_n(group.conditions.clone(), group.count as usize);
+            // Mostly all mobiles have those of the bearer.
+            if groups.iter().any(|group| group.conditions.is_some()) {
+                conditions.of_mobiles = groups.iter().flat_map(own).collect();
+            }
         }
         let tcp = node.take("tcp").unwrap_or_else(empty);
         // Read once for its errors, even if every flow has settings of its own.
@@ -407,7 +359,7 @@ impl Scenario {
                     flows.push(PlannedFlow {
                         name: if several { format!("{}-{index}", group.name()) } else { group.name().to_owned() },
                         kind: group.kind,
-                        user: UserId(user as u16),
+                        user: UserId::new(user as u32),
                         start: group.start(index),
                         work: group.work.clone(),
                     });
@@ -609,14 +561,4 @@ fn first_seed() -> u64 {
 
 fn hour() -> Span {
     Span::from_secs(3600)
-}
-
-/// The `[[mobile]]` tables; one mobile if there are none.
-fn read_mobiles(node: &mut Node, bearer: &Node, folder: &Path) -> Result<Vec<MobileGroup>, ScenarioError> {
-    if node.get("mobile").is_none() {
-        return Ok(vec![MobileGroup { name: mobile(), count: one(), class: None, conditions: None }]);
-    }
-    let below = bearer.get("conditions");
-    let read = |(index, group)| MobileGroup::read(group, below, folder, &format!("mobile.{index}"));
-    take_list(node, "mobile")?.into_iter().enumerate().map(read).collect()
 }

@@ -51,7 +51,7 @@ impl Scenario {
     /// Builds the path between the servers and `users` for a run with this seed.
     ///
     /// # Errors
-    /// If the bearers cannot be built, or there are more than 65,535 components.
+    /// If the bearers cannot be built, or there are more than 16,777,216 components.
     pub fn build_path(&self, seed: Seed, users: Users) -> Result<PlannedPath, ScenarioError> {
         let mut mobiles: Vec<String> = self.mobiles().into_iter().map(|mobile| mobile.name).collect();
         let mut cells = self.build_cells(seed)?;
@@ -86,9 +86,9 @@ impl Scenario {
             }
         }
         let components = hops.len() + 1 + mobiles.len();
-        if u16::try_from(components).is_err() {
-            let message = "too many mobiles and access links for one run";
-            return Err(ScenarioError::new(message, Origin::default(), "").help("the limit is 65,535 components"));
+        if components > MOST_COMPONENTS {
+            let message = format!("mobiles and access links are {components} components of the run");
+            return Err(ScenarioError::new(message, Origin::default(), "").help("the limit is 16,777,216 components"));
         }
         let route = Route::new(hops.len(), plan);
         let changes = self.timed_orders().into_iter();
@@ -99,6 +99,9 @@ impl Scenario {
         Ok(PlannedPath { topology: Topology { hops, route, mobiles }, changes })
     }
 }
+
+/// Components of a run: their numbers have 24 bits in the event log.
+const MOST_COMPONENTS: usize = 1 << 24;
 
 impl Target {
     /// The index of this bearer among the hops of `route`; `None` if the path does not have it.

@@ -51,7 +51,7 @@ fn the_good_one_is_good() {
     let scenario = read(GOOD).expect("nothing is wrong with it");
     let names: Vec<_> = scenario.mobiles().into_iter().map(|mobile| mobile.name).collect();
     assert_eq!(names, ["near-0", "near-1"]);
-    let flows: Vec<_> = scenario.flows().into_iter().map(|flow| (flow.name, flow.user.0)).collect();
+    let flows: Vec<_> = scenario.flows().into_iter().map(|flow| (flow.name, flow.user.number())).collect();
     assert_eq!(flows, [("download-0".to_owned(), 0), ("download-1".to_owned(), 1)]);
 }
 
@@ -185,7 +185,7 @@ fn changes_are_resolved_set_and_carried_out_in_the_order_of_time() {
     let orders = scenario.timed_orders();
     let seen: Vec<_> = orders
         .iter()
-        .map(|timed| (timed.at.as_nanos(), timed.order.hop, timed.order.command.user.map(|user| user.0)))
+        .map(|timed| (timed.at.as_nanos(), timed.order.hop, timed.order.command.user.map(|user| user.number())))
         .collect();
     assert_eq!(
         seen,
@@ -207,7 +207,10 @@ fn changes_are_resolved_set_and_carried_out_in_the_order_of_time() {
 fn a_command_from_outside_is_read_and_refused_alike() {
     let scenario = read(GOOD).expect("good");
     let orders = scenario.read_orders(r#" {"bler": 0.3, "mobile": "near-1"} "#).expect("a change");
-    assert_eq!((orders.len(), orders[0].hop, orders[0].command.user.map(|user| user.0)), (1, Hop::Cell(0), Some(1)));
+    assert_eq!(
+        (orders.len(), orders[0].hop, orders[0].command.user.map(|user| user.number())),
+        (1, Hop::Cell(0), Some(1))
+    );
     let error = |json: &str| scenario.read_orders(json).expect_err(json).to_string();
     assert!(error(r#"{"outage": "3 m"}"#).starts_with(r#"{"outage": "3 m"}: outage: `m` is not a unit"#));
     assert!(error(r#"{"outage": "3 s", "at": "1 s"}"#).contains("at: unknown key"));

@@ -146,5 +146,5 @@ fn stream_port(flow: FlowId, channel: Channel) -> u16 {
 
 /// A mobile's address, from a block for private use (RFC 1918).
 fn address(user: UserId) -> Ipv4Addr {
-    Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 2).to_bits() + u32::from(user.0))
+    Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 2).to_bits() + user.number())
 }

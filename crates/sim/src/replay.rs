@@ -113,7 +113,7 @@ pub enum ReplayError {
         /// The number of the packet.
         packet: u64,
         /// The number of the mobile, from 0.
-        user: u16,
+        user: u32,
         /// How many there are.
         mobiles: usize,
     },
@@ -396,8 +396,8 @@ fn is_ipv6(size: u32, header: &TcpHeader, length: u32) -> bool {
 fn check_arrivals(arrivals: &[Arrival], mobiles: usize) -> Result<(), ReplayError> {
     let mut last = Instant::ZERO;
     for arrival in arrivals {
-        if usize::from(arrival.user.0) >= mobiles {
-            return Err(ReplayError::NoSuchMobile { packet: arrival.id, user: arrival.user.0, mobiles });
+        if arrival.user.index() >= mobiles {
+            return Err(ReplayError::NoSuchMobile { packet: arrival.id, user: arrival.user.number(), mobiles });
         }
         if arrival.time < last {
             return Err(ReplayError::Order { packet: arrival.id });

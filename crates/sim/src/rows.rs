@@ -92,7 +92,7 @@ pub fn of_hops<'a>(
     number: u64,
 ) -> (Vec<LinkRow>, Vec<RadioRow>) {
     let (mut links, mut radio) = (Vec::new(), Vec::new());
-    let users = (0..users).map(|user| UserId(user as u16));
+    let users = (0..users).map(|user| UserId::new(user as u32));
     for (name, hop) in hops {
         links.extend(Direction::BOTH.map(|direction| LinkRow::of(name, direction, number, &hop.counters(direction))));
         for direction in Direction::BOTH {
@@ -121,7 +121,7 @@ fn flow(
         flow: identity.id.0,
         name: identity.name.clone(),
         kind,
-        mobile: mobiles[usize::from(identity.user.0)].clone(),
+        mobile: mobiles[identity.user.index()].clone(),
         start_s: identity.start.as_secs_f64(),
         outcome,
         cause: None,

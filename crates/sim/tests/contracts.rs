@@ -101,14 +101,14 @@ proptest! {
         for (time, at, event) in run(&text, 0).log.events {
             let source = match event {
                 Event::Packet(PacketEvent { step, direction, packet }) => {
-                    (at, 0, direction as u32, u32::from(packet.user.0), step.name())
+                    (at, 0, direction as u32, packet.user.number(), step.name())
                 }
-                Event::Radio(radio) => (at, 1, radio.direction as u32, u32::from(radio.user.0), ""),
+                Event::Radio(radio) => (at, 1, radio.direction as u32, radio.user.number(), ""),
                 Event::Tcp(tcp) => (at, 2, tcp.direction as u32, tcp.flow.0, ""),
                 Event::App(app) => (at, 3, 0, app.flow.0, ""),
                 Event::Change(_) => (at, 4, 0, 0, ""),
                 Event::State(StateEvent { user, direction, aspect, .. }) => {
-                    (at, 5, direction.map_or(2, |direction| direction as u32), u32::from(user.0), aspect.name())
+                    (at, 5, direction.map_or(2, |direction| direction as u32), user.number(), aspect.name())
                 }
             };
             let before = last.insert(source, time);

@@ -37,7 +37,7 @@ fn run(tables: &str, sender: &str) -> Measured {
     let scenario = Scenario::read(&text, "test", Path::new("."), &[]).unwrap_or_else(|error| panic!("{error}"));
     let mut log = Memory::default();
     let setup = Setup::new(&scenario, Seed::new(1)).expect("it can be built");
-    let sender = setup.names().iter().position(|name| name == sender).expect("it is a component") as u16;
+    let sender = setup.names().iter().position(|name| name == sender).expect("it is a component") as u32;
     let mut simulation = setup.start(Some(&mut log as &mut dyn Sink), None);
     simulation.run(&AtomicBool::new(false));
     let times = simulation.flows().iter().map(|flow| {

@@ -95,7 +95,7 @@ fn recording(scenario: &Scenario, log: &Memory, end: Instant) -> Recording {
         if let Event::Change(change) = event {
             let mut command: airpath_link::BearerCommand = serde_json::from_str(&change.change).expect("a command");
             command.user = change.user;
-            logged.push(Command { at: *time, component: names[usize::from(at.0)].clone(), command });
+            logged.push(Command { at: *time, component: names[at.0 as usize].clone(), command });
         }
         let Event::Packet(PacketEvent { step, direction, packet }) = event else { continue };
         if *time > now && matches!(step, PacketStep::Sent(_) | PacketStep::Received) {

@@ -189,7 +189,7 @@ fn events_report_the_transfer() {
     pair.connection(Side::Server).close();
     pair.run(Span::from_secs(100));
     let events = pair.events.take().expect("they were kept").events;
-    let ours = events.iter().filter(|(_, at, _)| *at == ComponentId(Side::Client as u16));
+    let ours = events.iter().filter(|(_, at, _)| *at == ComponentId(Side::Client as u32));
     let story: Vec<&TcpEvent> = ours
         .filter_map(|(_, _, event)| match event {
             Event::Tcp(event) => Some(event),

@@ -228,7 +228,7 @@ mod tests {
 
     fn state() -> State {
         let mobile =
-            MobileState { user: UserId(0), connections: 2, half_open: 1, budget: 3, unacknowledged: 4, queued: 5 };
+            MobileState { user: UserId::new(0), connections: 2, half_open: 1, budget: 3, unacknowledged: 4, queued: 5 };
         State {
             connections: 2,
             totals: Totals { opened: 7, relayed_bytes: [8, 9], passed: [1, 0, 0, 0], ..Totals::default() },

@@ -136,7 +136,7 @@ impl Router {
     /// Continues from what another process has saved. Connections are numbered again.
     pub fn restore(config: &LiveConfig, first_connection: u32, saved: SavedRouter, now: Instant) -> Self {
         let SavedRouter { mobiles, bypassed, refused } = saved;
-        let users = mobiles.iter().zip(0..).map(|(mobile, user)| (mobile.address, UserId(user))).collect();
+        let users = mobiles.iter().zip(0..).map(|(mobile, user)| (mobile.address, UserId::new(user))).collect();
         let active = vec![now; mobiles.len()];
         Self { users, mobiles, active, bypassed, refused, ..Self::new(config, first_connection) }
     }
@@ -188,7 +188,7 @@ impl Router {
         }
         match self.user(now, mobile) {
             Some(user) => {
-                self.active[usize::from(user.0)] = now;
+                self.active[user.index()] = now;
                 Verdict::Enter(direction, user)
             }
             None => {
@@ -206,10 +206,10 @@ impl Router {
         let user = if self.mobiles.len() < self.most_mobiles {
             self.mobiles.push(mobile);
             self.active.push(Instant::ZERO);
-            UserId(self.mobiles.len() as u16 - 1)
+            UserId::new(self.mobiles.len() as u32 - 1)
         } else {
             let user = self.take_idle(now)?;
-            let former = std::mem::replace(&mut self.mobiles[usize::from(user.0)], mobile);
+            let former = std::mem::replace(&mut self.mobiles[user.index()], mobile);
             self.users.remove(&former.address);
             user
         };
@@ -226,7 +226,7 @@ impl Router {
     /// The mobiles without a packet for some time.
     pub fn silent_mobiles(&self, now: Instant) -> Vec<UserId> {
         let silent = self.active.iter().zip(0..).filter(|(last, _)| now.since(**last) >= IDLE);
-        silent.map(|(_, user)| UserId(user)).collect()
+        silent.map(|(_, user)| UserId::new(user)).collect()
     }
 
     /// Others may have the numbers of these mobiles, which have no connections, unless a packet of
@@ -240,7 +240,7 @@ impl Router {
     fn take_idle(&mut self, now: Instant) -> Option<UserId> {
         loop {
             let user = self.idle.pop()?;
-            if now.since(self.active[usize::from(user.0)]) >= IDLE {
+            if now.since(self.active[user.index()]) >= IDLE {
                 return Some(user);
             }
         }
@@ -362,9 +362,9 @@ mod tests {
     fn only_packets_of_listed_mobiles_enter() {
         let mut router = router("most_mobiles = 2");
         let up = verdict(&mut router, &packet(MOBILE, SERVER, 2));
-        assert_eq!(up, Verdict::Enter(Direction::Up, UserId(0)));
+        assert_eq!(up, Verdict::Enter(Direction::Up, UserId::new(0)));
         let down = verdict(&mut router, &packet(SERVER, [10, 1, 0, 2], 2));
-        assert_eq!(down, Verdict::Enter(Direction::Down, UserId(1)));
+        assert_eq!(down, Verdict::Enter(Direction::Down, UserId::new(1)));
         let both = verdict(&mut router, &packet(MOBILE, [10, 1, 0, 2], 2));
         assert_eq!(both, Verdict::Bypass(BypassCause::BetweenMobiles));
         let third = verdict(&mut router, &packet([10, 1, 0, 3], SERVER, 2));
@@ -381,18 +381,18 @@ mod tests {
     #[test]
     fn the_number_of_an_idle_mobile_is_used_again() {
         let mut router = router("most_mobiles = 2");
-        let mut verdict = |seconds, mobile: u8, idle: &[u16]| {
+        let mut verdict = |seconds, mobile: u8, idle: &[u32]| {
             let (now, virtio) = (Instant::ZERO + Span::from_secs(seconds), VirtioHeader::default());
             let bytes = packet([10, 1, 0, mobile], SERVER, 2);
             let frame = Frame::inspect(&virtio, &bytes).unwrap();
             if router.searches(now) {
                 let mut silent = router.silent_mobiles(now);
-                silent.retain(|user| idle.contains(&user.0));
+                silent.retain(|user| idle.contains(&user.number()));
                 router.set_idle(now, silent);
             }
             router.classify(now, &virtio, &frame, &bytes)
         };
-        let enters = |user| Verdict::Enter(Direction::Up, UserId(user));
+        let enters = |user| Verdict::Enter(Direction::Up, UserId::new(user));
         let no_number = Verdict::Bypass(BypassCause::MobileLimit);
         assert_eq!([verdict(1, 1, &[]), verdict(1, 2, &[])], [enters(0), enters(1)]);
         assert_eq!([verdict(30, 2, &[]), verdict(40, 3, &[0, 1])], [enters(1), no_number]);
@@ -411,7 +411,10 @@ mod tests {
         assert_eq!(verdict(&mut router, &bytes), Verdict::Refuse(RefusalCause::Checksum));
         let virtio = VirtioHeader { flags: VirtioHeader::CHECKSUM_VERIFIED, ..VirtioHeader::default() };
         let frame = Frame::inspect(&virtio, &bytes).unwrap();
-        assert_eq!(router.classify(Instant::ZERO, &virtio, &frame, &bytes), Verdict::Enter(Direction::Up, UserId(0)));
+        assert_eq!(
+            router.classify(Instant::ZERO, &virtio, &frame, &bytes),
+            Verdict::Enter(Direction::Up, UserId::new(0))
+        );
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl State {
         let proxy: &Proxy = middlebox.downcast_ref()?;
         let router = forwarder.router()?;
         let mobiles = proxy.mobile_states().into_iter();
-        let addressed = |mobile: MobileState| Some((*router.mobiles().get(usize::from(mobile.user.0))?, mobile));
+        let addressed = |mobile: MobileState| Some((*router.mobiles().get(mobile.user.index())?, mobile));
         Some(Self {
             connections: proxy.connections(),
             totals: *proxy.totals(),

@@ -29,8 +29,8 @@ struct Columns {
     packets: [i64; FULL],
     sizes: [u32; FULL],
     flows: [u32; FULL],
-    users: [u16; FULL],
-    places: [u16; FULL],
+    users: [u32; FULL],
+    places: [u32; FULL],
     flags: [Flags; FULL],
 }
 
@@ -97,12 +97,12 @@ impl PacketBatch {
     }
 
     /// Numbers of the mobiles.
-    pub fn users(&self) -> &[u16] {
+    pub fn users(&self) -> &[u32] {
         &self.columns.users[..self.rows]
     }
 
     /// Component numbers.
-    pub fn places(&self) -> &[u16] {
+    pub fn places(&self) -> &[u32] {
         &self.columns.places[..self.rows]
     }
 
@@ -164,7 +164,7 @@ impl Batch for PacketBatch {
         columns.packets[row] = signed(packet.id);
         columns.sizes[row] = packet.size;
         columns.flows[row] = packet.flow.0;
-        columns.users[row] = packet.user.0;
+        columns.users[row] = packet.user.number();
         columns.places[row] = at.0;
         columns.flags[row] = Flags { step, direction: *direction as u8, ecn: packet.ecn.bits(), has_header };
         self.rows = row + 1;

@@ -128,7 +128,7 @@ impl Chunk {
 }
 
 /// Appends codes, indices into a dictionary of `length` entries, after their bit width.
-pub fn encode_codes(codes: &[u16], length: usize, out: &mut Vec<u8>) {
+pub fn encode_codes<T: hybrid::Code>(codes: &[T], length: usize, out: &mut Vec<u8>) {
     let width = length.saturating_sub(1).max(1).ilog2() + 1;
     out.push(width as u8);
     hybrid::encode(codes, width, out);

@@ -7,6 +7,7 @@ use parquet::schema::types::{ColumnDescPtr, Type};
 
 use super::chunk::{Chunk, Levels, encode_codes};
 use super::{Column, Presence, RowGroup, primitive};
+use crate::encoding::hybrid::Code;
 
 /// The values of a column; the code of each is its index.
 #[derive(Debug)]
@@ -41,13 +42,13 @@ impl Dictionary {
 
 /// A column of codes.
 #[derive(Debug)]
-pub struct Coded {
+pub struct Coded<C = u16> {
     dictionary: Dictionary,
     chunk: Chunk,
-    codes: Vec<u16>,
+    codes: Vec<C>,
 }
 
-impl Coded {
+impl<C: Code> Coded<C> {
     /// An empty column in which all rows have a value.
     pub fn required(dictionary: Dictionary) -> Self {
         Self { dictionary, chunk: Chunk::new(Presence::Required), codes: Vec::new() }
@@ -67,7 +68,7 @@ impl Coded {
     ///
     /// # Panics
     /// If a code is not in the dictionary.
-    pub fn add(&mut self, codes: impl Iterator<Item = u16>) {
+    pub fn add(&mut self, codes: impl Iterator<Item = C>) {
         self.add_page(None, codes);
     }
 
@@ -75,7 +76,7 @@ impl Coded {
     ///
     /// # Panics
     /// If a code is not in the dictionary.
-    pub fn add_some(&mut self, levels: &Levels, codes: impl Iterator<Item = u16>) {
+    pub fn add_some(&mut self, levels: &Levels, codes: impl Iterator<Item = C>) {
         self.add_page(Some(levels), codes);
     }
 
@@ -83,13 +84,13 @@ impl Coded {
     ///
     /// # Panics
     /// If the code is not in the dictionary.
-    pub fn add_same(&mut self, code: u16, rows: usize) {
+    pub fn add_same(&mut self, code: C, rows: usize) {
         self.codes.clear();
         self.codes.resize(rows, code);
         self.add_codes(None);
     }
 
-    fn add_page(&mut self, levels: Option<&Levels>, codes: impl Iterator<Item = u16>) {
+    fn add_page(&mut self, levels: Option<&Levels>, codes: impl Iterator<Item = C>) {
         self.codes.clear();
         self.codes.extend(codes);
         self.add_codes(levels);
@@ -97,13 +98,13 @@ impl Coded {
 
     fn add_codes(&mut self, levels: Option<&Levels>) {
         let (codes, length) = (&self.codes, self.dictionary.length);
-        let largest = codes.iter().copied().max();
-        assert!(largest.is_none_or(|code| usize::from(code) < length), "each code is in the dictionary");
+        let largest = codes.iter().map(|code| (*code).into()).max();
+        assert!(largest.is_none_or(|code: u32| (code as usize) < length), "each code is in the dictionary");
         self.chunk.add(codes.len(), levels, Encoding::RLE_DICTIONARY, |out| encode_codes(codes, length, out));
     }
 }
 
-impl Column for Coded {
+impl<C: Code> Column for Coded<C> {
     fn schema(&self, name: &str) -> Type {
         let Dictionary { physical, logical, .. } = &self.dictionary;
         primitive(name, *physical, logical.clone(), self.chunk.presence())

@@ -7,8 +7,14 @@ use super::varint;
 /// starts a run. Bit-packed groups have the same size.
 const GROUP: usize = 8;
 
-/// Appends `values` of at most `width` bits each. `width` is from 1 to 16.
-pub fn encode(values: &[u16], width: u32, out: &mut Vec<u8>) {
+/// A number of 16 or 32 bits.
+pub trait Code: Copy + Default + PartialEq + Into<u32> {}
+
+impl Code for u16 {}
+impl Code for u32 {}
+
+/// Appends `values` of at most `width` bits each. `width` is from 1 to 24.
+pub fn encode<T: Code>(values: &[T], width: u32, out: &mut Vec<u8>) {
     let (mut at, mut packed) = (0, 0);
     while let Some(group) = values.get(at..at + GROUP) {
         if !are_equal(group) {
@@ -23,7 +29,7 @@ pub fn encode(values: &[u16], width: u32, out: &mut Vec<u8>) {
         let run = if ends_so { whole + rest.len() } else { whole };
         pack(&values[packed..at], width, out);
         varint((run as u64) << 1, out);
-        out.extend_from_slice(&value.to_le_bytes()[..width.div_ceil(8) as usize]);
+        out.extend_from_slice(&value.into().to_le_bytes()[..width.div_ceil(8) as usize]);
         at += run;
         packed = at;
     }
@@ -32,26 +38,32 @@ pub fn encode(values: &[u16], width: u32, out: &mut Vec<u8>) {
 
 /// Whether all values are equal. A full comparison is cheaper than to stop at the first difference.
 #[inline]
-fn are_equal(values: &[u16]) -> bool {
-    values.iter().fold(0, |difference, value| difference | (value ^ values[0])) == 0
+fn are_equal<T: Code>(values: &[T]) -> bool {
+    let first = values[0].into();
+    values.iter().fold(0, |difference, value| difference | ((*value).into() ^ first)) == 0
 }
 
 /// Appends bit-packed groups, the first value in the lowest bits, the last group padded with zeros.
-fn pack(values: &[u16], width: u32, out: &mut Vec<u8>) {
+fn pack<T: Code>(values: &[T], width: u32, out: &mut Vec<u8>) {
     if values.is_empty() {
         return;
     }
     varint((values.len().div_ceil(GROUP) as u64) << 1 | 1, out);
     let groups = values.chunks_exact(GROUP);
-    let mut last = [0; GROUP];
+    let mut last = [T::default(); GROUP];
     last[..groups.remainder().len()].copy_from_slice(groups.remainder());
     let last = (!groups.remainder().is_empty()).then_some(&last[..]);
     for group in groups.chain(last) {
-        // Eight values of at most 16 bits fill `width` whole bytes. All bytes of the number are
+        // Eight values fill `width` whole bytes. All bytes of the number are
         // appended and the excess truncated, because a constant length avoids a call to copy.
         let end = out.len() + width as usize;
         // Pairs first: they are independent for the processor.
-        let pair = |at: usize| u64::from(group[at]) | u64::from(group[at + 1]) << width;
+        let bits = |at: usize| u64::from(group[at].into());
+        let pair = |at: usize| bits(at) | bits(at + 1) << width;
+        if width > 16 {
+            pack_wide(group, width, out);
+            continue;
+        }
         let four = |at: usize| pair(at) | pair(at + 2) << (2 * width);
         if width <= 8 {
             out.extend_from_slice(&(four(0) | four(4) << (4 * width)).to_le_bytes());
@@ -62,11 +74,25 @@ fn pack(values: &[u16], width: u32, out: &mut Vec<u8>) {
     }
 }
 
+/// Appends eight values of more than 16 bits.
+#[cold]
+fn pack_wide<T: Code>(group: &[T], width: u32, out: &mut Vec<u8>) {
+    let (mut bits, mut filled) = (0_u64, 0);
+    for value in group {
+        bits |= u64::from((*value).into()) << filled;
+        filled += width;
+        while filled >= 8 {
+            out.push(bits as u8);
+            (bits, filled) = (bits >> 8, filled - 8);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn encoded(values: &[u16], width: u32) -> Vec<u8> {
+    fn encoded<T: Code>(values: &[T], width: u32) -> Vec<u8> {
         let mut out = Vec::new();
         encode(values, width, &mut out);
         out
@@ -75,10 +101,10 @@ mod tests {
     #[test]
     fn the_examples_of_the_specification() {
         // The numbers 1 to 7 of three bits are packed into 88 C6 FA.
-        assert_eq!(encoded(&[0, 1, 2, 3, 4, 5, 6, 7], 3), [0b11, 0b1000_1000, 0b1100_0110, 0b1111_1010]);
+        assert_eq!(encoded(&[0_u16, 1, 2, 3, 4, 5, 6, 7], 3), [0b11, 0b1000_1000, 0b1100_0110, 0b1111_1010]);
         // A run: its length in the upper bits of the header, then the value in whole bytes.
-        assert_eq!(encoded(&[4; 100], 3), [0xC8, 0x01, 4]);
-        assert_eq!(encoded(&[0x1FF; 8], 9), [16, 0xFF, 0x01]);
+        assert_eq!(encoded(&[4_u16; 100], 3), [0xC8, 0x01, 4]);
+        assert_eq!(encoded(&[0x1FF_u16; 8], 9), [16, 0xFF, 0x01]);
     }
 
     #[test]
@@ -87,7 +113,7 @@ mod tests {
         // One packed group has the first five ones, a run those of whole groups; the remainder is
         // packed and padded.
         assert_eq!(encoded(&values, 1), [0b11, 0b1111_1010, 16, 1, 0b101, 0b0111_1111, 0]);
-        assert!(encoded(&[], 1).is_empty());
+        assert!(encoded::<u16>(&[], 1).is_empty());
     }
 
     #[test]
@@ -95,5 +121,17 @@ mod tests {
         let values: [u16; 8] = std::array::from_fn(|index| 0xFFFF - index as u16);
         let expected: Vec<u8> = [0b11].into_iter().chain(values.iter().flat_map(|value| value.to_le_bytes())).collect();
         assert_eq!(encoded(&values, 16), expected);
+    }
+
+    #[test]
+    fn values_of_more_than_16_bits_are_packed() {
+        // Eight values of 17 bits: the first in the lowest bits.
+        let values: [u32; 8] = std::array::from_fn(|index| 0x1_0000 | index as u32);
+        let all = values.iter().rev().fold([0_u64; 3], |[low, middle, high], value| {
+            [low << 17 | u64::from(*value), middle << 17 | low >> 47, high << 17 | middle >> 47]
+        });
+        let bytes: Vec<u8> = all.iter().flat_map(|word| word.to_le_bytes()).take(17).collect();
+        assert_eq!(encoded(&values, 17), [&[0b11], &bytes[..]].concat());
+        assert_eq!(encoded(&[0x1_2345_u32; 8], 17), [16, 0x45, 0x23, 0x01]);
     }
 }

@@ -2,7 +2,7 @@
 
 use airpath_core::{ChangeEvent, ChangeKind, Direction};
 
-use super::{Origin, columns, components, direction, nanos};
+use super::{Components, Origin, columns, components, direction, nanos};
 use crate::batch::Row;
 use crate::column::{Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence, Texts};
 use crate::table::Rows;
@@ -11,7 +11,7 @@ use crate::table::Rows;
 #[derive(Debug)]
 pub struct ChangeRows {
     origin: Origin,
-    component: Coded,
+    component: Components,
     kind: Coded,
     direction: Coded,
     user: Numbers,
@@ -51,7 +51,7 @@ impl Rows for ChangeRows {
         self.present.set(events().map(|event| event.direction.is_some()));
         self.direction.add_some(&self.present, events().filter_map(|event| event.direction.map(direction)));
         self.present.set(events().map(|event| event.user.is_some()));
-        self.user.add_some(&self.present, events().filter_map(|event| event.user.map(|user| user.0.into())));
+        self.user.add_some(&self.present, events().filter_map(|event| event.user.map(|user| user.number().into())));
         self.present.set(events().map(|event| event.duration.is_some()));
         self.duration.add_some(&self.present, events().filter_map(|event| event.duration.map(nanos)));
         self.change.add(events().map(|event| event.change.as_str()));

@@ -2,7 +2,7 @@
 
 use airpath_core::{DropCause, PacketStep};
 
-use super::{Origin, columns, components, counts, directions, short, steady};
+use super::{Components, Origin, columns, components, counts, directions, short, steady};
 use crate::batch::{PacketBatch, Step, signed};
 use crate::column::{Booleans, Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
 use crate::table::Rows;
@@ -22,7 +22,7 @@ const STEPS: [PacketStep; 7] = [
 #[derive(Debug)]
 pub struct PacketRows {
     origin: Origin,
-    component: Coded,
+    component: Components,
     step: Coded,
     direction: Coded,
     packet: Numbers,

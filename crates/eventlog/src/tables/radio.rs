@@ -2,7 +2,7 @@
 
 use airpath_core::RadioEvent;
 
-use super::{Origin, columns, components, counts, direction, directions, nanos};
+use super::{Components, Origin, columns, components, counts, direction, directions, nanos};
 use crate::batch::Row;
 use crate::column::{Coded, Column, Encoding, Numbers, Presence};
 use crate::table::Rows;
@@ -11,7 +11,7 @@ use crate::table::Rows;
 #[derive(Debug)]
 pub struct RadioRows {
     origin: Origin,
-    component: Coded,
+    component: Components,
     direction: Coded,
     user: Numbers,
     duration: Numbers,
@@ -54,7 +54,7 @@ impl Rows for RadioRows {
         self.component.add(rows.iter().map(|row| row.at.0));
         let events = || rows.iter().map(|row| &row.event);
         self.direction.add(events().map(|event| direction(event.direction)));
-        self.user.add(events().map(|event| event.user.0.into()));
+        self.user.add(events().map(|event| event.user.number().into()));
         self.duration.add(events().map(|event| nanos(event.duration)));
         self.pdus.add(events().map(|event| event.pdus.into()));
         self.repeated.add(events().map(|event| event.repeated.into()));

@@ -2,7 +2,7 @@
 
 use airpath_core::{Aspect, Direction, StateEvent, StateValue};
 
-use super::{Origin, columns, components, counts, direction};
+use super::{Components, Origin, columns, components, counts, direction};
 use crate::batch::Row;
 use crate::column::{Coded, Column, Dictionary, Floats, Levels, Numbers, Texts};
 use crate::table::Rows;
@@ -11,7 +11,7 @@ use crate::table::Rows;
 #[derive(Debug)]
 pub struct StateRows {
     origin: Origin,
-    component: Coded,
+    component: Components,
     direction: Coded,
     user: Numbers,
     aspect: Coded,
@@ -49,7 +49,7 @@ impl Rows for StateRows {
         let events = || rows.iter().map(|row| &row.event);
         self.present.set(events().map(|event| event.direction.is_some()));
         self.direction.add_some(&self.present, events().filter_map(|event| event.direction.map(direction)));
-        self.user.add(events().map(|event| event.user.0.into()));
+        self.user.add(events().map(|event| event.user.number().into()));
         self.aspect.add(events().map(|event| event.aspect as u16));
         self.present.set(events().map(|event| matches!(event.value, StateValue::Name(_))));
         self.name.add_some(

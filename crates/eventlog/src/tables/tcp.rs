@@ -2,7 +2,7 @@
 
 use airpath_core::{TcpEvent, TcpTrigger};
 
-use super::{Origin, columns, components, direction, directions, nanos, short, steady};
+use super::{Components, Origin, columns, components, direction, directions, nanos, short, steady};
 use crate::batch::{Row, signed};
 use crate::column::{Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
 use crate::table::Rows;
@@ -11,7 +11,7 @@ use crate::table::Rows;
 #[derive(Debug)]
 pub struct TcpRows {
     origin: Origin,
-    component: Coded,
+    component: Components,
     flow: Numbers,
     direction: Coded,
     trigger: Coded,

@@ -254,7 +254,7 @@ mod tests {
             let now = codel.control.drop_next + since;
             codel.control.first_above = Some(now);
             for id in 0..4 {
-                let (flow, user, slot) = (FlowId(0), UserId(0), Slot(0));
+                let (flow, user, slot) = (FlowId(0), UserId::new(0), Slot(0));
                 codel.enter(Instant::ZERO, Packet { id, size: 1000, flow, user, ecn: Ecn::NotEct, slot });
             }
             let mut dropped = 0;

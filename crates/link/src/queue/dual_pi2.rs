@@ -252,7 +252,7 @@ mod tests {
         queue.probability = probability;
         for id in 0..20_000 {
             let ecn = [Ecn::Ect1, Ecn::Ect0, Ecn::Ect1, Ecn::NotEct][id as usize % 4];
-            let packet = Packet { id, size: 1000, flow: FlowId(0), user: UserId(0), ecn, slot: Slot(0) };
+            let packet = Packet { id, size: 1000, flow: FlowId(0), user: UserId::new(0), ecn, slot: Slot(0) };
             assert!(queue.enqueue(Instant::ZERO, packet, false));
         }
         queue

@@ -223,7 +223,7 @@ mod tests {
         let mut queue = FqCoDel::new(&settings, Limits::of(&super::super::Queue::default()), Span::ZERO);
         assert_eq!(queue.indices.capacity(), 0);
         for id in 0..10 {
-            let (flow, user) = (airpath_core::FlowId(u32::MAX - id % 2), airpath_core::UserId(0));
+            let (flow, user) = (airpath_core::FlowId(u32::MAX - id % 2), airpath_core::UserId::new(0));
             let (ecn, slot) = (airpath_core::Ecn::NotEct, airpath_core::Slot(id));
             let packet = Packet { id: id.into(), size: 1_000, flow, user, ecn, slot };
             assert!(queue.enqueue(Instant::ZERO, packet, false, |_| {}));

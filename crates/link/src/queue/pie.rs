@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn a_queue_that_is_cleared_has_made_its_updates_before() {
         let packet = |id| {
-            let (flow, user, slot) = (airpath_core::FlowId(0), airpath_core::UserId(0), airpath_core::Slot(0));
+            let (flow, user, slot) = (airpath_core::FlowId(0), airpath_core::UserId::new(0), airpath_core::Slot(0));
             Packet { id, size: 1_000, flow, user, ecn: airpath_core::Ecn::NotEct, slot }
         };
         let at = |millis| Instant::ZERO + Span::from_millis(millis);

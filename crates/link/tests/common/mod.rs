@@ -6,7 +6,7 @@ use airpath_link::testing::Arrival;
 /// A packet down to the only user.
 pub fn arrival(id: usize, at: Instant, size: u32) -> Arrival {
     let packet =
-        Packet { id: id as u64, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(id as u32) };
+        Packet { id: id as u64, size, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(id as u32) };
     Arrival { at, direction: Direction::Down, packet }
 }
 

@@ -449,7 +449,8 @@ impl<'a> Network<'a> {
         let Some(at) = line.send(self.now, size) else { return };
         let again = line.send_again(at);
         let slot = self.store.insert(segment, payload);
-        let packet = Packet { id: self.packets, size, flow: FlowId(flow), user: UserId(0), ecn: segment.ecn, slot };
+        let packet =
+            Packet { id: self.packets, size, flow: FlowId(flow), user: UserId::new(0), ecn: segment.ecn, slot };
         self.packets += 1;
         self.transmit(at, direction, packet, Happening::Enters);
         if let Some(again) = again {

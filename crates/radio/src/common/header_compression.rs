@@ -146,7 +146,7 @@ impl Compressed {
     }
 
     fn channel(&mut self, user: UserId, direction: Direction) -> &mut Channel {
-        &mut self.channels[usize::from(user.0)][direction as usize]
+        &mut self.channels[user.index()][direction as usize]
     }
 
     /// Calls the bearer, whose packets have other sizes inside than outside.
@@ -386,7 +386,7 @@ impl Sink for Restoring<'_, '_> {
         let class = match event {
             Event::Packet(event) => {
                 let PacketStep::Queued { .. } = event.step else { return };
-                let channel = &self.channels[usize::from(event.packet.user.0)][event.direction as usize];
+                let channel = &self.channels[event.packet.user.index()][event.direction as usize];
                 let inside = channel.inside.iter().rev().find(|inside| inside.packet.id == event.packet.id);
                 if let Some(inside) = inside.filter(|inside| !inside.is_feedback) {
                     self.cx.direction = event.direction;

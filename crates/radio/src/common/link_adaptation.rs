@@ -24,4 +24,4 @@ pub use modulation::{Format, Modulation};
 pub use outer_loop::OuterLoop;
 pub use segmentation::Coding;
 pub use selection::Thresholds;
-pub use soft_combining::{Combining, SoftBuffer};
+pub use soft_combining::{Combining, FirstErrors, SoftBuffer};

@@ -111,7 +111,7 @@ mod tests {
     fn connected(until: Option<u64>, sends: &[u64]) -> Vec<Instant> {
         let (mut log, mut lost) = (Memory::default(), Vec::new());
         let mut cx = Context::new(Some(&mut log), &mut lost, ComponentId(0));
-        let mut tracks = Tracks::new(UserId(0));
+        let mut tracks = Tracks::new(UserId::new(0));
         tracks.mode(at(0), ModeState::Handover, until.map(at), &mut cx);
         sends.iter().for_each(|millis| tracks.connected(at(*millis), false, &mut cx));
         let is_connected = |event: &Event| {

@@ -179,14 +179,20 @@ impl SlotPattern {
     /// The slot in which `now` is; at the border of two, the later.
     #[inline]
     pub fn slot_at(&self, now: Instant) -> u64 {
-        now.as_nanos() / self.duration.as_nanos()
+        match self.duration {
+            // Division by a constant is faster.
+            MILLISECOND => now.as_nanos() / MILLISECOND.as_nanos(),
+            HALF_MILLISECOND => now.as_nanos() / HALF_MILLISECOND.as_nanos(),
+            duration => now.as_nanos() / duration.as_nanos(),
+        }
     }
 
     /// The first slot that begins at or after `now`: the first that a packet can use that comes
     /// then.
     #[inline]
     pub fn slot_from(&self, now: Instant) -> u64 {
-        now.as_nanos().div_ceil(self.duration.as_nanos())
+        let slot = self.slot_at(now);
+        slot + u64::from(self.start(slot) < now)
     }
 
     /// When slot `slot` begins.
@@ -218,9 +224,14 @@ impl SlotPattern {
 
     #[inline]
     fn place(&self, slot: u64) -> usize {
-        (slot % self.slots.len() as u64) as usize
+        // With FDD the pattern is one slot.
+        if self.slots.len() == 1 { 0 } else { (slot % self.slots.len() as u64) as usize }
     }
 }
+
+/// The slots of 15 and 30 kHz.
+const MILLISECOND: Span = Span::from_millis(1);
+const HALF_MILLISECOND: Span = Span::from_micros(500);
 
 /// The distance from each slot to the first that fits; `None` if none does.
 fn distances(slots: &[Slot], fits: impl Fn(&Slot) -> bool) -> Option<Box<[u16]>> {

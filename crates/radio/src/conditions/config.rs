@@ -51,8 +51,9 @@ pub struct Config {
     /// Where the mobile goes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub movement: Option<Movement>,
-    /// What fast fading the block-error curves of a GSM bearer are averaged over. Default: `tu3`;
-    /// `static` with `rayleigh`.
+    /// What fast fading the block-error curves of a GSM bearer are averaged over, and for which a
+    /// dedicated channel of UMTS needs more C/I. Default: `tu3`; `static` with `rayleigh`. LTE, NR
+    /// and NB-IoT reject it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fading: Option<Profile>,
     /// The speed of fast fading that is part of C/I, in place of that of the block-error curves.
@@ -155,6 +156,12 @@ impl Config {
         own(self) || self.of_mobiles.iter().flatten().any(own)
     }
 
+    /// Refuses `fading` of any mobile, for a bearer whose errors do not depend on it.
+    pub(crate) fn refuse_fading(&self) -> Result<(), ConfigError> {
+        let mut all = std::iter::once(self).chain(self.of_mobiles.iter().flatten());
+        if all.any(|own| own.fading.is_some()) { Err(ConfigError::Fading) } else { Ok(()) }
+    }
+
     /// The mobiles that have conditions of their own, and one of the others.
     pub(crate) fn distinct(&self) -> usize {
         self.of_mobiles.len() + 1
@@ -213,16 +220,18 @@ impl Config {
 
     fn varying(&self, ci: Decibel, variation: &Variation, seed: Seed, path: &str) -> Result<Varying, ConfigError> {
         let (deviation, correlation) = variation.check()?;
-        let speed = match (correlation, &self.movement) {
-            (Correlation::Distance(_), Some(movement)) => movement.speed.as_metres_per_second(),
+        let motion = match (correlation, &self.movement) {
+            (Correlation::Distance(_), Some(movement)) => {
+                Some(movement.motion(&mut seed.stream(&format!("{path}/start")))?)
+            }
             (Correlation::Distance(_), None) => return Err(foreign("shadowing.correlation_distance", "movement")),
             (Correlation::Time(_), Some(_)) => {
                 return Err(foreign("movement", "cells` or `shadowing.correlation_distance"));
             }
-            (Correlation::Time(_), None) => 0.0,
+            (Correlation::Time(_), None) => None,
         };
         let shadowing = Shadowing::new(seed, &format!("{path}/shadowing"));
-        Ok(Varying { median: ci.get(), deviation, correlation, speed, shadowing })
+        Ok(Varying { median: ci.get(), deviation, correlation, motion, shadowing })
     }
 
     fn mobility(&self, cells: &Cells, seed: Seed, path: &str) -> Result<Mobility, ConfigError> {

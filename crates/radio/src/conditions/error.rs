@@ -13,6 +13,9 @@ pub enum ConfigError {
     /// Conditions that are made in no way, or in two.
     #[error("radio conditions are made in one way: give one of `ci`, `level`, `table`, `recorded` and `cells`")]
     Kind,
+    /// Fading profiles, for a bearer without block errors for them.
+    #[error("LTE, NR and NB-IoT have no block errors for fading profiles: remove it, or use `rayleigh`")]
+    Fading,
     /// Shadowing that changes over nothing, or over two things.
     #[error("shadowing changes over distance or over time: give `correlation_distance` or `correlation_time`")]
     Correlation,
@@ -32,6 +35,7 @@ impl ModelError for ConfigError {
         match self {
             Self::Value(error) => error.field(),
             Self::Kind => "conditions".to_owned(),
+            Self::Fading => "conditions.fading".to_owned(),
             Self::Correlation => "conditions.shadowing".to_owned(),
             Self::TableWeights { .. } => "conditions.table.weights".to_owned(),
             Self::Series(_) => "conditions.recorded".to_owned(),

@@ -43,7 +43,7 @@
 //! let mut lost = Vec::new();
 //! let mut cx = Context::new(None, &mut lost, Default::default());
 //! # use airpath_core::{Ecn, FlowId, Slot, UserId};
-//! # let packet = Packet { id: 0, size: 808, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
+//! # let packet = Packet { id: 0, size: 808, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(0) };
 //! bearer.push(Instant::ZERO, Direction::Down, packet, &mut cx);
 //! // 816 octets are 34 RLP frames of 24. The frame that begins at 0 has passed; these take the next ones.
 //! let (_, departure) = bearer.pop(Instant::from_nanos(1_000_000_000), &mut cx).expect("a departure");
@@ -78,6 +78,7 @@ use crate::model::Model;
 impl Model for Config {
     const NAME: &'static str = "gsm-csd";
     const TITLE: &'static str = "a circuit-switched call of GSM for each mobile";
+    const FADING_PROFILES: bool = true;
 
     type Error = ConfigError;
 
@@ -107,14 +108,15 @@ impl GsmCsd {
     /// If the parameters make no sense.
     pub fn new(config: &Config, users: usize, seed: Seed, name: &str) -> Result<Self, ConfigError> {
         config.check()?;
-        let circuit = |user: usize| Circuit::new(config, UserId(user as u16), seed, &format!("{name}/user-{user}"));
+        let circuit =
+            |user: usize| Circuit::new(config, UserId::new(user as u32), seed, &format!("{name}/user-{user}"));
         Ok(Self { circuits: Members::new((0..users).map(circuit).collect::<Result<_, _>>()?) })
     }
 
     /// The circuits that a command for `user`, or for all, concerns.
     fn concerned(&self, user: Option<UserId>) -> std::ops::Range<usize> {
         match user {
-            Some(user) => usize::from(user.0)..usize::from(user.0) + 1,
+            Some(user) => user.index()..user.index() + 1,
             None => 0..self.circuits.len(),
         }
     }
@@ -122,7 +124,7 @@ impl GsmCsd {
 
 impl Bearer for GsmCsd {
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
-        self.circuits.push(usize::from(packet.user.0), now, direction, packet, cx)
+        self.circuits.push(packet.user.index(), now, direction, packet, cx)
     }
 
     #[inline]
@@ -140,7 +142,7 @@ impl Bearer for GsmCsd {
     }
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
-        self.circuits.get(usize::from(user.0))?.radio_totals(direction)
+        self.circuits.get(user.index())?.radio_totals(direction)
     }
 
     fn inspects_segments(&self) -> bool {
@@ -149,8 +151,8 @@ impl Bearer for GsmCsd {
 
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         let users = self.circuits.len();
-        if let Some(UserId(user)) = command.user.filter(|user| usize::from(user.0) >= users) {
-            return Err(CommandError::NoSuchUser { user, users });
+        if let Some(user) = command.user.filter(|user| user.index() >= users) {
+            return Err(CommandError::NoSuchUser { user: user.number(), users });
         }
         if command.direction.is_some() {
             return Err(CommandError::Foreign {

@@ -48,7 +48,7 @@
 //! let mut lost = Vec::new();
 //! let mut cx = Context::new(None, &mut lost, Default::default());
 //! # use airpath_core::{Ecn, FlowId, Slot, UserId};
-//! # let packet = Packet { id: 0, size: 40, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
+//! # let packet = Packet { id: 0, size: 40, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(0) };
 //! assert_eq!(cell.next_wakeup(), None, "an idle cell sleeps");
 //! cell.push(Instant::ZERO, Direction::Up, packet, &mut cx);
 //! let (_, departure) = cell.pop(Instant::ZERO + Span::from_secs(5), &mut cx).expect("it has arrived");
@@ -101,6 +101,7 @@ use voice::Calls;
 impl Model for Config {
     const NAME: &'static str = "gprs";
     const TITLE: &'static str = "a GPRS or EGPRS cell whose timeslots all mobiles share";
+    const FADING_PROFILES: bool = true;
 
     type Error = ConfigError;
 
@@ -177,8 +178,7 @@ impl Bearer for Gprs {
         self.cell.advance(now, cx);
         self.cell.ends.offer(direction, &packet);
         let Cell { mobiles, ends, .. } = &mut self.cell;
-        let mobile =
-            mobiles.get_mut(usize::from(packet.user.0)).expect("a packet belongs to one of the cell's mobiles");
+        let mobile = mobiles.get_mut(packet.user.index()).expect("a packet belongs to one of the cell's mobiles");
         let queue = match direction {
             Direction::Down => &mut mobile.down.queue,
             Direction::Up => &mut mobile.up.queue,
@@ -191,7 +191,7 @@ impl Bearer for Gprs {
         let (backlog_packets, backlog_bytes) = mobile.backlog(direction);
         cx.direction = direction;
         cx.packet(now, packet, || PacketStep::Queued { backlog_packets, backlog_bytes });
-        self.cell.activate(usize::from(packet.user.0), now);
+        self.cell.activate(packet.user.index(), now);
         Admission::Queued
     }
 
@@ -210,13 +210,13 @@ impl Bearer for Gprs {
     }
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
-        self.cell.mobiles.get(usize::from(user.0)).map(|mobile| mobile.totals[direction as usize])
+        self.cell.mobiles.get(user.index()).map(|mobile| mobile.totals[direction as usize])
     }
 
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
         let users = self.cell.mobiles.len();
-        if let Some(UserId(user)) = command.user.filter(|user| usize::from(user.0) >= users) {
-            return Err(CommandError::NoSuchUser { user, users });
+        if let Some(user) = command.user.filter(|user| user.index() >= users) {
+            return Err(CommandError::NoSuchUser { user: user.number(), users });
         }
         if command.change.needs_radio_conditions() && command.direction.is_some() {
             let (key, what) = (command.change.kind().name(), "one direction of a GPRS cell");
@@ -229,7 +229,7 @@ impl Bearer for Gprs {
         self.check(command)?;
         self.cell.advance(now, cx);
         let users = match command.user {
-            Some(UserId(user)) => usize::from(user)..usize::from(user) + 1,
+            Some(user) => user.index()..user.index() + 1,
             None => 0..self.cell.mobiles.len(),
         };
         if command.change.needs_radio_conditions() {

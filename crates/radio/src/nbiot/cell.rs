@@ -88,8 +88,8 @@ impl NbIot {
 
     fn directions(&self, command: &BearerCommand) -> Result<Vec<Direction>, CommandError> {
         let users = self.users.len();
-        if let Some(UserId(user)) = command.user.filter(|user| usize::from(user.0) >= users) {
-            return Err(CommandError::NoSuchUser { user, users });
+        if let Some(user) = command.user.filter(|user| user.index() >= users) {
+            return Err(CommandError::NoSuchUser { user: user.number(), users });
         }
         if command.change.needs_radio_conditions() && command.direction.is_some() {
             let (key, what) = (command.change.kind().name(), "one direction of a carrier of NB-IoT");
@@ -102,7 +102,7 @@ impl NbIot {
 impl Bearer for NbIot {
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         self.advance(now, cx);
-        let index = usize::from(packet.user.0);
+        let index = packet.user.index();
         let was_busy = !self.user(index).is_empty();
         let user = self.users[index].as_mut().expect("it was made");
         let admission = user.push(now, direction, packet, &mut self.plan, cx);
@@ -134,7 +134,7 @@ impl Bearer for NbIot {
     }
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
-        let user = self.users.get(usize::from(user.0))?;
+        let user = self.users.get(user.index())?;
         Some(user.as_ref().map_or_else(RadioTotals::default, |user| user.radio_totals(direction)))
     }
 
@@ -146,7 +146,7 @@ impl Bearer for NbIot {
         let directions = self.directions(command)?;
         self.advance(now, cx);
         let users = match command.user {
-            Some(UserId(user)) => usize::from(user)..usize::from(user) + 1,
+            Some(user) => user.index()..user.index() + 1,
             None => 0..self.users.len(),
         };
         for index in users {

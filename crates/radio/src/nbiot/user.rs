@@ -126,7 +126,7 @@ impl User {
         let mut offsets = seed.stream(&format!("{path}/offsets"));
         let cycle = config.rrc.paging;
         let offset = SUBFRAME * offsets.below(cycle.as_nanos() / SUBFRAME.as_nanos());
-        let user = UserId(index as u16);
+        let user = UserId::new(index as u32);
         Ok(Self {
             id: user,
             down: rlc(Direction::Down),

@@ -81,8 +81,13 @@ impl Cell {
     /// Gives a mobile a packet.
     pub fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         self.advance(now, cx);
-        let index = usize::from(packet.user.0);
-        let admission = self.users[index].push(now, direction, packet, &mut self.plan, cx);
+        let index = packet.user.index();
+        let user = &mut self.users[index];
+        if user.only_lengthens(direction, &self.plan) {
+            self.begin_outside(now);
+            return self.users[index].push_behind(now, direction, packet, cx);
+        }
+        let admission = user.push(now, direction, packet, &mut self.plan, cx);
         self.update_from_outside(index, now);
         admission
     }
@@ -130,6 +135,11 @@ impl Cell {
     /// Takes note of what has changed in a mobile by what happened at `now`.
     fn update(&mut self, index: usize, now: Instant) {
         self.refresh(index);
+        self.schedule_turn(index, now);
+    }
+
+    /// Notes when the base station can do something for a mobile, after what happened at `now`.
+    fn schedule_turn(&mut self, index: usize, now: Instant) {
         // What happens inside at the beginning of a slot comes before its decisions.
         let from = self.plan.control_from(now.max(self.next_slot));
         self.turns.set(index, self.users[index].next_turn(now, from, &self.plan));
@@ -138,8 +148,16 @@ impl Cell {
     /// Takes note of what has changed in a mobile from outside at `now`: what comes at the very
     /// beginning of a slot goes in the next one.
     fn update_from_outside(&mut self, index: usize, now: Instant) {
-        self.next_slot = self.next_slot.max(self.plan.next_slot(now));
+        self.begin_outside(now);
         self.update(index, now);
+    }
+
+    /// What comes from outside at `now` is for the slots that begin later.
+    #[inline]
+    fn begin_outside(&mut self, now: Instant) {
+        if now >= self.next_slot {
+            self.next_slot = self.plan.next_slot(now);
+        }
     }
 
     /// Notes when something happens next in a mobile.
@@ -165,7 +183,10 @@ impl Cell {
         self.assign_downlink(now, cx);
         self.next_slot = now + self.plan.slot();
         for index in looked_at.drain(..) {
-            self.update(index, now);
+            if self.users[index].take_change() {
+                self.refresh(index);
+            }
+            self.schedule_turn(index, now);
         }
         self.looked_at = looked_at;
     }

@@ -7,7 +7,9 @@ use airpath_core::{Decibel, Probability};
 
 use super::transport_block::Sent;
 use super::transport_format::{Estimate, TransportFormat};
-use crate::common::link_adaptation::{Block, Combining, Decoder, Format, Modulation, SoftBuffer, Thresholds};
+use crate::common::link_adaptation::{
+    Block, Combining, Decoder, FirstErrors, Format, Modulation, SoftBuffer, Thresholds,
+};
 use crate::common::slots::SYMBOLS;
 
 /// The sizes of transport blocks.
@@ -251,10 +253,11 @@ impl Grid {
         sinr: f64,
         bler: Option<Probability>,
         decoder: &Decoder,
+        known: &FirstErrors,
     ) -> Probability {
         let symbols = self.code_word_symbols(&sent.format, symbols);
         match bler {
-            None => sent.soft.receive(symbols, of_layer(sinr, sent.format.layers)),
+            None => sent.soft.receive_known(symbols, of_layer(sinr, sent.format.layers), known),
             Some(bler) => {
                 sent.receptions += 1;
                 if sent.receptions == 1 {

@@ -11,81 +11,108 @@ use super::rlc::Block;
 use super::transport_block::Sent;
 use super::transport_format::TransportFormat;
 
-/// The processes of the downlink.
+/// The processes of the downlink. What is looked at in each slot lies together.
 #[derive(Clone, Debug)]
 pub struct Downlink {
-    processes: Vec<Process>,
+    /// When each can be used, with what is in it or for a new block.
+    free_at: Box<[Instant]>,
+    contents: Box<[Contents]>,
+    /// What is to be sent again.
+    sent: Box<[Option<Box<Sent>>]>,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Process {
-    /// When it can be used, with what is in it or for a new block.
-    free_at: Instant,
-    sent: Option<Sent>,
+/// What is in a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Contents {
+    /// Nothing.
+    Nothing,
+    /// A block that is to be sent again. The mobile has got an assignment for it.
+    Known,
+    /// The same, but the mobile has missed all assignments.
+    Unknown,
+}
+
+impl Contents {
+    const fn of_block(is_known: bool) -> Self {
+        if is_known { Self::Known } else { Self::Unknown }
+    }
 }
 
 impl Downlink {
     /// All idle.
     pub fn new(processes: u8) -> Self {
-        Self { processes: vec![Process::default(); processes.into()] }
+        let count = usize::from(processes);
+        Self {
+            free_at: vec![Instant::ZERO; count].into(),
+            contents: vec![Contents::Nothing; count].into(),
+            sent: vec![None; count].into(),
+        }
+    }
+
+    fn processes(&self) -> impl Iterator<Item = (Contents, Instant)> {
+        self.contents.iter().copied().zip(self.free_at.iter().copied())
     }
 
     /// The process whose block is to be sent again at `now`, the one that has waited longest. A
     /// mobile that has missed all its assignments must listen for new data to get it.
     #[inline]
     pub fn repeat_at(&self, now: Instant, listens: bool) -> Option<usize> {
-        let can_be_sent = |sent: &Sent| sent.is_known || listens;
-        let due = |process: &Process| process.free_at <= now && process.sent.as_ref().is_some_and(can_be_sent);
-        let indexes = (0..self.processes.len()).filter(|index| due(&self.processes[*index]));
-        indexes.min_by_key(|index| self.processes[*index].free_at)
+        let due = |contents, free_at: Instant| {
+            free_at <= now && (contents == Contents::Known || (contents == Contents::Unknown && listens))
+        };
+        let all = self.processes().enumerate().filter(|(_, (contents, free_at))| due(*contents, *free_at));
+        all.min_by_key(|(_, (_, free_at))| *free_at).map(|(index, _)| index)
     }
 
     /// A process for a new block.
     #[inline]
     pub fn idle(&self, now: Instant) -> Option<usize> {
-        self.processes.iter().position(|process| process.sent.is_none() && process.free_at <= now)
+        self.processes().position(|(contents, free_at)| contents == Contents::Nothing && free_at <= now)
     }
 
     /// When a block is to be sent again next, of those with this `is_known`.
     #[inline]
     pub fn next_repeat(&self, is_known: bool) -> Option<Instant> {
-        let waits = |process: &&Process| process.sent.as_ref().is_some_and(|sent| sent.is_known == is_known);
-        self.processes.iter().filter(waits).map(|process| process.free_at).min()
+        self.next(Contents::of_block(is_known))
     }
 
     /// When a process is free for a new block.
     #[inline]
     pub fn next_idle(&self) -> Option<Instant> {
-        self.processes.iter().filter(|process| process.sent.is_none()).map(|process| process.free_at).min()
+        self.next(Contents::Nothing)
+    }
+
+    #[inline]
+    fn next(&self, wanted: Contents) -> Option<Instant> {
+        self.processes().filter(|(contents, _)| *contents == wanted).map(|(_, free_at)| free_at).min()
     }
 
     /// The format of the block of a process that is to be sent again.
     pub fn format(&self, process: usize) -> Option<TransportFormat> {
-        self.processes[process].sent.as_ref().map(|sent| sent.format)
+        self.sent[process].as_ref().map(|sent| sent.format)
     }
 
     /// The block of a process that is to be sent again.
-    pub fn take(&mut self, process: usize) -> Option<Sent> {
-        self.processes[process].sent.take()
+    pub fn take(&mut self, process: usize) -> Option<Box<Sent>> {
+        self.contents[process] = Contents::Nothing;
+        self.sent[process].take()
     }
 
     /// A block of a process was sent at `now`; `again` is it if it is to be sent again. Returns
     /// when the base station has the feedback.
-    pub fn transmitted(&mut self, process: usize, now: Instant, again: Option<Sent>, plan: &Plan) -> Instant {
+    pub fn transmitted(&mut self, process: usize, now: Instant, again: Option<Box<Sent>>, plan: &Plan) -> Instant {
         let feedback = plan.timeline().feedback(plan.number(now));
-        let free_at = plan.start(plan.timeline().next_attempt(feedback));
-        self.processes[process] = Process { free_at, sent: again };
+        self.free_at[process] = plan.start(plan.timeline().next_attempt(feedback));
+        self.contents[process] = again.as_ref().map_or(Contents::Nothing, |sent| Contents::of_block(sent.is_known));
+        self.sent[process] = again;
         plan.start(feedback + 1) + plan.processing
     }
 
     /// All processes are idle: the connection is new.
     pub fn clear(&mut self, mut given_up: impl FnMut(Block)) {
-        for process in &mut self.processes {
-            process.free_at = Instant::ZERO;
-            if let Some(sent) = process.sent.take() {
-                given_up(sent.block);
-            }
-        }
+        self.free_at.fill(Instant::ZERO);
+        self.contents.fill(Contents::Nothing);
+        self.sent.iter_mut().filter_map(Option::take).for_each(|sent| given_up(sent.block));
     }
 }
 
@@ -194,7 +221,7 @@ mod tests {
         for (processing, feedback) in [(0, 15), (3, 18)] {
             let plan = plan(&format!("processing = \"{processing} ms\""));
             let mut downlink = Downlink::new(2);
-            assert_eq!(downlink.transmitted(0, at(10), Some(sent(true)), &plan), at(feedback));
+            assert_eq!(downlink.transmitted(0, at(10), Some(Box::new(sent(true))), &plan), at(feedback));
             assert_eq!((downlink.next_repeat(true), downlink.next_repeat(false)), (Some(at(18)), None));
             assert_eq!((downlink.repeat_at(at(17), true), downlink.repeat_at(at(18), false)), (None, Some(0)));
             assert_eq!(downlink.idle(at(10)), Some(1));
@@ -216,7 +243,7 @@ mod tests {
     #[test]
     fn a_block_with_missed_assignments_waits_until_the_mobile_listens() {
         let mut downlink = Downlink::new(2);
-        downlink.transmitted(0, at(10), Some(sent(false)), &plan("processing = \"0 ms\""));
+        downlink.transmitted(0, at(10), Some(Box::new(sent(false))), &plan("processing = \"0 ms\""));
         assert_eq!((downlink.next_repeat(true), downlink.next_repeat(false)), (None, Some(at(18))));
         assert_eq!((downlink.repeat_at(at(20), false), downlink.repeat_at(at(20), true)), (None, Some(0)));
     }

@@ -82,6 +82,12 @@ impl Pdcp {
         (packets + self.again.len() as u32, bytes + self.again_bytes)
     }
 
+    /// Whether packets wait in a queue that drops none of them for another.
+    #[inline]
+    pub fn has_queue(&self) -> bool {
+        matches!(&self.queue, RlcQueue::DropTail(_)) && !self.queue.is_empty()
+    }
+
     /// The connection was set up: the timers of what waits for it begin, because PDCP is only
     /// established then.
     pub const fn connected(&mut self, now: Instant) {
@@ -126,7 +132,7 @@ mod tests {
     use super::*;
 
     fn packet(id: u64) -> Packet {
-        Packet { id, size: 100, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) }
+        Packet { id, size: 100, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(0) }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::transport_block::Sent;
 use super::transport_format::{Estimate, TransportFormat};
 use super::{Parameters, UplinkHarq};
 use crate::common::buffer_sizes::BufferSizes;
-use crate::common::link_adaptation::{Combining, Decoder, SoftBuffer};
+use crate::common::link_adaptation::{Combining, Decoder, FirstErrors, SoftBuffer};
 use crate::common::slots::{SlotPattern, Timeline};
 
 /// The parameters of a cell, prepared, and the resource blocks of the uplink that are promised.
@@ -21,6 +21,8 @@ pub struct Plan {
     pub up: Grid,
     decoder: Decoder,
     combining: Combining,
+    /// Of both directions.
+    first_errors: FirstErrors,
     pub users_per_slot: usize,
     /// From the end of what the base station heard to what it sends about it.
     pub processing: Span,
@@ -55,6 +57,7 @@ impl Plan {
             up: parameters.up.clone(),
             decoder: parameters.decoder,
             combining: harq.combining,
+            first_errors: FirstErrors::default(),
             users_per_slot: cell.users_per_slot.into(),
             processing: cell.processing,
             mobile_processing: parameters.mobile.processing,
@@ -169,7 +172,14 @@ impl Plan {
         sinr: f64,
         bler: Option<Probability>,
     ) -> Probability {
-        self.grid(direction).block_errors(sent, self.symbols(direction, now), sinr, bler, &self.decoder)
+        self.grid(direction).block_errors(
+            sent,
+            self.symbols(direction, now),
+            sinr,
+            bler,
+            &self.decoder,
+            &self.first_errors,
+        )
     }
 
     /// The first slot from the earliest possible one on in which an uplink block that was sent in

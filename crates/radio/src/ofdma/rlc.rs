@@ -470,6 +470,12 @@ impl Rlc {
         }
     }
 
+    /// Whether packets wait in a queue that drops none of them for another.
+    #[inline]
+    pub fn has_queue(&self) -> bool {
+        self.pdcp.has_queue()
+    }
+
     /// Whether all packets have come to the far end.
     pub fn is_empty(&self) -> bool {
         self.counters.queued.packets == self.departures.len() as u64

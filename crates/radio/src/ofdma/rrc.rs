@@ -107,7 +107,7 @@ impl Rrc {
     /// Something waits to be sent in a direction. Returns when paging ends and the promotion
     /// begins, if that is new.
     pub fn waits(&mut self, now: Instant, direction: Direction) -> Option<Instant> {
-        let config = self.config.as_ref()?;
+        let config = self.config.as_ref().filter(|_| self.state != State::Connected)?;
         let from = match direction {
             Direction::Up => now,
             Direction::Down => {

@@ -81,6 +81,8 @@ pub struct User {
     spare: Vec<Block>,
     /// All that happens up to here has happened.
     clock: Instant,
+    /// The times of its events may have changed in a slot.
+    has_changed: bool,
 }
 
 impl User {
@@ -110,7 +112,7 @@ impl User {
         let prescheduling_offset = prescheduling.map_or(Span::ZERO, |it| offset(it.interval));
         let rrc = Rrc::new(config.rrc.clone(), paging_offset, &mut offsets);
         let mut user = Self {
-            id: UserId(index as u16),
+            id: UserId::new(index as u32),
             down: rlc(Direction::Down, config.cell.delay),
             up: rlc(Direction::Up, config.cell.delay),
             harq_down: harq::Downlink::new(config.harq.processes),
@@ -138,9 +140,10 @@ impl User {
             below_downlink: config.uplink.below_downlink.get(),
             waiting_since: [0; 2],
             totals: Default::default(),
-            tracks: Tracks::new(UserId(index as u16)),
+            tracks: Tracks::new(UserId::new(index as u32)),
             spare: Vec::new(),
             clock: Instant::ZERO,
+            has_changed: false,
         };
         if user.rrc.state() == State::Idle {
             user.set_connected(None);
@@ -171,6 +174,12 @@ impl User {
     /// Whether all packets have come to the far end, handed over by now or not.
     pub fn is_empty(&self) -> bool {
         self.down.is_empty() && self.up.is_empty()
+    }
+
+    /// Whether the times of its events may have changed since the last call, in slots in which it
+    /// was looked at.
+    pub const fn take_change(&mut self) -> bool {
+        std::mem::replace(&mut self.has_changed, false)
     }
 
     /// When something happens next that is its own.
@@ -275,9 +284,35 @@ impl User {
         plan: &mut Plan,
         cx: &mut Context<'_>,
     ) -> Admission {
-        cx.direction = direction;
         // Not by the counters: when packets are handed over depends on the caller.
         let was_empty = self.is_empty();
+        let admission = self.enqueue(now, direction, packet, cx);
+        if admission == Admission::Queued {
+            self.connect(now, direction, was_empty, cx);
+            self.rrc.active(now);
+            self.prepare(now, plan, cx);
+        }
+        admission
+    }
+
+    /// Takes a packet that [only lengthens](Self::only_lengthens) the queue.
+    pub fn push_behind(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        packet: Packet,
+        cx: &mut Context<'_>,
+    ) -> Admission {
+        let admission = self.enqueue(now, direction, packet, cx);
+        if admission == Admission::Queued {
+            self.rrc.active(now);
+        }
+        admission
+    }
+
+    /// Puts a packet into the queue.
+    fn enqueue(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
+        cx.direction = direction;
         let rlc = self.rlc(direction);
         rlc.counters.offer(&packet);
         if let Err(cause) = rlc.enqueue(now, packet, cx) {
@@ -285,12 +320,25 @@ impl User {
             cx.drop_packet(now, packet, cause);
             return Admission::Dropped(cause);
         }
-        let (backlog_packets, backlog_bytes) = rlc.backlog();
-        cx.packet(now, packet, || PacketStep::Queued { backlog_packets, backlog_bytes });
-        self.connect(now, direction, was_empty, cx);
-        self.rrc.active(now);
-        self.prepare(now, plan, cx);
+        cx.packet(now, packet, || {
+            let (backlog_packets, backlog_bytes) = rlc.backlog();
+            PacketStep::Queued { backlog_packets, backlog_bytes }
+        });
         Admission::Queued
+    }
+
+    /// Whether a packet that comes now only makes a queue longer: others wait before it, so all
+    /// times at which something happens, and all that was made ready, stay as they are.
+    #[inline]
+    pub fn only_lengthens(&self, direction: Direction, plan: &Plan) -> bool {
+        let rlc = match direction {
+            Direction::Down => &self.down,
+            Direction::Up => &self.up,
+        };
+        rlc.has_queue()
+            && self.rrc.state() == State::Connected
+            && !self.reporting.is_triggered()
+            && plan.prescheduling.is_none()
     }
 
     /// Sets up the connection if there is none, for a packet in this direction. It may have been
@@ -403,25 +451,29 @@ impl User {
         Some((direction, departure))
     }
 
-    /// When the base station can do something for it from `from` on, the beginning of a
-    /// slot.
+    /// When the base station can do something for it from `from` on, the beginning of a slot that
+    /// carries data or grants.
     pub fn next_turn(&self, now: Instant, from: Instant, plan: &Plan) -> Option<Instant> {
         if self.rrc.state() != State::Connected {
             return None;
         }
+        // In a busy cell the answer is nearly always `from`, and nothing is earlier.
         let down = from.max(self.movement.served_from(Direction::Down));
-        let repeat = self.harq_down.next_repeat(true).map(|at| at.max(down));
-        let unknown = self.harq_down.next_repeat(false).map(|at| self.next_active(at.max(down)));
-        let new = (self.waiting_down(now) > 0)
-            .then(|| self.harq_down.next_idle())
-            .flatten()
-            .map(|at| self.next_active(at.max(down)));
-        let up = (self.wanted_up(plan.first_grant) > 0).then(|| {
+        let mut first = None;
+        if self.waiting_down(now) > 0 {
+            first = self.harq_down.next_idle().map(|at| self.next_active(at.max(down)));
+        }
+        if first != Some(from) && self.wanted_up(plan.first_grant) > 0 {
             let up = from.max(self.movement.served_from(Direction::Up));
-            if self.request.is_awaited() { up } else { self.next_active(up) }
-        });
-        let first = [repeat, unknown, new, up].into_iter().flatten().min()?;
-        Some(plan.control_from(first))
+            let up = if self.request.is_awaited() { up } else { self.next_active(up) };
+            first = earlier(first, Some(up));
+        }
+        if first != Some(from) {
+            let repeat = self.harq_down.next_repeat(true).map(|at| at.max(down));
+            let unknown = self.harq_down.next_repeat(false).map(|at| self.next_active(at.max(down)));
+            first = earlier(first, earlier(repeat, unknown));
+        }
+        first.map(|first| if first == from { from } else { plan.control_from(first) })
     }
 
     /// The first time from `from` on in which it listens.
@@ -460,6 +512,15 @@ impl User {
         self.rrc.state() == State::Connected
             && self.movement.is_covered()
             && self.movement.served_from(direction) <= now
+    }
+}
+
+/// The earlier of two times. Either may be missing.
+#[inline]
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, None) | (None, one) => one,
     }
 }
 

@@ -29,7 +29,7 @@
 //! let mut lost = Vec::new();
 //! let mut cx = Context::new(None, &mut lost, Default::default());
 //! # use airpath_core::{Ecn, FlowId, Slot, UserId};
-//! # let packet = Packet { id: 0, size: 1500, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
+//! # let packet = Packet { id: 0, size: 1500, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(0) };
 //! bearer.push(Instant::ZERO, Direction::Down, packet, &mut cx);
 //! // 1500 bytes are 38 PDUs. The TTI that begins at 0 has passed; these take the next four, and 20 ms to arrive.
 //! let (_, departure) = bearer.pop(Instant::from_nanos(100_000_000), &mut cx).expect("a departure");

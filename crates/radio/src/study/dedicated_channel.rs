@@ -68,7 +68,7 @@ impl Dch {
         let parameters = self.parameters(direction)?;
         let carrier = |user| {
             let path = format!("{name}/user-{user}/{}", direction.name());
-            let users = (user as u16, vec![format!("{path}/errors")]);
+            let users = (user as u32, vec![format!("{path}/errors")]);
             OneWay::TransportChannel(Box::new(TransportChannel::new(
                 parameters.clone(),
                 Box::new(RoundRobin),

@@ -61,6 +61,7 @@ impl Model for Config {
     const NAME: &'static str = "hsdpa";
     const TITLE: &'static str = "an HSDPA cell whose codes and power all mobiles share";
     const FORMER_NAMES: &'static [&'static str] = &["hsdpa-cell"];
+    const FADING_PROFILES: bool = true;
 
     type Error = ConfigError;
 
@@ -115,8 +116,8 @@ impl Hsdpa {
 
     fn directions(&self, command: &BearerCommand) -> Result<Vec<Direction>, CommandError> {
         let users = self.cell.users.len();
-        if let Some(UserId(user)) = command.user.filter(|user| usize::from(user.0) >= users) {
-            return Err(CommandError::NoSuchUser { user, users });
+        if let Some(user) = command.user.filter(|user| user.index() >= users) {
+            return Err(CommandError::NoSuchUser { user: user.number(), users });
         }
         if command.change.needs_radio_conditions() && command.direction.is_some() {
             let (key, what) = (command.change.kind().name(), "one direction of an HSDPA cell");
@@ -146,7 +147,7 @@ impl Bearer for Hsdpa {
     }
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
-        self.cell.users.get(usize::from(user.0)).map(|user| user.radio_totals(direction))
+        self.cell.users.get(user.index()).map(|user| user.radio_totals(direction))
     }
 
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
@@ -156,7 +157,7 @@ impl Bearer for Hsdpa {
     fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) -> Result<(), CommandError> {
         let directions = self.directions(command)?;
         let users = match command.user {
-            Some(UserId(user)) => usize::from(user)..usize::from(user) + 1,
+            Some(user) => user.index()..user.index() + 1,
             None => 0..self.cell.users.len(),
         };
         for user in users {

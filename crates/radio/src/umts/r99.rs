@@ -52,7 +52,7 @@
 //! let mut lost = Vec::new();
 //! let mut cx = Context::new(None, &mut lost, Default::default());
 //! # use airpath_core::{Ecn, FlowId, Slot, UserId};
-//! # let packet = Packet { id: 0, size: 1500, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
+//! # let packet = Packet { id: 0, size: 1500, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(0) };
 //! bearer.push(Instant::ZERO, Direction::Down, packet, &mut cx);
 //! // 1500 bytes are 38 PDUs, in the four TTIs from 10 ms on; 20 ms to the RLC at the other end, 30 ms to IP.
 //! let (_, departure) = bearer.pop(Instant::from_nanos(200_000_000), &mut cx).expect("a departure");
@@ -83,6 +83,7 @@ use mobile::Mobile;
 impl Model for Config {
     const NAME: &'static str = "umts";
     const TITLE: &'static str = "a UMTS packet bearer over dedicated channels for each mobile";
+    const FADING_PROFILES: bool = true;
 
     type Error = ConfigError;
 
@@ -114,15 +115,15 @@ impl Umts {
     /// If the parameters make no sense.
     pub fn new(config: &Config, users: usize, seed: Seed, name: &str) -> Result<Self, ConfigError> {
         config.check()?;
-        let mobile = |user| Mobile::new(config, user as u16, seed, &format!("{name}/user-{user}"));
+        let mobile = |user| Mobile::new(config, user as u32, seed, &format!("{name}/user-{user}"));
         Ok(Self { mobiles: Members::new((0..users).map(mobile).collect::<Result<_, _>>()?) })
     }
 
     /// The directions in which it does as commanded.
     fn directions(&self, command: &BearerCommand) -> Result<Vec<Direction>, CommandError> {
         let users = self.mobiles.len();
-        if let Some(UserId(user)) = command.user.filter(|user| usize::from(user.0) >= users) {
-            return Err(CommandError::NoSuchUser { user, users });
+        if let Some(user) = command.user.filter(|user| user.index() >= users) {
+            return Err(CommandError::NoSuchUser { user: user.number(), users });
         }
         // All mobiles are alike in what they can do.
         let first = self.mobiles.get(0);
@@ -132,7 +133,7 @@ impl Umts {
 
 impl Bearer for Umts {
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
-        self.mobiles.push(usize::from(packet.user.0), now, direction, packet, cx)
+        self.mobiles.push(packet.user.index(), now, direction, packet, cx)
     }
 
     #[inline]
@@ -150,7 +151,7 @@ impl Bearer for Umts {
     }
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
-        self.mobiles.get(usize::from(user.0)).map(|mobile| mobile.radio_totals(direction))
+        self.mobiles.get(user.index()).map(|mobile| mobile.radio_totals(direction))
     }
 
     fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
@@ -160,7 +161,7 @@ impl Bearer for Umts {
     fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) -> Result<(), CommandError> {
         let directions = self.directions(command)?;
         let users = match command.user {
-            Some(UserId(user)) => usize::from(user)..usize::from(user) + 1,
+            Some(user) => user.index()..user.index() + 1,
             None => 0..self.mobiles.len(),
         };
         for user in users {

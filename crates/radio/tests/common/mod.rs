@@ -107,7 +107,7 @@ pub fn cell(config: &hs_dsch_simple::Config, classes: &[Option<&str>]) -> HsDsch
 }
 
 pub fn packet(id: u64, user: u16, size: u32) -> Packet {
-    Packet { id, size, flow: FlowId(0), user: UserId(user), ecn: Ecn::NotEct, slot: Slot(0) }
+    Packet { id, size, flow: FlowId(0), user: UserId::new(user.into()), ecn: Ecn::NotEct, slot: Slot(0) }
 }
 
 /// Packets of `size` bytes down to user 0, one every `gap` from `first` on.
@@ -174,12 +174,12 @@ pub fn saturate_towards(
         let drops = result.dropped.len();
         let mut cx = Context::new(Some(&mut log), &mut result.dropped, ComponentId(0));
         while let Some((_, departure)) = bearer.pop(now, &mut cx) {
-            inside[usize::from(departure.packet.user.0)] -= 1;
-            result.bytes[usize::from(departure.packet.user.0)] += u64::from(departure.packet.size);
+            inside[departure.packet.user.index()] -= 1;
+            result.bytes[departure.packet.user.index()] += u64::from(departure.packet.size);
             result.departures.push(departure);
         }
         for lost in &result.dropped[drops..] {
-            inside[usize::from(lost.packet.user.0)] -= 1;
+            inside[lost.packet.user.index()] -= 1;
         }
         for user in 0..users {
             while inside[usize::from(user)] < packets {

@@ -116,7 +116,7 @@ impl Pair {
         let connection = &mut self.connections[side as usize];
         let mut dropped = Vec::new();
         let sink = self.events.as_mut().map(|memory| memory as &mut dyn Sink);
-        let mut cx = Context::new(sink, &mut dropped, ComponentId(side as u16));
+        let mut cx = Context::new(sink, &mut dropped, ComponentId(side as u32));
         act(connection, now, &mut cx);
         self.touch(side);
     }
@@ -132,7 +132,7 @@ impl Pair {
         }
         let mut dropped = Vec::new();
         let sink = self.events.as_mut().map(|memory| memory as &mut dyn Sink);
-        let mut cx = Context::new(sink, &mut dropped, ComponentId(side as u16));
+        let mut cx = Context::new(sink, &mut dropped, ComponentId(side as u32));
         let mut count = 0;
         while let Some(segment) = connection.poll_transmit(self.now, &mut cx) {
             count += 1;
@@ -186,14 +186,14 @@ impl Pair {
         if wakeup.is_none_or(|at| at > next) {
             let Reverse((_, _, side, slot)) = self.arrivals.pop().expect("it was peeked at");
             self.free.push(slot);
-            let mut cx = Context::new(sink, &mut dropped, ComponentId(side as u16));
+            let mut cx = Context::new(sink, &mut dropped, ComponentId(side as u32));
             let segment = self.slots[slot];
             self.connections[side as usize].handle_segment(self.now, &segment, &mut cx);
             self.touch(side);
             return true;
         }
         let side = if self.wakeups[0].is_some_and(|at| at <= next) { Side::Client } else { Side::Server };
-        let mut cx = Context::new(sink, &mut dropped, ComponentId(side as u16));
+        let mut cx = Context::new(sink, &mut dropped, ComponentId(side as u32));
         self.connections[side as usize].handle_timeout(self.now, &mut cx);
         self.touch(side);
         true

@@ -28,7 +28,7 @@
 //!
 //! let settings = Settings { window: 512, packet_overhead: 0, end_overhead: 1 };
 //! let (mut sender, mut receiver) = (Sender::new(settings, RlcQueue::unlimited()), Receiver::new(settings.window));
-//! let packet = Packet { id: 7, size: 100, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
+//! let packet = Packet { id: 7, size: 100, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(0) };
 //! sender.enqueue(Instant::ZERO, packet, |_| {}).expect("room");
 //! let mut next = || sender.next_new(Instant::ZERO, 40, 0, |_| {}).expect("something to send");
 //! let [first, lost, last] = [next(), next(), next()];

@@ -188,7 +188,7 @@ mod tests {
     fn rlc(in_sequence: bool, sizes: &[u32]) -> Rlc {
         let mut rlc = Rlc::new(40, in_sequence, RlcQueue::unlimited());
         for (id, size) in (0..).zip(sizes) {
-            let (flow, user, slot) = (FlowId(0), UserId(0), Slot(0));
+            let (flow, user, slot) = (FlowId(0), UserId::new(0), Slot(0));
             let packet = Packet { id, size: *size, flow, user, ecn: Ecn::NotEct, slot };
             assert_eq!(rlc.enqueue(Instant::ZERO, packet, |_| {}), Ok(()));
         }

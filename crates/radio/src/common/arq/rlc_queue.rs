@@ -138,7 +138,7 @@ mod tests {
         let mut queue = RlcQueue::new(&queue, tti, Seed::new(1), "user-0/down");
         let sent = (0..40).filter_map(|id| {
             let now = Instant::ZERO + tti.saturating_mul(id);
-            let packet = Packet { id, size: 40, flow: FlowId(0), user: UserId(0), ecn: Ecn::Ect1, slot: Slot(0) };
+            let packet = Packet { id, size: 40, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::Ect1, slot: Slot(0) };
             // One more than is sent, at first: each packet waits for one TTI.
             for _ in 0..if id == 0 { 2 } else { 1 } {
                 queue.enqueue(now, packet, |_| {}).expect("room");

@@ -1,5 +1,7 @@
 //! The transmissions of a transport block, as the receiver combines them.
 
+use std::cell::Cell;
+
 use airpath_core::{Decibel, Probability};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -91,12 +93,28 @@ impl SoftBuffer {
     /// The probability of the first is [`Decoder::errors`]. A later one fails only where the
     /// earlier ones did, so the ratio of the two probabilities is returned.
     pub fn receive(&mut self, symbols: u32, snr: Decibel) -> Probability {
+        self.receive_with(symbols, snr, |buffer| buffer.errors())
+    }
+
+    /// The same, where `known` has what was computed before for first transmissions. All blocks in
+    /// it have one decoder and one way of combining.
+    #[inline]
+    pub fn receive_known(&mut self, symbols: u32, snr: Decibel, known: &FirstErrors) -> Probability {
+        let is_first = self.used == 0 && self.repeated_energy == 0.0;
+        self.receive_with(symbols, snr, |buffer| match is_first {
+            true => known.get(&buffer.block, symbols, snr, || buffer.errors()),
+            false => buffer.errors(),
+        })
+    }
+
+    #[inline]
+    fn receive_with(&mut self, symbols: u32, snr: Decibel, errors: impl FnOnce(&Self) -> f64) -> Probability {
         let snr_db = snr.get() - self.decoder.gap.get();
         if self.combining == Combining::None {
             (self.used, self.distinct, self.failed) = (0, 0.0, 1.0);
         }
         self.add(f64::from(symbols), snr_db);
-        let fails = self.errors().min(self.failed);
+        let fails = errors(self).min(self.failed);
         let given = if self.failed > 0.0 { fails / self.failed } else { 0.0 };
         self.failed = fails;
         Probability::new(given.min(1.0)).expect("a ratio of probabilities, the smaller first")
@@ -129,6 +147,46 @@ impl SoftBuffer {
         let share = 1.0 / f64::from(count);
         let each = missing_information(mean * share, variance * share, bits, self.distinct * share);
         any_of(each, count).get()
+    }
+}
+
+/// Error probabilities of first transmissions that were computed before. Where the channel stays
+/// as it is, most blocks have one of a few formats.
+#[derive(Clone, Debug)]
+pub struct FirstErrors {
+    /// By a hash of block, symbols and ratio. A new one replaces that of the same hash.
+    entries: Box<[Cell<Option<FirstError>>; 64]>,
+}
+
+impl Default for FirstErrors {
+    fn default() -> Self {
+        Self { entries: Box::new([const { Cell::new(None) }; 64]) }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct FirstError {
+    block: Block,
+    symbols: u32,
+    snr: Decibel,
+    errors: f64,
+}
+
+impl FirstErrors {
+    #[inline]
+    fn get(&self, block: &Block, symbols: u32, snr: Decibel, compute: impl FnOnce() -> f64) -> f64 {
+        // Fibonacci hashing.
+        let key = u64::from(block.bits) << 32 ^ u64::from(symbols) << 8 ^ snr.get().to_bits();
+        let entry = &self.entries[(key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize];
+        let known = entry.get().filter(|it| it.block == *block && it.symbols == symbols && it.snr == snr);
+        known.map_or_else(
+            || {
+                let errors = compute();
+                entry.set(Some(FirstError { block: *block, symbols, snr, errors }));
+                errors
+            },
+            |known| known.errors,
+        )
     }
 }
 
@@ -226,6 +284,23 @@ mod tests {
                 let before = buffer.failed;
                 let given = buffer.receive(symbols, db(snr)).get();
                 prop_assert!((0.0..=1.0).contains(&given) && buffer.failed <= before);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_known_is_what_would_be_computed() {
+        let known = FirstErrors::default();
+        for round in 0..3 {
+            for (bits, snr) in (0..200).map(|index| (1000 + 8 * (index % 90), f64::from(index % 7) - 1.0)) {
+                let block = Block { modulation: Modulation::Qpsk, bits, symbols: 900 };
+                let combining = Combining::IncrementalRedundancy;
+                let mut first = SoftBuffer::new(Decoder::new(Coding::Turbo), combining, block);
+                let mut second = first.clone();
+                for symbols in [900, 900, 450] {
+                    let expected = first.receive(symbols, db(snr));
+                    assert_eq!(second.receive_known(symbols, db(snr), &known), expected, "{round} {bits} {snr}");
+                }
             }
         }
     }

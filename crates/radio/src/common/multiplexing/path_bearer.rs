@@ -29,14 +29,14 @@ impl<const SHARED: bool> PathBearer<SHARED> {
         let downlinks = if SHARED { 1 } else { self.users };
         match direction {
             Direction::Down if SHARED => 0,
-            Direction::Down => usize::from(user.0),
-            Direction::Up => downlinks + usize::from(user.0),
+            Direction::Down => user.index(),
+            Direction::Up => downlinks + user.index(),
         }
     }
 
     /// The paths that a command for `user`, or for all, concerns: a shared downlink is everybody's.
     fn concerned(&self, direction: Direction, user: Option<UserId>) -> Range<usize> {
-        let first = self.index(direction, user.unwrap_or(UserId(0)));
+        let first = self.index(direction, user.unwrap_or(UserId::new(0)));
         let is_one = user.is_some() || (SHARED && direction == Direction::Down);
         first..first + if is_one { 1 } else { self.users }
     }

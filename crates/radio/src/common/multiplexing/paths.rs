@@ -29,8 +29,8 @@ impl Paths {
         users: usize,
         concerns: impl Fn(Direction) -> Range<usize>,
     ) -> Result<Vec<Direction>, CommandError> {
-        if let Some(UserId(user)) = command.user.filter(|user| usize::from(user.0) >= users) {
-            return Err(CommandError::NoSuchUser { user, users });
+        if let Some(user) = command.user.filter(|user| user.index() >= users) {
+            return Err(CommandError::NoSuchUser { user: user.number(), users });
         }
         command.directions(|direction| {
             self.as_slice()[concerns(direction)].iter().try_for_each(|path| path.check(&command.change))

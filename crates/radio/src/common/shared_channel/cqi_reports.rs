@@ -30,6 +30,10 @@ impl Reports {
     /// heard then, one after the other. Measurements must be [taken](Self::take) before the
     /// next call.
     pub fn due(&mut self, now: Instant) -> Option<Instant> {
+        let next = Instant::from_nanos(self.next * self.cycle.as_nanos());
+        if next > now {
+            return None;
+        }
         let heard = now.as_nanos().saturating_sub(self.delay.as_nanos()) / self.cycle.as_nanos();
         self.next = self.next.max(heard);
         let at = Instant::from_nanos(self.next * self.cycle.as_nanos());

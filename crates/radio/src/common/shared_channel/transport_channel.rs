@@ -86,7 +86,7 @@ pub struct TransportChannel {
     /// Whether the queues may drop a packet when its turn has come.
     drops_when_sending: bool,
     /// The first of the users, who are numbered in a row.
-    first_user: u16,
+    first_user: u32,
     users: Vec<User>,
     /// The channels of the users; none where the level never changes.
     channels: Vec<Channel>,
@@ -139,7 +139,7 @@ impl TransportChannel {
         parameters: Parameters,
         scheduler: Box<dyn Scheduler>,
         channels: Vec<Channel>,
-        (first_user, error_streams): (u16, Vec<String>),
+        (first_user, error_streams): (u32, Vec<String>),
         seed: Seed,
     ) -> Self {
         let Parameters { tti, pdu, in_sequence, ref queue, retransmission_delay, .. } = parameters;
@@ -266,7 +266,8 @@ impl TransportChannel {
     }
 
     fn index_of(&self, user: UserId) -> Option<usize> {
-        user.0.checked_sub(self.first_user).map(usize::from).filter(|index| *index < self.users.len())
+        let index = user.number().checked_sub(self.first_user)? as usize;
+        (index < self.users.len()).then_some(index)
     }
 
     #[inline]
@@ -332,7 +333,7 @@ impl TransportChannel {
         if pdus > 0 {
             let event = RadioEvent {
                 direction: self.parameters.direction,
-                user: UserId(self.first_user + index as u16),
+                user: UserId::new(self.first_user + index as u32),
                 duration: self.parameters.tti,
                 pdus: pdus as u16,
                 repeated: repeated as u16,

@@ -136,7 +136,7 @@ mod tests {
     fn octets(toml: &str, size: u32) -> u32 {
         let ppp: config::Ppp = toml::from_str(toml).expect("a table");
         let mut ppp = Ppp::new(&ppp, RlcQueue::unlimited());
-        let packet = Packet { id: 0, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
+        let packet = Packet { id: 0, size, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(0) };
         assert_eq!(ppp.enqueue(Instant::ZERO, packet, |_| {}), Ok(()));
         let mut lost = Vec::new();
         let mut cx = Context::new(None, &mut lost, Default::default());

@@ -58,7 +58,7 @@ impl TrafficChannel {
             delay: radio.frame_delay(),
             slots: radio.slots,
             payload: settings.payload,
-            conditions: Air::new(config, radio, usize::from(user.0), seed, path)?,
+            conditions: Air::new(config, radio, user.index(), seed, path)?,
             stations: [Station::new(settings.clone()), Station::new(settings)],
             streams: Default::default(),
             air: Default::default(),

@@ -136,7 +136,7 @@ mod tests {
     impl Sender {
         fn send(&mut self, flow: u32, size: u32, segment: Option<SegmentInfo>) -> (Form, u32) {
             let flow = FlowId(flow);
-            let packet = Packet { id: 0, size, flow, user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
+            let packet = Packet { id: 0, size, flow, user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(0) };
             self.0.compress(&packet, segment.as_ref())
         }
 

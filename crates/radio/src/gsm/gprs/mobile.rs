@@ -113,7 +113,7 @@ impl Mobile {
         let down_queue = queue(&down_queue, Direction::Down);
         let up_queue = queue(&up_queue, Direction::Up);
         Ok(Self {
-            user: UserId(user as u16),
+            user: UserId::new(user as u32),
             down: Downlink::new(settings_and_framing(Direction::Down), down_queue, &config.downlink),
             up: Uplink::new(settings_and_framing(Direction::Up), up_queue, &config.uplink),
             air: Air::new(conditions, schemes, seed, &path),

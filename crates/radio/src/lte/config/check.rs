@@ -39,7 +39,7 @@ impl Config {
         if let Some(rrc) = &self.rrc {
             rrc.check()?;
         }
-        Ok(())
+        Ok(self.conditions.refuse_fading()?)
     }
 }
 

@@ -45,7 +45,7 @@ impl Config {
             queue.check().map_err(|source| ValueError::Queue { key: "queue".to_owned(), source })?;
         }
         self.rrc.check()?;
-        Ok(())
+        Ok(self.conditions.refuse_fading()?)
     }
 }
 

@@ -117,6 +117,8 @@ impl User {
             return;
         }
         self.reset();
+        // Nearly all mobiles of a carrier are idle: they keep no memory for the next connection.
+        (self.spare, self.arrivals) = Default::default();
         (self.state, self.idle_since) = (State::Idle, Some(now));
         self.report_rrc(now, LteRrcState::Idle, cx);
         self.tracks.mode(now, ModeState::Idle, None, cx);

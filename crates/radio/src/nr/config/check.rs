@@ -46,6 +46,7 @@ impl Config {
         if let Some(rrc) = &self.rrc {
             rrc.check()?;
         }
+        self.conditions.refuse_fading()?;
         Ok(timeline)
     }
 }

@@ -43,7 +43,7 @@ impl Bearer {
 
     fn push(&mut self, count: u64, size: u32) {
         for id in 0..count {
-            let packet = Packet { id, size, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) };
+            let packet = Packet { id, size, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(0) };
             self.down.counters.offer(&packet);
             let mut cx = Context::new(None, &mut self.dropped, ComponentId(0));
             assert_eq!(self.down.enqueue(at(0), packet, &mut cx), Ok(()));

@@ -29,10 +29,11 @@ impl User {
     /// Sends a block again.
     pub fn send_again(&mut self, now: Instant, process: usize, plan: &Plan, cx: &mut Context<'_>) {
         let sent = self.harq_down.take(process).expect("the process has something to send again");
-        self.transmit_down(now, process, sent, plan, cx);
+        self.transmit_down(now, process, *sent, plan, cx);
     }
 
     fn transmit_down(&mut self, now: Instant, process: usize, mut sent: Sent, plan: &Plan, cx: &mut Context<'_>) {
+        self.has_changed = true;
         let direction = Direction::Down;
         let sample = self.conditions.at(now);
         self.report_tracks(now, &sample, cx);
@@ -55,7 +56,7 @@ impl User {
             self.give_up(now, direction, sent.block, cx);
             None
         } else {
-            Some(sent)
+            Some(Box::new(sent))
         };
         let heard = self.harq_down.transmitted(process, now, again, plan);
         if is_first && !is_missed {

@@ -57,6 +57,7 @@ impl User {
         let sample = self.look(now, now, cx);
         if !self.movement.is_covered() {
             self.movement.next_search = now + SEARCH;
+            self.has_changed = true;
         }
         self.quality.hear(now);
         self.sinr = [sample.carrier_to_interference, sample.carrier_to_interference - self.below_downlink];
@@ -66,6 +67,7 @@ impl User {
     /// What it was like at `then`.
     fn look(&mut self, now: Instant, then: Instant, cx: &mut Context<'_>) -> Sample {
         while let Some((at, transition)) = self.conditions.next_transition(then) {
+            self.has_changed = true;
             self.pass(now, at, transition, cx);
         }
         self.conditions.at(then)

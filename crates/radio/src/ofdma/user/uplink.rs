@@ -28,6 +28,7 @@ impl User {
 
     /// The base station sends a grant in the slot that begins at `now`, for the one at `at`.
     pub fn grant(&mut self, now: Instant, at: Instant, format: TransportFormat, plan: &Plan, cx: &mut Context<'_>) {
+        self.has_changed = true;
         self.knowledge.granted(at, (format.bits / 8).into());
         if !self.control.chance(plan.dtx_missed) {
             self.request.granted();

@@ -122,7 +122,7 @@ impl Cell {
 
     /// Gives a mobile a packet.
     pub fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
-        self.change(usize::from(packet.user.0), now, cx, |user, cx| user.push(now, direction, packet, cx))
+        self.change(packet.user.index(), now, cx, |user, cx| user.push(now, direction, packet, cx))
     }
 
     /// Changes a mobile after all that happens up to `now`.
@@ -354,7 +354,7 @@ mod tests {
         let mut lost = Vec::new();
         let mut cx = Context::new(None, &mut lost, ComponentId(0));
         for id in 0..u64::from(users) * 40 {
-            let user = UserId((id % u64::from(users)) as u16);
+            let user = UserId::new((id % u64::from(users)) as u32);
             let packet = Packet { id, size: 1500, flow: FlowId(0), user, ecn: Ecn::NotEct, slot: Slot(0) };
             cell.push(Instant::ZERO, Direction::Down, packet, &mut cx);
         }

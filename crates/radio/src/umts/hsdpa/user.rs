@@ -75,7 +75,7 @@ impl User {
         let mut up = RadioLink::new(&config.uplink, Direction::Up, &down.rlc, seed, path)?;
         up.fade(conditions.profile());
         Ok(Self {
-            id: UserId(index as u16),
+            id: UserId::new(index as u32),
             down: RlcAm::new(&Parameters {
                 rlc: &down.rlc,
                 opposite: &config.uplink.rlc,
@@ -103,7 +103,7 @@ impl User {
             ratio: 0.0,
             waiting_since: 0,
             totals: RadioTotals::default(),
-            tracks: Tracks::new(UserId(index as u16)),
+            tracks: Tracks::new(UserId::new(index as u32)),
             dropped: Vec::new(),
             pdus: VecDeque::new(),
             spare: Vec::new(),

@@ -53,7 +53,7 @@ pub struct Mobile {
 
 impl Mobile {
     /// An idle mobile, with streams below `path`.
-    pub fn new(config: &Config, user: u16, seed: Seed, path: &str) -> Result<Self, ConfigError> {
+    pub fn new(config: &Config, user: u32, seed: Seed, path: &str) -> Result<Self, ConfigError> {
         let (down, up) = (&config.downlink, &config.uplink);
         let switching = || config.switching.as_ref().map(|switching| Switching::new(switching.clone()));
         let mut links = [
@@ -64,10 +64,10 @@ impl Mobile {
             // A bearer that can be switched begins with the slowest format.
             links.iter_mut().for_each(|link| link.format = 0);
         }
-        let conditions = Conditions::new(&config.conditions, usize::from(user), seed, &format!("{path}/conditions"))?;
+        let conditions = Conditions::new(&config.conditions, user as usize, seed, &format!("{path}/conditions"))?;
         links.iter_mut().for_each(|link| link.fade(conditions.profile()));
         Ok(Self {
-            user: UserId(user),
+            user: UserId::new(user),
             links,
             switching: [switching(), switching()],
             rrc: Rrc::new(config.rrc.as_ref()),
@@ -82,7 +82,7 @@ impl Mobile {
                 .map(|reconnection| Reconnection::new(reconnection, seed, path)),
             coverage: Coverage::default(),
             held_until: Instant::ZERO,
-            tracks: Tracks::new(UserId(user)),
+            tracks: Tracks::new(UserId::new(user)),
             dropped: Vec::new(),
             clock: Instant::ZERO,
         })

@@ -249,7 +249,7 @@ mod tests {
     }
 
     fn packet() -> Packet {
-        Packet { id: 0, size: 1000, flow: FlowId(0), user: UserId(0), ecn: Ecn::NotEct, slot: Slot(0) }
+        Packet { id: 0, size: 1000, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(0) }
     }
 
     /// Works off what happens up to a time. Returns when packets leave.

@@ -1,0 +1,376 @@
+//! Each key of LTE, NR, NB-IoT and their radio conditions changes a run, or is rejected: none is
+//! accepted and ignored.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use airpath_core::{ComponentId, Context, Direction, Instant, Memory, Seed, Span, UserId};
+use airpath_link::command::Change;
+use airpath_link::{Bearer, BearerCommand};
+use airpath_radio::Models;
+use airpath_radio::model::Entry;
+use common::overlay;
+use serde_json::Value;
+
+/// A key, other keys that give it a meaning, and another value.
+type Case = (&'static str, &'static str, &'static str);
+
+/// Errors of every kind and a radio that varies.
+const ROUGH: &str = "drx.short_count = 2\nharq.dtx_missed = 0.1\nharq.nack_to_ack = 0.05\n\
+                     conditions.ci = \"15 dB\"\nconditions.rayleigh = \"10 km/h\"\n";
+/// The SINR of the best transport formats.
+const GOOD: &str = "conditions.ci = \"40 dB\"";
+/// Each block is sent once, and half of them fail.
+const LOSSY: &str = "harq.max_transmissions = 1\ndownlink.bler = 0.5\nuplink.bler = 0.5";
+const UNACKNOWLEDGED_LTE: &str = "rlc = { mode = \"unacknowledged\", t_reordering = \"50 ms\" }\n\
+                                  harq.max_transmissions = 1";
+const UNACKNOWLEDGED_NR: &str = "rlc = { mode = \"unacknowledged\", sequence_bits = 12, t_reassembly = \"50 ms\" }\n\
+                                 harq.max_transmissions = 1";
+/// The other mode, with the keys that it needs.
+const ACKNOWLEDGED: &str = "\"acknowledged\"\nrlc.t_poll_retransmit = \"120 ms\"\nrlc.max_retx = 16\n\
+                            rlc.t_status_prohibit = \"50 ms\"";
+const SLEEPY: &str = "rrc.power_saving = { edrx = { cycle = \"20.48 s\", window = \"5.12 s\" }, \
+                      psm = { active = \"16 s\", update = \"300 s\" } }";
+const PRESCHEDULED: &str = "uplink.prescheduling = { interval = \"5 ms\", bytes = \"100 B\" }";
+
+/// What LTE and NR have in common.
+const OFDMA: &[Case] = &[
+    ("cell.averaging_time", "", "\"200 ms\""),
+    ("cell.delay", "", "\"9 ms\""),
+    ("cell.max_correction", "", "\"0.1 dB\""),
+    ("cell.processing", "", "\"1 ms\""),
+    ("cell.pucch_blocks", "", "12"),
+    ("cell.scheduler", "", "\"round-robin\""),
+    ("cell.step", "", "\"0.3 dB\""),
+    ("cell.target_bler", "", "0.4"),
+    ("downlink.bler", "", "0.4"),
+    ("drx.inactivity", "", "\"60 ms\""),
+    ("drx.long", "", "\"640 ms\""),
+    ("drx.on", "", "\"20 ms\""),
+    ("drx.short", "", "\"20 ms\""),
+    ("drx.short_count", "", "7"),
+    ("harq.combining", "", "\"none\""),
+    ("harq.dtx_missed", "", "0.3"),
+    ("harq.gap", "", "\"4 dB\""),
+    ("harq.max_transmissions", "", "1"),
+    ("harq.nack_to_ack", "", "0.3"),
+    ("mobile.cqi_delay", "", "\"20 ms\""),
+    ("mobile.cqi_period", "", "\"80 ms\""),
+    ("mobile.layers", GOOD, "1"),
+    ("mobile.processing", "", "\"5 ms\""),
+    ("pdcp.discard", "", "\"330 ms\""),
+    ("rlc.max_retx", LOSSY, "1"),
+    ("rlc.poll_byte", "", "\"5 kB\""),
+    ("rlc.poll_pdu", "", "4"),
+    ("rlc.t_poll_retransmit", LOSSY, "\"45 ms\""),
+    ("rlc.t_status_prohibit", LOSSY, "\"85 ms\""),
+    ("rrc.inactivity", "", "\"5 s\""),
+    ("rrc.paging", "", "\"640 ms\""),
+    ("rrc.promotion", "", "\"155 ms\""),
+    ("rrc.re_establishment", "rlc.max_retx = 1\nharq.max_transmissions = 1\ndownlink.bler = 0.5", "\"655 ms\""),
+    ("uplink.below_downlink", "", "\"3 dB\""),
+    ("uplink.bler", "", "0.4"),
+    ("uplink.first_grant", "", "\"300 B\""),
+    ("uplink.periodic_bsr", "", "\"5 ms\""),
+    ("uplink.prescheduling.bytes", PRESCHEDULED, "\"300 B\""),
+    ("uplink.prescheduling.interval", PRESCHEDULED, "\"8 ms\""),
+    ("uplink.random_access.message", UNHEARD, "\"17 ms\""),
+    ("uplink.random_access.period", UNHEARD, "\"27 ms\""),
+    ("uplink.retx_bsr", LOSSY, "\"640 ms\""),
+    ("uplink.sr_max_transmissions", UNHEARD, "8"),
+    ("uplink.sr_period", "", "\"40 ms\""),
+];
+/// Grants are missed so often that requests stay without an answer.
+const UNHEARD: &str = "harq.dtx_missed = 0.5\nuplink.sr_max_transmissions = 4\nuplink.sr_period = \"10 ms\"";
+
+const LTE: &[Case] = &[
+    ("cell.bandwidth", "", "\"10 MHz\""),
+    ("cell.control_symbols", "", "3"),
+    ("cell.tdd.configuration", TDD, "1"),
+    ("cell.tdd.special", TDD, "5"),
+    ("cell.users_per_tti", "", "1"),
+    ("harq.processes", "", "3"),
+    ("mobile.modulation", GOOD, "\"256qam\""),
+    ("rlc.mode", UNACKNOWLEDGED_LTE, ACKNOWLEDGED),
+    ("rlc.t_reordering", UNACKNOWLEDGED_LTE, "\"95 ms\""),
+    ("rrc.power_saving.edrx.cycle", SLEEPY, "\"40.96 s\""),
+    ("rrc.power_saving.edrx.window", SLEEPY, "\"10.24 s\""),
+    ("rrc.power_saving.psm.active", SLEEPY, "\"60 s\""),
+    ("rrc.power_saving.psm.update", SLEEPY, "\"200 s\""),
+    ("uplink.modulation", "conditions.ci = \"40 dB\"", "\"64qam\""),
+];
+const TDD: &str = "cell.tdd = { configuration = 2, special = 7 }\nharq.processes = 7";
+
+const NR: &[Case] = &[
+    ("cell.bandwidth", "", "\"60 MHz\""),
+    ("cell.k1", "", "7"),
+    ("cell.k2", "", "7"),
+    (
+        "cell.spacing",
+        "cell.bandwidth = \"50 MHz\"\ncell.processing = \"1 ms\"\ncell.tdd.pattern = \"DDDSU\"",
+        "\"15 kHz\"",
+    ),
+    ("cell.tdd.pattern", "", "\"DDDSUUUUUU\""),
+    ("cell.tdd.special_downlink", "", "10"),
+    ("cell.tdd.special_uplink", "", "9"),
+    ("cell.users_per_slot", "", "1"),
+    ("harq.processes", "", "4"),
+    ("mobile.modulation", GOOD, "\"64qam\""),
+    ("pdcp.sequence_bits", "rlc.sequence_bits = 12", "12"),
+    ("pdcp.t_reordering", LOSSY, "\"15 ms\""),
+    ("rlc.mode", UNACKNOWLEDGED_NR, ACKNOWLEDGED),
+    ("rlc.sequence_bits", "", "12"),
+    ("rlc.t_reassembly", LOSSY, "\"95 ms\""),
+    ("rrc.inactive.release", "", "\"12 s\""),
+    ("rrc.inactive.resume", "", "\"75 ms\""),
+    ("uplink.modulation", "conditions.ci = \"50 dB\"", "\"256qam\""),
+];
+
+/// A carrier in the second coverage level, with cells.
+const COVERAGE: &str = "conditions.ci = \"18 dB\"\n";
+/// Formats and errors depend on each decibel.
+const WEAK: &str = "conditions.ci = \"-14 dB\"";
+const NB_IOT: &[Case] = &[
+    ("carrier.delay", "", "\"90 ms\""),
+    ("carrier.operation", "", "\"stand-alone\""),
+    ("carrier.processing", "", "\"9 ms\""),
+    ("carrier.target_bler", WEAK, "0.4"),
+    ("coverage.control_repetitions", "", "[1, 32, 256]"),
+    ("coverage.downlink_repetitions", "", "[1, 4, 128]"),
+    ("coverage.lowest", "", "[\"36 dB\", \"20 dB\", \"-4 dB\"]"),
+    ("coverage.preamble_repetitions", "", "[2, 16, 32]"),
+    ("coverage.random_access_period", "", "[\"160 ms\", \"640 ms\", \"640 ms\"]"),
+    ("coverage.tones", "", "[\"twelve\", \"six\", \"one\"]"),
+    ("coverage.uplink_repetitions", "", "[1, 4, 64]"),
+    ("downlink.bler", "", "0.5"),
+    ("harq.gap", WEAK, "\"6 dB\""),
+    ("harq.max_transmissions", "downlink.bler = 0.5\nuplink.bler = 0.5", "1"),
+    ("harq.repetition_loss", WEAK, "\"4 dB\""),
+    ("mobile.category", "", "\"nb2\""),
+    ("mobile.processing", "", "\"90 ms\""),
+    ("rlc.max_retx", LOSSY, "1"),
+    ("rlc.t_poll_retransmit", LOSSY, "\"4 s\""),
+    ("rrc.inactivity", "", "\"5 s\""),
+    ("rrc.paging", "", "\"1.28 s\""),
+    ("rrc.power_saving.edrx.cycle", SLEEPY, "\"40.96 s\""),
+    ("rrc.power_saving.edrx.window", SLEEPY, "\"10.24 s\""),
+    ("rrc.power_saving.psm.active", SLEEPY, "\"60 s\""),
+    ("rrc.power_saving.psm.update", SLEEPY, "\"200 s\""),
+    ("rrc.release", "rrc.release_assistance = \"after-uplink\"", "\"3 s\""),
+    ("rrc.release_assistance", "", "\"after-uplink\""),
+    ("rrc.setup", "", "[\"90 B\", \"60 B\"]"),
+    ("uplink.below_downlink", WEAK, "\"9 dB\""),
+    ("uplink.bler", "", "0.5"),
+];
+
+/// A car among cells, which may lose them all.
+const CELLS: &str = "conditions = { \
+    cells = { count = 3, spacing = \"800 m\", setback = \"100 m\", antenna = \"30 m\", penetration = \"20 dB\" }, \
+    movement = { speed = \"100 km/h\", from = \"0 m\", to = \"900 m\" }, \
+    shadowing = { deviation = \"10 dB\", correlation_distance = \"20 m\" }, \
+    network = { frequency = \"1.8 GHz\", reuse = 1, load = 0.5, power_over_noise = \"130 dB\", lowest = \"-7 dB\", \
+    period = \"200 ms\", hysteresis = \"3 dB\", time_to_trigger = \"480 ms\", change = \"hard-handover\", gap = \"40 ms\" } }";
+const SOFT: &str = "conditions = { \
+    cells = { count = 3, spacing = \"800 m\", setback = \"100 m\", antenna = \"30 m\", penetration = \"20 dB\" }, \
+    movement = { speed = \"100 km/h\", from = \"0 m\", to = \"900 m\" }, \
+    shadowing = { deviation = \"10 dB\", correlation_distance = \"20 m\" }, \
+    network = { frequency = \"1.8 GHz\", reuse = 1, load = 0.5, power_over_noise = \"130 dB\", lowest = \"-7 dB\", \
+    period = \"200 ms\", hysteresis = \"3 dB\", time_to_trigger = \"480 ms\", change = \"soft-handover\", \
+    window = \"6 dB\" } }";
+const SHADOWS: &str = "conditions = { ci = \"15 dB\", shadowing = { deviation = \"8 dB\", \
+                       correlation_distance = \"20 m\" }, movement = { speed = \"10 km/h\", from = \"0 m\", \
+                       to = \"30 m\", path = \"to-and-fro\", start = \"10 m\" } }";
+const CONDITIONS: &[Case] = &[
+    ("conditions.cells.antenna", CELLS, "\"60 m\""),
+    ("conditions.cells.count", CELLS, "1"),
+    ("conditions.cells.interferers", CELLS, "\"row\""),
+    ("conditions.cells.penetration", CELLS, "\"10 dB\""),
+    ("conditions.cells.setback", CELLS, "\"300 m\""),
+    ("conditions.cells.spacing", CELLS, "\"500 m\""),
+    ("conditions.ci", "", "\"9 dB\""),
+    ("conditions.fading", "", "\"tu50\""),
+    ("conditions.level", "conditions = { level = \"20 dB\" }", "\"9 dB\""),
+    ("conditions.movement.from", CELLS, "\"300 m\""),
+    ("conditions.movement.path", CELLS, "\"once\""),
+    ("conditions.movement.speed", CELLS, "\"30 km/h\""),
+    ("conditions.movement.start", CELLS, "\"700 m\""),
+    ("conditions.movement.to", CELLS, "\"300 m\""),
+    ("conditions.movement.from", SHADOWS, "\"2 m\""),
+    ("conditions.movement.path", SHADOWS, "\"once\""),
+    ("conditions.movement.speed", SHADOWS, "\"30 km/h\""),
+    ("conditions.movement.start", SHADOWS, "\"20 m\""),
+    ("conditions.movement.to", SHADOWS, "\"20 m\""),
+    ("conditions.network.change", CELLS, "\"soft-handover\""),
+    ("conditions.network.frequency", CELLS, "\"900 MHz\""),
+    ("conditions.network.gap", CELLS, "\"400 ms\""),
+    ("conditions.network.hysteresis", CELLS, "\"1 dB\""),
+    ("conditions.network.load", CELLS, "0.1"),
+    ("conditions.network.lowest", CELLS, "\"9 dB\""),
+    ("conditions.network.period", CELLS, "\"100 ms\""),
+    ("conditions.network.power_over_noise", CELLS, "\"110 dB\""),
+    ("conditions.network.reuse", CELLS, "3"),
+    ("conditions.network.time_to_trigger", CELLS, "\"0 s\""),
+    ("conditions.network.window", CELLS, "\"6 dB\""),
+    ("conditions.network.window", SOFT, "\"1 dB\""),
+    ("conditions.rayleigh", CELLS, "\"70 km/h\""),
+    ("conditions.recorded", "", "\"nowhere.csv\""),
+    ("conditions.shadowing.correlation_distance", CELLS, "\"60 m\""),
+    (
+        "conditions.shadowing.correlation_time",
+        "conditions = { ci = \"15 dB\", shadowing = { deviation = \"8 dB\", correlation_time = \"5 s\" } }",
+        "\"20 s\"",
+    ),
+    ("conditions.shadowing.deviation", CELLS, "\"4 dB\""),
+    ("conditions.shadowing.site_correlation", CELLS, "0.9"),
+    ("conditions.table.hold", TABLE, "\"2 s\""),
+    ("conditions.table.values", TABLE, "[\"9 dB\", \"30 dB\"]"),
+    ("conditions.table.weights", TABLE, "[1, 5]"),
+];
+const TABLE: &str = "conditions = { table = { hold = \"1 s\", values = [\"7 dB\", \"30 dB\"], weights = [1, 1] } }";
+
+/// A model with a preset of it, what all runs have, and how much and how slow traffic is.
+struct Subject {
+    entry: Entry,
+    base: toml::Table,
+    rough: &'static str,
+    load: f64,
+    pace: u64,
+}
+
+impl Subject {
+    fn new(preset: &str, rough: &'static str, load: f64, pace: u64) -> Self {
+        let file = format!("{}/../../presets/{preset}.toml", env!("CARGO_MANIFEST_DIR"));
+        let preset: toml::Table = std::fs::read_to_string(file).expect("a preset").parse().expect("a table");
+        let mut base = preset["bearer"].as_table().expect("a table").clone();
+        let model = base.remove("model").expect("a model");
+        let entry = *Models::shipped().get(model.as_str().expect("a name")).expect("a model");
+        Self { entry, base, rough, load, pace }
+    }
+
+    /// All that a run with these keys gives, or why there is none.
+    fn run(&self, context: &str, change: Option<(&str, &str)>) -> Result<String, String> {
+        let mut table = self.base.clone();
+        lay_over(&mut table, self.rough);
+        lay_over(&mut table, context);
+        if let Some((key, value)) = change {
+            lay_over(&mut table, &format!("{key} = {value}"));
+        }
+        let model = self.entry.read(table.into()).map_err(|error| error.to_string())?;
+        let bearer = model.build(&[None, None, None], Seed::new(3), "cell");
+        bearer
+            .map(|bearer| all_events(bearer, self.load, self.pace))
+            .map_err(|error| format!("{}: {error}", error.field()))
+    }
+
+    /// Changes each key of `cases` by itself.
+    fn check(&self, cases: &[&[Case]]) {
+        let name = self.entry.name;
+        let (mut ignored, mut unnamed) = (Vec::new(), Vec::new());
+        for (key, context, value) in cases.iter().copied().flatten() {
+            let before = match self.run(context, None) {
+                Ok(before) => before,
+                Err(error) => panic!("{name}: the context of `{key}` is rejected: {error}"),
+            };
+            match self.run(context, Some((key, value))) {
+                Ok(after) if after == before => ignored.push(format!("{key} = {value}")),
+                Ok(_) => {}
+                Err(error) if error.contains(last(key)) => {}
+                Err(error) => unnamed.push(format!("{key} = {value}: {error}")),
+            }
+        }
+        assert!(unnamed.is_empty(), "{name} rejects, without a word about the key, {unnamed:#?}");
+        assert!(ignored.is_empty(), "{name} accepts and ignores {ignored:#?}");
+        let given: BTreeSet<&str> = cases.iter().copied().flatten().map(|(key, ..)| *key).collect();
+        let mut keys = BTreeSet::new();
+        leaves(self.entry.schema().as_value(), "", &mut keys);
+        let missing: Vec<&String> = keys.iter().filter(|key| !given.contains(key.as_str())).collect();
+        assert!(missing.is_empty(), "{name} has keys without a case: {missing:?}");
+    }
+}
+
+fn last(key: &str) -> &str {
+    key.rsplit('.').next().expect("a key has a name")
+}
+
+/// Lays `text` over a table. Tables of the source of C/I, and of the RLC, replace
+/// those that were there.
+fn lay_over(table: &mut toml::Table, text: &str) {
+    let more: toml::Table = text.parse().expect("TOML");
+    for (replaced, whole) in [("conditions", "conditions = {"), ("rlc", "rlc = {")] {
+        if text.contains(whole) {
+            table.remove(replaced);
+        }
+    }
+    overlay(table, &more);
+}
+
+/// The keys of a schema. Queues and header compression have tests of their own.
+fn leaves(schema: &Value, at: &str, keys: &mut BTreeSet<String>) {
+    if ["queue", "header_compression"].contains(&last(at)) {
+        return;
+    }
+    let forms = ["anyOf", "oneOf"].iter().flat_map(|form| schema[*form].as_array()).flatten();
+    let tables: Vec<&Value> = forms.chain([schema]).filter(|form| form["properties"].is_object()).collect();
+    for (name, value) in tables.iter().flat_map(|table| table["properties"].as_object()).flatten() {
+        let path = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+        leaves(value, &path, keys);
+    }
+    if tables.is_empty() {
+        keys.insert(at.to_owned());
+    }
+}
+
+/// Three mobiles with much to send and to get at first, one of them out of reach for a while;
+/// later with packets after pauses of many lengths, from a few milliseconds to minutes.
+fn all_events(mut bearer: Box<dyn Bearer>, load: f64, pace: u64) -> String {
+    let mut packets = Vec::new();
+    // Packets from the mobiles connect all of them at once.
+    for (user, down, up) in [(0, 800.0, 120.0), (1, 600.0, 5.0), (2, 700.0, 5.0)] {
+        packets.extend((0..(up * load) as u64 + 1).map(|_| (0, Direction::Up, user, 1400)));
+        packets.extend((0..(down * load) as u64).map(|_| (0, Direction::Down, user, 1400)));
+    }
+    packets.push((250 * pace, Direction::Down, 2, 100));
+    let mut pauses = Seed::new(7).stream("pauses");
+    let mut at = 3_000 * pace;
+    for number in 0..80 {
+        let longest = [300, 3_000, 30_000, 90_000][number % 4];
+        at += pauses.below(longest * pace.min(4));
+        let direction = if pauses.below(3) == 0 { Direction::Up } else { Direction::Down };
+        packets.push((at, direction, pauses.below(3) as u16, 40 + pauses.below(1200) as u32));
+    }
+    // One comes while the connection of NR is suspended.
+    for pause in [60_000, 12_000, 11_000] {
+        at += pause;
+        packets.push((at, Direction::Up, 2, 200));
+    }
+    let (mut log, mut dropped, mut out) = (Memory::default(), Vec::new(), Vec::new());
+    let mut cx = Context::new(Some(&mut log), &mut dropped, ComponentId(0));
+    let outage = Change::Outage(Span::from_millis(800 * pace));
+    let mut outage = Some(BearerCommand { user: Some(UserId::new(1)), ..BearerCommand::from(outage) });
+    for (id, (at, direction, user, size)) in (0..).zip(packets) {
+        let now = Instant::ZERO + Span::from_millis(at);
+        out.extend(std::iter::from_fn(|| bearer.pop(now, &mut cx)));
+        bearer.push(now, direction, common::packet(id, user, size), &mut cx);
+        if let Some(outage) = outage.take_if(|_| at > 0) {
+            bearer.command(now, &outage, &mut cx).expect("every bearer has outages");
+        }
+    }
+    out.extend(std::iter::from_fn(|| bearer.pop(Instant::ZERO + Span::from_millis(at + 600_000), &mut cx)));
+    format!("{out:?} {dropped:?} {:?}", log.events)
+}
+
+#[test]
+fn each_key_of_lte_changes_a_run_or_is_rejected() {
+    Subject::new("lte-20mhz", ROUGH, 1.0, 1).check(&[OFDMA, LTE, CONDITIONS]);
+}
+
+#[test]
+fn each_key_of_nr_changes_a_run_or_is_rejected() {
+    Subject::new("nr-n78-100mhz-sa", ROUGH, 4.0, 1).check(&[OFDMA, NR, CONDITIONS]);
+}
+
+#[test]
+fn each_key_of_nb_iot_changes_a_run_or_is_rejected() {
+    Subject::new("nb-iot", COVERAGE, 0.02, 10).check(&[NB_IOT, CONDITIONS]);
+}
