@@ -2,6 +2,7 @@
 
 mod context;
 mod packets;
+pub(crate) mod validity;
 
 use crate::crc::Crc;
 use crate::error::{ConfigError, DecompressError};
@@ -9,6 +10,7 @@ use crate::feedback::{Acknowledgement, Feedback};
 use crate::framework::{Config, IR, IR_DYN, Mode};
 use crate::profile::Profile;
 use crate::reader::Reader;
+use crate::tcp;
 use context::Context;
 
 /// Packets that fail between two negative acknowledgements of one context: about those that are in
@@ -38,6 +40,19 @@ enum Flow {
     Unknown,
     Uncompressed,
     Compressed(Box<Context>),
+    /// Profile 0x0006.
+    Tcp(Box<tcp::decompressor::Context>),
+}
+
+impl Flow {
+    /// Whether the static part of its context is valid.
+    fn has_static(&self) -> bool {
+        match self {
+            Self::Unknown | Self::Uncompressed => false,
+            Self::Compressed(context) => context.validity.has_static,
+            Self::Tcp(context) => context.validity.has_static,
+        }
+    }
 }
 
 impl Decompressor {
@@ -106,20 +121,22 @@ impl Decompressor {
                 if failures < NACK_INTERVAL {
                     return;
                 }
-                match &slot.flow {
-                    // After reordering the context may be one of another profile.
-                    _ if matches!(error, DecompressError::NoContext { .. }) => Acknowledgement::StaticNack,
-                    Flow::Compressed(context) if context.has_static => Acknowledgement::Nack,
-                    _ => Acknowledgement::StaticNack,
-                }
+                // After reordering the context may be one of another profile.
+                let is_unknown = matches!(error, DecompressError::NoContext { .. }) || !slot.flow.has_static();
+                if is_unknown { Acknowledgement::StaticNack } else { Acknowledgement::Nack }
             }
         };
         let sequence = match &slot.flow {
             Flow::Compressed(context) => Some((u32::from(context.sequence) & 0xfff, 12)),
-            _ => None,
+            Flow::Tcp(context) => Some((u32::from(context.msn()) & 0x3fff, 14)),
+            Flow::Unknown | Flow::Uncompressed => None,
         };
-        Feedback { cid, acknowledgement, mode: Some(self.config.mode), sequence }
-            .emit(&self.config, &mut self.feedback);
+        let feedback = Feedback { cid, acknowledgement, mode: Some(self.config.mode), sequence };
+        if matches!(slot.flow, Flow::Tcp(_)) {
+            feedback.emit_tcp(&self.config, &mut self.feedback);
+        } else {
+            feedback.emit(&self.config, &mut self.feedback);
+        }
     }
 }
 
@@ -148,6 +165,7 @@ impl Slot {
                 Ok(reader.position())
             }
             Flow::Compressed(context) => context.receive(length, cid, first, reader, out),
+            Flow::Tcp(context) => context.receive(length, cid, first, reader, out),
         }
     }
 
@@ -177,6 +195,10 @@ impl Slot {
             self.flow = Flow::Uncompressed;
             return Ok(reader.position());
         }
+        let received = ContextPacket { packet, crc_at, crc, first, cid };
+        if profile == Profile::Tcp {
+            return self.receive_tcp_context(received, length, reader, out);
+        }
         let mut context = match &self.flow {
             Flow::Compressed(known) if known.header.profile == profile => (**known).clone(),
             _ if first == IR_DYN => return Err(DecompressError::NoContext { cid }),
@@ -184,7 +206,7 @@ impl Slot {
         };
         if first != IR_DYN {
             context.read_static(reader)?;
-        } else if !context.has_static {
+        } else if !context.validity.has_static {
             return Err(DecompressError::NoContext { cid });
         }
         if first & 1 == 0 && first != IR_DYN {
@@ -192,14 +214,57 @@ impl Slot {
             return Err(DecompressError::Unsupported { feature: "an IR packet without dynamic part" });
         }
         context.read_dynamic(reader)?;
-        let covered = start_of(packet)..reader.position();
-        let parts = [&packet[covered.start..crc_at], &[0], &packet[crc_at + 1..covered.end]];
-        if parts.iter().fold(Crc::Eight.initial(), |value, bytes| Crc::Eight.update(value, bytes)) != crc {
-            return Err(DecompressError::Crc);
-        }
+        received.check(reader.position())?;
         context.complete(length - reader.position(), out)?;
         self.flow = Flow::Compressed(Box::new(context));
         Ok(reader.position())
+    }
+
+    /// An IR or IR-DYN packet of TCP (RFC 6846 §7.1).
+    fn receive_tcp_context(
+        &mut self,
+        received: ContextPacket<'_>,
+        length: usize,
+        reader: &mut Reader<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, DecompressError> {
+        let unknown = DecompressError::NoContext { cid: received.cid };
+        let mut context = match &self.flow {
+            Flow::Tcp(known) => (**known).clone(),
+            _ if received.first == IR_DYN => return Err(unknown),
+            _ => tcp::decompressor::Context::new(),
+        };
+        match received.first {
+            IR => return Err(DecompressError::Unsupported { feature: "context replication (IR-CR)" }),
+            IR_DYN if !context.validity.has_static => return Err(unknown),
+            IR_DYN => {}
+            _ => context.read_static(reader)?,
+        }
+        context.read_dynamic(reader)?;
+        received.check(reader.position())?;
+        context.finish(length - reader.position(), out)?;
+        self.flow = Flow::Tcp(Box::new(context));
+        Ok(reader.position())
+    }
+}
+
+/// An IR or IR-DYN packet: where its CRC is, and what it is about.
+#[derive(Clone, Copy)]
+struct ContextPacket<'a> {
+    packet: &'a [u8],
+    crc_at: usize,
+    crc: u8,
+    first: u8,
+    cid: u16,
+}
+
+impl ContextPacket<'_> {
+    /// Compares the CRC with that of the header, which ends at `end`.
+    fn check(self, end: usize) -> Result<(), DecompressError> {
+        let Self { packet, crc_at, crc, .. } = self;
+        let parts = [&packet[start_of(packet)..crc_at], &[0], &packet[crc_at + 1..end]];
+        let computed = parts.iter().fold(Crc::Eight.initial(), |value, bytes| Crc::Eight.update(value, bytes));
+        if computed == crc { Ok(()) } else { Err(DecompressError::Crc) }
     }
 }
 

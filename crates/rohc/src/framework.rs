@@ -2,6 +2,7 @@
 
 use crate::error::{ConfigError, DecompressError};
 use crate::lsb::push_sdvl;
+use crate::profile::Profiles;
 use crate::reader::Reader;
 
 /// The first octet of a feedback element, without its length.
@@ -46,11 +47,13 @@ pub struct Config {
     /// Whether context identifiers have one or two octets of their own, instead of one octet where
     /// they are not 0.
     pub large_cids: bool,
+    /// The profiles that the compressor uses. The decompressor restores packets of all profiles.
+    pub profiles: Profiles,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { mode: Mode::default(), contexts: 16, large_cids: false }
+        Self { mode: Mode::default(), contexts: 16, large_cids: false, profiles: Profiles::ALL }
     }
 }
 

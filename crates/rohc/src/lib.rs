@@ -10,10 +10,10 @@
 //! | 5795 | framework | small and large context identifiers, feedback, padding; no segments |
 //! | 3095, 4815 | profiles 0x0000, 0x0001 (RTP), 0x0002 (UDP) | without lists of sources and of extension headers |
 //! | 3843 | profile 0x0004 (IP) | one IP header |
+//! | 6846 | profile 0x0006 (TCP) | one IP header, all options of TCP; no context replication |
 //!
-//! Release 99 to LTE name these profiles for PDCP (TS 25.323 §5.1.2, TS 36.323 §5.5.1). Whatever
-//! they cannot restore exactly, such as a fragment or an IPv4 header with options, is sent with
-//! profile 0x0000.
+//! PDCP names these profiles (TS 25.323 §5.1.2, TS 36.323 §5.5.1). Whatever they cannot restore
+//! exactly, such as a fragment or an IPv4 header with options, is sent with profile 0x0000.
 //!
 //! ```
 //! use airpath_rohc::{Compressor, Config, Decompressor};
@@ -43,9 +43,10 @@ mod ip_id;
 mod lsb;
 mod profile;
 mod reader;
+mod tcp;
 
 pub use compressor::Compressor;
 pub use decompressor::Decompressor;
 pub use error::{ConfigError, DecompressError, FeedbackError};
 pub use framework::{Config, Mode, split_feedback};
-pub use profile::Profile;
+pub use profile::{Profile, Profiles};

@@ -13,6 +13,8 @@ pub(crate) enum Shift {
     Counted,
     /// Offsets of the IP-ID (§4.5.5).
     IpId,
+    /// A number that the format of a packet gives (`lsb` of RFC 4997); −1 is [`u32::MAX`].
+    Fixed(u32),
 }
 
 impl Shift {
@@ -26,13 +28,16 @@ impl Shift {
             Self::Timestamp => (1 << (bits - 2)) - 1,
             Self::Counted => u32::MAX,
             Self::IpId => 0,
+            Self::Fixed(offset) => offset,
         }
     }
 }
 
-/// A field of 16 or 32 bits: what it wraps around.
+/// A field of 8, 16 or 32 bits: what it wraps around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
+    /// 8 bits.
+    Eight,
     /// 16 bits.
     Sixteen,
     /// 32 bits.
@@ -42,6 +47,7 @@ pub(crate) enum Width {
 impl Width {
     const fn mask(self) -> u32 {
         match self {
+            Self::Eight => 0xff,
             Self::Sixteen => 0xffff,
             Self::ThirtyTwo => u32::MAX,
         }
@@ -49,6 +55,7 @@ impl Width {
 
     const fn bits(self) -> u32 {
         match self {
+            Self::Eight => 8,
             Self::Sixteen => 16,
             Self::ThirtyTwo => 32,
         }
@@ -91,13 +98,21 @@ impl Window {
         }
     }
 
+    /// Forgets all but the latest `count`: the decompressor has received one of these.
+    pub(crate) fn keep_latest(&mut self, count: usize) {
+        let kept = self.length.min(count);
+        let start = self.next + Self::SIZE - kept;
+        let latest: [u32; Self::SIZE] = std::array::from_fn(|index| self.values[(start + index) % Self::SIZE]);
+        (self.values, self.length, self.next) = (latest, kept, kept % Self::SIZE);
+    }
+
     /// Forgets all.
     pub(crate) const fn clear(&mut self) {
         self.length = 0;
         self.next = 0;
     }
 
-    fn values(&self) -> &[u32] {
+    pub(crate) fn values(&self) -> &[u32] {
         &self.values[..self.length]
     }
 

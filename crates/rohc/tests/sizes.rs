@@ -147,7 +147,7 @@ fn what_is_left_out_is_refused_with_a_reason() {
     assert_eq!(channel.decompress(&[0xfe, 0]), Err(DecompressError::Segment));
     assert_eq!(channel.decompress(&[]), Err(DecompressError::NoPacket));
     assert_eq!(channel.decompress(&[0xf1, 0x20]), Err(DecompressError::NoPacket));
-    assert_eq!(channel.decompress(&[0xfd, 0x06, 0]), Err(DecompressError::Profile { profile: 6 }));
+    assert_eq!(channel.decompress(&[0xfd, 0x07, 0]), Err(DecompressError::Profile { profile: 7 }));
     let (feedback, rest) = split_feedback(&[0xe0, 0xf1, 0x20, 0x45, 0]).expect("feedback, then a packet");
     assert_eq!((feedback, rest), (&[0xe0, 0xf1, 0x20][..], &[0x45, 0][..]));
 }

@@ -13,13 +13,13 @@ use airpath_core::{
     PacketStep, RadioTotals, Sink, Slot, UserId,
 };
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
-use airpath_rohc::{Compressor, ConfigError, Decompressor};
+use airpath_rohc::{Compressor, ConfigError, Decompressor, Profiles};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ValueError;
 
-/// Robust header compression (RFC 5795, RFC 3095).
+/// Robust header compression (RFC 5795, RFC 3095, RFC 6846).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeaderCompression {
@@ -30,6 +30,35 @@ pub struct HeaderCompression {
     /// ones, which cost one or two for each.
     #[serde(default = "contexts")]
     pub contexts: u16,
+    /// The headers that are compressed. Without `"tcp"`, the TCP header is sent as it is behind a
+    /// compressed IP header; a packet that fits none of them is sent as it is.
+    #[serde(default = "profiles")]
+    pub profiles: Vec<Profile>,
+}
+
+/// A profile of ROHC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// 0x0001: RTP, UDP and IP (RFC 3095).
+    Rtp,
+    /// 0x0002: UDP and IP (RFC 3095).
+    Udp,
+    /// 0x0004: IP (RFC 3843).
+    Ip,
+    /// 0x0006: TCP and IP (RFC 6846).
+    Tcp,
+}
+
+impl From<Profile> for airpath_rohc::Profile {
+    fn from(profile: Profile) -> Self {
+        match profile {
+            Profile::Rtp => Self::Rtp,
+            Profile::Udp => Self::Udp,
+            Profile::Ip => Self::Ip,
+            Profile::Tcp => Self::Tcp,
+        }
+    }
 }
 
 /// A mode of ROHC (RFC 3095 §4.4).
@@ -49,13 +78,19 @@ const fn contexts() -> u16 {
     16
 }
 
+/// Those of RFC 3095 and RFC 3843.
+fn profiles() -> Vec<Profile> {
+    vec![Profile::Rtp, Profile::Udp, Profile::Ip]
+}
+
 impl HeaderCompression {
     fn rohc(&self) -> airpath_rohc::Config {
         let mode = match self.mode {
             Mode::Unidirectional => airpath_rohc::Mode::Unidirectional,
             Mode::Optimistic => airpath_rohc::Mode::Optimistic,
         };
-        airpath_rohc::Config { mode, contexts: self.contexts, large_cids: self.contexts > 16 }
+        let profiles = self.profiles.iter().fold(Profiles::NONE, |set, profile| set.with((*profile).into()));
+        airpath_rohc::Config { mode, contexts: self.contexts, large_cids: self.contexts > 16, profiles }
     }
 }
 

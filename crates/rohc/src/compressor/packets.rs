@@ -42,7 +42,7 @@ impl Context {
         out.extend_from_slice(&[header.tos(), header.ttl()]);
         if header.is_v4() {
             out.extend_from_slice(&header.id().to_be_bytes());
-            out.push(u8::from(header.dont_fragment()) << 7 | self.id.flags());
+            out.push(u8::from(header.dont_fragment()) << 7 | self.id.behavior.flags());
         }
         // No extension headers.
         out.push(0);
@@ -60,7 +60,7 @@ impl Context {
         out.extend_from_slice(&header.sequence().to_be_bytes());
         out.extend_from_slice(&header.timestamp().to_be_bytes());
         out.push(0);
-        out.push(flags & 0x10 | self.mode.number() << 2 | u8::from(self.stride > 0));
+        out.push(flags & 0x10 | self.refresh.mode.number() << 2 | u8::from(self.stride > 0));
         if self.stride > 0 {
             push_sdvl(out, self.stride, sdvl_bits(self.stride).expect("a stride has at most 29 bits"));
         }
@@ -78,7 +78,7 @@ impl Context {
             out.truncate(start);
             return false;
         }
-        if header.is_v4() && self.id == IdBehavior::Random {
+        if header.is_v4() && self.id.behavior == IdBehavior::Random {
             out.extend_from_slice(&header.id().to_be_bytes());
         }
         if header.udp_checksum() != 0 {

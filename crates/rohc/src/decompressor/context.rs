@@ -1,6 +1,7 @@
 //! The context of one flow at the decompressor.
 
 use super::packets::Fields;
+use super::validity::Validity;
 use crate::crc::Crc;
 use crate::error::DecompressError;
 use crate::header::Header;
@@ -8,12 +9,6 @@ use crate::ip_id::IdBehavior;
 use crate::lsb::{Shift, Width, decode};
 use crate::profile::Profile;
 use crate::reader::Reader;
-
-/// Failures among the last [`FAILURES_SEEN`] packets after which the dynamic part counts as
-/// damaged, and then the static part (k₁, n₁, k₂, n₂ of RFC 3095 §5.3.2.2.3).
-const FAILURES_OF_DYNAMIC: u32 = 2;
-const FAILURES_OF_STATIC: u32 = 4;
-const FAILURES_SEEN: u32 = 8;
 
 /// The context.
 #[derive(Clone, Debug)]
@@ -27,14 +22,11 @@ pub(super) struct Context {
     id_offset: u16,
     /// Whether packets carry a UDP checksum.
     has_checksum: bool,
-    pub(super) has_static: bool,
-    has_dynamic: bool,
-    /// The last packets: a one for each that failed, the latest lowest.
-    failures: u32,
+    pub(super) validity: Validity,
 }
 
 impl Context {
-    pub(super) const fn new(profile: Profile) -> Self {
+    pub(super) fn new(profile: Profile) -> Self {
         Self {
             header: Header::empty(profile, 4),
             sequence: 0,
@@ -42,9 +34,7 @@ impl Context {
             id: IdBehavior::Sequential,
             id_offset: 0,
             has_checksum: false,
-            has_static: false,
-            has_dynamic: false,
-            failures: 0,
+            validity: Validity::default(),
         }
     }
 
@@ -75,7 +65,8 @@ impl Context {
         if profile == Profile::Rtp {
             self.header.set_ssrc(reader.take(4)?);
         }
-        (self.has_static, self.has_dynamic, self.stride) = (true, false, 0);
+        self.stride = 0;
+        self.validity.receive_static();
         Ok(())
     }
 
@@ -103,7 +94,7 @@ impl Context {
             self.sequence = reader.word()?;
         }
         self.id_offset = self.id.offset(self.header.id(), self.sequence);
-        (self.has_dynamic, self.failures) = (true, 0);
+        self.validity.receive_dynamic();
         Ok(())
     }
 
@@ -155,20 +146,12 @@ impl Context {
         reader: &mut Reader<'_>,
         out: &mut Vec<u8>,
     ) -> Result<usize, DecompressError> {
-        if !self.has_static {
+        if !self.validity.has_static {
             return Err(DecompressError::NoContext { cid });
         }
         let result = self.try_receive(length, first, reader, out);
-        if result == Err(DecompressError::Repair) {
-            return result;
-        }
-        let is_failure = result.is_err();
-        self.failures = self.failures << 1 | u32::from(is_failure);
-        let failures = (self.failures & ((1 << FAILURES_SEEN) - 1)).count_ones();
-        if is_failure && self.has_dynamic && failures >= FAILURES_OF_DYNAMIC {
-            (self.has_dynamic, self.failures) = (false, 0);
-        } else if is_failure && !self.has_dynamic && failures >= FAILURES_OF_STATIC {
-            (self.has_static, self.failures) = (false, 0);
+        if result != Err(DecompressError::Repair) {
+            self.validity.count(result.is_err());
         }
         result
     }
@@ -181,7 +164,7 @@ impl Context {
         out: &mut Vec<u8>,
     ) -> Result<usize, DecompressError> {
         let fields = Fields::read(&self.header, self.id, first, reader)?;
-        if !self.has_dynamic && fields.crc.0 == Crc::Three {
+        if !self.validity.has_dynamic && fields.crc.0 == Crc::Three {
             return Err(DecompressError::Repair);
         }
         let mut next = self.clone();
@@ -199,7 +182,7 @@ impl Context {
             out.truncate(start);
             return Err(DecompressError::Crc);
         }
-        next.has_dynamic = true;
+        next.validity.has_dynamic = true;
         *self = next;
         Ok(reader.position())
     }

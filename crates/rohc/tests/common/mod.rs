@@ -1,6 +1,8 @@
 //! Flows of packets, and a channel between a compressor and a decompressor that loses some.
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub mod tcp;
+
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -220,8 +222,10 @@ impl Channel {
         while self.feedback.front().is_some_and(|(due, _)| *due <= self.sent) {
             let Some((_, feedback)) = self.feedback.pop_front() else { break };
             let result = self.compressor.receive_feedback(&feedback);
-            // A damaged packet may have had another identifier.
-            assert!(matches!(result, Ok(_) | Err(FeedbackError::NoContext { .. })), "{result:?}");
+            // A damaged packet may have had another identifier, and a context may have become one
+            // of another profile in the meantime.
+            let is_outdated = matches!(result, Err(FeedbackError::NoContext { .. } | FeedbackError::Crc));
+            assert!(result.is_ok() || is_outdated, "{result:?}");
         }
         self.compressed.clear();
         let replaced = self.compressor.compress(packet, packet.len(), &mut self.compressed);
