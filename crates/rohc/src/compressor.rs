@@ -3,6 +3,7 @@
 mod context;
 mod packets;
 pub(crate) mod refresh;
+mod reliable;
 
 use crate::crc::Crc;
 use crate::error::{ConfigError, FeedbackError};

@@ -109,8 +109,12 @@ impl Decompressor {
         let acknowledgement = match error {
             None => {
                 slot.since_nack = None;
-                // The compressor waits for this; for others there is nothing to learn.
-                if !is_context(first) {
+                let is_due = match &slot.flow {
+                    Flow::Compressed(context) if self.config.mode == Mode::Reliable => context.is_acknowledged(),
+                    // The compressor waits for this; for others there is nothing to learn.
+                    _ => is_context(first),
+                };
+                if !is_due {
                     return;
                 }
                 Acknowledgement::Ack
@@ -216,6 +220,7 @@ impl Slot {
         context.read_dynamic(reader)?;
         received.check(reader.position())?;
         context.complete(length - reader.position(), out)?;
+        context.updates += 1;
         self.flow = Flow::Compressed(Box::new(context));
         Ok(reader.position())
     }

@@ -27,7 +27,8 @@ pub(crate) enum Acknowledgement {
 pub(crate) struct Feedback {
     pub(crate) cid: u16,
     pub(crate) acknowledgement: Acknowledgement,
-    /// The mode that the decompressor requests; `None` in FEEDBACK-1, which has none.
+    /// The mode that the decompressor requests; `None` without a CRC, which a transition needs
+    /// (RFC 3095 §5.6.1).
     pub(crate) mode: Option<Mode>,
     /// The lowest bits of the sequence number, and how many; `None` if the decompressor has none.
     pub(crate) sequence: Option<(u32, u32)>,
@@ -157,13 +158,8 @@ impl Feedback {
             return Ok(Ok(Self { cid, acknowledgement: Acknowledgement::Ack, mode: None, sequence }));
         }
         let Some(acknowledgement) = acknowledgement(first) else { return Ok(Err(FeedbackError::Reserved)) };
-        let mode = match first >> 4 & 0x03 {
-            1 => Mode::Unidirectional,
-            // A decompressor that requests reliable mode stays in optimistic mode (RFC 3095
-            // §5.6: a transition ends only when the compressor takes part).
-            2 | 3 => Mode::Optimistic,
-            _ => return Ok(Err(FeedbackError::Reserved)),
-        };
+        let Some(mode) = Mode::of(first >> 4 & 0x03) else { return Ok(Err(FeedbackError::Reserved)) };
+        let mut has_crc = false;
         let mut sequence = Some((u32::from(first & 0x0f) << 8 | u32::from(reader.octet()?), 12));
         while reader.peek().is_some() {
             let option = reader.octet()?;
@@ -171,6 +167,7 @@ impl Feedback {
             let value = reader.take(usize::from(option & 0x0f))?;
             match (option, value) {
                 (OPTION_CRC, [crc]) if crc_without(data, at) != *crc => return Ok(Err(FeedbackError::Crc)),
+                (OPTION_CRC, [_]) => has_crc = true,
                 (OPTION_SN_NOT_VALID, _) => sequence = None,
                 (option, [more]) if option >> 4 == OPTION_SN => {
                     sequence = sequence
@@ -182,7 +179,7 @@ impl Feedback {
                 _ => {}
             }
         }
-        Ok(Ok(Self { cid, acknowledgement, mode: Some(mode), sequence }))
+        Ok(Ok(Self { cid, acknowledgement, mode: has_crc.then_some(mode), sequence }))
     }
 }
 

@@ -24,6 +24,9 @@ pub enum Mode {
     /// Feedback reports a damaged context.
     #[default]
     Optimistic,
+    /// Only what the decompressor has acknowledged is referred to, so that losses damage no
+    /// context. TCP does not have it (RFC 6846): its contexts are in optimistic mode instead.
+    Reliable,
 }
 
 impl Mode {
@@ -32,6 +35,17 @@ impl Mode {
         match self {
             Self::Unidirectional => 1,
             Self::Optimistic => 2,
+            Self::Reliable => 3,
+        }
+    }
+
+    /// The mode of this number.
+    pub(crate) const fn of(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(Self::Unidirectional),
+            2 => Some(Self::Optimistic),
+            3 => Some(Self::Reliable),
+            _ => None,
         }
     }
 }

@@ -3,7 +3,8 @@
 //! A [`Compressor`] replaces the headers of IP packets by a few octets; a [`Decompressor`] at the
 //! other end of the link restores them bit by bit. Both keep the last header of each flow as its
 //! context. A CRC over the original header detects a context that was damaged by losses, and such
-//! packets are discarded. In optimistic mode feedback repairs the context.
+//! packets are discarded. In optimistic mode feedback repairs the context; in reliable mode packets
+//! refer only to what feedback has acknowledged.
 //!
 //! | RFC | what | here |
 //! | --- | --- | --- |

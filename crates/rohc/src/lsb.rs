@@ -76,56 +76,58 @@ pub(crate) const fn decode(reference: u32, received: u32, bits: u32, shift: Shif
     start.wrapping_add(low(received.wrapping_sub(start), bits)) & width.mask()
 }
 
-/// The values that the decompressor may have as its reference, at most [`Window::SIZE`].
-#[derive(Clone, Copy, Debug, Default)]
+/// The values that the decompressor may have as its reference, the latest last.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
-    values: [u32; Window::SIZE],
-    length: usize,
-    next: usize,
+    values: Vec<u32>,
 }
 
 impl Window {
-    /// Values that it keeps. Each change is sent in as many packets, so that afterwards the
-    /// decompressor's reference is one of them unless all were lost.
+    /// Values that it keeps without acknowledgments. Each change is sent in as many packets, so
+    /// that afterwards the decompressor's reference is one of them unless all were lost.
     pub(crate) const SIZE: usize = 4;
 
-    /// Adds a value that was sent; the oldest leaves.
-    pub(crate) const fn push(&mut self, value: u32) {
-        self.values[self.next] = value;
-        self.next = (self.next + 1) % Self::SIZE;
-        if self.length < Self::SIZE {
-            self.length += 1;
-        }
+    /// Adds a value that was sent; older ones than [`Window::SIZE`] leave.
+    pub(crate) fn push(&mut self, value: u32) {
+        let leaving = (self.values.len() + 1).saturating_sub(Self::SIZE);
+        self.values.drain(..leaving);
+        self.values.push(value);
+    }
+
+    /// Adds a value that was sent; the others stay until one is acknowledged.
+    pub(crate) fn push_unacknowledged(&mut self, value: u32) {
+        self.values.push(value);
     }
 
     /// Forgets all but the latest `count`: the decompressor has received one of these.
     pub(crate) fn keep_latest(&mut self, count: usize) {
-        let kept = self.length.min(count);
-        let start = self.next + Self::SIZE - kept;
-        let latest: [u32; Self::SIZE] = std::array::from_fn(|index| self.values[(start + index) % Self::SIZE]);
-        (self.values, self.length, self.next) = (latest, kept, kept % Self::SIZE);
+        self.values.drain(..self.values.len().saturating_sub(count));
+    }
+
+    /// The latest value.
+    pub(crate) fn latest(&self) -> Option<u32> {
+        self.values.last().copied()
     }
 
     /// Forgets all.
-    pub(crate) const fn clear(&mut self) {
-        self.length = 0;
-        self.next = 0;
+    pub(crate) fn clear(&mut self) {
+        self.values.clear();
     }
 
     pub(crate) fn values(&self) -> &[u32] {
-        &self.values[..self.length]
+        &self.values
     }
 
     /// Whether the decompressor derives `value` without any bits: all references are equal to it.
     pub(crate) fn is_constant(&self, value: u32) -> bool {
-        self.length > 0 && self.values().iter().all(|reference| *reference == value)
+        !self.values.is_empty() && self.values.iter().all(|reference| *reference == value)
     }
 
     /// Whether `bits` bits of `value` are decoded correctly with every reference.
     pub(crate) fn fits(&self, value: u32, bits: u32, shift: Shift, width: Width) -> bool {
-        self.length > 0
+        !self.values.is_empty()
             && self
-                .values()
+                .values
                 .iter()
                 .all(|reference| decode(*reference, low(value, bits), bits, shift, width) == value & width.mask())
     }

@@ -42,6 +42,30 @@ fn a_voice_header_has_one_to_four_octets() {
     }
 }
 
+/// In reliable mode the smallest packet, R-0, has one octet; updates with a CRC have two.
+#[test]
+fn a_voice_header_has_one_octet_in_reliable_mode() {
+    let config = Config { mode: Mode::Reliable, ..Config::default() };
+    let (mut channel, mut random, mut flow) = (Channel::new(&config), Random(1), voice(false, Ids::Sequential));
+    let mut sizes = Vec::new();
+    for _ in 0..2000 {
+        let packet = flow.next(&mut random);
+        let (header, restored) = channel.pass(&packet);
+        assert_eq!(restored.as_ref(), Ok(&packet));
+        sizes.push(header);
+    }
+    // The timestamp wraps once, which takes IR-DYN packets for a round trip.
+    let (sizes, feedback) = (sizes.split_off(60), channel.feedback_octets);
+    let octets = |octets| sizes.iter().filter(|size| **size == octets).count();
+    println!(
+        "{} of one octet, {} of two, {} others; {feedback} octets of feedback",
+        octets(1),
+        octets(2),
+        sizes.len() - octets(1) - octets(2)
+    );
+    assert!(octets(1) > 1700 && octets(1) + octets(2) > 1920);
+}
+
 /// Timestamps that jitter for a while shorten the stride. It grows again afterwards.
 #[test]
 fn the_stride_recovers_from_irregular_timestamps() {

@@ -69,6 +69,8 @@ pub enum Mode {
     Unidirectional,
     /// The decompressor reports a damaged context.
     Optimistic,
+    /// The decompressor acknowledges what later packets refer to, so that no loss damages a context.
+    Reliable,
 }
 
 /// The most contexts for which there are identifiers (RFC 5795 §5.1.1).
@@ -88,6 +90,7 @@ impl HeaderCompression {
         let mode = match self.mode {
             Mode::Unidirectional => airpath_rohc::Mode::Unidirectional,
             Mode::Optimistic => airpath_rohc::Mode::Optimistic,
+            Mode::Reliable => airpath_rohc::Mode::Reliable,
         };
         let profiles = self.profiles.iter().fold(Profiles::NONE, |set, profile| set.with((*profile).into()));
         airpath_rohc::Config { mode, contexts: self.contexts, large_cids: self.contexts > 16, profiles }
@@ -105,6 +108,11 @@ pub(crate) fn above(
 ) -> Result<Box<dyn Bearer>, ValueError> {
     let bearer = Box::new(bearer);
     let Some(config) = config else { return Ok(bearer) };
+    if config.mode == Mode::Reliable && config.profiles.contains(&Profile::Tcp) {
+        let expected =
+            "`unidirectional` or `optimistic` with the profile `tcp`, for which RFC 6846 has no reliable mode";
+        return Err(ValueError::Range { key: "header_compression.mode".to_owned(), expected });
+    }
     let refuse =
         |_| ValueError::OutOfRange { key: "header_compression.contexts".to_owned(), min: 1, max: MOST_CONTEXTS };
     Ok(Box::new(Compressed::new(bearer, &config.rohc(), users).map_err(refuse)?))

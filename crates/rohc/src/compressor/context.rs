@@ -2,7 +2,7 @@
 //! sent again.
 
 use super::refresh::{Due, Refresh};
-use crate::feedback::Feedback;
+use super::reliable::{Sent, Updates};
 use crate::framework::Config;
 use crate::header::Header;
 use crate::ip_id::{Change, IdBehavior, IdTracker};
@@ -35,6 +35,8 @@ pub(super) struct Context {
     pub(super) scaled: Window,
     pub(super) excess: Window,
     pub(super) offsets: Window,
+    /// In reliable mode, the packets to which these belong.
+    pub(super) updates: Updates,
     is_new: bool,
 }
 
@@ -55,6 +57,7 @@ impl Context {
             scaled: Window::default(),
             excess: Window::default(),
             offsets: Window::default(),
+            updates: Updates::default(),
             is_new: true,
         }
     }
@@ -67,25 +70,41 @@ impl Context {
     pub(super) fn send(&mut self, config: &Config, cid: u16, header: &Header, out: &mut Vec<u8>) {
         self.advance(header);
         let mut parts = self.refresh.next();
+        let waits = self.refresh.waits();
+        let mut sent = Some(Sent::Update { has_mode: self.has_mode() });
         match parts {
             Due::Static => self.push_ir(config, cid, header, out),
             Due::Dynamic => self.push_ir_dyn(config, cid, header, out),
             Due::Changes => {
-                if !self.push_compressed(config, cid, header, out) {
+                sent = if waits {
+                    self.push_reliable(config, cid, header, out)
+                } else {
+                    self.push_compressed(config, cid, header, out).then_some(Sent::Other)
+                };
+                if sent.is_none() {
                     self.push_ir_dyn(config, cid, header, out);
                     parts = Due::Dynamic;
                 }
             }
         }
         self.refresh.sent(parts);
+        if waits {
+            self.note(parts, sent.unwrap_or(Sent::Update { has_mode: self.has_mode() }), header);
+        } else {
+            self.remember(header);
+        }
+        self.header = *header;
+        self.is_new = false;
+    }
+
+    /// Adds the values of a packet to the windows.
+    fn remember(&mut self, header: &Header) {
         self.sequences.push(self.sequence & 0xffff);
         if header.profile == Profile::Rtp {
             self.scaled.push(self.scaled_timestamp(header));
             self.excess.push(self.excess(header));
         }
         self.offsets.push(self.id_offset(header));
-        self.header = *header;
-        self.is_new = false;
     }
 
     /// Takes up sequence number, stride and behaviour of the IP-ID of the next packet, and notes
@@ -197,11 +216,6 @@ impl Context {
     /// Whether the IP-ID is derived from the sequence number.
     pub(super) fn has_sequential_id(&self, header: &Header) -> bool {
         header.is_v4() && matches!(self.id.behavior, IdBehavior::Sequential | IdBehavior::Swapped)
-    }
-
-    /// Receives feedback.
-    pub(super) fn receive(&mut self, feedback: &Feedback) {
-        self.refresh.receive(feedback, self.sequence);
     }
 }
 

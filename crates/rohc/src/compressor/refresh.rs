@@ -27,6 +27,9 @@ pub(crate) enum Due {
 #[derive(Clone, Debug)]
 pub(crate) struct Refresh {
     pub(crate) mode: Mode,
+    /// The decompressor has not yet acknowledged a packet with this mode (C_TRANS of RFC 3095
+    /// §5.6.1).
+    pub(crate) is_pending: bool,
     /// Packets that still have to carry the static part, and the dynamic part.
     static_due: u32,
     dynamic_due: u32,
@@ -43,6 +46,7 @@ impl Refresh {
     pub(crate) const fn new(sequence: u32) -> Self {
         Self {
             mode: Mode::Unidirectional,
+            is_pending: false,
             static_due: REPEATS,
             dynamic_due: REPEATS,
             static_since: sequence,
@@ -79,9 +83,14 @@ impl Refresh {
         }
     }
 
+    /// Whether parts are sent until they are acknowledged.
+    pub(crate) fn waits(&self) -> bool {
+        self.mode == Mode::Reliable || self.is_pending
+    }
+
     /// Notes that a packet with these parts was sent.
-    pub(crate) const fn sent(&mut self, parts: Due) {
-        if matches!(parts, Due::Changes) {
+    pub(crate) fn sent(&mut self, parts: Due) {
+        if parts == Due::Changes || self.waits() {
             return;
         }
         if matches!(parts, Due::Static) {
@@ -92,17 +101,29 @@ impl Refresh {
         self.since_dynamic = 0;
     }
 
+    /// Both parts are sent again, from the packet with this sequence number on.
+    pub(crate) const fn change_all(&mut self, sequence: u32) {
+        (self.static_due, self.dynamic_due) = (REPEATS, REPEATS);
+        (self.static_since, self.dynamic_since) = (sequence, sequence);
+    }
+
+    /// The packet with this sequence number has arrived, and had these parts.
+    pub(crate) fn acknowledge(&mut self, sequence: u32, parts: Due) {
+        let has = |since: u32| sequence.wrapping_sub(since) < u32::MAX / 2;
+        if parts == Due::Static && has(self.static_since) {
+            self.static_due = 0;
+        }
+        if parts != Due::Changes && has(self.dynamic_since) {
+            self.dynamic_due = 0;
+        }
+    }
+
     /// Receives feedback after the packet with this sequence number was sent. Returns how many
     /// packets ago the one that was acknowledged was sent, if one was.
     pub(crate) fn receive(&mut self, feedback: &Feedback, sequence: u32) -> Option<u32> {
-        if let Some(mode) = feedback.mode {
-            self.mode = mode;
-        }
         match feedback.acknowledgement {
             Acknowledgement::StaticNack => {
-                let next = sequence.wrapping_add(1);
-                (self.static_due, self.dynamic_due) = (REPEATS, REPEATS);
-                (self.static_since, self.dynamic_since) = (next, next);
+                self.change_all(sequence.wrapping_add(1));
                 None
             }
             Acknowledgement::Nack => {

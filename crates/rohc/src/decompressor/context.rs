@@ -4,6 +4,7 @@ use super::packets::Fields;
 use super::validity::Validity;
 use crate::crc::Crc;
 use crate::error::DecompressError;
+use crate::framework::Mode;
 use crate::header::Header;
 use crate::ip_id::IdBehavior;
 use crate::lsb::{Shift, Width, decode};
@@ -23,6 +24,10 @@ pub(super) struct Context {
     /// Whether packets carry a UDP checksum.
     has_checksum: bool,
     pub(super) validity: Validity,
+    /// The mode of the packets that come (D_MODE of RFC 3095 §5.6.1).
+    pub(super) mode: Mode,
+    /// Updates in a row, the last packet included; 0 if it was none.
+    pub(super) updates: u32,
 }
 
 impl Context {
@@ -35,7 +40,18 @@ impl Context {
             id_offset: 0,
             has_checksum: false,
             validity: Validity::default(),
+            mode: Mode::Unidirectional,
+            updates: 0,
         }
+    }
+
+    /// Whether a decompressor in reliable mode acknowledges the last packet (RFC 3095 §5.5.2.2):
+    /// the first two updates in a row, and then one in four, as "Sparse ACK" allows. Until the
+    /// transition to this mode has ended, it acknowledges each packet (§5.6.1).
+    pub(super) const fn is_acknowledged(&self) -> bool {
+        !matches!(self.mode, Mode::Reliable)
+            || matches!(self.updates, 1 | 2)
+            || self.updates > 0 && self.updates % 4 == 0
     }
 
     /// The static chain.
@@ -65,7 +81,8 @@ impl Context {
         if profile == Profile::Rtp {
             self.header.set_ssrc(reader.take(4)?);
         }
-        self.stride = 0;
+        // Without RTP an IR packet has no mode: both ends begin again.
+        (self.stride, self.mode) = (0, Mode::Unidirectional);
         self.validity.receive_static();
         Ok(())
     }
@@ -114,6 +131,7 @@ impl Context {
         if flags & 0x10 != 0 {
             let more = reader.octet()?;
             extension = more & 0x10;
+            self.mode = Mode::of(more >> 2 & 0x03).unwrap_or(self.mode);
             if more & 0x01 != 0 {
                 self.stride = reader.sdvl()?.0;
             }
@@ -150,7 +168,8 @@ impl Context {
             return Err(DecompressError::NoContext { cid });
         }
         let result = self.try_receive(length, first, reader, out);
-        if result != Err(DecompressError::Repair) {
+        // The failure of a packet without a CRC is that of its last update.
+        if result != Err(DecompressError::Repair) && (result.is_err() || self.updates > 0) {
             self.validity.count(result.is_err());
         }
         result
@@ -163,8 +182,8 @@ impl Context {
         reader: &mut Reader<'_>,
         out: &mut Vec<u8>,
     ) -> Result<usize, DecompressError> {
-        let fields = Fields::read(&self.header, self.id, first, reader)?;
-        if !self.validity.has_dynamic && fields.crc.0 == Crc::Three {
+        let fields = Fields::read(&self.header, self.id, self.mode, first, reader)?;
+        if !self.validity.has_dynamic && fields.crc.is_none_or(|(crc, _)| crc == Crc::Three) {
             return Err(DecompressError::Repair);
         }
         let mut next = self.clone();
@@ -177,11 +196,17 @@ impl Context {
         }
         let start = out.len();
         next.complete(length - reader.position(), out)?;
-        let (crc, value) = fields.crc;
+        let Some((crc, value)) = fields.crc else {
+            // It updates nothing.
+            self.updates = 0;
+            return Ok(reader.position());
+        };
         if next.header.crc(crc) != value {
             out.truncate(start);
             return Err(DecompressError::Crc);
         }
+        next.mode = fields.mode.unwrap_or(self.mode);
+        next.updates += 1;
         next.validity.has_dynamic = true;
         *self = next;
         Ok(reader.position())

@@ -5,7 +5,7 @@ use super::item_table::ItemTable;
 use super::options::List;
 use crate::compressor::refresh::{Due, Refresh};
 use crate::feedback::Feedback;
-use crate::framework::Config;
+use crate::framework::{Config, Mode};
 use crate::header::Header;
 use crate::ip_id::{Change, IdBehavior, IdTracker};
 use crate::lsb::Window;
@@ -214,6 +214,10 @@ impl Context {
 
     /// Receives feedback.
     pub(crate) fn receive(&mut self, feedback: &Feedback) {
+        // With a feedback channel the context is not repeated (RFC 6846 §5.2.1.2).
+        if feedback.mode.is_some() {
+            self.refresh.mode = Mode::Optimistic;
+        }
         if let Some(age) = self.refresh.receive(feedback, self.msn) {
             // Later packets may have been lost.
             self.references.acknowledge(age as usize + 1);

@@ -81,7 +81,7 @@ impl Default for ItemTable {
     fn default() -> Self {
         Self {
             items: [Item::NONE; ITEMS],
-            timestamps: [Window::default(); 2],
+            timestamps: [Window::default(), Window::default()],
             structure: [(0, 0); MOST],
             structure_length: 0,
             generation: 0,

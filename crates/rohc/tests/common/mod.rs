@@ -200,6 +200,9 @@ pub struct Channel {
     /// Feedback in flight, each with the number of packets after which it arrives.
     feedback: VecDeque<(u64, Vec<u8>)>,
     pub feedback_delay: u64,
+    /// One feedback in three is lost.
+    pub loses_feedback: bool,
+    pub feedback_octets: usize,
     pub sent: u64,
     pub compressed: Vec<u8>,
 }
@@ -211,6 +214,8 @@ impl Channel {
             decompressor: Decompressor::new(config).expect("a configuration"),
             feedback: VecDeque::new(),
             feedback_delay: 8,
+            loses_feedback: false,
+            feedback_octets: 0,
             sent: 0,
             compressed: Vec::new(),
         }
@@ -239,7 +244,10 @@ impl Channel {
         let mut packet = Vec::new();
         let result = self.decompressor.decompress(bytes, bytes.len(), &mut packet);
         if !self.decompressor.feedback().is_empty() {
-            self.feedback.push_back((self.sent + self.feedback_delay, self.decompressor.feedback().to_vec()));
+            self.feedback_octets += self.decompressor.feedback().len();
+            if !self.loses_feedback || self.sent % 3 > 0 {
+                self.feedback.push_back((self.sent + self.feedback_delay, self.decompressor.feedback().to_vec()));
+            }
             self.decompressor.clear_feedback();
         }
         packet.extend_from_slice(&bytes[result?..]);
