@@ -119,6 +119,8 @@ impl Decompressor {
                 }
                 Acknowledgement::Ack
             }
+            // Neither is a sign of a damaged context.
+            Some(DecompressError::Unconfirmed | DecompressError::Late) => return,
             Some(error) => {
                 let failures = slot.since_nack.map_or(NACK_INTERVAL, |since| since + 1);
                 slot.since_nack = Some(failures % NACK_INTERVAL);
@@ -131,7 +133,7 @@ impl Decompressor {
             }
         };
         let sequence = match &slot.flow {
-            Flow::Compressed(context) => Some((u32::from(context.sequence) & 0xfff, 12)),
+            Flow::Compressed(context) => Some((u32::from(context.sequence()) & 0xfff, 12)),
             Flow::Tcp(context) => Some((u32::from(context.msn()) & 0x3fff, 14)),
             Flow::Unknown | Flow::Uncompressed => None,
         };
@@ -204,7 +206,7 @@ impl Slot {
             return self.receive_tcp_context(received, length, reader, out);
         }
         let mut context = match &self.flow {
-            Flow::Compressed(known) if known.header.profile == profile => (**known).clone(),
+            Flow::Compressed(known) if known.profile() == profile => (**known).clone(),
             _ if first == IR_DYN => return Err(DecompressError::NoContext { cid }),
             _ => Context::new(profile),
         };
@@ -219,8 +221,7 @@ impl Slot {
         }
         context.read_dynamic(reader)?;
         received.check(reader.position())?;
-        context.complete(length - reader.position(), out)?;
-        context.updates += 1;
+        context.finish(length - reader.position(), out)?;
         self.flow = Flow::Compressed(Box::new(context));
         Ok(reader.position())
     }

@@ -75,6 +75,12 @@ pub enum DecompressError {
     /// Only packets with a CRC of 7 or 8 bits are used after a failure (RFC 3095 §5.3.2.2.3).
     #[error("the dynamic part of the context is not valid, and this packet cannot repair it")]
     Repair,
+    /// A repaired context is not yet confirmed (RFC 3095 §5.3.2.2.5).
+    #[error("the context was repaired by an earlier reference, which this packet confirms")]
+    Unconfirmed,
+    /// Later packets have come before, and the header does not fit behind them.
+    #[error("the packet is late")]
+    Late,
     /// The CRC does not match the header.
     #[error("the CRC does not match the decompressed header")]
     Crc,

@@ -11,51 +11,173 @@ use crate::lsb::{Shift, Width, decode};
 use crate::profile::Profile;
 use crate::reader::Reader;
 
+/// Headers that have to be decompressed after a repair until it counts as successful; only the last
+/// of them is delivered (RFC 3095 §5.3.2.2.5).
+const CONFIRMATIONS: u32 = 3;
+
 /// The context.
 #[derive(Clone, Debug)]
 pub(super) struct Context {
-    /// The last header that was decompressed.
-    pub(super) header: Header,
-    /// Its sequence number.
-    pub(super) sequence: u16,
+    /// What the last packet has established: ref 0.
+    last: Reference,
+    /// What the one before it has: ref −1.
+    before: Option<Reference>,
+    pub(super) validity: Validity,
+    /// Updates in a row, the last packet included; 0 if it was none.
+    updates: u32,
+    /// Headers that still have to confirm a repair.
+    unconfirmed: u32,
+}
+
+/// A header that was decompressed, and what packets after it refer to.
+#[derive(Clone, Copy, Debug)]
+struct Reference {
+    header: Header,
+    sequence: u16,
     stride: u32,
-    pub(super) id: IdBehavior,
+    id: IdBehavior,
     id_offset: u16,
     /// Whether packets carry a UDP checksum.
     has_checksum: bool,
-    pub(super) validity: Validity,
     /// The mode of the packets that come (D_MODE of RFC 3095 §5.6.1).
-    pub(super) mode: Mode,
-    /// Updates in a row, the last packet included; 0 if it was none.
-    pub(super) updates: u32,
+    mode: Mode,
+}
+
+/// A packet that was restored.
+enum Restored {
+    /// It has a CRC, and becomes the reference.
+    Update(Reference),
+    /// It updates nothing.
+    Other(Header),
 }
 
 impl Context {
     pub(super) fn new(profile: Profile) -> Self {
-        Self {
+        let last = Reference {
             header: Header::empty(profile, 4),
             sequence: 0,
             stride: 0,
             id: IdBehavior::Sequential,
             id_offset: 0,
             has_checksum: false,
-            validity: Validity::default(),
             mode: Mode::Unidirectional,
-            updates: 0,
-        }
+        };
+        Self { last, before: None, validity: Validity::default(), updates: 0, unconfirmed: 0 }
+    }
+
+    pub(super) const fn profile(&self) -> Profile {
+        self.last.header.profile
+    }
+
+    /// The sequence number of the last update.
+    pub(super) const fn sequence(&self) -> u16 {
+        self.last.sequence
     }
 
     /// Whether a decompressor in reliable mode acknowledges the last packet (RFC 3095 §5.5.2.2):
     /// the first two updates in a row, and then one in four, as "Sparse ACK" allows. Until the
     /// transition to this mode has ended, it acknowledges each packet (§5.6.1).
     pub(super) const fn is_acknowledged(&self) -> bool {
-        !matches!(self.mode, Mode::Reliable)
+        !matches!(self.last.mode, Mode::Reliable)
             || matches!(self.updates, 1 | 2)
-            || self.updates > 0 && self.updates % 4 == 0
+            || self.updates > 0 && self.updates.is_multiple_of(4)
     }
 
     /// The static chain.
     pub(super) fn read_static(&mut self, reader: &mut Reader<'_>) -> Result<(), DecompressError> {
+        self.last.read_static(reader)?;
+        self.validity.receive_static();
+        Ok(())
+    }
+
+    /// The dynamic chain.
+    pub(super) fn read_dynamic(&mut self, reader: &mut Reader<'_>) -> Result<(), DecompressError> {
+        self.last.read_dynamic(reader)?;
+        self.validity.receive_dynamic();
+        (self.before, self.unconfirmed) = (None, 0);
+        self.updates += 1;
+        Ok(())
+    }
+
+    /// Completes the header of an IR or IR-DYN packet, and appends it.
+    pub(super) fn finish(&mut self, payload: usize, out: &mut Vec<u8>) -> Result<(), DecompressError> {
+        self.last.complete(payload)?;
+        out.extend_from_slice(self.last.header.as_bytes());
+        Ok(())
+    }
+
+    /// A compressed packet.
+    pub(super) fn receive(
+        &mut self,
+        length: usize,
+        cid: u16,
+        first: u8,
+        reader: &mut Reader<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, DecompressError> {
+        if !self.validity.has_static {
+            return Err(DecompressError::NoContext { cid });
+        }
+        let start = *reader;
+        let restored = match self.last.decompress(self.validity.has_dynamic, length, first, reader) {
+            Err(DecompressError::Crc) if self.last.mode != Mode::Reliable => {
+                *reader = start;
+                self.repair(length, first, reader)
+            }
+            result => result.inspect(|_| self.unconfirmed = self.unconfirmed.saturating_sub(1)),
+        };
+        match restored {
+            Ok(Restored::Other(header)) => {
+                self.updates = 0;
+                out.extend_from_slice(header.as_bytes());
+                return Ok(reader.position());
+            }
+            Ok(Restored::Update(next)) => {
+                self.validity.count(false);
+                self.validity.has_dynamic = true;
+                self.updates += 1;
+                if self.unconfirmed < CONFIRMATIONS {
+                    self.before = Some(self.last);
+                }
+                self.last = next;
+            }
+            Err(error) => {
+                if error != DecompressError::Repair && error != DecompressError::Late {
+                    self.validity.count(true);
+                    self.unconfirmed = 0;
+                }
+                return Err(error);
+            }
+        }
+        if self.unconfirmed > 1 {
+            return Err(DecompressError::Unconfirmed);
+        }
+        self.unconfirmed = 0;
+        out.extend_from_slice(self.last.header.as_bytes());
+        Ok(reader.position())
+    }
+
+    /// The CRC does not match: an earlier packet with a matching one may have been restored wrongly
+    /// (RFC 3095 §5.3.2.2.5).
+    fn repair(&mut self, length: usize, first: u8, reader: &mut Reader<'_>) -> Result<Restored, DecompressError> {
+        let Some(before) = self.before.filter(|_| self.unconfirmed == 0) else { return Err(DecompressError::Crc) };
+        let restored = before.decompress(self.validity.has_dynamic, length, first, reader)?;
+        if let Restored::Update(next) = &restored {
+            // With the same number the attempt is the same. One between the references belongs to
+            // a packet that was overtaken, which is no sign of a wrong one.
+            let (step, known) = (next.sequence.wrapping_sub(before.sequence), self.last.sequence);
+            if step <= known.wrapping_sub(before.sequence) {
+                return Err(if next.sequence == known { DecompressError::Crc } else { DecompressError::Late });
+            }
+        }
+        self.unconfirmed = CONFIRMATIONS;
+        Ok(restored)
+    }
+}
+
+impl Reference {
+    /// The static chain.
+    fn read_static(&mut self, reader: &mut Reader<'_>) -> Result<(), DecompressError> {
         let profile = self.header.profile;
         let first = reader.octet()?;
         self.header = Header::empty(profile, first >> 4);
@@ -83,12 +205,11 @@ impl Context {
         }
         // Without RTP an IR packet has no mode: both ends begin again.
         (self.stride, self.mode) = (0, Mode::Unidirectional);
-        self.validity.receive_static();
         Ok(())
     }
 
     /// The dynamic chain.
-    pub(super) fn read_dynamic(&mut self, reader: &mut Reader<'_>) -> Result<(), DecompressError> {
+    fn read_dynamic(&mut self, reader: &mut Reader<'_>) -> Result<(), DecompressError> {
         self.header.set_tos(reader.octet()?);
         self.header.set_ttl(reader.octet()?);
         if self.header.is_v4() {
@@ -111,7 +232,6 @@ impl Context {
             self.sequence = reader.word()?;
         }
         self.id_offset = self.id.offset(self.header.id(), self.sequence);
-        self.validity.receive_dynamic();
         Ok(())
     }
 
@@ -144,49 +264,29 @@ impl Context {
         Ok(())
     }
 
-    /// Completes the header by the length of the payload, and appends it.
-    pub(super) fn complete(&mut self, payload: usize, out: &mut Vec<u8>) -> Result<(), DecompressError> {
+    /// Completes the header by the length of the payload.
+    fn complete(&mut self, payload: usize) -> Result<(), DecompressError> {
         let length = self.header.length() + payload;
         if length > usize::from(u16::MAX) {
             return Err(DecompressError::Unsupported { feature: "a packet of more than 65535 bytes" });
         }
         self.header.infer(length);
-        out.extend_from_slice(self.header.as_bytes());
         Ok(())
     }
 
-    /// A compressed packet.
-    pub(super) fn receive(
-        &mut self,
-        length: usize,
-        cid: u16,
-        first: u8,
-        reader: &mut Reader<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<usize, DecompressError> {
-        if !self.validity.has_static {
-            return Err(DecompressError::NoContext { cid });
-        }
-        let result = self.try_receive(length, first, reader, out);
-        // The failure of a packet without a CRC is that of its last update.
-        if result != Err(DecompressError::Repair) && (result.is_err() || self.updates > 0) {
-            self.validity.count(result.is_err());
-        }
-        result
-    }
-
-    fn try_receive(
-        &mut self,
+    /// Restores the header of a compressed packet that refers to this one.
+    fn decompress(
+        &self,
+        has_dynamic: bool,
         length: usize,
         first: u8,
         reader: &mut Reader<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<usize, DecompressError> {
+    ) -> Result<Restored, DecompressError> {
         let fields = Fields::read(&self.header, self.id, self.mode, first, reader)?;
-        if !self.validity.has_dynamic && fields.crc.is_none_or(|(crc, _)| crc == Crc::Three) {
+        if !has_dynamic && fields.crc.is_none_or(|(crc, _)| crc == Crc::Three) {
             return Err(DecompressError::Repair);
         }
-        let mut next = self.clone();
+        let mut next = *self;
         next.apply(&fields);
         if next.header.is_v4() && next.id == IdBehavior::Random {
             next.header.set_id(reader.word()?);
@@ -194,22 +294,13 @@ impl Context {
         if next.has_checksum {
             next.header.set_udp_checksum(reader.word()?);
         }
-        let start = out.len();
-        next.complete(length - reader.position(), out)?;
-        let Some((crc, value)) = fields.crc else {
-            // It updates nothing.
-            self.updates = 0;
-            return Ok(reader.position());
-        };
+        next.complete(length - reader.position())?;
+        let Some((crc, value)) = fields.crc else { return Ok(Restored::Other(next.header)) };
         if next.header.crc(crc) != value {
-            out.truncate(start);
             return Err(DecompressError::Crc);
         }
         next.mode = fields.mode.unwrap_or(self.mode);
-        next.updates += 1;
-        next.validity.has_dynamic = true;
-        *self = next;
-        Ok(reader.position())
+        Ok(Restored::Update(next))
     }
 
     /// Derives the header from what was received of it.
