@@ -3,6 +3,8 @@
 
 #![no_main]
 
+use std::time::Duration;
+
 use airpath_rohc::{Compressor, Config, Decompressor};
 use airpath_wire::checksum::Sum;
 use libfuzzer_sys::fuzz_target;
@@ -22,14 +24,14 @@ fuzz_target!(|input: (bool, Vec<(Packet, Vec<u8>)>)| {
         let (mut compressed, mut restored) = (Vec::new(), Vec::new());
         let replaced = compressor.compress(&packet, packet.len(), &mut compressed);
         compressed.extend_from_slice(&packet[replaced..]);
-        let read = decompressor.decompress(&compressed, compressed.len(), &mut restored).expect("nothing is lost");
+        let read = decompressor.decompress(Duration::ZERO, &compressed, compressed.len(), &mut restored).expect("nothing is lost");
         restored.extend_from_slice(&compressed[read..]);
         assert_eq!(restored, packet);
 
         let mut out = Vec::new();
-        let _ = attacked.decompress(&compressed, compressed.len(), &mut out);
+        let _ = attacked.decompress(Duration::ZERO, &compressed, compressed.len(), &mut out);
         out.clear();
-        if let Ok(read) = attacked.decompress(attack, attack.len(), &mut out) {
+        if let Ok(read) = attacked.decompress(Duration::ZERO, attack, attack.len(), &mut out) {
             assert!(read <= attack.len());
         } else {
             assert!(out.is_empty());

@@ -2,8 +2,8 @@
 
 mod context;
 mod packets;
-pub(crate) mod refresh;
 mod reliable;
+mod updates;
 
 use crate::crc::Crc;
 use crate::error::{ConfigError, FeedbackError};
@@ -12,10 +12,9 @@ use crate::framework::{Config, IR, Mode, is_feedback, read_feedback};
 use crate::header::Header;
 use crate::profile::Profile;
 use crate::reader::Reader;
+use crate::refresh::{IR_INTERVAL, REPEATS};
 use crate::tcp;
 use context::Context;
-
-pub(crate) use context::common_divisor;
 
 /// The sending end of a channel.
 #[derive(Clone, Debug)]
@@ -111,9 +110,9 @@ impl Compressor {
         let slot = &mut self.contexts[cid];
         slot.last_use = self.packets;
         let Flow::Uncompressed { since_ir, mode } = &mut slot.flow else { return 0 };
-        let is_ir = *since_ir < refresh::REPEATS;
+        let is_ir = *since_ir < REPEATS;
         *since_ir += 1;
-        if *since_ir > refresh::IR_INTERVAL && *mode == Mode::Unidirectional {
+        if *since_ir > IR_INTERVAL && *mode == Mode::Unidirectional {
             *since_ir = 0;
         }
         let start = out.len();
@@ -157,7 +156,7 @@ impl Compressor {
                     let feedback = Feedback::parse(&self.config, data)?;
                     *mode = feedback.mode.unwrap_or(*mode);
                     *since_ir = match feedback.acknowledgement {
-                        Acknowledgement::Ack => (*since_ir).max(refresh::REPEATS),
+                        Acknowledgement::Ack => (*since_ir).max(REPEATS),
                         _ => 0,
                     };
                 }

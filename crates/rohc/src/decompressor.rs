@@ -2,7 +2,8 @@
 
 mod context;
 mod packets;
-pub(crate) mod validity;
+
+use std::time::Duration;
 
 use crate::crc::Crc;
 use crate::error::{ConfigError, DecompressError};
@@ -32,6 +33,16 @@ struct Slot {
     flow: Flow,
     /// Packets that have failed since the last negative acknowledgement; none was sent if `None`.
     since_nack: Option<u32>,
+}
+
+/// A packet that has arrived: its first bytes, the length of all of it, and its first octet.
+#[derive(Clone, Copy)]
+struct Received<'a> {
+    now: Duration,
+    packet: &'a [u8],
+    length: usize,
+    cid: u16,
+    first: u8,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -71,12 +82,19 @@ impl Decompressor {
     }
 
     /// Decompresses a packet of `length` bytes whose first bytes are `packet`: its whole ROHC
-    /// header, or all of it. Appends the original headers to `out` and returns how many bytes of
-    /// the packet they replace; the others follow them as they are.
+    /// header, or all of it. It arrives at `now`, since any moment that stays the same. Appends the
+    /// original headers to `out` and returns how many bytes of the packet they replace; the others
+    /// follow them as they are.
     ///
     /// # Errors
     /// If the packet is to be discarded; `out` is then as before.
-    pub fn decompress(&mut self, packet: &[u8], length: usize, out: &mut Vec<u8>) -> Result<usize, DecompressError> {
+    pub fn decompress(
+        &mut self,
+        now: Duration,
+        packet: &[u8],
+        length: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, DecompressError> {
         let length = length.max(packet.len());
         let mut reader = Reader::new(packet);
         let (cid, first) = self.config.read_start(&mut reader)?;
@@ -84,7 +102,8 @@ impl Decompressor {
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, Slot::default);
         }
-        let result = self.slots[index].decompress(packet, length, cid, first, &mut reader, out);
+        let received = Received { now, packet, length, cid, first };
+        let result = self.slots[index].decompress(received, &mut reader, out);
         self.report(cid, first, result.as_ref().err());
         result
     }
@@ -119,7 +138,7 @@ impl Decompressor {
                 }
                 Acknowledgement::Ack
             }
-            // Neither is a sign of a damaged context.
+            // The one is no failure, and the other needs no repair.
             Some(DecompressError::Unconfirmed | DecompressError::Late) => return,
             Some(error) => {
                 let failures = slot.since_nack.map_or(NACK_INTERVAL, |since| since + 1);
@@ -154,15 +173,13 @@ const fn is_context(first: u8) -> bool {
 impl Slot {
     fn decompress(
         &mut self,
-        packet: &[u8],
-        length: usize,
-        cid: u16,
-        first: u8,
+        received: Received<'_>,
         reader: &mut Reader<'_>,
         out: &mut Vec<u8>,
     ) -> Result<usize, DecompressError> {
+        let Received { now, length, cid, first, .. } = received;
         if is_context(first) {
-            return self.receive_context(packet, length, cid, first, reader, out);
+            return self.receive_context(received, reader, out);
         }
         match &mut self.flow {
             Flow::Unknown => Err(DecompressError::NoContext { cid }),
@@ -170,7 +187,7 @@ impl Slot {
                 out.push(first);
                 Ok(reader.position())
             }
-            Flow::Compressed(context) => context.receive(length, cid, first, reader, out),
+            Flow::Compressed(context) => context.receive(now, length, cid, first, reader, out),
             Flow::Tcp(context) => context.receive(length, cid, first, reader, out),
         }
     }
@@ -178,13 +195,11 @@ impl Slot {
     /// An IR or IR-DYN packet.
     fn receive_context(
         &mut self,
-        packet: &[u8],
-        length: usize,
-        cid: u16,
-        first: u8,
+        received: Received<'_>,
         reader: &mut Reader<'_>,
         out: &mut Vec<u8>,
     ) -> Result<usize, DecompressError> {
+        let Received { now, packet, length, cid, first } = received;
         let number = reader.octet()?;
         let profile = Profile::of(number).ok_or(DecompressError::Profile { profile: u16::from(number) })?;
         let crc_at = reader.position();
@@ -201,9 +216,9 @@ impl Slot {
             self.flow = Flow::Uncompressed;
             return Ok(reader.position());
         }
-        let received = ContextPacket { packet, crc_at, crc, first, cid };
+        let check = ContextCrc { packet, crc_at, crc };
         if profile == Profile::Tcp {
-            return self.receive_tcp_context(received, length, reader, out);
+            return self.receive_tcp_context(received, check, reader, out);
         }
         let mut context = match &self.flow {
             Flow::Compressed(known) if known.profile() == profile => (**known).clone(),
@@ -219,8 +234,8 @@ impl Slot {
             // Without the dynamic part nothing can be decompressed; none of the profiles needs it.
             return Err(DecompressError::Unsupported { feature: "an IR packet without dynamic part" });
         }
-        context.read_dynamic(reader)?;
-        received.check(reader.position())?;
+        context.read_dynamic(now, reader)?;
+        check.verify(reader.position())?;
         context.finish(length - reader.position(), out)?;
         self.flow = Flow::Compressed(Box::new(context));
         Ok(reader.position())
@@ -229,8 +244,8 @@ impl Slot {
     /// An IR or IR-DYN packet of TCP (RFC 6846 §7.1).
     fn receive_tcp_context(
         &mut self,
-        received: ContextPacket<'_>,
-        length: usize,
+        received: Received<'_>,
+        check: ContextCrc<'_>,
         reader: &mut Reader<'_>,
         out: &mut Vec<u8>,
     ) -> Result<usize, DecompressError> {
@@ -247,27 +262,25 @@ impl Slot {
             _ => context.read_static(reader)?,
         }
         context.read_dynamic(reader)?;
-        received.check(reader.position())?;
-        context.finish(length - reader.position(), out)?;
+        check.verify(reader.position())?;
+        context.finish(received.length - reader.position(), out)?;
         self.flow = Flow::Tcp(Box::new(context));
         Ok(reader.position())
     }
 }
 
-/// An IR or IR-DYN packet: where its CRC is, and what it is about.
+/// The CRC of an IR or IR-DYN packet, and where it is.
 #[derive(Clone, Copy)]
-struct ContextPacket<'a> {
+struct ContextCrc<'a> {
     packet: &'a [u8],
     crc_at: usize,
     crc: u8,
-    first: u8,
-    cid: u16,
 }
 
-impl ContextPacket<'_> {
-    /// Compares the CRC with that of the header, which ends at `end`.
-    fn check(self, end: usize) -> Result<(), DecompressError> {
-        let Self { packet, crc_at, crc, .. } = self;
+impl ContextCrc<'_> {
+    /// Compares it with that of the header, which ends at `end`.
+    fn verify(self, end: usize) -> Result<(), DecompressError> {
+        let Self { packet, crc_at, crc } = self;
         let parts = [&packet[start_of(packet)..crc_at], &[0], &packet[crc_at + 1..end]];
         let computed = parts.iter().fold(Crc::Eight.initial(), |value, bytes| Crc::Eight.update(value, bytes));
         if computed == crc { Ok(()) } else { Err(DecompressError::Crc) }

@@ -17,6 +17,8 @@
 //! exactly, such as a fragment or an IPv4 header with options, is sent with profile 0x0000.
 //!
 //! ```
+//! use std::time::Duration;
+//!
 //! use airpath_rohc::{Compressor, Config, Decompressor};
 //!
 //! let config = Config::default();
@@ -27,7 +29,7 @@
 //! let replaced = compressor.compress(&packet, packet.len(), &mut compressed);
 //! compressed.extend_from_slice(&packet[replaced..]);
 //!
-//! let read = decompressor.decompress(&compressed, compressed.len(), &mut restored)?;
+//! let read = decompressor.decompress(Duration::ZERO, &compressed, compressed.len(), &mut restored)?;
 //! restored.extend_from_slice(&compressed[read..]);
 //! assert_eq!(restored, packet);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -44,7 +46,10 @@ mod ip_id;
 mod lsb;
 mod profile;
 mod reader;
+mod refresh;
+mod scaling;
 mod tcp;
+mod validity;
 
 pub use compressor::Compressor;
 pub use decompressor::Decompressor;

@@ -68,8 +68,3 @@ const fn id_behavior(number: u8) -> IdBehavior {
 fn has_sequential_id(header: &Header, id: IdBehavior) -> bool {
     header.is_v4() && matches!(id, IdBehavior::Sequential | IdBehavior::Swapped)
 }
-
-/// A number in units of `factor`: the scaled value and the residue (field_scaling).
-fn scale(value: u32, factor: u32) -> (u32, u32) {
-    value.checked_div(factor).map_or((0, value), |scaled| (scaled, value % factor))
-}

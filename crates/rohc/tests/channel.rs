@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use airpath_rohc::{Compressor, Config, Decompressor, Mode};
 use common::{Channel, Flow, Ids, Kind, Random};
 use proptest::prelude::*;
@@ -182,11 +184,11 @@ fn run_reordered(config: &Config, flow: &Flow, seed: u64, packets: u32, every: u
 }
 
 /// RFC 3095 assumes that a channel does not reorder. If it does, the CRC detects what that damages,
-/// as after losses, and the context recovers.
+/// as after losses, and the context recovers. Most packets of reliable mode have no CRC.
 #[test]
 fn reordered_packets_are_restored_or_detected() {
     let mut total = Outcome::default();
-    for config in configs() {
+    for config in configs().into_iter().filter(|config| config.mode != Mode::Reliable) {
         for flow in flows() {
             let (outcome, restored) = run_reordered(&config, &flow, 17, 50 * scale(), 50, 20);
             assert_eq!(restored, 100, "{flow:?}: {outcome:?}");
@@ -215,7 +217,7 @@ proptest! {
                 prop_assert_eq!(channel.pass(&packet).1, Ok(packet.clone()));
             }
             let mut out = Vec::new();
-            if let Ok(read) = decompressor.decompress(&packet, packet.len(), &mut out) {
+            if let Ok(read) = decompressor.decompress(Duration::ZERO, &packet, packet.len(), &mut out) {
                 prop_assert!(read <= packet.len());
             } else {
                 prop_assert!(out.is_empty());
@@ -241,7 +243,7 @@ proptest! {
                 *octet ^= value;
             }
             let mut out = Vec::new();
-            let _ = channel.decompressor.decompress(&compressed, compressed.len(), &mut out);
+            let _ = channel.decompressor.decompress(Duration::ZERO, &compressed, compressed.len(), &mut out);
         }
         let mut restored = 0;
         for _ in 0..60 {

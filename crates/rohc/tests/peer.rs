@@ -18,6 +18,7 @@ mod common;
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use airpath_rohc::{Compressor, Config, Decompressor};
 use common::tcp::{Connection, Role, connections};
@@ -182,7 +183,7 @@ fn what_the_peer_compresses_is_restored_here() {
             let compressed = peer.answer().expect("the peer compresses each packet");
             octets += compressed.len();
             let mut restored = Vec::new();
-            let result = decompressor.decompress(&compressed, compressed.len(), &mut restored);
+            let result = decompressor.decompress(Duration::ZERO, &compressed, compressed.len(), &mut restored);
             let problem = match result {
                 Ok(read) => {
                     restored.extend_from_slice(&compressed[read..]);

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use airpath_rohc::{Compressor, Config, DecompressError, Decompressor, Mode, Profile, Profiles};
 use common::tcp::{Connection, Role, SEGMENT, connections};
 use common::{Channel, Ids, Random};
@@ -350,7 +352,7 @@ proptest! {
                 *octet ^= value;
             }
             let mut out = Vec::new();
-            let _ = channel.decompressor.decompress(&compressed, compressed.len(), &mut out);
+            let _ = channel.decompressor.decompress(Duration::ZERO, &compressed, compressed.len(), &mut out);
         }
         let mut restored = 0;
         for _ in 0..60 {
@@ -371,7 +373,7 @@ proptest! {
         let mut decompressor: Decompressor = channel.decompressor;
         for packet in packets {
             let mut out = Vec::new();
-            match decompressor.decompress(&packet, packet.len(), &mut out) {
+            match decompressor.decompress(Duration::ZERO, &packet, packet.len(), &mut out) {
                 Ok(read) => prop_assert!(read <= packet.len()),
                 Err(_) => prop_assert!(out.is_empty()),
             }

@@ -7,6 +7,7 @@
 //! dropped ([`DropCause::Decompression`]).
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use airpath_core::{
     Classes, ComponentId, Context, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, Packet, PacketCounters,
@@ -69,7 +70,8 @@ pub enum Mode {
     Unidirectional,
     /// The decompressor reports a damaged context.
     Optimistic,
-    /// The decompressor acknowledges what later packets refer to, so that no loss damages a context.
+    /// The decompressor acknowledges what later packets refer to, so that no loss damages a
+    /// context.
     Reliable,
 }
 
@@ -243,7 +245,7 @@ impl Compressed {
         }
         let mut restored = std::mem::take(&mut self.restored);
         restored.clear();
-        let is_restored = self.channel(user, direction).restore(&inside, &mut restored);
+        let is_restored = self.channel(user, direction).restore(due, &inside, &mut restored);
         self.restored = restored;
         if is_restored {
             let packet = Packet { ecn: packet.ecn, ..inside.packet };
@@ -295,16 +297,17 @@ impl Channel {
     }
 
     /// Decompresses a packet; returns whether its headers are as they were.
-    fn restore(&mut self, inside: &Inside, restored: &mut Vec<u8>) -> bool {
+    fn restore(&mut self, due: Instant, inside: &Inside, restored: &mut Vec<u8>) -> bool {
         let Inside { packet, headers, replaced, compressed, .. } = inside;
         if headers.is_empty() {
             return true;
         }
+        let now = Duration::from_nanos(due.as_nanos());
         // Profile 0x0000 leaves the first octets of the packet to the payload.
         let mut bytes = compressed.clone();
         bytes.extend_from_slice(&headers[*replaced..]);
         let length = packet.size as usize - replaced + compressed.len();
-        let Ok(read) = self.decompressor.decompress(&bytes, length, restored) else {
+        let Ok(read) = self.decompressor.decompress(now, &bytes, length, restored) else {
             self.totals.failures += 1;
             return false;
         };

@@ -1,13 +1,14 @@
 //! The context of one flow at the compressor: what the decompressor may have, and what it must be
 //! sent again.
 
-use super::refresh::{Due, Refresh};
-use super::reliable::{Sent, Updates};
+use super::updates::{Sent, Updates};
 use crate::framework::Config;
 use crate::header::Header;
 use crate::ip_id::{Change, IdBehavior, IdTracker};
 use crate::lsb::Window;
 use crate::profile::Profile;
+use crate::refresh::{Due, Refresh};
+use crate::scaling::common_divisor;
 
 /// Steps of the timestamp after which a longer stride is chosen, if all are multiples of it.
 const GROWTH_STEPS: u32 = 32;
@@ -217,12 +218,4 @@ impl Context {
     pub(super) fn has_sequential_id(&self, header: &Header) -> bool {
         header.is_v4() && matches!(self.id.behavior, IdBehavior::Sequential | IdBehavior::Swapped)
     }
-}
-
-/// The greatest common divisor.
-pub(crate) const fn common_divisor(mut a: u32, mut b: u32) -> u32 {
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }

@@ -2,60 +2,17 @@
 //! packets refer to the last update that was acknowledged, or to those since.
 
 use super::context::Context;
-use super::refresh::Due;
+use super::updates::{Sent, UPDATE_INTERVAL, Update, Updates};
 use crate::crc::Crc;
 use crate::feedback::{Acknowledgement, Feedback};
 use crate::framework::{Config, Mode};
 use crate::header::Header;
 use crate::lsb::{Shift, low};
 use crate::profile::Profile;
+use crate::refresh::Due;
 
-/// Packets since the acknowledged reference after which updates are sent: half of those that the
-/// sequence number of R-0 covers, so that an acknowledgment has time to arrive.
-const UPDATE_AFTER: u32 = 32;
-/// Packets after which each one is an update.
-const ALWAYS_AFTER: u32 = 48;
-/// Packets from one update to the next while an acknowledgment is waited for.
-const UPDATE_INTERVAL: u32 = 4;
 /// Updates without an acknowledgment after which the whole context is sent.
 const MOST_UPDATES: usize = 128;
-
-/// The last update that was acknowledged, and those since.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Updates {
-    updates: Vec<Update>,
-    /// Packets since the last one.
-    since: u32,
-}
-
-/// A packet that updates the context of the decompressor.
-#[derive(Clone, Copy, Debug)]
-struct Update {
-    sequence: u32,
-    parts: Due,
-    has_mode: bool,
-}
-
-/// A packet that was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sent {
-    /// It updates the context, and carries the mode or not.
-    Update { has_mode: bool },
-    /// It has no CRC, and updates nothing.
-    Other,
-}
-
-impl Updates {
-    fn distance(&self, sequence: u32) -> u32 {
-        self.updates.first().map_or(u32::MAX, |first| sequence.wrapping_sub(first.sequence))
-    }
-
-    /// Whether the packet with this sequence number is to be an update although it need not be.
-    fn is_due(&self, sequence: u32) -> bool {
-        let distance = self.distance(sequence);
-        distance >= ALWAYS_AFTER || distance >= UPDATE_AFTER && self.since + 1 >= UPDATE_INTERVAL
-    }
-}
 
 impl Context {
     /// Receives feedback.
@@ -110,8 +67,8 @@ impl Context {
         }
     }
 
-    /// Sends the whole context again. Without RTP an IR packet has no mode, so that the decompressor
-    /// begins in unidirectional mode: the transition is repeated.
+    /// Sends the whole context again. Without RTP an IR packet has no mode, so that the
+    /// decompressor begins in unidirectional mode: the transition is repeated.
     fn restart(&mut self) {
         self.refresh.is_pending |= !self.has_mode();
         self.refresh.change_all(self.sequence.wrapping_add(1));
@@ -183,10 +140,12 @@ impl Context {
         let is_id_constant = !has_id || self.offsets.is_constant(offset);
         let is_timestamp_inferred = self.excess.is_constant(excess);
         let marked = u8::from(header.marker()) << 7;
-        if is_id_constant && is_timestamp_inferred && !header.marker() {
-            if let Some(sent) = self.push_type_0(config, cid, header, Shift::RtpSequence, out) {
-                return Some(sent);
-            }
+        if is_id_constant
+            && is_timestamp_inferred
+            && !header.marker()
+            && let Some(sent) = self.push_type_0(config, cid, header, Shift::RtpSequence, out)
+        {
+            return Some(sent);
         }
         // While an update with the same pattern waits for its acknowledgment, smaller packets do.
         let is_known = self.excess.latest() == Some(excess) && (!has_id || self.offsets.latest() == Some(offset));
@@ -215,10 +174,10 @@ impl Context {
     /// Packets of profiles whose sequence numbers the compressor counts.
     fn push_reliable_counted(&self, config: &Config, cid: u16, header: &Header, out: &mut Vec<u8>) -> Option<Sent> {
         let offset = self.id_offset(header);
-        if !self.has_sequential_id(header) || self.offsets.is_constant(offset) {
-            if let Some(sent) = self.push_type_0(config, cid, header, Shift::Counted, out) {
-                return Some(sent);
-            }
+        if (!self.has_sequential_id(header) || self.offsets.is_constant(offset))
+            && let Some(sent) = self.push_type_0(config, cid, header, Shift::Counted, out)
+        {
+            return Some(sent);
         }
         let is_update_due = self.offsets.latest() != Some(offset) || self.updates.since + 1 >= UPDATE_INTERVAL;
         let fits = self.fits_sequence(6, Shift::Counted) && self.fits_id(offset, 7);
@@ -270,7 +229,7 @@ mod tests {
     }
 
     fn acknowledge(context: &mut Context, mode: Mode, age: u32) {
-        let sequence = Some((context.sequence - age & 0xfff, 12));
+        let sequence = Some(((context.sequence - age) & 0xfff, 12));
         let feedback = Feedback { cid: 0, acknowledgement: Acknowledgement::Ack, mode: Some(mode), sequence };
         context.receive(&feedback);
     }
@@ -297,7 +256,7 @@ mod tests {
         acknowledge(&mut context, Mode::Reliable, 10);
         // R-0 with six bits of the sequence number.
         assert_eq!(send(&mut context), context.sequence as u8 & 0x3f);
-        // Each update after half of the interval, none of which is acknowledged.
+        // After half of the interval updates come, but no acknowledgment.
         let firsts: Vec<_> = (0..60).map(|_| send(&mut context)).collect();
         assert!(firsts[50..].iter().all(|first| first & 0xc0 == 0x40), "{firsts:02x?}");
         // An acknowledgment of a packet that was no update is invalid.

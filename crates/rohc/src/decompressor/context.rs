@@ -1,7 +1,8 @@
 //! The context of one flow at the decompressor.
 
+use std::time::Duration;
+
 use super::packets::Fields;
-use super::validity::Validity;
 use crate::crc::Crc;
 use crate::error::DecompressError;
 use crate::framework::Mode;
@@ -10,6 +11,7 @@ use crate::ip_id::IdBehavior;
 use crate::lsb::{Shift, Width, decode};
 use crate::profile::Profile;
 use crate::reader::Reader;
+use crate::validity::Validity;
 
 /// Headers that have to be decompressed after a repair until it counts as successful; only the last
 /// of them is delivered (RFC 3095 §5.3.2.2.5).
@@ -27,6 +29,36 @@ pub(super) struct Context {
     updates: u32,
     /// Headers that still have to confirm a repair.
     unconfirmed: u32,
+    clock: Clock,
+}
+
+/// When packets come (RFC 3095 §5.3.2.2.4).
+#[derive(Clone, Copy, Debug, Default)]
+struct Clock {
+    /// The arrival of the last packet that was restored.
+    arrival: Option<Duration>,
+    /// Mean time from one packet of the flow to the next; zero if it is unknown.
+    spacing: Duration,
+}
+
+impl Clock {
+    /// A packet was restored, `step` sequence numbers after the last one.
+    fn observe(&mut self, now: Duration, step: u16) {
+        if let Some(arrival) = self.arrival
+            && (1..u16::MAX / 2).contains(&step)
+        {
+            let spacing = now.saturating_sub(arrival) / u32::from(step);
+            self.spacing = if self.spacing.is_zero() { spacing } else { (7 * self.spacing + spacing) / 8 };
+        }
+        self.arrival = Some(now);
+    }
+
+    /// The packets that the sender may have sent since the last one that was restored.
+    fn packets_until(&self, now: Duration) -> u32 {
+        let Some(arrival) = self.arrival.filter(|_| !self.spacing.is_zero()) else { return 0 };
+        let interval = now.saturating_sub(arrival).as_nanos() + self.spacing.as_nanos() / 2;
+        u32::try_from(interval / self.spacing.as_nanos()).unwrap_or(u32::MAX)
+    }
 }
 
 /// A header that was decompressed, and what packets after it refer to.
@@ -62,7 +94,7 @@ impl Context {
             has_checksum: false,
             mode: Mode::Unidirectional,
         };
-        Self { last, before: None, validity: Validity::default(), updates: 0, unconfirmed: 0 }
+        Self { last, before: None, validity: Validity::default(), updates: 0, unconfirmed: 0, clock: Clock::default() }
     }
 
     pub(super) const fn profile(&self) -> Profile {
@@ -87,12 +119,15 @@ impl Context {
     pub(super) fn read_static(&mut self, reader: &mut Reader<'_>) -> Result<(), DecompressError> {
         self.last.read_static(reader)?;
         self.validity.receive_static();
+        self.clock = Clock::default();
         Ok(())
     }
 
     /// The dynamic chain.
-    pub(super) fn read_dynamic(&mut self, reader: &mut Reader<'_>) -> Result<(), DecompressError> {
+    pub(super) fn read_dynamic(&mut self, now: Duration, reader: &mut Reader<'_>) -> Result<(), DecompressError> {
+        let last = self.last.sequence;
         self.last.read_dynamic(reader)?;
+        self.clock.observe(now, self.last.sequence.wrapping_sub(last));
         self.validity.receive_dynamic();
         (self.before, self.unconfirmed) = (None, 0);
         self.updates += 1;
@@ -109,6 +144,7 @@ impl Context {
     /// A compressed packet.
     pub(super) fn receive(
         &mut self,
+        now: Duration,
         length: usize,
         cid: u16,
         first: u8,
@@ -119,10 +155,11 @@ impl Context {
             return Err(DecompressError::NoContext { cid });
         }
         let start = *reader;
-        let restored = match self.last.decompress(self.validity.has_dynamic, length, first, reader) {
-            Err(DecompressError::Crc) if self.last.mode != Mode::Reliable => {
+        let packet = Packet { has_dynamic: self.validity.has_dynamic, length, first };
+        let restored = match self.last.decompress(packet, Wraps::None, reader) {
+            Err(DecompressError::Crc) if self.last.mode != Mode::Reliable && self.unconfirmed == 0 => {
                 *reader = start;
-                self.repair(length, first, reader)
+                self.repair(now, packet, reader)
             }
             result => result.inspect(|_| self.unconfirmed = self.unconfirmed.saturating_sub(1)),
         };
@@ -135,6 +172,7 @@ impl Context {
             Ok(Restored::Update(next)) => {
                 self.validity.count(false);
                 self.validity.has_dynamic = true;
+                self.clock.observe(now, next.sequence.wrapping_sub(self.last.sequence));
                 self.updates += 1;
                 if self.unconfirmed < CONFIRMATIONS {
                     self.before = Some(self.last);
@@ -142,7 +180,7 @@ impl Context {
                 self.last = next;
             }
             Err(error) => {
-                if error != DecompressError::Repair && error != DecompressError::Late {
+                if error != DecompressError::Repair {
                     self.validity.count(true);
                     self.unconfirmed = 0;
                 }
@@ -157,14 +195,22 @@ impl Context {
         Ok(reader.position())
     }
 
-    /// The CRC does not match: an earlier packet with a matching one may have been restored wrongly
-    /// (RFC 3095 §5.3.2.2.5).
-    fn repair(&mut self, length: usize, first: u8, reader: &mut Reader<'_>) -> Result<Restored, DecompressError> {
-        let Some(before) = self.before.filter(|_| self.unconfirmed == 0) else { return Err(DecompressError::Crc) };
-        let restored = before.decompress(self.validity.has_dynamic, length, first, reader)?;
+    /// The CRC does not match: more packets may have been lost than the sequence number covers
+    /// (RFC 3095 §5.3.2.2.4), or an earlier packet with a matching CRC may have been restored
+    /// wrongly (§5.3.2.2.5).
+    fn repair(&mut self, now: Duration, packet: Packet, reader: &mut Reader<'_>) -> Result<Restored, DecompressError> {
+        let start = *reader;
+        let wrapped = self.last.decompress(packet, Wraps::Until(self.clock.packets_until(now)), reader);
+        if wrapped.is_ok() {
+            self.unconfirmed = CONFIRMATIONS;
+            return wrapped;
+        }
+        *reader = start;
+        let before = self.before.ok_or(DecompressError::Crc)?;
+        let restored = before.decompress(packet, Wraps::None, reader)?;
         if let Restored::Update(next) = &restored {
             // With the same number the attempt is the same. One between the references belongs to
-            // a packet that was overtaken, which is no sign of a wrong one.
+            // a packet that was overtaken: there is nothing to repair.
             let (step, known) = (next.sequence.wrapping_sub(before.sequence), self.last.sequence);
             if step <= known.wrapping_sub(before.sequence) {
                 return Err(if next.sequence == known { DecompressError::Crc } else { DecompressError::Late });
@@ -173,6 +219,24 @@ impl Context {
         self.unconfirmed = CONFIRMATIONS;
         Ok(restored)
     }
+}
+
+/// A compressed packet.
+#[derive(Clone, Copy)]
+struct Packet {
+    /// Whether the dynamic part of the context is valid.
+    has_dynamic: bool,
+    length: usize,
+    first: u8,
+}
+
+/// How often the bits of the sequence number have wrapped since the reference.
+#[derive(Clone, Copy)]
+enum Wraps {
+    /// As often as their interval has it.
+    None,
+    /// So that the step is nearest to this number of packets; at least once more.
+    Until(u32),
 }
 
 impl Reference {
@@ -275,19 +339,15 @@ impl Reference {
     }
 
     /// Restores the header of a compressed packet that refers to this one.
-    fn decompress(
-        &self,
-        has_dynamic: bool,
-        length: usize,
-        first: u8,
-        reader: &mut Reader<'_>,
-    ) -> Result<Restored, DecompressError> {
+    fn decompress(&self, packet: Packet, wraps: Wraps, reader: &mut Reader<'_>) -> Result<Restored, DecompressError> {
+        let Packet { has_dynamic, length, first } = packet;
         let fields = Fields::read(&self.header, self.id, self.mode, first, reader)?;
         if !has_dynamic && fields.crc.is_none_or(|(crc, _)| crc == Crc::Three) {
             return Err(DecompressError::Repair);
         }
         let mut next = *self;
-        next.apply(&fields);
+        let sequence = self.sequence(&fields, wraps).ok_or(DecompressError::Crc)?;
+        next.apply(&fields, sequence);
         if next.header.is_v4() && next.id == IdBehavior::Random {
             next.header.set_id(reader.word()?);
         }
@@ -303,12 +363,20 @@ impl Reference {
         Ok(Restored::Update(next))
     }
 
-    /// Derives the header from what was received of it.
-    fn apply(&mut self, fields: &Fields) {
-        let is_rtp = self.header.profile == Profile::Rtp;
-        let shift = if is_rtp { Shift::RtpSequence } else { Shift::Counted };
+    /// The sequence number of a packet; `None` if it has not wrapped once more.
+    fn sequence(&self, fields: &Fields, wraps: Wraps) -> Option<u16> {
+        let shift = if self.header.profile == Profile::Rtp { Shift::RtpSequence } else { Shift::Counted };
         let (bits, count) = fields.sequence;
         let sequence = decode(u32::from(self.sequence), bits, count, shift, Width::Sixteen) as u16;
+        let Wraps::Until(packets) = wraps else { return Some(sequence) };
+        let step = u32::from(sequence.wrapping_sub(self.sequence));
+        let wraps = (packets.checked_sub(step)? + (1 << count >> 1)) >> count;
+        (1..1 << 16 >> count).contains(&wraps).then(|| sequence.wrapping_add((wraps << count) as u16))
+    }
+
+    /// Derives the header from what was received of it.
+    fn apply(&mut self, fields: &Fields, sequence: u16) {
+        let is_rtp = self.header.profile == Profile::Rtp;
         let last_sequence = std::mem::replace(&mut self.sequence, sequence);
         let step = sequence.wrapping_sub(last_sequence) as i16;
         if is_rtp {

@@ -3,12 +3,13 @@
 use super::has_sequential_id;
 use super::item_table::ItemTable;
 use super::options::List;
-use crate::compressor::refresh::{Due, Refresh};
 use crate::feedback::Feedback;
 use crate::framework::{Config, Mode};
 use crate::header::Header;
 use crate::ip_id::{Change, IdBehavior, IdTracker};
 use crate::lsb::Window;
+use crate::refresh::{Due, Refresh};
+use crate::scaling::common_divisor;
 
 /// Steps of the acknowledgment number after which the stride is chosen.
 const STRIDE_STEPS: u32 = 8;
@@ -93,7 +94,7 @@ impl Stride {
             return;
         }
         self.steps += 1;
-        self.divisor = crate::compressor::common_divisor(self.divisor, step);
+        self.divisor = common_divisor(self.divisor, step);
         self.longest = self.longest.max(step);
         if self.steps < STRIDE_STEPS {
             return;

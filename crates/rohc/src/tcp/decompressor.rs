@@ -4,15 +4,16 @@ use super::formats::{
     CO_COMMON, Field, Lsb, MSN, SCALED_ACKNOWLEDGMENT, SCALED_SEQUENCE, SHORT_IP_ID, TTL, VARIABLE, WINDOW, formats,
 };
 use super::option_reader::{OptionReader, Present};
-use super::{has_sequential_id, id_behavior, reset_syn_fin_flags, scale};
+use super::{has_sequential_id, id_behavior, reset_syn_fin_flags};
 use crate::crc::Crc;
-use crate::decompressor::validity::Validity;
 use crate::error::DecompressError;
 use crate::header::Header;
 use crate::ip_id::IdBehavior;
 use crate::lsb::decode;
 use crate::profile::Profile;
 use crate::reader::Reader;
+use crate::scaling::scale;
+use crate::validity::Validity;
 
 /// Packets whose headers are remembered for those that they have overtaken: as many as the interval
 /// of the master sequence number, lsb(4, 4), covers.

@@ -8,12 +8,13 @@ use super::formats::{
 };
 use super::item_table::Encoded;
 use super::options::List;
-use super::{has_sequential_id, id_number, reset_syn_fin_index, scale};
+use super::{has_sequential_id, id_number, reset_syn_fin_index};
 use crate::crc::Crc;
 use crate::framework::{Config, IR, IR_DYN};
 use crate::header::Header;
 use crate::ip_id::IdBehavior;
 use crate::lsb::{Window, low};
+use crate::scaling::scale;
 
 /// An IR packet, not IR-CR (RFC 6846 §7.1).
 const IR_TCP: u8 = IR | 0x01;

@@ -5,6 +5,7 @@ pub mod tcp;
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use airpath_rohc::{Compressor, Config, DecompressError, Decompressor, FeedbackError};
 use airpath_wire::checksum::Sum;
@@ -203,6 +204,8 @@ pub struct Channel {
     /// One feedback in three is lost.
     pub loses_feedback: bool,
     pub feedback_octets: usize,
+    /// The time at which packets arrive.
+    pub now: Duration,
     pub sent: u64,
     pub compressed: Vec<u8>,
 }
@@ -216,6 +219,7 @@ impl Channel {
             feedback_delay: 8,
             loses_feedback: false,
             feedback_octets: 0,
+            now: Duration::ZERO,
             sent: 0,
             compressed: Vec::new(),
         }
@@ -242,10 +246,10 @@ impl Channel {
     /// Decompresses what was compressed last, or `other`.
     pub fn decompress(&mut self, bytes: &[u8]) -> Result<Vec<u8>, DecompressError> {
         let mut packet = Vec::new();
-        let result = self.decompressor.decompress(bytes, bytes.len(), &mut packet);
+        let result = self.decompressor.decompress(self.now, bytes, bytes.len(), &mut packet);
         if !self.decompressor.feedback().is_empty() {
             self.feedback_octets += self.decompressor.feedback().len();
-            if !self.loses_feedback || self.sent % 3 > 0 {
+            if !self.loses_feedback || !self.sent.is_multiple_of(3) {
                 self.feedback.push_back((self.sent + self.feedback_delay, self.decompressor.feedback().to_vec()));
             }
             self.decompressor.clear_feedback();
