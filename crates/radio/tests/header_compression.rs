@@ -44,7 +44,7 @@ proptest! {
     #[test]
     fn bearers_with_header_compression_keep_the_contracts(
         name in prop::sample::select(vec!["umts-r99-64", "hsdpa-cat6"]),
-        mode in prop::sample::select(vec!["unidirectional", "optimistic"]),
+        mode in prop::sample::select(vec!["unidirectional", "optimistic", "reliable"]),
         contexts in 1u16..20,
         queue in 2u32..40,
         users in 1u16..4,
@@ -174,12 +174,23 @@ fn losses_of_the_radio_damage_no_context() {
         let more = format!("{lossy}\nheader_compression.mode = \"{mode}\"");
         voice(&mut *build(&*preset("umts-r99-64", &more), 1), 3000)
     };
-    let (optimistic, unidirectional) = (run("optimistic"), run("unidirectional"));
-    println!("plain {plain:?}\noptimistic {optimistic:?}\nunidirectional {unidirectional:?}");
-    for outcome in [&optimistic, &unidirectional] {
+    let [optimistic, unidirectional, reliable] = ["optimistic", "unidirectional", "reliable"].map(run);
+    println!("plain {plain:?}\noptimistic {optimistic:?}\nunidirectional {unidirectional:?}\nreliable {reliable:?}");
+    for outcome in [&optimistic, &unidirectional, &reliable] {
         assert!(outcome.other > 50, "{outcome:?}");
         assert_eq!((outcome.decompression, outcome.delivered), (0, plain.delivered), "{outcome:?}");
     }
+}
+
+#[test]
+fn reliable_mode_is_refused_for_tcp() {
+    let more = "header_compression = { mode = \"reliable\", profiles = [\"rtp\", \"tcp\"] }";
+    let Err(error) = preset("umts-r99-64", more).build(&[None], Seed::new(1), "cell") else { panic!("built") };
+    assert_eq!(error.field(), "header_compression.mode");
+    assert_eq!(
+        error.to_string(),
+        "this must be `unidirectional` or `optimistic` with the profile `tcp`, for which RFC 6846 has no reliable mode"
+    );
 }
 
 #[test]

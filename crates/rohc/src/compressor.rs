@@ -2,14 +2,18 @@
 
 mod context;
 mod packets;
+mod reliable;
+mod updates;
 
 use crate::crc::Crc;
 use crate::error::{ConfigError, FeedbackError};
-use crate::feedback::Feedback;
+use crate::feedback::{Acknowledgement, Feedback};
 use crate::framework::{Config, IR, Mode, is_feedback, read_feedback};
 use crate::header::Header;
 use crate::profile::Profile;
 use crate::reader::Reader;
+use crate::refresh::{IR_INTERVAL, REPEATS};
+use crate::tcp;
 use context::Context;
 
 /// The sending end of a channel.
@@ -36,6 +40,8 @@ enum Flow {
         mode: Mode,
     },
     Compressed(Box<Context>),
+    /// Profile 0x0006.
+    Tcp(Box<tcp::compressor::Context>),
 }
 
 impl Compressor {
@@ -58,31 +64,40 @@ impl Compressor {
     /// replaces; the others follow it as they are.
     pub fn compress(&mut self, packet: &[u8], length: usize, out: &mut Vec<u8>) -> usize {
         self.packets += 1;
-        let header = Profile::COMPRESSING.into_iter().find_map(|profile| Header::parse(profile, packet, length));
+        let profiles = Profile::COMPRESSING.into_iter().filter(|profile| self.config.profiles.contains(*profile));
+        let header = profiles.filter_map(|profile| Header::parse(profile, packet, length)).find(is_supported);
         let Some(header) = header else { return self.send_uncompressed(packet, out) };
-        let known = |slot: &Slot| matches!(&slot.flow, Flow::Compressed(context) if context.matches(&header));
-        let cid = match self.contexts.iter().position(known) {
-            Some(cid) => cid,
-            None => self.begin(Flow::Compressed(Box::new(Context::new(&header)))),
+        let known = |slot: &Slot| match &slot.flow {
+            Flow::Uncompressed { .. } => false,
+            Flow::Compressed(context) => context.matches(&header),
+            Flow::Tcp(context) => context.matches(&header),
         };
+        let known = self.contexts.iter().position(known);
+        let cid = known.unwrap_or_else(|| self.begin(|old| Flow::new(&header, old)));
         let slot = &mut self.contexts[cid];
         slot.last_use = self.packets;
-        if let Flow::Compressed(context) = &mut slot.flow {
-            context.send(&self.config, cid as u16, &header, out);
+        match &mut slot.flow {
+            Flow::Uncompressed { .. } => {}
+            Flow::Compressed(context) => context.send(&self.config, cid as u16, &header, out),
+            Flow::Tcp(context) => {
+                context.send(&self.config, cid as u16, &header, length - header.length(), out);
+            }
         }
         header.length()
     }
 
-    /// A context for a new flow: an unused one, or that of the flow that was quiet for longest.
-    fn begin(&mut self, flow: Flow) -> usize {
-        let slot = Slot { last_use: self.packets, flow };
+    /// A context for a new flow: an unused one, or that of the flow that was quiet for longest,
+    /// which `flow` receives.
+    fn begin(&mut self, flow: impl FnOnce(Option<&Flow>) -> Flow) -> usize {
+        let last_use = self.packets;
         if self.contexts.len() < usize::from(self.config.contexts) {
-            self.contexts.push(slot);
+            self.contexts.push(Slot { last_use, flow: flow(None) });
             return self.contexts.len() - 1;
         }
         let quietest = (0..self.contexts.len()).min_by_key(|cid| self.contexts[*cid].last_use);
         let cid = quietest.expect("a channel has at least one context");
-        self.contexts[cid] = slot;
+        let flow = flow(Some(&self.contexts[cid].flow));
+        self.contexts[cid] = Slot { last_use, flow };
         cid
     }
 
@@ -90,13 +105,14 @@ impl Compressor {
     fn send_uncompressed(&mut self, packet: &[u8], out: &mut Vec<u8>) -> usize {
         let known = |slot: &Slot| matches!(slot.flow, Flow::Uncompressed { .. });
         let cid = self.contexts.iter().position(known);
-        let cid = cid.unwrap_or_else(|| self.begin(Flow::Uncompressed { since_ir: 0, mode: Mode::Unidirectional }));
+        let uncompressed = Flow::Uncompressed { since_ir: 0, mode: Mode::Unidirectional };
+        let cid = cid.unwrap_or_else(|| self.begin(|_| uncompressed));
         let slot = &mut self.contexts[cid];
         slot.last_use = self.packets;
         let Flow::Uncompressed { since_ir, mode } = &mut slot.flow else { return 0 };
-        let is_ir = *since_ir < context::REPEATS;
+        let is_ir = *since_ir < REPEATS;
         *since_ir += 1;
-        if *since_ir > context::IR_INTERVAL && *mode == Mode::Unidirectional {
+        if *since_ir > IR_INTERVAL && *mode == Mode::Unidirectional {
             *since_ir = 0;
         }
         let start = out.len();
@@ -131,14 +147,16 @@ impl Compressor {
                 continue;
             }
             let data = read_feedback(&mut reader).map_err(|_| FeedbackError::Truncated)?;
-            let feedback = Feedback::parse(&self.config, data)?;
-            let slot = self.contexts.get_mut(usize::from(feedback.cid));
-            match slot.ok_or(FeedbackError::NoContext { cid: feedback.cid })? {
-                Slot { flow: Flow::Compressed(context), .. } => context.receive(&feedback),
-                Slot { flow: Flow::Uncompressed { since_ir, mode }, .. } => {
+            let cid = Feedback::cid(&self.config, data)?;
+            let slot = self.contexts.get_mut(usize::from(cid)).ok_or(FeedbackError::NoContext { cid })?;
+            match &mut slot.flow {
+                Flow::Compressed(context) => context.receive(&Feedback::parse(&self.config, data)?),
+                Flow::Tcp(context) => context.receive(&Feedback::parse_tcp(&self.config, data)?),
+                Flow::Uncompressed { since_ir, mode } => {
+                    let feedback = Feedback::parse(&self.config, data)?;
                     *mode = feedback.mode.unwrap_or(*mode);
                     *since_ir = match feedback.acknowledgement {
-                        crate::feedback::Acknowledgement::Ack => (*since_ir).max(context::REPEATS),
+                        Acknowledgement::Ack => (*since_ir).max(REPEATS),
                         _ => 0,
                     };
                 }
@@ -147,4 +165,23 @@ impl Compressor {
         }
         Ok(used)
     }
+}
+
+impl Flow {
+    /// The flow of this packet, in the place of `old`.
+    fn new(header: &Header, old: Option<&Self>) -> Self {
+        if header.profile != Profile::Tcp {
+            return Self::Compressed(Box::new(Context::new(header)));
+        }
+        let msn = match old {
+            Some(Self::Tcp(context)) => context.next_msn(),
+            _ => 0,
+        };
+        Self::Tcp(Box::new(tcp::compressor::Context::new(header, msn)))
+    }
+}
+
+/// Whether the profile of the header can restore it.
+fn is_supported(header: &Header) -> bool {
+    header.profile != Profile::Tcp || tcp::options::are_supported(header.tcp_options())
 }

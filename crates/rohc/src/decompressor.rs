@@ -3,12 +3,15 @@
 mod context;
 mod packets;
 
+use std::time::Duration;
+
 use crate::crc::Crc;
 use crate::error::{ConfigError, DecompressError};
 use crate::feedback::{Acknowledgement, Feedback};
 use crate::framework::{Config, IR, IR_DYN, Mode};
 use crate::profile::Profile;
 use crate::reader::Reader;
+use crate::tcp;
 use context::Context;
 
 /// Packets that fail between two negative acknowledgements of one context: about those that are in
@@ -32,12 +35,35 @@ struct Slot {
     since_nack: Option<u32>,
 }
 
+/// A packet that has arrived: its first bytes, the length of all of it, and its first octet.
+#[derive(Clone, Copy)]
+struct Received<'a> {
+    now: Duration,
+    packet: &'a [u8],
+    length: usize,
+    cid: u16,
+    first: u8,
+}
+
 #[derive(Clone, Debug, Default)]
 enum Flow {
     #[default]
     Unknown,
     Uncompressed,
     Compressed(Box<Context>),
+    /// Profile 0x0006.
+    Tcp(Box<tcp::decompressor::Context>),
+}
+
+impl Flow {
+    /// Whether the static part of its context is valid.
+    fn has_static(&self) -> bool {
+        match self {
+            Self::Unknown | Self::Uncompressed => false,
+            Self::Compressed(context) => context.validity.has_static,
+            Self::Tcp(context) => context.validity.has_static,
+        }
+    }
 }
 
 impl Decompressor {
@@ -56,12 +82,19 @@ impl Decompressor {
     }
 
     /// Decompresses a packet of `length` bytes whose first bytes are `packet`: its whole ROHC
-    /// header, or all of it. Appends the original headers to `out` and returns how many bytes of
-    /// the packet they replace; the others follow them as they are.
+    /// header, or all of it. It arrives at `now`, since any moment that stays the same. Appends the
+    /// original headers to `out` and returns how many bytes of the packet they replace; the others
+    /// follow them as they are.
     ///
     /// # Errors
     /// If the packet is to be discarded; `out` is then as before.
-    pub fn decompress(&mut self, packet: &[u8], length: usize, out: &mut Vec<u8>) -> Result<usize, DecompressError> {
+    pub fn decompress(
+        &mut self,
+        now: Duration,
+        packet: &[u8],
+        length: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, DecompressError> {
         let length = length.max(packet.len());
         let mut reader = Reader::new(packet);
         let (cid, first) = self.config.read_start(&mut reader)?;
@@ -69,7 +102,8 @@ impl Decompressor {
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, Slot::default);
         }
-        let result = self.slots[index].decompress(packet, length, cid, first, &mut reader, out);
+        let received = Received { now, packet, length, cid, first };
+        let result = self.slots[index].decompress(received, &mut reader, out);
         self.report(cid, first, result.as_ref().err());
         result
     }
@@ -94,32 +128,40 @@ impl Decompressor {
         let acknowledgement = match error {
             None => {
                 slot.since_nack = None;
-                // The compressor waits for this; for others there is nothing to learn.
-                if !is_context(first) {
+                let is_due = match &slot.flow {
+                    Flow::Compressed(context) if self.config.mode == Mode::Reliable => context.is_acknowledged(),
+                    // The compressor waits for this; for others there is nothing to learn.
+                    _ => is_context(first),
+                };
+                if !is_due {
                     return;
                 }
                 Acknowledgement::Ack
             }
+            // The one is no failure, and the other needs no repair.
+            Some(DecompressError::Unconfirmed | DecompressError::Late) => return,
             Some(error) => {
                 let failures = slot.since_nack.map_or(NACK_INTERVAL, |since| since + 1);
                 slot.since_nack = Some(failures % NACK_INTERVAL);
                 if failures < NACK_INTERVAL {
                     return;
                 }
-                match &slot.flow {
-                    // After reordering the context may be one of another profile.
-                    _ if matches!(error, DecompressError::NoContext { .. }) => Acknowledgement::StaticNack,
-                    Flow::Compressed(context) if context.has_static => Acknowledgement::Nack,
-                    _ => Acknowledgement::StaticNack,
-                }
+                // After reordering the context may be one of another profile.
+                let is_unknown = matches!(error, DecompressError::NoContext { .. }) || !slot.flow.has_static();
+                if is_unknown { Acknowledgement::StaticNack } else { Acknowledgement::Nack }
             }
         };
         let sequence = match &slot.flow {
-            Flow::Compressed(context) => Some((u32::from(context.sequence) & 0xfff, 12)),
-            _ => None,
+            Flow::Compressed(context) => Some((u32::from(context.sequence()) & 0xfff, 12)),
+            Flow::Tcp(context) => Some((u32::from(context.msn()) & 0x3fff, 14)),
+            Flow::Unknown | Flow::Uncompressed => None,
         };
-        Feedback { cid, acknowledgement, mode: Some(self.config.mode), sequence }
-            .emit(&self.config, &mut self.feedback);
+        let feedback = Feedback { cid, acknowledgement, mode: Some(self.config.mode), sequence };
+        if matches!(slot.flow, Flow::Tcp(_)) {
+            feedback.emit_tcp(&self.config, &mut self.feedback);
+        } else {
+            feedback.emit(&self.config, &mut self.feedback);
+        }
     }
 }
 
@@ -131,15 +173,13 @@ const fn is_context(first: u8) -> bool {
 impl Slot {
     fn decompress(
         &mut self,
-        packet: &[u8],
-        length: usize,
-        cid: u16,
-        first: u8,
+        received: Received<'_>,
         reader: &mut Reader<'_>,
         out: &mut Vec<u8>,
     ) -> Result<usize, DecompressError> {
+        let Received { now, length, cid, first, .. } = received;
         if is_context(first) {
-            return self.receive_context(packet, length, cid, first, reader, out);
+            return self.receive_context(received, reader, out);
         }
         match &mut self.flow {
             Flow::Unknown => Err(DecompressError::NoContext { cid }),
@@ -147,20 +187,19 @@ impl Slot {
                 out.push(first);
                 Ok(reader.position())
             }
-            Flow::Compressed(context) => context.receive(length, cid, first, reader, out),
+            Flow::Compressed(context) => context.receive(now, length, cid, first, reader, out),
+            Flow::Tcp(context) => context.receive(length, cid, first, reader, out),
         }
     }
 
     /// An IR or IR-DYN packet.
     fn receive_context(
         &mut self,
-        packet: &[u8],
-        length: usize,
-        cid: u16,
-        first: u8,
+        received: Received<'_>,
         reader: &mut Reader<'_>,
         out: &mut Vec<u8>,
     ) -> Result<usize, DecompressError> {
+        let Received { now, packet, length, cid, first } = received;
         let number = reader.octet()?;
         let profile = Profile::of(number).ok_or(DecompressError::Profile { profile: u16::from(number) })?;
         let crc_at = reader.position();
@@ -177,29 +216,74 @@ impl Slot {
             self.flow = Flow::Uncompressed;
             return Ok(reader.position());
         }
+        let check = ContextCrc { packet, crc_at, crc };
+        if profile == Profile::Tcp {
+            return self.receive_tcp_context(received, check, reader, out);
+        }
         let mut context = match &self.flow {
-            Flow::Compressed(known) if known.header.profile == profile => (**known).clone(),
+            Flow::Compressed(known) if known.profile() == profile => (**known).clone(),
             _ if first == IR_DYN => return Err(DecompressError::NoContext { cid }),
             _ => Context::new(profile),
         };
         if first != IR_DYN {
             context.read_static(reader)?;
-        } else if !context.has_static {
+        } else if !context.validity.has_static {
             return Err(DecompressError::NoContext { cid });
         }
         if first & 1 == 0 && first != IR_DYN {
             // Without the dynamic part nothing can be decompressed; none of the profiles needs it.
             return Err(DecompressError::Unsupported { feature: "an IR packet without dynamic part" });
         }
-        context.read_dynamic(reader)?;
-        let covered = start_of(packet)..reader.position();
-        let parts = [&packet[covered.start..crc_at], &[0], &packet[crc_at + 1..covered.end]];
-        if parts.iter().fold(Crc::Eight.initial(), |value, bytes| Crc::Eight.update(value, bytes)) != crc {
-            return Err(DecompressError::Crc);
-        }
-        context.complete(length - reader.position(), out)?;
+        context.read_dynamic(now, reader)?;
+        check.verify(reader.position())?;
+        context.finish(length - reader.position(), out)?;
         self.flow = Flow::Compressed(Box::new(context));
         Ok(reader.position())
+    }
+
+    /// An IR or IR-DYN packet of TCP (RFC 6846 §7.1).
+    fn receive_tcp_context(
+        &mut self,
+        received: Received<'_>,
+        check: ContextCrc<'_>,
+        reader: &mut Reader<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, DecompressError> {
+        let unknown = DecompressError::NoContext { cid: received.cid };
+        let mut context = match &self.flow {
+            Flow::Tcp(known) => (**known).clone(),
+            _ if received.first == IR_DYN => return Err(unknown),
+            _ => tcp::decompressor::Context::new(),
+        };
+        match received.first {
+            IR => return Err(DecompressError::Unsupported { feature: "context replication (IR-CR)" }),
+            IR_DYN if !context.validity.has_static => return Err(unknown),
+            IR_DYN => {}
+            _ => context.read_static(reader)?,
+        }
+        context.read_dynamic(reader)?;
+        check.verify(reader.position())?;
+        context.finish(received.length - reader.position(), out)?;
+        self.flow = Flow::Tcp(Box::new(context));
+        Ok(reader.position())
+    }
+}
+
+/// The CRC of an IR or IR-DYN packet, and where it is.
+#[derive(Clone, Copy)]
+struct ContextCrc<'a> {
+    packet: &'a [u8],
+    crc_at: usize,
+    crc: u8,
+}
+
+impl ContextCrc<'_> {
+    /// Compares it with that of the header, which ends at `end`.
+    fn verify(self, end: usize) -> Result<(), DecompressError> {
+        let Self { packet, crc_at, crc } = self;
+        let parts = [&packet[start_of(packet)..crc_at], &[0], &packet[crc_at + 1..end]];
+        let computed = parts.iter().fold(Crc::Eight.initial(), |value, bytes| Crc::Eight.update(value, bytes));
+        if computed == crc { Ok(()) } else { Err(DecompressError::Crc) }
     }
 }
 

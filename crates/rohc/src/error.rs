@@ -40,7 +40,7 @@ pub enum DecompressError {
         last: u16,
     },
     /// The profile of an IR packet.
-    #[error("profile {profile:#06x} is not supported: 0x0000, 0x0001, 0x0002 and 0x0004 are")]
+    #[error("profile {profile:#06x} is not supported: 0x0000, 0x0001, 0x0002, 0x0004 and 0x0006 are")]
     Profile {
         /// Its number; only the low octet is sent.
         profile: u16,
@@ -51,6 +51,21 @@ pub enum DecompressError {
         /// The first octet.
         octet: u8,
     },
+    /// Bits that have to be zero.
+    #[error("reserved bits are set in {field}")]
+    Reserved {
+        /// Where.
+        field: &'static str,
+    },
+    /// An index of a TCP option that no packet has brought.
+    #[error("the list of TCP options has item {index}, which no packet has brought")]
+    Item {
+        /// The index in the item table.
+        index: u8,
+    },
+    /// Options of TCP that no header can have.
+    #[error("the TCP options fit in no header")]
+    Options,
     /// Something of the RFC that is left out.
     #[error("{feature} is not supported")]
     Unsupported {
@@ -60,6 +75,12 @@ pub enum DecompressError {
     /// Only packets with a CRC of 7 or 8 bits are used after a failure (RFC 3095 §5.3.2.2.3).
     #[error("the dynamic part of the context is not valid, and this packet cannot repair it")]
     Repair,
+    /// A repaired context is not yet confirmed (RFC 3095 §5.3.2.2.5).
+    #[error("the context was repaired by an earlier reference, which this packet confirms")]
+    Unconfirmed,
+    /// Later packets have come before, and the header does not fit behind them.
+    #[error("the packet is late")]
+    Late,
     /// The CRC does not match the header.
     #[error("the CRC does not match the decompressed header")]
     Crc,
@@ -78,8 +99,8 @@ pub enum FeedbackError {
         /// The context identifier.
         cid: u16,
     },
-    /// A reserved acknowledgement type or mode.
-    #[error("reserved acknowledgement type or mode")]
+    /// A reserved acknowledgement type or mode, or options that exclude each other.
+    #[error("reserved acknowledgement type or mode, or contradictory options")]
     Reserved,
     /// Its CRC does not match.
     #[error("the CRC of the feedback does not match")]

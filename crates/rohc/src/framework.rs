@@ -2,6 +2,7 @@
 
 use crate::error::{ConfigError, DecompressError};
 use crate::lsb::push_sdvl;
+use crate::profile::Profiles;
 use crate::reader::Reader;
 
 /// The first octet of a feedback element, without its length.
@@ -23,6 +24,9 @@ pub enum Mode {
     /// Feedback reports a damaged context.
     #[default]
     Optimistic,
+    /// Only what the decompressor has acknowledged is referred to, so that losses damage no
+    /// context. TCP does not have it (RFC 6846): its contexts are in optimistic mode instead.
+    Reliable,
 }
 
 impl Mode {
@@ -31,6 +35,17 @@ impl Mode {
         match self {
             Self::Unidirectional => 1,
             Self::Optimistic => 2,
+            Self::Reliable => 3,
+        }
+    }
+
+    /// The mode of this number.
+    pub(crate) const fn of(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(Self::Unidirectional),
+            2 => Some(Self::Optimistic),
+            3 => Some(Self::Reliable),
+            _ => None,
         }
     }
 }
@@ -46,11 +61,13 @@ pub struct Config {
     /// Whether context identifiers have one or two octets of their own, instead of one octet where
     /// they are not 0.
     pub large_cids: bool,
+    /// The profiles that the compressor uses. The decompressor restores packets of all profiles.
+    pub profiles: Profiles,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { mode: Mode::default(), contexts: 16, large_cids: false }
+        Self { mode: Mode::default(), contexts: 16, large_cids: false, profiles: Profiles::ALL }
     }
 }
 

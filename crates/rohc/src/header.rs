@@ -1,6 +1,8 @@
 //! The headers that a profile compresses: their bytes, the fields in them, and which of them follow
 //! from the packet's length.
 
+mod tcp;
+
 use airpath_wire::checksum::Sum;
 
 use crate::crc::Crc;
@@ -14,17 +16,24 @@ const IPV6: usize = 40;
 const UDP: usize = 8;
 /// Bytes of RTP without contributing sources (RFC 3550 §5.1).
 const RTP: usize = 12;
+/// Bytes of TCP without options (RFC 9293 §3.1), and the most bytes of its options.
+const TCP: usize = 20;
+const TCP_OPTIONS: usize = 40;
 const PROTOCOL_UDP: u8 = 17;
+const PROTOCOL_TCP: u8 = 6;
 
 /// Next headers that a chain of IP headers would have to describe, and no profile here does:
 /// hop-by-hop options, IPv4, IPv6, routing, fragment, AH, minimal encapsulation, destination
 /// options, GRE.
 const CHAINED: [u8; 9] = [0, 4, 41, 43, 44, 47, 51, 55, 60];
 
-/// The headers of one packet, as they are sent: IP, and UDP and RTP if the profile compresses them.
+/// The headers of one packet, as they are sent: IP, and TCP, or UDP and RTP, if the profile
+/// compresses them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
     bytes: [u8; Self::MOST],
+    /// Bytes of the options of TCP.
+    options: u8,
     pub(crate) profile: Profile,
 }
 
@@ -36,23 +45,24 @@ impl PartialEq for Header {
 
 impl Header {
     /// Bytes of the longest.
-    pub(crate) const MOST: usize = IPV6 + UDP + RTP;
+    pub(crate) const MOST: usize = IPV6 + TCP + TCP_OPTIONS;
 
     /// The headers of a packet of `length` bytes that begins with `packet`; `None` if the profile
     /// cannot restore each of their bits.
     pub(crate) fn parse(profile: Profile, packet: &[u8], length: usize) -> Option<Self> {
-        let mut header = Self { bytes: [0; Self::MOST], profile };
         let ip = match packet.first()? >> 4 {
             4 => IPV4,
             6 => IPV6,
             _ => return None,
         };
-        let wire = packet.get(..ip + profile.transport_length())?;
+        let options = if profile == Profile::Tcp { tcp::options_length(packet.get(ip..)?)? } else { 0 };
+        let mut header = Self { bytes: [0; Self::MOST], options, profile };
+        let wire = packet.get(..ip + profile.transport_length() + usize::from(options))?;
         header.bytes[..wire.len()].copy_from_slice(wire);
         let matches = match profile {
             Profile::Uncompressed => false,
             Profile::Rtp => header.ends_chain() && header.is_rtp(),
-            Profile::Udp | Profile::Ip => header.ends_chain(),
+            Profile::Udp | Profile::Ip | Profile::Tcp => header.ends_chain(),
         };
         if !matches || length > usize::from(u16::MAX) || length < wire.len() {
             return None;
@@ -67,6 +77,7 @@ impl Header {
             Profile::Uncompressed => false,
             Profile::Ip => !CHAINED.contains(&self.protocol()),
             Profile::Udp | Profile::Rtp => self.protocol() == PROTOCOL_UDP,
+            Profile::Tcp => self.protocol() == PROTOCOL_TCP,
         }
     }
 
@@ -74,7 +85,7 @@ impl Header {
     pub(crate) const fn empty(profile: Profile, version: u8) -> Self {
         let mut bytes = [0; Self::MOST];
         bytes[0] = if version == 4 { 0x45 } else { 0x60 };
-        Self { bytes, profile }
+        Self { bytes, options: 0, profile }
     }
 
     /// Its bytes.
@@ -92,7 +103,7 @@ impl Header {
 
     /// Its bytes.
     pub(crate) const fn length(&self) -> usize {
-        self.ip_length() + self.profile.transport_length()
+        self.ip_length() + self.profile.transport_length() + self.options as usize
     }
 
     fn udp(&self) -> &[u8] {
@@ -127,8 +138,10 @@ impl Header {
         } else {
             self.at(4, &((length - IPV6) as u16).to_be_bytes());
         }
-        if self.profile != Profile::Ip {
-            self.at(ip + 4, &((length - ip) as u16).to_be_bytes());
+        match self.profile {
+            Profile::Udp | Profile::Rtp => self.at(ip + 4, &((length - ip) as u16).to_be_bytes()),
+            Profile::Tcp => self.infer_tcp(),
+            Profile::Uncompressed | Profile::Ip => {}
         }
     }
 
@@ -154,14 +167,17 @@ impl Header {
             && ip
             && match self.profile {
                 Profile::Uncompressed | Profile::Ip => true,
-                Profile::Udp => is_equal(ports, ports + 4),
+                Profile::Udp | Profile::Tcp => is_equal(ports, ports + 4),
                 Profile::Rtp => is_equal(ports, ports + 4) && is_equal(ssrc, ssrc + 4),
             }
     }
 
-    /// The CRC of a compressed header (RFC 3095 §5.9.2): first the fields that seldom change, then
-    /// the others.
+    /// The CRC of a compressed header. With TCP it covers the header as it is (RFC 6846 §8.2),
+    /// otherwise first the fields that seldom change, then the others (RFC 3095 §5.9.2).
     pub(crate) fn crc(&self, crc: Crc) -> u8 {
+        if self.profile == Profile::Tcp {
+            return crc.of(self.as_bytes());
+        }
         let bytes = &self.bytes;
         let mut value = crc.initial();
         let mut update = |from: usize, to: usize| value = crc.update(value, &bytes[from..to]);
@@ -203,7 +219,7 @@ impl Header {
         self.bytes[if self.is_v4() { 9 } else { 6 }] = protocol;
     }
 
-    /// Type of service or traffic class.
+    /// Type of service or traffic class: DSCP, and two bits of ECN.
     pub(crate) const fn tos(&self) -> u8 {
         if self.is_v4() { self.bytes[1] } else { self.bytes[0] << 4 | self.bytes[1] >> 4 }
     }

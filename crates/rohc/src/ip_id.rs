@@ -1,9 +1,12 @@
 //! The IP-ID of IPv4: how it changes from packet to packet of a flow.
 
+use crate::header::Header;
 use crate::profile::Profile;
 
 /// The largest step of an IP-ID that counts packets of its host.
 const ID_STEP: u16 = 20;
+/// Packets whose IP-ID behaves otherwise, until the behaviour counts as changed.
+const CHANGES: u8 = 3;
 
 /// How the IP-ID of a flow changes (RFC 3095 §4.5.5, RFC 3843 §3.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,15 +18,16 @@ pub(crate) enum IdBehavior {
     Swapped,
     /// It follows no rule, and is sent as it is.
     Random,
-    /// It never changes.
+    /// It never changes; with TCP, it is always zero (RFC 6846 §6.1.2).
     Constant,
 }
 
 impl IdBehavior {
-    /// How the IP-ID went from one packet to the next. Only profile 0x0004 has constant ones.
+    /// How the IP-ID went from one packet to the next. Profile 0x0004 has constant ones, and TCP
+    /// those that are zero.
     pub(crate) fn of(profile: Profile, from: u16, to: u16) -> Self {
         let is_step = |from: u16, to: u16| (1..=ID_STEP).contains(&to.wrapping_sub(from));
-        if from == to && profile == Profile::Ip {
+        if from == to && (profile == Profile::Ip || profile == Profile::Tcp && to == 0) {
             Self::Constant
         } else if is_step(from, to) {
             Self::Sequential
@@ -64,5 +68,48 @@ impl IdBehavior {
     pub(crate) const fn id(self, offset: u16, sequence: u16) -> u16 {
         let id = offset.wrapping_add(sequence);
         if matches!(self, Self::Swapped) { id.swap_bytes() } else { id }
+    }
+}
+
+/// The behaviour that a compressor has found for a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct IdTracker {
+    pub(crate) behavior: IdBehavior,
+    changes: u8,
+}
+
+/// What the IP-ID of a packet means for the behaviour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It is as expected.
+    None,
+    /// It is another one, but that may be an exception.
+    Exception,
+    /// The behaviour has changed.
+    Behavior,
+}
+
+impl IdTracker {
+    /// Takes up the IP-ID of the next packet. `is_immediate` means that a change costs nothing.
+    pub(crate) fn update(&mut self, last: &Header, header: &Header, is_immediate: bool) -> Change {
+        if !header.is_v4() {
+            return Change::None;
+        }
+        let seen = IdBehavior::of(header.profile, last.id(), header.id());
+        if seen == self.behavior {
+            self.changes = 0;
+            return Change::None;
+        }
+        self.changes += 1;
+        if self.changes < CHANGES && !is_immediate {
+            return Change::Exception;
+        }
+        self.set(seen);
+        Change::Behavior
+    }
+
+    /// Sets the behaviour.
+    pub(crate) const fn set(&mut self, behavior: IdBehavior) {
+        *self = Self { behavior, changes: 0 };
     }
 }

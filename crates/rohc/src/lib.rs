@@ -3,19 +3,22 @@
 //! A [`Compressor`] replaces the headers of IP packets by a few octets; a [`Decompressor`] at the
 //! other end of the link restores them bit by bit. Both keep the last header of each flow as its
 //! context. A CRC over the original header detects a context that was damaged by losses, and such
-//! packets are discarded. In optimistic mode feedback repairs the context.
+//! packets are discarded. In optimistic mode feedback repairs the context; in reliable mode packets
+//! refer only to what feedback has acknowledged.
 //!
 //! | RFC | what | here |
 //! | --- | --- | --- |
 //! | 5795 | framework | small and large context identifiers, feedback, padding; no segments |
 //! | 3095, 4815 | profiles 0x0000, 0x0001 (RTP), 0x0002 (UDP) | without lists of sources and of extension headers |
 //! | 3843 | profile 0x0004 (IP) | one IP header |
+//! | 6846 | profile 0x0006 (TCP) | one IP header, all options of TCP; no context replication |
 //!
-//! Release 99 to LTE name these profiles for PDCP (TS 25.323 §5.1.2, TS 36.323 §5.5.1). Whatever
-//! they cannot restore exactly, such as a fragment or an IPv4 header with options, is sent with
-//! profile 0x0000.
+//! PDCP names these profiles (TS 25.323 §5.1.2, TS 36.323 §5.5.1). Whatever they cannot restore
+//! exactly, such as a fragment or an IPv4 header with options, is sent with profile 0x0000.
 //!
 //! ```
+//! use std::time::Duration;
+//!
 //! use airpath_rohc::{Compressor, Config, Decompressor};
 //!
 //! let config = Config::default();
@@ -26,7 +29,7 @@
 //! let replaced = compressor.compress(&packet, packet.len(), &mut compressed);
 //! compressed.extend_from_slice(&packet[replaced..]);
 //!
-//! let read = decompressor.decompress(&compressed, compressed.len(), &mut restored)?;
+//! let read = decompressor.decompress(Duration::ZERO, &compressed, compressed.len(), &mut restored)?;
 //! restored.extend_from_slice(&compressed[read..]);
 //! assert_eq!(restored, packet);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -43,9 +46,13 @@ mod ip_id;
 mod lsb;
 mod profile;
 mod reader;
+mod refresh;
+mod scaling;
+mod tcp;
+mod validity;
 
 pub use compressor::Compressor;
 pub use decompressor::Decompressor;
 pub use error::{ConfigError, DecompressError, FeedbackError};
 pub use framework::{Config, Mode, split_feedback};
-pub use profile::Profile;
+pub use profile::{Profile, Profiles};

@@ -13,6 +13,8 @@ pub(crate) enum Shift {
     Counted,
     /// Offsets of the IP-ID (§4.5.5).
     IpId,
+    /// A number that the format of a packet gives (`lsb` of RFC 4997); −1 is [`u32::MAX`].
+    Fixed(u32),
 }
 
 impl Shift {
@@ -26,13 +28,16 @@ impl Shift {
             Self::Timestamp => (1 << (bits - 2)) - 1,
             Self::Counted => u32::MAX,
             Self::IpId => 0,
+            Self::Fixed(offset) => offset,
         }
     }
 }
 
-/// A field of 16 or 32 bits: what it wraps around.
+/// A field of 8, 16 or 32 bits: what it wraps around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
+    /// 8 bits.
+    Eight,
     /// 16 bits.
     Sixteen,
     /// 32 bits.
@@ -42,6 +47,7 @@ pub(crate) enum Width {
 impl Width {
     const fn mask(self) -> u32 {
         match self {
+            Self::Eight => 0xff,
             Self::Sixteen => 0xffff,
             Self::ThirtyTwo => u32::MAX,
         }
@@ -49,6 +55,7 @@ impl Width {
 
     const fn bits(self) -> u32 {
         match self {
+            Self::Eight => 8,
             Self::Sixteen => 16,
             Self::ThirtyTwo => 32,
         }
@@ -69,48 +76,58 @@ pub(crate) const fn decode(reference: u32, received: u32, bits: u32, shift: Shif
     start.wrapping_add(low(received.wrapping_sub(start), bits)) & width.mask()
 }
 
-/// The values that the decompressor may have as its reference, at most [`Window::SIZE`].
-#[derive(Clone, Copy, Debug, Default)]
+/// The values that the decompressor may have as its reference, the latest last.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
-    values: [u32; Window::SIZE],
-    length: usize,
-    next: usize,
+    values: Vec<u32>,
 }
 
 impl Window {
-    /// Values that it keeps. Each change is sent in as many packets, so that afterwards the
-    /// decompressor's reference is one of them unless all were lost.
+    /// Values that it keeps without acknowledgments. Each change is sent in as many packets, so
+    /// that afterwards the decompressor's reference is one of them unless all were lost.
     pub(crate) const SIZE: usize = 4;
 
-    /// Adds a value that was sent; the oldest leaves.
-    pub(crate) const fn push(&mut self, value: u32) {
-        self.values[self.next] = value;
-        self.next = (self.next + 1) % Self::SIZE;
-        if self.length < Self::SIZE {
-            self.length += 1;
-        }
+    /// Adds a value that was sent; older ones than [`Window::SIZE`] leave.
+    pub(crate) fn push(&mut self, value: u32) {
+        let leaving = (self.values.len() + 1).saturating_sub(Self::SIZE);
+        self.values.drain(..leaving);
+        self.values.push(value);
+    }
+
+    /// Adds a value that was sent; the others stay until one is acknowledged.
+    pub(crate) fn push_unacknowledged(&mut self, value: u32) {
+        self.values.push(value);
+    }
+
+    /// Forgets all but the latest `count`: the decompressor has received one of these.
+    pub(crate) fn keep_latest(&mut self, count: usize) {
+        self.values.drain(..self.values.len().saturating_sub(count));
+    }
+
+    /// The latest value.
+    pub(crate) fn latest(&self) -> Option<u32> {
+        self.values.last().copied()
     }
 
     /// Forgets all.
-    pub(crate) const fn clear(&mut self) {
-        self.length = 0;
-        self.next = 0;
+    pub(crate) fn clear(&mut self) {
+        self.values.clear();
     }
 
-    fn values(&self) -> &[u32] {
-        &self.values[..self.length]
+    pub(crate) fn values(&self) -> &[u32] {
+        &self.values
     }
 
     /// Whether the decompressor derives `value` without any bits: all references are equal to it.
     pub(crate) fn is_constant(&self, value: u32) -> bool {
-        self.length > 0 && self.values().iter().all(|reference| *reference == value)
+        !self.values.is_empty() && self.values.iter().all(|reference| *reference == value)
     }
 
     /// Whether `bits` bits of `value` are decoded correctly with every reference.
     pub(crate) fn fits(&self, value: u32, bits: u32, shift: Shift, width: Width) -> bool {
-        self.length > 0
+        !self.values.is_empty()
             && self
-                .values()
+                .values
                 .iter()
                 .all(|reference| decode(*reference, low(value, bits), bits, shift, width) == value & width.mask())
     }

@@ -1,6 +1,6 @@
 //! Profiles: which headers are compressed.
 
-/// A profile of RFC 3095 and RFC 3843.
+/// A profile of RFC 3095, RFC 3843 and RFC 6846.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Profile {
     /// 0x0000: packets as they are (RFC 3095 §5.10).
@@ -12,11 +12,13 @@ pub enum Profile {
     Udp,
     /// 0x0004: IP (RFC 3843).
     Ip,
+    /// 0x0006: TCP and IP (RFC 6846).
+    Tcp,
 }
 
 impl Profile {
     /// Those that compress, the one with most headers first.
-    pub(crate) const COMPRESSING: [Self; 3] = [Self::Rtp, Self::Udp, Self::Ip];
+    pub(crate) const COMPRESSING: [Self; 4] = [Self::Rtp, Self::Udp, Self::Tcp, Self::Ip];
 
     /// The number that an IR packet has.
     pub(crate) const fn octet(self) -> u8 {
@@ -25,6 +27,7 @@ impl Profile {
             Self::Rtp => 1,
             Self::Udp => 2,
             Self::Ip => 4,
+            Self::Tcp => 6,
         }
     }
 
@@ -35,16 +38,39 @@ impl Profile {
             1 => Some(Self::Rtp),
             2 => Some(Self::Udp),
             4 => Some(Self::Ip),
+            6 => Some(Self::Tcp),
             _ => None,
         }
     }
 
-    /// Bytes of the headers behind IP.
+    /// Bytes of the headers behind IP, without options of TCP.
     pub(crate) const fn transport_length(self) -> usize {
         match self {
             Self::Uncompressed | Self::Ip => 0,
             Self::Udp => 8,
-            Self::Rtp => 20,
+            Self::Rtp | Self::Tcp => 20,
         }
+    }
+}
+
+/// Profiles that a channel uses (PROFILES of RFC 5795 §5.1.2). 0x0000 always belongs to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profiles(u8);
+
+impl Profiles {
+    /// 0x0000 alone.
+    pub const NONE: Self = Self(1 << Profile::Uncompressed.octet());
+    /// All that this crate has.
+    pub const ALL: Self = Self::NONE.with(Profile::Rtp).with(Profile::Udp).with(Profile::Ip).with(Profile::Tcp);
+
+    /// These and one more.
+    #[must_use]
+    pub const fn with(self, profile: Profile) -> Self {
+        Self(self.0 | 1 << profile.octet())
+    }
+
+    /// Whether `profile` is one of them.
+    pub const fn contains(self, profile: Profile) -> bool {
+        self.0 & 1 << profile.octet() != 0
     }
 }

@@ -19,6 +19,11 @@ impl<'a> Reader<'a> {
         self.position
     }
 
+    /// Octets that are left.
+    pub(crate) const fn remaining(&self) -> usize {
+        self.bytes.len() - self.position
+    }
+
     /// The next octet, without reading it.
     pub(crate) fn peek(&self) -> Option<u8> {
         self.bytes.get(self.position).copied()

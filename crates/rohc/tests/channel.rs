@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use airpath_rohc::{Compressor, Config, Decompressor, Mode};
 use common::{Channel, Flow, Ids, Kind, Random};
 use proptest::prelude::*;
@@ -53,10 +55,10 @@ fn run(config: &Config, flow: &Flow, seed: u64, packets: u32, loss: u32, burst: 
     outcome
 }
 
-fn configs() -> [Config; 3] {
+fn configs() -> [Config; 4] {
     let optimistic = Config::default();
-    let unidirectional = Config { mode: Mode::Unidirectional, ..optimistic };
-    [optimistic, unidirectional, Config { large_cids: true, contexts: 300, ..optimistic }]
+    let [unidirectional, reliable] = [Mode::Unidirectional, Mode::Reliable].map(|mode| Config { mode, ..optimistic });
+    [optimistic, unidirectional, reliable, Config { large_cids: true, contexts: 300, ..optimistic }]
 }
 
 /// Cases of `make test`; `make soak` sets twenty times as many.
@@ -106,6 +108,44 @@ fn long_losses_are_detected_by_the_crc() {
     assert!(total.wrong * 500 < total.delivered, "{total:?}");
 }
 
+/// In reliable mode losses of any length, of packets and of feedback, damage no context: only what
+/// was acknowledged is referred to.
+#[test]
+fn no_loss_damages_a_context_in_reliable_mode() {
+    for large_cids in [false, true] {
+        let config = Config { mode: Mode::Reliable, large_cids, ..Config::default() };
+        let (mut total, mut octets) = (Outcome::default(), 0);
+        for flow in flows().into_iter().filter(|flow| !matches!(flow.kind, Kind::Tcp | Kind::Odd)) {
+            let (mut channel, mut random, mut flow) = (Channel::new(&config), Random(23), flow);
+            let (mut outcome, mut lost) = (Outcome::default(), 0);
+            for number in 0..40 * scale() {
+                let packet = flow.next(&mut random);
+                octets += channel.compress(&packet);
+                // The mode is established first.
+                channel.loses_feedback = number > 60;
+                if lost == 0 && number > 60 && random.one_in(100) {
+                    let most = if random.one_in(10) { 400 } else { 60 };
+                    lost = 1 + random.below(most);
+                }
+                if lost > 0 {
+                    lost -= 1;
+                    continue;
+                }
+                let compressed = std::mem::take(&mut channel.compressed);
+                match channel.decompress(&compressed) {
+                    Ok(restored) if restored == packet => outcome.delivered += 1,
+                    Ok(_) => outcome.wrong += 1,
+                    Err(_) => outcome.discarded += 1,
+                }
+                channel.compressed = compressed;
+            }
+            assert_eq!((outcome.discarded, outcome.wrong), (0, 0), "{flow:?}: {outcome:?}");
+            total.delivered += outcome.delivered;
+        }
+        println!("{total:?}, {octets} octets of headers");
+    }
+}
+
 /// Sends `packets` of each flow. One packet in `every` is lost, and one in `every` arrives after up
 /// to `late` later ones. Then `after` packets arrive in order; returns how many of the last hundred
 /// of these were restored, too.
@@ -144,11 +184,11 @@ fn run_reordered(config: &Config, flow: &Flow, seed: u64, packets: u32, every: u
 }
 
 /// RFC 3095 assumes that a channel does not reorder. If it does, the CRC detects what that damages,
-/// as after losses, and the context recovers.
+/// as after losses, and the context recovers. Most packets of reliable mode have no CRC.
 #[test]
 fn reordered_packets_are_restored_or_detected() {
     let mut total = Outcome::default();
-    for config in configs() {
+    for config in configs().into_iter().filter(|config| config.mode != Mode::Reliable) {
         for flow in flows() {
             let (outcome, restored) = run_reordered(&config, &flow, 17, 50 * scale(), 50, 20);
             assert_eq!(restored, 100, "{flow:?}: {outcome:?}");
@@ -177,7 +217,7 @@ proptest! {
                 prop_assert_eq!(channel.pass(&packet).1, Ok(packet.clone()));
             }
             let mut out = Vec::new();
-            if let Ok(read) = decompressor.decompress(&packet, packet.len(), &mut out) {
+            if let Ok(read) = decompressor.decompress(Duration::ZERO, &packet, packet.len(), &mut out) {
                 prop_assert!(read <= packet.len());
             } else {
                 prop_assert!(out.is_empty());
@@ -203,7 +243,7 @@ proptest! {
                 *octet ^= value;
             }
             let mut out = Vec::new();
-            let _ = channel.decompressor.decompress(&compressed, compressed.len(), &mut out);
+            let _ = channel.decompressor.decompress(Duration::ZERO, &compressed, compressed.len(), &mut out);
         }
         let mut restored = 0;
         for _ in 0..60 {

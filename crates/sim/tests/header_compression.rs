@@ -61,6 +61,38 @@ fn the_same_packets_arrive_with_smaller_headers() {
     }
 }
 
+/// A download over a dedicated channel: bytes of a header of 52 bytes with timestamps, in both
+/// directions, with the profiles of RFC 3095 and with that of RFC 6846.
+#[test]
+fn headers_of_tcp_shrink_to_a_fifth() {
+    const DOWNLOAD: &str = "format = 1\nduration = \"120 s\"\n[[flow]]\nkind = \"download\"\nbytes = \"500 kB\"\n";
+    let run = |compression: &str| {
+        let text = format!("{DOWNLOAD}[bearer]\npreset = \"umts-r99-384\"\n{compression}");
+        let scenario = Scenario::read(&text, "test", Path::new(""), &[]).expect("a valid scenario");
+        let setup = Setup::new(&scenario, Seed::new(1)).expect("a network");
+        let mut simulation = setup.start(None, None);
+        simulation.run(&AtomicBool::new(false));
+        let (_, cell) = simulation.hops().find(|(name, _)| *name == "cell").expect("the bearer");
+        let statistics: BTreeMap<_, _> = cell.statistics().into_iter().collect();
+        Direction::BOTH.map(|direction| {
+            let name = if direction == Direction::Down { "down" } else { "up" };
+            let of = |key: &str| statistics[format!("rohc_{name}_{key}").as_str()];
+            assert_eq!((of("failures"), of("undetected"), of("contexts")), (0, 0, 1), "{statistics:?}");
+            // Feedback of the opposite direction is no packet of the flow.
+            let packets = cell.counters(direction).offered.packets as f64;
+            (of("header_bytes") as f64 / packets, of("compressed_header_bytes") as f64 / packets)
+        })
+    };
+    let ip = run("header_compression.mode = \"optimistic\"");
+    let tcp = run("header_compression = { mode = \"optimistic\", profiles = [\"tcp\", \"udp\", \"ip\"] }");
+    println!("bytes of headers for a packet, before and after: with IP {ip:.1?}, with TCP {tcp:.1?}");
+    for (direction, ((ip_before, _), (before, after))) in ip.into_iter().zip(tcp).enumerate() {
+        assert_eq!(ip_before, 20.0, "without the profile, the IP header is compressed");
+        assert!(before >= 40.0, "{direction}: {before}");
+        assert!(after < 0.25 * before, "{direction}: {after} of {before}");
+    }
+}
+
 #[test]
 fn a_recording_has_no_headers_for_it() {
     let with = scenario("header_compression.mode = \"optimistic\"");

@@ -7,19 +7,20 @@
 //! dropped ([`DropCause::Decompression`]).
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use airpath_core::{
     Classes, ComponentId, Context, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, Packet, PacketCounters,
     PacketStep, RadioTotals, Sink, Slot, UserId,
 };
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
-use airpath_rohc::{Compressor, ConfigError, Decompressor};
+use airpath_rohc::{Compressor, ConfigError, Decompressor, Profiles};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ValueError;
 
-/// Robust header compression (RFC 5795, RFC 3095).
+/// Robust header compression (RFC 5795, RFC 3095, RFC 6846).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeaderCompression {
@@ -30,6 +31,35 @@ pub struct HeaderCompression {
     /// ones, which cost one or two for each.
     #[serde(default = "contexts")]
     pub contexts: u16,
+    /// The headers that are compressed. Without `"tcp"`, the TCP header is sent as it is behind a
+    /// compressed IP header; a packet that fits none of them is sent as it is.
+    #[serde(default = "profiles")]
+    pub profiles: Vec<Profile>,
+}
+
+/// A profile of ROHC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// 0x0001: RTP, UDP and IP (RFC 3095).
+    Rtp,
+    /// 0x0002: UDP and IP (RFC 3095).
+    Udp,
+    /// 0x0004: IP (RFC 3843).
+    Ip,
+    /// 0x0006: TCP and IP (RFC 6846).
+    Tcp,
+}
+
+impl From<Profile> for airpath_rohc::Profile {
+    fn from(profile: Profile) -> Self {
+        match profile {
+            Profile::Rtp => Self::Rtp,
+            Profile::Udp => Self::Udp,
+            Profile::Ip => Self::Ip,
+            Profile::Tcp => Self::Tcp,
+        }
+    }
 }
 
 /// A mode of ROHC (RFC 3095 §4.4).
@@ -40,6 +70,9 @@ pub enum Mode {
     Unidirectional,
     /// The decompressor reports a damaged context.
     Optimistic,
+    /// The decompressor acknowledges what later packets refer to, so that no loss damages a
+    /// context.
+    Reliable,
 }
 
 /// The most contexts for which there are identifiers (RFC 5795 §5.1.1).
@@ -49,13 +82,20 @@ const fn contexts() -> u16 {
     16
 }
 
+/// Those of RFC 3095 and RFC 3843.
+fn profiles() -> Vec<Profile> {
+    vec![Profile::Rtp, Profile::Udp, Profile::Ip]
+}
+
 impl HeaderCompression {
     fn rohc(&self) -> airpath_rohc::Config {
         let mode = match self.mode {
             Mode::Unidirectional => airpath_rohc::Mode::Unidirectional,
             Mode::Optimistic => airpath_rohc::Mode::Optimistic,
+            Mode::Reliable => airpath_rohc::Mode::Reliable,
         };
-        airpath_rohc::Config { mode, contexts: self.contexts, large_cids: self.contexts > 16 }
+        let profiles = self.profiles.iter().fold(Profiles::NONE, |set, profile| set.with((*profile).into()));
+        airpath_rohc::Config { mode, contexts: self.contexts, large_cids: self.contexts > 16, profiles }
     }
 }
 
@@ -70,6 +110,11 @@ pub(crate) fn above(
 ) -> Result<Box<dyn Bearer>, ValueError> {
     let bearer = Box::new(bearer);
     let Some(config) = config else { return Ok(bearer) };
+    if config.mode == Mode::Reliable && config.profiles.contains(&Profile::Tcp) {
+        let expected =
+            "`unidirectional` or `optimistic` with the profile `tcp`, for which RFC 6846 has no reliable mode";
+        return Err(ValueError::Range { key: "header_compression.mode".to_owned(), expected });
+    }
     let refuse =
         |_| ValueError::OutOfRange { key: "header_compression.contexts".to_owned(), min: 1, max: MOST_CONTEXTS };
     Ok(Box::new(Compressed::new(bearer, &config.rohc(), users).map_err(refuse)?))
@@ -200,7 +245,7 @@ impl Compressed {
         }
         let mut restored = std::mem::take(&mut self.restored);
         restored.clear();
-        let is_restored = self.channel(user, direction).restore(&inside, &mut restored);
+        let is_restored = self.channel(user, direction).restore(due, &inside, &mut restored);
         self.restored = restored;
         if is_restored {
             let packet = Packet { ecn: packet.ecn, ..inside.packet };
@@ -252,16 +297,17 @@ impl Channel {
     }
 
     /// Decompresses a packet; returns whether its headers are as they were.
-    fn restore(&mut self, inside: &Inside, restored: &mut Vec<u8>) -> bool {
+    fn restore(&mut self, due: Instant, inside: &Inside, restored: &mut Vec<u8>) -> bool {
         let Inside { packet, headers, replaced, compressed, .. } = inside;
         if headers.is_empty() {
             return true;
         }
+        let now = Duration::from_nanos(due.as_nanos());
         // Profile 0x0000 leaves the first octets of the packet to the payload.
         let mut bytes = compressed.clone();
         bytes.extend_from_slice(&headers[*replaced..]);
         let length = packet.size as usize - replaced + compressed.len();
-        let Ok(read) = self.decompressor.decompress(&bytes, length, restored) else {
+        let Ok(read) = self.decompressor.decompress(now, &bytes, length, restored) else {
             self.totals.failures += 1;
             return false;
         };

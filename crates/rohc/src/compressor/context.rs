@@ -1,21 +1,15 @@
 //! The context of one flow at the compressor: what the decompressor may have, and what it must be
 //! sent again.
 
-use crate::feedback::{Acknowledgement, Feedback};
-use crate::framework::{Config, Mode};
+use super::updates::{Sent, Updates};
+use crate::framework::Config;
 use crate::header::Header;
-use crate::ip_id::IdBehavior;
-use crate::lsb::{Window, low};
+use crate::ip_id::{Change, IdBehavior, IdTracker};
+use crate::lsb::Window;
 use crate::profile::Profile;
+use crate::refresh::{Due, Refresh};
+use crate::scaling::common_divisor;
 
-/// Packets that carry each change, without feedback (optimistic approach, RFC 3095 §5.3.1.1.1).
-pub(super) const REPEATS: u32 = Window::SIZE as u32;
-/// Packets between two IR packets, without feedback.
-pub(super) const IR_INTERVAL: u32 = 1024;
-/// Packets between two that repeat the dynamic part, without feedback.
-const DYNAMIC_INTERVAL: u32 = 256;
-/// Packets whose IP-ID behaves otherwise, until the behaviour counts as changed.
-const ID_CHANGES: u8 = 3;
 /// Steps of the timestamp after which a longer stride is chosen, if all are multiples of it.
 const GROWTH_STEPS: u32 = 32;
 /// The longest stride that a packet carries (29 bits).
@@ -25,7 +19,7 @@ const LONGEST_STRIDE: u32 = 1 << 29;
 #[derive(Clone, Debug)]
 pub(super) struct Context {
     pub(super) header: Header,
-    pub(super) mode: Mode,
+    pub(super) refresh: Refresh,
     /// The sequence number, counted on over its wraps.
     pub(super) sequence: u32,
     /// How much the timestamp grows with the sequence number; 0 while it is constant.
@@ -35,49 +29,36 @@ pub(super) struct Context {
     /// Steps of the timestamp since the last review of the stride, and their common divisor.
     steps: u32,
     divisor: u32,
-    pub(super) id: IdBehavior,
-    id_changes: u8,
+    pub(super) id: IdTracker,
     /// Of the packets sent last: sequence number, timestamp by stride, what the timestamp is more
     /// than strides for each packet, and offset of the IP-ID.
     pub(super) sequences: Window,
     pub(super) scaled: Window,
     pub(super) excess: Window,
     pub(super) offsets: Window,
-    /// Packets that still have to carry the static part, and the dynamic part.
-    static_due: u32,
-    dynamic_due: u32,
-    /// Sequence numbers of the first packets with the current static and dynamic part.
-    static_since: u32,
-    dynamic_since: u32,
-    /// Packets since the last one with the static part, and with the dynamic part.
-    since_ir: u32,
-    since_dynamic: u32,
+    /// In reliable mode, the packets to which these belong.
+    pub(super) updates: Updates,
     is_new: bool,
 }
 
 impl Context {
     /// One for the flow of this packet.
     pub(super) fn new(header: &Header) -> Self {
+        let sequence = if header.profile == Profile::Rtp { u32::from(header.sequence()) } else { 0 };
         Self {
             header: *header,
-            mode: Mode::Unidirectional,
-            sequence: if header.profile == Profile::Rtp { u32::from(header.sequence()) } else { 0 },
+            refresh: Refresh::new(sequence),
+            sequence,
             stride: 0,
             misfits: 0,
             steps: 0,
             divisor: 0,
-            id: IdBehavior::default(),
-            id_changes: 0,
+            id: IdTracker::default(),
             sequences: Window::default(),
             scaled: Window::default(),
             excess: Window::default(),
             offsets: Window::default(),
-            static_due: REPEATS,
-            dynamic_due: REPEATS,
-            static_since: 0,
-            dynamic_since: 0,
-            since_ir: 0,
-            since_dynamic: 0,
+            updates: Updates::default(),
             is_new: true,
         }
     }
@@ -89,32 +70,48 @@ impl Context {
     /// Appends the ROHC header of the next packet.
     pub(super) fn send(&mut self, config: &Config, cid: u16, header: &Header, out: &mut Vec<u8>) {
         self.advance(header);
-        self.refresh();
-        if self.static_due > 0 {
-            self.push_ir(config, cid, header, out);
-            self.static_due -= 1;
-            self.dynamic_due = self.dynamic_due.saturating_sub(1);
-            (self.since_ir, self.since_dynamic) = (0, 0);
-        } else if self.dynamic_due > 0 || !self.push_compressed(config, cid, header, out) {
-            self.push_ir_dyn(config, cid, header, out);
-            self.dynamic_due = self.dynamic_due.saturating_sub(1);
-            self.since_dynamic = 0;
+        let mut parts = self.refresh.next();
+        let waits = self.refresh.waits();
+        let mut sent = Some(Sent::Update { has_mode: self.has_mode() });
+        match parts {
+            Due::Static => self.push_ir(config, cid, header, out),
+            Due::Dynamic => self.push_ir_dyn(config, cid, header, out),
+            Due::Changes => {
+                sent = if waits {
+                    self.push_reliable(config, cid, header, out)
+                } else {
+                    self.push_compressed(config, cid, header, out).then_some(Sent::Other)
+                };
+                if sent.is_none() {
+                    self.push_ir_dyn(config, cid, header, out);
+                    parts = Due::Dynamic;
+                }
+            }
         }
+        self.refresh.sent(parts);
+        if waits {
+            self.note(parts, sent.unwrap_or(Sent::Update { has_mode: self.has_mode() }), header);
+        } else {
+            self.remember(header);
+        }
+        self.header = *header;
+        self.is_new = false;
+    }
+
+    /// Adds the values of a packet to the windows.
+    fn remember(&mut self, header: &Header) {
         self.sequences.push(self.sequence & 0xffff);
         if header.profile == Profile::Rtp {
             self.scaled.push(self.scaled_timestamp(header));
             self.excess.push(self.excess(header));
         }
         self.offsets.push(self.id_offset(header));
-        self.header = *header;
-        self.is_new = false;
     }
 
     /// Takes up sequence number, stride and behaviour of the IP-ID of the next packet, and notes
     /// what compressed packets cannot carry.
     fn advance(&mut self, header: &Header) {
         if self.is_new {
-            (self.static_since, self.dynamic_since) = (self.sequence, self.sequence);
             return;
         }
         let last = self.header;
@@ -125,7 +122,7 @@ impl Context {
             }
             _ => self.sequence.wrapping_add(1),
         };
-        let mut is_changed = self.update_id(last.id(), header);
+        let mut is_changed = self.update_id(&last, header);
         if header.profile == Profile::Rtp {
             is_changed |= self.update_stride(last.timestamp(), header.timestamp());
             is_changed |= header.rtp_flags() != last.rtp_flags() || header.payload_type() != last.payload_type();
@@ -135,31 +132,22 @@ impl Context {
             || (header.udp_checksum() == 0) != (last.udp_checksum() == 0)
             || header.protocol() != last.protocol();
         if is_changed {
-            self.dynamic_due = REPEATS;
-            self.dynamic_since = self.sequence;
+            self.refresh.change(self.sequence);
         }
     }
 
-    /// Whether the behaviour of the IP-ID has changed.
-    fn update_id(&mut self, last: u16, header: &Header) -> bool {
-        if !header.is_v4() {
-            return false;
-        }
-        let seen = IdBehavior::of(header.profile, last, header.id());
-        if seen == self.id {
-            self.id_changes = 0;
-            return false;
-        }
-        self.id_changes += 1;
+    /// Whether the behaviour of the IP-ID has changed, or a compressed packet cannot carry it.
+    fn update_id(&mut self, last: &Header, header: &Header) -> bool {
         // The first packets carry the whole context anyway.
-        if self.id_changes < ID_CHANGES && self.static_due == 0 {
+        match self.id.update(last, header, self.refresh.is_static_due()) {
+            Change::Behavior => {
+                self.offsets.clear();
+                true
+            }
             // A compressed packet does not carry the IP-ID that should not change.
-            return self.id == IdBehavior::Constant;
+            Change::Exception => self.id.behavior == IdBehavior::Constant,
+            Change::None => false,
         }
-        self.id_changes = 0;
-        self.id = seen;
-        self.offsets.clear();
-        true
     }
 
     /// Whether the stride has changed, or the timestamp is no multiple of it from the last one.
@@ -207,16 +195,6 @@ impl Context {
         self.excess.clear();
     }
 
-    /// Without feedback the context is repeated from time to time (RFC 3095 §5.3.1.1.2).
-    fn refresh(&mut self) {
-        self.since_ir += 1;
-        self.since_dynamic += 1;
-        if self.mode == Mode::Unidirectional {
-            self.static_due = self.static_due.max(u32::from(self.since_ir >= IR_INTERVAL));
-            self.dynamic_due = self.dynamic_due.max(u32::from(self.since_dynamic >= DYNAMIC_INTERVAL));
-        }
-    }
-
     /// The timestamp in strides.
     pub(super) fn scaled_timestamp(&self, header: &Header) -> u32 {
         header.timestamp() / self.stride.max(1)
@@ -229,53 +207,15 @@ impl Context {
 
     /// The offset of the IP-ID that is to be compressed; 0 for others.
     pub(super) fn id_offset(&self, header: &Header) -> u32 {
-        if self.has_sequential_id(header) { u32::from(self.id.offset(header.id(), self.sequence as u16)) } else { 0 }
+        if self.has_sequential_id(header) {
+            u32::from(self.id.behavior.offset(header.id(), self.sequence as u16))
+        } else {
+            0
+        }
     }
 
     /// Whether the IP-ID is derived from the sequence number.
     pub(super) fn has_sequential_id(&self, header: &Header) -> bool {
-        header.is_v4() && matches!(self.id, IdBehavior::Sequential | IdBehavior::Swapped)
+        header.is_v4() && matches!(self.id.behavior, IdBehavior::Sequential | IdBehavior::Swapped)
     }
-
-    /// Receives feedback.
-    pub(super) fn receive(&mut self, feedback: &Feedback) {
-        if let Some(mode) = feedback.mode {
-            self.mode = mode;
-        }
-        match feedback.acknowledgement {
-            Acknowledgement::StaticNack => self.repeat_all(),
-            Acknowledgement::Nack => {
-                self.dynamic_due = REPEATS;
-                self.dynamic_since = self.sequence.wrapping_add(1);
-            }
-            Acknowledgement::Ack => {
-                let Some((value, bits)) = feedback.sequence else { return };
-                // The packet acknowledged is the latest with these bits.
-                let age = low(self.sequence.wrapping_sub(value), bits);
-                let has = |since: u32| age <= self.sequence.wrapping_sub(since) && since <= self.sequence;
-                let (has_static, has_dynamic) = (has(self.static_since), has(self.dynamic_since));
-                if has_static {
-                    self.static_due = 0;
-                    if has_dynamic {
-                        self.dynamic_due = 0;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Sends the whole context again.
-    fn repeat_all(&mut self) {
-        (self.static_due, self.dynamic_due) = (REPEATS, REPEATS);
-        let next = self.sequence.wrapping_add(1);
-        (self.static_since, self.dynamic_since) = (next, next);
-    }
-}
-
-/// The greatest common divisor.
-const fn common_divisor(mut a: u32, mut b: u32) -> u32 {
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }

@@ -42,7 +42,7 @@ impl Context {
         out.extend_from_slice(&[header.tos(), header.ttl()]);
         if header.is_v4() {
             out.extend_from_slice(&header.id().to_be_bytes());
-            out.push(u8::from(header.dont_fragment()) << 7 | self.id.flags());
+            out.push(u8::from(header.dont_fragment()) << 7 | self.id.behavior.flags());
         }
         // No extension headers.
         out.push(0);
@@ -60,7 +60,7 @@ impl Context {
         out.extend_from_slice(&header.sequence().to_be_bytes());
         out.extend_from_slice(&header.timestamp().to_be_bytes());
         out.push(0);
-        out.push(flags & 0x10 | self.mode.number() << 2 | u8::from(self.stride > 0));
+        out.push(flags & 0x10 | self.refresh.mode.number() << 2 | u8::from(self.stride > 0));
         if self.stride > 0 {
             push_sdvl(out, self.stride, sdvl_bits(self.stride).expect("a stride has at most 29 bits"));
         }
@@ -78,25 +78,30 @@ impl Context {
             out.truncate(start);
             return false;
         }
-        if header.is_v4() && self.id == IdBehavior::Random {
+        self.push_tail(header, out);
+        true
+    }
+
+    /// What follows the base header and its extension: fields that are sent as they are.
+    pub(super) fn push_tail(&self, header: &Header, out: &mut Vec<u8>) {
+        if header.is_v4() && self.id.behavior == IdBehavior::Random {
             out.extend_from_slice(&header.id().to_be_bytes());
         }
         if header.udp_checksum() != 0 {
             out.extend_from_slice(&header.udp_checksum().to_be_bytes());
         }
-        true
     }
 
-    fn fits_sequence(&self, bits: u32, shift: Shift) -> bool {
+    pub(super) fn fits_sequence(&self, bits: u32, shift: Shift) -> bool {
         self.sequences.fits(self.sequence & 0xffff, bits, shift, Width::Sixteen)
     }
 
     /// Without a stride, a timestamp that changes needs an IR-DYN.
-    fn fits_time(&self, scaled: u32, bits: u32) -> bool {
+    pub(super) fn fits_time(&self, scaled: u32, bits: u32) -> bool {
         self.stride > 0 && self.scaled.fits(scaled, bits, Shift::Timestamp, Width::ThirtyTwo)
     }
 
-    fn fits_id(&self, offset: u32, bits: u32) -> bool {
+    pub(super) fn fits_id(&self, offset: u32, bits: u32) -> bool {
         self.offsets.fits(offset, bits, Shift::IpId, Width::Sixteen)
     }
 
@@ -107,13 +112,25 @@ impl Context {
         let sequence = |bits| low(self.sequence, bits) as u8;
         let fits = |bits| self.fits_sequence(bits, Shift::Counted);
         let crc3 = header.crc(Crc::Three);
-        let crc7 = header.crc(Crc::Seven);
         if is_constant && fits(4) {
             config.begin(out, cid, sequence(4) << 3 | crc3);
         } else if !is_constant && fits(5) && self.fits_id(offset, 6) {
             config.begin(out, cid, 0x80 | low(offset, 6) as u8);
             out.push(sequence(5) << 3 | crc3);
-        } else if is_constant && fits(5) {
+        } else {
+            return self.push_counted_2(config, cid, header, out);
+        }
+        true
+    }
+
+    /// UOR-2 of these profiles, if need be with extension 0 or 1.
+    pub(super) fn push_counted_2(&self, config: &Config, cid: u16, header: &Header, out: &mut Vec<u8>) -> bool {
+        let offset = self.id_offset(header);
+        let is_constant = !self.has_sequential_id(header) || self.offsets.is_constant(offset);
+        let sequence = |bits| low(self.sequence, bits) as u8;
+        let fits = |bits| self.fits_sequence(bits, Shift::Counted);
+        let crc7 = header.crc(Crc::Seven);
+        if is_constant && fits(5) {
             config.begin(out, cid, 0xc0 | sequence(5));
             out.push(crc7);
         } else if fits(8) && self.fits_id(offset, 3) {
@@ -163,6 +180,21 @@ impl Context {
                 return true;
             }
         }
+        self.push_rtp_2(config, cid, header, out)
+    }
+
+    /// UOR-2, UOR-2-ID or UOR-2-TS, if need be with an extension.
+    pub(super) fn push_rtp_2(&self, config: &Config, cid: u16, header: &Header, out: &mut Vec<u8>) -> bool {
+        let offset = self.id_offset(header);
+        let has_id = self.has_sequential_id(header);
+        let is_id_constant = !has_id || self.offsets.is_constant(offset);
+        let is_timestamp_inferred = self.excess.is_constant(self.excess(header));
+        let scaled = self.scaled_timestamp(header);
+        let marker = header.marker();
+        let sequence = |bits| low(self.sequence, bits) as u8;
+        let fits = |bits| self.fits_sequence(bits, Shift::RtpSequence);
+        let fits_time = |bits| self.fits_time(scaled, bits);
+        let fits_id = |bits| self.fits_id(offset, bits);
         let crc7 = header.crc(Crc::Seven);
         let middle = |sequence: u32| u8::from(marker) << 6 | low(sequence, 6) as u8;
         let sn = self.sequence;

@@ -2,6 +2,7 @@
 
 use crate::crc::Crc;
 use crate::error::DecompressError;
+use crate::framework::Mode;
 use crate::header::Header;
 use crate::ip_id::IdBehavior;
 use crate::profile::Profile;
@@ -13,7 +14,8 @@ type Bits = (u32, u32);
 /// What a packet carries of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fields {
-    pub(super) crc: (Crc, u8),
+    /// `None` for packets that update nothing.
+    pub(super) crc: Option<(Crc, u8)>,
     pub(super) sequence: Bits,
     pub(super) timestamp: Option<Bits>,
     pub(super) is_scaled: bool,
@@ -29,12 +31,13 @@ pub(super) struct Fields {
     pub(super) extension: Option<bool>,
     pub(super) stride: Option<u32>,
     pub(super) id_behavior: Option<IdBehavior>,
+    pub(super) mode: Option<Mode>,
 }
 
 impl Fields {
     const fn new(crc: Crc, value: u8, sequence: Bits) -> Self {
         Self {
-            crc: (crc, value),
+            crc: Some((crc, value)),
             sequence,
             timestamp: None,
             is_scaled: true,
@@ -47,18 +50,28 @@ impl Fields {
             extension: None,
             stride: None,
             id_behavior: None,
+            mode: None,
         }
+    }
+
+    /// Fields of a packet without a CRC.
+    const fn unchecked(sequence: Bits) -> Self {
+        Self { crc: None, ..Self::new(Crc::Three, 0, sequence) }
     }
 
     /// Reads a compressed packet whose first octet is `first`.
     pub(super) fn read(
         header: &Header,
         id: IdBehavior,
+        mode: Mode,
         first: u8,
         reader: &mut Reader<'_>,
     ) -> Result<Self, DecompressError> {
         let has_id = header.is_v4() && id != IdBehavior::Random;
         let is_rtp = header.profile == Profile::Rtp;
+        if mode == Mode::Reliable && first & 0xc0 != 0xc0 {
+            return Self::read_reliable(has_id, is_rtp, first, reader);
+        }
         if first & 0x80 == 0 {
             return Ok(Self::new(Crc::Three, first & 0x07, (u32::from(first >> 3), 4)));
         }
@@ -69,6 +82,45 @@ impl Fields {
             (_, true) => Self::read_rtp_2(header.is_v4(), has_id, first, reader),
             (_, false) => Self::read_counted_2(first, reader),
         }
+    }
+
+    /// R-0, R-0-CRC and R-1 (RFC 3095 §5.7.1, §5.7.2, §5.11.3).
+    fn read_reliable(has_id: bool, is_rtp: bool, first: u8, reader: &mut Reader<'_>) -> Result<Self, DecompressError> {
+        let bits = u32::from(first & 0x3f);
+        if first & 0xc0 == 0 {
+            return Ok(Self::unchecked((bits, 6)));
+        }
+        let second = reader.octet()?;
+        if first & 0xc0 == 0x40 {
+            return Ok(Self::new(Crc::Seven, second & 0x7f, (bits << 1 | u32::from(second >> 7), 7)));
+        }
+        let mut fields = Self::unchecked((bits, 6));
+        if !is_rtp {
+            fields.id = Some((u32::from(second & 0x7f), 7));
+            if second & 0x80 != 0 {
+                fields.read_extension(Kind::Counted, reader)?;
+            }
+            return Ok(fields);
+        }
+        fields.marker = second & 0x80 != 0;
+        let kind = match (has_id, second & 0x20 != 0) {
+            (false, _) => {
+                fields.timestamp = Some((u32::from(second & 0x3f), 6));
+                Kind::Plain
+            }
+            (true, true) => {
+                fields.timestamp = Some((u32::from(second & 0x1f), 5));
+                Kind::Timestamp
+            }
+            (true, false) => {
+                fields.id = Some((u32::from(second & 0x1f), 5));
+                Kind::Id
+            }
+        };
+        if second & 0x40 != 0 {
+            fields.read_extension(kind, reader)?;
+        }
+        Ok(fields)
     }
 
     /// UO-1, UO-1-ID and UO-1-TS.
@@ -207,6 +259,7 @@ impl Fields {
         if flags & 0x04 != 0 {
             return Err(DecompressError::Unsupported { feature: "a list of contributing sources" });
         }
+        self.mode = Mode::of(flags >> 6);
         self.marker = flags & 0x10 != 0;
         self.extension = Some(flags & 0x08 != 0);
         if flags & 0x20 != 0 {
@@ -230,6 +283,7 @@ impl Fields {
         if has(0x01) {
             return Err(DecompressError::Unsupported { feature: "a second IP header" });
         }
+        self.mode = Mode::of(first >> 3 & 0x03);
         if has(0x20) {
             let bits = u32::from(reader.octet()?);
             self.extend_sequence(bits, 8);
