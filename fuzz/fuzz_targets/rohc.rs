@@ -28,7 +28,9 @@ fuzz_target!(|packets: (bool, Vec<Vec<u8>>)| {
         let (mut compressed, mut restored) = (Vec::new(), Vec::new());
         let replaced = compressor.compress(packet, packet.len(), &mut compressed);
         compressed.extend_from_slice(&packet[replaced..]);
-        let read = decompressor.decompress(Duration::ZERO, &compressed, compressed.len(), &mut restored).expect("nothing is lost");
+        let read = decompressor
+            .decompress(Duration::ZERO, &compressed, compressed.len(), &mut restored)
+            .expect("nothing is lost");
         restored.extend_from_slice(&compressed[read..]);
         assert_eq!(&restored, packet);
     }

@@ -24,7 +24,9 @@ fuzz_target!(|input: (bool, Vec<(Packet, Vec<u8>)>)| {
         let (mut compressed, mut restored) = (Vec::new(), Vec::new());
         let replaced = compressor.compress(&packet, packet.len(), &mut compressed);
         compressed.extend_from_slice(&packet[replaced..]);
-        let read = decompressor.decompress(Duration::ZERO, &compressed, compressed.len(), &mut restored).expect("nothing is lost");
+        let read = decompressor
+            .decompress(Duration::ZERO, &compressed, compressed.len(), &mut restored)
+            .expect("nothing is lost");
         restored.extend_from_slice(&compressed[read..]);
         assert_eq!(restored, packet);
 
@@ -59,7 +61,8 @@ fn wire((tcp, options, ip, payload, is_v6): &Packet) -> Vec<u8> {
         header
     } else {
         let length = (20 + tcp.len() as u16).to_be_bytes();
-        let mut header = vec![0x45, tos, length[0], length[1], high, low, 0x40, 0, ttl, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        let mut header =
+            vec![0x45, tos, length[0], length[1], high, low, 0x40, 0, ttl, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
         let checksum = Sum::of(&header).checksum().to_be_bytes();
         header[10..12].copy_from_slice(&checksum);
         header
