@@ -1,4 +1,7 @@
-"""Programs of streaming, calls and terminals over a link: ffmpeg, hls.js, GStreamer, SIPp, mosh, FreeRDP."""
+"""Programs of streaming, calls and terminals over a link.
+
+They are ffmpeg, hls.js in Chromium, GStreamer, SIPp, mosh and FreeRDP.
+"""
 
 import re
 import shlex
@@ -178,7 +181,7 @@ exec gst-launch-1.0 -q rtpsession name=s rtp-profile=avpf
 
 
 def test_gstreamer_repairs_rtp_by_retransmission(link: LinkCommand, need: Need) -> None:
-    """A video with generic NACKs (RFC 4585 §6.2.1) and retransmissions in a stream of their own (RFC 4588)."""
+    """Generic NACKs (RFC 4585 §6.2.1), and retransmissions in a stream of their own (RFC 4588)."""
     tshark = need("tshark")
     need("gst-launch-1.0", "gstreamer1.0-tools")
     wire = link.folder / "wire.toml"
