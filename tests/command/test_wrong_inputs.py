@@ -163,6 +163,19 @@ INPUTS = [
     wrong("report-image", "report kept -o x.png", "x.png: a report is HTML", "airpath plot"),
     wrong("report-capture", "report c.pcapng", "not a result folder", "airpath trace c.pcapng"),
     wrong("trace-radio", "trace c.pcapng --radio none.csv", "none.csv", "next: check the path"),
+    # Options of other tools and commands.
+    wrong("loss", "run small.toml --loss 0.01", "--loss", "did you mean '--set fixed.loss=0.01'?"),
+    wrong("rate", "link gprs --rate 1mbit -- true", "did you mean `--set fixed.rate='1 Mbit/s'`?"),
+    wrong("count", "run small.toml -n 5", "did you mean '--repeat'?"),
+    wrong("runs-of-link", "link gprs --runs 5 -- true", "did you mean '--repeat'?"),
+    wrong("repeat-of-page", "page load static-site --repeat 3", "did you mean '--runs'?"),
+    wrong("port", "link gprs --port 3000 -- true", "did you mean '--host-port'?"),
+    wrong("json", "trace {capture} --json", "did you mean '--format json'?"),
+    wrong("stream", "trace {capture} --stream 0", "did you mean '--flow'?"),
+    wrong("no-dashes", "link gprs curl -s http://server/", "no such option -s", "after `--`"),
+    # What is missing in an input, or is something else.
+    wrong("plot-without-log", "plot bare --what window -o x.svg", "has no 'tcp' table", "without --no-log"),
+    wrong("radio-log", "trace {capture} --radio {capture}", "not UTF-8 text", "clean-mobile.pcapng:"),
     # A file or a name where a command, or something else, belongs.
     wrong("capture-alone", "{capture}", "no such command", "`airpath trace "),
     wrong("scenario-alone", "small.toml", "no such command", "`airpath run small.toml`"),
@@ -219,6 +232,8 @@ def test_a_wrong_input(airpath_command: Command, files: Path, case: Wrong) -> No
     for result in ("kept", "other"):
         if result in arguments:
             assert airpath_command("run", "small.toml", "--out", result).code == 0
+    if "bare" in arguments:
+        assert airpath_command("run", "small.toml", "--out", "bare", "--no-log").code == 0
     _check(airpath_command(*arguments, timeout=120, **case.environment), case)
 
 
@@ -397,3 +412,13 @@ def test_a_link_that_waits_for_its_server(link: LinkCommand) -> None:
         until(lambda: process.pid in running(), "the control socket")
         done = Command(link.folder)("ctl", "--link", str(process.pid))
         _check(done, Wrong("", ("is not ready yet: it waits for its server", "try again"), code=1))
+
+
+def test_a_closed_pipe_ends_parquet_as_documented(airpath_command: Command) -> None:
+    line = shlex.join(map(str, airpath_command.line("trace", CAPTURE, "--format", "parquet")))
+    # More than a pipe holds would block; less is lost with the pipe.
+    done = subprocess.run(
+        ["bash", "-c", f"{line} | true; echo ${{PIPESTATUS[0]}}"], capture_output=True, text=True, check=True
+    )
+    assert "Traceback" not in done.stderr
+    assert int(done.stdout) in (0, 141)

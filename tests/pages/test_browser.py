@@ -249,3 +249,13 @@ def test_a_document_that_is_not_served_is_an_error(airpath_command: Command, tmp
         done = airpath_command("page", "load", f"http://server:{port}/", *options)
         assert (done.code, reason in done.err) == (1, True), done.err
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
+
+
+def test_an_error_of_the_server_is_no_page(airpath_command: Command) -> None:
+    done = airpath_command(
+        *("page", "load", "http://server:8000/none.html", "--serve", "python3 -m http.server 8000"),
+        *("--link", "wired", "-o", "out"),
+    )
+    assert done.code == 1
+    assert "http://server:8000/none.html: the server answered with status 404" in done.err
+    assert "check the path of the URL" in done.err

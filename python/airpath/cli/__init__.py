@@ -16,8 +16,8 @@ import typer
 
 from airpath.cli.command_for import command_for
 from airpath.cli.messages import ExitCode, Problem, os_problem, set_quiet, show
+from airpath.cli.similar_option import similar_option
 from airpath.files import printable
-from airpath.suggest import did_you_mean
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -130,12 +130,15 @@ _NO_COMMAND = re.compile(r"No such command '(.+?)'")
 def _usage_problem(error: typer.TyperException) -> Problem:
     """Convert an error of the argument parser to a `Problem`."""
     message = error.format_message().replace("Value error, ", "").rstrip(".")
-    if possibilities := getattr(error, "possibilities", None):
-        option = str(getattr(error, "option_name", ""))
-        message = f"no such option {option}{did_you_mean(option, possibilities)}"
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "airpath"
     next_step = f"`{command} --help` shows the usage and examples"
+    if hasattr(error, "possibilities") and context is not None:
+        option = str(getattr(error, "option_name", ""))
+        known = [name for parameter in context.command.params for name in parameter.opts if name.startswith("-")]
+        message = f"no such option {option}{similar_option(option, known)}"
+        if command == "airpath link":
+            next_step = f"options of the program come after its name, and that after `--`; {next_step}"
     if (unknown := _NO_COMMAND.match(message)) and (meant := command_for(unknown[1], command)):
         message = unknown[0]
         next_step = f"`{meant}`; {next_step}"

@@ -99,7 +99,15 @@ def help_without_command(context: typer.Context) -> None:
 @contextmanager
 def explained() -> Iterator[None]:
     """Convert exceptions about bad input or an unwritable result to a `Problem`."""
-    from airpath import LinkError, MeasureError, ResultError, ScenarioError, TraceError, UnreadableResultError
+    from airpath import (
+        LinkError,
+        MeasureError,
+        NotLoggedError,
+        ResultError,
+        ScenarioError,
+        TraceError,
+        UnreadableResultError,
+    )
     from airpath.extras import ExtraMissingError
     from airpath.files import NotTextError
 
@@ -112,6 +120,8 @@ def explained() -> Iterator[None]:
     except (ExtraMissingError, NotTextError, TraceError, UnreadableResultError) as error:
         message, _, next_step = str(error).partition("; ")
         raise Problem(message, next_step=next_step or None) from None
+    except NotLoggedError as error:
+        raise Problem(str(error.args[0]), next_step="run it again without --no-log") from None
     except ResultError as error:
         raise Problem(str(error), exit_code=ExitCode.NOT_WRITTEN) from None
     except FileExistsError as error:

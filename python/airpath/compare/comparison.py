@@ -328,9 +328,7 @@ def _outcome(rule: Rule, new: str, group: Group, pair: Pair, p: float, outcomes:
         return Outcome(rule, new, group, value, p, "passed", f"{shown}, which chance explains (p = {p:.2g})")
     shift = abs(rule.limit) or _ASSUMED_CHANGE
     needed = statistics.needed_samples(pair, shift, LEVEL / outcomes)
-    enough = (
-        f"; about {needed} repetitions of each would show {shift:.0%}" if needed else "; repeat both at least 4 times"
-    )
+    enough = f"about {needed} repetitions of each would show {shift:.0%}" if needed else "repeat both at least 4 times"
     n = f"{len(pair.base)} and {len(pair.new)}"
     return Outcome(rule, new, group, value, p, "undecided", f"{shown}: {n} repetitions are too few; {enough}")
 

@@ -81,12 +81,14 @@ class Tab:
             film: The folder for the frames; without it there are none.
 
         Raises:
-            BrowserError: The page was not loaded, or the browser does not answer.
+            BrowserError: The page was not loaded, or its document is an error, or the browser does
+                not answer.
         """
         frames = None if film is None else self._begin_film()
         self._browser.events.clear()
         opened = self._browser.send("Page.navigate", self._session, url=url)
         requests = self._follow(url, opened, frames)
+        _check_document(url, requests)
         figures = json.loads(self.evaluate(_FIGURES))
         if self._bodies is not None:
             for request in requests:
@@ -161,6 +163,16 @@ class Tab:
             elif self._bodies is None or not self._bodies.take(event):
                 quiet = None
                 loaded |= _note(event, requests, ended)
+
+
+def _check_document(url: str, requests: list[dict[str, Any]]) -> None:
+    """Raise an error if the document, after its redirections, is an error of the server."""
+    if not requests:
+        return
+    first = min(requests, key=lambda each: each["start"])
+    response = [each["response"] for each in requests if each["id"] == first["id"]][-1]
+    if response is not None and response["status"] >= 400:
+        raise BrowserError(f"{url}: the server answered with status {response['status']}; check the path of the URL")
 
 
 def _note(event: dict[str, Any], requests: dict[str, dict[str, Any]], ended: list[dict[str, Any]]) -> bool:

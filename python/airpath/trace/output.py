@@ -1,5 +1,6 @@
 """A trace on standard output, in formats for programs."""
 
+import io
 import json
 import sys
 from typing import TYPE_CHECKING
@@ -29,7 +30,10 @@ def write(trace: "TraceData", form: str) -> None:
         case "csv":
             sys.stdout.write(wide(trace).write_csv())
         case "parquet":
-            wide(trace).write_parquet(sys.stdout.buffer)
+            # Polars reports a closed pipe as an error of its own.
+            file = io.BytesIO()
+            wide(trace).write_parquet(file)
+            sys.stdout.buffer.write(file.getvalue())
         case _:
             tables = {name: getattr(trace, name).to_dicts() for name in _TABLES}
             sys.stdout.write(json.dumps({"reading": trace.reading} | tables, indent=2, ensure_ascii=False))

@@ -10,6 +10,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from airpath.files import read_text
 from airpath.result import NotLoggedError, Result, load
 
 if TYPE_CHECKING:
@@ -25,8 +26,13 @@ _FIRST_MOBILE = IPv4Address("10.0.0.2")
 
 
 def of_file(path: Path, columns: Mapping[str, str]) -> list[Log]:
-    """Return the log of a CSV file."""
-    return [(None, path.read_text(encoding="utf-8"), dict(columns))]
+    """Return the log of a CSV file.
+
+    Raises:
+        NotTextError: It is not text.
+        OSError: It cannot be read.
+    """
+    return [(None, read_text(path), dict(columns))]
 
 
 def of_result(folder: Path, repetition: int) -> list[Log]:

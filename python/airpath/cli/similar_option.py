@@ -1,0 +1,37 @@
+"""The option that a user may mean by one that a command does not have."""
+
+from collections.abc import Collection
+from difflib import get_close_matches
+
+_OTHER_NAMES = {
+    "--cc": ["--congestion", "--set tcp.congestion=bbr"],
+    "--congestion": ["--set tcp.congestion=bbr"],
+    "--csv": ["--format csv"],
+    "--delay": ["--set fixed.delay='50 ms'"],
+    "--jitter": ['--set fixed.delay=\'{ distribution = "normal", mean = "50 ms", deviation = "5 ms" }\''],
+    "--json": ["--format json"],
+    "--latency": ["--set fixed.delay='50 ms'"],
+    "--loss": ["--set fixed.loss=0.01"],
+    "--plr": ["--set fixed.loss=0.01"],
+    "--port": ["--host-port"],
+    "--rate": ["--set fixed.rate='1 Mbit/s'"],
+    "--bandwidth": ["--set fixed.rate='1 Mbit/s'"],
+    "--repeat": ["--runs"],
+    "--runs": ["--repeat"],
+    "-n": ["--repeat", "--runs"],
+    "--stream": ["--flow"],
+    "--verbose": ["--why"],
+}
+"""Names of other tools and commands: the options for the same, of which a command has one or none."""
+
+_CUTOFF = 0.7
+"""Options are alike from this similarity on; below it the suggestion would mislead."""
+
+
+def similar_option(option: str, known: Collection[str]) -> str:
+    """Return `; did you mean '…'?` with an option of the command, or an empty text."""
+    other = next((each for each in _OTHER_NAMES.get(option, []) if each.split()[0] in known), None)
+    matches = [other] if other else get_close_matches(option, list(known), n=1, cutoff=_CUTOFF)
+    if not matches:
+        return ""
+    return f"; did you mean `{matches[0]}`?" if "'" in matches[0] else f"; did you mean '{matches[0]}'?"
