@@ -22,7 +22,7 @@ _OTHER_NAMES = {
     "--stream": ["--flow"],
     "--verbose": ["--why"],
 }
-"""Names of other tools and commands: the options for the same, of which a command has one or none."""
+"""Options by their names in other tools and commands; a command has one of them or none."""
 
 _CUTOFF = 0.7
 """Options are alike from this similarity on; below it the suggestion would mislead."""
