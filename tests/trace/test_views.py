@@ -218,7 +218,7 @@ def test_one_of_several_repetitions_is_reported(command: Command) -> None:
     done = command("trace", run.path, "--repetition", "2", "--format", "json")
     assert done.json["connections"][0]["duration_s"] == lasted[2]
     for arguments, message in (
-        ((run.path, "--repetition", "3"), "has no repetition 3; it has 3, numbered from 0"),
+        ((run.path, "--repetition", "3"), "has no repetition 3\n  next: it has 3, numbered from 0"),
         (("x.pcap", "--repetition", "1"), "--repetition needs a result folder"),
         ((run.path, "--in-full", "2"), "--in-full needs a report"),
     ):

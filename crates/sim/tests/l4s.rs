@@ -27,7 +27,7 @@ impl Sink for Delays {
         if event.direction != Direction::Down || event.packet.size < 1000 {
             return;
         }
-        let key = (component.0.into(), event.packet.id);
+        let key = (component.0, event.packet.id);
         match event.step {
             PacketStep::Queued { .. } => {
                 self.entered.insert(key, now);

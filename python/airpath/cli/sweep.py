@@ -70,9 +70,10 @@ def sweep(
     from airpath.sweep import estimate, read_plan
     from airpath.sweep import sweep as run_sweep
     from airpath.sweep.clusters import executor_of
+    from airpath.sweep.folder import SweepFolder
     from airpath.sweep.progress import sweep_progress
 
-    if out is None and not dry_run and (plan / "sweep.json").is_file():
+    if out is None and not dry_run and SweepFolder(plan).holds_plan():
         out = plan
     if out is None and not dry_run:
         raise Problem("a sweep needs a folder for its rows", next_step="add --out DIR, or --dry-run")

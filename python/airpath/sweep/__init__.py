@@ -8,6 +8,7 @@
 | module | what |
 | --- | --- |
 | `plan`, `axes` | the plan: which cases, how often |
+| `reading` | a plan from its file, or from the folder of a sweep |
 | `work`, `kinds` | tasks, and what a run is: a simulation, a command on a link, a page in a browser |
 | `task` | what a worker runs |
 | `driver` | submits tasks to an executor, and continues a sweep that ended early |
@@ -18,8 +19,9 @@
 
 from airpath.sweep.driver import Estimate, ExecutorLostError, estimate, sweep
 from airpath.sweep.folder import SweepFolderError
-from airpath.sweep.plan import Plan, PlanError, make_plan, read_plan
+from airpath.sweep.plan import Plan, PlanError, make_plan
 from airpath.sweep.progress import Progress
+from airpath.sweep.reading import read_plan
 from airpath.sweep.result import SweepResult
 
 __all__ = [

@@ -129,7 +129,7 @@ def sweep(
         KeyboardInterrupt: Ctrl-C. What was finished is kept.
     """
     if isinstance(plan, str | Path):
-        from airpath.sweep.plan import read_plan
+        from airpath.sweep.reading import read_plan
 
         plan = read_plan(plan)
     temporary = None

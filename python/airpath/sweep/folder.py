@@ -106,6 +106,10 @@ class SweepFolder:
             )
         return state["runs_per_task"]
 
+    def holds_plan(self) -> bool:
+        """Return whether a sweep began here."""
+        return (self.path / _PLAN).is_file()
+
     def state(self) -> dict[str, Any]:
         """Return the contents of `sweep.json`.
 

@@ -11,7 +11,7 @@ from typing import Any
 from airpath.run import MAX_SEED, override_texts
 from airpath.scenario import bearer_preset, download_over, read_scenario
 from airpath.sweep.axes import MOST_CASES, Axis, Value, latin_hypercube, read_axes
-from airpath.sweep.kinds import LinkCommand, PageLoad, Simulation, base_of, from_dict
+from airpath.sweep.kinds import LinkCommand, PageLoad, Simulation, base_of
 from airpath.sweep.work import Until, Work, figures, to_dict
 from airpath.toml_table import Table, TableError
 
@@ -100,16 +100,13 @@ class Plan:
         }
 
 
-def read_plan(path: str | Path) -> Plan:
-    """Read the file of a plan, which `docs/sweep.md` describes, or the plan of a sweep's folder.
+def read_file(path: str | Path) -> Plan:
+    """Read the file of a plan; `docs/sweep.md` describes it.
 
     Raises:
         PlanError: It cannot be read, or is invalid. The message has file, line and key.
         ScenarioError: Its scenario is invalid.
-        SweepFolderError: The folder has no sweep.
     """
-    if Path(path).is_dir():
-        return _of_folder(Path(path))
     table = Table.read(Path(path), error=PlanError)
     if "bearer" in table.data:
         raise PlanError(f"{path} is a scenario, not a plan; `airpath run` runs it, or a plan names it as `scenario`")
@@ -136,25 +133,6 @@ def read_plan(path: str | Path) -> Plan:
     table.finish()
     _check(plan, lambda key, message: table.error(message, key))
     return plan
-
-
-def _of_folder(folder: Path) -> Plan:
-    from airpath.sweep.folder import SweepFolder
-
-    state = SweepFolder(folder).state()
-    data = state["plan"]
-    return Plan(
-        data["scenario"],
-        state["file"],
-        data["seed"],
-        tuple(data["columns"]),
-        tuple(tuple(case) for case in data["cases"]),
-        data["repeat"] if isinstance(data["repeat"], int) else Until(**data["repeat"]),
-        data["set"],
-        from_dict(data["work"]),
-        tuple(data["labels"]),
-        tuple(data["given"]),
-    )
 
 
 _VARY = "write lists of values, as in {'bearer.bler': [0.01, 0.1]}"
