@@ -14,9 +14,7 @@ from contextlib import contextmanager
 
 import typer
 
-from airpath.cli.command_for import command_for
 from airpath.cli.messages import ExitCode, Problem, os_problem, set_quiet, show
-from airpath.cli.similar_option import similar_option
 from airpath.files import printable
 
 
@@ -129,6 +127,9 @@ _NO_COMMAND = re.compile(r"No such command '(.+?)'")
 
 def _usage_problem(error: typer.TyperException) -> Problem:
     """Convert an error of the argument parser to a `Problem`."""
+    from airpath.cli.command_for import command_for
+    from airpath.cli.similar_option import similar_option
+
     message = error.format_message().replace("Value error, ", "").rstrip(".")
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "airpath"
