@@ -17,6 +17,7 @@
 //! | [`clock`], [`lateness`] | the clock, and how late packets left |
 //! | [`taps`], [`record`] | packet observers: captures, deliveries as a recorded link |
 //! | [`observe`] | flows, identified from packets |
+//! | `observed_packets` | the packets on the path, with the taps that observe them |
 //! | [`supervisor`] | the programs of a link, in a PID namespace |
 //! | [`session`] | the event loop while the command runs |
 //! | [`doctor`] | what this host supports |
@@ -38,6 +39,7 @@ pub mod namespace;
 pub mod nat;
 pub mod netlink;
 pub mod observe;
+mod observed_packets;
 pub mod offload;
 pub mod packet_buffer;
 pub mod port;

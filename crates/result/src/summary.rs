@@ -7,26 +7,27 @@ mod adaptive;
 mod call;
 mod exchanges;
 mod ftp;
+mod hop;
+mod observed;
 mod page;
 mod playback;
+mod probes;
+mod transactions;
+mod transfer;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use airpath_app::Samples;
-use airpath_app::arrivals::Analysis;
-use airpath_app::bulk::{Milestones, Transfer};
-use airpath_app::datagrams::Receiver;
-use airpath_app::transactions::{Client, Transactions};
-use airpath_core::{Bytes, Count, Direction, DropCause, Instant, PacketCounters, RadioTotals, Span, UserId};
 use serde::Serialize;
 
 pub use adaptive::{AdaptiveRow, SegmentRow};
 pub use call::{CallDirectionRow, CallRow};
 pub use exchanges::{ExchangesRow, LatencyRow, ScriptRow};
 pub use ftp::FtpRow;
+pub use hop::{CountRow, LinkRow, MiddleboxRow, RadioRow};
+pub use observed::{ObservedRow, TrafficRow};
 pub use page::{ObjectRow, PageRow, SessionRow};
 pub use playback::{BufferRow, PlaybackRow};
+pub use probes::{ProbesRow, StreamRow};
+pub use transactions::TransactionsRow;
+pub use transfer::{TransferRow, quic_settings};
 
 /// Version of the schema of the summary and of the result folder.
 pub const SCHEMA: u32 = 2;
@@ -172,233 +173,6 @@ pub struct FlowRow {
     pub observed: Option<ObservedRow>,
 }
 
-/// The columns of transfers in a flow's row.
-#[derive(Clone, Debug, Serialize)]
-pub struct TransferRow {
-    /// TCP settings in force, as far as available: the configured ones, and under `negotiated`
-    /// those agreed with the peer. Flows with the same settings share them.
-    pub tcp: Arc<serde_json::Value>,
-    /// Application bytes to transfer.
-    pub bytes: u64,
-    /// Application bytes that arrived.
-    pub delivered_bytes: u64,
-    /// From the start until the connection was open at the connecting end.
-    pub connect_s: Option<f64>,
-    /// From the start to the first byte at the receiving application.
-    pub first_byte_s: Option<f64>,
-    /// From the start to the last byte at the receiving application.
-    pub duration_s: Option<f64>,
-    /// From the start to the acknowledgement of the last byte at the sender.
-    pub acknowledged_s: Option<f64>,
-    /// Delivered bytes over the duration, in bits per second.
-    pub throughput_bps: Option<f64>,
-    // Counters of the sender's and the receiver's TCP. A measurement has those that the kernel
-    // reports with the same meaning.
-    /// Segments with payload sent by the sender.
-    pub data_packets: Option<u64>,
-    /// Payload bytes in them.
-    pub data_bytes: Option<u64>,
-    /// Payload bytes, each counted once.
-    pub unique_bytes: Option<u64>,
-    /// Segments with retransmitted payload.
-    pub retransmitted_packets: Option<u64>,
-    /// Retransmitted payload bytes.
-    pub retransmitted_bytes: Option<u64>,
-    /// Segments without payload sent by the receiver.
-    pub ack_packets: Option<u64>,
-    /// Expiries of the retransmission timer, if reported by the sender.
-    pub timeouts: Option<u64>,
-    /// Fast recoveries, if reported by the sender.
-    pub fast_retransmits: Option<u64>,
-    /// Window reductions detected as spurious and undone, if reported by the sender.
-    pub undone: Option<u64>,
-    /// Least round trip measured by the sender.
-    pub rtt_min_s: Option<f64>,
-    /// Their mean.
-    pub rtt_mean_s: Option<f64>,
-    /// The greatest.
-    pub rtt_max_s: Option<f64>,
-    /// Number of measurements.
-    pub rtt_samples: Option<u64>,
-    /// With a proxy: the mean round trip between it and the receiver, as the proxy measured it. The
-    /// other round trips are those between the sender and the proxy.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub proxy_rtt_mean_s: Option<f64>,
-}
-
-/// The columns of pings, datagrams and transactions in a flow's row.
-#[derive(Clone, Debug, Serialize)]
-pub struct ProbesRow {
-    /// Echo requests, datagrams or requests sent.
-    pub sent: u64,
-    /// Replies, datagrams or responses received.
-    pub received: u64,
-    /// Those not received.
-    pub lost: u64,
-    /// Least delay: round trip of a ping, one way of a datagram, latency of a transaction.
-    pub delay_min_s: Option<f64>,
-    /// Mean delay.
-    pub delay_mean_s: Option<f64>,
-    /// Median delay.
-    pub delay_p50_s: Option<f64>,
-    /// 95th percentile of the delay.
-    pub delay_p95_s: Option<f64>,
-    /// Greatest delay.
-    pub delay_max_s: Option<f64>,
-}
-
-/// The columns of real programs in a flow's row, from their observed packets.
-#[derive(Clone, Debug, Serialize)]
-pub struct ObservedRow {
-    /// The mobile's address, with the port if the protocol has ports; `None` for flows that are not
-    /// distinguished.
-    pub local: Option<String>,
-    /// The server's address.
-    pub remote: Option<String>,
-    /// `down` or `up`: the direction of most bytes, described by the other columns.
-    pub direction: &'static str,
-    /// When the last packet of the flow entered or left the link.
-    pub end_s: f64,
-    /// Packets towards the mobile.
-    pub down: TrafficRow,
-    /// Packets from the mobile.
-    pub up: TrafficRow,
-}
-
-/// Packets of a flow in one direction; those neither delivered nor lost were in flight at the end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct TrafficRow {
-    /// Packets that entered the link.
-    pub offered_packets: u64,
-    /// Their bytes.
-    pub offered_bytes: u64,
-    /// Packets that left the link.
-    pub delivered_packets: u64,
-    /// Their bytes.
-    pub delivered_bytes: u64,
-    /// Packets lost by the link.
-    pub lost_packets: u64,
-    /// Their bytes.
-    pub lost_bytes: u64,
-}
-
-/// The columns of datagram streams in a flow's row; see [`Analysis`].
-#[derive(Clone, Debug, Serialize)]
-pub struct StreamRow {
-    /// Duplicates.
-    pub duplicates: u64,
-    /// Datagrams that arrived after a later one.
-    pub reordered: u64,
-    /// Mean time from one arrival to the next.
-    pub inter_arrival_mean_s: Option<f64>,
-    /// Its median.
-    pub inter_arrival_p50_s: Option<f64>,
-    /// Its 95th percentile.
-    pub inter_arrival_p95_s: Option<f64>,
-    /// The longest.
-    pub inter_arrival_max_s: Option<f64>,
-    /// Gaps: from the last datagram before a burst of losses to the first after it.
-    pub gaps: u64,
-    /// Their mean length.
-    pub gap_mean_s: Option<f64>,
-    /// The longest.
-    pub gap_max_s: Option<f64>,
-    /// Datagrams lost in the longest burst.
-    pub gap_most_lost: u64,
-    /// Delay threshold of late datagrams.
-    pub late_threshold_s: f64,
-    /// Late datagrams.
-    pub late: u64,
-    /// Delay periods: consecutive datagrams without loss, all late.
-    pub delay_periods: u64,
-    /// Their mean length.
-    pub delay_period_mean_s: Option<f64>,
-    /// The longest.
-    pub delay_period_max_s: Option<f64>,
-}
-
-/// The columns of transactions in a flow's row.
-#[derive(Clone, Debug, Serialize)]
-pub struct TransactionsRow {
-    /// TCP settings, as for a transfer.
-    pub tcp: Arc<serde_json::Value>,
-    /// `one` for all, or one for `each`.
-    pub connections: &'static str,
-    /// Bytes of a request.
-    pub request_bytes: u64,
-    /// Bytes of a response.
-    pub response_bytes: u64,
-    /// Mean time of a connection from its start until it was open.
-    pub connect_mean_s: Option<f64>,
-    /// From the start to the last response.
-    pub duration_s: Option<f64>,
-    /// Responses over that time.
-    pub transactions_per_s: Option<f64>,
-}
-
-/// One direction of a hop.
-#[derive(Clone, Debug, Serialize)]
-pub struct LinkRow {
-    /// The repetition.
-    pub repetition: u64,
-    /// The hop.
-    pub component: String,
-    /// The direction.
-    pub direction: &'static str,
-    /// Packets offered.
-    pub offered_packets: u64,
-    /// Their bytes.
-    pub offered_bytes: u64,
-    /// Packets delivered.
-    pub delivered_packets: u64,
-    /// Their bytes.
-    pub delivered_bytes: u64,
-    /// Packets inside at the end.
-    pub queued_packets: u64,
-    /// Their bytes.
-    pub queued_bytes: u64,
-    /// Packets dropped, by cause; causes without packets are omitted.
-    pub dropped: BTreeMap<&'static str, CountRow>,
-    /// Packets that a middlebox created; left out if there are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub created: Option<CountRow>,
-    /// Packets that a middlebox absorbed; left out if there are none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub absorbed: Option<CountRow>,
-}
-
-/// A number of packets.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct CountRow {
-    /// Packets.
-    pub packets: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
-
-/// One user's radio in one direction.
-#[derive(Clone, Debug, Serialize)]
-pub struct RadioRow {
-    /// The repetition.
-    pub repetition: u64,
-    /// The bearer.
-    pub component: String,
-    /// The direction.
-    pub direction: &'static str,
-    /// Number of the user.
-    pub user: u32,
-    /// TTIs with a transmission from or to the user.
-    pub ttis: u64,
-    /// PDUs in them.
-    pub pdus: u64,
-    /// PDUs sent for the second or a later time.
-    pub repeated_pdus: u64,
-    /// PDUs that the receiver could not decode.
-    pub errored_pdus: u64,
-    /// RLC bytes, including padding.
-    pub bytes: u64,
-}
-
 /// Room for the row of a flow and for that of a link in the text of a summary, in bytes.
 const FLOW_ROOM: usize = 3584;
 const LINK_ROOM: usize = 384;
@@ -482,7 +256,7 @@ impl Summary {
     /// JSON lines.
     #[must_use]
     pub fn lines(mut self) -> [String; 3] {
-        let nothing = Arc::default();
+        let nothing = std::sync::Arc::default();
         for flow in &mut self.flows {
             let transfers = flow.transfer.iter_mut().map(|transfer| &mut transfer.tcp);
             let transactions = flow.transactions.iter_mut().map(|transactions| &mut transactions.tcp);
@@ -528,189 +302,4 @@ pub struct Rows {
     pub scripts: Vec<ScriptRow>,
     /// Counters of its middleboxes.
     pub middleboxes: Vec<MiddleboxRow>,
-}
-
-/// A counter of a middlebox beside those of packets.
-#[derive(Clone, Debug, Serialize)]
-pub struct MiddleboxRow {
-    /// Number of the repetition.
-    pub repetition: u64,
-    /// Name of the hop.
-    pub component: String,
-    /// Name of the counter.
-    pub counter: &'static str,
-    /// Its value at the end.
-    pub value: u64,
-}
-
-impl LinkRow {
-    /// The row of one direction of the hop `name` from `counters`.
-    pub fn of(name: &str, direction: Direction, repetition: u64, counters: &PacketCounters) -> Self {
-        let Count { packets: offered_packets, bytes: offered_bytes } = counters.offered;
-        let Count { packets: delivered_packets, bytes: delivered_bytes } = counters.delivered;
-        let Count { packets: queued_packets, bytes: queued_bytes } = counters.queued;
-        let dropped = DropCause::ALL.iter().zip(&counters.dropped).filter(|(_, count)| count.packets > 0);
-        let row = |count: Count| CountRow { packets: count.packets, bytes: count.bytes };
-        let some = |count: Count| (count != Count::default()).then(|| row(count));
-        Self {
-            repetition,
-            component: name.to_owned(),
-            direction: direction.name(),
-            offered_packets,
-            offered_bytes,
-            delivered_packets,
-            delivered_bytes,
-            queued_packets,
-            queued_bytes,
-            dropped: dropped.map(|(cause, count)| (cause.name(), row(*count))).collect(),
-            created: some(counters.created),
-            absorbed: some(counters.absorbed),
-        }
-    }
-}
-
-impl RadioRow {
-    /// The row of one direction of a user of the bearer `name` from `totals`.
-    pub fn of(name: &str, direction: Direction, user: UserId, repetition: u64, totals: &RadioTotals) -> Self {
-        Self {
-            repetition,
-            component: name.to_owned(),
-            direction: direction.name(),
-            user: user.number(),
-            ttis: totals.ttis,
-            pdus: totals.pdus,
-            repeated_pdus: totals.repeated,
-            errored_pdus: totals.errored,
-            bytes: totals.bytes,
-        }
-    }
-}
-
-impl TransferRow {
-    /// The row of a transfer that started at `start`, in its state at `now`, as the applications
-    /// observed it. The caller adds the columns of TCP.
-    pub fn of(
-        transfer: &Transfer,
-        milestones: &Milestones,
-        start: Instant,
-        now: Instant,
-        tcp: Arc<serde_json::Value>,
-    ) -> Self {
-        let since_start = |mark: Option<Instant>| mark.map(|mark| mark.since(start).as_secs_f64());
-        Self {
-            tcp,
-            bytes: transfer.bytes.get(),
-            delivered_bytes: milestones.delivered,
-            connect_s: since_start(milestones.connected),
-            first_byte_s: since_start(milestones.first_byte),
-            duration_s: since_start(milestones.finished),
-            acknowledged_s: since_start(milestones.acknowledged),
-            throughput_bps: Bytes::new(milestones.delivered).rate_over(milestones.duration(start, now)),
-            data_packets: None,
-            data_bytes: None,
-            unique_bytes: None,
-            retransmitted_packets: None,
-            retransmitted_bytes: None,
-            ack_packets: None,
-            timeouts: None,
-            fast_retransmits: None,
-            undone: None,
-            rtt_min_s: None,
-            rtt_mean_s: None,
-            rtt_max_s: None,
-            rtt_samples: None,
-            proxy_rtt_mean_s: None,
-        }
-    }
-}
-
-impl TransferRow {
-    /// The same row with the counters of the sender's and the receiver's QUIC. `docs/quic.md` has
-    /// their meanings.
-    #[must_use]
-    pub fn with_quic(self, sent: &airpath_quic::Statistics, received: &airpath_quic::Statistics) -> Self {
-        Self {
-            data_packets: Some(sent.stream_frames),
-            retransmitted_packets: Some(sent.lost_packets),
-            retransmitted_bytes: Some(sent.lost_bytes),
-            ack_packets: Some(received.ack_frames),
-            timeouts: Some(sent.persistent_congestion),
-            fast_retransmits: Some(sent.congestion_events.saturating_sub(sent.persistent_congestion)),
-            rtt_min_s: sent.rtt_min.map(Span::as_secs_f64),
-            rtt_mean_s: sent.rtt_mean_s(),
-            rtt_max_s: sent.rtt_max.map(Span::as_secs_f64),
-            rtt_samples: Some(sent.rtt_samples),
-            ..self
-        }
-    }
-}
-
-/// The settings of QUIC in the place of those of TCP ([`TransferRow::tcp`]): the transport is the
-/// profile. Keys of both have different names, because equal ones have different types.
-pub fn quic_settings(config: &airpath_quic::Config) -> serde_json::Value {
-    serde_json::json!({
-        "profile": airpath_quic::NAME,
-        "congestion": { "algorithm": config.congestion.name() },
-        "quic": config,
-    })
-}
-
-impl ProbesRow {
-    /// The row of `sent` probes with `received` arrivals with these delays.
-    pub fn of(sent: u64, received: u64, delays: &Samples) -> Self {
-        let quantile = |q| delays.quantile(q).map(Span::as_secs_f64);
-        Self {
-            sent,
-            received,
-            lost: sent - received,
-            delay_min_s: quantile(0.0),
-            delay_mean_s: delays.mean_s(),
-            delay_p50_s: quantile(0.5),
-            delay_p95_s: quantile(0.95),
-            delay_max_s: quantile(1.0),
-        }
-    }
-}
-
-impl StreamRow {
-    /// The row of `receiver`, where datagrams with a delay above `late` are late.
-    pub fn of(receiver: &Receiver, late: Span) -> Self {
-        let analysis = Analysis::of(receiver.arrivals(), late);
-        let quantile = |samples: &Samples, q| samples.quantile(q).map(Span::as_secs_f64);
-        Self {
-            duplicates: receiver.duplicates(),
-            reordered: analysis.reordered,
-            inter_arrival_mean_s: analysis.inter_arrival.mean_s(),
-            inter_arrival_p50_s: quantile(&analysis.inter_arrival, 0.5),
-            inter_arrival_p95_s: quantile(&analysis.inter_arrival, 0.95),
-            inter_arrival_max_s: quantile(&analysis.inter_arrival, 1.0),
-            gaps: analysis.gaps.count(),
-            gap_mean_s: analysis.gaps.mean_s(),
-            gap_max_s: quantile(&analysis.gaps, 1.0),
-            gap_most_lost: analysis.longest_burst,
-            late_threshold_s: late.as_secs_f64(),
-            late: analysis.late,
-            delay_periods: analysis.delay_periods.count(),
-            delay_period_mean_s: analysis.delay_periods.mean_s(),
-            delay_period_max_s: quantile(&analysis.delay_periods, 1.0),
-        }
-    }
-}
-
-impl TransactionsRow {
-    /// The row of `client` for `work` that started at `start`.
-    pub fn of(work: &Transactions, client: &Client, start: Instant, tcp: Arc<serde_json::Value>) -> Self {
-        let duration = client.last().map(|last| last.since(start).as_secs_f64());
-        Self {
-            tcp,
-            connections: work.connections.name(),
-            request_bytes: work.request.get(),
-            response_bytes: work.response.get(),
-            connect_mean_s: client.connects().mean_s(),
-            duration_s: duration,
-            transactions_per_s: duration
-                .filter(|seconds| *seconds > 0.0)
-                .map(|seconds| client.latencies().count() as f64 / seconds),
-        }
-    }
 }

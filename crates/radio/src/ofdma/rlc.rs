@@ -6,6 +6,8 @@
 //! themselves are nowhere. Sequence numbers are absolute; on the air they are taken modulo twice
 //! the window, which is unambiguous.
 
+mod framing;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +20,8 @@ use airpath_link::Departure;
 use super::pdcp::Pdcp;
 use super::reordering::{self, Reordering};
 use super::rlc_am::{self, Am, Status};
+pub(crate) use framing::Framing;
+pub use stream::{Cut, Stream};
 
 /// The parameters of a bearer.
 #[derive(Clone, Debug)]
@@ -35,77 +39,6 @@ pub(crate) enum ModeParameters {
     Acknowledged(rlc_am::Parameters),
     /// What is lost stays lost.
     Unacknowledged(reordering::Parameters),
-}
-
-/// How packets are put into PDUs, and the bytes of headers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Framing {
-    /// A PDU carries several packets.
-    pub concatenates: bool,
-    /// The header of a PDU that is no segment.
-    pub whole: u32,
-    /// The header of a segment that begins a unit.
-    pub first_segment: u32,
-    /// That of another segment.
-    pub later_segment: u32,
-    /// A subheader of the MAC with a length.
-    pub mac_subheader: u32,
-    /// The subheader of a new PDU.
-    pub new_mac_subheader: u32,
-}
-
-impl Framing {
-    /// LTE with sequence numbers of 10 bits (TS 36.322 §6.2.1.3 to §6.2.1.5). A subheader of the
-    /// MAC has a length of 15 bits (TS 36.321 §6.1.2). The length is 7 bits below 128 bytes, and
-    /// the last subheader has none; these savings are left out except for the new PDU, which fills
-    /// the block.
-    pub const LTE: Self = Self {
-        concatenates: true,
-        whole: 2,
-        first_segment: 4,
-        later_segment: 4,
-        mac_subheader: 3,
-        new_mac_subheader: 1,
-    };
-
-    /// NR in the acknowledged mode, with sequence numbers of 12 or 18 bits (TS 38.322 §6.2.2.4).
-    /// The length in a subheader of the MAC has 16 bits (TS 38.321 §6.1.2); that it has 8 below 256
-    /// bytes is left out.
-    pub const fn nr_acknowledged(bits: u8) -> Self {
-        let whole = if bits <= 12 { 2 } else { 3 };
-        Self { first_segment: whole, later_segment: whole + 2, whole, ..Self::NR }
-    }
-
-    /// NR in the unacknowledged mode, with sequence numbers of 6 or 12 bits (TS 38.322 §6.2.2.3). A
-    /// packet in one PDU has none.
-    pub const fn nr_unacknowledged(bits: u8) -> Self {
-        let first_segment = if bits <= 6 { 1 } else { 2 };
-        Self { first_segment, later_segment: first_segment + 2, ..Self::NR }
-    }
-
-    const NR: Self = Self {
-        concatenates: false,
-        whole: 1,
-        first_segment: 1,
-        later_segment: 3,
-        mac_subheader: 3,
-        new_mac_subheader: 3,
-    };
-
-    /// The header of a segment.
-    pub const fn segment(&self, is_first: bool) -> u32 {
-        if is_first { self.first_segment } else { self.later_segment }
-    }
-
-    /// Bytes of headers of a waiting packet: a length indicator, or the headers of a PDU.
-    const fn per_packet(&self) -> u64 {
-        (if self.concatenates { 2 } else { self.whole + self.mac_subheader }) as u64
-    }
-
-    /// Bytes of headers of all that waits once: of a PDU, or of the rest of a packet.
-    const fn once(&self) -> u64 {
-        (if self.concatenates { self.whole } else { self.later_segment + self.mac_subheader }) as u64
-    }
 }
 
 /// Whether something is missing from the unit `from` to below the unit `end`. If units come in
@@ -171,217 +104,6 @@ pub struct BufferStatus {
     pub at: Instant,
     /// Bytes that waited then at the mobile.
     pub bytes: u64,
-}
-
-/// The bytes of length indicators of a PDU with parts of this number of packets: 12 bits for each
-/// but the last (TS 36.322 §6.2.1.3).
-pub const fn length_indicators(packets: u32) -> u32 {
-    match packets {
-        0 => 0,
-        packets => (3 * (packets - 1)).div_ceil(2),
-    }
-}
-
-/// The stream of a direction: which packet lies where.
-#[derive(Clone, Debug, Default)]
-pub struct Stream {
-    /// Packets that were cut at least in part and did not leave yet, with their ends. `None`: lost.
-    packets: VecDeque<(u64, Option<Packet>)>,
-    /// The beginning of the first of them.
-    from: u64,
-    /// The end of the last of them.
-    filled: u64,
-    /// Where it begins, if it is cut alone.
-    unit: u64,
-    /// How far the stream was put into PDUs.
-    mapped: u64,
-    /// The ends of all packets that may be sent again in part, those that have left included.
-    ends: VecDeque<u64>,
-}
-
-/// A PDU, cut from the stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
-    /// The range.
-    pub range: Range<u64>,
-    /// Its unit: what has a sequence number.
-    pub unit: Range<u64>,
-    /// Bytes of its header, length indicators included; of these only, if it is sent again.
-    pub header: u32,
-}
-
-impl Stream {
-    /// How far it was put into PDUs.
-    pub const fn mapped(&self) -> u64 {
-        self.mapped
-    }
-
-    /// Bytes of a packet that was cut in part.
-    pub const fn uncut(&self) -> u64 {
-        self.filled - self.mapped
-    }
-
-    /// Cuts a PDU of at most `room` bytes, its header included.
-    fn cut(
-        &mut self,
-        now: Instant,
-        room: u32,
-        framing: &Framing,
-        pdcp: &mut Pdcp,
-        dropped: impl FnMut(Packet),
-    ) -> Option<Cut> {
-        if framing.concatenates {
-            self.cut_several(now, room, framing, pdcp, dropped)
-        } else {
-            self.cut_one(now, room, framing, pdcp, dropped)
-        }
-    }
-
-    /// Takes a packet from the queue, if all before are cut. Returns whether there is one to cut.
-    fn refill(&mut self, now: Instant, pdcp: &mut Pdcp, dropped: impl FnMut(Packet)) -> bool {
-        if self.mapped == self.filled {
-            let Some(packet) = pdcp.dequeue(now, dropped) else { return false };
-            self.filled += u64::from(packet.size) + pdcp.header;
-            self.packets.push_back((self.filled, Some(packet)));
-            self.ends.push_back(self.filled);
-        }
-        true
-    }
-
-    /// Cuts a packet, or a segment of one.
-    fn cut_one(
-        &mut self,
-        now: Instant,
-        room: u32,
-        framing: &Framing,
-        pdcp: &mut Pdcp,
-        dropped: impl FnMut(Packet),
-    ) -> Option<Cut> {
-        let is_new = self.mapped == self.filled;
-        if is_new {
-            // Before a packet leaves the queue: something of it must fit.
-            room.checked_sub(framing.first_segment.max(framing.whole)).filter(|left| *left > 0)?;
-            self.unit = self.filled;
-        }
-        if !self.refill(now, pdcp, dropped) {
-            return None;
-        }
-        let waiting = self.filled - self.mapped;
-        let is_whole = is_new && waiting + u64::from(framing.whole) <= room.into();
-        let header = if is_whole { framing.whole } else { framing.segment(is_new) };
-        let taken = waiting.min(room.checked_sub(header).filter(|left| *left > 0)?.into());
-        let range = Range::new(self.mapped, self.mapped + taken);
-        self.mapped = range.end;
-        Some(Cut { range, unit: Range::new(self.unit, self.filled), header })
-    }
-
-    /// Cuts packets and parts of packets, as they fit.
-    fn cut_several(
-        &mut self,
-        now: Instant,
-        room: u32,
-        framing: &Framing,
-        pdcp: &mut Pdcp,
-        mut dropped: impl FnMut(Packet),
-    ) -> Option<Cut> {
-        let start = self.mapped;
-        let room = room.checked_sub(framing.whole)?;
-        let (mut packets, mut data) = (0, 0);
-        while let Some(left) = room.checked_sub(data + length_indicators(packets + 1)).filter(|left| *left > 0) {
-            if !self.refill(now, pdcp, &mut dropped) {
-                break;
-            }
-            let taken = u64::from(left).min(self.filled - self.mapped);
-            self.mapped += taken;
-            data += taken as u32;
-            packets += 1;
-        }
-        let range = Range::new(start, self.mapped);
-        (packets > 0).then_some(Cut { range, unit: range, header: framing.whole + length_indicators(packets) })
-    }
-
-    /// The packet ends within `range`, its end left out.
-    fn ends_within(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
-        let first = self.ends.partition_point(|end| *end <= range.start);
-        self.ends.range(first..).copied().take_while(move |end| *end < range.end)
-    }
-
-    /// Bytes of the length indicators of a PDU, or of a segment of one, that carries `range`.
-    pub fn indicators(&self, range: Range<u64>) -> u32 {
-        length_indicators(self.ends_within(range).count() as u32 + 1)
-    }
-
-    /// The longest part from the beginning of `range` on that fits into `room` bytes with its
-    /// length indicators.
-    pub fn fit(&self, range: Range<u64>, room: u32) -> Option<Cut> {
-        let (mut end, mut indicators) = (range.start, 0);
-        for (packets, packet_end) in (1..).zip(self.ends_within(range).chain([range.end])) {
-            let data = (end - range.start) as u32;
-            let Some(left) = room.checked_sub(data + length_indicators(packets)).filter(|left| *left > 0) else {
-                break;
-            };
-            indicators = length_indicators(packets);
-            end = packet_end.min(end + u64::from(left));
-            if end < packet_end {
-                break;
-            }
-        }
-        let cut = Range::new(range.start, end);
-        (end > range.start).then_some(Cut { range: cut, unit: range, header: indicators })
-    }
-
-    /// Nothing before `edge` is sent again.
-    fn forget_ends(&mut self, edge: u64) {
-        while self.ends.front().is_some_and(|end| *end <= edge) {
-            self.ends.pop_front();
-        }
-    }
-
-    /// Takes out the packets that end at or before `edge`, each with whether `received` has it.
-    /// Those that were lost before are left out.
-    pub fn release(&mut self, edge: u64, received: &RangeSet<u64>, mut each: impl FnMut(Packet, bool)) {
-        while let Some((end, packet)) = self.packets.front().copied().filter(|(end, _)| *end <= edge) {
-            if let Some(packet) = packet {
-                each(packet, received.containing(Range::new(self.from, end)).is_some());
-            }
-            self.from = end;
-            self.packets.pop_front();
-        }
-    }
-
-    /// The beginning of the first packet that has not left.
-    pub const fn first(&self) -> u64 {
-        self.from
-    }
-
-    /// Gives up the packets with a part in `range`.
-    pub fn lose(&mut self, range: Range<u64>, mut lost: impl FnMut(Packet)) {
-        let mut start = self.from;
-        for (end, packet) in &mut self.packets {
-            if start < range.end
-                && range.start < *end
-                && let Some(packet) = packet.take()
-            {
-                lost(packet);
-            }
-            start = *end;
-        }
-    }
-
-    /// Empties the stream. `received` are those packets that the far end has, `missing` the others,
-    /// each in their order.
-    fn clear(&mut self, has: &RangeSet<u64>, mut received: impl FnMut(Packet), mut missing: impl FnMut(Packet)) {
-        let mut start = self.from;
-        for (end, packet) in self.packets.drain(..) {
-            match packet {
-                Some(packet) if has.containing(Range::new(start, end)).is_some() => received(packet),
-                Some(packet) => missing(packet),
-                None => {}
-            }
-            start = end;
-        }
-        *self = Self::default();
-    }
 }
 
 /// The RLC of one direction.
@@ -464,9 +186,9 @@ impl Rlc {
     /// Packets and bytes that were not sent completely for the first time.
     pub fn backlog(&self) -> (u32, u64) {
         let (packets, bytes) = self.pdcp.backlog();
-        match self.stream.packets.back() {
-            Some((_, Some(packet))) if self.stream.uncut() > 0 => (packets + 1, bytes + u64::from(packet.size)),
-            _ => (packets, bytes),
+        match self.stream.uncut_packet() {
+            Some(packet) => (packets + 1, bytes + u64::from(packet.size)),
+            None => (packets, bytes),
         }
     }
 
@@ -602,7 +324,7 @@ impl Rlc {
         match &mut self.mode {
             Mode::Acknowledged(am) => {
                 let result = am.acknowledge(status, &self.stream);
-                self.stream.forget_ends(am.first_unacknowledged().unwrap_or(self.stream.mapped));
+                self.stream.forget_ends(am.first_unacknowledged().unwrap_or(self.stream.mapped()));
                 result
             }
             Mode::Unacknowledged(_) => Ok(()),
@@ -676,7 +398,7 @@ impl Rlc {
         }
         if let Mode::Unacknowledged(um) = mode {
             um.forget_below(stream.first());
-            stream.forget_ends(stream.mapped);
+            stream.forget_ends(stream.mapped());
         }
         self.report_lost(now, DropCause::AttemptsExhausted, cx);
     }

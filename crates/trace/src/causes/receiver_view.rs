@@ -6,9 +6,8 @@
 //! round trip of the handshake, or longer where few segments arrive. Where the link was not full,
 //! the receive window is the limit if as much arrived as it allows, else the sender's own window.
 
+mod offered_window;
 mod recovery;
-
-use std::collections::VecDeque;
 
 use airpath_core::{Instant, Span};
 use airpath_wire::tcp::{Flags, Timestamps};
@@ -25,6 +24,7 @@ use crate::shared_path::takes_share;
 use crate::two_point::{Direction, Fate as PacketFate};
 use airpath_capture::read::LATEST;
 use airpath_observe::{Events, Observation};
+use offered_window::OfferedWindow;
 use recovery::SenderRecovery;
 
 /// The link is full in a round if its gaps are even. A gap up to this multiple of the mean is even.
@@ -51,10 +51,6 @@ const GAP_INTERVALS: u64 = 3;
 /// A shorter time with a closed window is the receiver's own processing.
 const SHORTEST_CLOSED: Span = Span::from_millis(10);
 
-/// Right edges of the window that are stored: with one for each timestamp, at 1000 Hz those of a
-/// second.
-const EDGES: usize = 1024;
-
 /// A time in which the receive window allowed no full segment although all data had arrived.
 #[derive(Clone, Copy, Debug)]
 struct Closed {
@@ -63,15 +59,6 @@ struct Closed {
     opened: Option<Stamp>,
     /// Probes of the window: the sender has data.
     probes: u32,
-}
-
-/// A right edge of the window, and the first and the last timestamp that offered it; `None` without
-/// timestamps.
-#[derive(Clone, Copy, Debug)]
-struct Edge {
-    first: Option<u32>,
-    last: Option<u32>,
-    edge: i64,
 }
 
 /// A packet of the other end's capture that arrived.
@@ -123,14 +110,8 @@ pub(super) struct ReceiverView {
     arrived_before: u64,
     before: u64,
     window: u64,
-    /// The right edge of the window that this end offers.
-    edge: Option<i64>,
-    /// Earlier edges: a segment that arrives was sent into one of them.
-    edges: VecDeque<Edge>,
-    /// Whether earlier edges were dropped because there were too many.
-    edges_dropped: bool,
-    /// Whether the edge known to the sender of a segment of the round had been dropped.
-    edge_unknown: bool,
+    /// The window that this end offers.
+    offered: OfferedWindow,
     /// Whether a segment of the round, or of the one before, reached the edge known to its sender.
     reached_edge: bool,
     reached_edge_before: bool,
@@ -285,24 +266,7 @@ impl ReceiverView {
             self.end_of_flight(observation.time, timeline);
         }
         let edge = acknowledged.saturating_add_unsigned(observation.window);
-        let edge = self.edge.map_or(edge, |before| before.max(edge));
-        let stamp = observation.timestamps.map(|stamps| stamps.value);
-        self.edge = Some(edge);
-        match self.edges.back_mut() {
-            Some(known) if known.edge == edge => known.last = stamp,
-            // The last segment of a timestamp offers its edge.
-            Some(known) if stamp.is_some() && known.first == stamp => known.edge = edge,
-            before => {
-                if let Some(known) = before.filter(|known| stamp.is_some() && known.last == stamp) {
-                    known.last = stamp.map(|stamp| stamp.wrapping_sub(1));
-                }
-                if self.edges.len() == EDGES {
-                    self.edges.pop_front();
-                    self.edges_dropped = true;
-                }
-                self.edges.push_back(Edge { first: stamp, last: stamp, edge });
-            }
-        }
+        self.offered.offer(edge, observation.timestamps.map(|stamps| stamps.value));
         if self.has_room()
             && let Some(closed) = &mut self.closed
         {
@@ -310,26 +274,9 @@ impl ReceiverView {
         }
     }
 
-    /// Whether data up to `end` left no room for a full segment in the window of its sender: that
-    /// of the timestamp that it echoes.
-    fn reaches_edge(&mut self, end: i64, timestamps: Option<Timestamps>) -> bool {
-        let Some(Timestamps { echo, .. }) = timestamps else { return false };
-        let is_since = |at: Option<u32>| at.is_some_and(|at| echo.wrapping_sub(at) as i32 >= 0);
-        let known = self.edges.iter().take_while(|offered| is_since(offered.first)).count();
-        if known == 0 {
-            self.edge_unknown |= self.edges_dropped;
-            return false;
-        }
-        self.edges.drain(..known - 1);
-        let Edge { last, edge, .. } = self.edges[0];
-        // The capture has segments with this timestamp, or with earlier and later ones.
-        let has_echo = last.is_some_and(|last| last.wrapping_sub(echo) as i32 >= 0);
-        has_echo && end + i64::from(self.segment) > edge
-    }
-
     /// Whether the window allows a full segment after the data that has arrived.
     fn has_room(&self) -> bool {
-        self.edge.is_none_or(|edge| edge - self.highest >= i64::from(self.segment))
+        self.offered.has_room(self.highest, self.segment)
     }
 
     /// Data arrived: the time with a closed window is over. Returns whether there was one.
@@ -447,10 +394,9 @@ impl ReceiverView {
         self.arrived += u64::from(observation.length);
         self.last = Some(Stamp::of(observation));
         self.more = !self.end_of_data.at(observation);
-        self.reached_edge |= self.reaches_edge(end, observation.timestamps);
+        self.reached_edge |= self.offered.is_filled_by(end, self.segment, observation.timestamps);
         // A sub-MSS segment may fill the window, as it was a round trip ago.
-        let fills = (self.more || self.edges.iter().any(|offered| offered.edge == end))
-            && !observation.flags.contains(Flags::FIN);
+        let fills = (self.more || self.offered.ends_at(end)) && !observation.flags.contains(Flags::FIN);
         self.more |= fills;
         if end == self.highest {
             self.ended_at = (!self.more).then_some(end);
@@ -657,7 +603,7 @@ impl ReceiverView {
             self.slow_start_over = (bytes as f64) < GROWTH * self.before as f64;
         }
         let is_filled = bytes + u64::from(self.segment) > self.window;
-        self.reached_edge |= std::mem::take(&mut self.edge_unknown) && is_filled;
+        self.reached_edge |= self.offered.take_unknown() && is_filled;
         if self.entered.is_some() {
             // The load of the link decides later.
             timeline.set_window_kind(self.round, self.window_kind());
