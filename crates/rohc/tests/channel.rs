@@ -5,7 +5,7 @@ mod common;
 use std::time::Duration;
 
 use airpath_rohc::{Compressor, Config, Decompressor, Mode};
-use common::{Channel, Flow, Ids, Kind, Random};
+use common::{Channel, Flow, Ids, Kind, Outcome, Random, restored_after};
 use proptest::prelude::*;
 
 fn flows() -> Vec<Flow> {
@@ -19,14 +19,6 @@ fn flows() -> Vec<Flow> {
         }
     }
     flows
-}
-
-/// Counts of a run over a channel with losses.
-#[derive(Debug, Default)]
-struct Outcome {
-    delivered: u64,
-    discarded: u64,
-    wrong: u64,
 }
 
 /// Sends `packets` of each flow. One packet in `loss` begins a loss of up to `burst` packets.
@@ -45,11 +37,7 @@ fn run(config: &Config, flow: &Flow, seed: u64, packets: u32, loss: u32, burst: 
             continue;
         }
         let compressed = std::mem::take(&mut channel.compressed);
-        match channel.decompress(&compressed) {
-            Ok(restored) if restored == packet => outcome.delivered += 1,
-            Ok(_) => outcome.wrong += 1,
-            Err(_) => outcome.discarded += 1,
-        }
+        outcome.count(&channel.decompress(&compressed), &packet);
         channel.compressed = compressed;
     }
     outcome
@@ -132,11 +120,7 @@ fn no_loss_damages_a_context_in_reliable_mode() {
                     continue;
                 }
                 let compressed = std::mem::take(&mut channel.compressed);
-                match channel.decompress(&compressed) {
-                    Ok(restored) if restored == packet => outcome.delivered += 1,
-                    Ok(_) => outcome.wrong += 1,
-                    Err(_) => outcome.discarded += 1,
-                }
+                outcome.count(&channel.decompress(&compressed), &packet);
                 channel.compressed = compressed;
             }
             assert_eq!((outcome.discarded, outcome.wrong), (0, 0), "{flow:?}: {outcome:?}");
@@ -170,13 +154,8 @@ fn run_reordered(config: &Config, flow: &Flow, seed: u64, packets: u32, every: u
         waiting.insert(place, (number + delay, channel.compressed.clone(), packet));
         let due = waiting.partition_point(|(due, ..)| *due <= number);
         for (_, compressed, original) in waiting.drain(..due) {
-            match channel.decompress(&compressed) {
-                Ok(packet) if packet == original => {
-                    outcome.delivered += 1;
-                    restored += u32::from(number >= packets + after - 100);
-                }
-                Ok(_) => outcome.wrong += 1,
-                Err(_) => outcome.discarded += 1,
+            if outcome.count(&channel.decompress(&compressed), &original) {
+                restored += u32::from(number >= packets + after - 100);
             }
         }
     }
@@ -234,22 +213,7 @@ proptest! {
     #[test]
     fn damaged_packets(seed in 1u64.., damages in prop::collection::vec((0usize..60, any::<u8>()), 1..60)) {
         let (mut random, mut flow) = (Random(seed), Flow::new(Kind::Voice, false, Ids::Sequential, 1));
-        let mut channel = Channel::new(&Config::default());
-        for (at, value) in damages {
-            let packet = flow.next(&mut random);
-            channel.compress(&packet);
-            let mut compressed = channel.compressed.clone();
-            if let Some(octet) = compressed.get_mut(at) {
-                *octet ^= value;
-            }
-            let mut out = Vec::new();
-            let _ = channel.decompressor.decompress(Duration::ZERO, &compressed, compressed.len(), &mut out);
-        }
-        let mut restored = 0;
-        for _ in 0..60 {
-            let packet = flow.next(&mut random);
-            restored += u32::from(channel.pass(&packet).1 == Ok(packet));
-        }
+        let restored = restored_after(damages, || flow.next(&mut random));
         prop_assert!(restored >= 20, "{restored} of 60");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use airpath_rohc::{Compressor, Config, DecompressError, Decompressor, Mode, Profile, Profiles};
 use common::tcp::{Connection, Role, SEGMENT, connections};
-use common::{Channel, Ids, Random};
+use common::{Channel, Ids, Outcome, Random, restored_after};
 use proptest::prelude::*;
 
 fn configs() -> [Config; 3] {
@@ -18,31 +18,6 @@ fn configs() -> [Config; 3] {
 /// Cases of `make test`; `make soak` sets twenty times as many.
 fn scale() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(256)
-}
-
-/// Counts of a run.
-#[derive(Debug, Default)]
-struct Outcome {
-    delivered: u64,
-    discarded: u64,
-    wrong: u64,
-}
-
-impl Outcome {
-    fn count(&mut self, result: &Result<Vec<u8>, DecompressError>, original: &[u8]) -> bool {
-        match result {
-            Ok(packet) if packet == original => self.delivered += 1,
-            Ok(_) => self.wrong += 1,
-            Err(_) => self.discarded += 1,
-        }
-        result.as_deref() == Ok(original)
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.delivered += other.delivered;
-        self.discarded += other.discarded;
-        self.wrong += other.wrong;
-    }
 }
 
 /// How a channel loses and reorders: one packet in `loss` begins a loss of up to `burst`, and one
@@ -343,22 +318,7 @@ proptest! {
     fn damaged_packets(seed in 1u64.., odd: bool, damages in prop::collection::vec((0usize..60, any::<u8>()), 1..60)) {
         let role = if odd { Role::Odd } else { Role::Acks };
         let (mut random, mut connection) = (Random(seed), Connection::new(role, false, Ids::Sequential, 1));
-        let mut channel = Channel::new(&Config::default());
-        for (at, value) in damages {
-            let packet = connection.next(&mut random);
-            channel.compress(&packet);
-            let mut compressed = channel.compressed.clone();
-            if let Some(octet) = compressed.get_mut(at) {
-                *octet ^= value;
-            }
-            let mut out = Vec::new();
-            let _ = channel.decompressor.decompress(Duration::ZERO, &compressed, compressed.len(), &mut out);
-        }
-        let mut restored = 0;
-        for _ in 0..60 {
-            let packet = connection.next(&mut random);
-            restored += u32::from(channel.pass(&packet).1 == Ok(packet));
-        }
+        let restored = restored_after(damages, || connection.next(&mut random));
         prop_assert!(restored >= 20, "{restored} of 60");
     }
 

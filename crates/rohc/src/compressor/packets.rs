@@ -13,6 +13,20 @@ const WITH_DYNAMIC: u8 = 0x01;
 /// An extension follows the base header.
 const EXTENDED: u8 = 0x80;
 
+/// What the packet types of RTP carry of a header.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RtpFields {
+    /// The offset of a sequential IP-ID from the sequence number.
+    pub(super) offset: u32,
+    pub(super) has_id: bool,
+    pub(super) is_id_constant: bool,
+    /// The timestamp follows from the sequence number.
+    pub(super) is_timestamp_inferred: bool,
+    /// The scaled timestamp.
+    pub(super) scaled: u32,
+    pub(super) marker: bool,
+}
+
 impl Context {
     /// An IR packet (RFC 3095 §5.7.7.1).
     pub(super) fn push_ir(&self, config: &Config, cid: u16, header: &Header, out: &mut Vec<u8>) {
@@ -146,14 +160,23 @@ impl Context {
         true
     }
 
+    /// The fields of `header` that select its packet type.
+    pub(super) fn rtp_fields(&self, header: &Header) -> RtpFields {
+        let (offset, has_id) = (self.id_offset(header), self.has_sequential_id(header));
+        RtpFields {
+            offset,
+            has_id,
+            is_id_constant: !has_id || self.offsets.is_constant(offset),
+            is_timestamp_inferred: self.excess.is_constant(self.excess(header)),
+            scaled: self.scaled_timestamp(header),
+            marker: header.marker(),
+        }
+    }
+
     /// Packets of RTP (RFC 3095 §5.7.1 to §5.7.5).
     fn push_rtp(&self, config: &Config, cid: u16, header: &Header, out: &mut Vec<u8>) -> bool {
-        let offset = self.id_offset(header);
-        let has_id = self.has_sequential_id(header);
-        let is_id_constant = !has_id || self.offsets.is_constant(offset);
-        let is_timestamp_inferred = self.excess.is_constant(self.excess(header));
-        let scaled = self.scaled_timestamp(header);
-        let marker = header.marker();
+        let fields = &self.rtp_fields(header);
+        let RtpFields { offset, has_id, is_id_constant, is_timestamp_inferred, scaled, marker } = *fields;
         let sequence = |bits| low(self.sequence, bits) as u8;
         let fits = |bits| self.fits_sequence(bits, Shift::RtpSequence);
         let fits_time = |bits| self.fits_time(scaled, bits);
@@ -180,17 +203,19 @@ impl Context {
                 return true;
             }
         }
-        self.push_rtp_2(config, cid, header, out)
+        self.push_rtp_2(config, cid, header, fields, out)
     }
 
     /// UOR-2, UOR-2-ID or UOR-2-TS, if need be with an extension.
-    pub(super) fn push_rtp_2(&self, config: &Config, cid: u16, header: &Header, out: &mut Vec<u8>) -> bool {
-        let offset = self.id_offset(header);
-        let has_id = self.has_sequential_id(header);
-        let is_id_constant = !has_id || self.offsets.is_constant(offset);
-        let is_timestamp_inferred = self.excess.is_constant(self.excess(header));
-        let scaled = self.scaled_timestamp(header);
-        let marker = header.marker();
+    pub(super) fn push_rtp_2(
+        &self,
+        config: &Config,
+        cid: u16,
+        header: &Header,
+        fields: &RtpFields,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let RtpFields { offset, has_id, is_id_constant, is_timestamp_inferred, scaled, marker } = *fields;
         let sequence = |bits| low(self.sequence, bits) as u8;
         let fits = |bits| self.fits_sequence(bits, Shift::RtpSequence);
         let fits_time = |bits| self.fits_time(scaled, bits);

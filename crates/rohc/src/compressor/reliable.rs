@@ -2,6 +2,7 @@
 //! packets refer to the last update that was acknowledged, or to those since.
 
 use super::context::Context;
+use super::packets::RtpFields;
 use super::updates::{Sent, UPDATE_INTERVAL, Update, Updates};
 use crate::crc::Crc;
 use crate::feedback::{Acknowledgement, Feedback};
@@ -135,21 +136,20 @@ impl Context {
 
     /// Packets of RTP.
     fn push_reliable_rtp(&self, config: &Config, cid: u16, header: &Header, out: &mut Vec<u8>) -> Option<Sent> {
-        let (offset, excess, scaled) = (self.id_offset(header), self.excess(header), self.scaled_timestamp(header));
-        let has_id = self.has_sequential_id(header);
-        let is_id_constant = !has_id || self.offsets.is_constant(offset);
-        let is_timestamp_inferred = self.excess.is_constant(excess);
-        let marked = u8::from(header.marker()) << 7;
+        let fields = &self.rtp_fields(header);
+        let RtpFields { offset, has_id, is_id_constant, is_timestamp_inferred, scaled, marker } = *fields;
+        let excess = self.excess(header);
+        let marked = u8::from(marker) << 7;
         if is_id_constant
             && is_timestamp_inferred
-            && !header.marker()
+            && !marker
             && let Some(sent) = self.push_type_0(config, cid, header, Shift::RtpSequence, out)
         {
             return Some(sent);
         }
         // While an update with the same pattern waits for its acknowledgment, smaller packets do.
         let is_known = self.excess.latest() == Some(excess) && (!has_id || self.offsets.latest() == Some(offset));
-        let is_update_due = !is_known && !header.marker() || self.updates.since + 1 >= UPDATE_INTERVAL;
+        let is_update_due = !is_known && !marker || self.updates.since + 1 >= UPDATE_INTERVAL;
         if !is_update_due && self.fits_sequence(6, Shift::RtpSequence) {
             let first = 0x80 | low(self.sequence, 6) as u8;
             // R-1, R-1-TS or R-1-ID.
@@ -168,7 +168,7 @@ impl Context {
                 return Some(Sent::Other);
             }
         }
-        self.push_rtp_2(config, cid, header, out).then_some(Sent::Update { has_mode: false })
+        self.push_rtp_2(config, cid, header, fields, out).then_some(Sent::Update { has_mode: false })
     }
 
     /// Packets of profiles whose sequence numbers the compressor counts.

@@ -267,3 +267,46 @@ impl Channel {
         (header, result)
     }
 }
+
+/// Counts of a run.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub delivered: u64,
+    pub discarded: u64,
+    pub wrong: u64,
+}
+
+impl Outcome {
+    /// Counts what came out for `original`. Returns whether it is that packet.
+    pub fn count(&mut self, result: &Result<Vec<u8>, DecompressError>, original: &[u8]) -> bool {
+        match result {
+            Ok(packet) if packet == original => self.delivered += 1,
+            Ok(_) => self.wrong += 1,
+            Err(_) => self.discarded += 1,
+        }
+        result.as_deref() == Ok(original)
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        self.delivered += other.delivered;
+        self.discarded += other.discarded;
+        self.wrong += other.wrong;
+    }
+}
+
+/// Sends a packet of `next` for each of `damages`, an octet and what changes it, and then 60 whole
+/// ones. Returns how many of these were restored.
+pub fn restored_after(damages: Vec<(usize, u8)>, mut next: impl FnMut() -> Vec<u8>) -> u32 {
+    let mut channel = Channel::new(&Config::default());
+    for (at, value) in damages {
+        channel.compress(&next());
+        let mut compressed = channel.compressed.clone();
+        if let Some(octet) = compressed.get_mut(at) {
+            *octet ^= value;
+        }
+        let mut out = Vec::new();
+        let _ = channel.decompressor.decompress(Duration::ZERO, &compressed, compressed.len(), &mut out);
+    }
+    let is_restored = |packet: Vec<u8>| channel.pass(&packet).1 == Ok(packet);
+    std::iter::repeat_with(next).take(60).map(is_restored).map(u32::from).sum()
+}
