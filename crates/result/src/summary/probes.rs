@@ -1,4 +1,4 @@
-//! The columns of probes: pings, datagrams and transactions, and what only streams of datagrams have.
+//! The columns of probes, which are pings, datagrams and transactions, and of datagram streams.
 
 use airpath_app::Samples;
 use airpath_app::arrivals::Analysis;
