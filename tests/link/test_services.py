@@ -211,7 +211,8 @@ def test_gstreamer_repairs_rtp_by_retransmission(link: LinkCommand, need: Need) 
     assert lost >= 3
     assert types.count("97") >= lost / 2
     assert any("205" in each.split(",") for each in types)
-    assert len(list(link.folder.glob("frame-*"))) >= 73
+    # A retransmission may be lost, too, and nothing reports the loss of the last packet.
+    assert len(list(link.folder.glob("frame-*"))) >= 70
 
 
 def _one_line(pipeline: str) -> str:
