@@ -18,6 +18,8 @@ COMMANDS = (
     "airpath run gprs --out run --capture",
     "airpath trace run",
     "airpath report run -o run.html",
+    "airpath run gprs --set flow.0.count=3 --out several --capture",
+    "airpath trace several -o several.html",
     "airpath study run gsm-csd --only round-trip",
     "airpath page show static-site",
 )

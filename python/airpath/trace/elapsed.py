@@ -77,7 +77,6 @@ def elapsed(flows: Iterable[Row], pieces: "pl.DataFrame", directions: "pl.DataFr
         pieces: `Trace.causes`.
         directions: `Trace.directions`.
     """
-    import numpy as np
     import polars as pl
 
     rows = list(flows)
@@ -85,29 +84,26 @@ def elapsed(flows: Iterable[Row], pieces: "pl.DataFrame", directions: "pl.DataFr
     begin = min(row["start"] for row in rows)
     finish = max(row["start"] + round(row["duration_s"] * 1e9) for row in rows)
     own = pieces.filter(pl.col("connection").is_in(numbers.implode()) & (pl.col("end") > pl.col("start")))
-    starts, ends = own["start"].to_numpy(), own["end"].to_numpy()
-    names = own["cause"].to_numpy()
+    edges = pl.concat([own["start"], own["end"], pl.Series([begin, finish], dtype=own["start"].dtype)])
     # The time between two successive edges has the same causes throughout.
-    edges = np.unique(np.concatenate([[begin, finish], starts, ends])).astype(np.int64)
-    first, last = np.searchsorted(edges, starts), np.searchsorted(edges, ends)
-    lengths = np.diff(edges)
-    free = np.ones(len(lengths), dtype=bool)
-    full = np.zeros(len(lengths), dtype=bool)
+    spans = pl.DataFrame({"edge": edges.unique().sort()})
+    lengths = (spans["edge"].shift(-1) - spans["edge"]).fill_null(0)
+    free = pl.repeat(True, spans.height, eager=True)
+    full = ~free
     causes = dict.fromkeys(_ORDER, 0.0)
     for name in _ORDER:
-        change = np.zeros(len(edges), dtype=np.int64)
-        np.add.at(change, first[names == name], 1)
-        np.add.at(change, last[names == name], -1)
-        here = free & (np.cumsum(change)[:-1] > 0)
+        here = free & _covered(spans, own.filter(pl.col("cause") == name))
         free &= ~here
-        full |= here & (name in FULL)
+        full |= here if name in FULL else pl.repeat(False, spans.height, eager=True)
         # Together, the connections have the link for themselves.
-        causes["path-rate" if name == "sharing" else name] += float(lengths[here].sum()) / 1e9
-    causes["application"] += float(lengths[free].sum()) / 1e9
+        causes["path-rate" if name == "sharing" else name] += lengths.filter(here).sum() / 1e9
+    causes["application"] += lengths.filter(free).sum() / 1e9
+    full_s = lengths.filter(full).sum() / 1e9
     # The data of a piece is spread over its time.
-    before = np.concatenate([[0.0], np.cumsum(lengths * full)])
-    share = (before[last] - before[first]) / np.maximum(ends - starts, 1)
-    delivered = (float((own[f"from_{end}_bytes"].to_numpy() * share).sum()) for end in ("client", "server"))
+    before = spans.with_columns(before=(lengths * full).cum_sum().shift(1, fill_value=0))
+    parts = own.join(before.rename({"edge": "start"}), on="start").join(before.rename({"edge": "end"}), on="end")
+    share = (pl.col("before_right") - pl.col("before")) / (pl.col("end") - pl.col("start"))
+    delivered = parts.select((pl.col(f"from_{end}_bytes") * share).sum() for end in ("client", "server")).row(0)
     both = directions.filter(pl.col("connection").is_in(numbers.implode()))
     sent, received = (int(both.filter(pl.col("from") == end)["unique_bytes"].sum()) for end in ("client", "server"))
     return Elapsed(
@@ -115,6 +111,15 @@ def elapsed(flows: Iterable[Row], pieces: "pl.DataFrame", directions: "pl.DataFr
         {name: length for name, length in causes.items() if length},
         received,
         sent,
-        float(lengths[full].sum()) / 1e9,
-        (next(delivered), next(delivered)),
+        full_s,
+        delivered,
     )
+
+
+def _covered(spans: "pl.DataFrame", pieces: "pl.DataFrame") -> "pl.Series":
+    """Return whether a piece covers the time after each edge."""
+    import polars as pl
+
+    begins, ends = (pieces.select(edge=pl.col(name), change=pl.lit(step)) for name, step in (("start", 1), ("end", -1)))
+    changes = pl.concat([begins, ends]).group_by("edge").agg(pl.col("change").sum())
+    return spans.join(changes, on="edge", how="left", maintain_order="left")["change"].fill_null(0).cum_sum() > 0
