@@ -1,4 +1,4 @@
-"""The package imports only what `pip install airpath` brings; what an extra brings, in its modules."""
+"""The package imports what `pip install airpath` brings, and modules of extras what these bring."""
 
 import ast
 import re

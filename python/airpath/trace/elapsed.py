@@ -88,17 +88,21 @@ def elapsed(flows: Iterable[Row], pieces: "pl.DataFrame", directions: "pl.DataFr
     # The time between two successive edges has the same causes throughout.
     spans = pl.DataFrame({"edge": edges.unique().sort()})
     lengths = (spans["edge"].shift(-1) - spans["edge"]).fill_null(0)
+
+    def seconds(where: pl.Series) -> float:
+        return int(lengths.filter(where).sum()) / 1e9
+
     free = pl.repeat(True, spans.height, eager=True)
     full = ~free
     causes = dict.fromkeys(_ORDER, 0.0)
     for name in _ORDER:
         here = free & _covered(spans, own.filter(pl.col("cause") == name))
         free &= ~here
-        full |= here if name in FULL else pl.repeat(False, spans.height, eager=True)
+        if name in FULL:
+            full |= here
         # Together, the connections have the link for themselves.
-        causes["path-rate" if name == "sharing" else name] += lengths.filter(here).sum() / 1e9
-    causes["application"] += lengths.filter(free).sum() / 1e9
-    full_s = lengths.filter(full).sum() / 1e9
+        causes["path-rate" if name == "sharing" else name] += seconds(here)
+    causes["application"] += seconds(free)
     # The data of a piece is spread over its time.
     before = spans.with_columns(before=(lengths * full).cum_sum().shift(1, fill_value=0))
     parts = own.join(before.rename({"edge": "start"}), on="start").join(before.rename({"edge": "end"}), on="end")
@@ -111,7 +115,7 @@ def elapsed(flows: Iterable[Row], pieces: "pl.DataFrame", directions: "pl.DataFr
         {name: length for name, length in causes.items() if length},
         received,
         sent,
-        full_s,
+        seconds(full),
         delivered,
     )
 
