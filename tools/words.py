@@ -74,6 +74,7 @@ EXEMPT = {
     "studies/hsdpa-sim/agreement.md": "generated",
     "studies/lte-nr-checks/agreement.md": "generated",
     "studies/proposals/agreement.md": "generated",
+    "studies/transports-on-cellular/agreement.md": "generated",
     "studies/umts-live/agreement.md": "generated",
 }
 SUFFIXES = {".rs", ".py", ".pyi", ".md", ".toml", ".sh", ".j2", ".js", ".ipynb", ""}

@@ -1,5 +1,7 @@
 """Each whole study: its findings, and the table of agreement in its folder."""
 
+from typing import Any
+
 import pytest
 
 from airpath import study
@@ -12,6 +14,7 @@ FAILING = {
     "hsdpa-sim": [],
     "lte-nr-checks": ["comb-falls-with-first-grant"],
     "proposals": [],
+    "transports-on-cellular": [],
     "umts-live": [
         "product-does-best-1460",
         "walking-halves-the-downlink",
@@ -38,8 +41,15 @@ def test_every_study_is_tested() -> None:
     assert {each.id for each in study.studies()} == FAILING.keys()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(FAILING))
+LONG = {"transports-on-cellular"}
+"""Studies that take minutes."""
+
+
+def _marked(name: str) -> Any:
+    return pytest.param(name, marks=pytest.mark.soak if name in LONG else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", map(_marked, sorted(FAILING)))
 def test_findings_and_table_are_as_published(name: str) -> None:
     result = study.run(name)
     failing = {finding.id for finding in result.findings if not finding.holds}

@@ -16,6 +16,7 @@ from airpath.study.metrics import METRICS
 from airpath.study.mobile import MOBILE_METRICS
 from airpath.study.sender import SENDER_METRICS
 from airpath.study.services import SERVICE_METRICS
+from airpath.study.sharing import SHARING_METRICS
 from airpath.study.timelines import TIMELINE_METRICS
 
 OBSERVERS: dict[str, Callable[[Result], Sequence[Any]]] = {
@@ -34,5 +35,5 @@ OBSERVED_METRICS = (
 )
 """The metrics that need an observer, by name."""
 
-ALL_METRICS = METRICS | SERVICE_METRICS | OBSERVED_METRICS
+ALL_METRICS = METRICS | SERVICE_METRICS | SHARING_METRICS | OBSERVED_METRICS
 """All metrics by name."""

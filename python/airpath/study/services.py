@@ -6,14 +6,21 @@ from collections.abc import Callable, Sequence
 from airpath.study.metrics import Flow, Inputs, Metric
 
 
+def _videos(flows: Sequence[Flow]) -> list[Flow]:
+    """Return the flows that are videos."""
+    return [flow for flow in flows if flow["kind"] in ("stream", "adaptive")]
+
+
 def _stall_share(flows: Sequence[Flow], _: Inputs) -> float:
     """Return the share of stalls in the time after the start-up; all of it if none began."""
-    return 100 * statistics.fmean(1.0 if flow["stall_share"] is None else flow["stall_share"] for flow in flows)
+    return 100 * statistics.fmean(
+        1.0 if flow["stall_share"] is None else flow["stall_share"] for flow in _videos(flows)
+    )
 
 
 def _startup(flows: Sequence[Flow], _: Inputs) -> float:
     """Return the mean start-up time; `nan` if no video began."""
-    times = [flow["startup_s"] for flow in flows if flow["startup_s"] is not None]
+    times = [flow["startup_s"] for flow in _videos(flows) if flow["startup_s"] is not None]
     return statistics.fmean(times) if times else float("nan")
 
 
@@ -32,7 +39,7 @@ def _played(flows: Sequence[Flow], _: Inputs) -> float:
 
     By frames with RTP, by segments with HTTP.
     """
-    return 100 * statistics.fmean(map(_share_played, flows))
+    return 100 * statistics.fmean(map(_share_played, _videos(flows)))
 
 
 def _share_played(flow: Flow) -> float:
@@ -49,7 +56,7 @@ def _media_rate(flows: Sequence[Flow], _: Inputs) -> float:
             return flow["quality_bps"] if flow["quality_bps"] is not None else float("nan")
         return flow["video_bps"] * flow["received"] / flow["sent"] if flow["received"] else float("nan")
 
-    return statistics.fmean(map(of, flows)) / 1e3
+    return statistics.fmean(map(of, _videos(flows))) / 1e3
 
 
 def _opening(key: str) -> Callable[[Sequence[Flow], Inputs], float]:
@@ -61,7 +68,7 @@ SERVICE_METRICS = {
     metric.name: metric
     for metric in (
         Metric("startup-time", "s", 2, _startup),
-        Metric("stalls", "1", 2, lambda flows, _: sum(flow["stalls"] for flow in flows)),
+        Metric("stalls", "1", 2, lambda flows, _: sum(flow["stalls"] for flow in _videos(flows))),
         Metric("stall-share", "%", 2, _stall_share),
         Metric("repeated-media", "%", 2, _repeated),
         Metric("media-lost", "%", 2, _lost),
