@@ -9,7 +9,7 @@ use airpath_core::{
 };
 use airpath_link::delay::{Delay, Distribution};
 use airpath_link::loss::Loss;
-use airpath_link::queue::{Discipline, Queue, codel, fq_codel};
+use airpath_link::queue::{Discipline, Queue, cake, codel, fq_codel};
 use airpath_link::{Bearer, Config, Duplex, Link, Plan, Recording};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -102,6 +102,7 @@ fn links(criterion: &mut Criterion) {
         Discipline::FqCoDel(Default::default()),
         Discipline::Pie(Default::default()),
         Discipline::DualPi2(Default::default()),
+        Discipline::Cake(Default::default()),
     ] {
         let name = format!("{}-rate-delay", discipline.name());
         let managed = Queue { discipline, ..Queue::of_packets(1000) };
@@ -113,6 +114,10 @@ fn links(criterion: &mut Criterion) {
         let discipline = Discipline::FqCoDel(fq_codel::Settings { codel, ..fq_codel::Settings::default() });
         let config = Config { queue: Some(Queue { discipline, ..Queue::default() }), ..plain.clone() };
         flows_one_way(criterion, &format!("fq-codel-{flows}-flows"), &plan(&config), flows);
+        let discipline =
+            Discipline::Cake(cake::Settings { target: Some(Span::from_secs(1_000)), ..cake::Settings::default() });
+        let config = Config { queue: Some(Queue { discipline, ..Queue::default() }), ..plain.clone() };
+        flows_one_way(criterion, &format!("cake-{flows}-flows"), &plan(&config), flows);
     }
     let millis: Vec<u64> = (0..=1000).flat_map(|millis| [millis; 83]).collect();
     let recording = Arc::new(Recording::new(&millis).expect("in order"));

@@ -101,7 +101,7 @@ impl Pipe {
     fn from_plan(plan: &Plan, seed: Seed, name: &str) -> Self {
         let config = &plan.config;
         let queue = config.queue.clone().unwrap_or_default();
-        let managed = Managed::new(&queue, Span::ZERO, seed.stream(&format!("{name}/queue")));
+        let managed = Managed::new(&queue, Span::ZERO, config.rate, seed.stream(&format!("{name}/queue")));
         let is_lossy = config.loss != Loss::default();
         let has_transmitter = config.rate.is_some() || plan.recording.is_some();
         Self {

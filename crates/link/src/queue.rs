@@ -1,9 +1,12 @@
 //! Queues in front of a transmitter, and their management.
 
+pub mod cake;
+mod cobalt;
 pub mod codel;
 pub mod drop_tail;
 pub mod dual_pi2;
 mod fifo;
+mod flow_queues;
 pub mod fq_codel;
 mod managed;
 pub mod pie;
@@ -25,13 +28,14 @@ pub use round_robin::DeficitRoundRobin;
 /// queue = { discipline = "fq-codel", flows = 1024, quantum = "1514 B" }
 /// queue = { discipline = "pie", target = "15 ms", update = "15 ms", burst = "150 ms" }
 /// queue = { discipline = "dualpi2", target = "15 ms", step = "1 ms", coupling = 2.0 }
+/// queue = { discipline = "cake", isolation = "mobiles", packets = 1000 }
 /// ```
 ///
 /// Limits apply to waiting packets. The packet in transmission has left the queue, as in Linux,
 /// ns-2 and mahimahi, so that `packets` + 1 can be inside. A packet that arrives at an idle
 /// transmitter does not wait, whatever its size. A packet that exceeds a limit is dropped on entry;
-/// with `fq-codel`, the longest queue is shortened instead, unless the packet alone exceeds a
-/// limit.
+/// with `fq-codel` and `cake`, the longest queue is shortened instead, unless the packet alone
+/// exceeds a limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Table", into = "Table")]
 #[schemars(with = "Table")]
@@ -59,9 +63,14 @@ pub enum Discipline {
     Pie(pie::Settings),
     /// `dualpi2` (RFC 9332).
     DualPi2(dual_pi2::Settings),
+    /// `cake` (Høiland-Jørgensen, Täht and Morton 2018).
+    Cake(cake::Settings),
 }
 
 impl Discipline {
+    /// The names of the disciplines that treat flows differently.
+    pub const BY_FLOW: [&'static str; 2] = ["fq-codel", "cake"];
+
     /// Whether packets leave in the order of their arrival.
     pub const fn keeps_order(&self) -> bool {
         matches!(self, Self::DropTail | Self::CoDel(_) | Self::Pie(_))
@@ -148,6 +157,10 @@ impl Queue {
                 range(is_coupling, "coupling", "above 0 and at most 255: RFC 9332 recommends 2")?;
                 range((0.0..1.0).contains(&settings.classic_share), "classic_share", "at least 0 and below 1")
             }
+            Discipline::Cake(settings) => {
+                range(settings.target.is_none_or(is_span), "target", "above zero: Linux has 5 ms")?;
+                range(settings.interval.is_none_or(is_span), "interval", "above zero: Linux has 100 ms")
+            }
         }
     }
 }
@@ -166,16 +179,18 @@ struct Table {
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<Bytes>,
     /// The queueing delay that is acceptable for long. Default: 5 ms with `codel` and `fq-codel`
-    /// (RFC 8289 §4), 15 ms with `pie` (RFC 8033 §4) and `dualpi2` (RFC 9332 appendix A); in a
-    /// cellular bearer at least two TTIs.
+    /// (RFC 8289 §4) and `cake`, 15 ms with `pie` (RFC 8033 §4) and `dualpi2` (RFC 9332 appendix
+    /// A); in a cellular bearer at least two TTIs, and with `cake` at least the time of 1.5 packets
+    /// of 1,514 bytes at the rate of the link.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<Span>,
-    /// `codel` and `fq-codel`: how long the delay may exceed the target before packets are dropped
-    /// (RFC 8289 §4). Default: 100 ms.
+    /// `codel`, `fq-codel` and `cake`: how long the delay may exceed the target before packets are
+    /// dropped (RFC 8289 §4). Default: 100 ms; with `cake` more where the default target is more
+    /// than 5 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     interval: Option<Span>,
-    /// `codel`, `fq-codel` and `pie`: packets of ECN-capable flows are marked instead of dropped.
-    /// Default: true with `fq-codel`, else false. `dualpi2` always marks.
+    /// `codel`, `fq-codel`, `pie` and `cake`: packets of ECN-capable flows are marked instead of
+    /// dropped. Default: true with `fq-codel` and `cake`, else false. `dualpi2` always marks.
     #[serde(skip_serializing_if = "Option::is_none")]
     ecn: Option<bool>,
     /// `fq-codel`: number of queues, 1 to 65,536 (RFC 8290 §5.2.2). Default: 1,024.
@@ -202,21 +217,25 @@ struct Table {
     /// `dualpi2`: share of the rate that the C queue has while both are backlogged. Default: 0.1.
     #[serde(skip_serializing_if = "Option::is_none")]
     classic_share: Option<f64>,
+    /// `cake`: whether the rate is shared between mobiles, and the share of a mobile between its
+    /// flows, or between all flows. Default: `mobiles`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    isolation: Option<cake::Isolation>,
 }
 
 impl Table {
     /// The keys of disciplines: whether they are given, and the disciplines that have them.
-    fn keys(&self) -> [(&'static str, bool, &'static [Name], &'static str); 10] {
-        use Name::{CoDel, DualPi2, FqCoDel, Pie};
+    fn keys(&self) -> [(&'static str, bool, &'static [Name], &'static str); 11] {
+        use Name::{Cake, CoDel, DualPi2, FqCoDel, Pie};
         [
             (
                 "target",
                 self.target.is_some(),
-                &[CoDel, FqCoDel, Pie, DualPi2],
-                "\"codel\", \"fq-codel\", \"pie\" or \"dualpi2\"",
+                &[CoDel, FqCoDel, Pie, DualPi2, Cake],
+                "\"codel\", \"fq-codel\", \"pie\", \"dualpi2\" or \"cake\"",
             ),
-            ("interval", self.interval.is_some(), &[CoDel, FqCoDel], "\"codel\" or \"fq-codel\""),
-            ("ecn", self.ecn.is_some(), &[CoDel, FqCoDel, Pie], "\"codel\", \"fq-codel\" or \"pie\""),
+            ("interval", self.interval.is_some(), &[CoDel, FqCoDel, Cake], "\"codel\", \"fq-codel\" or \"cake\""),
+            ("ecn", self.ecn.is_some(), &[CoDel, FqCoDel, Pie, Cake], "\"codel\", \"fq-codel\", \"pie\" or \"cake\""),
             ("flows", self.flows.is_some(), &[FqCoDel], "\"fq-codel\""),
             ("quantum", self.quantum.is_some(), &[FqCoDel], "\"fq-codel\""),
             ("update", self.update.is_some(), &[Pie, DualPi2], "\"pie\" or \"dualpi2\""),
@@ -224,6 +243,7 @@ impl Table {
             ("step", self.step.is_some(), &[DualPi2], "\"dualpi2\""),
             ("coupling", self.coupling.is_some(), &[DualPi2], "\"dualpi2\""),
             ("classic_share", self.classic_share.is_some(), &[DualPi2], "\"dualpi2\""),
+            ("isolation", self.isolation.is_some(), &[Cake], "\"cake\""),
         ]
     }
 }
@@ -240,6 +260,7 @@ enum Name {
     Pie,
     #[serde(rename = "dualpi2")]
     DualPi2,
+    Cake,
 }
 
 impl Discipline {
@@ -251,6 +272,7 @@ impl Discipline {
             Self::FqCoDel(_) => "fq-codel",
             Self::Pie(_) => "pie",
             Self::DualPi2(_) => "dualpi2",
+            Self::Cake(_) => "cake",
         }
     }
 }
@@ -290,6 +312,15 @@ impl TryFrom<Table> for Queue {
                     step: table.step,
                     coupling: table.coupling.unwrap_or(default.coupling),
                     classic_share: table.classic_share.unwrap_or(default.classic_share),
+                })
+            }
+            Name::Cake => {
+                let default = cake::Settings::default();
+                Discipline::Cake(cake::Settings {
+                    target: table.target,
+                    interval: table.interval,
+                    isolation: table.isolation.unwrap_or(default.isolation),
+                    ecn: table.ecn.unwrap_or(default.ecn),
                 })
             }
         };
@@ -340,6 +371,9 @@ impl From<Queue> for Table {
                 classic_share: Some(classic_share),
                 ..table
             },
+            Discipline::Cake(cake::Settings { target, interval, isolation, ecn }) => {
+                Self { discipline: Name::Cake, target, interval, isolation: Some(isolation), ecn: Some(ecn), ..table }
+            }
         }
     }
 }

@@ -102,12 +102,12 @@ fn invalid_values_are_rejected_when_read() {
         ("queue = { target = \"5 ms\" }", "a queue with the discipline drop-tail has no `target`"),
         (
             "queue = { discipline = \"red\" }",
-            "unknown variant `red`, expected one of `drop-tail`, `codel`, `fq-codel`, `pie`, `dualpi2`",
+            "unknown variant `red`, expected one of `drop-tail`, `codel`, `fq-codel`, `pie`, `dualpi2`, `cake`",
         ),
         ("queue = { discipline = \"codel\", interval = \"0 s\" }", "the `interval` of codel must be above zero"),
         (
             "queue = { discipline = \"dualpi2\", ecn = true }",
-            "a queue with the discipline dualpi2 has no `ecn`: remove it, or set `discipline` to \"codel\", \"fq-codel\" or \"pie\"",
+            "a queue with the discipline dualpi2 has no `ecn`: remove it, or set `discipline` to \"codel\", \"fq-codel\", \"pie\" or \"cake\"",
         ),
         ("queue = { discipline = \"codel\", coupling = 2.0 }", "has no `coupling`"),
         ("queue = { discipline = \"fq-codel\", flows = 0 }", "the `flows` of fq-codel must be 1 to 65,536"),
@@ -117,6 +117,20 @@ fn invalid_values_are_rejected_when_read() {
         ("queue = { discipline = \"dualpi2\", coupling = 0.0 }", "the `coupling` of dualpi2 must be above 0"),
         ("queue = { discipline = \"dualpi2\", classic_share = 1.0 }", "the `classic_share` of dualpi2 must be"),
         ("queue = { discipline = \"dualpi2\", step = \"0 s\" }", "the `step` of dualpi2 must be above zero"),
+        ("queue = { discipline = \"cake\", target = \"0 s\" }", "the `target` of cake must be above zero"),
+        ("queue = { discipline = \"cake\", interval = \"0 s\" }", "the `interval` of cake must be above zero"),
+        (
+            "queue = { discipline = \"cake\", flows = 1024 }",
+            "a queue with the discipline cake has no `flows`: remove it, or set `discipline` to \"fq-codel\"",
+        ),
+        (
+            "queue = { discipline = \"fq-codel\", isolation = \"flows\" }",
+            "a queue with the discipline fq-codel has no `isolation`: remove it, or set `discipline` to \"cake\"",
+        ),
+        (
+            "queue = { discipline = \"cake\", isolation = \"hosts\" }",
+            "unknown variant `hosts`, expected `mobiles` or `flows`",
+        ),
         ("queue = { size = 5 }", "unknown field `size`"),
     ] {
         let ours = refusal(text);
@@ -159,6 +173,8 @@ fn what_is_printed_reads_back() {
         "rate = \"1 Mbit/s\"\nqueue = { discipline = \"fq-codel\", quantum = \"300 B\", target = \"20 ms\" }",
         "rate = \"1 Mbit/s\"\nqueue = { discipline = \"pie\", burst = \"0 s\", ecn = true }",
         "rate = \"1 Mbit/s\"\nqueue = { discipline = \"dualpi2\", step = \"2 ms\", classic_share = 0.25 }",
+        "rate = \"1 Mbit/s\"\nqueue = { discipline = \"cake\", packets = 50 }",
+        "rate = \"1 Mbit/s\"\nqueue = { discipline = \"cake\", isolation = \"flows\", interval = \"50 ms\", ecn = false }",
         "loss = { good_to_bad = 0.1, bad_to_good = 0.3, loss_in_bad = 0.5, loss_in_good = 0.01 }",
         "delay = { distribution = \"normal\", mean = \"50 ms\", deviation = \"5 ms\", reorder = true }",
         "delay = { distribution = \"pareto\", mean = \"50 ms\", minimum = \"5 ms\" }",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use airpath_core::{Bitrate, Bytes, ComponentId, Context, Direction, Instant, Memory, Probability, Seed, Span};
 use airpath_link::delay::{Delay, Distribution};
 use airpath_link::loss::{GilbertElliott, Loss};
-use airpath_link::queue::{Discipline, Queue, codel, dual_pi2, fq_codel, pie};
+use airpath_link::queue::{Discipline, Queue, cake, codel, dual_pi2, fq_codel, pie};
 use airpath_link::testing::{
     Arrival, Commands, OneWay, Polling, Script, Traffic, contracts, drive, idle_sleeps, order_kept,
 };
@@ -73,6 +73,13 @@ fn any_queue() -> impl Strategy<Value = Option<Queue>> {
                 let [target, update, step] = [target, update, step].map(Span::from_millis);
                 let (target, step) = (Some(target), Some(step));
                 Discipline::DualPi2(dual_pi2::Settings { target, update, step, coupling, classic_share })
+            }
+        ),
+        (prop::option::of(1u64..20), prop::option::of(1u64..100), any::<bool>(), any::<bool>()).prop_map(
+            |(target, interval, ecn, by_flow)| {
+                let [target, interval] = [target, interval].map(|millis| millis.map(Span::from_millis));
+                let isolation = if by_flow { cake::Isolation::Flows } else { cake::Isolation::Mobiles };
+                Discipline::Cake(cake::Settings { target, interval, isolation, ecn })
             }
         ),
     ];

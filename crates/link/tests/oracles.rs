@@ -6,9 +6,9 @@ use airpath_core::{
     Bitrate, Bytes, ComponentId, Context, DropCause, Ecn, Event, FlowId, Instant, Memory, PacketStep, Seed, Slot, Span,
 };
 use airpath_link::delay::{Delay, Distribution};
-use airpath_link::queue::{Discipline, Queue, codel, dual_pi2, fq_codel, pie};
+use airpath_link::queue::{Discipline, Queue, cake, codel, dual_pi2, fq_codel, pie};
 use airpath_link::testing::{Arrival, OneWay, Outcome, Polling, drive};
-use airpath_link::{Config, Departure, Link, Pipe};
+use airpath_link::{Change, Config, Departure, Link, Pipe};
 use common::{arrival, mean_and_error};
 
 fn run(config: &Config, arrivals: &[Arrival]) -> Outcome {
@@ -150,15 +150,17 @@ fn fq_codel_gives_backlogged_flows_the_same_bytes() {
 /// RFC 8290 §4.2, §6.2: a flow that sends less than its share is new with each packet. It waits at
 /// most for the packet in transmission and for the quantum of another new flow.
 #[test]
-fn fq_codel_serves_a_sparse_flow_first() {
+fn fq_codel_and_cake_serve_a_sparse_flow_first() {
     let until = Span::from_secs(10);
     let arrivals = merge([
         flow(0, Ecn::NotEct, 1250, Span::from_millis(5), (Span::ZERO, until)),
         flow(1, Ecn::NotEct, 125, Span::from_millis(40), (Span::from_secs(1), until)),
     ]);
-    let (_, longest) = service(&arrivals, &run(&managed(fq_codel()), &arrivals), 1, until);
-    // 10 ms for the packet in transmission, and 1 ms for its own.
-    assert!(longest <= 11.0 + 1e-6, "{longest} ms");
+    for discipline in [fq_codel(), Discipline::Cake(cake::Settings::default())] {
+        let (_, longest) = service(&arrivals, &run(&managed(discipline), &arrivals), 1, until);
+        // 10 ms for the packet in transmission, and 1 ms for its own.
+        assert!(longest <= 11.0 + 1e-6, "{longest} ms");
+    }
 }
 
 fn fq_codel() -> Discipline {
@@ -200,6 +202,61 @@ fn a_full_fq_codel_counts_the_new_packet() {
         let lost: Vec<u32> = run(&config, &arrivals).drops.iter().map(|lost| lost.packet.flow.0).collect();
         assert_eq!(lost, [last; 3]);
     }
+}
+
+/// COBALT signals after 113.168 ms above its target, which is 48.448 ms at 1 Mbit/s, the time of
+/// four packets of 1,514 bytes. Each key changes that.
+#[test]
+fn cake_drops_by_its_control_law() {
+    let first = |settings: cake::Settings| {
+        let outcome = run(&managed(Discipline::Cake(settings)), &overload(4_000, Ecn::Ect0));
+        let marked = outcome.departures.iter().find(|(_, departure)| departure.packet.ecn == Ecn::Ce);
+        let marked = marked.map(|(_, departure)| departure.due.as_secs_f64() * 1e3);
+        (marked, outcome.drops.first().map(|lost| (lost.time.as_secs_f64() * 1e3, lost.cause)))
+    };
+    let default = cake::Settings::default();
+    let near = |time: Option<f64>, due: f64| time.is_some_and(|time| (due..due + 3.0).contains(&time));
+    // Packet n arrives at n/2 ms and would be dequeued at n ms: the first to have waited for more
+    // than 48.448 ms is number 97.
+    let (marked, dropped) = first(default.clone());
+    assert!(near(marked, 97.0 + 113.2) && dropped.is_none(), "{marked:?}, {dropped:?}");
+    let (marked, dropped) = first(cake::Settings { ecn: false, ..default.clone() });
+    assert!(marked.is_none() && near(dropped.map(|(time, _)| time), 97.0 + 113.2), "{marked:?}, {dropped:?}");
+    assert_eq!(dropped.map(|(_, cause)| cause), Some(DropCause::QueueManagement));
+    let (marked, _) = first(cake::Settings { interval: Some(Span::from_millis(20)), ..default.clone() });
+    assert!(near(marked, 97.0 + 20.0), "{marked:?}");
+    let (marked, _) = first(cake::Settings { target: Some(Span::from_millis(100)), ..default });
+    assert!(near(marked, 201.0 + 200.0), "{marked:?}");
+}
+
+/// A rate that changes while the link runs changes the targets of CAKE: a standing queue of 10 ms
+/// is below that at 1 Mbit/s and above that at 10 Mbit/s, whatever the rate was before.
+#[test]
+fn the_targets_of_cake_follow_the_rate() {
+    let marks = |before, after: u64| {
+        let discipline = Discipline::Cake(cake::Settings::default());
+        let rate = Some(Bitrate::from_bps(before));
+        let config = Config { rate, ..managed(discipline) };
+        let mut link = Pipe::new(&config, Seed::new(1), "link").expect("sound");
+        let mut lost = Vec::new();
+        let mut cx = Context::new(None, &mut lost, ComponentId(0));
+        link.command(Instant::ZERO, &Change::Rate(Bitrate::from_bps(after)), &mut cx).expect("a rate");
+        let each = Bitrate::from_bps(after).time_for(Bytes::new(125));
+        let together = Span::from_millis(10).as_nanos() / each.as_nanos();
+        let mut marks = 0;
+        for id in 0..together + Span::from_secs(1).as_nanos() / each.as_nanos() {
+            let at = Instant::ZERO + each.saturating_mul(id.saturating_sub(together));
+            while let Some(departure) = link.pop(at, &mut cx) {
+                marks += u32::from(departure.packet.ecn == Ecn::Ce);
+            }
+            let mut arrival = arrival(id as usize, at, 125);
+            arrival.packet.ecn = Ecn::Ect0;
+            link.push(at, arrival.packet, &mut cx);
+        }
+        marks
+    };
+    assert_eq!(marks(10_000_000, 1_000_000), 0);
+    assert!(marks(1_000_000, 10_000_000) > 10);
 }
 
 /// RFC 8033 §4.4: no packet of a burst shorter than the allowance is dropped, and later ones are.

@@ -42,7 +42,7 @@ fn any_config() -> impl Strategy<Value = Config> {
         (prop::sample::select(vec!["cs-1", "cs-2", "cs-4", "mcs-1", "mcs-4", "mcs-8", "mcs-9"]), any::<bool>(), any::<bool>()),
         prop::sample::select(vec!["0 s", "500 ms", "2 s"]),
         prop::sample::select(vec!["0 s", "500 ms", "2 s"]),
-        prop::sample::select(vec!["drop-tail", "codel", "fq-codel", "pie", "dualpi2"]),
+        prop::sample::select(vec!["drop-tail", "codel", "fq-codel", "pie", "dualpi2", "cake"]),
     )
         .prop_map(
             |((ci, slots, class, window, interval), (one_phase, frame, buffer), (scheme, adapts, voice), delayed, extended, discipline)| {

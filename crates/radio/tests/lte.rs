@@ -296,6 +296,7 @@ fn any_config() -> impl Strategy<Value = Config> {
         ("lte-10mhz", "pdcp.queue = { discipline = \"fq-codel\", packets = 12 }\n".to_owned(), vec![]),
         ("lte-10mhz", "pdcp.queue = { discipline = \"pie\" }\n".to_owned(), vec!["drx"]),
         ("lte-10mhz", "pdcp.queue = { discipline = \"dualpi2\" }\n".to_owned(), vec!["rrc"]),
+        ("lte-10mhz", "pdcp.queue = { discipline = \"cake\", packets = 12 }\n".to_owned(), vec!["drx"]),
         ("lte-tdd-20mhz", String::new(), vec![]),
         ("lte-tdd-20mhz", tdd(0, 0, 4), vec!["drx"]),
         ("lte-tdd-20mhz", tdd(5, 9, 15), vec!["rrc"]),

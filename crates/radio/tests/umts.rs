@@ -98,6 +98,7 @@ fn config() -> impl Strategy<Value = Config> {
                 Some("discipline = \"fq-codel\"\npackets = 12"),
                 Some("discipline = \"pie\""),
                 Some("discipline = \"dualpi2\""),
+                Some("discipline = \"cake\"\npackets = 12"),
                 Some("bytes = \"20 kB\""),
             ]),
             (

@@ -27,14 +27,14 @@ pub struct PlannedPath {
     pub changes: Vec<Change>,
 }
 
-/// Whether a table in `value` is a queue with this discipline.
-fn has_discipline(value: &toml::Value, name: &str) -> bool {
+/// Whether a table in `value` is a queue with one of these disciplines.
+fn has_discipline(value: &toml::Value, names: &[&str]) -> bool {
     match value {
         toml::Value::Table(table) => {
-            table.get("discipline").and_then(toml::Value::as_str) == Some(name)
-                || table.values().any(|value| has_discipline(value, name))
+            table.get("discipline").and_then(toml::Value::as_str).is_some_and(|name| names.contains(&name))
+                || table.values().any(|value| has_discipline(value, names))
         }
-        toml::Value::Array(values) => values.iter().any(|value| has_discipline(value, name)),
+        toml::Value::Array(values) => values.iter().any(|value| has_discipline(value, names)),
         _ => false,
     }
 }
@@ -44,8 +44,7 @@ impl Scenario {
     /// packets need the numbers of their flows.
     pub fn distinguishes_flows(&self) -> bool {
         let tables = [toml::Value::try_from(&self.fixed), toml::Value::try_from(&self.bearer)];
-        let name = Discipline::FqCoDel(Default::default()).name();
-        tables.iter().flatten().any(|table| has_discipline(table, name))
+        tables.iter().flatten().any(|table| has_discipline(table, &Discipline::BY_FLOW))
     }
 
     /// Builds the path between the servers and `users` for a run with this seed.

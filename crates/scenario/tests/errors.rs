@@ -335,7 +335,9 @@ fn a_scenario_reports_whether_a_queue_distinguishes_flows() {
         let sets = [(key.to_owned(), value.to_owned())];
         Scenario::read(&resolved, "s.toml", Path::new("."), &sets).expect("it can be set").distinguishes_flows()
     };
-    for (discipline, is_by_flow) in [("fq-codel", true), ("codel", false), ("pie", false), ("dualpi2", false)] {
+    for (discipline, is_by_flow) in
+        [("fq-codel", true), ("cake", true), ("codel", false), ("pie", false), ("dualpi2", false)]
+    {
         let queue = format!("{{ discipline = \"{discipline}\" }}");
         for key in ["fixed.down.queue", "fixed.up.queue", "bearer.pdcp.queue"] {
             assert_eq!(distinguishes(key, &queue), is_by_flow, "{key} = {queue}");

@@ -54,6 +54,9 @@ impl Pipe {
         } else {
             match change {
                 Change::Rate(rate) => {
+                    if let Waiting::Managed(queue) = &mut self.queue {
+                        queue.waiting.set_rate(*rate);
+                    }
                     let from = self.blocked_until.max(now);
                     let left = sending(&unsent, now).map_or(Span::ZERO, |first| first.end.since(from));
                     let left = self.transmitter.set_rate(*rate, left);

@@ -162,7 +162,7 @@ impl Control {
             }
             while self.dropping && now >= self.drop_next {
                 self.count += 1;
-                if let Some(marked) = law.mark(head.packet) {
+                if let Some(marked) = head.packet.and_then(|packet| mark(law.ecn, packet)) {
                     self.drop_next = self.control_law(law, self.drop_next);
                     return Some(marked);
                 }
@@ -175,7 +175,7 @@ impl Control {
                 }
             }
         } else if head.ok_to_drop {
-            match law.mark(head.packet) {
+            match head.packet.and_then(|packet| mark(law.ecn, packet)) {
                 Some(marked) => head.packet = Some(marked),
                 None => {
                     head.packet.into_iter().for_each(&mut dropped);
@@ -216,19 +216,21 @@ impl Control {
         Head { packet: Some(packet), ok_to_drop }
     }
 
-    /// The interval between drops is the base interval divided by the square root of their number
-    /// (RFC 8289 §5.6).
     fn control_law(&self, law: Law, after: Instant) -> Instant {
-        // IEEE 754 square root and quotient are correctly rounded, so the same on every machine.
-        after + Span::from_nanos((law.interval.as_nanos() as f64 / f64::from(self.count).sqrt()) as u64)
+        after + spacing(law.interval, self.count)
     }
 }
 
-impl Law {
-    /// The marked packet, if it can be marked instead of dropped.
-    fn mark(&self, packet: Option<Packet>) -> Option<Packet> {
-        packet.filter(|packet| self.ecn && packet.ecn.is_capable()).map(super::marked)
-    }
+/// The time between signals is the interval divided by the square root of their number (RFC 8289
+/// §5.6).
+pub(super) fn spacing(interval: Span, count: u32) -> Span {
+    // IEEE 754 square root and quotient are correctly rounded, so the same on every machine.
+    Span::from_nanos((interval.as_nanos() as f64 / f64::from(count.max(1)).sqrt()) as u64)
+}
+
+/// The marked packet, if it can be marked instead of dropped.
+pub(super) fn mark(ecn: bool, packet: Packet) -> Option<Packet> {
+    (ecn && packet.ecn.is_capable()).then(|| super::marked(packet))
 }
 
 struct Head {

@@ -1,7 +1,8 @@
 //! A queue with any of the disciplines that manage it.
 
-use airpath_core::{DropCause, Instant, Packet, RandomStream, Span};
+use airpath_core::{Bitrate, DropCause, Instant, Packet, RandomStream, Span};
 
+use super::cake::Cake;
 use super::codel::CoDel;
 use super::dual_pi2::DualPi2;
 use super::fq_codel::FqCoDel;
@@ -18,12 +19,14 @@ enum Kind {
     FqCoDel(Box<FqCoDel>),
     Pie(Box<Pie>),
     DualPi2(Box<DualPi2>),
+    Cake(Box<Cake>),
 }
 
 impl Managed {
     /// The queue; `None` for drop-tail. A bearer cannot keep sojourn times below `floor`: default
-    /// targets are not shorter. PIE draws from `stream`.
-    pub fn new(queue: &Queue, floor: Span, stream: RandomStream) -> Option<Self> {
+    /// targets are not shorter. CAKE has further rules for a link with a constant `rate`. PIE and
+    /// CAKE draw from `stream`.
+    pub fn new(queue: &Queue, floor: Span, rate: Option<Bitrate>, stream: RandomStream) -> Option<Self> {
         let limits = Limits::of(queue);
         Some(Self(match &queue.discipline {
             Discipline::DropTail => return None,
@@ -31,7 +34,15 @@ impl Managed {
             Discipline::FqCoDel(settings) => Kind::FqCoDel(Box::new(FqCoDel::new(settings, limits, floor))),
             Discipline::Pie(settings) => Kind::Pie(Box::new(Pie::new(settings, limits, floor, stream))),
             Discipline::DualPi2(settings) => Kind::DualPi2(Box::new(DualPi2::new(settings, limits, floor))),
+            Discipline::Cake(settings) => Kind::Cake(Box::new(Cake::new(settings, limits, floor, rate, stream))),
         }))
+    }
+
+    /// The link sends at this rate from now on.
+    pub fn set_rate(&mut self, rate: Bitrate) {
+        if let Kind::Cake(queue) = &mut self.0 {
+            queue.set_rate(rate);
+        }
     }
 
     /// Enqueues a packet. `is_admitted`: it enters although the queue is full, as at an idle
@@ -62,6 +73,7 @@ impl Managed {
                 Entrance::Dropped => return Err(DropCause::QueueManagement),
             },
             Kind::DualPi2(queue) => queue.enqueue(now, packet, is_admitted),
+            Kind::Cake(queue) => queue.enqueue(now, packet, is_admitted, lost),
         };
         if is_enqueued { Ok(()) } else { Err(DropCause::QueueFull) }
     }
@@ -75,6 +87,7 @@ impl Managed {
             Kind::FqCoDel(queue) => queue.dequeue(now, dropped),
             Kind::Pie(queue) => queue.dequeue(now),
             Kind::DualPi2(queue) => queue.dequeue(now, dropped),
+            Kind::Cake(queue) => queue.dequeue(now, dropped),
         }
     }
 
@@ -86,6 +99,7 @@ impl Managed {
             Kind::FqCoDel(queue) => queue.backlog(),
             Kind::Pie(queue) => queue.backlog(),
             Kind::DualPi2(queue) => queue.backlog(),
+            Kind::Cake(queue) => queue.backlog(),
         }
     }
 
@@ -97,6 +111,7 @@ impl Managed {
             Kind::FqCoDel(queue) => queue.head_entered(),
             Kind::Pie(queue) => queue.head_entered(),
             Kind::DualPi2(queue) => queue.head_entered(),
+            Kind::Cake(queue) => queue.head_entered(),
         }
     }
 
@@ -107,6 +122,7 @@ impl Managed {
             Kind::FqCoDel(queue) => queue.drop_head(),
             Kind::Pie(queue) => queue.drop_head(now),
             Kind::DualPi2(queue) => queue.drop_head(now),
+            Kind::Cake(queue) => queue.drop_head(now),
         }
     }
 
@@ -117,6 +133,7 @@ impl Managed {
             Kind::FqCoDel(queue) => queue.clear(lost),
             Kind::Pie(queue) => queue.clear(now, lost),
             Kind::DualPi2(queue) => queue.clear(now, lost),
+            Kind::Cake(queue) => queue.clear(now, lost),
         }
     }
 }

@@ -10,17 +10,21 @@ use serde::{Deserialize, Serialize};
 pub struct DeficitRoundRobin {
     new: VecDeque<Turn>,
     old: VecDeque<Turn>,
-    /// Bytes that a flow may send in its first turn.
+    /// What a flow may send in its first turn, in [`UNIT`]s of a byte.
     first_turn: i64,
-    /// Bytes that it may send in each later turn.
+    /// What it may send in each later turn.
     quantum: i64,
 }
+
+/// Units of a byte, in which turns are counted. A quantum divided by hundreds of flows is a few
+/// bytes, and must not be rounded to whole bytes.
+const UNIT: i64 = 1 << 16;
 
 /// A flow, and what it may still send.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Turn {
     flow: u32,
-    /// Bytes that it may send in this turn.
+    /// What it may send in this turn, in [`UNIT`]s of a byte.
     deficit: i64,
     backlogged: bool,
 }
@@ -38,7 +42,14 @@ impl DeficitRoundRobin {
     /// No flow is backlogged. A flow may send `first_turn` bytes in its first turn and `quantum` in
     /// each later one.
     pub const fn new(first_turn: u32, quantum: u32) -> Self {
-        Self { new: VecDeque::new(), old: VecDeque::new(), first_turn: first_turn as i64, quantum: quantum as i64 }
+        let (first_turn, quantum) = (first_turn as i64 * UNIT, quantum as i64 * UNIT);
+        Self { new: VecDeque::new(), old: VecDeque::new(), first_turn, quantum }
+    }
+
+    /// From now on, a flow may send `quantum` bytes in each turn.
+    pub(super) const fn set_quantum(&mut self, quantum: u32) {
+        self.quantum = quantum as i64 * UNIT;
+        self.first_turn = self.quantum;
     }
 
     /// `flow` has packets. It is new unless it is in a list, as an empty flow is for a turn after
@@ -47,13 +58,14 @@ impl DeficitRoundRobin {
         let known = self.new.iter_mut().chain(&mut self.old).find(|turn| turn.flow == flow);
         match known {
             Some(turn) => turn.backlogged = true,
-            None => self.begin(flow),
+            None => self.begin(flow, 1),
         }
     }
 
-    /// `flow`, which is in no list, has packets.
-    pub(super) fn begin(&mut self, flow: u32) {
-        self.new.push_back(Turn { flow, deficit: self.first_turn, backlogged: true });
+    /// `flow`, which is in no list, has packets. Its first turn is divided by `divisor`, at least
+    /// one.
+    pub(super) fn begin(&mut self, flow: u32, divisor: u32) {
+        self.new.push_back(Turn { flow, deficit: self.first_turn / i64::from(divisor), backlogged: true });
     }
 
     /// The flow whose turn it is; `None` if none has packets. As in RFC 8290 §4.2, a new flow that
@@ -62,21 +74,21 @@ impl DeficitRoundRobin {
     #[inline]
     pub fn next_flow(&mut self) -> Option<u32> {
         loop {
-            if let Next::Sends(flow) = self.step(|turn| turn.backlogged)? {
+            if let Next::Sends(flow) = self.step(|turn| turn.backlogged, |_| 1)? {
                 return Some(flow);
             }
         }
     }
 
     /// As [`Self::next_flow`], for flows with packets by `has_packets`, until a flow sends or
-    /// leaves the lists.
+    /// leaves the lists. The quantum of a flow is divided by its `divisor`, at least one.
     #[inline]
-    pub(super) fn next(&mut self, has_packets: impl Fn(u32) -> bool) -> Option<Next> {
-        self.step(|turn| has_packets(turn.flow))
+    pub(super) fn next(&mut self, has_packets: impl Fn(u32) -> bool, divisor: impl FnMut(u32) -> u32) -> Option<Next> {
+        self.step(|turn| has_packets(turn.flow), divisor)
     }
 
     #[inline]
-    fn step(&mut self, is_backlogged: impl Fn(&Turn) -> bool) -> Option<Next> {
+    fn step(&mut self, is_backlogged: impl Fn(&Turn) -> bool, mut divisor: impl FnMut(u32) -> u32) -> Option<Next> {
         loop {
             let (list, is_new) = if self.new.is_empty() { (&mut self.old, false) } else { (&mut self.new, true) };
             let turn = list.front()?;
@@ -85,7 +97,7 @@ impl DeficitRoundRobin {
             }
             let mut turn = list.pop_front()?;
             if turn.deficit <= 0 {
-                turn.deficit += self.quantum;
+                turn.deficit += self.quantum / i64::from(divisor(turn.flow));
             } else if !is_new {
                 return Some(Next::Left(turn.flow));
             }
@@ -98,7 +110,7 @@ impl DeficitRoundRobin {
     pub fn sent(&mut self, bytes: u32, backlogged: bool) {
         let list = if self.new.is_empty() { &mut self.old } else { &mut self.new };
         if let Some(turn) = list.front_mut() {
-            turn.deficit -= i64::from(bytes);
+            turn.deficit -= i64::from(bytes) * UNIT;
             turn.backlogged = backlogged;
         }
     }

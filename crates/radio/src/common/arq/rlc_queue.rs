@@ -32,7 +32,7 @@ impl RlcQueue {
     /// stream `path/queue`.
     pub fn new(queue: &Queue, tti: Span, seed: Seed, path: &str) -> Self {
         let floor = tti.saturating_mul(LEAST_TARGET_TTIS);
-        match Managed::new(queue, floor, seed.stream(&format!("{path}/queue"))) {
+        match Managed::new(queue, floor, None, seed.stream(&format!("{path}/queue"))) {
             Some(managed) => Self::Managed(managed),
             None => Self::DropTail(DropTail { limits: Limits::of(queue), waiting: VecDeque::new(), bytes: 0 }),
         }

@@ -1,0 +1,93 @@
+"""Queue disciplines of a link that two mobiles share: shares of the rate, and delays."""
+
+import pytest
+
+import airpath
+
+SCENARIO = """
+format = 1
+duration = "20 s"
+bearer.preset = "wired"
+[fixed]
+delay = "20 ms"
+down.rate = "10 Mbit/s"
+[[mobile]]
+name = "many"
+[[mobile]]
+name = "one"
+[[flow]]
+name = "eight"
+kind = "download"
+mobile = "many"
+count = 8
+bytes = "100 MB"
+[[flow]]
+name = "single"
+kind = "download"
+mobile = "one"
+bytes = "100 MB"
+[[flow]]
+kind = "ping"
+mobile = "one"
+interval = "100 ms"
+requests = 150
+phase = "50 ms"
+start = "2 s"
+"""
+
+
+def run(queue: str) -> airpath.Result:
+    return airpath.run(SCENARIO, set={"fixed.down.queue": queue})
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, airpath.Result]:
+    return {
+        "drop-tail": run("{ packets = 200 }"),
+        "fq-codel": run('{ discipline = "fq-codel", packets = 1000 }'),
+        "cake": run('{ discipline = "cake", packets = 1000 }'),
+        "cake, flows": run('{ discipline = "cake", isolation = "flows", packets = 1000 }'),
+    }
+
+
+def ratio(result: airpath.Result) -> float:
+    """The bytes of the mobile with eight downloads, divided by those of the mobile with one."""
+    downloads = result.flows.filter(kind="download")
+    many, one = (downloads.filter(mobile=name)["delivered_bytes"].sum() for name in ("many", "one"))
+    assert many + one > 0.9 * 20 * 10e6 / 8, "the link is used"
+    return many / one
+
+
+def test_cake_shares_between_mobiles_or_flows(results: dict[str, airpath.Result]) -> None:
+    assert ratio(results["drop-tail"]) > 4
+    assert ratio(results["fq-codel"]) == pytest.approx(8, rel=0.1)
+    assert ratio(results["cake, flows"]) == pytest.approx(8, rel=0.1)
+    assert ratio(results["cake"]) == pytest.approx(1, rel=0.1)
+
+
+def test_sparse_flows_do_not_wait_for_others(results: dict[str, airpath.Result]) -> None:
+    pings = {name: result.flows.filter(kind="ping").row(0, named=True) for name, result in results.items()}
+    assert all(ping["received"] == 150 for name, ping in pings.items() if name != "drop-tail")
+    # 40 ms without queue, 1.2 ms for a packet in transmission. A queue of 200 packets is 240 ms.
+    assert pings["drop-tail"]["rtt_mean_s"] > 0.15
+    for name in ("fq-codel", "cake", "cake, flows"):
+        assert pings[name]["rtt_mean_s"] < 0.044, name
+        assert pings[name]["rtt_max_s"] < 0.055, name
+
+
+def test_cake_limits_a_flow_that_does_not_respond() -> None:
+    """Datagrams at twice the rate beside a download, which has its share with CAKE."""
+    datagrams = """
+        [[flow]]
+        kind = "datagrams"
+        mobile = "many"
+        rate = "20 Mbit/s"
+        duration = "20 s"
+    """
+    text = SCENARIO[: SCENARIO.index("[[flow]]")] + datagrams + SCENARIO[SCENARIO.index('[[flow]]\nname = "single"') :]
+    shares = {
+        name: airpath.run(text, set={"fixed.down.queue": queue}).flows.filter(kind="download")["delivered_bytes"].sum()
+        for name, queue in (("drop-tail", "{ packets = 200 }"), ("cake", '{ discipline = "cake", packets = 200 }'))
+    }
+    assert shares["drop-tail"] < 0.1 * 20 * 10e6 / 8
+    assert shares["cake"] > 0.4 * 20 * 10e6 / 8
