@@ -16,9 +16,10 @@ use std::path::{Path, PathBuf};
 
 use airpath_capture::decode::{Decoded, Decoder};
 use airpath_capture::read::Reader;
-use airpath_core::Span;
 use airpath_core::rng::Seed;
-use airpath_wire::segment::{Datagram, Route, Segment};
+use airpath_core::{Ecn, Instant, Span};
+use airpath_wire::segment::{Datagram, Endpoint, Route, Segment, Tunnel};
+use airpath_wire::tcp::{Flags, Options};
 use judge::{Moved, judge};
 use transform::{Change, Packets};
 
@@ -130,6 +131,43 @@ fn a_capture_in_another_format_has_the_same_causes() {
         for (one, other) in pcap.iter().zip(&other) {
             assert_eq!(one.pieces, other.pieces);
         }
+    }
+}
+
+/// A segment with data on this route, without a handshake.
+fn data(route: Route) -> Decoded<'static> {
+    Decoded::Segment(Segment {
+        frame: 1,
+        time: Instant::from_nanos(1),
+        route,
+        identification: None,
+        time_to_live: 64,
+        ecn: Ecn::NotEct,
+        sequence: 1,
+        acknowledgment: 1,
+        flags: Flags::ACK,
+        window: 1000,
+        urgent: 0,
+        options: Options::default(),
+        options_cut: false,
+        length: 100,
+        captured: 0,
+        payload: &[],
+        checksum: None,
+    })
+}
+
+#[test]
+fn rewritten_ports_show_the_same_server() {
+    let end = |host: u8, port: u16| Endpoint { address: [192, 0, 2, host].into(), port };
+    let ports = [0, 80, 443, 1023, 1024, 5000, 8080, 30_000, 32_767, 32_768, 40_000, 65_535];
+    for (one, other) in ports.iter().flat_map(|one| ports.map(|other| (*one, other))) {
+        let route = Route { source: end(1, one), destination: end(2, other), tunnel: Tunnel::None };
+        let packets = [data(route)];
+        let change = Change::RewriteAddresses;
+        let after = judge(&change.apply(&packets, &mut Seed::new(1).stream("metamorphic")))[0].route;
+        assert_eq!(judge(&packets)[0].route, change.original(&after), "{one} to {other}");
+        assert_ne!(change.original(&route).source.port, one);
     }
 }
 

@@ -15,6 +15,13 @@ pub type Packets = Vec<Decoded<'static>>;
 /// The longest super-segment: that of an IP packet.
 const LONGEST: u32 = 65_000;
 
+/// Changes a port without its kind: without a handshake, a system port (below 1024), a registered
+/// port (below 32768) and an ephemeral port show which end is the server.
+const OTHER_PORT: u16 = 0x0111;
+
+/// The same for a port of another connection of the client.
+const NEIGHBOUR_PORT: u16 = 0x0222;
+
 /// A change of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -33,7 +40,7 @@ pub enum Change {
     DropPureAcknowledgements,
     /// All times are later.
     ShiftClock,
-    /// Other addresses and ports.
+    /// Other addresses, and other ports of the same kind.
     RewriteAddresses,
     /// A further connection between other hosts, at the same time.
     AddStranger,
@@ -276,7 +283,7 @@ fn rewritten(route: &Route) -> Route {
             IpAddr::V4(address) => IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() ^ 0x0102_0304)),
             IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() ^ 0x0102_0304)),
         };
-        Endpoint { address, port: port ^ 0x1111 }
+        Endpoint { address, port: port ^ OTHER_PORT }
     };
     Route { source: end(route.source), destination: end(route.destination), tunnel: route.tunnel }
 }
@@ -301,7 +308,7 @@ fn with_neighbour(packets: &[Decoded<'static>]) -> Packets {
     }) else {
         return packets.to_vec();
     };
-    let port = first.source.port ^ 0x2222;
+    let port = first.source.port ^ NEIGHBOUR_PORT;
     let mut left = 3;
     let mut changed = Vec::with_capacity(packets.len() + left);
     for packet in packets {
