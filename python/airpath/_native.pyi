@@ -258,7 +258,7 @@ def trace(
     log: tuple[str, list[tuple[str, str, tuple[bool, int, int] | None]], dict[str, bytes]] | None,
     log_ends: bool,
     radio: list[tuple[str | None, str, dict[str, str]]],
-    flow: str | None,
+    flow: list[str],
     causes: bool,
     exchanges: bool,
     observations: bool,
@@ -276,7 +276,7 @@ def trace(
         log: An event log instead of files, as `airpath.trace.event_log.Log`.
         log_ends: Whether it is analysed from both ends.
         radio: Radio logs: the mobile's address or `None`, the log as CSV, and its column map.
-        flow: Selects connections; `None` for all.
+        flow: Selects connections, those of each selector; an empty list for all.
         causes: Whether to attribute their time to causes.
         exchanges: Whether to analyse HTTP, TLS and QUIC.
         observations: Whether to return the tables of their segments.

@@ -86,6 +86,35 @@ def test_connections_are_selected_by_what_they_have(selector: str, server: Path,
         assert airpath.trace(server, flow=selector).connections.equals(wanted)
 
 
+def test_several_selectors_select_the_connections_of_each(
+    server: Path, command: Command, traced: airpath.Trace
+) -> None:
+    wanted = traced.connections["connection"].to_list()[:2]
+    assert len(wanted) == 2
+    flows = [word for number in wanted for word in ("--flow", number)]
+    for arguments in (flows, ["--flow", wanted[0], "--flow", "192.0.2.1"]):
+        done = command("trace", server, *arguments, "--format", "json")
+        assert [row["connection"] for row in done.json["connections"]] == wanted
+    lines = command("trace", server, *flows, "--format", "jsonl").out.splitlines()
+    assert {json.loads(line)["connection"] for line in lines} == set(wanted)
+    report = command("trace", server, *flows, "-o", "report.html")
+    assert report.code == 0
+    page = (command.folder / "report.html").read_text(encoding="utf-8")
+    assert f"airpath trace {server} {' '.join(map(str, flows))} -o report.html" in page
+    selected = airpath.trace(server, flow=wanted)
+    assert selected.connections["connection"].to_list() == wanted
+    assert set(selected.observations()["connection"]) == set(wanted)
+    done = command("trace", server, "--flow", "1", "--flow", "99")
+    assert (done.code, "no connection matches '99'" in done.err) == (2, True), "none of them is ignored"
+
+
+@pytest.mark.parametrize("option", ["--radio", "--radio-columns", "--repetition", "--format", "-o", "--har", "--xplot"])
+def test_an_option_with_one_value_is_not_given_twice(option: str, server: Path, command: Command) -> None:
+    done = command("trace", server, option, "1", option, "1")
+    name = "--out" if option == "-o" else option
+    assert (done.code, f"{name}: given twice" in done.err) == (2, True), done.err
+
+
 def test_both_ends_of_a_connection_select_it(server: Path, traced: airpath.Trace) -> None:
     first = traced.connections.row(0, named=True)
     for end in ("client", "server"):
@@ -246,8 +275,7 @@ def test_a_radio_log_of_another_tool_is_read_by_its_columns(server: Path, comman
     radio = [piece for piece in done.json["causes"] if piece["cause"] == "radio" and piece["confidence"] == "high"]
     assert sum(piece["end"] - piece["start"] for piece in radio) == pytest.approx(0.4e9, rel=0.05)
     for columns, message in (
-        ("begin=When,name=RRC", "no column `When`"),
-        ("begin=Time", "needs `begin` and `name`"),
+        ("begin=Time", "`begin` and `name` are needed"),
         ("begin=Time,name=RRC,quiet=Idle", "no such entry 'quiet'"),
         ("begin", "'begin' has no value"),
     ):
@@ -276,6 +304,12 @@ def test_standard_input_is_read_once(server: Path, command: Command) -> None:
         subprocess.run(line, stdin=capture, cwd=command.folder, check=True, capture_output=True, timeout=120)
     assert "<h3>Time–sequence, down</h3>" in (command.folder / "report.html").read_text(encoding="utf-8")
     assert (command.folder / "plots" / "2-client.xpl").is_file()
+        assert "next: write begin=COLUMN,name=COLUMN" in done.err
+        assert "unit=SECONDS" in done.err
+    done = command(*arguments, "begin=Time,begin=Time,name=RRC")
+    assert "'begin' is given twice" in done.err
+    done = command("trace", server, "--radio-columns", "begin=Time,name=RRC")
+    assert (done.code, "--radio-columns needs a CSV file" in done.err) == (2, True)
 
 
 def test_lines_of_a_capture_that_is_being_made_come_as_connections_end(command: Command) -> None:

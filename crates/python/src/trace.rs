@@ -11,7 +11,7 @@ use airpath_core::Span;
 use airpath_observe::columns::Kind;
 use airpath_trace::analysis::table::{Column, Table, Values};
 use airpath_trace::analysis::{
-    Options, Peer, Reading, Report, SelectorError, Shortcomings, Source, Step, analyse, figures,
+    Options, Peer, Reading, Report, Selection, Shortcomings, Source, Step, analyse, figures,
 };
 use airpath_trace::event_log::CapturePoint;
 use airpath_trace::radio::{Columns, RadioLog};
@@ -37,14 +37,13 @@ pub fn trace<'py>(
     log: Option<log::Columns<'py>>,
     log_ends: bool,
     radio: Vec<(Option<IpAddr>, String, BTreeMap<String, String>)>,
-    flow: Option<&str>,
+    flow: Vec<String>,
     causes: bool,
     exchanges: bool,
     observations: bool,
     line: Option<Py<PyAny>>,
 ) -> PyResult<(String, Bound<'py, PyDict>, Option<String>)> {
-    let select = flow.map(str::parse).transpose();
-    let select = select.map_err(|error: SelectorError| TraceError::new_err(error.to_string()))?;
+    let select = Selection::parse(&flow).map_err(|error| TraceError::new_err(error.to_string()))?;
     let (source, peer) = match log {
         Some(log) => {
             let log = Arc::new(log::read(&log)?);
@@ -89,17 +88,24 @@ pub fn trace_figures() -> Vec<(&'static str, &'static str)> {
     figures().map(|(name, of)| (name, kind(of))).collect()
 }
 
+/// The forms of the columns of a radio log, as `--radio-columns` takes them.
+const COLUMN_FORMS: &str = "write begin=COLUMN,name=COLUMN, and where needed end=COLUMN, direction=COLUMN, \
+                            silent=STATE|STATE, wanted=STATE|STATE, unit=SECONDS, offset=SECONDS";
+
 /// A radio log from the text of a CSV file; `map` has its columns by the names of [`Columns`].
 /// An empty map is that of airpath's own logs.
 fn read_log(text: &str, map: &BTreeMap<String, String>) -> PyResult<RadioLog> {
-    let wrong = |what: String| TraceError::new_err(what);
+    let wrong = |what: String| TraceError::new_err(format!("radio columns: {what}; {COLUMN_FORMS}"));
     let mut columns = match (map.get("begin"), map.get("name")) {
         (Some(begin), Some(name)) => Columns::states(begin, name),
         _ if map.is_empty() => Columns::intervals(),
-        _ => return Err(wrong("a column map needs `begin` and `name`; as in begin=Time,name=State".into())),
+        _ => return Err(wrong("`begin` and `name` are needed".into())),
     };
     for (key, value) in map {
-        let number = || value.parse().map_err(|_| wrong(format!("column map, {key}: `{value}` is no number")));
+        if value.is_empty() {
+            return Err(wrong(format!("'{key}' has no value")));
+        }
+        let number = || value.parse().map_err(|_| wrong(format!("{key}={value}: `{value}` is no number")));
         let names = || value.split('|').map(str::to_owned).collect();
         match key.as_str() {
             "begin" | "name" => {}
@@ -109,13 +115,10 @@ fn read_log(text: &str, map: &BTreeMap<String, String>) -> PyResult<RadioLog> {
             "wanted" => columns.wanted = names(),
             "unit" => columns.unit = number()?,
             "offset" => columns.offset = number()?,
-            other => {
-                let known = "begin, end, name, direction, silent, wanted, unit, offset";
-                return Err(wrong(format!("column map: no such entry '{other}'; there are {known}")));
-            }
+            other => return Err(wrong(format!("no such entry '{other}'"))),
         }
     }
-    RadioLog::read(text, &columns).map_err(|error| wrong(error.to_string()))
+    RadioLog::read(text, &columns).map_err(|error| TraceError::new_err(error.to_string()))
 }
 
 /// How captures were read.

@@ -5,7 +5,7 @@
 //! | `source`, `reading` | captures and event logs as packets |
 //! | `pipeline` | one thread reads, another does the rest: where all connections must be in one place |
 //! | `parallel` | two threads that share the connections, and the merge of what they emit |
-//! | [`selector`](Selector) | which connections to analyse |
+//! | [`selector`](Selection) | which connections to analyse |
 //! | [`Shortcomings`] | what the capture lacks |
 //! | `collect`, `reporter` | the state of each connection, and the line of JSON of each that ended |
 //! | `table_builder`, `json_lines` | rows stamped with their frames, and lines of JSON |
@@ -51,7 +51,7 @@ use two_point::both_ends;
 
 pub use reading::{FileReading, Reading, STANDARD_INPUT, Step};
 pub use records::figures;
-pub use selector::{Selector, SelectorError};
+pub use selector::{Selection, Selector, SelectorError};
 pub use shortcomings::Shortcomings;
 pub use source::Source;
 pub use two_point::Peer;
@@ -62,7 +62,7 @@ pub struct Options {
     /// Where the packets come from.
     pub source: Source,
     /// Which connections; `None` selects all.
-    pub select: Option<Selector>,
+    pub select: Option<Selection>,
     /// The same traffic at the other end.
     pub peer: Option<Peer>,
     /// Radio logs, each with the address of its mobile; a log without an address applies to every
@@ -161,11 +161,14 @@ pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) 
     if begun == 0 && !has_quic {
         return Err(TraceError::NoTcp(reading.without_tcp()));
     }
-    if let (Some(selector), 0) = (options.select, selected) {
-        return Err(TraceError::NoSuchFlow { selector, begun });
-    }
-    if let (Some(selector), Some(ends)) = (options.select, &mut ends) {
-        ends.connections.retain(|joined| selector.matches(joined.flow.0, &joined.route));
+    if let Some(selection) = &options.select {
+        let unmatched = selection.selectors().iter().zip(selected).find(|(_, flows)| *flows == 0);
+        if let Some((&selector, _)) = unmatched {
+            return Err(TraceError::NoSuchFlow { selector, begun });
+        }
+        if let Some(ends) = &mut ends {
+            ends.connections.retain(|joined| selection.matches(joined.flow.0, &joined.route));
+        }
     }
     tables.extend(exchanges.iter().flat_map(web_records::tables));
     tables.extend(ends.iter().flat_map(two_point::tables));
@@ -175,9 +178,10 @@ pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) 
 /// Results before the tables of both ends and of the application data.
 struct Found {
     reading: Reading,
-    /// Connections that began, and the reported ones among them.
+    /// Connections that began.
     begun: u64,
-    selected: u64,
+    /// Connections that each selector of [`Options::select`] matches.
+    selected: Vec<u64>,
     shortcomings: Shortcomings,
     tables: Vec<(&'static str, Table)>,
     exchanges: Option<Exchanges>,
@@ -187,8 +191,14 @@ impl Options {
     /// Whether two threads may share the connections. They may not where the number of a connection
     /// is needed at its first segment, or where the results of one depend on others.
     fn is_divisible(&self) -> bool {
-        let by_number = matches!(self.select, Some(Selector::Number(_)));
+        let is_number = |selector: &Selector| matches!(selector, Selector::Number(_));
+        let by_number = self.selectors().iter().any(is_number);
         !self.in_one_thread() && !by_number && !self.exchanges && self.peer.is_none()
+    }
+
+    /// The selectors of connections; none selects all.
+    fn selectors(&self) -> &[Selector] {
+        self.select.as_ref().map_or(&[], Selection::selectors)
     }
 
     /// Whether to work in this thread alone. Standard input may be a live capture: a connection
@@ -209,7 +219,10 @@ fn divided(
     let parallel::Outcome { reading, collectors, flow_order } = parallel::analyse(files, options, stop, line)?;
     let mut shortcomings = Shortcomings::default();
     collectors.iter().for_each(|collector| shortcomings.merge(collector.shortcomings()));
-    let selected = collectors.iter().map(Collector::selected).sum();
+    let mut selected = vec![0; options.selectors().len()];
+    for of_shard in collectors.iter().map(Collector::selected) {
+        selected.iter_mut().zip(of_shard).for_each(|(sum, flows)| *sum += flows);
+    }
     let mut builders: Vec<_> =
         collectors.into_iter().map(|collector| collector.finish().0.named().into_iter()).collect();
     let mut tables = Vec::new();
@@ -256,7 +269,7 @@ fn undivided(
         goes_on.get() && !stop.load(Ordering::Relaxed)
     })?;
     flows.finish(&mut reporter);
-    let (begun, selected, shortcomings) = (flows.begun(), collector.selected(), collector.shortcomings());
+    let (begun, selected, shortcomings) = (flows.begun(), collector.selected().to_vec(), collector.shortcomings());
     let (builders, exchanges) = collector.finish();
     let tables =
         builders.named().into_iter().filter_map(|(name, builder)| Some((name, builder.into_table()?))).collect();

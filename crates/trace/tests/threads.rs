@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpath_trace::analysis::table::{Column, Table, Values};
-use airpath_trace::analysis::{Options, Report, Source, analyse};
+use airpath_trace::analysis::{Options, Report, Selection, Source, analyse};
 
 /// The output of an analysis as text: its lines, and its report or error.
 fn output(options: &Options, one_thread: bool) -> (Vec<String>, String) {
@@ -23,13 +23,14 @@ fn output(options: &Options, one_thread: bool) -> (Vec<String>, String) {
 /// Options of an analysis, each with a name.
 fn variants(file: &Path) -> Vec<(&'static str, Options)> {
     let all = || Options { source: Source::Captures(vec![file.to_owned()]), ..Options::default() };
-    let flow = |selector: &str| Some(selector.parse().expect("a selector"));
+    let flow = |selectors: &[&str]| Selection::parse(selectors).expect("selectors");
     vec![
         ("lines", Options { stream: true, ..all() }),
         ("lines with causes", Options { stream: true, causes: true, ..all() }),
         ("tables", Options { causes: true, observations: true, ..all() }),
-        ("one by its number", Options { select: flow("2"), stream: true, ..all() }),
-        ("those of a port", Options { select: flow(":80"), causes: true, ..all() }),
+        ("one by its number", Options { select: flow(&["2"]), stream: true, ..all() }),
+        ("those of a port", Options { select: flow(&[":80"]), causes: true, ..all() }),
+        ("those of two ports", Options { select: flow(&[":80", ":443"]), causes: true, ..all() }),
         ("application data", Options { exchanges: true, ..all() }),
     ]
 }

@@ -40,10 +40,11 @@ def trace(
         ),
     ] = None,
     flow: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="SELECTOR",
-            help="Select connections: a number (3), an address, a port (:443), or both (192.0.2.1:443).",
+            help="Select connections: a number (3), an address, a port (:443), or both (192.0.2.1:443); again for "
+            "others, too.",
         ),
     ] = None,
     repetition: Annotated[
@@ -93,6 +94,7 @@ def trace(
     Examples:
       airpath trace capture.pcapng
       airpath trace capture.pcapng --flow 3 --why
+      airpath trace capture.pcapng --flow 1 --flow 3
       airpath trace capture.pcapng -o report.html --in-full 5
       airpath trace sender.pcap --peer receiver.pcap --radio radio.csv
       airpath trace runs/one
@@ -121,11 +123,11 @@ def trace(
             raise Problem("--repetition needs a result folder", next_step="name a folder, or remove it")
         outputs = {"--out": out, "--perfetto": perfetto, "--har": har}
         check_files(files, others={"--peer": other_end, "--radio": radio}, outputs=outputs, report=out, folder=xplot)
+        columns = _columns(radio_columns, radio)
         if format == "jsonl":
             raise typer.Exit(_stream(files, flow, repetition, why))
         from airpath.trace import trace as analyse
 
-        columns = _columns(radio_columns)
         traced = analyse(files, peer=other_end, radio=radio, radio_columns=columns, flow=flow, repetition=repetition)
         exit_code = _warn(traced)
         _print(traced, format, why)
@@ -141,16 +143,22 @@ def trace(
     raise typer.Exit(exit_code)
 
 
-def _columns(text: str | None) -> dict[str, str]:
-    """Parse the column map of a radio log."""
-    pairs = [part.partition("=") for part in (text or "").split(",") if part]
-    wrong = next((key for key, equals, _ in pairs if not equals), None)
-    if wrong is not None:
-        raise Problem(f"--radio-columns: '{wrong}' has no value", next_step="write it as in 'begin=Time,name=State'")
-    return {key.strip(): value for key, _, value in pairs}
+def _columns(text: str | None, log: Path | None) -> dict[str, str]:
+    """Parse the column map of a radio log; the core checks its entries."""
+    if text is None:
+        return {}
+    if log is None or log.is_dir():
+        raise Problem("--radio-columns needs a CSV file", next_step="name it by --radio FILE, or remove the columns")
+    columns: dict[str, str] = {}
+    for part in text.split(","):
+        key, _, value = part.partition("=")
+        if key.strip() in columns:
+            raise Problem(f"--radio-columns: '{key.strip()}' is given twice", next_step="give it once")
+        columns[key.strip()] = value
+    return columns
 
 
-def _stream(files: list[Path], flow: str | None, repetition: int | None, why: bool) -> ExitCode:
+def _stream(files: list[Path], flow: list[str] | None, repetition: int | None, why: bool) -> ExitCode:
     """Print each connection when it ends."""
     import sys
 

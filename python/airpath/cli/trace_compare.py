@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from typer.core import TyperCommand
 
 from airpath.cli.messages import Problem, explained, note
+from airpath.cli.repeated_option import WithSingleOptions
 from airpath.cli.trace_files import check_files
 
 
@@ -17,8 +17,11 @@ def compare(
         typer.Argument(metavar="A B...", help="Captures or result folders; the others are compared with the first."),
     ],
     flow: Annotated[
-        str | None,
-        typer.Option(metavar="SELECTOR", help="Select connections of each: a number, an address, a port, or both."),
+        list[str] | None,
+        typer.Option(
+            metavar="SELECTOR",
+            help="Select connections of each: a number, an address, a port, or both; again for others, too.",
+        ),
     ] = None,
     format: Annotated[
         Literal["text", "json", "csv"], typer.Option(help="On standard output: a table, JSON, or CSV.")
@@ -110,7 +113,7 @@ _OTHER_TOOLS = {
 """Options of other programs, with what to use instead."""
 
 
-class WithCompare(TyperCommand):
+class WithCompare(WithSingleOptions):
     """The command `trace`; with the first argument `compare` it is the command `trace compare`."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -122,5 +125,5 @@ class WithCompare(TyperCommand):
         if args[:1] != ["compare"]:
             return super().make_context(info_name, args, parent=parent, **extra)
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command("compare", context_settings=dict(self.context_settings))(compare)
+        app.command("compare", cls=WithSingleOptions, context_settings=dict(self.context_settings))(compare)
         return typer.main.get_command(app).make_context(f"{info_name} compare", args[1:], parent=parent, **extra)

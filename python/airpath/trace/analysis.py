@@ -9,7 +9,8 @@ from airpath.files import write_text
 from airpath.trace.data import TraceData, analyse
 from airpath.trace.outputs import check_output
 from airpath.trace.radio_log import addresses
-from airpath.trace.sources import Source, sources_of
+from airpath.trace.selection import Selection, selectors
+from airpath.trace.sources import Source, Sources, sources_of
 
 
 def trace(
@@ -18,7 +19,7 @@ def trace(
     peer: Source | None = None,
     radio: Source | None = None,
     radio_columns: Mapping[str, str] | None = None,
-    flow: str | int | None = None,
+    flow: Selection | None = None,
     repetition: int | None = None,
 ) -> "Trace":
     """Read captures and analyse their TCP connections.
@@ -32,7 +33,8 @@ def trace(
         radio_columns: The columns of a CSV file (`docs/trace.md`); by default those of airpath's
             own logs.
         flow: Selects connections: by number, address, port (`:443`), or both (`192.0.2.1:443`); in
-            a simulated run's folder also by the name of a mobile. By default all.
+            a simulated run's folder also by the name of a mobile. A sequence selects those of each.
+            By default all.
         repetition: The repetition of a result folder, from 0; by default the median one, as in
             reports.
 
@@ -43,10 +45,7 @@ def trace(
         OSError: The radio log cannot be read.
     """
     sources = sources_of(path, peer, radio, radio_columns or {}, repetition)
-    selector = None if flow is None else str(flow)
-    if sources.run is not None and selector is not None:
-        selector = addresses(sources.run).get(selector, selector)
-    return Trace(sources, flow=selector)
+    return Trace(sources, flow=_selected(flow, sources))
 
 
 class Trace(TraceData):
@@ -139,7 +138,7 @@ def stream(
     path: Source | Sequence[Source],
     line: Callable[[str], object],
     *,
-    flow: str | int | None = None,
+    flow: Selection | None = None,
     causes: bool = False,
     repetition: int | None = None,
 ) -> dict[str, Any]:
@@ -161,7 +160,15 @@ def stream(
         TraceError: See `trace`.
         UnreadableResultError: See `trace`.
     """
-    selector = None if flow is None else str(flow)
     sources = sources_of(path, None, None, {}, repetition)
-    request = {"files": sources.files, "log": sources.log, "flow": selector, "causes": causes}
+    request = {"files": sources.files, "log": sources.log, "flow": _selected(flow, sources), "causes": causes}
     return analyse(request, line)["reading"]
+
+
+def _selected(flow: Selection | None, sources: Sources) -> tuple[str, ...]:
+    """Return the selectors; the name of a mobile of the run becomes its address."""
+    texts = selectors(flow)
+    if sources.run is None or not texts:
+        return texts
+    named = addresses(sources.run)
+    return tuple(named.get(each, each) for each in texts)

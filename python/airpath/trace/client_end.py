@@ -19,13 +19,16 @@ TABLES = ("exchanges", "timelines", "pages")
 
 
 def web_tables(
-    analysed: dict[str, Any], flow: str | None, one_way: pl.DataFrame, analyse: Callable[[str | None], dict[str, Any]]
+    analysed: dict[str, Any],
+    flow: tuple[str, ...],
+    one_way: pl.DataFrame,
+    analyse: Callable[[tuple[str, ...]], dict[str, Any]],
 ) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
     """Return the tables of HTTP and TLS, and the HTTP Archive, numbered as in the first capture.
 
     Args:
         analysed: The core's analysis of the first capture.
-        flow: Which connections.
+        flow: The selectors of connections.
         one_way: The table of that name, with the connections' numbers in both captures.
         analyse: Analyses the capture at the clients' end, for a selection of its connections.
     """
@@ -34,7 +37,10 @@ def web_tables(
     numbers = {str(other): own for other, own in one_way.select("peer_connection", "connection").rows()}
     if tables["exchanges"].height == 0 or not numbers:
         return tables, archive
-    peer = analyse(_selector(flow, one_way))
+    there = tuple(other for each in flow if (other := _selector(each, one_way)) is not None)
+    if flow and not there:
+        return tables, archive
+    peer = analyse(there)
     tables = {name: _renumbered(table(name, peer["tables"]), numbers) for name in TABLES}
     archive = json.loads(peer["archive"])
     for entry in archive["log"]["entries"]:
@@ -42,11 +48,12 @@ def web_tables(
     return tables, archive
 
 
-def _selector(flow: str | None, one_way: pl.DataFrame) -> str | None:
-    """Return the selector of the same connections in the other capture."""
-    if flow is None or not flow.isdecimal():
+def _selector(flow: str, one_way: pl.DataFrame) -> str | None:
+    """Return the selector of the same connections in the other capture; `None` if it has none."""
+    if not flow.isdecimal():
         return flow
-    return str(one_way.filter(connection=int(flow))["peer_connection"][0])
+    numbers = one_way.filter(connection=int(flow))["peer_connection"]
+    return str(numbers[0]) if numbers.len() else None
 
 
 def _renumbered(rows: pl.DataFrame, numbers: dict[str, int]) -> pl.DataFrame:

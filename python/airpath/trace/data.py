@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airpath.trace.selection import Selection, selectors
 from airpath.trace.sources import Sources
 
 if TYPE_CHECKING:
@@ -19,11 +20,11 @@ class TraceData:
     Times are nanoseconds since 1 January 1970, UTC, spans that end in `_s` seconds, sizes bytes.
     """
 
-    def __init__(self, sources: Sources, *, flow: str | None = None) -> None:
+    def __init__(self, sources: Sources, *, flow: tuple[str, ...] = ()) -> None:
         self.sources = sources
         self.flow = flow
         self._analysed = analyse(self._request())
-        self._observed: dict[str | None, TraceData._Observed] = {}
+        self._observed: dict[tuple[str, ...], TraceData._Observed] = {}
 
     _Observed = tuple["pl.DataFrame", "pl.DataFrame"]
 
@@ -145,39 +146,41 @@ class TraceData:
         """The HTTP exchanges as an HTTP Archive (HAR 1.2), which browsers' developer tools read."""
         return self._web[1]
 
-    def observations(self, flow: str | int | None = None) -> "pl.DataFrame":
+    def observations(self, flow: Selection | None = None) -> "pl.DataFrame":
         """Return one row per segment of all connections, or of those that `flow` selects.
 
         The files are read again.
         """
         return self._observe(flow)[0]
 
-    def selective(self, flow: str | int | None = None) -> "pl.DataFrame":
+    def selective(self, flow: Selection | None = None) -> "pl.DataFrame":
         """Return one row per SACK block of the same connections."""
         return self._observe(flow)[1]
 
-    def _observe(self, flow: str | int | None) -> "TraceData._Observed":
-        selector = self.flow if flow is None else str(flow)
+    def _observe(self, flow: Selection | None) -> "TraceData._Observed":
+        selected = self.flow if flow is None else selectors(flow)
         if self._once:
-            return self._observed_in_memory(selector)
-        if selector not in self._observed:
+            return self._observed_in_memory(selected)
+        if selected not in self._observed:
             from airpath.trace.columns import table
 
             sources = {"files": self.sources.files, "log": self.sources.log}
-            request = sources | {"flow": selector, "observations": True}
+            request = sources | {"flow": selected, "observations": True}
             tables = analyse(request)["tables"]
-            self._observed[selector] = (table("observations", tables), table("selective", tables))
-        return self._observed[selector]
+            self._observed[selected] = (table("observations", tables), table("selective", tables))
+        return self._observed[selected]
 
-    def _observed_in_memory(self, selector: str | None) -> "TraceData._Observed":
-        """Return the segments from memory: of all connections, or of the one with that number."""
+    def _observed_in_memory(self, selected: tuple[str, ...]) -> "TraceData._Observed":
+        """Return the segments from memory: of all connections, or of those with these numbers."""
+        import polars as pl
+
         observations, blocks = self._frame("observations"), self._frame("selective")
-        if selector == self.flow:
+        if selected == self.flow:
             return observations, blocks
-        if selector is None or not selector.isdecimal():
+        if not selected or not all(each.isdecimal() for each in selected):
             raise ValueError("standard input is read only once: select a connection by its number")
-        number = int(selector)
-        return observations.filter(connection=number), blocks.filter(connection=number)
+        of_numbers = pl.col("connection").is_in([int(each) for each in selected])
+        return observations.filter(of_numbers), blocks.filter(of_numbers)
 
     def _frame(self, name: str) -> "pl.DataFrame":
         from airpath.trace.columns import table
@@ -203,12 +206,12 @@ def analyse(request: dict[str, Any], line: Callable[[str], object] | None = None
     from airpath import _native
     from airpath.trace.standard_input import ended_by_interrupt
 
-    defaults = {"log": None, "log_ends": False, "peer": None, "one_clock": False, "radio": []}
+    defaults = {"log": None, "log_ends": False, "peer": None, "one_clock": False, "radio": [], "flow": ()}
     defaults |= {"causes": False, "exchanges": False, "observations": False}
     arguments = defaults | request
-    files = list(arguments.pop("files"))
+    files, flow = (list(arguments.pop(name)) for name in ("files", "flow"))
     with ended_by_interrupt() if Path("-") in files else nullcontext(lambda: False) as interrupted:
-        described, tables, archive = _native.trace(files, **arguments, line=line)
+        described, tables, archive = _native.trace(files, **arguments, flow=flow, line=line)
     reading = json.loads(described)
     if interrupted():
         reading["interrupted"] = True

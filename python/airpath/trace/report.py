@@ -27,6 +27,7 @@ from airpath.trace.messages import (
     in_transit,
     sentence,
     spurious_timers,
+from airpath.trace.selection import arguments
     summary,
     together,
     worst_first,
@@ -174,8 +175,7 @@ def _directions(trace: TraceData, flow: Row) -> Table:
 
 def _command(trace: TraceData, out: Path, in_full: int) -> str:
     words = ["airpath", "trace", *trace.sources.arguments]
-    if trace.flow is not None:
-        words += ["--flow", trace.flow]
+    words += arguments(trace.flow)
     if in_full != IN_FULL:
         words += ["--in-full", str(in_full)]
     return shlex.join([*words, "-o", str(out)])

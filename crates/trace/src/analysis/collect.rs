@@ -8,7 +8,7 @@ use super::per_flow::PerFlow;
 use super::records::{BlockRow, ConnectionRow, DirectionRow, ObservationRow, PieceRow, StallRow};
 use super::table::Fields;
 use super::table_builder::TableBuilder;
-use super::{Options, Selector, Shortcomings};
+use super::{Options, Selection, Shortcomings};
 use crate::causes::Causes;
 use crate::radio::RadioLog;
 use crate::shared_path::SharedPaths;
@@ -20,7 +20,7 @@ use airpath_wire::segment::{Datagram, Segment};
 
 /// Collects the results of connections.
 pub struct Collector<'a> {
-    select: Option<Selector>,
+    select: Option<Selection>,
     observations: bool,
     stream: bool,
     /// Current frame number; rows emitted now are stamped with it.
@@ -32,7 +32,8 @@ pub struct Collector<'a> {
     radio: Vec<(Option<IpAddr>, Arc<RadioLog>)>,
     /// The packets of all connections of each host, with [`Options::causes`].
     paths: Arc<SharedPaths>,
-    selected: u64,
+    /// Reported connections that each selector matches.
+    selected: Vec<u64>,
     shortcomings: Shortcomings,
     /// The causes of the open connections, with [`Options::causes`].
     open: Option<PerFlow<Causes>>,
@@ -73,7 +74,7 @@ impl<'a> Collector<'a> {
     /// Nothing collected yet; `ends` is the join with the capture of the other end.
     pub fn new(options: &Options, ends: Option<&'a JoinedCaptures>, paths: Arc<SharedPaths>) -> Self {
         Self {
-            select: options.select,
+            select: options.select.clone(),
             observations: options.observations,
             stream: options.stream,
             frame: 0,
@@ -81,7 +82,7 @@ impl<'a> Collector<'a> {
             ends,
             radio: options.radio.clone(),
             paths,
-            selected: 0,
+            selected: vec![0; options.selectors().len()],
             shortcomings: Shortcomings::default(),
             open: options.causes.then(PerFlow::default),
             web: options.exchanges.then(Web::with_all_fields),
@@ -99,9 +100,9 @@ impl<'a> Collector<'a> {
         &mut self.lines
     }
 
-    /// Number of connections reported.
-    pub const fn selected(&self) -> u64 {
-        self.selected
+    /// Number of reported connections that each selector matches.
+    pub fn selected(&self) -> &[u64] {
+        &self.selected
     }
 
     /// What the capture lacks of the reported connections.
@@ -141,7 +142,7 @@ impl<'a> Collector<'a> {
     /// Takes a UDP datagram.
     pub fn datagram(&mut self, datagram: &Datagram<'_>) {
         if let Some(web) = &mut self.web
-            && self.select.is_none_or(|select| select.matches_route(&datagram.route))
+            && self.select.as_ref().is_none_or(|select| select.matches_route(&datagram.route))
         {
             web.datagram(datagram);
         }
@@ -153,7 +154,7 @@ impl<'a> Collector<'a> {
     }
 
     fn matches(&self, flow: FlowNumber, connection: &Connection) -> bool {
-        self.select.is_none_or(|select| select.matches(flow.0, connection.route()))
+        self.select.as_ref().is_none_or(|select| select.matches(flow.0, connection.route()))
     }
 
     fn observe(&mut self, flow: FlowNumber, observation: &Observation, segment: &Segment<'_>) {
@@ -193,7 +194,7 @@ impl Listener for Collector<'_> {
             });
         }
         if let Some(web) = &mut self.web
-            && self.select.is_none_or(|select| select.matches(flow.0, connection.route()))
+            && self.select.as_ref().is_none_or(|select| select.matches(flow.0, connection.route()))
         {
             web.observed(flow, observation, segment, connection);
         }
@@ -206,7 +207,10 @@ impl Listener for Collector<'_> {
         if !self.matches(flow, connection) {
             return;
         }
-        self.selected += 1;
+        let selectors = self.select.iter().flat_map(Selection::selectors);
+        for (flows, selector) in self.selected.iter_mut().zip(selectors) {
+            *flows += u64::from(selector.matches(flow.0, connection.route()));
+        }
         self.shortcomings.add(connection);
         if let Some(web) = &mut self.web {
             web.ended(flow, connection, ending);

@@ -19,6 +19,10 @@ pub enum Selector {
     Endpoint(Endpoint),
 }
 
+/// What several selectors select together: each flow that one of them matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection(Vec<Selector>);
+
 /// A text that selects nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -42,6 +46,32 @@ impl Selector {
             Self::Port(port) => ends.iter().any(|end| end.port == port),
             Self::Endpoint(endpoint) => ends.contains(&endpoint),
         }
+    }
+}
+
+impl Selection {
+    /// Parses selectors; `None` if there are none, which selects all flows.
+    ///
+    /// # Errors
+    /// [`SelectorError`] for the first text that is no selector.
+    pub fn parse<T: AsRef<str>>(texts: &[T]) -> Result<Option<Self>, SelectorError> {
+        let selectors: Vec<Selector> = texts.iter().map(|text| text.as_ref().parse()).collect::<Result<_, _>>()?;
+        Ok((!selectors.is_empty()).then_some(Self(selectors)))
+    }
+
+    /// The selectors, in the order in which they were given.
+    pub fn selectors(&self) -> &[Selector] {
+        &self.0
+    }
+
+    /// Whether a flow of that number and route (in either direction) is selected.
+    pub fn matches(&self, number: u64, route: &Route) -> bool {
+        self.0.iter().any(|selector| selector.matches(number, route))
+    }
+
+    /// Whether a packet on that route is selected, whatever the number of its flow.
+    pub fn matches_route(&self, route: &Route) -> bool {
+        self.0.iter().any(|selector| selector.matches_route(route))
     }
 }
 
@@ -118,5 +148,17 @@ mod tests {
         let meets = |text: &str| text.parse::<Selector>().expect("a selector").matches(7, &route);
         assert!(meets("7") && meets(":80") && meets(":5000") && meets("10.0.0.2") && meets("10.0.0.2:80"));
         assert!(!meets("8") && !meets(":443") && !meets("10.0.0.3") && !meets("10.0.0.1:80"));
+    }
+
+    #[test]
+    fn a_selection_has_the_flows_of_each_of_its_selectors() {
+        let end = |text: &str, port| Endpoint { address: text.parse().expect("an address"), port };
+        let route = Route { source: end("10.0.0.1", 5000), destination: end("10.0.0.2", 80), tunnel: Tunnel::None };
+        let selection = Selection::parse(&["1", ":443", "3"]).expect("selectors").expect("not all flows");
+        let selected: Vec<u64> = (1..5).filter(|number| selection.matches(*number, &route)).collect();
+        assert_eq!(selected, [1, 3]);
+        assert!(!selection.matches_route(&route));
+        assert_eq!(Selection::parse::<&str>(&[]), Ok(None));
+        assert_eq!(Selection::parse(&["1", "client"]), Err(SelectorError("client".to_owned())));
     }
 }

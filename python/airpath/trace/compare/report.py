@@ -21,6 +21,7 @@ from airpath.trace.connections import CAPTION, HEAD, cells, keys
 from airpath.trace.data import TraceData
 from airpath.trace.figures.view import FlowView
 from airpath.trace.messages import ends, longest_first, summary
+from airpath.trace.selection import arguments
 
 MOST_BARS = 6
 """At most this number of connections of a trace has a bar; the table has up to `MOST_ROWS` of
@@ -136,6 +137,5 @@ def _connections(compared: Sequence[Compared]) -> Table:
 
 def _command(traces: Sequence[TraceData], out: Path) -> str:
     words = ["airpath", "trace", "compare", *(trace.sources.arguments[0] for trace in traces)]
-    if traces[0].flow is not None:
-        words += ["--flow", traces[0].flow]
+    words += arguments(traces[0].flow)
     return shlex.join([*words, "-o", str(out)])

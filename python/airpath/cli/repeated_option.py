@@ -1,0 +1,26 @@
+"""Options that are given twice although they have one value."""
+
+from collections import Counter
+from typing import Any
+
+from typer.core import TyperCommand
+
+from airpath.cli.messages import Problem
+
+
+class WithSingleOptions(TyperCommand):
+    """A command whose options with one value may not be repeated: the first would be ignored."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments.
+
+        Raises:
+            Problem: An option with one value is given twice.
+        """
+        order = [] if ctx.resilient_parsing else self.make_parser(ctx).parse_args(args=list(args))[2]
+        for option, times in Counter(order).items():
+            has_value = option.param_type_name == "option" and not option.is_flag
+            if times > 1 and has_value and not option.multiple:
+                name = max(option.opts, key=len)
+                raise Problem(f"{name}: given twice", next_step="give it once")
+        return super().parse_args(ctx, args)
