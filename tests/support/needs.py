@@ -60,10 +60,13 @@ def program(name: str, package: str | None = None) -> str:
     return found
 
 
-def shared_capture(name: str) -> Path:
+def shared_capture(name: str, folder: str = "captures") -> Path:
     """Return the path of a shared capture; skip the test where it is missing."""
     require("shared-captures")
-    return SHARED / "data" / "captures" / name
+    path = SHARED / "data" / folder / name
+    if not path.parent.is_dir():
+        missing("shared-captures", f"there is no {path.parent}")
+    return path
 
 
 def is_optional(reason: str) -> bool:

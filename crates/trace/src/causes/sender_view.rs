@@ -13,7 +13,7 @@ use super::stall::{Fate, Stall};
 use super::timeline::{Label, Limit, Timeline};
 use super::{Cause, Confidence, EndOfData, Stamp};
 use airpath_observe::{Events, Observation};
-use timeouts::Timeouts;
+use timeouts::{Duplicates, Timeouts};
 
 /// Data sent within this time of an acknowledgement was waiting for that acknowledgement.
 const ACK_CLOCKED_WITHIN: Span = Span::from_millis(10);
@@ -111,6 +111,7 @@ pub(super) struct SenderView {
     /// The recovery point (RFC 6675 §5): the highest offset sent when a loss was detected.
     recovery_point: Option<i64>,
     timeouts: Option<Timeouts>,
+    duplicates: Duplicates,
     /// Time-outs followed by one acknowledgement, of the original or of the retransmission: the
     /// next acknowledgement decides (F-RTO, RFC 5682).
     undecided: Option<Box<(Timeouts, Observation)>>,
@@ -347,8 +348,10 @@ impl SenderView {
             self.spurious(now, timeline);
         }
         if newly_delivered == 0 && acknowledged <= self.acknowledged {
+            self.duplicate_acknowledgement(observation);
             return;
         }
+        self.duplicates.progress(acknowledged);
         if let Some((sample, _)) = observation.echo_round_trip.or(observation.round_trip) {
             let full_segments = newly_delivered / u64::from(self.full_segment.max(1));
             let base = self.bottleneck.path.base();

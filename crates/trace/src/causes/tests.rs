@@ -2,6 +2,7 @@ mod both_ends;
 mod exchanges;
 mod latency;
 
+mod timeouts;
 use airpath_core::{Direction, Instant, Span};
 use airpath_wire::tcp::Flags;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Retransmissions, and whether those of the timer were spurious.
 
 use airpath_core::{Instant, Span};
-use airpath_observe::{Observation, Trigger};
+use airpath_observe::{Events, Observation, Trigger};
 
 use super::super::bottleneck::{Carried, CopyCarried};
 use super::super::neighbours::Meanwhile;
@@ -27,12 +27,49 @@ pub(super) struct Timeouts {
     pub(super) outstanding: u64,
     pub(super) highest: i64,
     pub(super) delivered: u64,
+    /// Bytes beyond a hole that duplicate acknowledgements showed to have arrived before it, and
+    /// the last of these acknowledgements.
+    pub(super) held: Option<(u64, Stamp)>,
     /// Bytes retransmitted.
     pub(super) resent: u64,
     /// Whether the time-outs are known to be spurious.
     pub(super) spurious: bool,
     /// Length of the last retransmission.
     pub(super) length: u32,
+}
+
+/// Duplicate acknowledgements without selective ones since the last progress. Each shows that the
+/// receiver holds a segment beyond a hole, or that a copy of received data arrived (RFC 5681 §4.2).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Duplicates {
+    count: u32,
+    last: Stamp,
+    /// Retransmissions whose copies may still cause duplicates, and the highest offset sent before
+    /// the last of them.
+    copies: u32,
+    highest: i64,
+}
+
+impl Duplicates {
+    /// New data was acknowledged, cumulatively up to `acknowledged`.
+    pub(super) fn progress(&mut self, acknowledged: i64) {
+        self.count = 0;
+        if acknowledged > self.highest {
+            // Data that was sent after the copies has arrived: they have arrived, or are lost.
+            self.copies = 0;
+        }
+    }
+
+    /// Data was sent again; `highest` is the highest offset sent.
+    fn sent_again(&mut self, highest: i64) {
+        self.copies += 1;
+        self.highest = highest;
+    }
+
+    /// Segments that the receiver holds, at most; none if copies may have caused all duplicates.
+    fn held(&self) -> u64 {
+        if self.count > self.copies { self.count.into() } else { 0 }
+    }
 }
 
 impl Timeouts {
@@ -49,6 +86,9 @@ impl Timeouts {
 impl SenderView {
     pub(super) fn retransmitted(&mut self, observation: &Observation, trigger: Trigger) {
         let now = observation.time;
+        // What the receiver held is judged without this copy.
+        let held = self.held_by_receiver();
+        self.duplicates.sent_again(self.highest);
         self.lost_in_stall(observation);
         let is_front = observation.offset <= self.acknowledged;
         // A tail loss probe may send the last segment again (RFC 8985 §7.3).
@@ -81,12 +121,32 @@ impl SenderView {
         }
         match &mut self.timeouts {
             Some(timeouts) => timeouts.again(observation),
-            None => self.timeouts = Some(self.first_timeout(observation)),
+            None => self.timeouts = Some(Timeouts { held, ..self.first_timeout(observation) }),
         }
     }
 
+    /// An acknowledgement of nothing new arrived. A duplicate shows that a segment beyond a hole
+    /// arrived, unless it reports a copy (RFC 2883).
+    pub(super) fn duplicate_acknowledgement(&mut self, observation: &Observation) {
+        let repeats_data = observation.events.contains(Events::DSACK);
+        if observation.duplicate.is_some() && !repeats_data {
+            self.duplicates.count += 1;
+            self.duplicates.last = Stamp::of(observation);
+        }
+    }
+
+    /// Bytes beyond a hole that the receiver holds, as far as duplicate acknowledgements without
+    /// selective ones show them, and the last of these acknowledgements (RFC 5681 §4.2).
+    fn held_by_receiver(&self) -> Option<(u64, Stamp)> {
+        let segment = u64::from(self.full_segment);
+        // The segment of the hole itself has not arrived.
+        let beyond = self.outstanding().saturating_sub(segment);
+        let bytes = self.duplicates.held().saturating_mul(segment).min(beyond);
+        (bytes > 0).then_some((bytes, self.duplicates.last))
+    }
+
     /// The state at the first time-out, whose retransmission is `observation`.
-    pub(super) fn first_timeout(&self, observation: &Observation) -> Timeouts {
+    fn first_timeout(&self, observation: &Observation) -> Timeouts {
         Timeouts {
             first: observation.time,
             last_but_one: None,
@@ -97,6 +157,7 @@ impl SenderView {
             outstanding: self.outstanding(),
             highest: self.highest,
             delivered: self.delivered,
+            held: None,
             resent: numbers(observation),
             spurious: false,
             length: observation.length,
@@ -167,8 +228,10 @@ impl SenderView {
         let transmission =
             link.service.saturating_mul(u64::from(timeouts.length)) / u64::from(self.full_segment.max(1));
         // An acknowledgement sooner than a round trip after the retransmission is for the original
-        // (Eifel, RFC 3522). A fifth is left for the error of the estimate.
-        let soonest = (link.base + transmission) * 4 / 5;
+        // (Eifel, RFC 3522). The shortest round trip of a full segment contains its transmission,
+        // and no queue. A fifth is left for the error of the estimate.
+        let full = self.bottleneck.path.base_full().unwrap_or(Span::ZERO);
+        let soonest = (link.base + transmission).min(full) * 4 / 5;
         if timeouts.spurious || now.since(timeouts.last) < soonest {
             return Some(true);
         }
@@ -176,11 +239,14 @@ impl SenderView {
             // If the echo is older than the first time-out, it echoes the original.
             return Some(sample > now.since(timeouts.first));
         }
-        if observation.delivered.saturating_sub(timeouts.delivered) > timeouts.resent {
+        // The receiver held what arrived beyond a hole: with the retransmission it acknowledges
+        // both.
+        let held = timeouts.held.map_or(0, |(bytes, _)| bytes);
+        if observation.delivered.saturating_sub(timeouts.delivered) > timeouts.resent + held {
             return Some(true);
         }
-        // All data is acknowledged: no later acknowledgement can decide.
-        (observation.acknowledged >= Some(self.highest)).then_some(false)
+        // All data is acknowledged, or a hole was seen: no later acknowledgement has to decide.
+        (observation.acknowledged >= Some(self.highest) || held > 0).then_some(false)
     }
 
     /// The first acknowledgement of new data after time-outs came. The outstanding data had been
@@ -235,7 +301,9 @@ impl SenderView {
             attribute(timeline, back, timeouts.last, Cause::Timer, Confidence::Low);
             path_gap = back.since(link_empty_since);
         } else {
-            attribute(timeline, timeouts.since.time, timeouts.first, Cause::Timer, Confidence::Medium);
+            // Until the last duplicate acknowledgement packets were in flight.
+            let since = timeouts.held.map_or(timeouts.since, |(_, last)| last.max(timeouts.since)).time;
+            attribute(timeline, since, timeouts.first, Cause::Timer, Confidence::Medium);
             path_gap = Span::ZERO;
         }
         self.bottleneck.acknowledged(carried, Limit::own_window(self.slow_start_over), timeline);
