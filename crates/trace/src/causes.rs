@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | `account` | the causes, their confidence, and their sums |
 //! | `sender_view`, `receiver_view` | what limits the sender, from a capture at the sender, or at the receiver |
+//! | `handshake` | the handshake, and its wait behind other connections |
 //! | `bottleneck` | what the bottleneck link carried, and its gaps |
 //! | `send_times` | when segments were sent, at the receiver, by their timestamps |
 //! | `path_estimate`, `arrivals` | estimates from acknowledgements, and exact arrivals from the other end's capture |
@@ -22,6 +23,7 @@
 mod account;
 mod arrivals;
 mod bottleneck;
+mod handshake;
 mod link_load;
 mod neighbours;
 mod path_estimate;
@@ -104,6 +106,14 @@ enum Phase {
     Closing,
 }
 
+/// The passage of the packets that come from the far end: they show what the path carried.
+const fn from_far(near: End) -> Passage {
+    match near {
+        End::Client => Passage::Received,
+        End::Server => Passage::Sent,
+    }
+}
+
 /// A host acknowledges data that has arrived within this time, unless it delays that (RFC 9293
 /// §3.8.6.3).
 const IMMEDIATE_ACK: Span = Span::from_millis(1);
@@ -126,7 +136,8 @@ pub struct Causes {
     irregular_times: bool,
     /// The first SYN, the last one, and the number of its retransmissions.
     syn: Option<(Stamp, Instant, u32)>,
-    syn_ack: Option<Instant>,
+    /// The first SYN-ACK, and whether it was sent again.
+    syn_ack: Option<(Instant, bool)>,
     /// The timestamps of the SYN and of the SYN-ACK, by the end that sent them.
     handshake: [Option<(Timestamps, Instant)>; 2],
     fin: bool,
@@ -204,10 +215,9 @@ impl Causes {
         self.sender.bottleneck().set_on_radio(near == mobile);
         self.receiver.set_from_radio(near != mobile);
         if let Some(host) = &self.host {
-            // The packets from the far end show what the path carried.
-            let passage = if near == End::Client { Passage::Received } else { Passage::Sent };
             // Acknowledgements show the data of this end that the path carried.
-            let [acknowledgements, data] = [false, true].map(|data| Neighbours::new(Arc::clone(host), passage, data));
+            let [acknowledgements, data] =
+                [false, true].map(|data| Neighbours::new(Arc::clone(host), from_far(near), data));
             self.sender.bottleneck().set_neighbours(acknowledgements);
             self.receiver.set_neighbours(data);
         }
@@ -385,79 +395,6 @@ impl Causes {
         let new = end.saturating_sub(self.arrived.max(observation.offset));
         self.delivered[near.other() as usize] += u64::try_from(new).unwrap_or(0);
         self.arrived = self.arrived.max(end);
-    }
-
-    fn set_up(&mut self, observation: &Observation) {
-        let (syn, ack) = (observation.flags.contains(Flags::SYN), observation.flags.contains(Flags::ACK));
-        if let Some(timestamps) = observation.timestamps.filter(|_| syn) {
-            self.handshake[observation.from as usize] = Some((timestamps, observation.time));
-        }
-        match (syn, ack) {
-            (true, false) => {
-                self.syn = Some(match self.syn {
-                    Some((first, _, again)) => (first, observation.time, again + 1),
-                    None => (Stamp::of(observation), observation.time, 0),
-                });
-            }
-            (true, true) => {
-                self.syn_ack = self.syn_ack.or(Some(observation.time));
-                if let Some((first, _, again @ 1..)) = self.syn {
-                    self.account.add_stall(Stall {
-                        begin: first.time,
-                        end: observation.time,
-                        first_frame: first.frame,
-                        last_frame: observation.frame,
-                        outstanding: 0,
-                        timeouts: again,
-                        fate: Fate::SynLost,
-                        path_gap: Span::ZERO,
-                    });
-                }
-                // At the client the SYN-ACK opens the connection (RFC 9293 §3.5).
-                if self.near == Some(End::Client) {
-                    if self.syn.is_none() {
-                        self.timeline.doubt_all();
-                    }
-                    self.phase = Phase::Open;
-                    self.first_round_trip(observation.time);
-                }
-            }
-            _ => {
-                if let Some(near) = self.near.or_else(|| self.infer_near(observation)) {
-                    self.set_near(near);
-                }
-                if self.syn.is_none() || self.syn_ack.is_none() {
-                    self.timeline.doubt_all();
-                }
-                self.phase = Phase::Open;
-                self.first_round_trip(observation.time);
-                self.open(observation);
-            }
-        }
-    }
-
-    /// The handshake completes `now`: the longer of its two halves is the round trip.
-    fn first_round_trip(&mut self, now: Instant) {
-        let (Some(syn), Some(syn_ack)) = (self.syn, self.syn_ack) else { return };
-        // The answer to a SYN that was sent again may be for the first copy (Karn's rule); a round
-        // trip from the last copy is at most too short.
-        let (_, syn, _) = syn;
-        let round_trip = syn_ack.since(syn).max(now.since(syn_ack));
-        self.sender.bottleneck().path.round_trip(round_trip, 0);
-        self.receiver.first_round_trip(round_trip);
-        if let Some((timestamps, time)) = self.handshake[self.capture_end().other() as usize] {
-            self.receiver.handshake(Some(timestamps), time);
-        }
-    }
-
-    /// Infers the end of the capture: the half of the handshake on its own side takes almost no
-    /// time.
-    fn infer_near(&self, third: &Observation) -> Option<End> {
-        let ((_, syn, _), syn_ack) = (self.syn?, self.syn_ack?);
-        // In the middle of the path the halves are equal: there the view of the sender is better,
-        // which mostly is the server.
-        let near_server = syn_ack.since(syn) < third.time.since(syn_ack).saturating_mul(5) / 4;
-        Some(if near_server { End::Server } else { End::Client })
     }
 
     /// Without a handshake, data that is acknowledged at once shows the end of the capture: it has

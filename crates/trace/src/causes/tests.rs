@@ -1,8 +1,9 @@
 mod both_ends;
 mod exchanges;
+mod handshake;
 mod latency;
-
 mod timeouts;
+
 use airpath_core::{Direction, Instant, Span};
 use airpath_wire::tcp::Flags;
 use std::sync::Arc;

@@ -259,8 +259,10 @@ pub(super) fn beside(first: &str, second: &str) -> Account {
     all.sort_by_key(|segment| segment.time);
     all.iter().for_each(|segment| recorder.segment(segment));
     let (connection, observations) = play(first);
-    let host = paths.host(connection.route().source.address).unwrap();
-    let mut causes = Causes::new(None).with_host(host, None);
+    let route = connection.route();
+    let host = paths.host(route.source.address).unwrap();
+    let round_trip = host.round_trip(route.destination.address, connection.first());
+    let mut causes = Causes::new(None).with_host(host, round_trip);
     for observation in &observations {
         causes.observe(observation, &mut |_| {});
     }
