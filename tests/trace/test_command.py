@@ -159,6 +159,22 @@ def test_text_lists_most_avoidable_time_first(server: Path, command: Command, tr
     assert numbers == traced.connections.sort(avoidable, descending=True)["connection"].cast(pl.String).to_list()
 
 
+def test_losses_before_the_capture_are_in_the_text_and_in_the_report(run: airpath.Result, command: Command) -> None:
+    """The capture at the mobile is behind the link that drops packets."""
+    mobile = next(path for path in run.captures() if path.name.endswith("mobile.pcapng"))
+    trace = airpath.trace(mobile)
+    down = trace.directions.filter(pl.col("from") == "server", pl.col("lost_before_capture") > 0)
+    assert down.height
+    number, lost = down.select("connection", "lost_before_capture").row(0)
+    dropped = run.links.select(pl.col("^dropped_.*_packets$")).sum_horizontal().sum()
+    assert 0 < lost <= dropped
+    what = "1 segment was" if lost == 1 else f"{lost} segments were"
+    sentence = f"From the server: {what} lost before the capture point, and "
+    assert sentence in command("trace", mobile, "--flow", number).out
+    assert sentence in command("trace", mobile).out, "the sum over all connections"
+    assert sentence in page(trace, Path("report.html"))
+
+
 def test_the_causes_add_up_to_the_time(traced: airpath.Trace) -> None:
     pieces = traced.causes.with_columns(length=pl.col("end") - pl.col("start"))
     for flow in traced.connections.iter_rows(named=True):
@@ -274,14 +290,26 @@ def test_a_radio_log_of_another_tool_is_read_by_its_columns(server: Path, comman
     done = command(*arguments, "begin=Time,name=RRC,silent=Idle")
     radio = [piece for piece in done.json["causes"] if piece["cause"] == "radio" and piece["confidence"] == "high"]
     assert sum(piece["end"] - piece["start"] for piece in radio) == pytest.approx(0.4e9, rel=0.05)
+    for columns, message in (("begin=When,name=RRC", "no column `When`"),):
+        done = command(*arguments, columns)
+        assert done.code == 2
+        assert message in done.err
     for columns, message in (
         ("begin=Time", "`begin` and `name` are needed"),
         ("begin=Time,name=RRC,quiet=Idle", "no such entry 'quiet'"),
+        ("begin=Time,name=RRC,unit=ms", "`ms` is no number"),
         ("begin", "'begin' has no value"),
+        ("Time;RRC", "'Time;RRC' has no value"),
     ):
         done = command(*arguments, columns)
         assert done.code == 2
         assert message in done.err
+        assert "next: write begin=COLUMN,name=COLUMN" in done.err
+        assert "unit=SECONDS" in done.err
+    done = command(*arguments, "begin=Time,begin=Time,name=RRC")
+    assert "'begin' is given twice" in done.err
+    done = command("trace", server, "--radio-columns", "begin=Time,name=RRC")
+    assert (done.code, "--radio-columns needs a CSV file" in done.err) == (2, True)
 
 
 def test_http_pages_are_reported_and_drawn(command: Command) -> None:
@@ -304,12 +332,6 @@ def test_standard_input_is_read_once(server: Path, command: Command) -> None:
         subprocess.run(line, stdin=capture, cwd=command.folder, check=True, capture_output=True, timeout=120)
     assert "<h3>Time–sequence, down</h3>" in (command.folder / "report.html").read_text(encoding="utf-8")
     assert (command.folder / "plots" / "2-client.xpl").is_file()
-        assert "next: write begin=COLUMN,name=COLUMN" in done.err
-        assert "unit=SECONDS" in done.err
-    done = command(*arguments, "begin=Time,begin=Time,name=RRC")
-    assert "'begin' is given twice" in done.err
-    done = command("trace", server, "--radio-columns", "begin=Time,name=RRC")
-    assert (done.code, "--radio-columns needs a CSV file" in done.err) == (2, True)
 
 
 def test_lines_of_a_capture_that_is_being_made_come_as_connections_end(command: Command) -> None:

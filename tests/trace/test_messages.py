@@ -116,10 +116,37 @@ def test_spurious_retransmissions_of_a_timer_have_a_cause() -> None:
     )
     silent = connection(1, 0, 10, radio_s=1.0)
     one = row | {"early_timer_retransmissions": 0, "timeouts": 1, "spurious": 1}
-    assert "1 retransmission was spurious: the data or its acknowledgement waited for the radio" in (
+    assert "1 retransmission was spurious: the data or its acknowledgement waited on the silent path" in (
         messages.spurious_timers(silent, [one])
     )
     assert messages.spurious_timers(flow, [none]) == ""
+
+
+def test_losses_before_the_capture_have_a_sentence() -> None:
+    row = {"from": "server", "lost_before_capture": 12, "retransmissions": 5, "spurious": 2}
+    none = row | {"from": "client", "lost_before_capture": 0}
+    assert messages.losses([none, row], []) == [
+        "From the server: 12 segments were lost before the capture point, and at most 3 after it."
+    ]
+    assert messages.losses([row], [{"from": "server", "lost": 4}]) == [
+        "From the server: 12 segments were lost before the capture point, and 4 after it."
+    ]
+    one = row | {"lost_before_capture": 1, "retransmissions": 2}
+    assert messages.losses([one], [{"from": "client", "lost": 4}]) == [
+        "From the server: 1 segment was lost before the capture point, and none after it."
+    ]
+
+
+def test_silence_is_that_of_the_path() -> None:
+    """A capture of a wired path has no radio."""
+    silent = connection(1, 0, 10, radio_s=10.0) | {"captured_end": None}
+    assert verdict(silent, []) == "Limited by the network: the path carried nothing (100\u00a0%)."
+    assert messages.sentence(silent) == "10 s: 10 s path silent (100\u00a0%)."
+    assert messages.main_cause(silent) == "path silent, 100\u00a0%"
+    mobile = silent | {"radio_known": True}
+    assert verdict(mobile, []) == "Limited by the network: the radio carried nothing (100\u00a0%)."
+    assert messages.sentence(mobile) == "10 s: 10 s radio silent (100\u00a0%)."
+    assert messages.main_cause(mobile) == "radio silent, 100\u00a0%"
 
 
 def test_delays_between_two_captures_are_in_seconds() -> None:

@@ -1,7 +1,7 @@
 """The causes of a connection's elapsed time: their order, texts and colours."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from airpath import theme
@@ -57,8 +57,13 @@ CAUSES: tuple[Cause, ...] = (
     ),
     _cause("path-rate", "link saturated", "the link was fully used", 3),
     _cause("queueing", "queueing", "the link was fully used, with more than a round trip of data queued", 3, "/"),
-    _cause("sharing", "sharing", "the link carried other connections of the same mobile first", 3, "x"),
-    _cause("radio", "radio silent", "the radio carried nothing: an outage, a handover, a reselection", 4),
+    _cause("sharing", "sharing", "the link carried other connections of the same client first", 3, "x"),
+    _cause(
+        "radio",
+        "path silent",
+        "the path carried nothing: an outage, a handover or a reselection of a radio, a failed link",
+        4,
+    ),
     _cause(
         "timer",
         "waiting for the timer",
@@ -78,9 +83,16 @@ def seconds_of(flow: Mapping[str, Any]) -> dict[str, float]:
     return {each.name: flow[each.column] for each in CAUSES if flow.get(each.column)}
 
 
-def of_name(name: str) -> Cause:
-    """Return the cause of that name."""
-    return next(each for each in CAUSES if each.name == name)
+def of_name(name: str, *, radio: bool = False) -> Cause:
+    """Return the cause of that name.
+
+    Args:
+        name: Its name.
+        radio: Whether a radio log shows that the path has a radio: silence is then that of the
+            radio.
+    """
+    cause = next(each for each in CAUSES if each.name == name)
+    return replace(cause, words="radio silent") if radio and name == "radio" else cause
 
 
 def shares(parts: Mapping[str, float], digits: int = 0) -> dict[str, float]:

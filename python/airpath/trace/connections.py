@@ -6,7 +6,7 @@ from airpath import theme
 from airpath.quantities import count, seconds
 from airpath.report.tables import MOST_ROWS, Cell, Part, Table
 from airpath.trace.causes import CAUSES, Cause, of_name, seconds_of, shares
-from airpath.trace.messages import AVOIDABLE, Row, avoidable, ended, main_cause, percent
+from airpath.trace.messages import AVOIDABLE, Row, avoidable, ended, has_radio, main_cause, percent
 
 _HATCHINGS = {"": "", "/": " hatched", "x": " crossed"}
 """CSS classes for Plotly's hatchings."""
@@ -65,12 +65,12 @@ def _where_it_went(flow: Row) -> Cell:
         return Cell("", main_cause(flow), number=False)
     totals = seconds_of(flow)
     whole = sum(totals.values())
-    share = shares(totals)
+    share, radio = shares(totals), has_radio([flow])
     parts = [
         Part(
             _kind(of_name(name)),
             round(100 * total / whole, 3),
-            f"{of_name(name).words} {seconds(total)}, {percent(share[name])}",
+            f"{of_name(name, radio=radio).words} {seconds(total)}, {percent(share[name])}",
         )
         for name, total in totals.items()
     ]
@@ -80,7 +80,8 @@ def _where_it_went(flow: Row) -> Cell:
 def keys(flows: Sequence[Row]) -> list[Part]:
     """Return the legend of the bars: the causes that occur."""
     present = {name for flow in flows for name in seconds_of(flow)}
-    return [Part(_kind(cause), 0, cause.words) for cause in CAUSES if cause.name in present]
+    causes = [of_name(cause.name, radio=has_radio(flows)) for cause in CAUSES if cause.name in present]
+    return [Part(_kind(cause), 0, cause.words) for cause in causes]
 
 
 def _kind(cause: Cause) -> str:

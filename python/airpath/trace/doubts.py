@@ -24,12 +24,16 @@ _ONE_WAY_NS = 5 * 10**9
 
 
 def flows(trace: "TraceData") -> list[dict[str, Any]]:
-    """Return the rows of `Trace.connections`, each with `captured_end`.
+    """Return the rows of `Trace.connections`, each with `captured_end` and `radio_known`.
 
-    It is the end (`client` or `server`) whose segments alone are in the capture, or `None`.
+    `captured_end` is the end (`client` or `server`) whose segments alone are in the capture, or
+    `None`. `radio_known` is whether a radio log shows that the path has a radio.
     """
-    alone = one_direction(trace)
-    return [row | {"captured_end": alone.get(row["connection"])} for row in trace.connections.iter_rows(named=True)]
+    alone, radio = one_direction(trace), bool(trace.sources.radio)
+    return [
+        row | {"captured_end": alone.get(row["connection"]), "radio_known": radio}
+        for row in trace.connections.iter_rows(named=True)
+    ]
 
 
 def one_direction(trace: "TraceData") -> dict[int, str]:

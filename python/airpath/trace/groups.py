@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from airpath.quantities import count, seconds
 from airpath.report.tables import Cell, Table
 from airpath.trace.causes import of_name, seconds_of
-from airpath.trace.messages import Row, avoidable
+from airpath.trace.messages import Row, avoidable, has_radio
 
 if TYPE_CHECKING:
     from airpath.trace.data import TraceData
@@ -49,7 +49,8 @@ def groups(trace: "TraceData", flows: Sequence[Row]) -> list[Group]:
     for flow in flows:
         timeline = timelines.get(flow["connection"], {})
         totals = seconds_of(flow)
-        cause = of_name(max(totals, key=lambda name: totals[name])).words if totals else "–"
+        longest = max(totals, key=lambda name: totals[name], default=None)
+        cause = of_name(longest, radio=has_radio([flow])).words if longest else "–"
         if flow.get("captured_end"):
             cause = "unknown"
         server = timeline.get("server_name") or flow["server_address"]

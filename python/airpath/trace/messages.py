@@ -120,6 +120,31 @@ def in_transit(rows: Iterable[Row]) -> list[str]:
     ]
 
 
+def losses(directions: Iterable[Row], one_way: Iterable[Row]) -> list[str]:
+    """Return a sentence for each direction that lost segments before the capture point.
+
+    Args:
+        directions: The two directions of a connection.
+        one_way: Its rows of `Trace.one_way`, which count the losses after the capture point.
+    """
+    counted = {row["from"]: row["lost"] for row in one_way}
+    texts = []
+    for row in directions:
+        before = row["lost_before_capture"]
+        if not before:
+            continue
+        what = "1 segment was" if before == 1 else f"{count(before)} segments were"
+        after = counted.get(row["from"])
+        if after is None:
+            # Each loss has a retransmission, which the capture shows with the first copy.
+            most = max(0, row["retransmissions"] - row["spurious"])
+            later = f"at most {count(most)}" if most else "none"
+        else:
+            later = count(after) if after else "none"
+        texts.append(f"From the {row['from']}: {what} lost before the capture point, and {later} after it.")
+    return texts
+
+
 def behind(flow: Row, connections: Iterable[Row]) -> str:
     """Return a sentence that names the connections with which a connection shared its path.
 
@@ -159,7 +184,7 @@ def spurious_timers(flow: Row, directions: Iterable[Row]) -> str:
         return ""
     times = seconds_of(flow)
     delays = {"in the queue of the full link (bufferbloat)": sum(times.get(name, 0.0) for name in FULL)}
-    delays["for the radio"] = times.get("radio", 0.0)
+    delays["for the radio" if flow.get("radio_known") else "on the silent path"] = times.get("radio", 0.0)
     where = max(delays, key=lambda name: delays[name])
     waited = f"waited {where}" if delays[where] else "was delayed"
     what = "1 retransmission was" if number == 1 else f"{count(number)} retransmissions were"
@@ -209,7 +234,12 @@ def sentence(flow: Row) -> str:
     """Return the causes of a connection's time, the largest first, with shares of 100 % in sum."""
     if flow.get("captured_end"):
         return f"{seconds(flow['duration_s'])}, of unknown causes."
-    return sum_sentence(seconds_of(flow), flow["duration_s"])
+    return sum_sentence(seconds_of(flow), flow["duration_s"], radio=has_radio([flow]))
+
+
+def has_radio(flows: Iterable[Row]) -> bool:
+    """Return whether a radio log shows that the paths of these connections have a radio."""
+    return all(flow.get("radio_known", False) for flow in flows)
 
 
 def sum_of(flows: Iterable[Row]) -> dict[str, float]:
@@ -218,16 +248,19 @@ def sum_of(flows: Iterable[Row]) -> dict[str, float]:
     return {cause.name: total for cause in CAUSES if (total := sum(of.get(cause.name, 0.0) for of in each))}
 
 
-def sum_sentence(totals: Mapping[str, float], duration: float) -> str:
+def sum_sentence(totals: Mapping[str, float], duration: float, *, radio: bool = False) -> str:
     """Return a time as the sum of its causes.
 
     Args:
         totals: The seconds of each cause by its name.
         duration: The time in seconds.
+        radio: Whether the path has a radio, see `has_radio`.
     """
     whole = sum(totals.values())
     small = {name: total for name, total in totals.items() if total < _SMALL * whole}
-    parts = {of_name(name).words: total for name, total in totals.items() if len(small) < 2 or name not in small}
+    parts = {
+        of_name(name, radio=radio).words: total for name, total in totals.items() if len(small) < 2 or name not in small
+    }
     if len(small) > 1:
         parts["of other causes"] = sum(small.values())
     share = shares(parts)
@@ -244,7 +277,7 @@ def main_cause(flow: Row) -> str:
     if not totals:
         return "–"
     longest = max(totals, key=lambda name: totals[name])
-    return f"{of_name(longest).words}, {percent(shares(totals)[longest])}"
+    return f"{of_name(longest, radio=has_radio([flow])).words}, {percent(shares(totals)[longest])}"
 
 
 def percent(share: float) -> str:

@@ -40,12 +40,13 @@ def _events(trace: "TraceData") -> Iterator[Event]:
     for flow in trace.connections.iter_rows(named=True):
         number = flow["connection"]
         yield process_name(number, f"{number}: {flow['client']} to {flow['server']}")
-        yield from _causes(trace.causes.filter(connection=number), number, origin)
+        radio = bool(trace.sources.radio)
+        yield from _causes(trace.causes.filter(connection=number), number, origin, radio=radio)
         yield from _exchanges(exchanges.filter(connection=number), number, origin)
         yield from _segments(segments.filter(connection=number), number, origin)
 
 
-def _causes(rows: pl.DataFrame, number: int, origin: int) -> Iterator[Event]:
+def _causes(rows: pl.DataFrame, number: int, origin: int, *, radio: bool) -> Iterator[Event]:
     if rows.height:
         yield track_name(number, _CAUSES, "where the time went")
     for piece in rows.iter_rows(named=True):
@@ -55,7 +56,7 @@ def _causes(rows: pl.DataFrame, number: int, origin: int) -> Iterator[Event]:
             "confidence": piece["confidence"],
         }
         begin, duration = (piece["start"] - origin) / 1e9, (piece["end"] - piece["start"]) / 1e9
-        yield interval(number, _CAUSES, "tcp", of_name(piece["cause"]).words, begin, duration, details)
+        yield interval(number, _CAUSES, "tcp", of_name(piece["cause"], radio=radio).words, begin, duration, details)
 
 
 def _exchanges(rows: pl.DataFrame, number: int, origin: int) -> Iterator[Event]:

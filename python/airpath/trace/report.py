@@ -21,20 +21,15 @@ from airpath.trace.format import figures as numbers
 from airpath.trace.groups import groups_table
 from airpath.trace.messages import (
     Row,
-    behind,
     clock,
-    ending,
-    in_transit,
-    sentence,
-    spurious_timers,
-from airpath.trace.selection import arguments
     summary,
     together,
     worst_first,
 )
 from airpath.trace.quic import quic_table
+from airpath.trace.selection import arguments
 from airpath.trace.text import MOST_STALLS
-from airpath.trace.verdict import all_connections, verdict
+from airpath.trace.verdict import all_connections, sentences
 
 IN_FULL = 3
 """The default number of connections that are drawn in full."""
@@ -113,20 +108,10 @@ def _connection(trace: TraceData, flow: Row, explained: set[str]) -> Connection:
             made.append(replace(each, id=f"{group}-{each.id}", group=group, caption=caption))
         else:
             made.append(each)
-    directions = trace.directions.filter(connection=flow["connection"]).rows(named=True)
-    pieces = trace.causes.filter(connection=flow["connection"]).iter_rows(named=True)
-    texts = [
-        verdict(flow, pieces),
-        sentence(flow),
-        behind(flow, trace.connections.iter_rows(named=True)),
-        ending(flow, directions),
-        spurious_timers(flow, directions),
-    ]
-    texts += in_transit(trace.one_way.filter(connection=flow["connection"]).rows(named=True))
     return Connection(
         group,
         view.name,
-        " ".join(filter(None, texts)),
+        " ".join(sentences(trace, flow)),
         _stalls(trace, flow),
         [each for each in made if isinstance(each, Figure)],
         [each for each in made if isinstance(each, Missing)],

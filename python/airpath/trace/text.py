@@ -14,22 +14,18 @@ from airpath.trace.messages import (
     AVOIDABLE,
     Row,
     avoidable,
-    behind,
     clock,
     ended,
-    ending,
     ends,
-    in_transit,
+    has_radio,
     main_cause,
-    sentence,
-    spurious_timers,
     summary,
     together,
     worst_first,
 )
 from airpath.trace.quic import HEAD as QUIC_HEAD
 from airpath.trace.quic import rows as quic_rows
-from airpath.trace.verdict import all_connections, verdict
+from airpath.trace.verdict import all_connections, sentences
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,24 +70,13 @@ def render(trace: "TraceData", console: "Console", *, why: bool) -> None:
 def _page(trace: "TraceData", flow: Row, console: "Console", *, why: bool) -> None:
     """Print the details of one connection."""
     console.print(f"\nConnection {flow['connection']}: {ends(flow)}", style="bold", soft_wrap=not console.is_terminal)
-    directions = trace.directions.filter(connection=flow["connection"]).rows(named=True)
-    pieces = trace.causes.filter(connection=flow["connection"]).iter_rows(named=True)
-    texts = [
-        verdict(flow, pieces),
-        sentence(flow),
-        behind(flow, trace.connections.iter_rows(named=True)),
-        ending(flow, directions),
-        spurious_timers(flow, directions),
-    ]
-    for text in [
-        *filter(None, texts),
-        *in_transit(trace.one_way.filter(connection=flow["connection"]).rows(named=True)),
-    ]:
+    for text in sentences(trace, flow):
         console.print(text, soft_wrap=not console.is_terminal)
     stalls = trace.stalls.filter(connection=flow["connection"]).head(MOST_STALLS)
     for stall in stalls.iter_rows(named=True):
         since = (stall["start"] - flow["start"]) / 1e9
         console.print(f"  From {seconds(since)}: {stall['story']}.", soft_wrap=not console.is_terminal)
+    directions = trace.directions.filter(connection=flow["connection"]).rows(named=True)
     head = [("", False), *((f"from the {row['from']}", False) for row in directions)]
     _print(console, head, [(name, *texts) for name, texts in figures(directions)], even=True)
     if why:
@@ -106,14 +91,14 @@ def _together(trace: "TraceData", flows: Sequence[Row], console: "Console") -> N
 
 def _pieces(trace: "TraceData", flow: Row, console: "Console") -> None:
     """Print the cause of each interval of a connection's time."""
-    rows = []
+    rows, radio = [], has_radio([flow])
     for run in _runs(trace.causes.filter(connection=flow["connection"]).rows(named=True), flow["duration_s"]):
         begin, end = run[0]["start"], run[-1]["end"]
         times: dict[str, int] = {}
         for piece in run:
             times[piece["cause"]] = times.get(piece["cause"], 0) + piece["end"] - piece["start"]
         # The largest first: short pieces of several causes share a line.
-        cause = ", ".join(of_name(name).words for name in sorted(times, key=lambda name: -times[name]))
+        cause = ", ".join(of_name(name, radio=radio).words for name in sorted(times, key=lambda name: -times[name]))
         frames = f"{run[0]['first_frame']}–{run[-1]['last_frame']}"
         confidence = min((piece["confidence"] for piece in run), key=_CONFIDENCES.index)
         rows.append((seconds((begin - flow["start"]) / 1e9), seconds((end - begin) / 1e9), cause, confidence, frames))

@@ -1,4 +1,4 @@
-"""What limited a transfer, and where: one sentence in plain words before the sum of causes."""
+"""What limited a transfer, and where: the sentences of a connection, and of several together."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -6,7 +6,20 @@ from typing import TYPE_CHECKING
 from airpath.quantities import seconds
 from airpath.trace.causes import shares
 from airpath.trace.elapsed import elapsed
-from airpath.trace.messages import Row, avoidable_words, percent, sum_of, sum_sentence
+from airpath.trace.messages import (
+    Row,
+    avoidable_words,
+    behind,
+    ending,
+    has_radio,
+    in_transit,
+    losses,
+    percent,
+    sentence,
+    spurious_timers,
+    sum_of,
+    sum_sentence,
+)
 
 if TYPE_CHECKING:
     from airpath.trace.data import TraceData
@@ -23,7 +36,7 @@ _FINDINGS = {
     "path-rate": (_NETWORK, "the link was fully used"),
     "queueing": (_NETWORK, "the link was fully used"),
     "sharing": (_NETWORK, "the link was full with other connections of the client"),
-    "radio": (_NETWORK, "the radio carried nothing"),
+    "radio": (_NETWORK, "the path carried nothing"),
     "timer": (_SENDER, "it waited for its retransmission timer"),
     "recovery": (_NETWORK, "lost data had to be sent again"),
     "spurious": (_SENDER, "it sent data again that had arrived"),
@@ -36,6 +49,28 @@ _LOW = 0.5
 """From this share of time with low confidence the sentence begins with `Probably`."""
 
 
+def sentences(trace: "TraceData", flow: Row) -> list[str]:
+    """Return the sentences about a connection, for the terminal and for the report.
+
+    Args:
+        trace: The trace.
+        flow: The connection, a row of `doubts.flows`.
+    """
+    number = flow["connection"]
+    directions = trace.directions.filter(connection=number).rows(named=True)
+    one_way = trace.one_way.filter(connection=number).rows(named=True)
+    texts = [
+        verdict(flow, trace.causes.filter(connection=number).iter_rows(named=True)),
+        sentence(flow),
+        behind(flow, trace.connections.iter_rows(named=True)),
+        ending(flow, directions),
+        spurious_timers(flow, directions),
+        *losses(directions, one_way),
+        *in_transit(one_way),
+    ]
+    return [text for text in texts if text]
+
+
 def verdict(flow: Row, pieces: Iterable[Row]) -> str:
     """Return what limited a connection.
 
@@ -45,7 +80,7 @@ def verdict(flow: Row, pieces: Iterable[Row]) -> str:
     """
     if flow.get("captured_end"):
         return f"The causes are unknown: only segments from the {flow['captured_end']} are in the capture."
-    return _of_times(sum_of([flow]), _low(pieces))
+    return _of_times(sum_of([flow]), _low(pieces), radio=has_radio([flow]))
 
 
 def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
@@ -62,25 +97,43 @@ def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
     if not known:
         return []
     pieces = (each for each in trace.causes.iter_rows(named=True) if each["connection"] in known)
-    low = _low(pieces)
+    low, radio = _low(pieces), has_radio(known.values())
     count = f"All {len(known):,} connections" if len(known) > 1 else f"Connection {next(iter(known))}"
     addresses = {flow["client_address"] for flow in known.values()}
     if len(addresses) == 1:
         own = elapsed(known.values(), trace.causes, trace.directions)
         return [
             f"{count} of {addresses.pop()}, {seconds(own.span_s)} from the first to the last segment. "
-            f"{_of_times(own.causes, low)}",
-            f"The elapsed time, each moment once, {sum_sentence(own.causes, own.span_s)} {avoidable_words(own.causes)}",
+            f"{_of_times(own.causes, low, radio=radio)}",
+            f"The elapsed time, each moment once, {sum_sentence(own.causes, own.span_s, radio=radio)} "
+            f"{avoidable_words(own.causes)}",
+            *_losses(trace, list(known)),
         ]
     totals = sum_of(known.values())
     begin = min(flow["start"] for flow in known.values())
     end = max(flow["start"] + flow["duration_s"] * 1e9 for flow in known.values())
-    times = sum_sentence(totals, sum(flow["duration_s"] for flow in known.values()))
+    times = sum_sentence(totals, sum(flow["duration_s"] for flow in known.values()), radio=radio)
     span = seconds((end - begin) / 1e9)
     return [
-        f"{count}, {span} from the first to the last segment. {_of_times(totals, low)}",
+        f"{count}, {span} from the first to the last segment. {_of_times(totals, low, radio=radio)}",
         f"Time of the connections in sum, {times} {avoidable_words(totals)}",
+        *_losses(trace, list(known)),
     ]
+
+
+def _losses(trace: "TraceData", connections: Sequence[int]) -> list[str]:
+    """Return a sentence for each direction that lost segments before the capture point."""
+    import polars as pl
+
+    own = pl.col("connection").is_in(connections)
+    counters = ("lost_before_capture", "retransmissions", "spurious")
+    directions = trace.directions.filter(own).group_by("from", maintain_order=True).agg(pl.col(counters).sum())
+    one_way = trace.one_way.filter(own)
+    if one_way["connection"].n_unique() < len(connections):
+        # The other capture lacks some of them: its count is too small.
+        one_way = one_way.clear()
+    lost = one_way.group_by("from").agg(pl.col("lost").sum())
+    return losses(directions.iter_rows(named=True), lost.iter_rows(named=True))
 
 
 def _low(pieces: Iterable[Row]) -> float:
@@ -93,7 +146,7 @@ def _low(pieces: Iterable[Row]) -> float:
     return low / whole if whole else 0.0
 
 
-def _of_times(totals: Mapping[str, float], low: float) -> str:
+def _of_times(totals: Mapping[str, float], low: float, *, radio: bool) -> str:
     if not totals:
         return ""
     queueing = totals.get("queueing", 0.0)
@@ -106,6 +159,8 @@ def _of_times(totals: Mapping[str, float], low: float) -> str:
     for name in sorted(totals, key=lambda name: -totals[name]):
         if share[name] >= _LEAST or not places:
             place, what = _FINDINGS[name]
+            if radio and name == "radio":
+                what = what.replace("path", "radio")
             whole = percent(share[name])
             if name == "queueing":
                 part = percent(shares({name: queueing, "rest": sum(totals.values()) - queueing})[name])

@@ -28,7 +28,7 @@ pub enum Cause {
     Queueing,
     /// The path carries data of other connections of the same host, and this one waits for it.
     Sharing,
-    /// The radio carries nothing.
+    /// The path carries nothing, as in an outage of its radio.
     Radio,
     /// The path could carry data, but the sender waits for its retransmission timer.
     Timer,

@@ -11,7 +11,7 @@ from airpath.plot.template import Caption, blank, captioned
 from airpath.quantities import seconds
 from airpath.trace.causes import Cause, of_name, seconds_of, shares
 from airpath.trace.figures.view import FlowView
-from airpath.trace.messages import percent
+from airpath.trace.messages import has_radio, percent
 
 _READ = (
     "The connection's time from left to right. Colour and hatching of a band show the cause of its time. "
@@ -26,7 +26,8 @@ def cause_bar(view: FlowView) -> go.Figure:
         NothingToDrawError: The connection has no duration.
     """
     totals = seconds_of(view.flow)
-    present = [(of_name(name), total) for name, total in totals.items()]
+    radio = has_radio([view.flow])
+    present = [(of_name(name, radio=radio), total) for name, total in totals.items()]
     if not present:
         raise NothingToDrawError("the flow took no time")
     parts = shares(totals)
