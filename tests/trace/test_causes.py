@@ -9,10 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 
+import polars as pl
 import pytest
 
+import airpath
 from support import ROOT
-from support.needs import needs
+from support.needs import needs, shared_capture
 
 GROUND_TRUTH = ROOT / "tests" / "ground_truth"
 
@@ -23,6 +25,16 @@ def test_causes_agree_with_the_events() -> None:
     least = [90, 90, 95, 95, 92, 92, 98, 98]
     assert len(shares) == len(least)
     assert all(share >= bound for share, bound in zip(shares, least, strict=True)), shares
+
+
+def test_the_wait_for_a_timer_behind_a_hole_is_no_silence_of_the_path() -> None:
+    """Frame 188 is the third duplicate, frame 219 the retransmission of the timer."""
+    trace = airpath.trace(shared_capture("tcptrace__psc.fddi.dmp", folder="captures-review"))
+    wait = trace.causes.filter(pl.col("last_frame") > 189, pl.col("first_frame") < 219)
+    assert "radio" not in set(wait["cause"])
+    timer = wait.filter(cause="timer")
+    assert (timer["end"] - timer["start"]).sum() / 1e9 == pytest.approx(0.5, abs=0.01)
+    assert trace.connections["radio_s"].sum() == 0
 
 
 # Some points below the shares in docs/trace-causes.md: on a busy machine, programs also wait for

@@ -190,7 +190,7 @@ def test_the_verdict_names_the_place_with_the_most_time_first() -> None:
     full = connection(1, 0, 10, path_rate_s=1.0, queueing_s=6.0, radio_s=2.0, set_up_s=1.0)
     assert verdict(full, sure).replace("\u00a0", " ") == (
         "Limited by the network: the link was fully used (70 %, 60 % with a long queue in front of it), "
-        "and the radio carried nothing (20 %), and the handshake took its round trips (10 %)."
+        "and the path carried nothing (20 %), and the handshake took its round trips (10 %)."
     )
     mixed = connection(1, 0, 10, application_s=4.0, radio_s=3.0, recovery_s=3.0)
     assert verdict(mixed, unsure).startswith("Probably limited by the network: ")
