@@ -298,8 +298,8 @@ def test_a_radio_log_of_another_tool_is_read_by_its_columns(server: Path, comman
         ("begin=Time", "`begin` and `name` are needed"),
         ("begin=Time,name=RRC,quiet=Idle", "no such entry 'quiet'"),
         ("begin=Time,name=RRC,unit=ms", "`ms` is no number"),
-        ("begin", "'begin' has no value"),
-        ("Time;RRC", "'Time;RRC' has no value"),
+        ("begin,name=RRC", "'begin' has no value"),
+        ("Time;RRC", "`begin` and `name` are needed"),
     ):
         done = command(*arguments, columns)
         assert done.code == 2
