@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperOption
 
 from airpath.cli.messages import Problem
 
@@ -19,7 +19,7 @@ class WithSingleOptions(TyperCommand):
         """
         order = [] if ctx.resilient_parsing else self.make_parser(ctx).parse_args(args=list(args))[2]
         for option, times in Counter(order).items():
-            has_value = option.param_type_name == "option" and not option.is_flag
+            has_value = isinstance(option, TyperOption) and not option.is_flag
             if times > 1 and has_value and not option.multiple:
                 name = max(option.opts, key=len)
                 raise Problem(f"{name}: given twice", next_step="give it once")
