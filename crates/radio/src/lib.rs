@@ -8,8 +8,9 @@
 //! | [`gsm::block_errors`] | block error rates of GSM coding schemes over C/I |
 //! | [`umts::r99`] | UMTS packet bearers with the RLC of TS 25.322, RRC states, handover |
 //! | [`umts::hsdpa`] | an HSDPA cell: CQI, codes, hybrid ARQ, reordering, Iub flow control |
-//! | [`ofdma`] | the cell that LTE and NR have in common: RLC, hybrid ARQ, uplink grants, DRX, RRC states |
+//! | [`ofdma`] | the cell that LTE, LTE-M and NR have in common: RLC, hybrid ARQ, uplink grants, DRX, RRC states |
 //! | [`lte`] | an LTE cell with frequency or time division duplex |
+//! | [`ltem`] | an LTE-M narrowband: coverage modes with repetitions, half duplex, small blocks |
 //! | [`nbiot`] | an NB-IoT carrier: coverage levels with repetitions, random access, sleep |
 //! | [`nr`] | an NR cell; tables of the physical layer and TDD patterns |
 //! | [`plain`] | bearers that are no radio: two plain links for each mobile |
@@ -25,6 +26,7 @@ pub mod conditions;
 mod error;
 pub mod gsm;
 pub mod lte;
+pub mod ltem;
 pub mod model;
 pub mod nbiot;
 pub mod nr;

@@ -24,8 +24,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod cell;
-mod config;
+pub(crate) mod cell;
+pub(crate) mod config;
 pub mod tables;
 pub mod tdd;
 
@@ -34,7 +34,7 @@ use airpath_link::Bearer;
 
 pub use crate::ofdma::ConfigError;
 pub use crate::ofdma::config::{
-    Downlink, DownlinkModulation, Drx, Harq, Mobile, Prescheduling, RandomAccess, Rrc, Uplink, UplinkModulation,
+    Downlink, DownlinkModulation, Drx, Duplex, Harq, Mobile, Prescheduling, RandomAccess, Rrc, Uplink, UplinkModulation,
 };
 pub use crate::ofdma::paging::{ExtendedDrx, PowerSaving, PowerSavingMode};
 pub use config::{Acknowledged, Cell, Config, Pdcp, Rlc, Tdd, Unacknowledged};

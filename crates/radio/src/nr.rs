@@ -35,7 +35,7 @@ use airpath_link::Bearer;
 
 pub use crate::ofdma::ConfigError;
 pub use crate::ofdma::config::{
-    Downlink, DownlinkModulation, Drx, Harq, Mobile, Prescheduling, RandomAccess, Uplink, UplinkModulation,
+    Downlink, DownlinkModulation, Drx, Duplex, Harq, Mobile, Prescheduling, RandomAccess, Uplink, UplinkModulation,
 };
 pub use config::{Acknowledged, Cell, Config, Inactive, Pdcp, Rlc, Rrc, Tdd, Unacknowledged};
 

@@ -27,10 +27,12 @@ mod error;
 mod grid;
 mod harq;
 mod link_quality;
+mod occupancy;
 pub(crate) mod paging;
 pub(crate) mod pdcp;
 mod plan;
 pub(crate) mod reordering;
+pub(crate) mod repetition;
 pub(crate) mod rlc;
 pub(crate) mod rlc_am;
 pub(crate) mod rrc;
@@ -95,6 +97,8 @@ pub struct Parameters {
     pub(crate) pdcp: pdcp::Parameters,
     pub(crate) drx: Option<config::Drx>,
     pub(crate) rrc: Option<rrc::Parameters>,
+    /// Repetitions in a narrowband.
+    pub(crate) repetition: Option<repetition::Parameters>,
     pub(crate) conditions: conditions::Config,
 }
 

@@ -1,7 +1,7 @@
 //! The list of bearer models: one line for each. Another crate adds its own with [`Models::with`].
 
 use crate::model::{Entry, Model};
-use crate::{gsm, lte, nbiot, nr, plain, study, umts};
+use crate::{gsm, lte, ltem, nbiot, nr, plain, study, umts};
 
 /// A list of models, by name.
 #[derive(Clone, Debug)]
@@ -20,6 +20,7 @@ impl Models {
             Entry::of::<study::hs_dsch_simple::Config>(),
             Entry::of::<umts::hsdpa::Config>(),
             Entry::of::<lte::Config>(),
+            Entry::of::<ltem::Config>(),
             Entry::of::<nr::Config>(),
             Entry::of::<nbiot::Config>(),
         ])

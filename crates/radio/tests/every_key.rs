@@ -1,4 +1,4 @@
-//! Each key of LTE, NR, NB-IoT and their radio conditions changes a run, or is rejected: none is
+//! Each key of LTE, LTE-M, NR, NB-IoT and their radio conditions changes a run, or is rejected: none is
 //! accepted and ignored.
 
 mod common;
@@ -57,6 +57,7 @@ const OFDMA: &[Case] = &[
     ("harq.nack_to_ack", "", "0.3"),
     ("mobile.cqi_delay", "", "\"20 ms\""),
     ("mobile.cqi_period", "", "\"80 ms\""),
+    ("mobile.duplex", "", "\"half\""),
     ("mobile.layers", GOOD, "1"),
     ("mobile.processing", "", "\"5 ms\""),
     ("pdcp.discard", "", "\"330 ms\""),
@@ -162,6 +163,39 @@ const NB_IOT: &[Case] = &[
     ("rrc.setup", "", "[\"90 B\", \"60 B\"]"),
     ("uplink.below_downlink", WEAK, "\"9 dB\""),
     ("uplink.bler", "", "0.5"),
+];
+
+/// Both coverage modes, errors, and a mobile that does not sleep between packets.
+const NARROW: &str = "harq.dtx_missed = 0.1\nharq.nack_to_ack = 0.05\ndrx.short = \"40 ms\"\ndrx.short_count = 2\n\
+                      conditions.ci = \"-3 dB\"\nconditions.rayleigh = \"10 km/h\"\n";
+const UNHEARD_LTE_M: &str = "harq.dtx_missed = 0.5\nuplink.sr_max_transmissions = 4\nuplink.sr_period = \"40 ms\"";
+/// A mobile in mode B.
+const MODE_B: &str = "conditions = { ci = \"-11 dB\" }";
+const LTE_M: &[Case] = &[
+    ("cell.control_blocks", "", "4"),
+    ("cell.control_symbols", "", "3"),
+    ("coverage.a.control", GOOD, "4"),
+    ("coverage.a.downlink", GOOD, "4"),
+    ("coverage.a.feedback", GOOD, "4"),
+    ("coverage.a.uplink", GOOD, "4"),
+    ("coverage.b.below", "", "\"-1 dB\""),
+    ("coverage.b.control", MODE_B, "64"),
+    ("coverage.b.downlink", MODE_B, "64"),
+    ("coverage.b.feedback", MODE_B, "32"),
+    ("coverage.b.promotion", MODE_B, "\"3 s\""),
+    ("coverage.b.uplink", MODE_B, "64"),
+    ("coverage.repetition_loss", MODE_B, "\"4 dB\""),
+    ("harq.processes", GOOD, "2"),
+    ("mobile.duplex", "", "\"full\""),
+    ("rlc.mode", UNACKNOWLEDGED_LTE, ACKNOWLEDGED),
+    ("rlc.t_reordering", UNACKNOWLEDGED_LTE, "\"95 ms\""),
+    ("rrc.power_saving.edrx.cycle", SLEEPY, "\"40.96 s\""),
+    ("rrc.power_saving.edrx.window", SLEEPY, "\"10.24 s\""),
+    ("rrc.power_saving.psm.active", SLEEPY, "\"60 s\""),
+    ("rrc.power_saving.psm.update", SLEEPY, "\"200 s\""),
+    ("uplink.modulation", "", "\"64qam\""),
+    ("uplink.prescheduling.bytes", "", "\"300 B\"\nuplink.prescheduling.interval = \"5 ms\""),
+    ("uplink.prescheduling.interval", "", "\"5 ms\"\nuplink.prescheduling.bytes = \"300 B\""),
 ];
 
 /// A car among cells, which may lose them all.
@@ -363,6 +397,18 @@ fn all_events(mut bearer: Box<dyn Bearer>, load: f64, pace: u64) -> String {
 #[test]
 fn each_key_of_lte_changes_a_run_or_is_rejected() {
     Subject::new("lte-20mhz", ROUGH, 1.0, 1).check(&[OFDMA, LTE, CONDITIONS]);
+}
+
+#[test]
+fn each_key_of_lte_m_changes_a_run_or_is_rejected() {
+    // The mobile has one layer, the narrowband no PUCCH, and requests are longer.
+    let has = |(key, ..): &&Case| {
+        !["cell.pucch_blocks", "mobile.layers", "mobile.duplex"].contains(key) && !key.contains("prescheduling")
+    };
+    let context = |context| if context == UNHEARD { UNHEARD_LTE_M } else { context };
+    let common = OFDMA.iter().filter(has).map(|(key, before, value)| (*key, context(*before), *value));
+    let common: Vec<Case> = common.collect();
+    Subject::new("lte-cat-m1", NARROW, 0.05, 4).check(&[&common, LTE_M, CONDITIONS]);
 }
 
 #[test]

@@ -289,6 +289,7 @@ fn any_config() -> impl Strategy<Value = Config> {
         ("lte-10mhz", String::new(), vec![]),
         ("lte-20mhz", String::new(), vec![]),
         ("lte-20mhz-prescheduled", String::new(), vec![]),
+        ("lte-20mhz-prescheduled", "mobile.duplex = \"half\"\n".to_owned(), vec![]),
         ("lte-10mhz", unacknowledged.to_owned(), vec!["rlc"]),
         ("lte-10mhz", "rlc.max_retx = 1\nrlc.t_reordering = \"20 ms\"\n".to_owned(), vec!["rrc"]),
         ("lte-20mhz", "cell.bandwidth = \"1.4 MHz\"\ncell.pucch_blocks = 1\n".to_owned(), vec!["drx"]),

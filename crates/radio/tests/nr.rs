@@ -353,6 +353,41 @@ fn parameters_that_the_standard_does_not_have_are_refused() {
     assert!(error.to_string().contains("unknown field `control_symbols`"), "{error}");
 }
 
+#[test]
+fn a_redcap_device_has_one_layer_and_64qam() {
+    // 106 resource blocks of 132 resource elements, 64QAM with 948/1024, one layer.
+    let config = plain("nr-redcap", "conditions.ci = \"45 dB\"\npdcp.queue = {}");
+    let outcome = run(&config, 1, &burst(4000, Direction::Down, 1500), Span::from_secs(5));
+    assert_eq!(outcome.departures.len(), 4000);
+    let most = 106.0 * 132.0 * 6.0 * 948.0 / 1024.0;
+    let largest = outcome.blocks(Direction::Down).map(|(_, event)| event.bytes * 8).max().expect("a block");
+    assert!((0.98 * most..1.02 * most).contains(&f64::from(largest)), "{largest} of {most}");
+}
+
+#[test]
+fn a_mobile_with_half_duplex_does_not_receive_in_a_slot_in_which_it_sends() {
+    // Four slots of data, then four of their feedback (K1).
+    let rate = |duplex: &str| {
+        let more = format!("conditions.ci = \"45 dB\"\npdcp.queue = {{}}\nmobile.duplex = \"{duplex}\"");
+        let mut packets = burst(3000, Direction::Down, 1500);
+        packets.extend(burst(300, Direction::Up, 1500));
+        let outcome = run(&plain("nr-redcap", &more), 1, &packets, Span::from_secs(20));
+        assert_eq!(outcome.departures.len(), 3300);
+        let slot = |at: Instant| at.as_nanos() / 1_000_000;
+        let received: Vec<u64> = outcome.blocks(Direction::Down).map(|(at, _)| slot(*at)).collect();
+        let sent = outcome.blocks(Direction::Up).map(|(at, _)| slot(*at)).chain(received.iter().map(|slot| slot + 4));
+        let meets = sent.filter(|slot| received.binary_search(slot).is_ok()).count();
+        (mac_rate(&outcome), meets)
+    };
+    let ((half, never), (full, often)) = (rate("half"), rate("full"));
+    assert_eq!(never, 0);
+    assert!(often > 100 && (0.35..0.55).contains(&(half / full)), "{half} of {full}, {often}");
+    let config: Config = config("nr-n41-100mhz", "mobile.duplex = \"half\"", &[]);
+    let error = Nr::new(&config, 1, Seed::new(1), "cell").expect_err("with TDD");
+    assert_eq!(error.field(), "mobile.duplex");
+    assert!(error.to_string().contains("full with `cell.tdd`"), "{error}");
+}
+
 fn any_config() -> impl Strategy<Value = Config> {
     let unacknowledged = "rlc = { mode = \"unacknowledged\", sequence_bits = 6, t_reassembly = \"20 ms\" }
         pdcp.t_reordering = \"40 ms\"\n";
@@ -360,6 +395,8 @@ fn any_config() -> impl Strategy<Value = Config> {
         ("nr-n78-100mhz-sa", String::new(), vec![]),
         ("nr-n41-100mhz", String::new(), vec![]),
         ("nr-n28-fdd-20mhz", String::new(), vec![]),
+        ("nr-redcap", "mobile.duplex = \"half\"\n".to_owned(), vec!["drx"]),
+        ("nr-redcap", "mobile.duplex = \"half\"\ncell.processing = \"0 ms\"\n".to_owned(), vec!["rrc"]),
         ("nr-n78-low-latency", String::new(), vec![]),
         ("nr-n41-100mhz", unacknowledged.to_owned(), vec!["rlc"]),
         ("nr-n28-fdd-20mhz", "rlc.max_retx = 1\nrlc.sequence_bits = 12\n".to_owned(), vec!["rrc"]),

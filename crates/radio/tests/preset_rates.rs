@@ -30,10 +30,12 @@ const RATES: &[(&str, Option<[f64; 2]>)] = &[
     ("hscsd-43200", Some([34.2, 34.2])),
     ("hsdpa-cat10", Some([12_152.0, 63.3])),
     ("hsdpa-cat6", Some([3357.8, 63.3])),
-    // Their rates follow from the SINR: `lte.rs`, `nr.rs` and `nbiot.rs` have them.
+    // Their rates follow from the SINR: `lte.rs`, `ltem.rs`, `nr.rs` and `nbiot.rs` have them.
     ("lte-10mhz", None),
     ("lte-20mhz", None),
     ("lte-20mhz-prescheduled", None),
+    ("lte-cat-m1", None),
+    ("lte-cat-m1-psm", None),
     ("lte-tdd-20mhz", None),
     ("nb-iot", None),
     ("nb-iot-psm", None),
@@ -41,6 +43,7 @@ const RATES: &[(&str, Option<[f64; 2]>)] = &[
     ("nr-n41-100mhz", None),
     ("nr-n78-100mhz-sa", None),
     ("nr-n78-low-latency", None),
+    ("nr-redcap", None),
     ("pstn-9600", Some([7.9, 7.9])),
     // It has the rate of the user's files.
     ("recorded", None),

@@ -10,6 +10,7 @@ use airpath_link::testing::{Arrival, Polling, Traffic, drive};
 use airpath_radio::conditions::Profile;
 use airpath_radio::gsm::{csd, gprs};
 use airpath_radio::lte;
+use airpath_radio::ltem;
 use airpath_radio::nbiot;
 use airpath_radio::nr;
 use airpath_radio::study::{dch_simple, hs_dsch_simple};
@@ -122,6 +123,13 @@ fn error_free(name: &str, bearer: &Table, users: usize) -> Option<Box<dyn Bearer
             config.downlink.bler = Some(Probability::NEVER);
             config.uplink.bler = Some(Probability::NEVER);
             Some(Box::new(lte::Lte::new(&config, users, Seed::new(1), "cell").expect(name)))
+        }
+        Some("lte-m") => {
+            let mut config: ltem::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+            config.downlink.bler = Some(Probability::NEVER);
+            config.uplink.bler = Some(Probability::NEVER);
+            config.pdcp.queue = None;
+            Some(Box::new(ltem::LteM::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
         Some("nr-cell") => {
             let mut config: nr::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn fading_is_rejected_where_it_would_have_no_effect() {
-        for model in ["lte-cell", "nr-cell", "nb-iot"] {
+        for model in ["lte-cell", "lte-m", "nr-cell", "nb-iot"] {
             let parse = |text| Node::parse(text, "a.toml").expect("valid");
             let resolve = |given, below| resolve_for(model, parse(given), parse(below));
             let walking = resolve("environment = \"walking\"", BELOW).expect("an environment").to_value();

@@ -16,7 +16,7 @@ use crate::ofdma::{
 };
 
 /// Subcarriers of a resource block (TS 36.211 §6.2.3).
-const SUBCARRIERS: u32 = 12;
+pub(crate) const SUBCARRIERS: u32 = 12;
 /// The symbols after the first that carry reference signals of two antenna ports, and the resource
 /// elements of a block that these take in each (TS 36.211 §6.10.1.2).
 const REFERENCE_SYMBOLS: [u8; 3] = [4, 7, 11];
@@ -27,11 +27,11 @@ const SPECIAL_CONTROL_SYMBOLS: u8 = 2;
 /// its resource blocks, with fewer those of three eighths (TS 36.213 §7.1.7).
 const THREE_QUARTERS: u8 = 9;
 /// Symbols of a subframe of the uplink that carry reference signals (TS 36.211 §5.5.2.1).
-const UPLINK_REFERENCE_SYMBOLS: u32 = 2;
+pub(crate) const UPLINK_REFERENCE_SYMBOLS: u32 = 2;
 /// The effective code rate above which a mobile may skip decoding (TS 36.213 §7.1.7).
-const HIGHEST_CODE_RATE: f64 = 0.931;
+pub(crate) const HIGHEST_CODE_RATE: f64 = 0.931;
 /// Bytes of the header of a PDCP data PDU with a sequence number of 12 bits (TS 36.323 §6.2.3).
-const PDCP_HEADER: u64 = 2;
+pub(crate) const PDCP_HEADER: u64 = 2;
 /// AM_Window_Size and UM_Window_Size with sequence numbers of 10 bits (TS 36.322 §7.2).
 const WINDOW: u64 = 512;
 
@@ -41,7 +41,7 @@ const REACTION: u32 = Offsets::LTE_FDD.feedback_to_attempt;
 
 /// The sizes of transport blocks with these schemes (TS 36.213 §7.1.7.2.1).
 #[derive(Debug)]
-struct Sizes(&'static [Mcs]);
+pub(crate) struct Sizes(pub &'static [Mcs]);
 
 impl BlockSizes for Sizes {
     fn bits(&self, scheme: usize, _layers: u8, blocks: u32, symbols: u8) -> u32 {
@@ -56,7 +56,7 @@ impl BlockSizes for Sizes {
 
 /// Resource elements of a block that carry data in a subframe with this number of downlink symbols.
 /// Synchronisation signals and the broadcast channel are left out.
-fn downlink_elements(symbols: u8, control_symbols: u8) -> u32 {
+pub(crate) fn downlink_elements(symbols: u8, control_symbols: u8) -> u32 {
     let control = if symbols == SYMBOLS { control_symbols } else { control_symbols.min(SPECIAL_CONTROL_SYMBOLS) };
     let references = REFERENCE_SYMBOLS.iter().filter(|symbol| **symbol < symbols).count() as u32;
     (SUBCARRIERS * u32::from(symbols.saturating_sub(control))).saturating_sub(references * REFERENCE_ELEMENTS)
@@ -88,6 +88,7 @@ impl Technology for Config {
                 codewords: CodeWords::OnEachLayer,
                 elements,
                 highest_code_rate: HIGHEST_CODE_RATE,
+                largest_block: None,
             };
             Grid::new(&decoder, parameters)
         };
@@ -153,6 +154,7 @@ impl Technology for Config {
                 let power_saving = rrc.power_saving.clone();
                 rrc::Parameters { inactivity, promotion, paging, re_establishment, inactive: None, power_saving }
             }),
+            repetition: None,
             conditions: self.conditions.clone(),
         })
     }

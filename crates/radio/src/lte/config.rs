@@ -2,6 +2,8 @@
 
 mod check;
 
+pub(crate) use check::{check_rlc, check_sr_period};
+
 use airpath_core::{Bytes, Decibel, Frequency, Probability, Span};
 use airpath_link::queue::Queue;
 use schemars::JsonSchema;

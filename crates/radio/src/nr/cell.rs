@@ -56,6 +56,7 @@ impl Technology for Config {
                 codewords: CodeWords::OnAllLayers,
                 elements: std::array::from_fn(|symbols| allocation(symbols as u8).resource_elements()),
                 highest_code_rate: HIGHEST_CODE_RATE,
+                largest_block: None,
             };
             Grid::new(&decoder, parameters)
         };
@@ -105,6 +106,7 @@ impl Technology for Config {
                 let inactive = inactive.map(|it| rrc::Inactive { resume: it.resume, release: it.release });
                 rrc::Parameters { inactivity, promotion, paging, re_establishment, inactive, power_saving: None }
             }),
+            repetition: None,
             conditions: self.conditions.clone(),
         })
     }

@@ -8,6 +8,8 @@
 //!
 //! Only mobiles for which the base station can do something are looked at in a slot.
 
+mod repeated;
+
 use airpath_core::{Context, Direction, Instant, Packet, PacketCounters};
 use airpath_link::{Admission, BearerCommand, Departure};
 
@@ -179,8 +181,13 @@ impl Cell {
             looked_at.push(index);
             self.look_at(index, now, cx);
         }
-        self.grant_uplink(now, cx);
-        self.assign_downlink(now, cx);
+        if self.plan.narrowband.is_some() {
+            self.grant_repeated(now, cx);
+            self.assign_repeated(now, cx);
+        } else {
+            self.grant_uplink(now, cx);
+            self.assign_downlink(now, cx);
+        }
         self.next_slot = now + self.plan.slot();
         for index in looked_at.drain(..) {
             if self.users[index].take_change() {
@@ -196,6 +203,9 @@ impl Cell {
         let plan = &self.plan;
         let user = &mut self.users[index];
         user.look_around(now, plan, cx);
+        if !user.can_receive(now, plan) {
+            return;
+        }
         if plan.carries_downlink(now) && user.is_served(now, Direction::Down) {
             if let Some(process) = user.harq_down.repeat_at(now, user.listens(now)) {
                 self.repeats.push((index, process));

@@ -25,6 +25,21 @@ pub struct Mobile {
     pub cqi_delay: Span,
     /// From the end of a subframe to when the mobile passes on the packets in it.
     pub processing: Span,
+    /// Whether it can send and receive at the same time: `full`, or with frequency division duplex
+    /// also `half` (type A, TS 36.211 §6.2.5, TS 38.213 §17.2). Default: `full`.
+    #[serde(default)]
+    pub duplex: Duplex,
+}
+
+/// Frequency division duplex of a mobile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Duplex {
+    /// It sends or receives at a time.
+    Half,
+    /// It does both at once.
+    #[default]
+    Full,
 }
 
 /// The highest modulation of the downlink.

@@ -92,6 +92,9 @@ pub struct GridParameters<'a> {
     /// The effective code rate above which a mobile may skip decoding. The base station is taken
     /// to avoid it in the uplink, too.
     pub highest_code_rate: f64,
+    /// Bits of the largest block that a mobile can have, if it is less than the resource blocks
+    /// carry.
+    pub largest_block: Option<u32>,
 }
 
 /// The resource blocks of a direction, and the transport formats in them.
@@ -103,6 +106,7 @@ pub struct Grid {
     codewords: CodeWords,
     elements: [u32; SYMBOLS as usize + 1],
     highest_code_rate: f64,
+    largest_block: Option<u32>,
     modulations: Vec<Modulation>,
     sizes: Arc<dyn BlockSizes>,
     /// Bits a symbol of each scheme.
@@ -125,6 +129,7 @@ impl Grid {
             codewords,
             elements,
             highest_code_rate,
+            largest_block,
         } = parameters;
         let symbols = total * elements[usize::from(SYMBOLS)];
         let target = Probability::new(CQI_ERRORS).expect("within range");
@@ -137,6 +142,7 @@ impl Grid {
             codewords,
             elements,
             highest_code_rate,
+            largest_block,
             modulations,
             sizes,
             efficiencies,
@@ -182,7 +188,28 @@ impl Grid {
     pub fn allocate(&self, estimate: Estimate, bytes: u64, left: u32, symbols: u8) -> Option<TransportFormat> {
         // Those of NR do not rise everywhere (TS 38.214 Table 5.1.3.1-1: 16 and 17).
         let best = self.efficiencies.iter().rposition(|it| *it <= estimate.efficiency).unwrap_or(0);
-        (0..=best).rev().find_map(|scheme| self.allocate_with(scheme, estimate.layers, bytes, left, symbols))
+        let mut formats =
+            (0..=best).rev().filter_map(|scheme| self.allocate_with(scheme, estimate.layers, bytes, left, symbols));
+        if self.largest_block.is_none() {
+            return formats.next();
+        }
+        // A scheme with lower efficiency may have the larger of the blocks that are allowed.
+        let mut largest: Option<TransportFormat> = None;
+        for format in formats {
+            if u64::from(format.bits) >= bytes.saturating_mul(8) {
+                return Some(format);
+            }
+            if largest.is_none_or(|largest| format.bits > largest.bits) {
+                largest = Some(format);
+            }
+        }
+        largest
+    }
+
+    /// Bits a symbol of the best scheme with QPSK.
+    pub fn qpsk_efficiency(&self) -> f64 {
+        let last = self.modulations.iter().rposition(|modulation| *modulation == Modulation::Qpsk);
+        last.map_or(0.0, |scheme| self.efficiencies[scheme])
     }
 
     /// The transport format with a given scheme, unless its code rate is too high.
@@ -192,6 +219,13 @@ impl Grid {
         let block_layers = self.codewords.layers(layers);
         let count = u32::from(layers / block_layers);
         let coded_per_block = self.elements(symbols) * modulation.bits() * u32::from(block_layers);
+        let left = match self.largest_block {
+            None => left,
+            Some(largest) => {
+                let fits = |blocks: &u32| self.sizes.bits(scheme, block_layers, *blocks, symbols) * count <= largest;
+                (1..=left).take_while(fits).count() as u32
+            }
+        };
         // Sizes rise with the blocks. Those with too high a code rate count as zero.
         let size = |blocks: u32| {
             let bits = self.sizes.bits(scheme, block_layers, blocks, symbols);

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use airpath_core::Instant;
 
 use super::UplinkHarq;
-use super::plan::Plan;
+use super::plan::DownlinkTimes;
 use super::rlc::Block;
 use super::transport_block::Sent;
 use super::transport_format::TransportFormat;
@@ -19,6 +19,8 @@ pub struct Downlink {
     contents: Box<[Contents]>,
     /// What is to be sent again.
     sent: Box<[Option<Box<Sent>>]>,
+    /// The processes that are used: the first ones.
+    used: usize,
 }
 
 /// What is in a process.
@@ -46,11 +48,17 @@ impl Downlink {
             free_at: vec![Instant::ZERO; count].into(),
             contents: vec![Contents::Nothing; count].into(),
             sent: vec![None; count].into(),
+            used: count,
         }
     }
 
+    /// Uses only this number of processes, or all if there are fewer. None must hold a block.
+    pub fn limit(&mut self, processes: u8) {
+        self.used = self.sent.len().min(processes.into());
+    }
+
     fn processes(&self) -> impl Iterator<Item = (Contents, Instant)> {
-        self.contents.iter().copied().zip(self.free_at.iter().copied())
+        self.contents.iter().copied().zip(self.free_at.iter().copied()).take(self.used)
     }
 
     /// The process whose block is to be sent again at `now`, the one that has waited longest. A
@@ -98,14 +106,11 @@ impl Downlink {
         self.sent[process].take()
     }
 
-    /// A block of a process was sent at `now`; `again` is it if it is to be sent again. Returns
-    /// when the base station has the feedback.
-    pub fn transmitted(&mut self, process: usize, now: Instant, again: Option<Box<Sent>>, plan: &Plan) -> Instant {
-        let feedback = plan.timeline().feedback(plan.number(now));
-        self.free_at[process] = plan.start(plan.timeline().next_attempt(feedback));
+    /// A block of a process was sent at these times; `again` is it if it is to be sent again.
+    pub fn transmitted(&mut self, process: usize, times: &DownlinkTimes, again: Option<Box<Sent>>) {
+        self.free_at[process] = times.next_attempt;
         self.contents[process] = again.as_ref().map_or(Contents::Nothing, |sent| Contents::of_block(sent.is_known));
         self.sent[process] = again;
-        plan.start(feedback + 1) + plan.processing
     }
 
     /// All processes are idle: the connection is new.
@@ -221,7 +226,9 @@ mod tests {
         for (processing, feedback) in [(0, 15), (3, 18)] {
             let plan = plan(&format!("processing = \"{processing} ms\""));
             let mut downlink = Downlink::new(2);
-            assert_eq!(downlink.transmitted(0, at(10), Some(Box::new(sent(true))), &plan), at(feedback));
+            let times = plan.downlink_times(at(10), 0);
+            downlink.transmitted(0, &times, Some(Box::new(sent(true))));
+            assert_eq!((times.received, times.heard), (at(11), at(feedback)));
             assert_eq!((downlink.next_repeat(true), downlink.next_repeat(false)), (Some(at(18)), None));
             assert_eq!((downlink.repeat_at(at(17), true), downlink.repeat_at(at(18), false)), (None, Some(0)));
             assert_eq!(downlink.idle(at(10)), Some(1));
@@ -243,7 +250,8 @@ mod tests {
     #[test]
     fn a_block_with_missed_assignments_waits_until_the_mobile_listens() {
         let mut downlink = Downlink::new(2);
-        downlink.transmitted(0, at(10), Some(Box::new(sent(false))), &plan("processing = \"0 ms\""));
+        let times = plan("processing = \"0 ms\"").downlink_times(at(10), 0);
+        downlink.transmitted(0, &times, Some(Box::new(sent(false))));
         assert_eq!((downlink.next_repeat(true), downlink.next_repeat(false)), (None, Some(at(18))));
         assert_eq!((downlink.repeat_at(at(20), false), downlink.repeat_at(at(20), true)), (None, Some(0)));
     }

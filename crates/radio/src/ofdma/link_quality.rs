@@ -59,12 +59,13 @@ impl LinkQuality {
         self.reports[1].due(now).and(self.reports[0].due(now))
     }
 
-    /// Takes the measurement that is due: the SINR in decibels, if a cell serves the mobile.
-    pub fn measure(&mut self, sinr: Option<f64>, below_downlink: f64, plan: &Plan) {
+    /// Takes the measurement that is due: the SINR in decibels, downlink and uplink, if a cell
+    /// serves the mobile.
+    pub fn measure(&mut self, sinr: Option<[f64; 2]>, plan: &Plan) {
         let (mut down, mut up) = (1 << CQI_BITS, 1 << CQI_BITS);
-        if let Some(sinr) = sinr {
-            down = report(&plan.down, sinr, self.layers);
-            up |= plan.up.cqi(sinr - below_downlink, 1);
+        if let Some([downlink, uplink]) = sinr {
+            down = report(&plan.down, downlink, self.layers);
+            up |= plan.up.cqi(uplink, 1);
         }
         self.reports[0].take(down);
         self.reports[1].take(up);

@@ -4,6 +4,7 @@
 use airpath_core::{Direction, Instant, Probability, Span};
 
 use super::grid::Grid;
+use super::repetition::{Narrowband, Slots};
 use super::transport_block::Sent;
 use super::transport_format::{Estimate, TransportFormat};
 use super::{Parameters, UplinkHarq};
@@ -37,8 +38,32 @@ pub struct Plan {
     /// Interval and bytes of grants without a request.
     pub prescheduling: Option<(Span, u64)>,
     pub buffer_sizes: &'static BufferSizes,
+    /// A narrowband whose transfers are repeated.
+    pub narrowband: Option<Narrowband>,
     /// Resource blocks of the uplink that are promised, with the numbers of their slots.
     promised: [(u64, u32); PROMISED],
+}
+
+/// The times of a downlink transmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DownlinkTimes {
+    /// The mobile has received the block.
+    pub received: Instant,
+    /// The mobile begins to send the feedback.
+    pub feedback: Instant,
+    /// The base station can use the feedback.
+    pub heard: Instant,
+    /// The process can be used again.
+    pub next_attempt: Instant,
+}
+
+/// The times of an uplink transmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UplinkTimes {
+    /// The base station has received the block.
+    pub received: Instant,
+    /// A grant can be sent that depends on it.
+    pub next_grant: Instant,
 }
 
 /// The slots for which resource blocks of the uplink can be promised at a time: a power of two
@@ -68,6 +93,10 @@ impl Plan {
             first_grant: uplink.first_grant.get(),
             prescheduling: prescheduling.map(|it| (it.interval, it.bytes.get())),
             buffer_sizes: parameters.buffer_sizes,
+            narrowband: parameters
+                .repetition
+                .as_ref()
+                .map(|repetition| Narrowband::new(repetition, [parameters.down.total, parameters.up.total])),
             promised: [(0, 0); PROMISED],
         }
     }
@@ -180,6 +209,44 @@ impl Plan {
             &self.decoder,
             &self.first_errors,
         )
+    }
+
+    /// The times of a downlink transmission that is assigned in the slot that begins at `now`, to a
+    /// mobile in a coverage mode.
+    #[inline]
+    pub fn downlink_times(&self, now: Instant, mode: usize) -> DownlinkTimes {
+        let number = self.number(now);
+        let (data_end, feedback, next_attempt) = match &self.narrowband {
+            None => {
+                let feedback = self.timeline.feedback(number);
+                (number + 1, Slots::new(feedback, feedback + 1), self.timeline.next_attempt(feedback))
+            }
+            Some(narrowband) => {
+                let slots = narrowband.downlink(number, mode);
+                (slots.data.end, slots.feedback, slots.next_attempt)
+            }
+        };
+        DownlinkTimes {
+            received: self.start(data_end),
+            feedback: self.start(feedback.start),
+            heard: self.start(feedback.end) + self.processing,
+            next_attempt: self.start(next_attempt),
+        }
+    }
+
+    /// When an uplink transmission ends that begins at `now`, and when a grant can be sent that
+    /// depends on it.
+    #[inline]
+    pub fn uplink_times(&self, now: Instant, mode: usize) -> UplinkTimes {
+        let number = self.number(now);
+        let (data_end, next_grant) = match &self.narrowband {
+            None => (number + 1, self.timeline.grant_after(number)),
+            Some(narrowband) => {
+                let data = Slots::new(number, number + narrowband.mode(mode).uplink);
+                (data.end, narrowband.next_grant(data))
+            }
+        };
+        UplinkTimes { received: self.start(data_end), next_grant: self.start(next_grant) }
     }
 
     /// The first slot from the earliest possible one on in which an uplink block that was sent in

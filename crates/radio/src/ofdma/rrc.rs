@@ -73,6 +73,13 @@ impl Rrc {
         Self { config, paging, idle_since: None, state, last_activity: Instant::ZERO, setup: Span::ZERO }
     }
 
+    /// A set-up takes this long from now on.
+    pub const fn set_promotion(&mut self, promotion: Span) {
+        if let Some(config) = &mut self.config {
+            config.promotion = promotion;
+        }
+    }
+
     /// The state.
     #[inline]
     pub const fn state(&self) -> State {

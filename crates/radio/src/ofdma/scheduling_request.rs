@@ -84,6 +84,17 @@ impl SchedulingRequest {
         self.message_at
     }
 
+    /// What is to be sent at `now` is sent later: a request at the next occasion, the message of
+    /// random access at `later`.
+    pub fn postpone(&mut self, now: Instant, later: Instant) {
+        if self.next.is_some_and(|at| at <= now) {
+            self.next = Some(self.occasion(now));
+        }
+        if self.message_at.is_some_and(|at| at <= now) {
+            self.message_at = Some(later);
+        }
+    }
+
     /// What is sent at `now`. The next occasion follows if there is no grant until then. An
     /// occasion that was missed is replaced by the next one.
     pub fn send(&mut self, now: Instant, plan: &Plan) -> Option<Request> {

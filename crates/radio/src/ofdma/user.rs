@@ -5,6 +5,7 @@
 //! base station decides are the cell's.
 
 mod change;
+mod coverage;
 mod downlink;
 mod movement;
 mod tracks;
@@ -20,10 +21,12 @@ use airpath_link::{Admission, Departure};
 
 use super::Parameters;
 use super::buffer_status::{Knowledge, Reporting};
+use super::config::Duplex;
 use super::drx::Drx;
 use super::error::ConfigError;
 use super::harq;
 use super::link_quality::LinkQuality;
+use super::occupancy::{GUARD_OF_TYPE_B, Occupancy};
 use super::pdcp::Pdcp;
 use super::plan::Plan;
 use super::rlc::{Block, MaxRetransmissions, Rlc};
@@ -73,6 +76,13 @@ pub struct User {
     /// The SINR in the current slot: downlink, uplink.
     sinr: [f64; 2],
     below_downlink: f64,
+    /// By how much repetitions raise it.
+    gain: [f64; 2],
+    /// The coverage mode, and whether it is to be chosen anew.
+    mode: usize,
+    must_choose_mode: bool,
+    /// In a narrowband or with half duplex, what it sends and receives.
+    occupancy: Option<Box<Occupancy>>,
     /// The number of the slot after the one in which it was served last: downlink, uplink.
     pub waiting_since: [u64; 2],
     totals: [RadioTotals; 2],
@@ -111,6 +121,7 @@ impl User {
         let prescheduling = config.uplink.prescheduling.as_ref();
         let prescheduling_offset = prescheduling.map_or(Span::ZERO, |it| offset(it.interval));
         let rrc = Rrc::new(config.rrc.clone(), paging_offset, &mut offsets);
+        let is_half_duplex = config.mobile.duplex == Duplex::Half;
         let mut user = Self {
             id: UserId::new(index as u32),
             down: rlc(Direction::Down, config.cell.delay),
@@ -138,6 +149,13 @@ impl User {
             bler: [config.downlink.bler, config.uplink.bler],
             sinr: [0.0; 2],
             below_downlink: config.uplink.below_downlink.get(),
+            gain: [0.0; 2],
+            mode: 0,
+            must_choose_mode: false,
+            occupancy: (is_half_duplex || config.repetition.is_some()).then(|| {
+                let guard = if config.repetition.is_some() { GUARD_OF_TYPE_B } else { 0 };
+                Box::new(Occupancy::new(is_half_duplex.then_some(guard), sr_slots, occasion))
+            }),
             waiting_since: [0; 2],
             totals: Default::default(),
             tracks: Tracks::new(UserId::new(index as u32)),
@@ -288,7 +306,7 @@ impl User {
         let was_empty = self.is_empty();
         let admission = self.enqueue(now, direction, packet, cx);
         if admission == Admission::Queued {
-            self.connect(now, direction, was_empty, cx);
+            self.connect(now, direction, was_empty, plan, cx);
             self.rrc.active(now);
             self.prepare(now, plan, cx);
         }
@@ -343,13 +361,16 @@ impl User {
 
     /// Sets up the connection if there is none, for a packet in this direction. It may have been
     /// released if nothing was inside before.
-    fn connect(&mut self, now: Instant, direction: Direction, was_empty: bool, cx: &mut Context<'_>) {
+    fn connect(&mut self, now: Instant, direction: Direction, was_empty: bool, plan: &Plan, cx: &mut Context<'_>) {
         if was_empty {
             while let Some((at, from)) = self.rrc.release(now) {
                 self.released(at, from, cx);
             }
         }
         let was_idle = matches!(self.rrc.state(), State::Idle | State::Inactive);
+        if was_idle {
+            self.begin_set_up(now, plan, cx);
+        }
         if let Some(begins) = self.rrc.waits(now, direction) {
             if was_idle && begins > now {
                 self.report_rrc(now, LteRrcState::Paging, cx);
@@ -404,6 +425,7 @@ impl User {
     /// Nothing is sent until then, and the layers below PDCP start again.
     fn establish_again(&mut self, now: Instant, until: Instant, cause: DropCause, cx: &mut Context<'_>) {
         self.reset_mac();
+        self.must_choose_mode = true;
         self.down.establish_again(now, cause, cx);
         self.up.establish_again(now, cause, cx);
         self.movement.block(&Direction::BOTH, until);
@@ -427,6 +449,9 @@ impl User {
         self.requested_at = None;
         self.preschedule_at = None;
         self.had_data = false;
+        if let Some(occupancy) = &mut self.occupancy {
+            occupancy.clear();
+        }
     }
 
     /// Keeps the memory of a block that is no more.
@@ -473,7 +498,11 @@ impl User {
             let unknown = self.harq_down.next_repeat(false).map(|at| self.next_active(at.max(down)));
             first = earlier(first, earlier(repeat, unknown));
         }
-        first.map(|first| if first == from { from } else { plan.control_from(first) })
+        let first = first.map(|first| if first == from { from } else { plan.control_from(first) });
+        match &self.occupancy {
+            None => first,
+            Some(occupancy) => first.map(|first| plan.start(occupancy.receives_from(plan.number(first)))),
+        }
     }
 
     /// The first time from `from` on in which it listens.

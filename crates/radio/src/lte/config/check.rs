@@ -14,13 +14,11 @@ impl Config {
     /// Refuses what makes no sense.
     pub(in crate::lte) fn check(&self) -> Result<(), ConfigError> {
         self.cell.check()?;
-        self.mobile.check(2)?;
+        self.mobile.check(2, self.cell.tdd.is_some())?;
         let processes = self.cell.tdd.map_or(FDD_PROCESSES, |tdd| tdd.processes().downlink);
         within(self.harq.processes, processes, "harq", "processes")?;
         self.harq.check()?;
-        if ![1, 2, 5, 10, 20, 40, 80].map(Span::from_millis).contains(&self.uplink.sr_period) {
-            return Err(range("uplink", "sr_period", "1, 2, 5, 10, 20, 40 or 80 ms (TS 36.213 Table 10.1.5-1)").into());
-        }
+        check_sr_period(self.uplink.sr_period)?;
         if let Some(tdd) = self.cell.tdd {
             check_requests(self.uplink.sr_period, &tdd.pattern())?;
         }
@@ -47,6 +45,14 @@ impl Config {
 const FDD_PROCESSES: u8 = 8;
 /// A radio frame, the period of a TDD configuration (TS 36.211 §4.2).
 const FRAME: Span = Span::from_millis(10);
+
+/// Refuses a period of scheduling requests that LTE does not have.
+pub(crate) fn check_sr_period(period: Span) -> Result<(), ValueError> {
+    if [1, 2, 5, 10, 20, 40, 80].map(Span::from_millis).contains(&period) {
+        return Ok(());
+    }
+    Err(range("uplink", "sr_period", "1, 2, 5, 10, 20, 40 or 80 ms (TS 36.213 Table 10.1.5-1)"))
+}
 
 /// Refuses a period of scheduling requests without occasions that all are in uplink subframes.
 fn check_requests(period: Span, pattern: &SlotPattern) -> Result<(), ValueError> {
@@ -104,7 +110,8 @@ impl Cell {
     }
 }
 
-fn check_rlc(rlc: &Rlc) -> Result<(), ValueError> {
+/// Refuses an RLC that LTE does not have.
+pub(crate) fn check_rlc(rlc: &Rlc) -> Result<(), ValueError> {
     let timer = |span: Span, key: &str| {
         milliseconds(span, "rlc", key)?;
         if span > LONGEST_TIMER { Err(range("rlc", key, "at most 4 s (TS 36.331 §6.3.2)")) } else { Ok(()) }

@@ -15,7 +15,7 @@ impl Config {
     pub(in crate::nr) fn check(&self) -> Result<Timeline, ConfigError> {
         let (numerology, timeline) = self.cell.check()?;
         // Layers of a code word, and of maxNumberMIMO-LayersPDSCH here (TS 38.211 §7.3.1.3).
-        self.mobile.check(4)?;
+        self.mobile.check(4, self.cell.tdd.is_some())?;
         if ![2, 4, 6, 8, 10, 12, 16].contains(&self.harq.processes) {
             let expected = "2, 4, 6, 8, 10, 12 or 16 (nrofHARQ-ProcessesForPDSCH, TS 38.331 §6.3.2)";
             return Err(range("harq", "processes", expected).into());

@@ -3,7 +3,7 @@
 use airpath_core::{Decibel, Probability, Span};
 use airpath_link::queue::Queue;
 
-use super::{Drx, Harq, Mobile, Rrc, Uplink, UplinkModulation};
+use super::{Drx, Duplex, Harq, Mobile, Rrc, Uplink, UplinkModulation};
 use crate::error::{ValueError, above_zero, at_most, check_queue, range, within_an_hour};
 
 /// Refuses what is not a number of milliseconds, from one to an hour.
@@ -53,8 +53,13 @@ pub(crate) fn pdcp(discard: Option<Span>, queue: Option<&Queue>, drx: Option<&Dr
 }
 
 impl Mobile {
-    /// Refuses what makes no sense, with this number of layers at most.
-    pub(crate) fn check(&self, layers: u8) -> Result<(), ValueError> {
+    /// Refuses what makes no sense, with this number of layers at most, in a cell with time division
+    /// duplex or not.
+    pub(crate) fn check(&self, layers: u8, is_tdd: bool) -> Result<(), ValueError> {
+        if is_tdd && self.duplex == Duplex::Half {
+            let expected = "full with `cell.tdd`: each slot has one direction there anyway";
+            return Err(range("mobile", "duplex", expected));
+        }
         within(self.layers, layers, "mobile", "layers")?;
         milliseconds(self.cqi_period, "mobile", "cqi_period")?;
         within_an_hour(self.cqi_delay, "mobile", "cqi_delay")?;

@@ -47,10 +47,12 @@ impl User {
         }
         let errored = is_missed || self.is_errored(now, direction, &mut sent, plan);
         let pdus = sent.block.pdus.len();
-        self.report_block(now, direction, &sent.format, (pdus, !is_first, errored), plan, cx);
+        let times = plan.downlink_times(now, self.mode);
+        let duration = times.received.since(now);
+        self.report_block((now, duration), direction, &sent.format, (pdus, !is_first, errored), cx);
         let is_positive = !errored || (!is_missed && self.control.chance(plan.nack_to_ack));
         let again = if !errored {
-            self.arrivals[direction as usize].push_back((now + plan.slot() + plan.mobile_processing, sent.block));
+            self.arrivals[direction as usize].push_back((times.received + plan.mobile_processing, sent.block));
             None
         } else if is_positive || sent.attempts >= plan.max_transmissions {
             self.give_up(now, direction, sent.block, cx);
@@ -58,9 +60,10 @@ impl User {
         } else {
             Some(Box::new(sent))
         };
-        let heard = self.harq_down.transmitted(process, now, again, plan);
+        self.harq_down.transmitted(process, &times, again);
+        self.will_send(now, times.feedback, plan);
         if is_first && !is_missed {
-            self.feedback[direction as usize].push_back((heard, is_positive));
+            self.feedback[direction as usize].push_back((times.heard, is_positive));
         }
     }
 

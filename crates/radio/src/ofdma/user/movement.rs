@@ -51,8 +51,11 @@ impl User {
     pub fn look_around(&mut self, now: Instant, plan: &Plan, cx: &mut Context<'_>) -> Sample {
         while let Some(at) = self.quality.due(now) {
             let sample = self.look(now, at, cx);
-            let sinr = sample.covered.then_some(sample.carrier_to_interference);
-            self.quality.measure(sinr, self.below_downlink, plan);
+            if self.must_choose_mode {
+                self.choose_mode(sample.carrier_to_interference, plan);
+            }
+            let sinr = sample.covered.then(|| self.sinr_of(&sample));
+            self.quality.measure(sinr, plan);
         }
         let sample = self.look(now, now, cx);
         if !self.movement.is_covered() {
@@ -60,8 +63,18 @@ impl User {
             self.has_changed = true;
         }
         self.quality.hear(now);
-        self.sinr = [sample.carrier_to_interference, sample.carrier_to_interference - self.below_downlink];
+        if self.must_choose_mode {
+            self.choose_mode(sample.carrier_to_interference, plan);
+            self.must_choose_mode = false;
+        }
+        self.sinr = self.sinr_of(&sample);
         sample
+    }
+
+    /// The SINR of a block with its repetitions: downlink, uplink.
+    fn sinr_of(&self, sample: &Sample) -> [f64; 2] {
+        let downlink = sample.carrier_to_interference;
+        [downlink + self.gain[0], downlink - self.below_downlink + self.gain[1]]
     }
 
     /// What it was like at `then`.

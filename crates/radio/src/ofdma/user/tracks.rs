@@ -1,11 +1,10 @@
 //! The radio log of a mobile: its states, and what it sends and gets.
 
-use airpath_core::{Aspect, Classes, Context, Direction, DrxState, Instant, LteRrcState, RadioEvent, StateValue};
+use airpath_core::{Aspect, Classes, Context, Direction, DrxState, Instant, LteRrcState, RadioEvent, Span, StateValue};
 
 use super::User;
 use crate::common::log::Tracks;
 use crate::conditions::Sample;
-use crate::ofdma::plan::Plan;
 use crate::ofdma::transport_format::TransportFormat;
 
 impl User {
@@ -64,21 +63,21 @@ impl User {
         }
     }
 
-    /// A block of PDUs in a slot, sent for the first time or `again`.
+    /// A block of PDUs that begins at a time and takes a duration, sent for the first time or
+    /// `again`.
     pub(super) fn report_block(
         &mut self,
-        now: Instant,
+        (now, duration): (Instant, Span),
         direction: Direction,
         format: &TransportFormat,
         (pdus, again, errored): (usize, bool, bool),
-        plan: &Plan,
         cx: &mut Context<'_>,
     ) {
         let pdus = pdus as u16;
         let event = RadioEvent {
             direction,
             user: self.id,
-            duration: plan.slot(),
+            duration,
             pdus,
             repeated: if again { pdus } else { 0 },
             errored: if errored { pdus } else { 0 },

@@ -6,7 +6,7 @@ use super::User;
 use crate::ofdma::UplinkHarq;
 use crate::ofdma::buffer_status::{self, SHORT_REPORT};
 use crate::ofdma::harq::Planned;
-use crate::ofdma::plan::Plan;
+use crate::ofdma::plan::{Plan, UplinkTimes};
 use crate::ofdma::rlc::{Block, BufferStatus};
 use crate::ofdma::rrc::State;
 use crate::ofdma::scheduling_request::Request;
@@ -34,6 +34,7 @@ impl User {
             self.request.granted();
             self.active(now, cx);
             self.harq_up.plan(at, Planned::New(format));
+            self.will_send(now, at, plan);
         }
     }
 
@@ -60,7 +61,11 @@ impl User {
             return;
         }
         let granted = grant_at.unwrap_or(now);
-        if !self.listens(granted) || self.harq_up.is_planned(at) || !self.has_process_up(granted, plan) {
+        if !self.listens(granted)
+            || !self.can_receive(granted, plan)
+            || self.harq_up.is_planned(at)
+            || !self.has_process_up(granted, plan)
+        {
             return;
         }
         let quality = self.quality.estimate(Direction::Up, plan);
@@ -71,6 +76,7 @@ impl User {
                 self.preschedule_at = Some(at);
             } else {
                 self.harq_up.plan(at, Planned::Prescheduled(format));
+                self.will_send(now, at, plan);
             }
         }
     }
@@ -104,8 +110,8 @@ impl User {
         sent.attempts += 1;
         let errored = !sample.covered || self.is_errored(now, direction, &mut sent, plan);
         let pdus = sent.block.pdus.len();
-        self.report_block(now, direction, &sent.format, (pdus, !is_first, errored), plan, cx);
-        let received = now + plan.slot();
+        let UplinkTimes { received, next_grant } = plan.uplink_times(now, self.mode);
+        self.report_block((now, received.since(now)), direction, &sent.format, (pdus, !is_first, errored), cx);
         if is_first {
             self.feedback[direction as usize].push_back((received + plan.processing, !errored));
         }
@@ -117,12 +123,19 @@ impl User {
         } else if sent.attempts >= plan.max_transmissions || self.is_taken_for_positive(plan) {
             self.give_up(now, direction, sent.block, cx);
         } else {
-            let at = plan.next_attempt_up(now, sent.format.blocks, |at| !self.harq_up.is_planned(at));
-            plan.reserve_up(at, sent.format.blocks);
+            let blocks = sent.format.blocks;
+            let at = if plan.narrowband.is_some() {
+                self.grant_again(plan.number(next_grant), blocks, plan)
+            } else {
+                let at = plan.next_attempt_up(now, blocks, |at| !self.harq_up.is_planned(at));
+                plan.reserve_up(at, blocks);
+                at
+            };
             self.harq_up.plan(at, Planned::Again(Box::new(sent)));
+            self.will_send(now, at, plan);
             return;
         }
-        self.harq_up.done(now, plan.start(plan.timeline().grant_after(plan.number(now))));
+        self.harq_up.done(now, next_grant);
     }
 
     /// Whether the mobile takes negative feedback for a positive one, if there is feedback.
@@ -133,7 +146,11 @@ impl User {
     /// Whether a grant that is sent at `now` has a process.
     #[inline]
     pub fn has_process_up(&self, now: Instant, plan: &Plan) -> bool {
-        self.harq_up.has_process(now, plan.uplink_harq)
+        let harq = match &plan.narrowband {
+            None => plan.uplink_harq,
+            Some(narrowband) => UplinkHarq::ByGrants { processes: narrowband.mode(self.mode).processes.into() },
+        };
+        self.harq_up.has_process(now, harq)
     }
 
     /// A new block of this size.
@@ -159,7 +176,16 @@ impl User {
         if self.movement.served_from(Direction::Up) > now || self.rrc.state() != State::Connected {
             return;
         }
-        let usable = now + plan.slot() + plan.processing;
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if !is_due(self.request.next()) && !is_due(self.request.message_at()) {
+            return;
+        }
+        let slots = self.request_slots(now, plan);
+        if !self.can_request(now, plan) {
+            self.request.postpone(now, now + plan.slot());
+            return;
+        }
+        let usable = plan.start(slots.end) + plan.processing;
         if self.request.message_at().is_some_and(|at| at <= now) {
             let waiting = self.waiting_up(now);
             self.request.message_sent();

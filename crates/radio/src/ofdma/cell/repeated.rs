@@ -1,0 +1,68 @@
+//! Who gets what of a narrowband whose transfers are repeated: a transfer is planned as a whole in
+//! the slot in which its control channel begins.
+
+use airpath_core::{Context, Direction, Instant};
+
+use super::{Cell, MARGIN};
+use crate::common::shared_channel::scheduler::Candidate;
+
+impl Cell {
+    /// Grants of the uplink whose MPDCCH begins at `now`.
+    pub(super) fn grant_repeated(&mut self, now: Instant, cx: &mut Context<'_>) {
+        let Self { plan, users, schedulers, candidates: [_, candidates], .. } = self;
+        let number = plan.number(now);
+        if let Some(narrowband) = &mut plan.narrowband {
+            narrowband.forget_before(number);
+        }
+        let fits = |candidate: &Candidate| {
+            let user = &users[candidate.user as usize];
+            user.has_process_up(now, plan) && user.uplink_slots(number, plan).is_some()
+        };
+        candidates.retain(fits);
+        while !candidates.is_empty() {
+            let index = candidates.swap_remove(schedulers[1].choose(candidates)).user as usize;
+            let user = &mut users[index];
+            let Some((slots, left)) = user.uplink_slots(number, plan) else { continue };
+            let wanted = user.wanted_up(plan.first_grant);
+            let (at, estimate) = (plan.start(slots.data.start), user.estimate(Direction::Up, plan));
+            if let Some(format) = plan.allocate(Direction::Up, at, estimate, wanted, left) {
+                user.waiting_since[1] = number + 1;
+                user.grant(now, at, format, plan, cx);
+                user.take_up(&slots, format.blocks, plan);
+                schedulers[1].served(number, index as u32, format.bits);
+            }
+        }
+    }
+
+    /// Assignments of the downlink whose MPDCCH begins at `now`.
+    pub(super) fn assign_repeated(&mut self, now: Instant, cx: &mut Context<'_>) {
+        let Self { plan, users, schedulers, candidates: [candidates, _], repeats, .. } = self;
+        let number = plan.number(now);
+        repeats.sort_unstable_by_key(|(index, _)| (users[*index].waiting_since[0], *index));
+        for (index, process) in repeats.drain(..) {
+            let user = &mut users[index];
+            let blocks = user.harq_down.format(process).map_or(0, |format| format.blocks);
+            let slots = user.downlink_slots(number, plan).filter(|(_, left)| *left >= blocks);
+            if let Some((slots, _)) = slots {
+                user.waiting_since[0] = number + 1;
+                user.send_again(now, process, plan, cx);
+                user.take_down(&slots, blocks, plan);
+            }
+        }
+        candidates.retain(|candidate| users[candidate.user as usize].downlink_slots(number, plan).is_some());
+        while !candidates.is_empty() {
+            let index = candidates.swap_remove(schedulers[0].choose(candidates)).user as usize;
+            let user = &mut users[index];
+            let Some((slots, left)) = user.downlink_slots(number, plan) else { continue };
+            let process = user.harq_down.idle(now).expect("a candidate has one");
+            let (at, estimate) = (plan.start(slots.data.start), user.estimate(Direction::Down, plan));
+            let wanted = user.waiting_down(now) + MARGIN;
+            if let Some(format) = plan.allocate(Direction::Down, at, estimate, wanted, left) {
+                user.waiting_since[0] = number + 1;
+                user.send_new(now, process, format, plan, cx);
+                user.take_down(&slots, format.blocks, plan);
+                schedulers[0].served(number, index as u32, format.bits);
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! A mobile in a narrowband, or with half duplex: its coverage mode, and what it sends and receives
+//! when.
+
+use airpath_core::{Context, Direction, Instant};
+
+use super::User;
+use crate::ofdma::plan::Plan;
+use crate::ofdma::repetition::{DownlinkSlots, Slots, UplinkSlots};
+use crate::ofdma::transport_format::Estimate;
+
+impl User {
+    /// The connection is set up: the coverage mode follows from the radio now.
+    pub(super) fn begin_set_up(&mut self, now: Instant, plan: &Plan, cx: &mut Context<'_>) {
+        if let Some(narrowband) = &plan.narrowband {
+            self.must_choose_mode = true;
+            self.look_around(now, plan, cx);
+            self.rrc.set_promotion(narrowband.mode(self.mode).promotion);
+        }
+    }
+
+    /// Chooses the coverage mode for a SINR downwards in decibels. Nothing is on the air.
+    pub(super) fn choose_mode(&mut self, sinr: f64, plan: &Plan) {
+        let Some(narrowband) = &plan.narrowband else { return };
+        self.mode = narrowband.mode_at(sinr);
+        let mode = narrowband.mode(self.mode);
+        self.gain = mode.gain;
+        self.harq_down.limit(mode.processes);
+        if let Some(occupancy) = &mut self.occupancy {
+            occupancy.set_request(mode.feedback);
+        }
+    }
+
+    /// What the base station expects to get through.
+    pub fn estimate(&self, direction: Direction, plan: &Plan) -> Estimate {
+        let estimate = self.quality.estimate(direction, plan);
+        match &plan.narrowband {
+            Some(narrowband) if narrowband.mode(self.mode).is_qpsk_only => {
+                let most = plan.grid(direction).qpsk_efficiency();
+                Estimate { efficiency: estimate.efficiency.min(most), ..estimate }
+            }
+            _ => estimate,
+        }
+    }
+
+    /// Whether a mobile with half duplex can receive in the slot that begins at `now`. In a
+    /// narrowband that is looked at with the whole transfer.
+    #[inline]
+    pub fn can_receive(&self, now: Instant, plan: &Plan) -> bool {
+        match &self.occupancy {
+            Some(occupancy) if plan.narrowband.is_none() => {
+                let slot = plan.number(now);
+                occupancy.receives_from(slot) == slot
+            }
+            _ => true,
+        }
+    }
+
+    /// A mobile with half duplex sends in the slot that begins at `at`, which is planned at `now`.
+    pub(super) fn will_send(&mut self, now: Instant, at: Instant, plan: &Plan) {
+        if let Some(occupancy) = self.occupancy.as_mut().filter(|_| plan.narrowband.is_none()) {
+            let slot = plan.number(at);
+            occupancy.forget_before(plan.number(now));
+            occupancy.send(Slots::new(slot, slot + 1), false);
+        }
+    }
+
+    /// The slots of a downlink transfer whose MPDCCH begins in slot `slot`, and the resource blocks
+    /// that it can have, if the mobile can take part.
+    pub fn downlink_slots(&self, slot: u64, plan: &Plan) -> Option<(DownlinkSlots, u32)> {
+        let (narrowband, occupancy) = plan.narrowband.as_ref().zip(self.occupancy.as_ref())?;
+        let slots = narrowband.downlink(slot, self.mode);
+        let left = narrowband.left_down(&slots);
+        (left > 0 && occupancy.fits_down(&slots)).then_some((slots, left))
+    }
+
+    /// The same of an uplink transfer.
+    pub fn uplink_slots(&self, slot: u64, plan: &Plan) -> Option<(UplinkSlots, u32)> {
+        let (narrowband, occupancy) = plan.narrowband.as_ref().zip(self.occupancy.as_ref())?;
+        let slots = narrowband.uplink(slot, self.mode);
+        let left = narrowband.left_up(&slots);
+        (left > 0 && occupancy.fits_up(&slots)).then_some((slots, left))
+    }
+
+    /// A downlink transfer takes resource blocks.
+    pub fn take_down(&mut self, slots: &DownlinkSlots, blocks: u32, plan: &mut Plan) {
+        if let Some((narrowband, occupancy)) = plan.narrowband.as_mut().zip(self.occupancy.as_mut()) {
+            narrowband.take_down(slots, blocks);
+            occupancy.forget_before(slots.control.start);
+            occupancy.take_down(slots);
+        }
+    }
+
+    /// An uplink transfer takes resource blocks.
+    pub fn take_up(&mut self, slots: &UplinkSlots, blocks: u32, plan: &mut Plan) {
+        if let Some((narrowband, occupancy)) = plan.narrowband.as_mut().zip(self.occupancy.as_mut()) {
+            narrowband.take_up(slots, blocks);
+            occupancy.forget_before(slots.control.start);
+            occupancy.take_up(slots);
+        }
+    }
+
+    /// The first grant from slot `from` on for a block that is sent again in the same number of
+    /// resource blocks. Returns when the block is sent.
+    pub(super) fn grant_again(&mut self, from: u64, blocks: u32, plan: &mut Plan) -> Instant {
+        let fits = |slot| self.uplink_slots(slot, plan).filter(|(_, left)| *left >= blocks).map(|(slots, _)| slots);
+        let slots = (from..).find_map(fits).expect("what is promised ends");
+        self.take_up(&slots, blocks, plan);
+        plan.start(slots.data.start)
+    }
+
+    /// Whether the mobile can send a request, or the first message of random access, in the slots
+    /// from the one that begins at `now` on. Then it does.
+    pub(super) fn can_request(&mut self, now: Instant, plan: &Plan) -> bool {
+        let slots = self.request_slots(now, plan);
+        let Some(occupancy) = &mut self.occupancy else { return true };
+        let can_send = occupancy.can_send(slots, false);
+        if can_send {
+            occupancy.send(slots, false);
+        }
+        can_send
+    }
+
+    /// The slots of a request that is sent from `now` on.
+    pub(super) fn request_slots(&self, now: Instant, plan: &Plan) -> Slots {
+        let number = plan.number(now);
+        let length = plan.narrowband.as_ref().map_or(1, |narrowband| {
+            let mode = narrowband.mode(self.mode);
+            if self.request.message_at().is_some() { mode.uplink } else { mode.feedback }
+        });
+        Slots::new(number, number + length)
+    }
+}
