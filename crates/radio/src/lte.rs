@@ -34,10 +34,11 @@ use airpath_link::Bearer;
 
 pub use crate::ofdma::ConfigError;
 pub use crate::ofdma::config::{
-    Downlink, DownlinkModulation, Drx, Duplex, Harq, Mobile, Prescheduling, RandomAccess, Rrc, Uplink, UplinkModulation,
+    Background, Downlink, DownlinkModulation, Drx, Duplex, Harq, Mobile, Prescheduling, RandomAccess, Rrc, Uplink,
+    UplinkModulation,
 };
 pub use crate::ofdma::paging::{ExtendedDrx, PowerSaving, PowerSavingMode};
-pub use config::{Acknowledged, Cell, Config, Pdcp, Rlc, Tdd, Unacknowledged};
+pub use config::{Acknowledged, Cell, Config, Pdcp, Rlc, Tdd, Unacknowledged, Voice};
 
 use crate::common::header_compression;
 use crate::conditions;

@@ -19,8 +19,10 @@
 //!
 //! What differs is a [`Technology`]: slots and their timeline, block sizes, headers of the RLC.
 
+mod background;
 mod buffer_status;
 mod cell;
+pub(crate) mod channels;
 pub(crate) mod config;
 mod drx;
 mod error;
@@ -97,9 +99,20 @@ pub struct Parameters {
     pub(crate) pdcp: pdcp::Parameters,
     pub(crate) drx: Option<config::Drx>,
     pub(crate) rrc: Option<rrc::Parameters>,
+    /// A second bearer for voice.
+    pub(crate) voice: Option<Voice>,
     /// Repetitions in a narrowband.
     pub(crate) repetition: Option<repetition::Parameters>,
     pub(crate) conditions: conditions::Config,
+}
+
+/// The voice bearer.
+#[derive(Clone, Debug)]
+pub(crate) struct Voice {
+    /// The packets that use it.
+    pub template: channels::Template,
+    pub rlc: rlc::Parameters,
+    pub pdcp: pdcp::Parameters,
 }
 
 /// The base station.
@@ -115,6 +128,8 @@ pub(crate) struct Cell {
     pub step: Decibel,
     pub max_correction: Decibel,
     pub delay: Span,
+    /// Load by other users.
+    pub background: Option<config::Background>,
 }
 
 /// Hybrid ARQ of the uplink.
@@ -147,7 +162,7 @@ impl<T: Technology> CellBearer<T> {
         let slot = parameters.timeline.pattern().duration();
         let scheduler = || cell.scheduler.build(users, slot, cell.averaging_time, "cell");
         let schedulers = [scheduler()?, scheduler()?];
-        let plan = Plan::new(&parameters);
+        let plan = Plan::new(&parameters, seed, name);
         let user = |index| User::new(&parameters, index, seed, &format!("{name}/user-{index}"));
         let users = (0..users).map(user).collect::<Result<_, _>>()?;
         Ok(Self { cell: cell::Cell::new(plan, schedulers, users), technology: PhantomData })
@@ -186,6 +201,10 @@ impl<T: Technology> Bearer for CellBearer<T> {
 
     fn counters(&self, direction: Direction) -> PacketCounters {
         self.cell.counters(direction)
+    }
+
+    fn inspects_headers(&self) -> bool {
+        self.cell.has_voice()
     }
 
     fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {

@@ -5,7 +5,9 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use airpath_core::{ComponentId, Context, Direction, Instant, Memory, Seed, Span, UserId};
+use airpath_core::{
+    ComponentId, Context, Direction, Instant, Memory, Packet, Seed, SegmentInfo, SegmentLookup, Slot, Span, UserId,
+};
 use airpath_link::command::Change;
 use airpath_link::{Bearer, BearerCommand};
 use airpath_radio::Models;
@@ -37,6 +39,10 @@ const PRESCHEDULED: &str = "uplink.prescheduling = { interval = \"5 ms\", bytes 
 /// What LTE and NR have in common.
 const OFDMA: &[Case] = &[
     ("cell.averaging_time", "", "\"200 ms\""),
+    ("cell.background.downlink", BACKGROUND, "0.9"),
+    ("cell.background.off", BACKGROUND, "\"90 ms\""),
+    ("cell.background.on", BACKGROUND, "\"90 ms\""),
+    ("cell.background.uplink", BACKGROUND, "0.9"),
     ("cell.delay", "", "\"9 ms\""),
     ("cell.max_correction", "", "\"0.1 dB\""),
     ("cell.processing", "", "\"1 ms\""),
@@ -82,6 +88,7 @@ const OFDMA: &[Case] = &[
     ("uplink.sr_max_transmissions", UNHEARD, "8"),
     ("uplink.sr_period", "", "\"40 ms\""),
 ];
+const BACKGROUND: &str = "cell.background = { downlink = 0.5, uplink = 0.5, on = \"30 ms\", off = \"30 ms\" }";
 /// Grants are missed so often that requests stay without an answer.
 const UNHEARD: &str = "harq.dtx_missed = 0.5\nuplink.sr_max_transmissions = 4\nuplink.sr_period = \"10 ms\"";
 
@@ -100,7 +107,13 @@ const LTE: &[Case] = &[
     ("rrc.power_saving.psm.active", SLEEPY, "\"60 s\""),
     ("rrc.power_saving.psm.update", SLEEPY, "\"200 s\""),
     ("uplink.modulation", "conditions.ci = \"40 dB\"", "\"64qam\""),
+    ("voice.discard", VOICE, "\"2 s\""),
+    ("voice.dscp", VOICE, "[10]"),
+    ("voice.ports", VOICE, "[[6000, 6001]]"),
+    ("voice.t_reordering", VOICE, "\"10 ms\""),
 ];
+/// Each fourth packet is of a call, half of them by its DSCP and half by its port.
+const VOICE: &str = "voice = { dscp = [46], ports = [[5004, 5005]], discard = \"330 ms\", t_reordering = \"50 ms\" }";
 const TDD: &str = "cell.tdd = { configuration = 2, special = 7 }\nharq.processes = 7";
 
 const NR: &[Case] = &[
@@ -355,6 +368,28 @@ fn leaves(schema: &Value, at: &str, keys: &mut BTreeSet<String>) {
     }
 }
 
+/// IPv4 and UDP headers: each fourth packet is of a call.
+struct Calls;
+
+impl SegmentLookup for Calls {
+    fn segment(&self, _: Slot) -> Option<SegmentInfo> {
+        None
+    }
+
+    fn headers(&self, _: Direction, packet: &Packet, out: &mut Vec<u8>) -> bool {
+        let (dscp, port) = match packet.id % 8 {
+            0 => (46, 5001u16),
+            4 => (0, 5004),
+            _ => (0, 5001),
+        };
+        let mut bytes = [0; 28];
+        (bytes[0], bytes[1], bytes[9]) = (0x45, dscp << 2, 17);
+        bytes[20..22].copy_from_slice(&port.to_be_bytes());
+        out.extend_from_slice(&bytes);
+        true
+    }
+}
+
 /// Three mobiles with much to send and to get at first, one of them out of reach for a while;
 /// later with packets after pauses of many lengths, from a few milliseconds to minutes.
 fn all_events(mut bearer: Box<dyn Bearer>, load: f64, pace: u64) -> String {
@@ -380,6 +415,7 @@ fn all_events(mut bearer: Box<dyn Bearer>, load: f64, pace: u64) -> String {
     }
     let (mut log, mut dropped, mut out) = (Memory::default(), Vec::new(), Vec::new());
     let mut cx = Context::new(Some(&mut log), &mut dropped, ComponentId(0));
+    cx.with_segments(&Calls);
     let outage = Change::Outage(Span::from_millis(800 * pace));
     let mut outage = Some(BearerCommand { user: Some(UserId::new(1)), ..BearerCommand::from(outage) });
     for (id, (at, direction, user, size)) in (0..).zip(packets) {
@@ -403,7 +439,9 @@ fn each_key_of_lte_changes_a_run_or_is_rejected() {
 fn each_key_of_lte_m_changes_a_run_or_is_rejected() {
     // The mobile has one layer, the narrowband no PUCCH, and requests are longer.
     let has = |(key, ..): &&Case| {
-        !["cell.pucch_blocks", "mobile.layers", "mobile.duplex"].contains(key) && !key.contains("prescheduling")
+        !["cell.pucch_blocks", "mobile.layers", "mobile.duplex"].contains(key)
+            && !key.contains("prescheduling")
+            && !key.contains("background")
     };
     let context = |context| if context == UNHEARD { UNHEARD_LTE_M } else { context };
     let common = OFDMA.iter().filter(has).map(|(key, before, value)| (*key, context(*before), *value));

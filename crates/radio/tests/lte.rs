@@ -212,6 +212,59 @@ fn a_mobile_sends_once_in_a_subframe_at_most() {
 }
 
 #[test]
+fn other_users_take_their_share_of_the_resource_blocks() {
+    let rate = |more: &str, direction| {
+        let config = plain(&format!("mobile.layers = 1\nconditions.ci = \"40 dB\"\n{more}"));
+        let outcome = run(&config, 1, &burst(6000, direction, 1500), Span::from_secs(60));
+        assert_eq!(outcome.departures.len(), 6000, "{more}");
+        6000.0 * 12_000.0 / outcome.departures.last().expect("a packet").1.due.as_secs_f64()
+    };
+    for direction in Direction::BOTH {
+        let alone = rate("", direction);
+        let share = |downlink: f64, uplink: f64, bursts: &str| {
+            let more = format!("cell.background = {{ downlink = {downlink}, uplink = {uplink}{bursts} }}");
+            rate(&more, direction) / alone
+        };
+        let other = |taken| if direction == Direction::Down { (taken, 0.0) } else { (0.0, taken) };
+        let ((down, up), (unused_up, unused_down)) = (other(0.4), other(0.0));
+        let constant = share(down, up, "");
+        assert!((0.52..0.68).contains(&constant), "{direction:?}: {constant}");
+        assert!((share(unused_down, unused_up, "") - 1.0).abs() < 1e-9);
+        // 80 % in half of the time: as much on average.
+        let (down, up) = other(0.8);
+        let bursty = share(down, up, ", on = \"10 ms\", off = \"10 ms\"");
+        assert!((0.5..0.7).contains(&bursty), "{direction:?}: {bursty}");
+    }
+    let cases = [
+        ("cell.background = { downlink = 0.96, uplink = 0.1 }", "cell.background.downlink", "0.95"),
+        ("cell.background = { downlink = 0.5, uplink = 0.1, on = \"1 s\" }", "cell.background.on", "background.off"),
+        ("cell.background = { downlink = 0.5, uplink = 0.1, off = \"1 s\" }", "cell.background.off", "background.on"),
+    ];
+    for (more, key, text) in cases {
+        let error = Lte::new(&plain(more), 1, Seed::new(1), "cell").expect_err(more);
+        assert_eq!(error.field(), key);
+        assert!(error.to_string().contains(text), "{more}: {error}");
+    }
+}
+
+#[test]
+fn bursts_of_other_users_make_delays() {
+    let delays = |more: &str| {
+        let config = plain(&format!("mobile.layers = 1\nconditions.ci = \"10 dB\"\ndownlink.bler = 0.0\n{more}"));
+        let packets: Vec<_> =
+            (0..2000).flat_map(|n| [(at_millis(10.3 * f64::from(n)), Direction::Down, 0, 1500); 10]).collect();
+        let outcome = run(&config, 1, &packets, Span::from_secs(60));
+        assert_eq!(outcome.departures.len(), 20_000);
+        statistics(&outcome.delays(&packets))
+    };
+    let (constant, bursty) = (
+        delays("cell.background = { downlink = 0.3, uplink = 0.0 }"),
+        delays("cell.background = { downlink = 0.9, uplink = 0.0, on = \"100 ms\", off = \"200 ms\" }"),
+    );
+    assert!(constant[2] < 25.0 && bursty[2] > 60.0, "{constant:?} {bursty:?}");
+}
+
+#[test]
 fn the_outer_loop_reaches_its_target() {
     for (target, ci) in [(0.1, "13 dB"), (0.02, "13 dB")] {
         let config = plain(&format!(
@@ -298,6 +351,16 @@ fn any_config() -> impl Strategy<Value = Config> {
         ("lte-10mhz", "pdcp.queue = { discipline = \"pie\" }\n".to_owned(), vec!["drx"]),
         ("lte-10mhz", "pdcp.queue = { discipline = \"dualpi2\" }\n".to_owned(), vec!["rrc"]),
         ("lte-10mhz", "pdcp.queue = { discipline = \"cake\", packets = 12 }\n".to_owned(), vec!["drx"]),
+        (
+            "lte-10mhz",
+            "voice = { ports = [[5353, 5353]], discard = \"100 ms\", t_reordering = \"50 ms\" }\n".to_owned(),
+            vec![],
+        ),
+        (
+            "lte-10mhz",
+            "cell.background = { downlink = 0.8, uplink = 0.5, on = \"20 ms\", off = \"50 ms\" }\n".to_owned(),
+            vec!["drx"],
+        ),
         ("lte-tdd-20mhz", String::new(), vec![]),
         ("lte-tdd-20mhz", tdd(0, 0, 4), vec!["drx"]),
         ("lte-tdd-20mhz", tdd(5, 9, 15), vec!["rrc"]),

@@ -396,6 +396,7 @@ fn any_config() -> impl Strategy<Value = Config> {
         ("nr-n41-100mhz", String::new(), vec![]),
         ("nr-n28-fdd-20mhz", String::new(), vec![]),
         ("nr-redcap", "mobile.duplex = \"half\"\n".to_owned(), vec!["drx"]),
+        ("nr-n41-100mhz", "cell.background = { downlink = 0.9, uplink = 0.5 }\n".to_owned(), vec![]),
         ("nr-redcap", "mobile.duplex = \"half\"\ncell.processing = \"0 ms\"\n".to_owned(), vec!["rrc"]),
         ("nr-n78-low-latency", String::new(), vec![]),
         ("nr-n41-100mhz", unacknowledged.to_owned(), vec!["rlc"]),

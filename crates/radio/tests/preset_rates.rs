@@ -32,6 +32,7 @@ const RATES: &[(&str, Option<[f64; 2]>)] = &[
     ("hsdpa-cat6", Some([3357.8, 63.3])),
     // Their rates follow from the SINR: `lte.rs`, `ltem.rs`, `nr.rs` and `nbiot.rs` have them.
     ("lte-10mhz", None),
+    ("lte-10mhz-volte", None),
     ("lte-20mhz", None),
     ("lte-20mhz-prescheduled", None),
     ("lte-cat-m1", None),

@@ -129,10 +129,10 @@ pub enum ReplayError {
          writes them; remove the table `proxy`, or run the scenario again"
     )]
     NoHeaders,
-    /// Header compression, and no headers.
+    /// A bearer that needs headers, and no headers.
     #[error(
-        "the scenario has header compression, but the result has no headers of its packets: remove the table \
-         `bearer.header_compression`, or run the scenario again"
+        "the scenario has header compression or a voice bearer, but the result has no headers of its packets: remove \
+         the table `bearer.header_compression` or `bearer.voice`, or run the scenario again"
     )]
     HeaderCompression,
     /// A command to a bearer that the scenario does not have.

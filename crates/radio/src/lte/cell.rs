@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
+use airpath_link::queue::Queue;
+
 use super::config::{self, Config};
 use super::tables::{self, CqiTable, Mcs, McsTable, TTI};
 use super::tdd;
 use crate::common::link_adaptation::{Coding, Decoder, Modulation};
 use crate::common::slots::{Offsets, SYMBOLS, SlotPattern, Timeline};
+use crate::ofdma::channels::Template;
 use crate::ofdma::config::{DownlinkModulation, Rrc, UplinkModulation};
 use crate::ofdma::rlc::{Framing, ModeParameters};
 use crate::ofdma::rlc_am::StatusFormat;
 use crate::ofdma::{
     Allocation, BlockSizes, Cell, CodeWords, ConfigError, Grid, GridParameters, Parameters, Technology, UplinkHarq,
-    pdcp, reordering, rlc, rlc_am, rrc,
+    Voice, pdcp, reordering, rlc, rlc_am, rrc,
 };
 
 /// Subcarriers of a resource block (TS 36.211 §6.2.3).
@@ -135,6 +138,7 @@ impl Technology for Config {
                 step: self.cell.step,
                 max_correction: self.cell.max_correction,
                 delay: self.cell.delay,
+                background: self.cell.background.clone(),
             },
             uplink_harq: UplinkHarq::ByFeedback,
             mobile: self.mobile.clone(),
@@ -154,6 +158,7 @@ impl Technology for Config {
                 let power_saving = rrc.power_saving.clone();
                 rrc::Parameters { inactivity, promotion, paging, re_establishment, inactive: None, power_saving }
             }),
+            voice: self.voice.as_ref().map(Into::into),
             repetition: None,
             conditions: self.conditions.clone(),
         })
@@ -180,5 +185,21 @@ impl From<&config::Rlc> for rlc::Parameters {
             }),
         };
         Self { framing: Framing::LTE, mode }
+    }
+}
+
+impl From<&config::Voice> for Voice {
+    fn from(config: &config::Voice) -> Self {
+        let unacknowledged = config::Unacknowledged { t_reordering: config.t_reordering };
+        Self {
+            template: Template { dscp: config.dscp.clone(), ports: config.ports.clone() },
+            rlc: (&config::Rlc::Unacknowledged(unacknowledged)).into(),
+            pdcp: pdcp::Parameters {
+                header: PDCP_HEADER,
+                discard: Some(config.discard),
+                queue: Queue::default(),
+                reordering: None,
+            },
+        }
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::common::header_compression::HeaderCompression;
 use crate::common::shared_channel::scheduler::SchedulerName;
 use crate::conditions;
-use crate::ofdma::config::{Downlink, Drx, Harq, Mobile, Rrc, Uplink};
+use crate::ofdma::config::{Background, Downlink, Drx, Harq, Mobile, Rrc, Uplink};
 
 /// A cell of LTE with frequency or time division duplex, and what all its mobiles have in common.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +34,10 @@ pub struct Config {
     /// The queue in front of the RLC, the same in both directions.
     #[serde(default)]
     pub pdcp: Pdcp,
+    /// A second bearer for voice (QCI 1): it comes first, in the unacknowledged mode of the RLC.
+    /// Without it, all packets use one bearer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub voice: Option<Voice>,
     /// Discontinuous reception of a connected mobile. Without it, the mobile always listens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drx: Option<Drx>,
@@ -81,6 +85,10 @@ pub struct Cell {
     pub max_correction: Decibel,
     /// From the base station to where the bearer ends, one way.
     pub delay: Span,
+    /// Load by other users who are not simulated. Without it, all resource blocks are for the
+    /// mobiles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background: Option<Background>,
 }
 
 /// Time division duplex (frame structure type 2, TS 36.211 §4.2).
@@ -129,6 +137,24 @@ pub struct Acknowledged {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Unacknowledged {
+    /// t-Reordering: how long the receiver waits for HARQ before it takes a PDU for lost.
+    pub t_reordering: Span,
+}
+
+/// The voice bearer (QCI 1, TS 23.203 Table 6.1.7), with the packets that use it (a traffic flow
+/// template, TS 24.008 §10.5.6.12).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Voice {
+    /// Packets with one of these values of the DSCP use it: 0 to 63. Default: none.
+    #[serde(default)]
+    pub dscp: Vec<u8>,
+    /// UDP packets with a port at either end within one of these ranges, first and last, use it.
+    /// Calls of a flow of kind `voice` have port 5004. Default: none.
+    #[serde(default)]
+    pub ports: Vec<[u16; 2]>,
+    /// discardTimer: a packet that waits for longer is dropped.
+    pub discard: Span,
     /// t-Reordering: how long the receiver waits for HARQ before it takes a PDU for lost.
     pub t_reordering: Span,
 }

@@ -131,6 +131,7 @@ impl Technology for Config {
                 step: self.cell.step,
                 max_correction: self.cell.max_correction,
                 delay: self.cell.delay,
+                background: None,
             },
             uplink_harq: UplinkHarq::ByGrants { processes: self.harq.processes.into() },
             mobile: Mobile {
@@ -160,6 +161,7 @@ impl Technology for Config {
                 inactive: None,
                 power_saving: power_saving.clone(),
             }),
+            voice: None,
             repetition: Some(self.repetition()),
             conditions: self.conditions.clone(),
         })

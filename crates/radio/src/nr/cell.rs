@@ -85,6 +85,7 @@ impl Technology for Config {
                 step: self.cell.step,
                 max_correction: self.cell.max_correction,
                 delay: self.cell.delay,
+                background: self.cell.background.clone(),
             },
             uplink_harq: UplinkHarq::ByGrants { processes: UPLINK_PROCESSES },
             mobile: self.mobile.clone(),
@@ -106,6 +107,7 @@ impl Technology for Config {
                 let inactive = inactive.map(|it| rrc::Inactive { resume: it.resume, release: it.release });
                 rrc::Parameters { inactivity, promotion, paging, re_establishment, inactive, power_saving: None }
             }),
+            voice: None,
             repetition: None,
             conditions: self.conditions.clone(),
         })

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::common::header_compression::HeaderCompression;
 use crate::common::shared_channel::scheduler::SchedulerName;
 use crate::conditions;
-use crate::ofdma::config::{Downlink, Drx, Harq, Mobile, Uplink};
+use crate::ofdma::config::{Background, Downlink, Drx, Harq, Mobile, Uplink};
 
 /// A cell of NR in FR1, standalone, and what all its mobiles have in common.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -86,6 +86,10 @@ pub struct Cell {
     pub max_correction: Decibel,
     /// From the base station to where the bearer ends, one way.
     pub delay: Span,
+    /// Load by other users who are not simulated. Without it, all resource blocks are for the
+    /// mobiles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background: Option<Background>,
 }
 
 /// Time division duplex (`TDD-UL-DL-Pattern` of TS 38.331 §6.3.2).

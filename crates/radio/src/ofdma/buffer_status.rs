@@ -100,8 +100,11 @@ pub struct Knowledge {
     /// Bytes of the grants for slots after that of the last report, with those slots.
     granted: VecDeque<(Instant, u64)>,
     sum: u64,
-    /// Reports in transit: when they can be used, the slot of the report, its bytes.
-    heard: VecDeque<(Instant, Instant, u64)>,
+    /// Reports in transit: when they can be used, the slot of the report, its bytes, and whether
+    /// some are voice.
+    heard: VecDeque<(Instant, Instant, u64, bool)>,
+    /// The last report had voice, and no grant has followed.
+    is_urgent: bool,
     /// A scheduling request that was not granted yet.
     is_requested: bool,
 }
@@ -114,8 +117,14 @@ impl Knowledge {
 
     /// A report was received that can be used from `usable` on. Its block was sent first at
     /// `sent`, which may be some retransmissions before: reports can be received out of order.
-    pub fn hear(&mut self, usable: Instant, sent: Instant, bytes: u64) {
-        self.heard.push_back((usable, sent, bytes));
+    pub fn hear(&mut self, usable: Instant, sent: Instant, bytes: u64, has_voice: bool) {
+        self.heard.push_back((usable, sent, bytes, has_voice));
+    }
+
+    /// Whether voice waits for a grant.
+    #[inline]
+    pub const fn is_urgent(&self) -> bool {
+        self.is_urgent
     }
 
     /// When a report can be used next.
@@ -126,12 +135,13 @@ impl Knowledge {
 
     /// Takes the reports that can be used at `now`.
     pub fn advance(&mut self, now: Instant) {
-        while let Some((_, sent, bytes)) = self.heard.front().copied().filter(|(usable, ..)| *usable <= now) {
+        while let Some((_, sent, bytes, has_voice)) = self.heard.front().copied().filter(|(usable, ..)| *usable <= now)
+        {
             self.heard.pop_front();
             if sent < self.reported_at {
                 continue;
             }
-            (self.reported, self.reported_at) = (bytes, sent);
+            (self.reported, self.reported_at, self.is_urgent) = (bytes, sent, has_voice);
             while let Some((_, granted)) = self.granted.front().copied().filter(|(at, _)| *at <= sent) {
                 self.granted.pop_front();
                 self.sum -= granted;
@@ -152,7 +162,7 @@ impl Knowledge {
 
     /// A grant was sent for the slot that begins at `at`.
     pub fn granted(&mut self, at: Instant, bytes: u64) {
-        self.is_requested = false;
+        (self.is_requested, self.is_urgent) = (false, false);
         self.granted.push_back((at, bytes));
         self.sum += bytes;
     }
@@ -176,7 +186,7 @@ mod tests {
         let mut knowledge = Knowledge::default();
         knowledge.granted(at(4), 100);
         knowledge.granted(at(9), 300);
-        knowledge.hear(at(8), at(4), 1000);
+        knowledge.hear(at(8), at(4), 1000, false);
         assert_eq!(knowledge.next_event(), Some(at(8)));
         knowledge.advance(at(8));
         assert_eq!(knowledge.wanted(100, true), 700);
@@ -187,11 +197,11 @@ mod tests {
         let mut knowledge = Knowledge::default();
         // The block of slot 0 reports 0 bytes and is decoded in slot 8. Meanwhile that of
         // slot 2 reports 100 kB, and grants for slots 10 and 11 follow.
-        knowledge.hear(at(6), at(2), 100_000);
+        knowledge.hear(at(6), at(2), 100_000, false);
         knowledge.advance(at(6));
         knowledge.granted(at(10), 1000);
         knowledge.granted(at(11), 1000);
-        knowledge.hear(at(12), at(0), 0);
+        knowledge.hear(at(12), at(0), 0, false);
         knowledge.advance(at(12));
         assert_eq!(knowledge.wanted(100, true), 98_000);
     }

@@ -87,7 +87,7 @@ impl Cell {
         let user = &mut self.users[index];
         if user.only_lengthens(direction, &self.plan) {
             self.begin_outside(now);
-            return self.users[index].push_behind(now, direction, packet, cx);
+            return self.users[index].push_behind(now, direction, packet, &self.plan, cx);
         }
         let admission = user.push(now, direction, packet, &mut self.plan, cx);
         self.update_from_outside(index, now);
@@ -123,6 +123,11 @@ impl Cell {
         let event = self.events.first().filter(|_| self.busy > 0).map(|(_, at)| at);
         let turn = self.turns.first().filter(|_| self.busy > 0).map(|(_, at)| at);
         [leaves, event, turn].into_iter().flatten().min()
+    }
+
+    /// Whether mobiles have a voice bearer.
+    pub const fn has_voice(&self) -> bool {
+        self.plan.voice.is_some()
     }
 
     /// The counters of all in a direction.
@@ -175,6 +180,7 @@ impl Cell {
 
     /// The base station decides in the slot that begins at `now`.
     fn decide(&mut self, now: Instant, cx: &mut Context<'_>) {
+        self.plan.begin_slot(now);
         let mut looked_at = std::mem::take(&mut self.looked_at);
         while let Some((index, _)) = self.turns.first().filter(|(_, at)| *at <= now) {
             self.turns.set(index, None);
@@ -231,11 +237,11 @@ impl Cell {
             };
             candidates.extend(all.iter().filter(can_send));
             while served < plan.users_per_slot && !candidates.is_empty() {
-                let left = plan.left_up(at);
+                let left = plan.without_others(Direction::Up, plan.left_up(at));
                 if left == 0 {
                     break;
                 }
-                let index = candidates.swap_remove(schedulers[1].choose(candidates)).user as usize;
+                let index = choose(&mut *schedulers[1], candidates, users, Direction::Up);
                 let user = &mut users[index];
                 let wanted = user.wanted_up(plan.first_grant);
                 let estimate = user.quality.estimate(Direction::Up, plan);
@@ -266,8 +272,9 @@ impl Cell {
                 served += 1;
             }
         }
+        left = plan.without_others(Direction::Down, left);
         while served < plan.users_per_slot && left > 0 && !candidates.is_empty() {
-            let index = candidates.swap_remove(schedulers[0].choose(candidates)).user as usize;
+            let index = choose(&mut *schedulers[0], candidates, users, Direction::Down);
             let user = &mut users[index];
             let process = user.harq_down.idle(now).expect("a candidate has one");
             let estimate = user.quality.estimate(Direction::Down, plan);
@@ -281,6 +288,24 @@ impl Cell {
         }
         candidates.clear();
     }
+}
+
+/// Takes the candidate out that is served next: one for whom voice waits, if there is one.
+fn choose(
+    scheduler: &mut dyn Scheduler,
+    candidates: &mut Vec<Candidate>,
+    users: &[User],
+    direction: Direction,
+) -> usize {
+    let is_urgent = |candidate: &&Candidate| users[candidate.user as usize].has_urgent(direction);
+    let index = if candidates.iter().any(|candidate| is_urgent(&candidate)) {
+        let urgent: Vec<Candidate> = candidates.iter().filter(is_urgent).cloned().collect();
+        let chosen = urgent[scheduler.choose(&urgent)].user;
+        candidates.iter().position(|candidate| candidate.user == chosen).expect("it is one of them")
+    } else {
+        scheduler.choose(candidates)
+    };
+    candidates.swap_remove(index).user as usize
 }
 
 /// Bytes of headers of the MAC and the RLC that the base station leaves room for.

@@ -10,6 +10,23 @@ use super::paging::PowerSaving;
 use crate::common::link_adaptation::Combining;
 pub(crate) use check::{milliseconds, outer_loop, pdcp, within};
 
+/// Other users of the cell, who take resource blocks and are not simulated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Background {
+    /// Share of the resource blocks of the downlink that they take: 0 to 0.95.
+    pub downlink: Probability,
+    /// Share of those of the uplink: 0 to 0.95.
+    pub uplink: Probability,
+    /// Mean duration of a burst in which they take that share; durations are exponentially
+    /// distributed, and each direction has its own bursts. Without it, they always take it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on: Option<Span>,
+    /// Mean duration of the pauses between bursts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub off: Option<Span>,
+}
+
 /// A mobile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -1,8 +1,10 @@
 //! What all mobiles of a cell have in common: its resource blocks, its timeline, and the parameters
 //! of hybrid ARQ and grants.
 
-use airpath_core::{Direction, Instant, Probability, Span};
+use airpath_core::{Direction, Instant, Probability, Seed, Span};
 
+use super::background::Background;
+use super::channels::Template;
 use super::grid::Grid;
 use super::repetition::{Narrowband, Slots};
 use super::transport_block::Sent;
@@ -38,6 +40,11 @@ pub struct Plan {
     /// Interval and bytes of grants without a request.
     pub prescheduling: Option<(Span, u64)>,
     pub buffer_sizes: &'static BufferSizes,
+    /// Which packets use the voice bearer.
+    pub voice: Option<Template>,
+    /// Load by other users, and the resource blocks that they take in the current slot.
+    background: Option<Background>,
+    taken: [u32; 2],
     /// A narrowband whose transfers are repeated.
     pub narrowband: Option<Narrowband>,
     /// Resource blocks of the uplink that are promised, with the numbers of their slots.
@@ -73,7 +80,7 @@ pub const PROMISED: usize = 256;
 
 impl Plan {
     /// The plan of a cell.
-    pub fn new(parameters: &Parameters) -> Self {
+    pub fn new(parameters: &Parameters, seed: Seed, name: &str) -> Self {
         let Parameters { cell, harq, uplink, .. } = parameters;
         let prescheduling = uplink.prescheduling.as_ref();
         Self {
@@ -93,6 +100,9 @@ impl Plan {
             first_grant: uplink.first_grant.get(),
             prescheduling: prescheduling.map(|it| (it.interval, it.bytes.get())),
             buffer_sizes: parameters.buffer_sizes,
+            voice: parameters.voice.as_ref().map(|voice| voice.template.clone()),
+            background: cell.background.as_ref().map(|background| Background::new(background, seed, name)),
+            taken: [0; 2],
             narrowband: parameters
                 .repetition
                 .as_ref()
@@ -262,6 +272,22 @@ impl Plan {
         }
     }
 
+    /// The base station decides in the slot that begins at `now`: others take their resource blocks.
+    #[inline]
+    pub fn begin_slot(&mut self, now: Instant) {
+        if let Some(background) = &mut self.background {
+            self.taken = [(Direction::Down, self.down.total), (Direction::Up, self.up.total)]
+                .map(|(direction, total)| background.blocks(direction, now, total));
+        }
+    }
+
+    /// Of `left` resource blocks of a direction, those for new blocks of the mobiles. Blocks that
+    /// are sent again come before the others.
+    #[inline]
+    pub fn without_others(&self, direction: Direction, left: u32) -> u32 {
+        left.saturating_sub(self.taken[direction as usize])
+    }
+
     /// Resource blocks of the uplink that are not promised in the slot that begins at `at`.
     #[inline]
     pub fn left_up(&self, at: Instant) -> u32 {
@@ -298,7 +324,7 @@ pub(super) mod tests {
         let more: toml::Table = more.parse().expect("TOML");
         bearer["cell"].as_table_mut().expect("a table").extend(more);
         let config: lte::Config = bearer.try_into().expect("a configuration");
-        Plan::new(&config.parameters().expect("sound parameters"))
+        Plan::new(&config.parameters().expect("sound parameters"), Seed::new(1), "cell")
     }
 
     #[test]

@@ -91,10 +91,19 @@ pub struct Pdu {
 pub struct Block {
     /// Data PDUs of its direction.
     pub pdus: Vec<Pdu>,
+    /// Those of the voice bearer.
+    pub voice: Vec<Pdu>,
     /// A status report about the opposite direction.
     pub status: Option<Status>,
     /// A buffer status report (uplink only).
     pub buffer_status: Option<BufferStatus>,
+}
+
+impl Block {
+    /// The number of its PDUs.
+    pub const fn count(&self) -> usize {
+        self.pdus.len() + self.voice.len()
+    }
 }
 
 /// A buffer status report.
@@ -104,6 +113,8 @@ pub struct BufferStatus {
     pub at: Instant,
     /// Bytes that waited then at the mobile.
     pub bytes: u64,
+    /// Some of them are voice.
+    pub has_voice: bool,
 }
 
 /// The RLC of one direction.

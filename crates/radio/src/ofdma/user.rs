@@ -21,6 +21,7 @@ use airpath_link::{Admission, Departure};
 
 use super::Parameters;
 use super::buffer_status::{Knowledge, Reporting};
+use super::channels::{Channel, Channels};
 use super::config::Duplex;
 use super::drx::Drx;
 use super::error::ConfigError;
@@ -42,8 +43,8 @@ use crate::conditions::Conditions;
 #[derive(Debug)]
 pub struct User {
     id: UserId,
-    down: Rlc,
-    up: Rlc,
+    down: Channels,
+    up: Channels,
     pub harq_down: harq::Downlink,
     harq_up: harq::Uplink,
     /// Blocks that were decoded, in transit to the RLC: downlink, uplink.
@@ -61,8 +62,9 @@ pub struct User {
     prescheduling_offset: Span,
     /// When the next one can be planned.
     preschedule_at: Option<Instant>,
-    /// The buffer of the mobile had something in it.
+    /// The buffer of the mobile had something in it, and voice.
     had_data: bool,
+    had_voice: bool,
     drx: Option<Drx>,
     rrc: Rrc,
     /// When the last set-up of the connection began, after paging.
@@ -87,6 +89,8 @@ pub struct User {
     pub waiting_since: [u64; 2],
     totals: [RadioTotals; 2],
     tracks: Tracks,
+    /// The headers of a packet; kept for its memory.
+    headers: Vec<u8>,
     /// The memory of blocks that are no more.
     spare: Vec<Block>,
     /// All that happens up to here has happened.
@@ -101,7 +105,12 @@ impl User {
         let slot = config.timeline.pattern().duration();
         let rlc = |direction: Direction, delay| {
             let queue = RlcQueue::new(&config.pdcp.queue, slot, seed, &format!("{path}/{}", direction.name()));
-            Rlc::new(&config.rlc, Pdcp::new(&config.pdcp, queue), direction, delay)
+            let data = Rlc::new(&config.rlc, Pdcp::new(&config.pdcp, queue), direction, delay);
+            let voice = config
+                .voice
+                .as_ref()
+                .map(|voice| Rlc::new(&voice.rlc, Pdcp::new(&voice.pdcp, RlcQueue::unlimited()), direction, delay));
+            Channels::new(data, voice)
         };
         let mut offsets = seed.stream(&format!("{path}/offsets"));
         // One of the slots of a period that carry the uplink.
@@ -138,6 +147,8 @@ impl User {
             prescheduling_offset,
             preschedule_at: None,
             had_data: false,
+            had_voice: false,
+            headers: Vec::new(),
             drx,
             rrc,
             promotion_from: Instant::ZERO,
@@ -175,14 +186,14 @@ impl User {
     }
 
     /// What went in, came out, was lost and is inside.
-    pub const fn counters(&self, direction: Direction) -> PacketCounters {
+    pub fn counters(&self, direction: Direction) -> PacketCounters {
         match direction {
-            Direction::Down => self.down.counters,
-            Direction::Up => self.up.counters,
+            Direction::Down => self.down.counters(),
+            Direction::Up => self.up.counters(),
         }
     }
 
-    fn rlc(&mut self, direction: Direction) -> &mut Rlc {
+    fn channels(&mut self, direction: Direction) -> &mut Channels {
         match direction {
             Direction::Down => &mut self.down,
             Direction::Up => &mut self.up,
@@ -258,9 +269,9 @@ impl User {
     fn receive(&mut self, now: Instant, cx: &mut Context<'_>) {
         for direction in Direction::BOTH {
             while let Some(mut block) = pop_due(&mut self.arrivals[direction as usize], now) {
-                self.rlc(direction).receive(now, &block.pdus, cx);
+                self.channels(direction).receive(now, &block, cx);
                 if let Some(status) = block.status.take()
-                    && self.rlc(direction.opposite()).acknowledge(&status) == Err(MaxRetransmissions)
+                    && self.channels(direction.opposite()).acknowledge(&status) == Err(MaxRetransmissions)
                 {
                     self.recycle(block);
                     self.fail(now, cx);
@@ -279,10 +290,12 @@ impl User {
             return;
         }
         let waiting = self.waiting_up(now);
-        if waiting > 0 && !self.had_data {
+        // Voice comes before other data, so it is reported, too.
+        let has_voice = self.up.waiting_voice() > 0;
+        if (waiting > 0 && !self.had_data) || (has_voice && !self.had_voice) {
             self.reporting.trigger();
         }
-        self.had_data = waiting > 0;
+        (self.had_data, self.had_voice) = (waiting > 0, has_voice);
         self.reporting.expire(now, waiting);
         if self.reporting.is_triggered() && waiting > 0 {
             self.request.trigger(now);
@@ -304,7 +317,7 @@ impl User {
     ) -> Admission {
         // Not by the counters: when packets are handed over depends on the caller.
         let was_empty = self.is_empty();
-        let admission = self.enqueue(now, direction, packet, cx);
+        let admission = self.enqueue(now, direction, packet, plan, cx);
         if admission == Admission::Queued {
             self.connect(now, direction, was_empty, plan, cx);
             self.rrc.active(now);
@@ -319,19 +332,35 @@ impl User {
         now: Instant,
         direction: Direction,
         packet: Packet,
+        plan: &Plan,
         cx: &mut Context<'_>,
     ) -> Admission {
-        let admission = self.enqueue(now, direction, packet, cx);
+        let admission = self.enqueue(now, direction, packet, plan, cx);
         if admission == Admission::Queued {
             self.rrc.active(now);
         }
         admission
     }
 
+    /// The channel of a packet.
+    fn channel_of(&mut self, direction: Direction, packet: &Packet, plan: &Plan, cx: &Context<'_>) -> Channel {
+        let Some(template) = &plan.voice else { return Channel::Data };
+        self.headers.clear();
+        if cx.headers(direction, packet, &mut self.headers) { template.channel(&self.headers) } else { Channel::Data }
+    }
+
     /// Puts a packet into the queue.
-    fn enqueue(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
+    fn enqueue(
+        &mut self,
+        now: Instant,
+        direction: Direction,
+        packet: Packet,
+        plan: &Plan,
+        cx: &mut Context<'_>,
+    ) -> Admission {
         cx.direction = direction;
-        let rlc = self.rlc(direction);
+        let channel = self.channel_of(direction, &packet, plan, cx);
+        let rlc = self.channels(direction).channel(channel);
         rlc.counters.offer(&packet);
         if let Err(cause) = rlc.enqueue(now, packet, cx) {
             rlc.counters.lose(&packet, cause);
@@ -349,11 +378,11 @@ impl User {
     /// times at which something happens, and all that was made ready, stay as they are.
     #[inline]
     pub fn only_lengthens(&self, direction: Direction, plan: &Plan) -> bool {
-        let rlc = match direction {
+        let channels = match direction {
             Direction::Down => &self.down,
             Direction::Up => &self.up,
         };
-        rlc.has_queue()
+        channels.only_lengthens()
             && self.rrc.state() == State::Connected
             && !self.reporting.is_triggered()
             && plan.prescheduling.is_none()
@@ -400,7 +429,7 @@ impl User {
     }
 
     fn set_connected(&mut self, at: Option<Instant>) {
-        Direction::BOTH.into_iter().for_each(|direction| self.rlc(direction).set_connected(at));
+        Direction::BOTH.into_iter().for_each(|direction| self.channels(direction).set_connected(at));
     }
 
     /// The connection was set up.
@@ -408,7 +437,7 @@ impl User {
         if let Some(drx) = &mut self.drx {
             drx.begin(now);
         }
-        self.had_data = false;
+        (self.had_data, self.had_voice) = (false, false);
         self.set_connected(Some(now));
         self.report_rrc(self.promotion_from, LteRrcState::Promotion, cx);
         self.report_rrc(now, LteRrcState::Connected, cx);
@@ -448,7 +477,7 @@ impl User {
         self.knowledge.clear();
         self.requested_at = None;
         self.preschedule_at = None;
-        self.had_data = false;
+        (self.had_data, self.had_voice) = (false, false);
         if let Some(occupancy) = &mut self.occupancy {
             occupancy.clear();
         }
@@ -461,16 +490,14 @@ impl User {
 
     /// When the next packet leaves, and which way.
     pub fn next_departure(&self) -> Option<(Instant, Direction)> {
-        let due = |rlc: &Rlc, direction| rlc.departures.front().map(|departure| (departure.due, direction));
+        let due = |channels: &Channels, direction| channels.next_departure().map(|due| (due, direction));
         [due(&self.down, Direction::Down), due(&self.up, Direction::Up)].into_iter().flatten().min()
     }
 
     /// The next packet, which has left.
     pub fn pop(&mut self, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
         let (_, direction) = self.next_departure()?;
-        let rlc = self.rlc(direction);
-        let departure = rlc.departures.pop_front()?;
-        rlc.counters.deliver(&departure.packet);
+        let departure = self.channels(direction).pop()?;
         cx.direction = direction;
         cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
         Some((direction, departure))
@@ -513,13 +540,13 @@ impl User {
     /// Bytes that wait for it, the base station's status report included.
     #[inline]
     pub fn waiting_down(&self, now: Instant) -> u64 {
-        self.down.waiting() + self.up.status_bytes(now)
+        self.down.waiting() + self.up.data.status_bytes(now)
     }
 
     /// Bytes that wait at the mobile, its status report included.
     #[inline]
     fn waiting_up(&self, now: Instant) -> u64 {
-        self.up.waiting() + self.down.status_bytes(now)
+        self.up.waiting() + self.down.data.status_bytes(now)
     }
 
     /// Whether new data can be sent to it in the slot that begins at `now`.
@@ -533,6 +560,15 @@ impl User {
     #[inline]
     pub fn listens_for_grants(&self, now: Instant) -> bool {
         self.request.is_awaited() || self.listens(now)
+    }
+
+    /// Whether voice waits for it, or waits for a grant.
+    #[inline]
+    pub fn has_urgent(&self, direction: Direction) -> bool {
+        match direction {
+            Direction::Down => self.down.waiting_voice() > 0,
+            Direction::Up => self.knowledge.is_urgent(),
+        }
     }
 
     /// Whether it can be served in a direction.
@@ -555,6 +591,7 @@ fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
 
 fn recycle(spare: &mut Vec<Block>, mut block: Block) {
     block.pdus.clear();
+    block.voice.clear();
     (block.status, block.buffer_status) = (None, None);
     spare.push(block);
 }

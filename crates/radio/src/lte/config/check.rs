@@ -2,12 +2,12 @@
 
 use airpath_core::Span;
 
-use super::{Acknowledged, Cell, Config, Rlc, Tdd};
+use super::{Acknowledged, Cell, Config, Rlc, Tdd, Voice};
 use crate::common::slots::{Occasions, SlotPattern};
 use crate::error::{ValueError, above_zero, at_most, range, within_an_hour};
 use crate::lte::{tables, tdd};
 use crate::ofdma::ConfigError;
-use crate::ofdma::config::{UplinkModulation, milliseconds, outer_loop, pdcp, within};
+use crate::ofdma::config::{Background, UplinkModulation, milliseconds, outer_loop, pdcp, within};
 use crate::ofdma::rlc_am::LONGEST_TIMER;
 
 impl Config {
@@ -34,10 +34,40 @@ impl Config {
             }
         }
         pdcp(self.pdcp.discard, self.pdcp.queue.as_ref(), self.drx.as_ref())?;
+        if let Some(voice) = &self.voice {
+            self.check_voice(voice)?;
+        }
         if let Some(rrc) = &self.rrc {
             rrc.check()?;
         }
         Ok(self.conditions.refuse_fading()?)
+    }
+}
+
+impl Config {
+    fn check_voice(&self, voice: &Voice) -> Result<(), ValueError> {
+        if voice.dscp.iter().any(|dscp| *dscp > 63) {
+            return Err(range("voice", "dscp", "values of 0 to 63 (RFC 2474 §3)"));
+        }
+        if voice.ports.iter().any(|[first, last]| first > last) {
+            return Err(range("voice", "ports", "pairs of a first and a last port, the last not below the first"));
+        }
+        if voice.dscp.is_empty() && voice.ports.is_empty() {
+            let expected = "a value, or ranges in `voice.ports`: otherwise no packet uses the bearer";
+            return Err(range("voice", "dscp", expected));
+        }
+        milliseconds(voice.discard, "voice", "discard")?;
+        if self.drx.as_ref().is_some_and(|drx| voice.discard <= drx.long) {
+            let expected = "longer than `drx.long`: otherwise packets are dropped before the mobile listens";
+            return Err(range("voice", "discard", expected));
+        }
+        check_timer(voice.t_reordering, "voice", "t_reordering")?;
+        if self.header_compression.is_some() {
+            let expected =
+                "left out with `header_compression`: packets are told apart by headers that are not there then";
+            return Err(range("voice", "dscp", expected));
+        }
+        Ok(())
     }
 }
 
@@ -106,16 +136,20 @@ impl Cell {
             return Err(range("cell", "processing", "whole milliseconds: a subframe is 1 ms (TS 36.211 §4)"));
         }
         outer_loop(self.target_bler, self.step, self.max_correction)?;
+        self.background.as_ref().map_or(Ok(()), Background::check)?;
         within_an_hour(self.delay, "cell", "delay")
     }
 }
 
+/// Refuses what is no timer of the RLC.
+fn check_timer(span: Span, table: &str, key: &str) -> Result<(), ValueError> {
+    milliseconds(span, table, key)?;
+    if span > LONGEST_TIMER { Err(range(table, key, "at most 4 s (TS 36.331 §6.3.2)")) } else { Ok(()) }
+}
+
 /// Refuses an RLC that LTE does not have.
 pub(crate) fn check_rlc(rlc: &Rlc) -> Result<(), ValueError> {
-    let timer = |span: Span, key: &str| {
-        milliseconds(span, "rlc", key)?;
-        if span > LONGEST_TIMER { Err(range("rlc", key, "at most 4 s (TS 36.331 §6.3.2)")) } else { Ok(()) }
-    };
+    let timer = |span: Span, key: &str| check_timer(span, "rlc", key);
     match rlc {
         Rlc::Acknowledged(Acknowledged {
             t_poll_retransmit,

@@ -8,7 +8,7 @@ use crate::error::{ValueError, above_zero, at_most, range, within_an_hour};
 use crate::nr::tables::{self, Numerology, ProcessingCapability, Range};
 use crate::nr::tdd::{self, LEAST_DOWNLINK, Period};
 use crate::ofdma::ConfigError;
-use crate::ofdma::config::{UplinkModulation, milliseconds, outer_loop, pdcp};
+use crate::ofdma::config::{Background, UplinkModulation, milliseconds, outer_loop, pdcp};
 
 impl Config {
     /// The timeline of the cell, if all makes sense.
@@ -93,6 +93,7 @@ impl Cell {
             return Err(range("cell", "processing", "whole slots, at most 31 (TS 38.211 §4.3.2)"));
         }
         outer_loop(self.target_bler, self.step, self.max_correction)?;
+        self.background.as_ref().map_or(Ok(()), Background::check)?;
         within_an_hour(self.delay, "cell", "delay")?;
         let least = |slots: Option<u32>| slots.expect("every numerology has capability 1");
         let least_k1 = least(tables::least_feedback_slots(ProcessingCapability::One, numerology));

@@ -3,7 +3,7 @@
 use airpath_core::{Decibel, Probability, Span};
 use airpath_link::queue::Queue;
 
-use super::{Drx, Duplex, Harq, Mobile, Rrc, Uplink, UplinkModulation};
+use super::{Background, Drx, Duplex, Harq, Mobile, Rrc, Uplink, UplinkModulation};
 use crate::error::{ValueError, above_zero, at_most, check_queue, range, within_an_hour};
 
 /// Refuses what is not a number of milliseconds, from one to an hour.
@@ -51,6 +51,31 @@ pub(crate) fn pdcp(discard: Option<Span>, queue: Option<&Queue>, drx: Option<&Dr
     }
     check_queue(queue, "pdcp").map(drop)
 }
+
+impl Background {
+    /// Refuses what makes no sense.
+    pub(crate) fn check(&self) -> Result<(), ValueError> {
+        let table = "cell.background";
+        for (key, share) in [("downlink", self.downlink), ("uplink", self.uplink)] {
+            if share.get() > MOST_BACKGROUND {
+                return Err(range(table, key, "at most 0.95: the mobiles need the rest"));
+            }
+        }
+        for (key, span) in [("on", self.on), ("off", self.off)] {
+            if let Some(span) = span {
+                milliseconds(span, table, key)?;
+            }
+        }
+        match (self.on, self.off) {
+            (Some(_), None) => Err(ValueError::Needs { key: format!("{table}.on"), needs: "cell.background.off" }),
+            (None, Some(_)) => Err(ValueError::Needs { key: format!("{table}.off"), needs: "cell.background.on" }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The largest share of resource blocks of other users.
+const MOST_BACKGROUND: f64 = 0.95;
 
 impl Mobile {
     /// Refuses what makes no sense, with this number of layers at most, in a cell with time division

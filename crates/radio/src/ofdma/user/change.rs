@@ -37,7 +37,7 @@ impl User {
             let until = now + span;
             if buffer == Buffer::Discard {
                 for direction in directions {
-                    self.rlc(*direction).discard(now, DropCause::Handover, cx);
+                    self.channels(*direction).discard(now, DropCause::Handover, cx);
                 }
             }
             if matches!(command.change, Change::Handover { .. }) {
@@ -60,7 +60,7 @@ impl User {
             }
             Change::Delay(delay) => {
                 let delay = delay.fixed().expect("it was checked before");
-                directions.iter().for_each(|direction| self.rlc(*direction).delay = delay);
+                directions.iter().for_each(|direction| self.channels(*direction).set_delay(delay));
             }
             _ => {}
         }

@@ -46,7 +46,7 @@ impl User {
             self.active(now, cx);
         }
         let errored = is_missed || self.is_errored(now, direction, &mut sent, plan);
-        let pdus = sent.block.pdus.len();
+        let pdus = sent.block.count();
         let times = plan.downlink_times(now, self.mode);
         let duration = times.received.since(now);
         self.report_block((now, duration), direction, &sent.format, (pdus, !is_first, errored), cx);
@@ -76,7 +76,7 @@ impl User {
 
     /// A block is left to the RLC.
     pub(super) fn give_up(&mut self, now: Instant, direction: Direction, block: Block, cx: &mut Context<'_>) {
-        self.rlc(direction).give_up(now, &block.pdus, cx);
+        self.channels(direction).give_up(now, &block, cx);
         self.recycle(block);
     }
 }

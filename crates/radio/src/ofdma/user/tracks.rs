@@ -25,7 +25,7 @@ impl User {
     /// The transmission window may be why nothing is sent.
     pub(super) fn report_stall(&mut self, now: Instant, cx: &mut Context<'_>) {
         if cx.wants(Classes::STATE) {
-            self.tracks.stalled(now, self.down.is_stalled() || self.up.is_stalled(), cx);
+            self.tracks.stalled(now, self.down.data.is_stalled() || self.up.data.is_stalled(), cx);
         }
     }
 

@@ -69,7 +69,8 @@ impl User {
             return;
         }
         let quality = self.quality.estimate(Direction::Up, plan);
-        if let Some(format) = plan.allocate(Direction::Up, at, quality, bytes, plan.left_up(at)) {
+        let left = plan.without_others(Direction::Up, plan.left_up(at));
+        if let Some(format) = plan.allocate(Direction::Up, at, quality, bytes, left) {
             plan.reserve_up(at, format.blocks);
             self.prescheduled_at = at;
             if self.control.chance(plan.dtx_missed) {
@@ -101,7 +102,7 @@ impl User {
             Planned::Again(sent) => *sent,
         };
         // Grants that a mobile does not use are left out, so they do not keep it awake.
-        if is_unrequested && !sent.block.pdus.is_empty() {
+        if is_unrequested && sent.block.count() > 0 {
             self.active(now, cx);
         }
         self.report_tracks(now, &sample, cx);
@@ -109,15 +110,16 @@ impl User {
         let is_first = sent.attempts == 0;
         sent.attempts += 1;
         let errored = !sample.covered || self.is_errored(now, direction, &mut sent, plan);
-        let pdus = sent.block.pdus.len();
+        let pdus = sent.block.count();
         let UplinkTimes { received, next_grant } = plan.uplink_times(now, self.mode);
         self.report_block((now, received.since(now)), direction, &sent.format, (pdus, !is_first, errored), cx);
         if is_first {
             self.feedback[direction as usize].push_back((received + plan.processing, !errored));
         }
         if !errored {
-            if let Some(BufferStatus { at, bytes }) = sent.block.buffer_status {
-                self.knowledge.hear(received + plan.processing, at, buffer_status::reported(bytes, plan.buffer_sizes));
+            if let Some(BufferStatus { at, bytes, has_voice }) = sent.block.buffer_status {
+                let reported = buffer_status::reported(bytes, plan.buffer_sizes);
+                self.knowledge.hear(received + plan.processing, at, reported, has_voice);
             }
             self.arrivals[direction as usize].push_back((received, sent.block));
         } else if sent.attempts >= plan.max_transmissions || self.is_taken_for_positive(plan) {
@@ -163,11 +165,12 @@ impl User {
         let waiting = self.waiting_up(now);
         // Padding that has room for a report is one (padding BSR).
         if comes_first || room - used >= SHORT_REPORT {
-            block.buffer_status = Some(BufferStatus { at: now, bytes: waiting });
+            block.buffer_status =
+                Some(BufferStatus { at: now, bytes: waiting, has_voice: self.up.waiting_voice() > 0 });
             self.reporting.sent(now, waiting);
             self.request.cancel();
         }
-        self.had_data = waiting > 0;
+        (self.had_data, self.had_voice) = (waiting > 0, self.up.waiting_voice() > 0);
         block
     }
 
@@ -191,7 +194,8 @@ impl User {
             self.request.message_sent();
             self.reporting.sent(now, waiting);
             if self.look_around(now, plan, cx).covered {
-                self.knowledge.hear(usable, now, buffer_status::reported(waiting, plan.buffer_sizes));
+                let has_voice = self.up.waiting_voice() > 0;
+                self.knowledge.hear(usable, now, buffer_status::reported(waiting, plan.buffer_sizes), has_voice);
             }
         }
         if self.request.send(now, plan) == Some(Request::Scheduling) && self.look_around(now, plan, cx).covered {
@@ -205,7 +209,7 @@ impl User {
     pub(super) fn cancel_grants(&mut self, now: Instant, cx: &mut Context<'_>) {
         let Self { harq_up, up, spare, .. } = self;
         harq_up.clear(|block| {
-            up.give_up(now, &block.pdus, cx);
+            up.give_up(now, &block, cx);
             super::recycle(spare, block);
         });
     }
