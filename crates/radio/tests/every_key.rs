@@ -1,5 +1,5 @@
-//! Each key of LTE, LTE-M, NR, NB-IoT and their radio conditions changes a run, or is rejected: none is
-//! accepted and ignored.
+//! Each key of LTE, LTE-M, NR, NB-IoT and their radio conditions changes a run, or is rejected:
+//! none is accepted and ignored.
 
 mod common;
 
@@ -112,7 +112,7 @@ const LTE: &[Case] = &[
     ("voice.ports", VOICE, "[[6000, 6001]]"),
     ("voice.t_reordering", VOICE, "\"10 ms\""),
 ];
-/// Each fourth packet is of a call, half of them by its DSCP and half by its port.
+/// Each fourth packet belongs to a call, half of them by the DSCP and half by the port.
 const VOICE: &str = "voice = { dscp = [46], ports = [[5004, 5005]], discard = \"330 ms\", t_reordering = \"50 ms\" }";
 const TDD: &str = "cell.tdd = { configuration = 2, special = 7 }\nharq.processes = 7";
 
@@ -180,10 +180,10 @@ const NB_IOT: &[Case] = &[
 
 /// Both coverage modes, errors, and a mobile that does not sleep between packets.
 const NARROW: &str = "harq.dtx_missed = 0.1\nharq.nack_to_ack = 0.05\ndrx.short = \"40 ms\"\ndrx.short_count = 2\n\
-                      conditions.ci = \"-3 dB\"\nconditions.rayleigh = \"10 km/h\"\n";
+                      conditions.ci = \"4 dB\"\nconditions.rayleigh = \"10 km/h\"\n";
 const UNHEARD_LTE_M: &str = "harq.dtx_missed = 0.5\nuplink.sr_max_transmissions = 4\nuplink.sr_period = \"40 ms\"";
 /// A mobile in mode B.
-const MODE_B: &str = "conditions = { ci = \"-11 dB\" }";
+const MODE_B: &str = "conditions = { ci = \"-8 dB\" }";
 const LTE_M: &[Case] = &[
     ("cell.control_blocks", "", "4"),
     ("cell.control_symbols", "", "3"),
@@ -368,7 +368,7 @@ fn leaves(schema: &Value, at: &str, keys: &mut BTreeSet<String>) {
     }
 }
 
-/// IPv4 and UDP headers: each fourth packet is of a call.
+/// IPv4 and UDP headers: each fourth packet belongs to a call.
 struct Calls;
 
 impl SegmentLookup for Calls {

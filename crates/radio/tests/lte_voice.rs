@@ -3,9 +3,10 @@
 mod common;
 
 use airpath_core::{
-    ComponentId, Context, Direction, DropCause, Dropped, Instant, Packet, Seed, SegmentInfo, SegmentLookup, Slot,
+    ComponentId, Context, Direction, DropCause, Dropped, Instant, Packet, Seed, SegmentInfo, SegmentLookup, Slot, Span,
 };
-use airpath_link::Bearer;
+use airpath_link::command::Change;
+use airpath_link::{Bearer, BearerCommand};
 use airpath_radio::ModelError;
 use airpath_radio::lte::{Config, Lte};
 use common::cells::{at_millis, config, statistics};
@@ -94,7 +95,7 @@ fn a_call_beside_a_download_has_a_much_lower_delay_on_the_voice_bearer() {
 
 #[test]
 fn voice_comes_before_the_data_of_other_mobiles() {
-    // Eight mobiles with data, of which a subframe serves one.
+    // Eight mobiles with data. A subframe serves one of them.
     let crowded = "cell.users_per_tti = 1\ncell.scheduler = \"round-robin\"\ndownlink.bler = 0.0\nuplink.bler = 0.0\n";
     let voice_of_all = format!("{crowded}{VOICE}");
     let (own, ..) = call(&voice_of_all, Direction::Down, 8);
@@ -105,27 +106,30 @@ fn voice_comes_before_the_data_of_other_mobiles() {
 
 #[test]
 fn voice_that_waits_too_long_is_dropped_and_nothing_else() {
-    let outage = "conditions = { table = { hold = \"1 s\", values = [\"-40 dB\", \"20 dB\"], weights = [1, 1] } }\n";
-    let config: Config = config("lte-10mhz", &format!("{outage}{VOICE}"), &["rrc", "drx", "pdcp", "conditions"]);
+    let config: Config = config("lte-10mhz", &format!("conditions.ci = \"20 dB\"\n{VOICE}"), &["rrc", "drx", "pdcp"]);
     let mut bearer = Lte::new(&config, 1, Seed::new(3), "cell").expect("sound parameters");
     let mut dropped = Vec::new();
     let mut cx = Context::new(None, &mut dropped, ComponentId(0));
     cx.with_segments(&Calls);
     let mut delivered = 0;
-    for number in 0..2000u64 {
+    for number in 0..200u64 {
         let now = at_millis(20.0 * number as f64);
         while bearer.pop(now, &mut cx).is_some() {
             delivered += 1;
         }
+        if number == 100 {
+            let outage = BearerCommand::from(Change::Outage(Span::from_secs(1)));
+            bearer.command(now, &outage, &mut cx).expect("a cell has outages");
+        }
         bearer.push(now, Direction::Down, common::packet(2 * number, 0, 60), &mut cx);
         bearer.push(now, Direction::Down, common::packet(2 * number + 1, 0, 400), &mut cx);
     }
-    while bearer.pop(at_millis(120_000.0), &mut cx).is_some() {
+    while bearer.pop(at_millis(9000.0), &mut cx).is_some() {
         delivered += 1;
     }
-    let discarded = dropped.iter().filter(|lost| lost.cause == DropCause::Discarded).count();
-    assert!(discarded > 300 && delivered + dropped.len() == 4000, "{discarded} {delivered}");
-    assert!(dropped.iter().all(|lost| lost.packet.size == 60), "data is repaired");
+    // Those of the first 0.9 s of the outage.
+    assert!((44..=46).contains(&dropped.len()) && delivered + dropped.len() == 400, "{} {delivered}", dropped.len());
+    assert!(dropped.iter().all(|lost| lost.packet.size == 60 && lost.cause == DropCause::Discarded));
 }
 
 #[test]

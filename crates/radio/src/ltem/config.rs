@@ -115,7 +115,7 @@ pub struct ModeA {
     pub downlink: u16,
     /// Repetitions of PUSCH: 1, 2, 4, 8, 16 or 32 (TS 36.213 Table 8.2b).
     pub uplink: u16,
-    /// Repetitions of PUCCH, that is of feedback and scheduling requests: 1, 2, 4 or 8 (TS 36.331,
+    /// Repetitions of PUCCH (feedback and scheduling requests): 1, 2, 4 or 8 (TS 36.331,
     /// pucch-NumRepetitionCE).
     pub feedback: u16,
 }
@@ -135,7 +135,7 @@ pub struct ModeB {
     pub downlink: u16,
     /// Repetitions of PUSCH, of the same numbers (TS 36.213 Table 8.2c).
     pub uplink: u16,
-    /// Repetitions of PUCCH, that is of feedback and scheduling requests: 4, 8, 16 or 32 (TS 36.331,
+    /// Repetitions of PUCCH (feedback and scheduling requests): 4, 8, 16 or 32 (TS 36.331,
     /// pucch-NumRepetitionCE).
     pub feedback: u16,
 }

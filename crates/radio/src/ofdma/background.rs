@@ -5,7 +5,7 @@ use airpath_core::{Direction, Instant, RandomStream, Seed, Span};
 
 use super::config;
 
-/// After this many mean bursts and pauses without a look, the state is drawn anew.
+/// After this many mean bursts and pauses without a look, the state is drawn again.
 const MOST_STEPS: u64 = 64;
 
 /// The load of one cell.

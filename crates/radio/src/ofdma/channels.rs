@@ -1,5 +1,5 @@
 //! The logical channels of a mobile in one direction: data, and voice if there is a bearer for it.
-//! Voice goes first (TS 36.321 §5.4.3.1), in the unacknowledged mode of the RLC.
+//! Voice has priority (TS 36.321 §5.4.3.1), and the unacknowledged mode of the RLC.
 
 use airpath_core::{Context, DropCause, Instant, PacketCounters, Span};
 use airpath_link::Departure;

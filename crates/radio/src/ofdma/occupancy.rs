@@ -1,5 +1,5 @@
-//! What a mobile sends and receives when: it has one block at a time in each direction, and with half
-//! duplex it does not receive while it sends (TS 36.211 §6.2.5, TS 38.213 §17.2).
+//! What a mobile sends and receives when: it has one block at a time in each direction, and with
+//! half duplex it does not receive while it sends (TS 36.211 §6.2.5, TS 38.213 §17.2).
 
 use std::collections::VecDeque;
 

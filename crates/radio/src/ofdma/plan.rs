@@ -272,7 +272,7 @@ impl Plan {
         }
     }
 
-    /// The base station decides in the slot that begins at `now`: others take their resource blocks.
+    /// The base station decides in the slot that begins at `now`, and others take their blocks.
     #[inline]
     pub fn begin_slot(&mut self, now: Instant) {
         if let Some(background) = &mut self.background {

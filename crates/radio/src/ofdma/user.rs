@@ -80,7 +80,7 @@ pub struct User {
     below_downlink: f64,
     /// By how much repetitions raise it.
     gain: [f64; 2],
-    /// The coverage mode, and whether it is to be chosen anew.
+    /// The coverage mode, and whether it is to be chosen again.
     mode: usize,
     must_choose_mode: bool,
     /// In a narrowband or with half duplex, what it sends and receives.

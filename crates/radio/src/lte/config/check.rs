@@ -64,7 +64,7 @@ impl Config {
         check_timer(voice.t_reordering, "voice", "t_reordering")?;
         if self.header_compression.is_some() {
             let expected =
-                "left out with `header_compression`: packets are told apart by headers that are not there then";
+                "left out with `header_compression`: voice is recognised by headers, which are compressed then";
             return Err(range("voice", "dscp", expected));
         }
         Ok(())

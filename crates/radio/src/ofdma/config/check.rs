@@ -78,8 +78,7 @@ impl Background {
 const MOST_BACKGROUND: f64 = 0.95;
 
 impl Mobile {
-    /// Refuses what makes no sense, with this number of layers at most, in a cell with time division
-    /// duplex or not.
+    /// Refuses what makes no sense, with this number of layers at most, in a cell with TDD or not.
     pub(crate) fn check(&self, layers: u8, is_tdd: bool) -> Result<(), ValueError> {
         if is_tdd && self.duplex == Duplex::Half {
             let expected = "full with `cell.tdd`: each slot has one direction there anyway";
