@@ -12,8 +12,10 @@ use proptest::prelude::*;
 
 /// Always awake while connected, and without errors.
 fn plain(more: &str) -> Config {
-    let plain = "conditions.ci = \"40 dB\"\ndownlink.bler = 0.0\nuplink.bler = 0.0\n";
-    config("lte-cat-m1", &format!("{plain}{more}"), &["drx", "pdcp"])
+    let plain = [("conditions.ci", "\"40 dB\""), ("downlink.bler", "0.0"), ("uplink.bler", "0.0")];
+    let others = plain.iter().filter(|(key, _)| !more.contains(key));
+    let lines: String = others.map(|(key, value)| format!("{key} = {value}\n")).collect();
+    config("lte-cat-m1", &format!("{lines}{more}"), &["drx", "pdcp"])
 }
 
 /// Bits a second of this number of blocks in sequence, the fastest in the run.
