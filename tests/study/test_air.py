@@ -145,6 +145,8 @@ def test_what_a_sender_sees_of_a_loss(tmp_path: Path) -> None:
         row["dropped"].get("loss", {"packets": 0})["packets"] for row in result.summary["links"]
     )
     inputs = {"product": 10_000.0, "outstanding": 10_000.0, "restored": 61.0}
+    inputs |= {"rate_bps": 36_000.0, "rtt_s": 1.0, "segment": 1348}
+    inputs |= {"changed": 50.0, "settled": 2.0, "seconds": 10.0}
     figures = {name: kind.compute([flow | {sender.KEY: seen}], inputs) for name, kind in sender.SENDER_METRICS.items()}
     assert 0 < figures["time-to-product"] < 60
     assert figures["acknowledgements-in-a-group"] >= 1
@@ -159,6 +161,42 @@ def test_what_a_sender_sees_of_a_loss(tmp_path: Path) -> None:
     assert flow["rtt_min_s"] < figures["full-round-trip"] <= flow["rtt_max_s"]
     never = sender.SENDER_METRICS["full-round-trip"].compute([flow | {sender.KEY: seen}], {"outstanding": 1e6})
     assert math.isnan(never)
+
+
+def _sender_figure(name: str, seen: sender.Observation, inputs: dict[str, float]) -> float:
+    flow = {sender.KEY: seen, "start_s": 0.0, "duration_s": seen.progress[-1][0]}
+    return sender.SENDER_METRICS[name].compute([flow], inputs)
+
+
+@pytest.mark.parametrize(("product", "cycle"), [(1, 1), (2, 1), (2.5, 2), (3, 2), (4, 2), (4.5, 3), (8, 3), (9, 4)])
+def test_the_cycle_of_slow_start_in_which_the_window_reaches_the_product(product: float, cycle: int) -> None:
+    # Each acknowledgement of a segment of 1,000 bytes sends two; the log has what was sent before.
+    seen = sender.Observation()
+    for acknowledged in range(1, 16):
+        seen.progress.append((float(acknowledged), 1000 * acknowledged, 1000 * (2 * acknowledged - 1)))
+        seen.windows.append((float(acknowledged), 1000 * (acknowledged + 1)))
+    inputs = {"rate_bps": 8_000.0 * product, "rtt_s": 1.0}
+    assert _sender_figure("cycles-to-product", seen, inputs) == cycle
+    assert math.isnan(_sender_figure("cycles-to-product", seen, inputs | {"rtt_s": 100.0}))
+
+
+def test_the_rate_around_a_change_and_the_data_left_over() -> None:
+    # 1 kB each second until 10 s and 2 kB from then on, 5 kB outstanding, of 30 kB.
+    acknowledged = [min(each, 10) + 2 * max(each - 10, 0) for each in range(21)]
+    seen = sender.Observation(
+        progress=[(float(time), 1000 * each, min(1000 * (each + 5), 30_000)) for time, each in enumerate(acknowledged)],
+        round_trips=[(0, 0.5)],
+    )
+    inputs = {"changed": 10.0, "settled": 2.0, "seconds": 5.0}
+    assert _sender_figure("rate-before", seen, inputs) == pytest.approx(8)
+    assert _sender_figure("rate-after", seen, inputs) == pytest.approx(16)
+    assert _sender_figure("outstanding-at-change", seen, inputs) == pytest.approx(5)
+    assert math.isnan(_sender_figure("rate-after", seen, inputs | {"seconds": 15.0}))
+    # 26 kB are acknowledged at 18 s; then all is sent.
+    assert _sender_figure("drain-time", seen, {}) == pytest.approx(2)
+    # The first kB in half a second, with a header of 40 bytes, of 32 kbit/s.
+    share = _sender_figure("first-round-trip-utilisation", seen, {"rate_bps": 32_000.0, "segment": 1000})
+    assert share == pytest.approx(100 * 8 * 1040 / 0.5 / 32_000)
 
 
 def test_a_repetition_without_the_figure_does_not_count() -> None:

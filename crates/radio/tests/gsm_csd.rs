@@ -6,7 +6,7 @@ use airpath_core::{Direction, DropCause, Instant, Span};
 use airpath_link::command::{BearerCommand, Change};
 use airpath_link::testing::{Commanded, Polling, Script, drive};
 use airpath_radio::gsm::csd::GsmCsd;
-use common::{csd_9600, paced, saturate};
+use common::{csd_9600, overlay, paced, saturate};
 
 const HORIZON: Instant = Instant::from_nanos(10_000_000_000_000);
 
@@ -96,6 +96,44 @@ fn a_serial_interface_sends_ten_bits_for_eight() {
     // Slower than the modems and the radio: 960 characters a second.
     let expected = 960.0 * 1500.0 / (1508.0 * (1.0 + 34.0 / 256.0));
     assert!((bytes / expected - 1.0).abs() < 0.003, "{bytes} instead of {expected}");
+}
+
+#[test]
+fn compression_multiplies_the_rate_of_a_link() {
+    let time = Span::from_secs(10_000);
+    let plain = goodput(radio_link(""), time);
+    for ratio in [1.0, 1.5, 4.0] {
+        let bytes = goodput(radio_link(&format!("radio.compression = {ratio}")), time);
+        assert!((bytes / plain / ratio - 1.0).abs() < 0.002, "{ratio}: {bytes} instead of {plain} times that");
+    }
+    // The line is the slower link, as without compression.
+    let frame = 128.0 / 134.0 / 1.016129;
+    let expected = 1200.0 * frame * 2.0 * 1500.0 / (1508.0 * (1.0 + 34.0 / 256.0));
+    let bytes = goodput(call("modem.compression = 2.0\nradio.compression = 2.0"), time);
+    assert!((bytes / expected - 1.0).abs() < 0.003, "{bytes} instead of {expected}");
+    // With errors, what is lost on one link is lost in full: nothing stays behind.
+    let arrivals = paced(50, Span::from_millis(1), Span::from_secs(2), 500);
+    let lossy = "modem.compression = 2.5\nradio.compression = 3.5\nradio.frame_errors = 0.1";
+    let run = drive(&mut call(lossy), &arrivals, Polling::OnTime, HORIZON);
+    assert_eq!(run.departures.len(), 50);
+}
+
+#[test]
+fn compression_needs_a_ratio_of_at_least_one_and_error_control() {
+    let error = |more: &str| {
+        let mut table = csd_9600(&toml::Table::new());
+        let more: toml::Table = more.parse().expect("toml");
+        if more["modem"].get("rate").is_some() {
+            table.remove("modem");
+        }
+        overlay(&mut table, &more);
+        let config = table.try_into().expect("a config");
+        GsmCsd::new(&config, 1, airpath_core::Seed::new(1), "cell").expect_err("it makes no sense").to_string()
+    };
+    assert!(error("modem = {}\nradio.compression = 0.5").contains("1 to 100"));
+    assert!(error("modem.compression = nan").contains("1 to 100"));
+    let plain = "modem = { rate = \"9600 bit/s\", error_control = \"none\", delay = \"20 ms\", compression = 2.0 }";
+    assert!(error(plain).contains("error_control = \"v42\""), "{}", error(plain));
 }
 
 #[test]

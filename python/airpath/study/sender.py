@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import nan
+from math import ceil, nan
 from statistics import fmean
 
 from airpath.result import Result
-from airpath.study.metrics import Flow, Inputs, Metric
+from airpath.study.metrics import HEADERS, Flow, Inputs, Metric
 
 KEY = "sender"
 """The key of the observation in a flow."""
@@ -89,6 +89,45 @@ def _time_to_product(flows: Sequence[Flow], inputs: Inputs) -> float:
     return fmean(map(of, flows))
 
 
+def _cycles_to_product(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the cycle in which an acknowledgement lets the window reach rate times round trip.
+
+    The first cycle ends with the acknowledgement of what was sent at first. Each later one ends
+    with that of what was sent until the cycle before it ended (hsdpa-sim, equation 2). `nan` if the
+    transfer ends before.
+    """
+    product = inputs["rate_bps"] * inputs["rtt_s"] / 8
+
+    def of(flow: Flow) -> float:
+        # A row has what was sent before its acknowledgement arrived.
+        rows = [
+            (acknowledged, sent, window)
+            for (_, acknowledged, sent), (_, window) in zip(flow[KEY].progress, flow[KEY].windows, strict=True)
+            if acknowledged > 0
+        ]
+        cycle, end = 1, rows[0][1] if rows else 0
+        for (acknowledged, _, window), (_, sent_later, _) in pairwise(rows):
+            if window >= product:
+                return cycle
+            if acknowledged >= end:
+                cycle, end = cycle + 1, sent_later
+        return nan
+
+    return fmean(map(of, flows))
+
+
+def _first_round_trip_utilisation(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the percentage of the rate that the data of the first round trip use, with headers."""
+
+    def of(flow: Flow) -> float:
+        _, seconds = flow[KEY].round_trips[0]
+        acknowledged = next(each for _, each, _ in flow[KEY].progress if each > 0)
+        packets = ceil(acknowledged / inputs["segment"])
+        return 100 * 8 * (acknowledged + HEADERS * packets) / seconds / inputs["rate_bps"]
+
+    return fmean(map(of, flows))
+
+
 def _group(flows: Sequence[Flow], _: Inputs) -> float:
     """Return the mean number of acknowledgements per group."""
     times: Sequence[float] = [time for flow in flows for time in flow[KEY].acknowledgements]
@@ -141,16 +180,70 @@ def _recovery(flows: Sequence[Flow], inputs: Inputs) -> float:
     return fmean(map(of, flows))
 
 
+def _rate(flows: Sequence[Flow], start: float, seconds: float) -> float:
+    """Return the data acknowledged from `start` for `seconds`, in kbit/s.
+
+    `nan` if a transfer ends before.
+    """
+
+    def of(flow: Flow) -> float:
+        if flow["start_s"] + flow["duration_s"] < start + seconds:
+            return nan
+        return (_acknowledged_at(flow, start + seconds) - _acknowledged_at(flow, start)) * 8e-3 / seconds
+
+    return fmean(map(of, flows))
+
+
+def _acknowledged_at(flow: Flow, at: float) -> int:
+    return max((acknowledged for time, acknowledged, _ in flow[KEY].progress if time <= at), default=0)
+
+
+def _rate_before(flows: Sequence[Flow], inputs: Inputs) -> float:
+    return _rate(flows, inputs["changed"] - inputs["seconds"], inputs["seconds"])
+
+
+def _rate_after(flows: Sequence[Flow], inputs: Inputs) -> float:
+    return _rate(flows, inputs["changed"] + inputs["settled"], inputs["seconds"])
+
+
+def _outstanding_at_change(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the bytes that are sent and not acknowledged at the last change before, in kB."""
+
+    def of(flow: Flow) -> float:
+        before = [sent - acknowledged for time, acknowledged, sent in flow[KEY].progress if time <= inputs["changed"]]
+        return before[-1] / 1e3 if before else nan
+
+    return fmean(map(of, flows))
+
+
+def _drain(flows: Sequence[Flow], _: Inputs) -> float:
+    """Return the seconds from when all was sent to when all was acknowledged."""
+
+    def of(flow: Flow) -> float:
+        _, total, _ = flow[KEY].progress[-1]
+        # A row has what was sent before its acknowledgement arrived.
+        sent = next(time for time, _, sent in flow[KEY].progress if sent >= total)
+        return flow[KEY].progress[-1][0] - sent
+
+    return fmean(map(of, flows))
+
+
 SENDER_METRICS = {
     name: Metric(name, unit, decimals, formula, inputs, observer_name=KEY)
     for name, unit, decimals, formula, inputs in (
         ("time-to-product", "s", 2, _time_to_product, ("product",)),
+        ("cycles-to-product", "1", 1, _cycles_to_product, ("rate_bps", "rtt_s")),
+        ("first-round-trip-utilisation", "%", 1, _first_round_trip_utilisation, ("rate_bps", "segment")),
         ("acknowledgements-in-a-group", "1", 2, _group, ()),
         ("full-round-trip", "s", 2, _full_round_trip, ("outstanding",)),
         ("repair-time", "s", 2, _repair, ()),
         ("mobile-round-trip", "s", 2, _mobile_round_trip, ()),
         ("longest-mobile-round-trip", "s", 2, _longest_mobile_round_trip, ()),
         ("recovery-time", "s", 2, _recovery, ("restored",)),
+        ("rate-before", "kbit/s", 2, _rate_before, ("changed", "seconds")),
+        ("rate-after", "kbit/s", 2, _rate_after, ("changed", "settled", "seconds")),
+        ("outstanding-at-change", "kB", 1, _outstanding_at_change, ("changed",)),
+        ("drain-time", "s", 2, _drain, ()),
         ("late-openings", "1", 2, lambda flows, _: flows[-1][KEY].openings - 1, ()),
     )
 }

@@ -14,6 +14,7 @@
 //! | `traffic_channel` | the radio link: RLP frames each 20 or 40 ms, over one channel or several |
 //! | `air`, `tracks` | frame errors by the mobile's conditions; what the radio log shows |
 //! | `hdlc_abm` | numbering, acknowledgement and recovery, which RLP and V.42 have in common |
+//! | `compression` | V.42bis on a link |
 //! | `circuit` | the call of one mobile: the links in a row |
 //!
 //! ```
@@ -53,6 +54,7 @@
 
 mod air;
 mod circuit;
+mod compression;
 pub mod config;
 mod error;
 mod hdlc_abm;

@@ -116,13 +116,17 @@ pub struct Modem {
     /// The probability that a frame, or without V.42 a block of 8 octets, is in error.
     #[serde(default)]
     pub frame_errors: Probability,
+    /// V.42bis between the modems, with V.42: octets of data for each octet on the line, 1 to 100.
+    /// It depends on what is sent: see the study gsm-csd. Without it, data are not compressed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression: Option<f64>,
 }
 
 /// How modems protect what they send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorControl {
-    /// LAPM of V.42, synchronous; data compression is off.
+    /// LAPM of V.42, synchronous.
     V42,
     /// None: start, eight bits, stop.
     None,
@@ -154,6 +158,10 @@ pub struct Radio {
     /// `conditions`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame_errors: Option<Probability>,
+    /// V.42bis between mobile and interworking function (3GPP TS 24.022 §5.2.2.6): octets of data
+    /// for each octet on the radio link, 1 to 100. Without it, data are not compressed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression: Option<f64>,
 }
 
 /// Channel codings of non-transparent data.
@@ -260,6 +268,7 @@ impl Radio {
         within_an_hour(self.interleaving, table, "interleaving")?;
         within_an_hour(self.delay, table, "delay")?;
         within_an_hour(self.acknowledgement_timer, table, "acknowledgement_timer")?;
+        check_compression(self.compression, table)?;
         // An answer takes both ways, and its frame has to wait for the next to begin.
         let round_trip = self.frame_delay() * 2 + self.channel.frame_duration();
         longer_than(self.acknowledgement_timer, round_trip, table)
@@ -281,6 +290,7 @@ impl Serial {
             attempts: None,
             zero_insertion: Probability::NEVER,
             frame_errors: Probability::NEVER,
+            compression: None,
         }
     }
 }
@@ -319,6 +329,7 @@ impl Modem {
                 ("acknowledgement_timer", self.acknowledgement_timer.is_some()),
                 ("attempts", self.attempts.is_some()),
                 ("zero_insertion", self.zero_insertion.get() > 0.0),
+                ("compression", self.compression.is_some()),
             ];
             return match foreign.into_iter().find(|(_, is_given)| *is_given) {
                 Some((key, _)) => {
@@ -327,6 +338,7 @@ impl Modem {
                 None => Ok(()),
             };
         };
+        check_compression(self.compression, table)?;
         within_an_hour(self.assembly, table, "assembly")?;
         within_an_hour(settings.acknowledgement_timer, table, "acknowledgement_timer")?;
         // A frame, its answer, and a frame that the answer may have to wait for.
@@ -356,6 +368,15 @@ impl Config {
         }
         self.modem.as_ref().map_or(Ok(()), Modem::check)?;
         self.radio.as_ref().map_or(Ok(()), Radio::check)
+    }
+}
+
+fn check_compression(ratio: Option<f64>, table: &str) -> Result<(), ConfigError> {
+    match ratio {
+        Some(ratio) if !(1.0..=100.0).contains(&ratio) => {
+            Err(ValueError::Range { key: format!("{table}.compression"), expected: "1 to 100" }.into())
+        }
+        _ => Ok(()),
     }
 }
 

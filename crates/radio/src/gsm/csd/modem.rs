@@ -55,7 +55,7 @@ impl ModemLine {
         Self {
             payload: modem.payload(),
             stations: modem.station().map(|settings| [Station::new(settings.clone()), Station::new(settings)]),
-            streams: Default::default(),
+            streams: [Stream::new(modem.compression), Stream::new(modem.compression)],
             offered: [Instant::ZERO; 2],
             tried: [Instant::ZERO; 2],
             sending: [None; 2],

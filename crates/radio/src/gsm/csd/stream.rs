@@ -2,13 +2,15 @@
 
 use airpath_core::Direction;
 
+use super::compression::Compression;
 use super::octets::{Octets, Run};
 
-/// The octets of one direction of a link.
+/// The octets of one direction of a link. With compression, those that the link carries.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
     waiting: Octets,
     under_way: Octets,
+    compression: Option<Compression>,
 }
 
 /// The fate of octets on a link.
@@ -32,6 +34,11 @@ pub struct Outcome {
 }
 
 impl Stream {
+    /// An empty one; with compression by this ratio.
+    pub fn new(ratio: Option<f64>) -> Self {
+        Self { compression: ratio.map(Compression::new), ..Self::default() }
+    }
+
     /// How many wait.
     pub const fn waiting(&self) -> u64 {
         self.waiting.count()
@@ -44,7 +51,10 @@ impl Stream {
 
     /// Puts octets behind those that wait.
     pub fn offer(&mut self, run: Run) {
-        self.waiting.push(run);
+        self.waiting.push(match &mut self.compression {
+            Some(compression) => compression.compress(run),
+            None => run,
+        });
     }
 
     /// Sends the first of those that wait.
@@ -55,26 +65,43 @@ impl Stream {
 
     /// The first of those under way have arrived.
     pub fn deliver(&mut self, octets: u64, direction: Direction, outcomes: &mut Vec<Outcome>) {
-        let fate = Fate::Delivered;
-        self.under_way.take(octets, |run| outcomes.push(Outcome { direction, fate, run }));
+        let Self { under_way, compression, .. } = self;
+        under_way.take(octets, leave(compression, direction, Fate::Delivered, outcomes));
     }
 
     /// The first of those under way are lost.
     pub fn lose(&mut self, octets: u64, direction: Direction, outcomes: &mut Vec<Outcome>) {
-        let fate = Fate::Lost;
-        self.under_way.take(octets, |run| outcomes.push(Outcome { direction, fate, run }));
+        let Self { under_way, compression, .. } = self;
+        under_way.take(octets, leave(compression, direction, Fate::Lost, outcomes));
     }
 
     /// Those under way before this position are lost.
     pub fn lose_before(&mut self, position: u64, direction: Direction, outcomes: &mut Vec<Outcome>) {
-        let fate = Fate::Lost;
-        self.under_way.take_before(position, |run| outcomes.push(Outcome { direction, fate, run }));
+        let Self { under_way, compression, .. } = self;
+        under_way.take_before(position, leave(compression, direction, Fate::Lost, outcomes));
     }
 
     /// All is lost, waiting or under way.
     pub fn lose_all(&mut self, direction: Direction, outcomes: &mut Vec<Outcome>) {
-        let fate = Fate::Lost;
-        self.under_way.take(u64::MAX, |run| outcomes.push(Outcome { direction, fate, run }));
-        self.waiting.take(u64::MAX, |run| outcomes.push(Outcome { direction, fate, run }));
+        let Self { waiting, under_way, compression } = self;
+        for octets in [under_way, waiting] {
+            octets.take(u64::MAX, leave(compression, direction, Fate::Lost, outcomes));
+        }
+    }
+}
+
+/// Returns what reports octets that leave the link, as many as there were before compression.
+fn leave(
+    compression: &mut Option<Compression>,
+    direction: Direction,
+    fate: Fate,
+    outcomes: &mut Vec<Outcome>,
+) -> impl FnMut(Run) {
+    move |run| {
+        let run = match compression {
+            Some(compression) => compression.expand(run),
+            None => run,
+        };
+        outcomes.push(Outcome { direction, fate, run });
     }
 }

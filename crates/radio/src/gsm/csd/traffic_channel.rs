@@ -60,7 +60,7 @@ impl TrafficChannel {
             payload: settings.payload,
             conditions: Air::new(config, radio, user.index(), seed, path)?,
             stations: [Station::new(settings.clone()), Station::new(settings)],
-            streams: Default::default(),
+            streams: [Stream::new(radio.compression), Stream::new(radio.compression)],
             air: Default::default(),
             errors: Direction::BOTH.map(|direction| seed.stream(&format!("{path}/{}/errors", direction.name()))),
             totals: Default::default(),
