@@ -114,3 +114,27 @@ def _problem(state: str) -> str | None:
 def test_an_omission_needs_a_name_and_a_reason(state: str, problem: str | None) -> None:
     found = _problem(state)
     assert found is None if problem is None else found is not None and problem in found, found
+
+
+def _counts(table: str) -> tuple[int, int, int, int, int]:
+    """Return agreeing figures, published ones, agreeing ones by 15 %, holding findings and findings."""
+    found = re.search(r"(\d+) of (\d+) published figures agree[^;]*; (\d+) do", table)
+    assert found is not None
+    findings = table.partition("\n## Findings\n")[2]
+    holding = findings.count("| yes |")
+    agree, published, uniformly = map(int, found.groups())
+    return agree, published, uniformly, holding, holding + findings.count("| **no** |")
+
+
+def test_the_counts_of_the_studies_are_those_of_their_tables() -> None:
+    page = (ROOT / "studies/README.md").read_text(encoding="utf-8")
+    shown = {
+        name.strip("[]").partition("]")[0]: tuple(map(int, counts))
+        for name, *counts in re.findall(
+            r"^\| (\[[a-z-]+\]|all)(?:\([^)]+\))? \| (\d+) of (\d+) \| (\d+) \| (\d+) of (\d+) \|", page, re.MULTILINE
+        )
+    }
+    tables = {name: ROOT / "studies" / name / "agreement.md" for name in shown if name != "all"}
+    counted = {name: _counts(path.read_text(encoding="utf-8")) for name, path in tables.items()}
+    assert len(counted) == 6
+    assert shown == counted | {"all": tuple(map(sum, zip(*counted.values(), strict=True)))}
