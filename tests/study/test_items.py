@@ -117,7 +117,7 @@ def test_an_omission_needs_a_name_and_a_reason(state: str, problem: str | None) 
 
 
 def _counts(table: str) -> tuple[int, int, int, int, int]:
-    """Return agreeing figures, published ones, agreeing ones by 15 %, holding findings and findings."""
+    """Return agreeing, published and uniformly agreeing figures, holding findings and findings."""
     found = re.search(r"(\d+) of (\d+) published figures agree[^;]*; (\d+) do", table)
     assert found is not None
     findings = table.partition("\n## Findings\n")[2]

@@ -36,7 +36,7 @@ def draw(data: Mapping[str, Any], experiment: str, metric: str | None = None) ->
         raise NothingToDrawError(f"the result has no rows of '{metric or 'any figure'}' in '{experiment}'")
     unit = rows[0]["unit"]
     words = rows[0]["metric"].replace("-", " ")
-    figure = blank(96 + _ROW * len(rows), x_title=f"{words} ({unit})")
+    figure = blank(96 + _ROW * len(rows), x_title=with_unit(words, unit))
     places = [-index for index in range(len(rows))]
     known = [(place, row) for place, row in zip(places, rows, strict=True) if row["published"] is not None]
     ranges = [(place, row) for place, row in known if "published_range" in row]
@@ -75,8 +75,13 @@ def draw(data: Mapping[str, Any], experiment: str, metric: str | None = None) ->
     # From zero, so that a distance is seen in proportion to the values.
     figure.update_xaxes(rangemode="tozero")
     figure.update_layout(showlegend=True)
-    alt = f"{experiment}, {words} in {unit}: {'; '.join(map(_row_words, rows))}."
+    alt = f"{experiment}, {with_unit(words, unit)}: {'; '.join(map(_row_words, rows))}."
     return captioned(figure, Caption(f"{experiment}: {words}", _READ, alt))
+
+
+def with_unit(title: str, unit: str) -> str:
+    """Return a title with its unit in parentheses; a number alone has none."""
+    return title if unit in ("", "1") else f"{title} ({unit})"
 
 
 def case_words(row: Mapping[str, Any]) -> str:

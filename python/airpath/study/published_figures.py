@@ -15,6 +15,7 @@ import plotly.graph_objects as go
 from airpath import theme
 from airpath.plot.selection import NothingToDrawError
 from airpath.plot.template import Caption, blank, captioned
+from airpath.study.figures import with_unit
 from airpath.suggest import did_you_mean
 from airpath.toml_table import Table
 
@@ -184,7 +185,7 @@ def draw(figure: PublishedFigure, rows: Sequence[Mapping[str, Any]]) -> go.Figur
     numbers, unit_of_places = _numbers(places) if figure.kind == "lines" else ({}, "")
     x_title = figure.x_title or figure.along.replace("_", " ")
     y_title = figure.y_title or figure.metrics[0].replace("-", " ")
-    drawn = blank(_HEIGHT, x_title=_with_unit(x_title, unit_of_places), y_title=_with_unit(y_title, unit))
+    drawn = blank(_HEIGHT, x_title=with_unit(x_title, unit_of_places), y_title=with_unit(y_title, unit))
     for index, each in enumerate(series):
         members = [row for row in rows if _value(figure, row, figure.series) == each]
         at = [_place(figure, row, several) for row in members]
@@ -212,10 +213,6 @@ def _numbers(places: Sequence[str]) -> tuple[dict[str, float], str]:
     units = {each and (each[2] or "") for each in found.values()}
     numbers = {place: float(each[1]) for place, each in found.items() if each}
     return (numbers, units.pop() or "") if len(numbers) == len(places) and len(units) == 1 else ({}, "")
-
-
-def _with_unit(title: str, unit: str) -> str:
-    return title if unit in ("", "1") else f"{title} ({unit})"
 
 
 def _value(figure: PublishedFigure, row: Mapping[str, Any], axis: str | None) -> str:

@@ -18,7 +18,7 @@ from airpath.report.figures import Figure, figure
 from airpath.report.page import render
 from airpath.report.tables import Cell, Table
 from airpath.study.choices import choices
-from airpath.study.figures import case_words, draw
+from airpath.study.figures import case_words, draw, with_unit
 from airpath.study.published_figures import PublishedFigure
 from airpath.study.published_figures import draw as draw_published
 from airpath.study.raster import Raster
@@ -105,7 +105,8 @@ def _verdict(data: Mapping[str, Any], agrees: Sequence[bool | None]) -> str:
 
 
 def _proviso(rows: Sequence[Mapping[str, Any]]) -> str:
-    fewest = min((row["n"] for row in rows), default=ENOUGH)
+    # Rows without any scatter are the same with more repetitions.
+    fewest = min((row["n"] for row in rows if row["low"] < row["high"]), default=ENOUGH)
     return f"n = {fewest} is too small for firm intervals." if fewest < ENOUGH else ""
 
 
@@ -150,7 +151,7 @@ def _table(rows: Sequence[tuple[Mapping[str, Any], bool | None]]) -> Table:
         cells.append(
             [
                 Cell(case_words(row), number=False),
-                Cell(f"{row['metric']} ({row['unit']})", number=False),
+                Cell(with_unit(row["metric"], row["unit"]), number=False),
                 Cell(_published(row)),
                 Cell(_ours(row)),
                 Cell(f"{_figure(row['low'], row)} to {_figure(row['high'], row)}"),
