@@ -103,12 +103,22 @@ def check_writable(path: Path) -> None:
         pass
 
 
+_ROOM = 64 * 1024
+"""Bytes that a folder must have room for before an earlier result in it is removed."""
+
+
 def check_folder_writable(folder: Path) -> None:
     """Check that files can be written in `folder`, or that it can be created.
+
+    An earlier result is removed only after this check, so there must be room, too.
 
     Raises:
         OSError: They cannot.
     """
     existing = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
-    with tempfile.TemporaryFile(dir=existing):
-        pass
+    try:
+        with tempfile.TemporaryFile(dir=existing) as file:
+            file.write(bytes(_ROOM))
+    except OSError as error:
+        # Its own name is that of the temporary file, or none.
+        raise OSError(error.errno, error.strerror, str(existing)) from None

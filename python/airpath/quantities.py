@@ -1,4 +1,8 @@
-"""Quantities as text, for the terminal and reports, and the definitions of figures."""
+"""Quantities as text and from text, for terminal, reports and frames; definitions of figures."""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
 
 TRANSFER_CLOCK = (
     "Time runs from the start of a flow, any handshake included, until the last byte reaches the receiving "
@@ -92,6 +96,55 @@ def parse_seconds(text: str) -> float:
     if not 0 < value < float("inf"):
         raise ValueError(f"'{text}' is no positive time")
     return value
+
+
+_KINDS = {
+    "s": {"ns": "1e-9", "us": "1e-6", "ms": "1e-3", "s": "1", "min": "60", "h": "3600"},
+    "bps": {"bit/s": "1", "kbit/s": "1e3", "Mbit/s": "1e6", "Gbit/s": "1e9"},
+    "bytes": {"B": "1", "kB": "1e3", "MB": "1e6", "GB": "1e9", "KiB": "1024", "MiB": "1048576", "GiB": "1073741824"},
+    "m": {"mm": "1e-3", "m": "1", "km": "1e3"},
+    "kmh": {"mm/h": "1e-6", "km/h": "1", "m/s": "3.6"},
+    "hz": {"Hz": "1", "kHz": "1e3", "MHz": "1e6", "GHz": "1e9"},
+    "db": {"dB": "1"},
+    "share": {"%": "0.01"},
+}
+"""The units of a scenario, each with its factor, by the end of the name of a column in the base
+unit."""
+_UNITS = {unit: (suffix, Decimal(factor)) for suffix, units in _KINDS.items() for unit, factor in units.items()}
+_NUMBER = re.compile(r"\s*([-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\d\s].*?)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with its unit, as in a scenario."""
+
+    number: float
+    """The number as it is written."""
+    unit: str
+    base: float
+    """The number in the base unit."""
+    suffix: str
+    """The end of the name of a column in the base unit: `s`, `bps`, `bytes`, `share` and so on."""
+
+
+def parse_quantity(text: str) -> Quantity | None:
+    """Return the quantity that a text is; `None` for any other text."""
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return None
+    # Decimals: 30 ms is 0.03 s, not 0.030000000000000002 s.
+    number, unit = Decimal(match[1].replace("_", "")), match[2]
+    if unit not in _UNITS:
+        return None
+    suffix, factor = _UNITS[unit]
+    return Quantity(float(number), unit, float(number * factor), suffix)
+
+
+def base_of(unit: str) -> float:
+    """Return the number of base units in a unit that `parse_quantity` has returned."""
+    quantity = parse_quantity(f"1 {unit}")
+    assert quantity is not None
+    return quantity.base
 
 
 def count(value: float) -> str:

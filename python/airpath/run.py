@@ -1,12 +1,14 @@
 """Runs scenarios, and reads them: what `airpath.run` and the command line share."""
 
 import json
+import operator
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from airpath.files import check_folder_writable
 from airpath.result import is_result
 from airpath.scenario import read_scenario
 
@@ -58,6 +60,8 @@ def execute_to_json(
     """
     from airpath import _native
 
+    repeat = whole_number("repeat", repeat)
+    seed = None if seed is None else whole_number("seed", seed)
     if repeat < 1:
         raise ValueError(f"repeat is {repeat}; a run has at least one repetition")
     if seed is not None and not 0 <= seed <= MAX_SEED:
@@ -96,21 +100,39 @@ def override_texts(overrides: Mapping[str, Any] | None) -> list[tuple[str, str]]
     return texts
 
 
+def plain(value: Any) -> Any:
+    """Return a scalar or an array of NumPy, or a series of pandas, as Python's own values."""
+    to_list = None if isinstance(value, type) else getattr(value, "tolist", None)
+    return to_list() if callable(to_list) else value
+
+
+def whole_number(name: str, value: Any) -> int:
+    """Return an argument that is a whole number, also one of NumPy.
+
+    Raises:
+        TypeError: It is another one.
+    """
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is a {type(value).__name__}; give a whole number") from None
+
+
 def _inline(value: Any) -> str:
     """Return a value as TOML on one line, which TOML libraries do not offer."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return repr(value)
+    match plain(value):
+        case bool() as truth:
+            return "true" if truth else "false"
+        case int() | float() as number:
+            return repr(number)
         case str() | Path():
             # A JSON string is a TOML basic string except for DEL, which TOML requires escaped (TOML
             # 1.0, String).
             return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
-        case Mapping():
-            return "{" + ", ".join(f"{_inline(key)} = {_inline(each)}" for key, each in value.items()) + "}"
-        case Iterable():
-            return "[" + ", ".join(_inline(each) for each in value) + "]"
+        case Mapping() as table:
+            return "{" + ", ".join(f"{_inline(key)} = {_inline(each)}" for key, each in table.items()) + "}"
+        case Iterable() as values:
+            return "[" + ", ".join(_inline(each) for each in values) + "]"
         case _:
             raise TypeError(f"{type(value).__name__} is no TOML value; use text, a number, a list or a dictionary")
 
@@ -124,6 +146,7 @@ def clear_result_folder(folder: Path, *, keep: Iterable[Path] = ()) -> None:
 
     Raises:
         FileExistsError: The folder has a file that no run wrote, or is a file.
+        OSError: The folder cannot be written, or there is no room; nothing was removed.
     """
     if not folder.exists():
         return
@@ -135,6 +158,7 @@ def clear_result_folder(folder: Path, *, keep: Iterable[Path] = ()) -> None:
     foreign = sorted(entry.name for entry in entries if not is_written_by_a_run(entry.name))
     if foreign:
         raise FileExistsError(f"{folder} holds '{foreign[0]}', which no run wrote; move it away or name another folder")
+    check_folder_writable(folder)  # on a full disk the earlier result would be lost for nothing
     kept = {path.resolve() for path in keep}
     for entry in entries:
         if not entry.is_dir():

@@ -1,7 +1,7 @@
 """`airpath.run`: runs a scenario, or varies it."""
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -33,7 +33,7 @@ def run(
 def run(
     scenario: str | Path | Mapping[str, Any],
     *,
-    vary: Mapping[str, Sequence[bool | int | float | str]],
+    vary: Mapping[str, Iterable[Any]],
     set: Mapping[str, Any] | None = None,
     seed: int | None = None,
     repeat: int = 1,
@@ -46,7 +46,7 @@ def run(
 def run(
     scenario: str | Path | Mapping[str, Any],
     *,
-    vary: Mapping[str, Sequence[bool | int | float | str]] | None = None,
+    vary: Mapping[str, Iterable[Any]] | None = None,
     set: Mapping[str, Any] | None = None,
     seed: int | None = None,
     repeat: int = 1,
@@ -61,9 +61,10 @@ def run(
     Args:
         scenario: A file's path, the TOML text itself (recognised by its line breaks), the same as
             a dictionary, or the name of a bearer's preset: a download of 100 kB over it.
-        vary: Values by dotted path, as in `{"tcp.congestion": ["reno", "cubic"]}`. All their
-            combinations are run, as a sweep of one scenario: `flows` of the result has a column
-            for each path. It has no event tables and no captures.
+        vary: Values by dotted path, as in `{"tcp.congestion": ["reno", "cubic"]}`: lists, or
+            arrays of NumPy. All their combinations are run, as a sweep of one scenario: `flows` of
+            the result has a column for each path, and for quantities one of numbers with the unit
+            in its name (`fixed.delay_s`). It has no event tables and no captures.
         set: Overrides by dotted path, as in `{"bearer.downlink.bler": 0.1, "fixed.delay": "80
             ms"}`.
         seed: The seed, in place of the scenario's. The same scenario and seed give the same result

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import airpath
@@ -110,12 +111,12 @@ INPUTS = [
     wrong("run-preset", "run hs-dsch-384", code=0, out=("download over hs-dsch-384", "100 kB")),
     wrong("run-gprs", "run gprs", code=0, out=("download over gprs-4+1", "100 kB")),
     wrong("run-environment", "run driving", "'driving' is a preset of kind environment", "presets list"),
-    wrong("tcp-cc", "run small.toml --set tcp.cc=reno", "at --set tcp.cc=reno", "`congestion.algorithm`"),
+    wrong("tcp-cc", "run small.toml --set tcp.cc=reno", "at --set tcp.cc=reno", "did you mean `congestion`?"),
     wrong(
         "tcp-congestion-control",
         "run small.toml --set tcp.congestion_control=reno",
         "at --set tcp.congestion_control=reno",
-        "`congestion.algorithm`",
+        "did you mean `congestion`?",
     ),
     wrong("short-congestion", "run small.toml --set tcp.congestion=cubic", code=0, out=("download",)),
     wrong("short-profile", "run small.toml --set tcp=windows-xp", code=0, out=("download",)),
@@ -153,6 +154,14 @@ INPUTS = [
     *(
         wrong(f"elsewhere-{key}", f"run small.toml --set {key}=1", f"at --set {key}=1", f"did you mean `{right}`?")
         for key, right in (
+            ("congestion", "tcp.congestion"),
+            ("cc", "tcp.congestion"),
+            ("queue", "fixed.queue.packets"),
+            ("size", "flow.bytes"),
+            ("preset", "bearer.preset"),
+            ("count", "mobile.count"),
+            ("mss", "tcp.maximum_segment_size"),
+            ("flow.cc", "flow.0.tcp.congestion"),
             ("rate", "fixed.rate"),
             ("bandwidth", "fixed.rate"),
             ("loss", "fixed.loss"),
@@ -160,6 +169,7 @@ INPUTS = [
             ("bearer.loss", "bler"),
         )
     ),
+    wrong("count-of-mobiles", "run small.toml --set mobile.count=3", code=0, out=("download-2",)),
     wrong("report-image", "report kept -o x.png", "x.png: a report is HTML", "airpath plot"),
     wrong("report-capture", "report c.pcapng", "not a result folder", "airpath trace c.pcapng"),
     wrong("trace-radio", "trace c.pcapng --radio none.csv", "none.csv", "next: check the path"),
@@ -254,6 +264,13 @@ def _check(done: Finished, case: Wrong) -> None:
 
 CLOSED = [
     wrong("run", "run {closed}", "closed/x"),
+    wrong("run-output", "run gprs --out {closed}", "closed/x.toml cannot be written", "permissions", code=3),
+    wrong("vary-output", "run gprs --vary fixed.loss=0 --out {closed}", "closed/x.toml", "permissions", code=3),
+    wrong("sweep-output", "sweep {plan} --out {closed}", "closed/x.toml", "permissions", code=3),
+    wrong("study-output", "study run hsdpa-sim --only rtt --out {closed}", "closed/x.toml", "permissions", code=3),
+    wrong("replay-output", "replay {kept} --out {closed}", "closed/x.toml cannot be written", "permissions", code=3),
+    wrong("plot-output", "plot {kept} --what window -o {closed}", "closed/x.toml cannot", "permissions", code=3),
+    wrong("link-output", "link wired --serve true -o {closed} -- true", "x.toml cannot", "permissions", code=125),
     wrong("report", "report {closed} -o /dev/null", "closed/x"),
     wrong(
         "report-output", "report kept -o {closed}", "closed/x.toml cannot be written", "check the permissions", code=3
@@ -268,11 +285,14 @@ CLOSED = [
 
 
 @pytest.mark.parametrize("case", CLOSED)
-def test_a_folder_of_another_user(tmp_path: Path, case: Wrong) -> None:
+def test_a_folder_of_another_user(tmp_path: Path, files: Path, case: Wrong) -> None:
+    if "{kept}" in case.line:
+        airpath.run(files / "small.toml", out=tmp_path / "kept")
     (tmp_path / "closed").mkdir(mode=0)
     if os.geteuid() == 0:
         os.chown(tmp_path / "closed", UNPRIVILEGED, UNPRIVILEGED)
-    arguments = case.line.format(closed=tmp_path / "closed" / "x.toml", capture=CAPTURE).split()
+    paths = {"plan": files / "plan.toml", "kept": tmp_path / "kept"}
+    arguments = case.line.format(closed=tmp_path / "closed" / "x.toml", capture=CAPTURE, **paths).split()
     line = [*without_privilege(), *Command(tmp_path).line(*arguments)]
     done = subprocess.run(line, cwd="/", env=plain_environment(), capture_output=True, text=True, check=False)
     assert "ermission denied" in done.stderr
@@ -308,14 +328,70 @@ def test_a_closed_pipe(airpath_command: Command, files: Path, line: list[str]) -
     assert process.stderr == ""
 
 
-def test_a_full_disk_keeps_the_earlier_report(airpath_command: Command, files: Path, small_disk: Path) -> None:
+FULL = [
+    "report kept -o {disk}/x",
+    "trace {capture} -o {disk}/x",
+    "trace compare {capture} {capture} -o {disk}/x",
+    "export kept -o {disk}/x --format perfetto",
+    "compare kept kept --markdown {disk}/x",
+    "plot kept --what window -o {disk}/x.png",
+]
+
+
+@pytest.mark.parametrize("line", FULL, ids=lambda line: line.partition(" -")[0].split()[0])
+def test_a_full_disk_keeps_the_earlier_file(
+    airpath_command: Command, files: Path, small_disk: Path, need: Callable[..., str], line: str
+) -> None:
+    if "plot" in line:
+        need("chromium")
     assert airpath_command("run", "small.toml", "--out", "kept").code == 0
-    report = small_disk / "x.html"
-    report.write_text("earlier")
-    done = airpath_command("report", "kept", "-o", report)
-    _check(done, Wrong("", (str(report), "free disk space"), code=3))
-    assert [each.name for each in small_disk.iterdir()] == ["x.html"]
-    assert report.read_text() == "earlier"
+    earlier = small_disk / ("x.png" if "x.png" in line else "x")
+    earlier.write_text("earlier")
+    _fill(small_disk)
+    done = airpath_command(*line.format(disk=small_disk, capture=CAPTURE).split(), timeout=120)
+    _check(done, Wrong("", (f"{earlier} cannot be written: No space left", "free disk space"), code=3))
+    assert sorted(each.name for each in small_disk.iterdir()) == ["filler", earlier.name]
+    assert earlier.read_text() == "earlier"
+
+
+def _fill(disk: Path) -> None:
+    """Write a file of all the space that is left."""
+    with pytest.raises(OSError, match="No space left"), (disk / "filler").open("wb", buffering=0) as filler:
+        while True:
+            filler.write(bytes(4096))
+
+
+FOLDERS = [
+    pytest.param("run small.toml --out {out}", 3, id="run"),
+    pytest.param("replay kept --out {out}", 3, id="replay"),
+    pytest.param("sweep plan.toml --out {out}", 3, id="sweep"),
+    pytest.param("run small.toml --vary fixed.loss=0 --out {out}", 3, id="vary"),
+    pytest.param("study run hsdpa-sim --only rtt --out {out}", 3, id="study"),
+    pytest.param("export kept --format csv -o {out}", 3, id="export"),
+    pytest.param("link wired --serve {server} -o {out} -- true", 125, id="link"),
+]
+
+
+@pytest.mark.parametrize("is_read_only", [False, True], ids=["full", "read-only"])
+@pytest.mark.parametrize(("line", "code"), FOLDERS)
+def test_a_folder_without_room_keeps_the_earlier_result(
+    airpath_command: Command, files: Path, small_disk: Path, line: str, code: int, is_read_only: bool
+) -> None:
+    """A result that is there stays, byte for byte; the message has the folder and what to do."""
+    assert airpath_command("run", "small.toml", "--out", "kept").code == 0
+    out = small_disk / "out"
+    if line.startswith(("run small.toml --out", "replay", "link")):
+        assert airpath_command("run", "small.toml", "--out", out, "--no-log").code == 0
+    _fill(small_disk)
+    if is_read_only:
+        subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    before = {path: path.read_bytes() for path in small_disk.rglob("*") if path.is_file()}
+    words = shlex.split(line.format(out=out, server=shlex.quote(shlex.join(python("listen.py")))))
+    done = airpath_command(*words, timeout=120)
+    advice = "the file system is read-only" if is_read_only else "free disk space"
+    reason = "Read-only file system" if is_read_only else "No space left on device"
+    _check(done, Wrong("", (str(out), reason, advice), code=code))
+    assert {path: path.read_bytes() for path in small_disk.rglob("*") if path.is_file()} == before
 
 
 def test_ctrl_c_prints_the_complete_experiments(
@@ -353,6 +429,10 @@ def test_wrong_arguments_in_python(files: Path) -> None:
         airpath.run(path, seed=2**63)
     with pytest.raises(TypeError, match=r"the values of 'fixed.loss' are a float; write lists of values"):
         airpath.run(path, vary={"fixed.loss": 0.1})  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="repeat is a float; give a whole number"):
+        airpath.run(path, repeat=2.0)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="repeat is 0; a case has at least one repetition"):
+        airpath.run(path, vary={"bearer.bler": [0.0]}, repeat=0)
     swept = airpath.run(path, vary={"bearer.bler": [0.0]})
     with pytest.raises(KeyError, match="no figure 'duration'; did you mean 'duration_s'"):
         swept.means("duration")
@@ -360,6 +440,35 @@ def test_wrong_arguments_in_python(files: Path) -> None:
         airpath.run(path).means("duration")
     with pytest.raises(airpath.ScenarioError, match="override blr=1: blr: unknown key"):
         airpath.run(path, set={"blr": 1})
+
+
+def test_values_of_numpy_are_accepted(files: Path) -> None:
+    path = files / "small.toml"
+    plain = airpath.run(path, set={"bearer.bler": 0.25, "tcp.timestamps": False, "seed": 9}, repeat=2)
+    values = {"bearer.bler": np.float64(0.25), "tcp.timestamps": np.bool_(False), "seed": np.int64(9)}
+    assert airpath.run(path, set=values, repeat=np.int64(2)).flows.equals(plain.flows)  # type: ignore[arg-type]
+    axes = {"bearer.bler": np.linspace(0, 0.5, 3), "tcp.congestion.least_window": np.array([1, 2])}
+    swept = airpath.run(path, vary=axes, seed=np.int64(9))  # type: ignore[arg-type]
+    assert swept.plan["cases"] == [[bler, window] for bler in (0.0, 0.25, 0.5) for window in (1, 2)]
+    assert [swept.flows[key].dtype.is_float() for key in axes] == [True, False]
+    with pytest.raises(airpath.PlanError, match="a value that is no number, text or truth value"):
+        airpath.run(path, vary={"bearer.bler": np.zeros((2, 2))})
+    with pytest.raises(TypeError, match=r"the values of 'bearer\.bler' are a float"):
+        airpath.run(path, vary={"bearer.bler": np.float64(0.1)})  # type: ignore[dict-item]
+
+
+def test_a_figure_takes_the_path_of_a_result(files: Path) -> None:
+    from airpath import plot
+
+    folder = files / "kept"
+    result = airpath.run(files / "small.toml", out=folder)
+    drawn = [plot.window(each).to_json() for each in (result, folder, str(folder))]
+    assert drawn[0] == drawn[1] == drawn[2]
+    assert plot.throughput([result, str(folder)]).data
+    with pytest.raises(TypeError, match=r"a int is no result; give one of airpath\.run, or the path of its folder"):
+        plot.window(7)  # type: ignore[arg-type]
+    with pytest.raises(airpath.UnreadableResultError, match="no such result folder"):
+        plot.window("nowhere")
 
 
 LINKS = [

@@ -99,12 +99,26 @@ def test_the_live_page_shows_the_link_while_it_runs(link: LinkCommand) -> None:
 
 
 def test_repetitions_have_their_seeds_folders_and_times(link: LinkCommand) -> None:
-    done = link("sh", "-c", "sleep 0.2; exit 3", options="--repeat 2 --seed 7 --out kept", code=3)
+    done = link("sleep", "0.2", options="--repeat 2 --seed 7 --out kept")
     results = [summary(link.folder / "kept" / str(number)) for number in range(2)]
     assert [result["seed"] for result in results] == [7, 8]
     times = [result["emulation"]["command_s"] for result in results]
     assert min(times) >= 0.2
     assert times_text(times, 2) in done.err
+
+
+def test_the_time_of_a_command_that_fails_does_not_count(link: LinkCommand) -> None:
+    # It fails in the first and the third run, with other codes.
+    script = "echo >> runs; n=$(wc -l < runs); case $n in 1) exit 3;; 3) exit 4;; esac; sleep 0.2"
+    done = link("sh", "-c", script, options="--repeat 4 --out kept", code=3)
+    times = [summary(link.folder / "kept" / number)["emulation"]["command_s"] for number in ("1", "3")]
+    assert times_text(times, 4) in done.err
+    assert "in 2 of 4 runs" in done.err
+    failures = "repetition 0 (exit code 3), 2 (exit code 4)"
+    assert f"the command failed in 2 of 4 runs, whose times do not count: {failures}" in done.err
+    done = link("false", options="--repeat 2", code=1)
+    assert "the command failed in 2 of 2 runs" in done.err
+    assert "time of the command" not in done.err
 
 
 def test_repetitions_replace_an_earlier_result(link: LinkCommand) -> None:

@@ -84,6 +84,17 @@ def test_commands_are_accepted(page: Path) -> None:
             known(arguments)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_downloads_name_files_that_exist(page: Path) -> None:
+    """Those of a file server in the clone fail on an error, and replace no file that is served."""
+    made = {"cell.toml"}  # by the tutorial
+    lines = "\n".join(BLOCK.findall(page.read_text())).replace("\\\n", " ").splitlines()
+    for line in (each for each in lines if "http.server 8000'" in each and "curl" in each):
+        (path,) = re.findall(r"http://server:8000/(\S*)", line)
+        assert path in made or (ROOT / path).exists(), line
+        assert not path or re.search(r"curl -s?fo /dev/null ", line), line
+
+
 @pytest.mark.parametrize("line", ["airpath nosuch", "airpath page nosuch", "airpath run x.toml --nosuch"])
 def test_a_wrong_command_is_found(line: str) -> None:
     [arguments] = words(line)

@@ -11,6 +11,7 @@ from airpath.plot.selection import NothingToDrawError
 from airpath.sweep.figures import draw_effects, draw_lines, draw_map, effects, scale, title_of
 from airpath.sweep.folder import SweepFolder
 from airpath.sweep.kinds import LinkCommand
+from airpath.sweep.numbers import words_of
 from airpath.sweep.report import commands, write
 from support import DOWNLOAD, Command
 from support.executors import Inline
@@ -23,11 +24,14 @@ def means(**columns) -> pl.DataFrame:
     return frame.with_row_index("case").with_columns(low=pl.col("mean") - 1, high=pl.col("mean") + 1)
 
 
-def test_scales_are_numbers_only_with_one_unit():
+def test_scales_are_numbers_only_with_units_of_one_kind():
     assert scale("x", ["10 ms", "200 ms"]).numbers == {"10 ms": 10.0, "200 ms": 200.0}
     assert scale("x", ["10 ms", "400 ms"]).is_log
-    assert scale("fixed.delay", ["10 ms"]).title == "fixed.delay (ms)"
-    assert scale("x", ["10 ms", "1 s"]).numbers == {}
+    assert scale("fixed.delay", ["10 ms"]).title == "fixed network: delay (ms)"
+    assert scale("x", ["1 s", "30 ms"]).numbers == {"1 s": 1000.0, "30 ms": 30.0}
+    assert scale("x", ["1 s", "30 ms"]).unit == "ms"
+    assert scale("x", ["10 ms", "1 kB"]).numbers == {}
+    assert scale("x", [1, 2.5]).numbers == {1: 1.0, 2.5: 2.5}
     assert scale("x", ["cubic", "new-reno"]).numbers == {}
     assert scale("x", [True, False]).numbers == {}
 
@@ -49,6 +53,41 @@ def test_the_figures_have_every_case_and_its_command():
     assert [line["name"] for line in lines] == ["b x", "b y"]
     assert list(lines[1]["customdata"]) == ["run 1", "run 3", "run 5"]
     assert list(lines[0]["error_y"]["array"]) == [1.0] * 3
+
+
+def test_axes_are_in_the_order_of_their_quantities_and_have_names():
+    delays, rates = ["1 s", "200 ms", "90 ms"], ["10 Mbit/s", "900 kbit/s", "2 Mbit/s"]
+    rows = [(delay, rate, bler) for delay in delays for rate in rates for bler in (0.2, 0.1)]
+    columns = {"fixed.delay": 0, "fixed.rate": 1, "bearer.bler": 2}
+    frame = means(
+        **{name: [row[index] for row in rows] for name, index in columns.items()},
+        mean=[float(9 * delays.index(a) + 3 * rates.index(b) + c) for a, b, c in rows],
+    )
+    figure = draw_map(frame, ["fixed.delay", "fixed.rate"], "duration_s", {})
+    (found,) = figure.to_dict()["data"]
+    assert list(found["x"]) == ["90 ms", "200 ms", "1 s"]
+    assert list(found["y"]) == ["900 kbit/s", "2 Mbit/s", "10 Mbit/s"]
+    assert figure.layout.xaxis.title.text == "fixed network: delay"
+    assert figure.layout.annotations[0].text == "fixed network: rate ↓"
+    figure = draw_lines(frame, list(columns), "duration_s", {}, order=["bearer.bler", "fixed.rate", "fixed.delay"])
+    panels = [each.text for each in figure.layout.annotations]
+    assert panels == [f"fixed network: delay {delay}" for delay in ("90 ms", "200 ms", "1 s")]
+    lines = dict.fromkeys(line["name"] for line in figure.to_dict()["data"])
+    assert list(lines) == [f"fixed network: rate {rate}" for rate in ("900 kbit/s", "2 Mbit/s", "10 Mbit/s")]
+    assert {each.title.text for each in (figure.layout.xaxis, figure.layout.xaxis2)} == {"bearer: block error rate"}
+    over = draw_lines(frame, ["fixed.delay", "fixed.rate"], "duration_s", {}, order=["fixed.delay"])
+    assert over.layout.xaxis.title.text == "fixed network: delay (ms)"
+    assert sorted(set(over.data[0].x)) == list(dict.fromkeys(over.data[0].x)) == [90.0, 200.0, 1000.0]
+
+
+def test_names_of_axes_in_words():
+    names = {
+        "tcp.congestion.algorithm": "TCP: congestion control",
+        "flow.0.bytes": "flow 0: bytes",
+        "bearer.downlink.harq.processes": "bearer: downlink H-ARQ processes",
+        "channel": "channel",
+    }
+    assert {path: words_of(path) for path in names} == names
 
 
 def test_a_sample_is_drawn_as_points_and_has_no_map():
@@ -86,7 +125,8 @@ def test_the_report_of_a_sweep(tmp_path: Path, airpath_command: Command):
     assert (done.code, done.out) == (0, "sweep.html\n")
     page = (tmp_path / "sweep.html").read_text()
     assert "12 cases, 36 rows" in page
-    assert "duration (s) over" in page
+    assert "duration (s) over fixed network: delay" in page
+    assert "fixed network: delay (fixed.delay)" in page
     command = f"airpath run {tmp_path / 'small.toml'} --set 'fixed.delay=10 ms' --set bearer.bler=0.0"
     assert f"{command} --set tcp.timestamps=true --seed 3 --out sweep-0 --capture" in page
     # The command gives the run of the point.

@@ -69,6 +69,29 @@ def test_the_rows_do_not_depend_on_the_executor_or_the_size_of_tasks(monkeypatch
     assert_frame_equal(here, sweep(executor=Inline()).flows)
 
 
+def test_quantities_are_also_numbers_with_their_unit(tmp_path: Path):
+    axes = {
+        "fixed.delay": ["1 s", "200 ms"],
+        "fixed.loss": [0.0, 0.1],
+        "fixed.rate": ["900 kbit/s", "1 Mbit/s"],
+        "fixed.queue.bytes": ["20 kB"],
+        "tcp.initial_window": ["unlimited", 3],
+    }
+    numbers = ("fixed.delay_s", "fixed.rate_bps", "fixed.queue.bytes_bytes")
+    result = airpath.sweep(airpath.make_plan(DOWNLOAD, axes), out=tmp_path / "out", executor=Inline())
+    assert result.number_axes == numbers
+    for frame in (result.cases, result.flows, result.scan("flows").collect(), result.means("duration_s")):
+        assert frame.columns[: len(axes) + 4] == ["case", *axes, *numbers]
+        assert set(frame["fixed.delay_s"]) == {0.2, 1.0}
+        pairs = set(frame.select("fixed.rate", "fixed.rate_bps").iter_rows())
+        assert pairs == {("900 kbit/s", 900_000.0), ("1 Mbit/s", 1_000_000.0)}
+        assert set(frame["fixed.queue.bytes_bytes"]) == {20_000.0}
+        assert frame["fixed.loss"].dtype == pl.Float64
+    assert len(result.flows.sort("fixed.rate_bps", "fixed.delay_s")) == 16
+    # The files keep the spelling of the plan.
+    assert "fixed.delay_s" not in pl.read_parquet(tmp_path / "out" / "flows" / "*.parquet").columns
+
+
 def test_repetitions_end_when_the_interval_is_narrow_enough(tmp_path):
     (tmp_path / "small.toml").write_text(DOWNLOAD)
     path = tmp_path / "plan.toml"
@@ -277,7 +300,7 @@ def test_the_command(plan: Path, airpath_command: Command, tmp_path: Path):
     assert (elsewhere.code, "--dry-run measures on this machine" in elsewhere.err) == (2, True)
     done = airpath_command("sweep", plan, "--out", "out", "--format", "csv", "--figure", "throughput_bps")
     lines = done.out.splitlines()
-    assert lines[0] == "case,bearer.bler,fixed.delay,figure,mean,low,high,n"
+    assert lines[0] == "case,bearer.bler,fixed.delay,fixed.delay_s,figure,mean,low,high,n"
     assert len(lines) == 5
     table = airpath_command("sweep", plan, "--out", "out")
     assert "fixed.delay" in table.out

@@ -6,13 +6,16 @@ use std::ops::Range;
 use serde::de::DeserializeOwned;
 use toml::de::{DeTable, DeValue};
 
-use crate::error::{Origin, ScenarioError, did_you_mean};
+pub use crate::error::join;
+use crate::error::{Origin, ScenarioError, did_you_mean, did_you_mean_key};
 
 /// A value and where it was written.
 #[derive(Clone, Debug)]
 pub struct Node {
     value: Value,
     origin: Origin,
+    /// Further keys of the table, which its reader takes out of it: errors list them, too.
+    read_apart: Vec<&'static str>,
 }
 
 #[derive(Clone, Debug)]
@@ -23,9 +26,13 @@ enum Value {
 }
 
 impl Node {
+    const fn new(value: Value, origin: Origin) -> Self {
+        Self { value, origin, read_apart: Vec::new() }
+    }
+
     /// An empty table.
     pub fn table(origin: Origin) -> Self {
-        Self { value: Value::Table(Vec::new()), origin }
+        Self::new(Value::Table(Vec::new()), origin)
     }
 
     /// Reads a document; `file` is what errors call it.
@@ -39,7 +46,7 @@ impl Node {
             let origin = error.span().map_or_else(|| Origin::File(file.to_owned()), line);
             ScenarioError::new(error.message(), origin, "").help("this is not valid TOML")
         })?;
-        Ok(Self { value: from_table(table.get_ref(), &line), origin: Origin::File(file.to_owned()) })
+        Ok(Self::new(from_table(table.get_ref(), &line), Origin::File(file.to_owned())))
     }
 
     /// A value that did not come from a document, such as a profile's settings.
@@ -53,7 +60,7 @@ impl Node {
             }
             scalar => Value::Scalar(scalar),
         };
-        Self { value, origin: origin.clone() }
+        Self::new(value, origin.clone())
     }
 
     /// Where it was written.
@@ -111,6 +118,11 @@ impl Node {
         Some(entries.remove(index).1)
     }
 
+    /// Names further keys of the table, which its reader takes out of it.
+    pub fn set_read_apart(&mut self, keys: impl IntoIterator<Item = &'static str>) {
+        self.read_apart.extend(keys);
+    }
+
     /// Takes those of `keys` that are there into a table of their own.
     pub fn split(&mut self, keys: &[&str]) -> Self {
         let mut part = Self::table(self.origin.clone());
@@ -143,7 +155,7 @@ impl Node {
                 }
                 self.origin = over.origin;
             }
-            (_, value) => *self = Self { value, origin: over.origin },
+            (_, value) => *self = Self::new(value, over.origin),
         }
     }
 
@@ -196,7 +208,7 @@ impl Node {
             Value::Table(entries) => {
                 let given = entries.iter().filter_map(|(key, node)| Some((key.clone(), node.given_as_arguments()?)));
                 let given: Vec<_> = given.collect();
-                (!given.is_empty()).then(|| Self { value: Value::Table(given), origin: self.origin.clone() })
+                (!given.is_empty()).then(|| Self::new(Value::Table(given), self.origin.clone()))
             }
             Value::Array(_) | Value::Scalar(_) => matches!(self.origin, Origin::Argument(_)).then(|| self.clone()),
         }
@@ -234,12 +246,13 @@ impl Node {
     /// The error for an unknown `key` of this table.
     pub fn unknown_key(&self, at: &str, key: &str, known: &[&str]) -> ScenarioError {
         let origin = self.get(key).map_or(&self.origin, Self::origin).clone();
-        ScenarioError::new("unknown key", origin, join(at, key)).help(did_you_mean(key, known))
+        ScenarioError::new("unknown key", origin, join(at, key)).help(did_you_mean_key(at, key, known))
     }
 
     fn explain(&self, at: &str, path: &serde_path_to_error::Path, message: &str) -> ScenarioError {
         use serde_path_to_error::Segment;
         let (mut node, mut field) = (self, at.to_owned());
+        let mut table = self;
         for segment in path.iter() {
             let (key, next) = match segment {
                 Segment::Map { key } => (key.clone(), node.get(key)),
@@ -248,6 +261,7 @@ impl Node {
             };
             let Some(next) = next else { break };
             field = join(&field, &key);
+            table = node;
             node = next;
         }
         let quoted = || message.split('`').skip(1).step_by(2).collect::<Vec<_>>();
@@ -255,9 +269,12 @@ impl Node {
             let names = quoted();
             if let Some((key, known)) = names.split_first() {
                 // The deserialiser may already have stepped to the key itself.
-                let parent = field.strip_suffix(&format!(".{key}")).unwrap_or(&field).to_owned();
+                let stepped = field.strip_suffix(&format!(".{key}"));
+                let (parent, table) = stepped.map_or((field.as_str(), node), |parent| (parent, table));
                 let origin = node.get(key).unwrap_or(node).origin.clone();
-                return ScenarioError::new("unknown key", origin, join(&parent, key)).help(did_you_mean(key, known));
+                let known: Vec<&str> = table.read_apart.iter().chain(known).copied().collect();
+                return ScenarioError::new("unknown key", origin, join(parent, key))
+                    .help(did_you_mean_key(parent, key, &known));
             }
         }
         if message.starts_with("missing field")
@@ -302,11 +319,6 @@ impl Node {
     }
 }
 
-/// `a.b`, or `b` at the top.
-pub fn join(at: &str, key: &str) -> String {
-    if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") }
-}
-
 fn parse_value(text: &str) -> toml::Value {
     toml::from_str::<toml::Table>(&format!("value = {text}"))
         .ok()
@@ -321,7 +333,7 @@ fn from_table(table: &DeTable<'_>, line: &impl Fn(Range<usize>) -> Origin) -> Va
             .iter()
             .map(|(key, value)| {
                 // A key is where people look for a setting; its value may stand lines below.
-                (key.get_ref().to_string(), Node { value: from_value(value.get_ref(), line), origin: line(key.span()) })
+                (key.get_ref().to_string(), Node::new(from_value(value.get_ref(), line), line(key.span())))
             })
             .collect(),
     )
@@ -333,7 +345,7 @@ fn from_value(value: &DeValue<'_>, line: &impl Fn(Range<usize>) -> Origin) -> Va
         DeValue::Array(array) => Value::Array(
             array
                 .iter()
-                .map(|item| Node { value: from_value(item.get_ref(), line), origin: line(item.span()) })
+                .map(|item| Node::new(from_value(item.get_ref(), line), line(item.span())))
                 .collect(),
         ),
         DeValue::String(text) => Value::Scalar(toml::Value::String(text.to_string())),

@@ -86,31 +86,119 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// Names of the kernel and of other tools, each with the path of the key in a scenario.
-const NAMES_ELSEWHERE: [(&str, &str); 11] = [
-    ("cc", "congestion.algorithm"),
-    ("congestion_control", "congestion.algorithm"),
-    ("congestion-control", "congestion.algorithm"),
+/// Names in the kernel, in other tools and in other tables, each with the path of the key in a
+/// scenario. The first path of a name is suggested where several would do.
+pub const NAMES_ELSEWHERE: &[(&str, &str)] = &[
+    ("algorithm", "tcp.congestion"),
+    ("cc", "tcp.congestion"),
+    ("congestion", "tcp.congestion"),
+    ("congestion-control", "tcp.congestion"),
+    ("congestion_control", "tcp.congestion"),
+    ("tcp_congestion_control", "tcp.congestion"),
+    ("profile", "tcp.profile"),
+    ("mss", "tcp.maximum_segment_size"),
+    ("sack", "tcp.selective_acknowledgement"),
+    ("timestamps", "tcp.timestamps"),
+    ("ecn", "tcp.ecn"),
+    ("nagle", "tcp.nagle"),
+    ("pacing", "tcp.pacing"),
+    ("handshake", "tcp.handshake"),
+    ("initcwnd", "tcp.initial_window"),
+    ("iw", "tcp.initial_window"),
+    ("initial_window", "tcp.initial_window"),
+    ("rwnd", "tcp.receive_buffer.maximum"),
+    ("receive_buffer", "tcp.receive_buffer.maximum"),
+    ("receive_window", "tcp.receive_buffer.maximum"),
+    ("rto", "tcp.retransmission_timeout.initial"),
+    ("min_rto", "tcp.retransmission_timeout.minimum"),
+    ("rto_min", "tcp.retransmission_timeout.minimum"),
+    ("delack", "tcp.delayed_ack.timeout"),
+    ("delayed_ack", "tcp.delayed_ack.timeout"),
+    ("hystart", "tcp.congestion.hystart"),
+    ("rack", "tcp.recovery.rack"),
+    ("tlp", "tcp.recovery.tail_loss_probe"),
     ("rate", "fixed.rate"),
     ("bandwidth", "fixed.rate"),
+    ("bitrate", "fixed.rate"),
+    ("bw", "fixed.rate"),
+    ("capacity", "fixed.rate"),
+    ("throughput", "fixed.rate"),
     ("loss", "fixed.loss"),
+    ("loss", "bearer.bler"),
+    ("loss_rate", "fixed.loss"),
+    ("packet_loss", "fixed.loss"),
+    ("plr", "fixed.loss"),
     ("delay", "fixed.delay"),
     ("latency", "fixed.delay"),
     ("rtt", "fixed.delay"),
-    ("loss", "bler"),
-    ("error_rate", "bler"),
+    ("queue", "fixed.queue.packets"),
+    ("queue_length", "fixed.queue.packets"),
+    ("qlen", "fixed.queue.packets"),
+    ("limit", "fixed.queue.packets"),
+    ("buffer", "fixed.queue.bytes"),
+    ("buffer_size", "fixed.queue.bytes"),
+    ("aqm", "fixed.queue.discipline"),
+    ("discipline", "fixed.queue.discipline"),
+    ("qdisc", "fixed.queue.discipline"),
+    ("bler", "bearer.bler"),
+    ("error_rate", "bearer.bler"),
+    ("model", "bearer.model"),
+    ("preset", "bearer.preset"),
+    ("scheduler", "bearer.scheduler"),
+    ("conditions", "bearer.conditions"),
+    ("environment", "bearer.conditions.environment"),
+    ("speed", "bearer.conditions.movement.speed"),
+    ("bytes", "flow.bytes"),
+    ("file_size", "flow.bytes"),
+    ("size", "flow.bytes"),
+    ("kind", "flow.kind"),
+    ("type", "flow.kind"),
+    ("workload", "flow.kind"),
+    ("start", "flow.start"),
+    ("transport", "flow.transport"),
+    ("flows", "flow.count"),
+    ("parallel", "flow.count"),
+    ("count", "mobile.count"),
+    ("mobiles", "mobile.count"),
+    ("ues", "mobile.count"),
+    ("users", "mobile.count"),
+    ("seed", "seed"),
+    ("duration", "duration"),
+    ("time", "duration"),
 ];
 
-/// The name in `known` that is most similar to `wrong`, or a path below one of them that other
-/// tools call `wrong`.
+/// The tables that only a scenario has, so that a key may belong to another table of it.
+const TABLES: [&str; 9] = ["fixed", "access", "middlebox", "bearer", "tcp", "quic", "mobile", "flow", "change"];
+
+/// `a.b`, or `b` at the top.
+pub fn join(at: &str, key: &str) -> String {
+    if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") }
+}
+
+/// The first key of a dotted path.
+fn first(path: &str) -> &str {
+    path.split('.').next().expect("a path has a key")
+}
+
+/// The key that the unknown `key` of the table at the path `at` stands for, by its usual name: a
+/// key of the same table, or else the path of one below it or of another table.
+fn usual_name(at: &str, key: &str, known: &[&str]) -> Option<String> {
+    let paths = || NAMES_ELSEWHERE.iter().filter(|(name, _)| *name == key).map(|(_, path)| *path);
+    let here = |path: &str| known.contains(&first(path));
+    let within = |path: &str| if at.is_empty() || !path.contains('.') { path.to_owned() } else { join(at, path) };
+    paths()
+        .find_map(|path| {
+            let below = path.split_once('.').map(|(_, rest)| rest);
+            [Some(path), below].into_iter().flatten().find(|path| here(path)).map(within)
+        })
+        .or_else(|| {
+            let is_elsewhere = |path: &&str| TABLES.contains(&first(at)) && first(at) != first(path);
+            paths().find(is_elsewhere).map(str::to_owned)
+        })
+}
+
+/// The name in `known` that is most similar to `wrong`.
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let known: Vec<&str> = known.into_iter().collect();
-    let elsewhere = NAMES_ELSEWHERE
-        .iter()
-        .find(|(name, path)| *name == wrong && path.split('.').next().is_some_and(|key| known.contains(&key)));
-    if let Some((_, path)) = elsewhere {
-        return Some(path);
-    }
     known
         .into_iter()
         .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
@@ -119,10 +207,20 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// `did you mean …?` and what there is.
+/// `did you mean …?` for the unknown `key` of the table at the path `at`, and this table's keys.
+pub fn did_you_mean_key(at: &str, key: &str, known: &[&str]) -> String {
+    let meant = usual_name(at, key, known).or_else(|| nearest(key, known.iter().copied()).map(str::to_owned));
+    suggestion(meant.as_deref(), known)
+}
+
+/// `did you mean …?` for the unknown name `wrong`, and the known names.
 pub fn did_you_mean(wrong: &str, known: &[&str]) -> String {
+    suggestion(nearest(wrong, known.iter().copied()), known)
+}
+
+fn suggestion(meant: Option<&str>, known: &[&str]) -> String {
     let all = known.join(", ");
-    match nearest(wrong, known.iter().copied()) {
+    match meant {
         Some(name) => format!("did you mean `{name}`? known here: {all}"),
         None => format!("known here: {all}"),
     }

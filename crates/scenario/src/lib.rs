@@ -17,6 +17,7 @@
 //! | [`bearer`] | the `[bearer]` table and the objects made from it |
 //! | `capacity` | rate and round trip of a bearer, measured in virtual time |
 //! | [`work`] | the `[[flow]]` tables |
+//! | `kind` | the kinds of workloads |
 //! | [`page`] | web pages: those that are shipped, and page files |
 //! | `stream` | streams: their settings, and files of frames (`video`) |
 //! | `voice` | calls |
@@ -35,6 +36,7 @@ pub mod document;
 mod environment;
 pub mod error;
 mod exchanges;
+mod kind;
 pub mod links;
 pub mod live;
 pub mod middlebox;
@@ -62,6 +64,7 @@ pub use archive::Archive;
 pub use bearer::{BearerConfig, Cells};
 pub use change::{Hop, Order, PlannedChange, TimedOrder};
 pub use error::{Origin, ScenarioError};
+pub use kind::Kind;
 pub use links::{BothWays, OneWay};
 pub use live::{LiveConfig, Prefix};
 pub use middlebox::MiddleboxConfig;
@@ -69,7 +72,7 @@ pub use page::ReadPage;
 pub use planned_path::{PlannedPath, Users};
 pub use preset::Preset;
 pub use proxy::{BudgetSource, ProxyConfig};
-pub use work::{FlowGroup, Kind, Work};
+pub use work::{FlowGroup, Work};
 
 use document::Node;
 use error::did_you_mean;
@@ -192,6 +195,10 @@ impl Scenario {
     ) -> Result<Self, ScenarioError> {
         let mut node = Node::parse(text, file)?;
         for (path, value) in sets {
+            // Without the table there is one mobile: this is the table of that one.
+            if path.starts_with("mobile.") && node.get("mobile").is_none() {
+                node.set("mobile", "[{}]")?;
+            }
             node.set(path, value)?;
         }
         let format = Format::check(&mut node, "scenario", file)?;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::{Node, join};
 use crate::error::{Origin, ScenarioError, did_you_mean};
+use crate::kind::Kind;
 use crate::{exchanges, page, quic, stream, tcp, voice};
 
 /// A `[[flow]]`: one workload, for one mobile or several, once or several times.
@@ -46,58 +47,6 @@ pub struct FlowGroup {
     pub(crate) work: Work,
     #[serde(skip)]
     pub(crate) mobile_origin: Origin,
-}
-
-/// The workloads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Bytes from the server to the mobile over TCP.
-    Download,
-    /// Bytes from the mobile to the server over TCP.
-    Upload,
-    /// Echo requests from the mobile.
-    Ping,
-    /// Datagrams at a constant rate.
-    Datagrams,
-    /// Requests from the mobile and responses from the server over TCP.
-    Transactions,
-    /// Web pages in a browser of the mobile.
-    Page,
-    /// A video from the server to the mobile over RTP.
-    Stream,
-    /// A video over HTTP in segments of several qualities.
-    Adaptive,
-    /// A call between server and mobile over RTP.
-    Voice,
-    /// A remote terminal over TCP.
-    Terminal,
-    /// Mail over TCP.
-    Mail,
-    /// Files by FTP.
-    Ftp,
-}
-
-impl Kind {
-    const NAMES: [&'static str; 12] = [
-        "download",
-        "upload",
-        "ping",
-        "datagrams",
-        "transactions",
-        "page",
-        "stream",
-        "adaptive",
-        "voice",
-        "terminal",
-        "mail",
-        "ftp",
-    ];
-
-    /// The name under which it is written.
-    pub const fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
 }
 
 /// What a flow does.
@@ -394,6 +343,7 @@ impl FlowGroup {
                 .help(did_you_mean(&name, &Kind::NAMES)));
             }
         };
+        node.set_read_apart(COMMON.iter().chain(kind.keys_read_apart()).copied());
         let common_node = node.split(&COMMON);
         let mobile_origin = common_node.get("mobile").map_or(&origin, Node::origin).clone();
         let common: Common = common_node.read(at)?;

@@ -4,6 +4,7 @@ mod support;
 
 use std::path::Path;
 
+use airpath_scenario::error::NAMES_ELSEWHERE;
 use airpath_scenario::{Hop, Scenario};
 use support::{error_in, read};
 
@@ -247,10 +248,6 @@ fn a_setting_from_the_command_line_is_named_as_such() {
     assert!(error.starts_with("override bearer.bler=2: bearer.downlink.bler: `2` is not a probability"), "{error}");
     let error = set("bearer.rtae", "2").expect_err("no such key").to_string();
     assert!(error.starts_with("override bearer.rtae=2: bearer.rtae: unknown key"), "{error}");
-    for cc in ["cc", "congestion_control"] {
-        let error = set(&format!("tcp.{cc}"), "cubic").expect_err("no such key").to_string();
-        assert!(error.contains("did you mean `congestion.algorithm`?"), "{error}");
-    }
     for (key, value) in
         [("tcp.congestion.algorithm", "reno"), ("tcp.congestion", "reno"), ("flow.tcp.congestion", "reno")]
     {
@@ -266,6 +263,119 @@ fn a_setting_from_the_command_line_is_named_as_such() {
     let error = set("tcp.profile", "linux-7").expect_err("no such profile").to_string();
     assert!(error.contains("there is no TCP profile `linux-7`; did you mean `linux-6`?"), "{error}");
 }
+
+/// Reads the good scenario, without its table of mobiles, with another bearer and the value of one
+/// key.
+fn with_key(key: &str, value: &str) -> Result<Scenario, String> {
+    let mobile = "[[mobile]]\nname = \"near\"\ncount = 2\n";
+    let bearer = if key.starts_with("bearer.conditions") {
+        "preset = \"gprs-3+1\"\nconditions.environment = \"walking\""
+    } else {
+        "preset = \"hs-dsch-384\""
+    };
+    let text = GOOD.replace(mobile, "").replace("mobile = \"near\"\n", "");
+    let text = text.replace("preset = \"umts-dch-384\"", bearer);
+    let sets = [(key.to_owned(), value.to_owned())];
+    Scenario::read(&text, "s.toml", Path::new("."), &sets).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_name_of_another_tool_gives_the_key_and_its_table() {
+    let suggests = |key: &str, path: &str| {
+        let error = with_key(key, "1").expect_err("no such key");
+        assert!(error.contains(&format!("{key}: unknown key; did you mean `{path}`? known here: ")), "{error}");
+    };
+    for (key, path) in [
+        ("congestion", "tcp.congestion"),
+        ("cc", "tcp.congestion"),
+        ("bearer.cc", "tcp.congestion"),
+        ("tcp.cc", "congestion"),
+        ("flow.0.cc", "flow.0.tcp.congestion"),
+        ("flow.0.tcp.mss", "maximum_segment_size"),
+        ("fixed.mss", "tcp.maximum_segment_size"),
+        ("bearer.rate", "fixed.rate"),
+        ("tcp.rate", "fixed.rate"),
+        ("fixed.bandwidth", "rate"),
+        ("fixed.down.latency", "delay"),
+        ("access.rtt", "delay"),
+        ("bearer.loss", "bler"),
+        ("bearer.packet_loss", "fixed.loss"),
+        ("fixed.buffer", "fixed.queue.bytes"),
+        ("bearer.limit", "bearer.queue.packets"),
+        ("tcp.queue", "fixed.queue.packets"),
+        ("flow.0.size", "bytes"),
+        ("fixed.size", "flow.bytes"),
+        ("flow.0.seed", "seed"),
+        ("flow.0.duration", "duration"),
+        ("bearer.count", "mobile.count"),
+        ("flow.0.cuont", "count"),
+        ("mobile.0.preset", "bearer.preset"),
+    ] {
+        suggests(key, path);
+    }
+    let change = error("[[flow]]", "[[change]]\nat = \"1 s\"\nlatency = \"3 s\"\n[[flow]]");
+    assert!(change.contains("change.0.latency: unknown key; did you mean `delay`?"), "{change}");
+    for (index, (name, path)) in NAMES_ELSEWHERE.iter().enumerate() {
+        let is_first = !NAMES_ELSEWHERE[..index].iter().any(|(other, _)| other == name);
+        // A key of the top is suggested in the tables below it only.
+        if is_first && path.contains('.') {
+            suggests(name, path);
+        }
+    }
+}
+
+#[test]
+fn each_suggested_key_of_another_table_is_accepted() {
+    for (name, path) in NAMES_ELSEWHERE {
+        let value = VALUES.iter().find(|(key, _)| key == path).map(|(_, value)| *value);
+        let value = value.unwrap_or_else(|| panic!("{name}: {path} has no value in this test"));
+        if let Err(error) = with_key(path, value) {
+            panic!("{name}: {path} = {value}: {error}");
+        }
+    }
+}
+
+/// A value of each key that a name of another tool suggests.
+const VALUES: &[(&str, &str)] = &[
+    ("tcp.congestion", "cubic"),
+    ("tcp.profile", "linux-2.4"),
+    ("tcp.maximum_segment_size", "1200"),
+    ("tcp.selective_acknowledgement", "false"),
+    ("tcp.timestamps", "false"),
+    ("tcp.ecn", "true"),
+    ("tcp.nagle", "off"),
+    ("tcp.pacing", "true"),
+    ("tcp.handshake", "true"),
+    ("tcp.initial_window", "4"),
+    ("tcp.receive_buffer.maximum", "1 MB"),
+    ("tcp.retransmission_timeout.initial", "3 s"),
+    ("tcp.retransmission_timeout.minimum", "300 ms"),
+    ("tcp.delayed_ack.timeout", "100 ms"),
+    ("tcp.congestion.hystart", "off"),
+    ("tcp.recovery.rack", "false"),
+    ("tcp.recovery.tail_loss_probe", "false"),
+    ("fixed.rate", "1 Mbit/s"),
+    ("fixed.loss", "0.01"),
+    ("fixed.delay", "10 ms"),
+    ("fixed.queue.packets", "20"),
+    ("fixed.queue.bytes", "64 kB"),
+    ("fixed.queue.discipline", "codel"),
+    ("bearer.bler", "0.1"),
+    ("bearer.model", "hs-dsch-simple"),
+    ("bearer.preset", "hs-dsch-360"),
+    ("bearer.scheduler", "round-robin"),
+    ("bearer.conditions", "{ environment = \"driving\" }"),
+    ("bearer.conditions.environment", "driving"),
+    ("bearer.conditions.movement.speed", "5 km/h"),
+    ("flow.bytes", "1 MB"),
+    ("flow.kind", "upload"),
+    ("flow.start", "1 s"),
+    ("flow.transport", "quic-quinn"),
+    ("flow.count", "2"),
+    ("mobile.count", "2"),
+    ("seed", "7"),
+    ("duration", "20 s"),
+];
 
 #[test]
 fn a_preset_of_another_model_is_not_laid_over_a_resolved_scenario() {

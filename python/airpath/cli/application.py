@@ -18,7 +18,7 @@ Examples:
   airpath plot runs/lossy --what time-sequence -o figure.pdf
   airpath export runs/lossy --format perfetto -o trace.json
   airpath replay runs/lossy --set fixed.queue.packets=20
-  airpath link hs-dsch-384 --serve 'python3 -m http.server 8000' -- curl -O http://server:8000/file
+  airpath link hs-dsch-384 --serve 'python3 -m http.server 8000' -- curl http://server:8000/
   airpath proxy run proxy.toml
   airpath measure bulk server.example --bytes "10 MB"
   airpath trace capture.pcapng -o report.html

@@ -54,9 +54,9 @@ def compare(
     """
     from airpath.cli.output import console
     from airpath.compare import Comparison, compare, output, read_rules
+    from airpath.files import write_text
 
-    if len(results) < 2:
-        raise Problem("a comparison needs at least two results", next_step="write BASE and NEW")
+    _check_results(results, rules)
     check_outputs(junit, markdown)
     with explained(), _explained_here():
         wanted = [*(read_rules(rules) if rules else []), *(fail_if or [])]
@@ -68,7 +68,7 @@ def compare(
     for path, text in ((junit, output.to_junit), (markdown, output.to_markdown)):
         if path is not None:
             with writing(path):
-                path.write_text(text(comparison), encoding="utf-8")
+                write_text(path, text(comparison))
     match format:
         case "json":
             typer.echo(output.to_json(comparison))
@@ -83,6 +83,29 @@ def compare(
         is_failed |= fail_unmatched
         note(f"not compared: {first}{more}" + ("" if fail_unmatched else "; --fail-unmatched makes this an error"))
     raise typer.Exit(ExitCode.FAILED if is_failed else ExitCode.OK)
+
+
+def _check_results(results: list[Path], rules: Path | None) -> None:
+    """Refuse a comparison without a base, and a file of rules in place of a result.
+
+    Raises:
+        Problem: The command line is one of these.
+    """
+    from airpath.compare import RuleError, read_rules
+
+    for each in results:
+        if each.suffix == ".toml" and each.is_file():
+            try:
+                read_rules(each)
+            except RuleError:
+                continue  # reading it as a result reports what it is
+            raise Problem(f"{each} is a file of rules, not a result", next_step=f"name it as --rules {each}")
+    if len(results) < 2:
+        limits = "; a rule without % is for NEW alone, and needs a base all the same" if rules else ""
+        raise Problem(
+            f"a comparison needs at least two results, and {results[0]} is the only one",
+            next_step=f"name the base before it, as in `airpath compare BASE {results[0]}`{limits}",
+        )
 
 
 @contextmanager

@@ -120,12 +120,12 @@ def link(
 
     \b
     Examples:
-      airpath link hs-dsch-384 --serve 'python3 -m http.server 8000' -- curl -O http://server:8000/file
+      airpath link hs-dsch-384 --serve 'python3 -m http.server 8000' -- curl http://server:8000/
       airpath link umts-dch-384 -- curl -o /dev/null http://example.org/
       airpath link umts-dch-64 --out runs/one --capture --serve 'iperf3 -s' -- iperf3 -c server
-      airpath link gprs-3+1 --proxy http --serve 'python3 -m http.server 8000' -- curl -O http://server:8000/file
+      airpath link gprs-3+1 --proxy http --serve 'python3 -m http.server 8000' -- curl http://server:8000/
       airpath link 3g --host-port 3000 --open -- chromium http://server:3000/
-      airpath link gprs --repeat 5 --serve 'python3 -m http.server 8000' -- curl -sO http://server:8000/file
+      airpath link gprs --repeat 5 --serve 'python3 -m http.server 8000' -- curl -sfo /dev/null http://server:8000/
       airpath link wired -- airpath link umts-dch-64 -- ping -c 3 192.0.2.1
 
     \b

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -19,6 +19,8 @@ FAILED = 125
 """The exit code if the link itself fails, as in env(1), nice(1) and timeout(1)."""
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
+_MOST_NAMED = 5
+"""Failed repetitions that a message names."""
 NOT_RUN = (FAILED, NOT_EXECUTABLE, NOT_FOUND)
 """The exit codes without a time: further repetitions would fail, too."""
 
@@ -35,6 +37,7 @@ def repeat_link(repeat: int, *, seed: int, out: Path | None, record: Path | None
     """
     arguments = list(without_options(sys.argv[1:], ("--repeat", "--seed", "--out", "-o", "--record")))
     times: list[float] = []
+    failures: dict[int, int] = {}
     failed = 0
     _clear_earlier(out, repeat)
     with (
@@ -49,19 +52,23 @@ def repeat_link(repeat: int, *, seed: int, out: Path | None, record: Path | None
             options += [] if record is None else ["--record", f"{record}.{number}"]
             link = [sys.executable, "-m", "airpath", arguments[0], *options, *arguments[1:]]
             done = subprocess.run(link, check=False)
+            failed = failed or done.returncode
             if done.returncode in NOT_RUN:
-                failed = failed or done.returncode
                 break
             summary = _summary(folder)
             if summary is None:
                 return done.returncode  # the link has printed the reason
-            times += [summary["emulation"]["command_s"]] if summary["complete"] else []
-            failed = failed or done.returncode
+            if done.returncode:
+                failures[number] = done.returncode
+            elif summary["complete"]:
+                times.append(summary["emulation"]["command_s"])
             if done.returncode < 0 or is_interrupted():
                 break
+    # Also with --quiet: they are the result.
     if times:
-        # Also with --quiet: they are the result.
         sys.stderr.write(f"{times_text(times, repeat)}\n")
+    if failures:
+        sys.stderr.write(f"{failures_text(failures, repeat)}\n")
     return failed if failed >= 0 else 128 - failed
 
 
@@ -108,6 +115,21 @@ def times_text(times: list[float], repeat: int) -> str:
         f"time of the command in {of} runs: median {seconds(median(times))}, from {seconds(min(times))} to "
         f"{seconds(max(times))}; mean {seconds(interval.mean)}, 95 % interval {low} to {high}"
     )
+
+
+def failures_text(failures: Mapping[int, int], repeat: int) -> str:
+    """Return which repetitions of the command failed, and how.
+
+    Args:
+        failures: The exit code of the command by repetition; negative is a signal.
+        repeat: The number of repetitions.
+    """
+    runs = ", ".join(
+        f"{number} ({f'signal {-code}' if code < 0 else f'exit code {code}'})"
+        for number, code in list(failures.items())[:_MOST_NAMED]
+    )
+    more = f" and {len(failures) - _MOST_NAMED} more" if len(failures) > _MOST_NAMED else ""
+    return f"the command failed in {len(failures)} of {repeat} runs, whose times do not count: repetition {runs}{more}"
 
 
 def without_options(arguments: list[str], names: Iterable[str]) -> Iterable[str]:

@@ -265,9 +265,15 @@ def check_report_name(report: Path, out: Path | None = None) -> None:
 
 @contextmanager
 def replacing_result(out: Path | None) -> Iterator[None]:
-    """Print a note after the block if `out` had an earlier result, which the block replaced."""
+    """Print a note after the block if `out` had an earlier result, which the block replaced.
+
+    Raises:
+        Problem: Nothing can be written there; an earlier result stays.
+    """
     from airpath.result import is_result
 
+    if out is not None and not out.is_file():
+        check_outputs(folders=[out])
     replaces = out is not None and is_result(out)
     yield
     if replaces:

@@ -44,7 +44,8 @@ def print_means(result: "SweepResult", wanted: str | None, format: str) -> None:
         case "csv":
             typer.echo(_named(means, figure).write_csv(), nl=False)
         case _:
-            rows = [_mean_row([_cell(value) for value in row]) for row in means.head(_MOST_ROWS).iter_rows()]
+            shown = means.drop(result.number_axes).head(_MOST_ROWS)
+            rows = [_mean_row([_cell(value) for value in row]) for row in shown.iter_rows()]
             head = ["case", *_short(result.axes), *(["flow"] if is_by_flow else []), figure, "95 % interval", "n"]
             print_table(head, rows, right=head[-3:])
             print_text(f"Means of {result.workload}.")

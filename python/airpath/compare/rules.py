@@ -55,7 +55,7 @@ def parse_rule(text: str) -> Rule:
     """
     match = _RULE.fullmatch(text.strip())
     if match is None:
-        raise RuleError(f"'{text}' is no rule; write it as in 'duration_s p95 > 5 %' or 'download: duration_s > 8'")
+        raise RuleError(_fault(text))
     figure, statistic = match["figure"], match["statistic"] or "mean"
     # Other results have other figures; the comparison reports those that the base does not have.
     if figure not in _FIGURES and (hint := did_you_mean(figure, _FIGURES)):
@@ -64,6 +64,39 @@ def parse_rule(text: str) -> Rule:
         raise RuleError(f"'{text}': no statistic '{statistic}'; there are {', '.join(STATISTICS)}")
     limit = float(match["limit"]) / (100 if match["percent"] else 1)
     return Rule(text.strip(), figure, statistic, match["sign"] == ">", limit, bool(match["percent"]), match["group"])
+
+
+_GROUP = re.compile(r"\s*(?:.+:\s+)?")
+_PARTS = (
+    (re.compile(r"(?P<figure>\w[\w-]*)(?:\s+[a-z]\w*)?\s*"), "the name of a figure"),
+    (re.compile(r"[<>]\s*"), "`>` or `<`"),
+    (re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?\s*"), "a number"),
+    (re.compile(r"%?\s*$"), "`%`, or nothing more,"),
+)
+"""The parts of a rule in their order, each with what a message expects there."""
+_USUAL = ("duration_s", "throughput_bps", "delay_p95_s", "retransmitted_packets", "page_time_s")
+"""Figures that a message names."""
+
+
+def _fault(text: str) -> str:
+    """Return the message about a text that is no rule: where the first fault is, and an example."""
+    group = _GROUP.match(text)
+    position = group.end() if group else 0
+    hint = f"; figures are {', '.join(each for each in _USUAL if each in _FIGURES)}"
+    expected = ""
+    for pattern, expected in _PARTS:  # noqa: B007 - the last one is where the text stops to be a rule
+        match = pattern.match(text, position)
+        if match is None:
+            break
+        position = match.end()
+        name = match.groupdict().get("figure")
+        if name is not None:
+            hint = "" if name in _FIGURES else did_you_mean(name, _FIGURES) or hint
+    rest = text[position:].strip()
+    place = f"at character {position + 1}, '{rest}'" if rest else "at its end"
+    example = "write it as in 'duration_s p95 > 5 %' or 'download: duration_s > 8'"
+    statistics = f"; the statistics are {', '.join(STATISTICS)}" if "`>`" in expected else ""
+    return f"'{text}' is no rule: {expected} is expected {place}{hint}; {example}{statistics}"
 
 
 def read_rules(path: str | Path) -> list[Rule]:

@@ -1,11 +1,11 @@
 """Figures of results, for notebooks and for the report.
 
-Each takes one result or several, and overlays several.
+Each takes one result or several, and overlays several. A path is that of a result folder.
 
     from airpath import plot
 
     plot.time_sequence(result)                 # a plotly Figure
-    plot.throughput([result, other])
+    plot.throughput([result, "runs/other"])
     plot.compare([result, other], "duration_s")
 
 | function | figure |

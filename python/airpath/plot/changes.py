@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass
 import plotly.graph_objects as go
 
 from airpath import theme
-from airpath.plot.selection import Drawn, drawn
+from airpath.plot.selection import Drawn, Results, drawn
 from airpath.plot.template import caption_of
 from airpath.quantities import seconds
-from airpath.result import NotLoggedError, Result
+from airpath.result import NotLoggedError
 
 _MOST_NAMED = 6
 """The figure's notes name at most this number of changes; all are marked."""
@@ -27,7 +27,7 @@ class _Change:
     where: str
 
 
-def mark_changes(figure: go.Figure, results: Result | Sequence[Result], *, repetition: int | None = None) -> go.Figure:
+def mark_changes(figure: go.Figure, results: Results, *, repetition: int | None = None) -> go.Figure:
     """Mark outages, handovers and new conditions in a figure over the run's time.
 
     Args:

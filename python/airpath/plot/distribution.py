@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from airpath import theme
-from airpath.plot.selection import NothingToDrawError, drawn
+from airpath.plot.selection import NothingToDrawError, Results, drawn
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.traces import scatter
 from airpath.plot.units import bytes_unit, rate_unit, seconds_unit
@@ -36,7 +36,7 @@ TITLES = {
 
 
 def compare(
-    results: Result | Sequence[Result],
+    results: Results,
     metric: str = "duration_s",
     *,
     of: Literal["repetitions", "flows"] = "repetitions",

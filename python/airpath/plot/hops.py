@@ -6,11 +6,10 @@ import plotly.graph_objects as go
 import polars as pl
 
 from airpath import theme
-from airpath.plot.selection import Line, NothingToDrawError, drawn, lines
+from airpath.plot.selection import Line, NothingToDrawError, Results, drawn, lines
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.units import seconds_unit
 from airpath.plot.values import average, largest, numbers
-from airpath.result import Result
 
 _READ = (
     "The mean delay of data packets in each hop, by time step: queueing, transmission, retransmissions, propagation. "
@@ -20,7 +19,7 @@ _READ_SEVERAL = "The mean delay of a data packet in each hop; the length of a ba
 _STEPS = 120
 
 
-def hops(results: Result | Sequence[Result], flow: int | None = None, *, repetition: int | None = None) -> go.Figure:
+def hops(results: Results, flow: int | None = None, *, repetition: int | None = None) -> go.Figure:
     """Draw the one-way delay of data packets by hop: of one result over time, of several the means.
 
     Args:

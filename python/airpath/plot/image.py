@@ -9,6 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from airpath import extras
+from airpath.files import write_bytes
 
 FORMATS = (".pdf", ".svg", ".png")
 
@@ -48,7 +49,7 @@ def write_image(
         raise ImageError(f"the format '{path.suffix}' is not known; name a file in {', '.join(FORMATS)}")
     extras.require("plot", "kaleido")
     drawn = _for_paper(figure, width_mm, height_mm, font_pt)
-    path.write_bytes(_rendered(drawn, path.suffix.lower().removeprefix(".")))
+    write_bytes(path, _rendered(drawn, path.suffix.lower().removeprefix(".")))
 
 
 def _for_paper(figure: go.Figure, width_mm: float, height_mm: float | None, font_pt: float) -> go.Figure:

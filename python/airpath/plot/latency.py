@@ -1,23 +1,20 @@
 """The distribution of the latencies of terminals and mail."""
 
-from collections.abc import Sequence
-
 import plotly.graph_objects as go
 import polars as pl
 
 from airpath import theme
-from airpath.plot.selection import Drawn, NothingToDrawError, drawn
+from airpath.plot.selection import Drawn, NothingToDrawError, Results, drawn
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.thin import BINS
 from airpath.plot.traces import scatter
 from airpath.plot.units import seconds_unit
 from airpath.plot.values import largest, numbers
-from airpath.result import Result
 
 _KINDS = ("terminal", "mail")
 
 
-def latency_share(results: Result | Sequence[Result], *, bins: int = BINS) -> go.Figure:
+def latency_share(results: Results, *, bins: int = BINS) -> go.Figure:
     """Draw the distribution of the latencies of terminals and mail: of one result by kind.
 
     Raises:

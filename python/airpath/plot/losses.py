@@ -1,16 +1,13 @@
 """Lost packets by time, component and cause."""
 
-from collections.abc import Sequence
-
 import plotly.graph_objects as go
 import polars as pl
 
 from airpath import theme
-from airpath.plot.selection import Drawn, NothingToDrawError, drawn
+from airpath.plot.selection import Drawn, NothingToDrawError, Results, drawn
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.traces import scatter
 from airpath.plot.values import numbers
-from airpath.result import Result
 
 _READ = (
     "Each tick is a lost packet, each row a component and cause. Evenly spread ticks are random losses, clusters a "
@@ -19,7 +16,7 @@ _READ = (
 _MOST_ROWS = 12
 
 
-def losses(results: Result | Sequence[Result], *, repetition: int | None = None) -> go.Figure:
+def losses(results: Results, *, repetition: int | None = None) -> go.Figure:
     """Draw every lost packet over time, in rows by component, direction and cause.
 
     Args:

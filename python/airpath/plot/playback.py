@@ -1,21 +1,19 @@
 """The playout buffer of videos over time, and their stalls."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
 
 from airpath import theme
-from airpath.plot.selection import Drawn, NothingToDrawError, drawn, flows_of
+from airpath.plot.selection import Drawn, NothingToDrawError, Results, drawn, flows_of
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.traces import scatter
 from airpath.plot.values import largest, numbers
-from airpath.result import Result
 from airpath.tables import VIDEOS
 
 
-def playback(results: Result | Sequence[Result], *, repetition: int | None = None) -> go.Figure:
+def playback(results: Results, *, repetition: int | None = None) -> go.Figure:
     """Draw the playout buffer of videos over time, and their stalls.
 
     Args:

@@ -1,21 +1,19 @@
 """The quality of videos over HTTP over time."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
 
 from airpath import theme
-from airpath.plot.selection import Drawn, NothingToDrawError, drawn, flows_of
+from airpath.plot.selection import Drawn, NothingToDrawError, Results, drawn, flows_of
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.traces import scatter
 from airpath.plot.values import numbers
 from airpath.quantities import rate
-from airpath.result import Result
 
 
-def quality(results: Result | Sequence[Result], *, repetition: int | None = None) -> go.Figure:
+def quality(results: Results, *, repetition: int | None = None) -> go.Figure:
     """Draw the quality of each segment of videos over HTTP.
 
     Of a single video also the rate at which each was loaded.

@@ -1,20 +1,18 @@
 """The queued bytes in front of each link and bearer."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
 
 from airpath import theme
-from airpath.plot.selection import Drawn, NothingToDrawError, drawn
+from airpath.plot.selection import Drawn, NothingToDrawError, Results, drawn
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.thin import BINS, Thinner
 from airpath.plot.traces import scatter
 from airpath.plot.units import bytes_unit
 from airpath.plot.values import numbers
 from airpath.quantities import size
-from airpath.result import Result
 
 _READ = (
     "Queued bytes at each arrival, the new packet included, and zero when the last packet has left. "
@@ -26,7 +24,7 @@ _WORTH_DRAWING = 0.1
 """A queue whose maximum is below this share of the largest one is not drawn."""
 
 
-def queue(results: Result | Sequence[Result], *, repetition: int | None = None, bins: int = BINS) -> go.Figure:
+def queue(results: Results, *, repetition: int | None = None, bins: int = BINS) -> go.Figure:
     """Draw the backlog of the queues over time.
 
     Of one result its fullest six, of several the fullest one of each.

@@ -8,11 +8,10 @@ import plotly.graph_objects as go
 import polars as pl
 
 from airpath import theme
-from airpath.plot.selection import Drawn, NothingToDrawError, drawn
+from airpath.plot.selection import Drawn, NothingToDrawError, Results, drawn
 from airpath.plot.template import Caption, blank, captioned, ramp
 from airpath.plot.values import largest
 from airpath.quantities import seconds
-from airpath.result import Result
 
 _CELLS = 500
 """Maximal number of cells of a track."""
@@ -43,7 +42,7 @@ class _Track:
     name: str
 
 
-def radio(results: Result | Sequence[Result], *, repetition: int | None = None, cells: int = _CELLS) -> go.Figure:
+def radio(results: Results, *, repetition: int | None = None, cells: int = _CELLS) -> go.Figure:
     """Draw the radio's tracks by user.
 
     Air time used, share of PDUs repeated, and level, on the time axis of the run.

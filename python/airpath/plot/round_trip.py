@@ -7,13 +7,12 @@ import polars as pl
 
 from airpath import theme
 from airpath.plot.acknowledgements import round_trips, tcp_round_trips
-from airpath.plot.selection import Drawn, Line, NothingToDrawError, drawn, lines
+from airpath.plot.selection import Drawn, Line, NothingToDrawError, Results, drawn, lines
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.thin import BINS, Thinner, changes
 from airpath.plot.traces import scatter
 from airpath.plot.units import seconds_unit
 from airpath.plot.values import largest, numbers, smallest
-from airpath.result import Result
 
 _READ = (
     "Each dot is a round trip that the sender measured, at the time of the acknowledgement. The line is smoothed. "
@@ -32,7 +31,7 @@ _MOST_DOTS = 3
 
 
 def round_trip(
-    results: Result | Sequence[Result], flow: int | None = None, *, repetition: int | None = None, bins: int = BINS
+    results: Results, flow: int | None = None, *, repetition: int | None = None, bins: int = BINS
 ) -> go.Figure:
     """Draw round trips over time: of a ping if a run has one and no flow is selected, else of TCP.
 
@@ -69,7 +68,7 @@ def round_trip(
     return captioned(figure, caption)
 
 
-def round_trip_share(results: Result | Sequence[Result], *, bins: int = BINS) -> go.Figure:
+def round_trip_share(results: Results, *, bins: int = BINS) -> go.Figure:
     """Draw the distribution of all round trips of all flows and repetitions, one line per run.
 
     Raises:

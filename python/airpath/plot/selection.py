@@ -1,14 +1,15 @@
 """Selects what is drawn of a result: the repetition, the flows, their labels."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import polars as pl
 
 from airpath import theme
-from airpath.result import Result
+from airpath.result import Result, load
 from airpath.tables import TRANSFERS, direction_of
 
 MOST_FLOWS = 6
@@ -20,6 +21,25 @@ class NothingToDrawError(LookupError):
 
     The message has the reason.
     """
+
+
+Results: TypeAlias = Result | str | Path | Sequence[Result | str | Path]
+"""One result or several: as of `airpath.run`, or the paths of their folders."""
+
+
+def loaded(result: Result | str | Path) -> Result:
+    """Return a result; a path is that of its folder.
+
+    Raises:
+        TypeError: It is neither.
+        UnreadableResultError: The folder is no result, is damaged, or was written by another
+            version.
+    """
+    if isinstance(result, Result):
+        return result
+    if isinstance(result, str | Path):
+        return load(result)
+    raise TypeError(f"a {type(result).__name__} is no result; give one of airpath.run, or the path of its folder")
 
 
 @dataclass(frozen=True)
@@ -114,15 +134,16 @@ class Drawn:
         return transfers[(len(transfers) - 1) // 2] if transfers else None
 
 
-def drawn(results: Result | Sequence[Result], repetition: int | None = None) -> list[Drawn]:
+def drawn(results: Results, repetition: int | None = None) -> list[Drawn]:
     """Return the runs as figures show them.
 
     Args:
-        results: One result, or several that are to be compared.
+        results: One result, or several that are to be compared; paths are those of result folders.
         repetition: The repetition to draw; by default each run's median one, by the throughput of
             its flows.
     """
-    several = [results] if isinstance(results, Result) else list(results)
+    is_one = isinstance(results, Result | str | Path) or not isinstance(results, Iterable)
+    several = [loaded(each) for each in ([results] if is_one else results)]
     names = labels(several)
     return [
         Drawn(each, name, index, median_repetition(each) if repetition is None else repetition)

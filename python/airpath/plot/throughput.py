@@ -7,20 +7,17 @@ import polars as pl
 
 from airpath import theme
 from airpath.plot.rates import nice_step, rates_of
-from airpath.plot.selection import Drawn, Line, NothingToDrawError, drawn, lines
+from airpath.plot.selection import Drawn, Line, NothingToDrawError, Results, drawn, lines
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.traces import scatter
 from airpath.plot.units import rate_unit
 from airpath.plot.values import largest, numbers
-from airpath.result import Result
 
 _STEPS = 120
 """Approximate number of time steps."""
 
 
-def throughput(
-    results: Result | Sequence[Result], *, by_flow: bool = False, repetition: int | None = None
-) -> go.Figure:
+def throughput(results: Results, *, by_flow: bool = False, repetition: int | None = None) -> go.Figure:
     """Draw the rate of IP packets at the end points over time.
 
     Of one result by direction, of several by run.

@@ -3,7 +3,6 @@
 Sent and acknowledged stream offsets over time, retransmissions and losses.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
@@ -11,13 +10,13 @@ import polars as pl
 
 from airpath import theme
 from airpath.plot.acknowledgements import received_acknowledgements
-from airpath.plot.selection import Line, drawn, lines
+from airpath.plot.selection import Line, Results, drawn, lines
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.thin import BINS, Thinner
 from airpath.plot.traces import scatter, steps
 from airpath.plot.units import bytes_unit
 from airpath.plot.values import largest, numbers
-from airpath.result import NotLoggedError, Result
+from airpath.result import NotLoggedError
 
 _READ_ONE = (
     "Each dot is a sent segment, the line below the acknowledged data: their vertical distance is the data in flight, "
@@ -30,7 +29,7 @@ _READ_SEVERAL = (
 
 
 def time_sequence(
-    results: Result | Sequence[Result], flow: int | None = None, *, repetition: int | None = None, bins: int = BINS
+    results: Results, flow: int | None = None, *, repetition: int | None = None, bins: int = BINS
 ) -> go.Figure:
     """Draw stream offset over time.
 

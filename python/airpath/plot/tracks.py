@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 import polars as pl
 
-from airpath.plot.selection import Drawn, NothingToDrawError, drawn
+from airpath.plot.selection import Drawn, NothingToDrawError, Results, drawn
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.track import BAND, GAP, HEAD, Stack, Track
-from airpath.result import Result
 
 _TIME = "on the time axis of the run"
 
@@ -70,7 +69,7 @@ class _Group:
     span: float
 
 
-def tracks(results: Result | Sequence[Result], *, repetition: int | None = None) -> go.Figure:
+def tracks(results: Results, *, repetition: int | None = None) -> go.Figure:
     """Draw the radio log by mobile.
 
     Mode, cell, C/I, coding scheme, slots and link states on the time axis of the run.
@@ -86,7 +85,7 @@ def tracks(results: Result | Sequence[Result], *, repetition: int | None = None)
     return tracks_of(drawn(results, repetition))
 
 
-def proxy_tracks(results: Result | Sequence[Result], *, repetition: int | None = None) -> go.Figure:
+def proxy_tracks(results: Results, *, repetition: int | None = None) -> go.Figure:
     """Draw what a proxy keeps for each mobile: budget, outstanding bytes and queue.
 
     Args:

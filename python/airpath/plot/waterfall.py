@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
@@ -13,7 +14,7 @@ from airpath.page.timings import Connection, Request, View, lengths_of
 from airpath.page.views import views
 from airpath.plot.queue import backlog_of, fullest_queues
 from airpath.plot.rates import nice_step, rates_of
-from airpath.plot.selection import Drawn, NothingToDrawError, drawn
+from airpath.plot.selection import Drawn, NothingToDrawError, drawn, loaded
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.track import BAND, GAP, HEAD, Stack, Track
 from airpath.plot.tracks import radio_tracks
@@ -52,11 +53,13 @@ _LINES = {
 """The marks of a page: colour and dash."""
 
 
-def waterfall(result: Result, *, run: int | None = None, view: int = 0, flow: int | None = None) -> go.Figure:
+def waterfall(
+    result: Result | str | Path, *, run: int | None = None, view: int = 0, flow: int | None = None
+) -> go.Figure:
     """Draw a view of a web page, simulated or loaded in a browser.
 
     Args:
-        result: The result.
+        result: The result, or the path of its folder.
         run: Number of the load, or of the repetition of a simulation; by default the one of median
             page time.
         view: Number of the view in its run.
@@ -66,6 +69,7 @@ def waterfall(result: Result, *, run: int | None = None, view: int = 0, flow: in
         NothingToDrawError: There is no such view.
         UnreadableResultError: A file of the browser is damaged.
     """
+    result = loaded(result)
     found = [each for each in views(result) if each.number == view and run in (None, each.run)]
     flows = sorted({each.flow for each in found if each.flow is not None})
     if flow is not None or flows:

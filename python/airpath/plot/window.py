@@ -1,20 +1,18 @@
 """The sender's windows, and its outstanding data."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
 
 from airpath import theme
-from airpath.plot.selection import Line, NothingToDrawError, drawn, lines
+from airpath.plot.selection import Line, NothingToDrawError, Results, drawn, lines
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.thin import BINS, Thinner
 from airpath.plot.traces import scatter, steps
 from airpath.plot.units import bytes_unit
 from airpath.plot.values import largest, numbers, smallest
 from airpath.quantities import size
-from airpath.result import Result
 
 _READ_ONE = (
     "The filled area is the data sent and not yet acknowledged; it stays below the smaller of the congestion window "
@@ -31,9 +29,7 @@ _MARKS = {
 }
 
 
-def window(
-    results: Result | Sequence[Result], flow: int | None = None, *, repetition: int | None = None, bins: int = BINS
-) -> go.Figure:
+def window(results: Results, flow: int | None = None, *, repetition: int | None = None, bins: int = BINS) -> go.Figure:
     """Draw congestion window, slow-start threshold, receive window and outstanding data.
 
     Args:

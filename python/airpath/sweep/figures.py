@@ -1,6 +1,5 @@
 """The figures of a sweep: a figure's mean over the axes, and which axis matters most."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -15,6 +14,8 @@ from airpath import theme
 from airpath.plot.selection import NothingToDrawError
 from airpath.plot.template import TEMPLATE, Caption, blank, captioned, ramp
 from airpath.plot.values import largest
+from airpath.quantities import base_of
+from airpath.sweep.numbers import as_quantities, words_of
 
 MOST_PANELS = 12
 MOST_LINES = 6
@@ -22,7 +23,6 @@ MOST_LINES = 6
 
 _MOST_LEVELS = 12
 _PANEL = 260
-_NUMBER = re.compile(r"\s*([-+\d.eE]+)\s*(.*?)\s*")
 _POINT = "; a click on a point shows the command that runs it again"
 
 
@@ -36,8 +36,8 @@ class Scale:
 
     @property
     def title(self) -> str:
-        """The axis with its unit."""
-        return f"{self.path} ({self.unit})" if self.unit else self.path
+        """The axis in words, with its unit."""
+        return f"{words_of(self.path)} ({self.unit})" if self.unit else words_of(self.path)
 
     def at(self, value: Any) -> float | str:
         """Return the place of a value."""
@@ -62,18 +62,17 @@ def title_of(column: str) -> str:
 
 
 def scale(path: str, values: Sequence[Any]) -> Scale:
-    """Return the scale of an axis's values."""
-    numbers, units = {}, set()
-    for value in values:
-        match = _NUMBER.fullmatch(str(value))
-        try:
-            if match is None or isinstance(value, bool):
-                return Scale(path, "", {})
-            numbers[value] = float(match[1])
-        except ValueError:
-            return Scale(path, "", {})
-        units.add(match[2])
-    return Scale(path, units.pop(), numbers) if len(units) == 1 else Scale(path, "", {})
+    """Return the scale of an axis's values, in the smallest of their units."""
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return Scale(path, "", {value: float(value) for value in values})
+    quantities = as_quantities(values)
+    if not quantities:
+        return Scale(path, "", {})
+    factors = {unit: base_of(unit) for unit in {each.unit for each in quantities.values()}}
+    unit = min(factors, key=factors.__getitem__)
+    if len(factors) == 1:
+        return Scale(path, unit, {value: each.number for value, each in quantities.items()})
+    return Scale(path, unit, {value: float(f"{each.base / factors[unit]:.12g}") for value, each in quantities.items()})
 
 
 def effects(means: pl.DataFrame, axes: Sequence[str]) -> dict[str, float]:
@@ -116,7 +115,7 @@ def draw_effects(means: pl.DataFrame, axes: Sequence[str], figure: str) -> go.Fi
     drawn.add_trace(
         go.Bar(
             x=[100 * shares[name] for name in names],
-            y=names,
+            y=[words_of(name) for name in names],
             orientation="h",
             marker={"color": theme.DOWN.light},
             hovertemplate="%{y}: %{x:.1f} %<extra></extra>",
@@ -125,7 +124,7 @@ def draw_effects(means: pl.DataFrame, axes: Sequence[str], figure: str) -> go.Fi
     drawn.update_yaxes(automargin=True, ticks="", showgrid=False)
     drawn.update_xaxes(range=[0, 100])
     read = "What each axis explains alone. The rest to 100 % is due to combinations of axes, and to chance."
-    alt = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+    alt = ", ".join(f"{words_of(name)} {share:.0%}" for name, share in shares.items())
     return captioned(
         drawn, Caption(f"Which axis matters most: {title_of(figure)}", read, f"{title_of(figure)}: {alt}.")
     )
@@ -143,13 +142,14 @@ def draw_map(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: Ma
     title = title_of(figure)
     across, down = sorted(ranked[:2], key=lambda axis: not scale(axis, means[axis].unique().to_list()).numbers)
     columns, rows = (_in_order(means, axis) for axis in (across, down))
+    across_words, down_words = words_of(across), words_of(down)
     cells = {
         (column, row): (mean, case)
         for column, row, mean, case in means.group_by(across, down)
         .agg(pl.col("mean").mean(), pl.col("case").first())
         .iter_rows()
     }
-    drawn = blank(150 + 34 * len(rows), x_title=across, top=60)
+    drawn = blank(150 + 34 * len(rows), x_title=across_words, top=60)
     found = [[cells.get((column, row), (None, None)) for column in columns] for row in rows]
     drawn.add_trace(
         go.Heatmap(
@@ -162,20 +162,21 @@ def draw_map(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: Ma
             texttemplate="%{z:.4~s}" if largest(means["mean"].abs()) >= 1e4 else "%{z:.4g}",
             customdata=[[commands.get(case) for _, case in line] for line in found],
             showscale=False,
-            hovertemplate=f"{across} %{{x}}<br>{down} %{{y}}<br>{title} %{{z:.5g}}<extra></extra>",
+            hovertemplate=f"{across_words} %{{x}}<br>{down_words} %{{y}}<br>{title} %{{z:.5g}}<extra></extra>",
         )
     )
     drawn.update_xaxes(type="category", showgrid=False)
     # The name of the axis above its values: it is often longer than the map is high.
     drawn.update_yaxes(type="category", showgrid=False, automargin=True)
     drawn.add_annotation(
-        x=0, y=1, xref="paper", yref="paper", xanchor="left", yanchor="bottom", text=f"{down} ↓", showarrow=False
+        x=0, y=1, xref="paper", yref="paper", xanchor="left", yanchor="bottom", text=f"{down_words} ↓", showarrow=False
     )
     others = [axis for axis in axes if axis not in (across, down)]
-    notes = [f"Each cell is the mean over {', '.join(others)}."] if others else []
+    notes = [f"Each cell is the mean over {', '.join(map(words_of, others))}."] if others else []
     read = "The mean of the cases over the two axes that matter most" + (_POINT if not others else "") + "."
-    alt = f"{title} over {across} and {down}, from {means['mean'].min():.4g} to {means['mean'].max():.4g}."
-    return captioned(drawn, Caption(f"{title} over {across} and {down}", read, alt, notes))
+    what = f"{title} over {across_words} and {down_words}"
+    alt = f"{what}, from {means['mean'].min():.4g} to {means['mean'].max():.4g}."
+    return captioned(drawn, Caption(what, read, alt, notes))
 
 
 def draw_lines(
@@ -214,16 +215,18 @@ def draw_lines(
     panel_axes = [axis for axis in rest if axis != by] if not is_sample else []
     places = scale(across, _in_order(means, across))
     panels = means.select(panel_axes).unique(maintain_order=True).rows() if panel_axes else [()]
+    orders = [{value: place for place, value in enumerate(_in_order(means, axis))} for axis in panel_axes]
+    panels = sorted(panels, key=lambda panel: [order[value] for order, value in zip(orders, panel, strict=True)])
     lines = _in_order(means, by)[:MOST_LINES] if by else [None]
     notes = []
     if len(panels) > MOST_PANELS:
         notes.append(f"The first {MOST_PANELS} of {len(panels)} panels.")
         panels = panels[:MOST_PANELS]
     if by and means[by].n_unique() > MOST_LINES:
-        notes.append(f"The first {MOST_LINES} of {means[by].n_unique()} values of {by}.")
+        notes.append(f"The first {MOST_LINES} of {means[by].n_unique()} values of {words_of(by)}.")
     wide = min(len(panels), 3)
     high = -(-len(panels) // wide)
-    names = [axis.rpartition(".")[2] for axis in panel_axes]
+    names = [words_of(axis) for axis in panel_axes]
     titles = ["<br>".join(f"{name} {value}" for name, value in zip(names, panel, strict=True)) for panel in panels]
     drawn = make_subplots(
         high, wide, shared_yaxes=True, shared_xaxes=True, subplot_titles=titles if panel_axes else None
@@ -243,7 +246,7 @@ def draw_lines(
                     places,
                     commands,
                     index,
-                    f"{by} {value}" if by else title_of(figure),
+                    f"{words_of(by)} {value}" if by else title_of(figure),
                     markers_only=is_sample,
                     show=number == 0 and by is not None,
                 ),
@@ -261,8 +264,9 @@ def draw_lines(
     for row in range(1, high + 1):
         drawn.update_yaxes(title_text=title_of(figure), row=row, col=1)
     read = f"Means with the 95 % interval{_POINT if commands else ''}."
-    alt = f"{title_of(figure)} over {across}" + (f" by {by}" if by else "") + f", {len(panels)} panels."
-    return captioned(drawn, Caption(f"{title_of(figure)} over {across}", read, alt, notes))
+    what = f"{title_of(figure)} over {words_of(across)}"
+    alt = what + (f" by {words_of(by)}" if by else "") + f", {len(panels)} panels."
+    return captioned(drawn, Caption(what, read, alt, notes))
 
 
 def _line(
@@ -296,7 +300,7 @@ def _line(
         legendgroup=name,
         showlegend=show,
         customdata=[commands.get(case) for case in line["case"]],
-        hovertemplate=f"{across} %{{x}}: %{{y:.5g}}<extra>{name}</extra>",
+        hovertemplate=f"{places.title} %{{x}}: %{{y:.5g}}<extra>{name}</extra>",
     )
 
 

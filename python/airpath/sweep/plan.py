@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from airpath.run import MAX_SEED, override_texts
+from airpath.run import MAX_SEED, override_texts, plain, whole_number
 from airpath.scenario import bearer_preset, download_over, read_scenario
 from airpath.sweep.axes import MOST_CASES, Axis, Value, latin_hypercube, read_axes
 from airpath.sweep.kinds import LinkCommand, PageLoad, Simulation, base_of
@@ -140,7 +140,7 @@ _VARY = "write lists of values, as in {'bearer.bler': [0.01, 0.1]}"
 
 def make_plan(
     scenario: str | Path | Mapping[str, Any],
-    vary: Mapping[str, Sequence[Value]],
+    vary: Mapping[str, Iterable[Any]],
     *,
     set: Mapping[str, Any] | None = None,
     seed: int | None = None,
@@ -154,11 +154,17 @@ def make_plan(
     """
     if not isinstance(vary, Mapping):
         raise TypeError(f"vary is a {type(vary).__name__}; {_VARY}")
-    for key, values in vary.items():
+    lists = {key: plain(values) for key, values in vary.items()}
+    for key, values in lists.items():
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise TypeError(f"the values of '{key}' are a {type(values).__name__}; {_VARY}")
     text, file = read_scenario(scenario)
-    axes = read_axes(Table({key: list(values) for key, values in vary.items()}, "vary", error=PlanError))
+    varied = {key: [plain(value) for value in values] for key, values in lists.items()}
+    axes = read_axes(Table(varied, "vary", error=PlanError))
+    repeat = whole_number("repeat", repeat)
+    if repeat < 1:
+        raise ValueError(f"repeat is {repeat}; a case has at least one repetition")
+    seed = None if seed is None else whole_number("seed", seed)
     plan = _plan(Base(text, file), fixed=dict(set or {}), seed=seed, repeat=repeat, varied=_grid(axes))
     _check(plan, lambda key, message: PlanError(f"vary: {message}"))
     return plan

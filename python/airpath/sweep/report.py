@@ -12,6 +12,7 @@ from airpath.report.page import render
 from airpath.report.tables import Cell, Table
 from airpath.sweep import figures
 from airpath.sweep.kinds import LinkCommand, PageLoad
+from airpath.sweep.numbers import words_of
 from airpath.sweep.result import SweepResult
 from airpath.sweep.work import Work
 from airpath.tables import MAIN_FIGURES, MAIN_PAGE_FIGURES
@@ -129,7 +130,7 @@ def _command(work: Work, scenario: str) -> list[str]:
 
 
 def _table(result: SweepResult, means: Mapping[str, pl.DataFrame]) -> Table:
-    cases = result.cases.head(MOST_ROWS)
+    cases = result.cases.drop(result.number_axes).head(MOST_ROWS)
     intervals = {
         name: {row[0]: row[1:] for row in each.select("case", "mean", "low", "high").iter_rows()}
         for name, each in means.items()
@@ -144,4 +145,10 @@ def _table(result: SweepResult, means: Mapping[str, pl.DataFrame]) -> Table:
             )
         rows.append(cells)
     notes = [f"The first {MOST_ROWS} of {result.cases.height:,} cases."] if result.cases.height > MOST_ROWS else []
-    return Table("Cases", "Means with their 95 % intervals.", ["case", *result.axes, *means], rows, notes)
+    return Table("Cases", "Means with their 95 % intervals.", ["case", *map(_titled, result.axes), *means], rows, notes)
+
+
+def _titled(axis: str) -> str:
+    """Return the name of an axis in words, with its key in the scenario."""
+    words = words_of(axis)
+    return axis if words == axis else f"{words} ({axis})"

@@ -9,6 +9,7 @@ from airpath.statistics import mean_interval
 from airpath.suggest import did_you_mean
 from airpath.sweep.folder import SCENARIO, SweepFolder
 from airpath.sweep.kinds import Simulation, from_dict
+from airpath.sweep.numbers import NumberColumn, number_columns
 from airpath.sweep.plan import kinds_of
 from airpath.sweep.task import schema, typed
 from airpath.sweep.work import Work, figures
@@ -65,14 +66,28 @@ class SweepResult:
         """The columns that vary: dotted paths of keys."""
         return tuple(self.plan["columns"])
 
+    @property
+    def number_axes(self) -> tuple[str, ...]:
+        """The columns of the axes of quantities as numbers, with their unit: `fixed.delay_s`.
+
+        They are in the frames, not in the files: texts there keep the spelling of the plan.
+        """
+        return tuple(each.name for each in self._numbers)
+
     @cached_property
     def cases(self) -> "pl.DataFrame":
-        """One row per case: its number and the values of the axes."""
+        """One row per case: its number and the values of the axes, quantities also as numbers."""
         import polars as pl
 
         columns = schema(self._kinds, {})[0]
         rows = [(number, *map(typed, case, self._kinds.values())) for number, case in enumerate(self.plan["cases"])]
-        return pl.DataFrame(rows, schema=columns, orient="row")
+        frame = pl.DataFrame(rows, schema=columns, orient="row")
+        return frame.with_columns(each.expression() for each in self._numbers)
+
+    @cached_property
+    def _numbers(self) -> list[NumberColumn]:
+        taken = {*self.axes, "case"}.union(*self.work.tables().values())
+        return [each for each in number_columns(self.axes, self.plan["cases"]) if each.name not in taken]
 
     @cached_property
     def _kinds(self) -> dict[str, str]:
@@ -120,6 +135,8 @@ class SweepResult:
     def scan(self, name: str = "flows") -> "pl.LazyFrame":
         """Return a table as a lazy frame, for sweeps that do not fit into memory.
 
+        The values of the axes are before the figures, quantities also as numbers.
+
         Raises:
             KeyError: The sweep has no such table.
         """
@@ -128,10 +145,13 @@ class SweepResult:
         tables = self.work.tables()
         if name not in tables:
             raise KeyError(f"no table '{name}'; there is {', '.join(tables)}")
-        if parts := self._folder.parts(name):
-            return pl.scan_parquet(parts)
         settings, own = schema(self._kinds, tables[name])
-        return pl.LazyFrame(schema={**settings, **own})
+        parts = self._folder.parts(name)
+        rows = pl.scan_parquet(parts) if parts else pl.LazyFrame(schema={**settings, **own})
+        if not self._numbers:
+            return rows
+        others = pl.exclude(list(settings))
+        return rows.select(*settings, *(each.expression() for each in self._numbers), others)
 
     @property
     def workload(self) -> str:
@@ -198,7 +218,8 @@ class SweepResult:
         parts = [self.means(figure, flow=name).with_columns(flow=pl.lit(name)) for name in self.flow_names(figure)]
         if not parts:
             return self.means(figure)
-        return pl.concat(parts).sort("case", maintain_order=True).select("case", *self.axes, "flow", *_MEAN)
+        settings = ("case", *self.axes, *self.number_axes)
+        return pl.concat(parts).sort("case", maintain_order=True).select(*settings, "flow", *_MEAN)
 
     def means(self, figure: str, *, flow: str | None = None) -> "pl.DataFrame":
         """Return the mean of a figure by case, with its 95 % interval by Student's t.
@@ -216,19 +237,19 @@ class SweepResult:
 
         rows = self.scan(self._table_of(figure))
         rows = rows if flow is None else rows.filter(pl.col("name") == flow)
+        settings = ("case", *self.axes, *self.number_axes)
         samples = (
-            rows.group_by("case", *self.axes, "repetition")
+            rows.group_by(*settings, "repetition")
             .agg(pl.col(figure).mean())
             .drop_nulls(figure)
-            .group_by("case", *self.axes)
+            .group_by(*settings)
             .agg(pl.col(figure).sort_by("repetition"))
             .sort("case")
             .collect()
         )
         intervals = [mean_interval(each) if len(each) > 1 else None for each in samples[figure].to_list()]
         return samples.select(
-            "case",
-            *self.axes,
+            *settings,
             mean=pl.col(figure).list.mean(),
             low=pl.Series([each and each.low for each in intervals], dtype=pl.Float64),
             high=pl.Series([each and each.high for each in intervals], dtype=pl.Float64),
@@ -243,7 +264,7 @@ class SweepResult:
     def _repr_html_(self) -> str:
         from airpath.notebook import table
 
-        cases = self.cases
+        cases = self.cases.drop(self.number_axes)
         rows = [["" if value is None else str(value) for value in row] for row in cases.iter_rows()]
         state = "complete" if self.complete else "partial"
         return table(self.file, f", {state}", cases.columns, rows, rest="in .cases", below=f"in {self.path}")
