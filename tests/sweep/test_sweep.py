@@ -75,7 +75,7 @@ def test_quantities_are_also_numbers_with_their_unit(tmp_path: Path):
         "fixed.loss": [0.0, 0.1],
         "fixed.rate": ["900 kbit/s", "1 Mbit/s"],
         "fixed.queue.bytes": ["20 kB"],
-        "tcp.initial_window": ["unlimited", 3],
+        "tcp.initial_window": ["rfc3390", 3],
     }
     numbers = ("fixed.delay_s", "fixed.rate_bps", "fixed.queue.bytes_bytes")
     result = airpath.sweep(airpath.make_plan(DOWNLOAD, axes), out=tmp_path / "out", executor=Inline())
