@@ -343,7 +343,9 @@ def is_result(folder: Path) -> bool:
 def _read_summary(folder: Path) -> dict[str, Any]:
     path = folder / "summary.json"
     if folder.is_file():
-        raise UnreadableResultError(f"{folder} is a file, not a result folder; name the folder of a result")
+        raise UnreadableResultError(
+            f"{folder} is a file, not a result folder; name the folder of a result; `airpath trace` reads captures"
+        )
     if not folder.is_dir():
         raise UnreadableResultError(
             f"{folder}: no such result folder; `airpath run SCENARIO.toml --out {folder}` makes one"

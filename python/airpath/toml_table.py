@@ -63,8 +63,10 @@ class Table:
             text = path.read_text(encoding="utf-8")
             return cls(tomllib.loads(text), str(path), lines=lines_of(text), error=error)
         except OSError as fault:
-            raise error(f"{path}: {fault.strerror}") from fault
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+            raise error(f"{path}: {fault.strerror}; check the path") from fault
+        except UnicodeDecodeError as fault:
+            raise error(f"{path}: not UTF-8 text; save the file as UTF-8, or check its name") from fault
+        except tomllib.TOMLDecodeError as fault:
             raise error(f"{path}: {fault}") from fault
 
     def error(self, message: str, key: str | None = None) -> TableError:

@@ -186,6 +186,18 @@ INPUTS = [
     # What is missing in an input, or is something else.
     wrong("plot-without-log", "plot bare --what window -o x.svg", "has no 'tcp' table", "without --no-log"),
     wrong("radio-log", "trace {capture} --radio {capture}", "not UTF-8 text", "clean-mobile.pcapng:"),
+    wrong("pair-in-two-words", "run small.toml --set bearer.bler 0.1", "write --set bearer.bler=0.1"),
+    wrong("sweep-none", "sweep none.toml --out x", "none.toml: No such file", "next: check the path"),
+    wrong("rules-none", "compare kept kept --rules none.toml", "none.toml: No such file", "next: check the path"),
+    wrong("rules-as-result", "compare limits.toml kept", "a file of rules, not a result", "--rules limits.toml"),
+    wrong("no-base", "compare kept --rules limits.toml", "kept is the only one", "`airpath compare BASE kept`"),
+    wrong("rule", "compare kept kept --fail-if 'duration_s >> 5'", "expected at character 13, '> 5'", "write it as in"),
+    wrong("rule-figure", "compare kept kept --fail-if 'stall_s > 5 %'", "no figure 'stall_s'", "there are bytes"),
+    wrong("compare-figure", "compare kept kept --figure duration", "did you mean 'duration_s'?", "kept has"),
+    wrong("measure-host", "measure ping none.invalid", "cannot find the host", "next: check the name", code=1),
+    wrong("measure-url", "measure bulk http://a.invalid/", "host http://a.invalid/", "the host alone", code=1),
+    wrong("measure-port", "measure ping 127.0.0.1:9", "Connection refused", "next: start `airpath measure", code=1),
+    wrong("page-scheme", "page load htp://server/ --link wired -o x", "not a URL", "name a page, a file"),
     # A file or a name where a command, or something else, belongs.
     wrong("capture-alone", "{capture}", "no such command", "`airpath trace "),
     wrong("scenario-alone", "small.toml", "no such command", "`airpath run small.toml`"),
@@ -196,6 +208,14 @@ INPUTS = [
     wrong("presets-preset", "presets gprs", "no such command", "`airpath presets show gprs`"),
     wrong("page-name", "page static-site", "no such command", "`airpath page show static-site`"),
     wrong("study-name", "study gsm-csd", "no such command", "`airpath study run gsm-csd`"),
+    *(
+        wrong(
+            f"{line.split()[0]}-capture-file", line, "is a file, not a result folder", "`airpath trace` reads captures"
+        )
+        for line in ("plot {capture} --what window -o x.svg", "export {capture} --format csv -o x")
+    ),
+    wrong("sweep-capture", "sweep {capture} --out x", "is a capture, not a plan", "`airpath trace "),
+    wrong("link-capture", "link {capture} -- true", "is a capture, not a scenario", "`airpath trace ", code=125),
     wrong("run-capture", "run {capture}", "is a capture, not a scenario", "`airpath trace "),
     wrong("trace-scenario", "trace small.toml", "small.toml is a TOML file", "airpath run small.toml --out DIR"),
     wrong("trace-preset", "trace gprs", "gprs: No such file", "`airpath run gprs`"),
@@ -230,6 +250,7 @@ def files(airpath_command: Command, scenario: Callable[..., Path]) -> Path:
     path = scenario()
     folder = path.parent
     (folder / "plan.toml").write_text('format = 1\nscenario = "small.toml"\n[axes]\nbearer.bler = [0.1]\n')
+    (folder / "limits.toml").write_text('format = 1\nfail-if = ["duration_s p95 > 5 %"]\n')
     shutil.copy(CAPTURE, folder / "c.pcapng")
     (folder / "latin.toml").write_bytes('format = 1\nname = "é"\n'.encode("latin-1"))
     (folder / os.fsdecode(b"small\xe9.toml")).write_bytes(path.read_bytes())

@@ -122,6 +122,18 @@ def _replacement(error: UnicodeError) -> tuple[str | bytes, int]:
     return text.translate(_ASCII).encode("ascii", "backslashreplace"), error.end
 
 
+_EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \(([^\s)]+)")
+
+
+def _pair_in_two(value: str) -> str | None:
+    """Return how `--set K V` is written, if the value of an option was written so."""
+    words = sys.argv[1:]
+    for option, key, given in zip(words, words[1:], words[2:], strict=False):
+        if option in ("--set", "--vary", "--sysctl") and given == value and "=" not in key:
+            return f"{option} {key}={value}"
+    return None
+
+
 _NO_COMMAND = re.compile(r"No such command '(.+?)'")
 
 
@@ -140,6 +152,8 @@ def _usage_problem(error: typer.TyperException) -> Problem:
         message = f"no such option {option}{similar_option(option, known)}"
         if command == "airpath link":
             next_step = f"options of the program come after its name, and that after `--`; {next_step}"
+    if (extra := _EXTRA.match(message)) and (pair := _pair_in_two(extra[1])):
+        next_step = f"write {pair}; {next_step}"
     if (unknown := _NO_COMMAND.match(message)) and (meant := command_for(unknown[1], command)):
         message = unknown[0]
         next_step = f"`{meant}`; {next_step}"

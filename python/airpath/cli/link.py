@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from airpath.cli.command_for import command_for, is_capture
 from airpath.cli.completion import complete_scenario
 from airpath.cli.link_repeat import FAILED, NOT_EXECUTABLE, NOT_FOUND, repeat_link
 from airpath.cli.messages import COMMAND_LINE, Problem, check_outputs, explained, is_quiet, note, replacing_result
@@ -326,6 +327,8 @@ def scenario_of(scenario: str) -> tuple[str, str]:
         # Only a preset has a title.
         if not re.search(r"^title\s*=", text, re.MULTILINE):
             return text, printable(scenario)
+    elif path.is_file() and is_capture(path):
+        raise Problem(f"{printable(scenario)} is a capture, not a scenario", next_step=f"`{command_for(scenario)}`")
     return preset_scenario(scenario), COMMAND_LINE
 
 

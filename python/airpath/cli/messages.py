@@ -115,8 +115,13 @@ def explained() -> Iterator[None]:
         yield
     except ScenarioError as error:
         raise Problem(error.message, where=_place(error), next_step=error.help) from None
-    except (LinkError, MeasureError) as error:
+    except LinkError as error:
         raise Problem(str(error), exit_code=ExitCode.FAILED) from None
+    except MeasureError as error:
+        message, _, next_step = str(error).partition("; ")
+        if "://" in message:
+            next_step = "give the host alone, without `http://` and a path"
+        raise Problem(message, next_step=next_step or None, exit_code=ExitCode.FAILED) from None
     except (ExtraMissingError, NotTextError, TraceError, UnreadableResultError) as error:
         message, _, next_step = str(error).partition("; ")
         raise Problem(message, next_step=next_step or None) from None

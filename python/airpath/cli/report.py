@@ -7,6 +7,7 @@ import typer
 
 from airpath.cli.command_for import command_for
 from airpath.cli.messages import Problem, check_outputs, check_report_name, explained, writing
+from airpath.suggest import did_you_mean
 
 
 def report(
@@ -99,4 +100,6 @@ def _report_sweep(folder: Path, out: Path, figures: list[str] | None) -> None:
         try:
             write(result, out, names=figures)
         except KeyError as error:
-            raise Problem(f"the rows have no figure {error}") from None
+            known = result.present()
+            hint = did_you_mean(str(error.args[0]), known)
+            raise Problem(f"the rows have no figure {error}{hint}", next_step=f"one of {', '.join(known)}") from None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from airpath.cli.command_for import command_for, is_capture
 from airpath.cli.messages import Problem, cleanly_ended, explained, is_quiet
 from airpath.cli.options import Quiet
 from airpath.cli.sweep_output import interrupted, print_end, print_means, print_rows, warn_about_failures
@@ -79,6 +80,8 @@ def sweep(
         raise Problem("a sweep needs a folder for its rows", next_step="add --out DIR, or --dry-run")
     if dry_run and dask is not None:
         raise Problem("--dry-run measures on this machine, not on a cluster", next_step="remove --dask or --dry-run")
+    if plan.is_file() and is_capture(plan):
+        raise Problem(f"{plan} is a capture, not a plan", next_step=f"`{command_for(str(plan))}`")
     with explained(), explained_tasks(out), cleanly_ended():
         read = read_plan(plan)
         _check_figure(figure, read)

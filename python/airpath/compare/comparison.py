@@ -13,6 +13,7 @@ from airpath.compare.rules import Rule, parse_rule
 from airpath.compare.samples import Group, IncomparableError, Samples, load_samples
 from airpath.compare.statistics import Pair
 from airpath.suggest import did_you_mean
+from airpath.tables import FIGURES
 
 if TYPE_CHECKING:
     import polars as pl
@@ -101,7 +102,8 @@ class Comparison:
         for new in others:
             if not set(base.values) & set(new.values):
                 raise IncomparableError(
-                    f"{base.name} and {new.name} have no flow in common: {_few(base.values)}; {_few(new.values)}"
+                    f"{base.name} and {new.name} have no flow in common; the first has {_few(base.values)}, the other "
+                    f"{_few(new.values)}"
                 )
 
     def __repr__(self) -> str:
@@ -224,7 +226,9 @@ class Comparison:
         """Return why a rule applies to no flow."""
         figures = dict.fromkeys(figure for found in self.base.values.values() for figure in found)
         if rule.figure not in figures:
-            hint = did_you_mean(rule.figure, figures) or f"; there are {', '.join(figures)}"
+            # A figure of other flows is no misspelt one.
+            near = "" if rule.figure in FIGURES else did_you_mean(rule.figure, figures)
+            hint = near or f"; there are {', '.join(figures)}"
             return f"rule '{rule.text}': {self.base.name} has no figure '{rule.figure}'{hint}"
         if rule.group is not None and rule.group not in self.base.values:
             hint = did_you_mean(rule.group, self.base.values) or f"; there are {_few(self.base.values)}"
