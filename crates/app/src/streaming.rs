@@ -15,13 +15,21 @@
 //! | [`client`] | receives packets, sends receiver reports and NACKs |
 //! | [`player`] | playout buffer: start, stalls, frames displayed |
 //! | [`interleaved`] | packets within a TCP connection |
+//! | [`h264`] | H.264: the frames of a file, and the payload of packets |
+//! | [`description`] | the description of a session (SDP) |
+//! | [`live`] | a stream of another program: its receiver, and the video that it had |
 //! | `losses` | packets that the client misses, and when it requests them |
+//! | `reception` | how packets arrive, as reports describe it |
 //! | `reports` | when the next RTCP report is due |
 
 pub mod client;
+pub mod description;
+pub mod h264;
 pub mod interleaved;
+pub mod live;
 mod losses;
 pub mod player;
+mod reception;
 mod reports;
 pub mod server;
 pub mod video;
@@ -29,10 +37,12 @@ pub mod video;
 use std::sync::Arc;
 
 use airpath_core::{Bytes, Instant, RandomStream, Span};
+use airpath_wire::rtcp::ReportBlock;
 use airpath_wire::rtp::RtpHeader;
 use serde::{Deserialize, Serialize};
 
 pub use client::Client;
+pub use description::Description;
 pub use player::Player;
 pub use server::{Sent, Server};
 pub use video::{Frame, FrameKind, Generated, Video, VideoError};
@@ -93,6 +103,21 @@ impl Settings {
         video.frames().iter().map(|frame| u64::from(frame.size).div_ceil(self.packet.get())).sum()
     }
 
+    /// Checks the times of a player, which do not depend on the video.
+    ///
+    /// # Errors
+    /// If one is out of range.
+    pub fn check_times(&self) -> Result<(), VideoError> {
+        let wrong = |field, message| Err(VideoError { frame: None, field, message });
+        if self.buffer > Self::LONGEST {
+            return wrong("buffer", "it is too long: at most one day");
+        }
+        if !(Span::from_millis(1)..=Self::LONGEST).contains(&self.timeout) {
+            return wrong("timeout", "it is 1 ms to one day");
+        }
+        Ok(())
+    }
+
     /// Checks the settings for `video`. The error names the setting.
     ///
     /// # Errors
@@ -109,15 +134,10 @@ impl Settings {
         if video.duration() > Self::LONGEST_VIDEO {
             return wrong("video", "it is too long: it lasts at most ten years");
         }
-        if self.buffer > Self::LONGEST {
-            return wrong("buffer", "it is too long: at most one day");
-        }
         if self.report_interval > Self::LONGEST {
             return wrong("report_interval", "it is too long: at most one day");
         }
-        if !(Span::from_millis(1)..=Self::LONGEST).contains(&self.timeout) {
-            return wrong("timeout", "it is 1 ms to one day");
-        }
+        self.check_times()?;
         if !(1.0..=1000.0).contains(&self.speed) {
             return wrong("speed", "it is 1 to 1000 times the rate of the video");
         }
@@ -201,6 +221,8 @@ pub struct Session {
     /// Number of the first packet of each frame, in the order of sending; at the end the number of
     /// packets.
     first_packets: Vec<u32>,
+    /// Bytes of media in each packet; `None` if all but the last of a frame have the most.
+    sizes: Option<Vec<u32>>,
     /// Place of each frame in the order of sending.
     places: Vec<u32>,
     /// The server's source.
@@ -213,6 +235,32 @@ pub struct Session {
     sequence: u16,
     /// Timestamp of the first frame.
     timestamp: u32,
+}
+
+/// The numbers with which the packets of a session begin (RFC 3550 §5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstNumbers {
+    /// The server's source.
+    ssrc: u32,
+    /// Sequence number of the first packet.
+    sequence: u16,
+    /// Timestamp of the frame that is displayed first.
+    timestamp: u32,
+    /// Distance of the other sources, below 2³¹.
+    offset: u32,
+}
+
+impl FirstNumbers {
+    /// Random ones.
+    pub fn random(random: &mut RandomStream) -> Self {
+        let [server, client] = [random.bits(), random.bits()];
+        Self {
+            ssrc: server as u32,
+            sequence: (server >> 32) as u16,
+            timestamp: (client >> 32) as u32,
+            offset: client as u32 >> 1,
+        }
+    }
 }
 
 /// Rate of the RTP clock of video (RFC 6416 §5.1).
@@ -232,30 +280,56 @@ impl Session {
     /// # Panics
     /// If the settings do not fit the video ([`Settings::check`]).
     pub fn new(settings: Settings, video: Arc<Video>, random: &mut RandomStream) -> Self {
-        assert!(settings.check(&video).is_ok(), "the settings were checked");
         let most = settings.packet.get() as u32;
+        let count = |frame: &u32| video.frames()[*frame as usize].size.div_ceil(most);
+        let counts: Vec<u32> = video.sending_order().iter().map(count).collect();
+        Self::of(settings, video, &counts, None, FirstNumbers::random(random))
+    }
+
+    /// A session whose frames have packets with these bytes of media, in the order of sending.
+    ///
+    /// # Panics
+    /// If the settings do not fit the video ([`Settings::check`]).
+    pub fn of_packets(
+        settings: Settings,
+        video: Arc<Video>,
+        packets: impl IntoIterator<Item = Vec<u32>>,
+        first: FirstNumbers,
+    ) -> Self {
+        let (mut counts, mut sizes) = (Vec::with_capacity(video.frames().len()), Vec::new());
+        for frame in packets {
+            counts.push(frame.len() as u32);
+            sizes.extend(frame);
+        }
+        assert_eq!(counts.len(), video.frames().len(), "each frame has its packets");
+        Self::of(settings, video, &counts, Some(sizes), first)
+    }
+
+    /// `counts` are the packets of each frame in the order of sending.
+    fn of(settings: Settings, video: Arc<Video>, counts: &[u32], sizes: Option<Vec<u32>>, first: FirstNumbers) -> Self {
+        assert!(settings.check(&video).is_ok(), "the settings were checked");
         let mut first_packets = Vec::with_capacity(video.frames().len() + 1);
         let mut places = vec![0; video.frames().len()];
         let mut total = 0;
-        for (place, frame) in (0..).zip(video.sending_order()) {
+        for ((place, frame), count) in (0..).zip(video.sending_order()).zip(counts) {
             places[*frame as usize] = place;
             first_packets.push(total);
-            total += video.frames()[*frame as usize].size.div_ceil(most);
+            total += count;
         }
         first_packets.push(total);
-        let [server, client] = [random.bits(), random.bits()];
-        let [server_ssrc, offset] = [server as u32, client as u32 >> 1];
+        let FirstNumbers { ssrc, sequence, timestamp, offset } = first;
         Self {
             settings,
             video,
             first_packets,
+            sizes,
             places,
-            server_ssrc,
+            server_ssrc: ssrc,
             // The sources of a session differ (RFC 3550 §8).
-            client_ssrc: server_ssrc.wrapping_add(1 + offset),
-            probe_ssrc: server_ssrc.wrapping_sub(1 + offset / 2),
-            sequence: (server >> 32) as u16,
-            timestamp: (client >> 32) as u32,
+            client_ssrc: ssrc.wrapping_add(1 + offset),
+            probe_ssrc: ssrc.wrapping_sub(1 + offset / 2),
+            sequence,
+            timestamp,
         }
     }
 
@@ -286,6 +360,9 @@ impl Session {
 
     /// Bytes of media in packet `number` of the frame at `place` in the order of sending.
     fn media_bytes(&self, number: u32, place: usize) -> u32 {
+        if let Some(sizes) = &self.sizes {
+            return sizes[number as usize];
+        }
         let most = self.settings.packet.get() as u32;
         let before = (number - self.first_packets[place]) * most;
         (self.frame_at(place).size - before).min(most)
@@ -339,6 +416,20 @@ fn ntp(now: Instant) -> u64 {
     let nanos = now.as_nanos();
     let fraction = (u128::from(nanos % 1_000_000_000) << 32) / 1_000_000_000;
     (EPOCH + nanos / 1_000_000_000) << 32 | fraction as u64
+}
+
+/// The round trip that a receiver's report shows that arrives `now` (RFC 3550 §6.4.1), if the
+/// receiver has had a report of the sender before.
+pub fn round_trip(now: Instant, block: &ReportBlock) -> Option<Span> {
+    let span = middle(ntp(now)).wrapping_sub(block.last_report).wrapping_sub(block.delay) as i32;
+    // In 1/65536 s. Rounding may make a short one negative.
+    let nanos = (span.max(0) as u64 * 1_000_000_000) >> 16;
+    (block.last_report != 0).then_some(Span::from_nanos(nanos))
+}
+
+/// The inter-arrival jitter in a receiver's report.
+pub fn jitter(block: &ReportBlock) -> Span {
+    Span::from_nanos(u64::from(block.jitter) * 1_000_000_000 / CLOCK)
 }
 
 /// The middle 32 bits of an NTP time stamp (RFC 3550 §4).

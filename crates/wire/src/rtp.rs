@@ -60,6 +60,22 @@ impl RtpHeader {
         };
         Ok((header, after(NAME, packet, length)?))
     }
+
+    /// Reads a whole packet: what follows the header is without the padding.
+    ///
+    /// # Errors
+    /// As [`Self::parse`], and if the padding is longer than what follows the header.
+    pub fn parse_all(packet: &[u8]) -> Result<(Self, &[u8]), ParseError> {
+        let (header, rest) = Self::parse(packet)?;
+        if packet[0] & 0x20 == 0 {
+            return Ok((header, rest));
+        }
+        // The last byte of the padding is its length.
+        let padding = rest.last().copied().unwrap_or_default();
+        let length = rest.len().checked_sub(padding.into()).filter(|_| padding > 0);
+        let malformed = ParseError::Malformed { header: NAME, field: "padding", value: padding.into() };
+        length.map(|length| (header, &rest[..length])).ok_or(malformed)
+    }
 }
 
 #[cfg(test)]
@@ -85,5 +101,17 @@ mod tests {
         assert!(matches!(RtpHeader::parse(&bytes), Err(ParseError::Truncated { .. })));
         bytes[0] = 0x40;
         assert!(matches!(RtpHeader::parse(&bytes), Err(ParseError::Malformed { field: "version", value: 1, .. })));
+    }
+
+    #[test]
+    fn padding_of_a_whole_packet_is_no_content() {
+        let mut bytes = [&RtpHeader::default().to_bytes()[..], &[7, 0, 0, 3]].concat();
+        assert_eq!(RtpHeader::parse_all(&bytes), Ok((RtpHeader::default(), &[7, 0, 0, 3][..])));
+        bytes[0] |= 0x20;
+        assert_eq!(RtpHeader::parse_all(&bytes), Ok((RtpHeader::default(), &[7][..])));
+        for padding in [0, 5] {
+            bytes[15] = padding;
+            assert!(matches!(RtpHeader::parse_all(&bytes), Err(ParseError::Malformed { field: "padding", .. })));
+        }
     }
 }

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use airpath_core::{Bytes, Instant, RandomStream, Span};
-use airpath_wire::rtcp::{self, Compound, Packet, ReportBlock};
+use airpath_wire::rtcp::{self, Compound, Packet};
 use airpath_wire::rtp::RtpHeader;
 
 use super::losses::Losses;
 use super::player::{Arrival, Player};
+use super::reception::Reception;
 use super::reports::ReportTimer;
-use super::{
-    CLOCK, Channel, Datagram, HEADERS, PAYLOAD_TYPE, PROBES, RETRANSMISSION_TYPE, Repair, Session, middle, ticks,
-};
+use super::{Channel, Datagram, HEADERS, PAYLOAD_TYPE, PROBES, RETRANSMISSION_TYPE, Repair, Session};
 
 /// Name of the client in its reports (RFC 3550 §6.5.1).
 const NAME: &str = "client@airpath";
@@ -69,23 +68,6 @@ struct Probes {
     rate: Option<u64>,
 }
 
-/// Reception of the stream as reports describe it (RFC 3550 §6.4.1, appendix A).
-#[derive(Clone, Copy, Debug, Default)]
-struct Reception {
-    /// Packets, duplicates included.
-    packets: u32,
-    /// Highest number of a packet.
-    highest: Option<u32>,
-    /// Packets and the highest number plus one, at the last report.
-    reported: (u32, u32),
-    /// Arrival minus timestamp of the last packet, in units of the RTP clock.
-    transit: Option<u32>,
-    /// Inter-arrival jitter, in these units.
-    jitter: f64,
-    /// The last sender report: the middle of its time, and when it arrived.
-    last_report: Option<(u32, Instant)>,
-}
-
 impl Client {
     /// A client that waits for packets from `start` on.
     pub fn new(session: Arc<Session>, start: Instant, random: RandomStream) -> Self {
@@ -123,7 +105,7 @@ impl Client {
     }
 
     fn receive_media(&mut self, now: Instant, channel: Channel, bytes: &[u8]) -> Option<u32> {
-        let near = self.reception.highest.unwrap_or_default();
+        let near = self.reception.highest().unwrap_or_default();
         let parsed = RtpHeader::parse(bytes).ok();
         if channel == Channel::Repair && parsed.is_some_and(|(header, _)| header.ssrc == self.session.probe_ssrc) {
             self.receive_probe(now);
@@ -146,7 +128,7 @@ impl Client {
         self.first.get_or_insert(now);
         if channel == Channel::Media {
             if self.session.settings.repair != Repair::None {
-                self.losses.detect(now, self.reception.highest, number);
+                self.losses.detect(now, self.reception.highest(), number);
             }
             // Retransmissions are no packets of the stream that reports describe.
             self.reception.add(now, number, timestamp);
@@ -179,7 +161,7 @@ impl Client {
     fn receive_report(&mut self, now: Instant, bytes: &[u8]) {
         for packet in rtcp::packets(bytes).map_while(Result::ok) {
             match packet {
-                Packet::SenderReport(info) => self.reception.last_report = Some((middle(info.ntp), now)),
+                Packet::SenderReport(info) => self.reception.sender_report(now, info.ntp),
                 Packet::Bye => self.player.end(now),
                 _ => {}
             }
@@ -262,14 +244,14 @@ impl Client {
 
     /// Inter-arrival jitter (RFC 3550 §6.4.1).
     pub fn jitter(&self) -> Span {
-        Span::from_secs_f64(self.reception.jitter / CLOCK as f64)
+        self.reception.jitter()
     }
 
     /// A receiver report with the feedback that is due, and BYE when the client leaves.
     fn report(&mut self, now: Instant, regular: bool) -> Datagram<'_> {
         let Self { session, losses, .. } = self;
         let ssrc = session.client_ssrc;
-        let block = self.reception.block(now, session);
+        let block = self.reception.block(now, session.server_ssrc, session.sequence);
         let mut compound = Compound::new(&mut self.bytes);
         compound.receiver_report(ssrc, block.as_ref());
         compound.canonical_name(ssrc, NAME);
@@ -287,38 +269,5 @@ impl Client {
         self.received.reports += 1;
         self.timer.sent(now, self.bytes.len(), regular);
         Datagram { channel: Channel::Reports, head: &self.bytes, media: 0 }
-    }
-}
-
-impl Reception {
-    /// Adds a packet (RFC 3550 §A.8).
-    fn add(&mut self, now: Instant, number: u32, timestamp: u32) {
-        self.packets = self.packets.wrapping_add(1);
-        self.highest = self.highest.max(Some(number));
-        let transit = ticks(now.since(Instant::ZERO)).wrapping_sub(timestamp);
-        if let Some(before) = self.transit.replace(transit) {
-            let change = transit.wrapping_sub(before) as i32;
-            self.jitter += (f64::from(change.unsigned_abs()) - self.jitter) / 16.0;
-        }
-    }
-
-    /// The block of a report at `now`, if a packet has arrived (§A.3).
-    fn block(&mut self, now: Instant, session: &Session) -> Option<ReportBlock> {
-        let expected = self.highest? + 1;
-        let (packets_before, expected_before) = std::mem::replace(&mut self.reported, (self.packets, expected));
-        let interval = expected - expected_before;
-        let lost = interval.saturating_sub(self.packets.wrapping_sub(packets_before));
-        let (last_report, delay) = self.last_report.map_or((0, 0), |(report, arrived)| {
-            (report, ((u128::from(now.since(arrived).as_nanos()) << 16) / 1_000_000_000) as u32)
-        });
-        Some(ReportBlock {
-            ssrc: session.server_ssrc,
-            fraction_lost: (u64::from(lost) * 256).checked_div(interval.into()).unwrap_or(0).min(255) as u8,
-            lost: i64::from(expected).saturating_sub(self.packets.into()) as i32,
-            highest: u32::from(session.sequence) + self.highest?,
-            jitter: self.jitter as u32,
-            last_report,
-            delay,
-        })
     }
 }

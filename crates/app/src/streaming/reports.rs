@@ -31,17 +31,21 @@ impl ReportTimer {
 
     /// A timer that starts at `start`.
     pub fn new(session: &Session, start: Instant, random: RandomStream) -> Self {
-        let mut timer = Self {
-            least: session.settings.report_interval,
-            rate: session.rate() * Self::SHARE,
-            mean_size: Self::FIRST_SIZE,
-            random,
-            next: start,
-            feedback: start,
-        };
+        Self::with_rate(session.settings.report_interval, session.rate(), start, random)
+    }
+
+    /// A timer with the `least` interval of a session of `rate` bits per second.
+    pub fn with_rate(least: Span, rate: f64, start: Instant, random: RandomStream) -> Self {
+        let mut timer =
+            Self { least, rate: rate * Self::SHARE, mean_size: Self::FIRST_SIZE, random, next: start, feedback: start };
         // The first interval has half the minimum (§6.2).
         timer.next = start + timer.interval(0.5);
         timer
+    }
+
+    /// The session has `rate` bits per second from now on.
+    pub const fn set_rate(&mut self, rate: f64) {
+        self.rate = rate * Self::SHARE;
     }
 
     /// When the next report is due.

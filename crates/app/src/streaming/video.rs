@@ -52,7 +52,16 @@ impl Video {
     ///
     /// # Errors
     /// If there are fewer than two frames, one has no bytes, or the times do not rise.
-    pub fn new(mut frames: Vec<Frame>) -> Result<Self, VideoError> {
+    pub fn new(frames: Vec<Frame>) -> Result<Self, VideoError> {
+        let order = sending_order(&frames);
+        Self::with_order(frames, order)
+    }
+
+    /// The same with the numbers of the frames in the order of sending, each once.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_order(mut frames: Vec<Frame>, order: Vec<u32>) -> Result<Self, VideoError> {
         let wrong = |frame, field, message| Err(VideoError { frame, field, message });
         if frames.len() < 2 || u32::try_from(frames.len()).is_err() {
             return wrong(None, "frames", "a video has at least two frames, and fewer than 2³²");
@@ -70,7 +79,7 @@ impl Video {
         let nanos = (u128::from(last.as_nanos()) * frame_count + (frame_count - 1) / 2) / (frame_count - 1);
         let duration = Span::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
         let bytes = Bytes::new(frames.iter().map(|frame| u64::from(frame.size)).sum());
-        Ok(Self { order: sending_order(&frames), frames, duration, bytes })
+        Ok(Self { order, frames, duration, bytes })
     }
 
     /// The frames, in the order of display.
