@@ -93,6 +93,17 @@ pub enum MeasureError {
         /// Cause.
         source: io::Error,
     },
+    /// No stream of another program was received.
+    #[error(
+        "no stream was received at {address}: {why}; send H.264 there, \
+         as `ffmpeg -re -i VIDEO -c:v libx264 -an -f rtp rtp://{address}` does"
+    )]
+    NoStream {
+        /// The address of RTP.
+        address: SocketAddr,
+        /// Cause.
+        why: String,
+    },
     /// The result cannot be written.
     #[error(transparent)]
     Folder(#[from] FolderError),

@@ -18,6 +18,7 @@
 //! | `terminal`, `voice`, `video` | both ends of a remote terminal, a call, and a video over RTP |
 //! | `adaptive` | both ends of a video in segments |
 //! | `exchanges` | the loop of a client with exchanges: a terminal, a video in segments |
+//! | [`plain_rtp`] | a video over RTP to or from another program |
 //! | `rtp` | UDP ports of calls and videos, and the loop that runs one of their ends |
 //! | `stream`, `text_stream` | a TCP socket as a transport of counted bytes, and of text |
 //! | `tcp_settings`, `tcp_info` | TCP settings and counters of the kernel |
@@ -36,6 +37,7 @@ pub mod offset;
 mod outcome;
 mod page;
 mod ping;
+pub mod plain_rtp;
 pub mod probe;
 pub mod protocol;
 mod quic;
@@ -104,18 +106,34 @@ impl Request {
     }
 }
 
-/// Runs a measurement. The result is written to `out` if given. `stop` ends it early with the
-/// partial result. `progress` receives the completed and the total amount, from any thread.
+/// How a measurement and its caller communicate.
+pub struct Hooks<'a> {
+    /// Ends it early with the partial result.
+    pub stop: &'a AtomicBool,
+    /// Receives the completed and the total amount, from any thread.
+    pub progress: &'a (dyn Fn(u64, u64) + Sync),
+    /// Receives a note when another program can start.
+    pub ready: &'a (dyn Fn(&str) + Sync),
+}
+
+impl Hooks<'_> {
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Runs a measurement. The result is written to `out` if given.
 ///
 /// # Errors
 /// The request is invalid, the responder is unreachable or refuses, or the result cannot be
 /// written. Once the measurement has begun, a partial result is written.
-pub fn measure(
-    request: &Request,
-    out: Option<PathBuf>,
-    stop: &AtomicBool,
-    progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<Summary, MeasureError> {
+pub fn measure(request: &Request, out: Option<PathBuf>, hooks: &Hooks<'_>) -> Result<Summary, MeasureError> {
+    let Hooks { stop, progress, .. } = *hooks;
+    match &request.work {
+        Work::SendRtp(work) => return plain_rtp::send(request, work, out, hooks),
+        Work::ReceiveRtp(work) => return plain_rtp::receive(request, work, out, hooks),
+        _ => {}
+    }
     request.work.check().map_err(MeasureError::InvalidRequest)?;
     if request.icmp {
         return ping_by_icmp(request, out, stop, progress);
@@ -211,6 +229,7 @@ pub fn measure(
             let watched = video::watch(work, peer, &mut control, offset, &mut record)?;
             outcome.stream(origin, watched, record);
         }
+        Work::SendRtp(_) | Work::ReceiveRtp(_) => unreachable!("they have no responder"),
     }
     if stop.load(Ordering::Relaxed) {
         outcome.stopped();

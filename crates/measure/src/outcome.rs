@@ -7,6 +7,7 @@ use std::fmt::Display;
 use airpath_app::Datagrams;
 use airpath_app::exchanges::{Application, Plan};
 use airpath_app::ping::Pinger;
+use airpath_app::streaming;
 use airpath_core::{AppEvent, Classes, ComponentId, Direction, Event, Instant, Sink};
 use airpath_result::summary::{
     AdaptiveRow, BufferRow, CallRow, Ended, ExchangesRow, FlowRow, ObjectRow, PageRow, PlaybackRow, ProbesRow,
@@ -31,7 +32,7 @@ use crate::transactions::Transacted;
 use crate::video::Watched;
 use crate::voice::Called;
 use crate::work::{Bulk, Exchange, Terminal};
-use crate::{Request, since};
+use crate::{Request, plain_rtp, since};
 
 /// The components of a measurement: its two ends.
 const COMPONENTS: [&str; 2] = ["responder", "client"];
@@ -94,6 +95,13 @@ impl Outcome {
     /// Adds the kind of socket of the echo requests.
     pub fn begin_by_icmp(&mut self, carrier: Carrier) {
         self.measurement["icmp"] = json!({ "socket": carrier.name() });
+    }
+
+    /// Adds `facts` of a stream of plain RTP, an object.
+    pub fn begin_rtp(&mut self, facts: &Value) {
+        for (name, fact) in facts.as_object().into_iter().flatten() {
+            self.measurement["rtp"][name] = fact.clone();
+        }
     }
 
     /// Adds a ping.
@@ -231,6 +239,46 @@ impl Outcome {
             },
             cause: client.cause(),
             playback: Some(PlaybackRow::of(&session, &sent, &client, start, end)),
+            ..row(0, "stream", "stream".into())
+        });
+        self.add_steps(origin, record.into_steps());
+    }
+
+    /// Adds a video over RTP of another program.
+    pub fn rtp_received(&mut self, origin: Instant, received: plain_rtp::Received, record: Record<'_>) {
+        let plain_rtp::Received { watched, end, reports } = received;
+        let streaming::live::Watched { session, client, sent, start, .. } = watched;
+        self.packets += sent.packets + reports;
+        self.buffers = BufferRow::of(client.player().levels(), 0, 0);
+        self.flows.push(FlowRow {
+            start_s: since(origin, start).as_secs_f64(),
+            outcome: if client.is_over() { "finished" } else { "unfinished" },
+            playback: Some(PlaybackRow { reports, ..PlaybackRow::of(&session, &sent, &client, start, end) }),
+            ..row(0, "stream", "stream".into())
+        });
+        self.add_steps(origin, record.into_steps());
+    }
+
+    /// Adds a video over RTP to another program.
+    pub fn rtp_sent(&mut self, origin: Instant, streamed: plain_rtp::Streamed, record: Record<'_>) {
+        let plain_rtp::Streamed { start, end, session, sent, report, reports, is_complete, player_left } = streamed;
+        self.packets += sent.packets + sent.reports;
+        let cause = (player_left && !is_complete).then(|| "the player left the session".to_owned());
+        let outcome = match (is_complete, &cause) {
+            (true, _) => "finished",
+            (false, Some(_)) => "aborted",
+            (false, None) => "unfinished",
+        };
+        let duration = is_complete.then(|| end.since(start));
+        // Duplicates make the count negative.
+        let lost = report.as_ref().map(|report| report.lost.max(0) as u64);
+        let jitter = report.as_ref().map(streaming::jitter);
+        let reports = sent.reports + reports;
+        self.flows.push(FlowRow {
+            start_s: since(origin, start).as_secs_f64(),
+            outcome,
+            cause,
+            playback: Some(PlaybackRow { reports, ..PlaybackRow::of_sender(&session, &sent, lost, jitter, duration) }),
             ..row(0, "stream", "stream".into())
         });
         self.add_steps(origin, record.into_steps());

@@ -30,6 +30,8 @@ const LEAD: Span = Span::from_millis(500);
 const LATEST: Span = Span::from_secs(60);
 /// Interval of the client's datagrams before the start, which open the path to it.
 const OPENING: Span = Span::from_millis(100);
+/// Attempts to find two ports that follow one another.
+const PAIR_ATTEMPTS: usize = 50;
 /// Datagrams that are sent, or received from a port, before the end of the session is checked.
 const BATCH: usize = 64;
 
@@ -44,6 +46,10 @@ pub trait End {
     fn next_wakeup(&self, now: Instant) -> Option<Instant>;
     /// Whether the end has left the session.
     fn is_over(&self, now: Instant) -> bool;
+    /// Whether the last datagram showed who the peer of a [listening](Port::listening) port is.
+    fn has_peer(&self) -> bool {
+        false
+    }
 }
 
 /// A datagram to send.
@@ -67,41 +73,94 @@ impl Datagram {
 /// A UDP port of a session.
 pub struct Port {
     socket: UdpSocket,
-    /// The only address that it receives from.
-    peer: IpAddr,
+    /// The only address that it receives from; a listening port has none at first.
+    peer: Option<IpAddr>,
     /// Whether it has a peer to send to.
     is_connected: bool,
+    /// Where the peer probably is, before it is connected.
+    probably: Option<SocketAddr>,
 }
 
 impl Port {
+    /// A port whose `socket` is connected to `peer`.
+    pub fn connected(socket: UdpSocket, peer: IpAddr) -> Self {
+        Self { socket, peer: Some(peer.to_canonical()), is_connected: true, probably: None }
+    }
+
+    /// A port that waits for the first datagram of `peer`.
+    fn accepting(socket: UdpSocket, peer: IpAddr) -> Self {
+        Self { socket, peer: Some(peer), is_connected: false, probably: None }
+    }
+
+    /// A port that receives from all hosts, until the end has found its peer.
+    pub const fn listening(socket: UdpSocket) -> Self {
+        Self { socket, peer: None, is_connected: false, probably: None }
+    }
+
     /// Sends a datagram. It is lost if it cannot be sent, is refused on the path, or has no peer.
     fn send(&self, bytes: &[u8]) -> io::Result<()> {
-        if !self.is_connected {
-            return Ok(());
-        }
-        match self.socket.send(bytes) {
+        let sent = match (self.is_connected, self.probably) {
+            (true, _) => self.socket.send(bytes),
+            (false, Some(peer)) => self.socket.send_to(bytes, peer),
+            (false, None) => return Ok(()),
+        };
+        match sent {
             Err(error) if !is_loss(&error) => Err(error),
             _ => Ok(()),
         }
     }
 
     /// Receives a datagram of the peer, if one is there. The first one connects the port. Returns
-    /// its length; zero for a datagram of another host.
-    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    /// its length, zero for a datagram of another host, and where it came from.
+    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<(usize, SocketAddr)>> {
         let (length, from) = match self.socket.recv_from(buffer) {
             Ok(received) => received,
             Err(error) if is_loss(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
-        if from.ip().to_canonical() != self.peer {
-            return Ok(Some(0));
+        let Some(peer) = self.peer else { return Ok(Some((length, from))) };
+        if from.ip().to_canonical() != peer {
+            return Ok(Some((0, from)));
         }
         if !self.is_connected {
-            self.socket.connect(from)?;
-            self.is_connected = true;
+            self.connect(from)?;
         }
-        Ok(Some(length))
+        Ok(Some((length, from)))
     }
+
+    fn connect(&mut self, peer: SocketAddr) -> io::Result<()> {
+        self.socket.connect(peer)?;
+        self.is_connected = true;
+        Ok(())
+    }
+}
+
+/// Two sockets; the second one has the next port (RFC 3550 §11). Port zero is any pair that begins
+/// with an even port.
+///
+/// # Errors
+/// A port is not free.
+pub fn bind_pair(address: SocketAddr) -> io::Result<[UdpSocket; 2]> {
+    let mut attempts = if address.port() == 0 { PAIR_ATTEMPTS } else { 1 };
+    loop {
+        attempts -= 1;
+        match try_bind_pair(address) {
+            Err(_) if attempts > 0 => {}
+            pair => return pair,
+        }
+    }
+}
+
+fn try_bind_pair(address: SocketAddr) -> io::Result<[UdpSocket; 2]> {
+    let first = UdpSocket::bind(address)?;
+    let port = first.local_addr()?.port();
+    if address.port() == 0 && port % 2 == 1 {
+        return Err(io::ErrorKind::AddrInUse.into());
+    }
+    let next = port.checked_add(1).ok_or(io::ErrorKind::AddrNotAvailable)?;
+    let pair = [first, UdpSocket::bind(SocketAddr::new(address.ip(), next))?];
+    pair.iter().try_for_each(|socket| socket.set_nonblocking(true))?;
+    Ok(pair)
 }
 
 /// Requests the session of `control`. Returns its start and the client's `count` ports, each
@@ -119,7 +178,7 @@ pub fn open(
     let ports = control.start(offset.to_theirs(start), count)?;
     let open = |port| {
         let socket = datagram_socket(SocketAddr::new(peer.ip(), port))?;
-        Ok(Port { socket, peer: peer.ip().to_canonical(), is_connected: true })
+        Ok(Port::connected(socket, peer.ip()))
     };
     let ports = ports.into_iter().map(open).collect::<io::Result<_>>();
     Ok((start, ports.map_err(MeasureError::socket("cannot make a socket for packets of RTP"))?))
@@ -137,6 +196,20 @@ pub fn run_client(
     stop: &dyn Fn() -> bool,
 ) -> Result<bool, MeasureError> {
     let ended = run(ports, end, start, Some(now()), stop);
+    ended.map_err(MeasureError::socket("cannot send or receive packets of RTP"))
+}
+
+/// Runs an end of a session without a responder from `start` on. Returns whether it is over.
+///
+/// # Errors
+/// A socket fails.
+pub fn run_session(
+    ports: &mut [Port],
+    end: &mut impl End,
+    start: Instant,
+    stop: &dyn Fn() -> bool,
+) -> Result<bool, MeasureError> {
+    let ended = run(ports, end, start, None, stop);
     ended.map_err(MeasureError::socket("cannot send or receive packets of RTP"))
 }
 
@@ -163,7 +236,7 @@ pub fn respond<E: End>(
         let socket = UdpSocket::bind(SocketAddr::new(local.ip(), 0))?;
         socket.set_nonblocking(true)?;
         let number = socket.local_addr()?.port();
-        Ok((number, Port { socket, peer: session.client, is_connected: false }))
+        Ok((number, Port::accepting(socket, session.client)))
     };
     let ports = (0..count).map(bind).collect::<io::Result<Vec<_>>>();
     let ports = ports.map_err(|error| format!("it has no UDP port for RTP: {error}"))?;
@@ -202,10 +275,13 @@ fn run(
                 ports[datagram.port].send(&buffer[..datagram.length])?;
             }
         }
-        for (number, port) in ports.iter_mut().enumerate() {
+        for number in 0..ports.len() {
             for _ in 0..BATCH {
-                let Some(length) = port.receive(&mut buffer)? else { break };
+                let Some((length, from)) = ports[number].receive(&mut buffer)? else { break };
                 end.receive(now(), number, &buffer[..length]);
+                if ports[number].peer.is_none() && end.has_peer() {
+                    adopt(ports, number, from)?;
+                }
             }
         }
         let next = match time < start {
@@ -216,4 +292,15 @@ fn run(
         let mut sockets: Vec<PollFd<'_>> = ports.iter().map(|port| &port.socket).map(each).collect();
         wait_for_any(&mut sockets, next);
     }
+}
+
+/// The peer is at `from`: a datagram came from there to port `number`. Its other ports probably are
+/// those beside it (RFC 3550 §11).
+fn adopt(ports: &mut [Port], number: usize, from: SocketAddr) -> io::Result<()> {
+    for (other, port) in ports.iter_mut().enumerate() {
+        port.peer = Some(from.ip().to_canonical());
+        let beside = i32::from(from.port()) + other as i32 - number as i32;
+        port.probably = u16::try_from(beside).ok().map(|port| SocketAddr::new(from.ip(), port));
+    }
+    ports[number].connect(from)
 }

@@ -13,6 +13,7 @@ use airpath_app::{Datagrams, Ping, Transactions, Transfer};
 use airpath_core::{Bytes, RandomStream, Seed, Span};
 use serde::{Deserialize, Serialize};
 
+use crate::plain_rtp::{Receiving, Sending};
 use crate::probe::HEADER;
 use crate::token::{SESSION_FIELD, SessionToken};
 
@@ -69,6 +70,12 @@ pub enum Work {
     Voice(Call),
     /// A video over RTP from the responder.
     Stream(VideoStream),
+    /// A video file over RTP to another program, without a responder.
+    #[serde(rename = "rtp-send")]
+    SendRtp(Box<Sending>),
+    /// A video over RTP of another program, without a responder.
+    #[serde(rename = "rtp-receive")]
+    ReceiveRtp(Box<Receiving>),
 }
 
 /// Parallel bulk transfers.
@@ -391,6 +398,7 @@ impl Work {
                 at_most_as_long(stream.video.duration, buffer.max(timeout))?;
                 stream.session().map(drop)
             }
+            Self::SendRtp(_) | Self::ReceiveRtp(_) => Err("plain RTP has no responder".to_owned()),
         }
     }
 
@@ -405,7 +413,7 @@ impl Work {
             Self::Adaptive(_) => "adaptive",
             Self::Page(_) => "page",
             Self::Voice(_) => "voice",
-            Self::Stream(_) => "stream",
+            Self::Stream(_) | Self::SendRtp(_) | Self::ReceiveRtp(_) => "stream",
         }
     }
 }

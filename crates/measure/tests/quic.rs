@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use airpath_app::Transfer;
 use airpath_core::{Bytes, Direction, Span};
 use airpath_measure::work::{Bulk, TcpSettings, Work};
-use airpath_measure::{Family, Request, Responder, measure};
+use airpath_measure::{Family, Hooks, Request, Responder, measure};
 use airpath_quic::Config;
 
 /// Runs `work` against a responder of its own; returns the rows of the flows as JSON.
@@ -16,7 +16,8 @@ fn flows_of(work: Work) -> Vec<serde_json::Value> {
         scope.spawn(|| responder.run(&stop));
         let host = responder.addresses()[0].to_string();
         let request = Request { host, family: Family::Any, work, icmp: false, limit: Span::from_secs(60) };
-        let summary = measure(&request, None, &AtomicBool::new(false), &|_, _| ());
+        let hooks = Hooks { stop: &AtomicBool::new(false), progress: &|_, _| (), ready: &|_| () };
+        let summary = measure(&request, None, &hooks);
         stop.store(true, Ordering::Relaxed);
         let summary = serde_json::to_value(summary.expect("a measurement")).expect("JSON");
         summary["flows"].as_array().expect("flows").clone()

@@ -3,24 +3,33 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use airpath_measure::{Request, Responder};
+use airpath_measure::{Hooks, Request, Responder};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::{MeasureError, ResultError, interruptible};
 
-/// Measures, and returns the summary as JSON.
+/// Measures, and returns the summary as JSON. `ready` gets a note when another program can start.
 #[pyfunction]
-pub fn measure(py: Python<'_>, request: &str, out: Option<PathBuf>, progress: Option<Py<PyAny>>) -> PyResult<String> {
+pub fn measure(
+    py: Python<'_>,
+    request: &str,
+    out: Option<PathBuf>,
+    progress: Option<Py<PyAny>>,
+    ready: Option<Py<PyAny>>,
+) -> PyResult<String> {
     let request = Request::from_json(request).map_err(|error| failure(&error))?;
     let (over, all) = (AtomicU64::new(0), AtomicU64::new(0));
     let summary = interruptible(
         py,
         |stop| {
-            airpath_measure::measure(&request, out, stop, &|done, of| {
+            let progress = |done, of| {
                 all.store(of, Ordering::Relaxed);
                 over.store(done, Ordering::Relaxed);
-            })
+            };
+            // A note that cannot be written does not end the measurement.
+            let ready = |note: &str| drop(ready.as_ref().map(|ready| Python::attach(|py| ready.call1(py, (note,)))));
+            airpath_measure::measure(&request, out, &Hooks { stop, progress: &progress, ready: &ready })
         },
         progress.as_ref(),
         || (over.load(Ordering::Relaxed), all.load(Ordering::Relaxed)),

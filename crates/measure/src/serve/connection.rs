@@ -251,7 +251,12 @@ fn usable(test: &TestRequest, peer: SocketAddr) -> Result<(), String> {
         Work::Page(load) => {
             tcp_socket(Domain::for_address(peer), &load.tcp).map(drop).map_err(|error| error.to_string())
         }
-        Work::Ping(_) | Work::Datagrams(_) | Work::Voice(_) | Work::Stream(_) => Ok(()),
+        Work::Ping(_)
+        | Work::Datagrams(_)
+        | Work::Voice(_)
+        | Work::Stream(_)
+        | Work::SendRtp(_)
+        | Work::ReceiveRtp(_) => Ok(()),
     }
 }
 
@@ -330,7 +335,14 @@ fn serve_flow(socket: Socket, session: &Session, flow: u32, received: u64, stop:
         Work::Adaptive(video) => {
             let _ = adaptive::answer(socket, video, &stop);
         }
-        Work::Bulk(_) | Work::Ping(_) | Work::Datagrams(_) | Work::Page(_) | Work::Voice(_) | Work::Stream(_) => {}
+        Work::Bulk(_)
+        | Work::Ping(_)
+        | Work::Datagrams(_)
+        | Work::Page(_)
+        | Work::Voice(_)
+        | Work::Stream(_)
+        | Work::SendRtp(_)
+        | Work::ReceiveRtp(_) => {}
     }
 }
 

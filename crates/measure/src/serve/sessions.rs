@@ -229,7 +229,9 @@ impl Session {
             | Work::Adaptive(_)
             | Work::Page(_)
             | Work::Voice(_)
-            | Work::Stream(_) => 0,
+            | Work::Stream(_)
+            | Work::SendRtp(_)
+            | Work::ReceiveRtp(_) => 0,
         };
         self.running.load(Ordering::Relaxed) == 0 && self.reports().len() >= expected
     }

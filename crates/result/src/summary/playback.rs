@@ -8,7 +8,8 @@ use airpath_app::streaming::{Client, Sent, Session};
 use airpath_core::{Instant, Span};
 use serde::Serialize;
 
-/// The columns of a video in a flow's row. Times are from the start of the flow.
+/// The columns of a video in a flow's row. Times are from the start of the flow. What only the
+/// player measures is `None` where it is another program.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlaybackRow {
     /// TCP settings, as for a transfer, if TCP carries the packets.
@@ -19,13 +20,13 @@ pub struct PlaybackRow {
     /// Packets of the video that the server sent.
     pub sent: u64,
     /// Those that arrived, each once.
-    pub received: u64,
+    pub received: Option<u64>,
     /// Those that did not arrive.
-    pub lost: u64,
+    pub lost: Option<u64>,
     /// Those that arrived after their frame was due.
-    pub late: u64,
+    pub late: Option<u64>,
     /// Those that arrived only as a retransmission.
-    pub repaired: u64,
+    pub repaired: Option<u64>,
     /// Packets that the server sent again.
     pub retransmitted_packets: u64,
     /// Bytes of the video in them.
@@ -33,17 +34,17 @@ pub struct PlaybackRow {
     /// Those bytes, relative to the bytes of the video that were sent once; `None` if none was.
     pub retransmitted_share: Option<f64>,
     /// Arrivals of packets that had arrived before.
-    pub duplicates: u64,
+    pub duplicates: Option<u64>,
     /// Bytes of the video that arrived.
-    pub delivered_bytes: u64,
+    pub delivered_bytes: Option<u64>,
     /// Inter-arrival jitter at the end (RFC 3550 §6.4.1).
-    pub jitter_s: f64,
+    pub jitter_s: Option<f64>,
     /// Frames of the video.
     pub frames: u64,
     /// Frames that were complete when they were due.
-    pub frames_complete: u64,
+    pub frames_complete: Option<u64>,
     /// Complete frames whose references could be decoded, too.
-    pub frames_decodable: u64,
+    pub frames_decodable: Option<u64>,
     /// Start-up time and stalls.
     #[serde(flatten)]
     pub stalls: StallRow,
@@ -63,9 +64,9 @@ pub struct StallRow {
     /// Start-up time: until the first complete frame was displayed.
     pub startup_s: Option<f64>,
     /// Stalls, with one that was not over at the end.
-    pub stalls: u64,
+    pub stalls: Option<u64>,
     /// Duration of all stalls.
-    pub stall_s: f64,
+    pub stall_s: Option<f64>,
     /// Duration of the longest.
     pub stall_max_s: Option<f64>,
     /// Share of stalls in the time after the start-up; `None` before it.
@@ -84,8 +85,8 @@ impl StallRow {
         let shown = first.map(|first| end.since(first).as_secs_f64());
         Self {
             startup_s: first.map(|first| first.since(start).as_secs_f64()),
-            stalls: stalls.count(),
-            stall_s,
+            stalls: Some(stalls.count()),
+            stall_s: Some(stall_s),
             stall_max_s: stalls.quantile(1.0).map(Span::as_secs_f64),
             stall_share: shown.filter(|shown| *shown > 0.0).map(|shown| stall_s / shown),
         }
@@ -129,19 +130,19 @@ impl PlaybackRow {
             tcp: None,
             video_bps: session.video.rate().as_bps(),
             sent: sent.packets,
-            received: received.packets,
-            lost: sent.packets - received.packets,
-            late: received.late,
-            repaired: received.repaired,
+            received: Some(received.packets),
+            lost: Some(sent.packets - received.packets),
+            late: Some(received.late),
+            repaired: Some(received.repaired),
             retransmitted_packets: sent.retransmitted_packets,
             retransmitted_bytes: sent.retransmitted_bytes,
-            retransmitted_share: (sent.bytes > 0).then(|| sent.retransmitted_bytes as f64 / sent.bytes as f64),
-            duplicates: received.duplicates,
-            delivered_bytes: received.bytes,
-            jitter_s: client.jitter().as_secs_f64(),
+            retransmitted_share: retransmitted_share(sent),
+            duplicates: Some(received.duplicates),
+            delivered_bytes: Some(received.bytes),
+            jitter_s: Some(client.jitter().as_secs_f64()),
             frames: session.video.frames().len() as u64,
-            frames_complete: count(player.displayed()),
-            frames_decodable: count(&session.video.decodable(player.displayed())),
+            frames_complete: Some(count(player.displayed())),
+            frames_decodable: Some(count(&session.video.decodable(player.displayed()))),
             stalls: StallRow::of(start, player.first_frame(), end, player.stalls(), player.stalled(end)),
             buffer_mean_s,
             buffer_min_s,
@@ -149,6 +150,45 @@ impl PlaybackRow {
             reports: sent.reports + received.reports,
         }
     }
+
+    /// The row of a stream to a player of another program, which reported lost packets and
+    /// `jitter`; `duration` is the time until everything was sent.
+    pub fn of_sender(
+        session: &Session,
+        sent: &Sent,
+        lost: Option<u64>,
+        jitter: Option<Span>,
+        duration: Option<Span>,
+    ) -> Self {
+        Self {
+            tcp: None,
+            video_bps: session.video.rate().as_bps(),
+            sent: sent.packets,
+            received: None,
+            lost,
+            late: None,
+            repaired: None,
+            retransmitted_packets: sent.retransmitted_packets,
+            retransmitted_bytes: sent.retransmitted_bytes,
+            retransmitted_share: retransmitted_share(sent),
+            duplicates: None,
+            delivered_bytes: None,
+            jitter_s: jitter.map(Span::as_secs_f64),
+            frames: session.video.frames().len() as u64,
+            frames_complete: None,
+            frames_decodable: None,
+            stalls: StallRow { startup_s: None, stalls: None, stall_s: None, stall_max_s: None, stall_share: None },
+            buffer_mean_s: None,
+            buffer_min_s: None,
+            duration_s: duration.map(Span::as_secs_f64),
+            reports: sent.reports,
+        }
+    }
+}
+
+/// Bytes that were sent again, relative to those that were sent once.
+fn retransmitted_share(sent: &Sent) -> Option<f64> {
+    (sent.bytes > 0).then(|| sent.retransmitted_bytes as f64 / sent.bytes as f64)
 }
 
 impl BufferRow {

@@ -271,7 +271,7 @@ mod tests {
 
         fn bits(mut self, value: u32, count: u32) -> Self {
             for bit in (0..count).rev() {
-                if self.bits % 8 == 0 {
+                if self.bits.is_multiple_of(8) {
                     self.bytes.push(0);
                 }
                 let last = self.bytes.len() - 1;

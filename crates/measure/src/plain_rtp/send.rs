@@ -1,0 +1,239 @@
+//! Sends a video file to a player of another program.
+
+use std::fs;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use airpath_app::streaming::h264::clip::Clip;
+use airpath_app::streaming::{Channel, Description, FirstNumbers, Sent, Server, Session, Settings, round_trip};
+use airpath_core::{AppStep, FlowId, Instant, Span};
+use airpath_result::{Folder, Summary};
+use airpath_wire::rtcp::{self, Packet, ReportBlock};
+use serde_json::json;
+
+use super::{PORT, Sending, of_file, setting};
+use crate::clock::now;
+use crate::control::resolve;
+use crate::error::MeasureError;
+use crate::outcome::Outcome;
+use crate::record::Record;
+use crate::rtp::{self, Datagram, Port};
+use crate::work::{LONGEST, MOST_VIDEO_PACKETS};
+use crate::{Hooks, Request, datagram_socket};
+
+/// Payload type of the video in its description.
+const PAYLOAD_TYPE: u8 = 96;
+/// Largest video file.
+const MOST_BYTES: u64 = 1 << 30;
+/// Time after the last packet in which the player's last report can arrive.
+const LAST_REPORT: Span = Span::from_secs(2);
+/// Longest time from the description to the first packet.
+const LONGEST_LEAD: Span = Span::from_secs(600);
+
+/// What was sent, and what the player reported.
+pub struct Streamed {
+    /// When the first packet was due.
+    pub start: Instant,
+    /// When the last one was sent.
+    pub end: Instant,
+    /// The stream.
+    pub session: Arc<Session>,
+    /// What was sent.
+    pub sent: Sent,
+    /// The last report of the player on the stream.
+    pub report: Option<ReportBlock>,
+    /// RTCP datagrams of the player.
+    pub reports: u64,
+    /// Whether everything was sent.
+    pub is_complete: bool,
+    /// Whether the player left before.
+    pub player_left: bool,
+}
+
+/// Sends the video of `work` to the player at the host of `request`.
+///
+/// # Errors
+/// The file is no H.264 that can be sent, a file cannot be written, or a socket fails.
+pub fn send(
+    request: &Request,
+    work: &Sending,
+    out: Option<PathBuf>,
+    hooks: &Hooks<'_>,
+) -> Result<Summary, MeasureError> {
+    let Prepared { clip, frame_rate, session, payloads } = prepare(work).map_err(MeasureError::InvalidRequest)?;
+    let peer = resolve(&request.host, PORT, request.family)?;
+    if peer.port() == u16::MAX {
+        return Err(MeasureError::InvalidRequest(format!("{peer}: RTCP needs the port after that of RTP")));
+    }
+    let sockets = sockets(peer).map_err(MeasureError::socket(format!("cannot make a socket for RTP to {peer}")))?;
+    let local = sockets[0].local_addr().map_err(MeasureError::socket("cannot read the address of a socket"))?;
+    let mut outcome = Outcome::new(request, &peer);
+    let [width, height] = clip.sequence().size;
+    outcome.begin_rtp(&json!({
+        "role": "sender", "payload_type": PAYLOAD_TYPE, "encoding": "H264", "width": width, "height": height,
+        "frame_rate": frame_rate, "port": local.port(),
+    }));
+    let folder = out.map(|out| Folder::create(&out, &outcome.scenario(), &[])).transpose()?;
+    outcome.save_so_far(folder.as_ref())?;
+    let description = Description {
+        address: Some(peer.ip()),
+        port: peer.port(),
+        payload_type: PAYLOAD_TYPE,
+        parameter_sets: clip.parameter_sets().map(<[u8]>::to_vec).to_vec(),
+        frame_rate: Some(frame_rate),
+    };
+    if let Some(path) = &work.description {
+        let text = description.text(local.ip());
+        fs::write(path, text)
+            .map_err(|error| MeasureError::InvalidRequest(of_file(path, format!("cannot be written: {error}"))))?;
+        (hooks.ready)(&format!(
+            "the player can start with {}; the first packet is sent in {}",
+            path.display(),
+            work.lead
+        ));
+    }
+    let origin = now();
+    let start = origin + work.lead;
+    let mut record = Record::new(FlowId(0), origin + request.limit, hooks.stop, hooks.progress);
+    record.note(start, AppStep::Started, 0);
+    let mut ports = sockets.map(|socket| Port::connected(socket, peer.ip()));
+    let mut sender = Sender {
+        server: Server::new(Arc::clone(&session), start, work.random("server")),
+        payloads,
+        report: None,
+        reports: 0,
+        player_left: false,
+        sent_all: None,
+        record: &mut record,
+    };
+    let stop = sender.record.stop_check();
+    rtp::run_session(&mut ports, &mut sender, start, &stop)?;
+    let Sender { server, report, reports, player_left, .. } = sender;
+    let sent = server.sent();
+    let end = sent.last_media.unwrap_or_else(now);
+    let is_complete = sent.packets == u64::from(session.packets());
+    if is_complete {
+        record.note(end, AppStep::Finished, sent.bytes);
+    }
+    let round_trip = report.as_ref().and_then(|(time, block)| round_trip(*time, block));
+    outcome.begin_rtp(&json!({
+        "reports_received": reports, "round_trip_s": round_trip.map(Span::as_secs_f64),
+    }));
+    let report = report.map(|(_, block)| block);
+    let streamed = Streamed { start, end, session, sent, report, reports, is_complete, player_left };
+    outcome.rtp_sent(origin, streamed, record);
+    if hooks.is_stopped() {
+        outcome.stopped();
+    }
+    outcome.finish(origin, now(), folder.as_ref())
+}
+
+/// A video that can be sent.
+struct Prepared {
+    clip: Clip,
+    frame_rate: f64,
+    session: Arc<Session>,
+    /// The payloads of the packets.
+    payloads: Vec<Vec<u8>>,
+}
+
+/// Reads the file and makes the packets. The error is a message.
+fn prepare(work: &Sending) -> Result<Prepared, String> {
+    let path = &work.video;
+    let length = fs::metadata(path).map_err(|error| of_file(path, error))?.len();
+    if length > MOST_BYTES {
+        return Err(of_file(path, format!("it has {length} bytes; at most {MOST_BYTES} can be sent")));
+    }
+    if work.lead > LONGEST_LEAD {
+        return Err(format!("lead: it is too long; at most {LONGEST_LEAD}"));
+    }
+    let bytes = fs::read(path).map_err(|error| of_file(path, error))?;
+    let clip = Clip::parse(bytes).map_err(|error| of_file(path, error))?;
+    let frame_rate = work.frame_rate.or(clip.sequence().frame_rate());
+    let frame_rate =
+        frame_rate.ok_or_else(|| of_file(path, "the file has no frame rate; give it as `--frame-rate N`"))?;
+    let settings = work.settings();
+    let most = settings.packet.get().min(Settings::MOST_IN_PACKET) as usize;
+    let packets = clip.packets(frame_rate, most).map_err(|error| setting(&error))?;
+    settings.check(&packets.video).map_err(|error| setting(&error))?;
+    if packets.video.duration() > LONGEST {
+        return Err(of_file(path, format!("the video lasts {}; at most {LONGEST}", packets.video.duration())));
+    }
+    let count = packets.payloads.iter().map(|frame| frame.len() as u64).sum::<u64>();
+    if count > MOST_VIDEO_PACKETS {
+        return Err(format!(
+            "packet: the video has {count} packets; at most {MOST_VIDEO_PACKETS}: give them more bytes"
+        ));
+    }
+    let sizes: Vec<Vec<u32>> =
+        packets.payloads.iter().map(|frame| frame.iter().map(|payload| payload.len() as u32).collect()).collect();
+    let numbers = FirstNumbers::random(&mut work.random("session"));
+    let session = Session::of_packets(settings, Arc::new(packets.video), sizes, numbers);
+    let payloads = packets.payloads.into_iter().flatten().collect();
+    Ok(Prepared { clip, frame_rate, session: Arc::new(session), payloads })
+}
+
+/// A socket for RTP to `peer`, and one for RTCP to the next port.
+fn sockets(peer: SocketAddr) -> io::Result<[UdpSocket; 2]> {
+    let local = datagram_socket(peer)?.local_addr()?;
+    let [media, reports] = rtp::bind_pair(SocketAddr::new(local.ip(), 0))?;
+    media.connect(peer)?;
+    reports.connect(SocketAddr::new(peer.ip(), peer.port() + 1))?;
+    Ok([media, reports])
+}
+
+/// The end of the session that sends.
+struct Sender<'a, 'b> {
+    server: Server,
+    payloads: Vec<Vec<u8>>,
+    /// The last report of the player, and when it arrived.
+    report: Option<(Instant, ReportBlock)>,
+    reports: u64,
+    player_left: bool,
+    /// When everything was sent.
+    sent_all: Option<Instant>,
+    record: &'a mut Record<'b>,
+}
+
+impl rtp::End for Sender<'_, '_> {
+    fn poll(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Datagram> {
+        let datagram = self.server.poll(now)?;
+        let (channel, head) = (datagram.channel, datagram.head.len());
+        buffer[..head].copy_from_slice(datagram.head);
+        let mut length = head;
+        if channel == Channel::Media {
+            let packets = self.server.sent().packets;
+            let payload = &self.payloads[packets as usize - 1];
+            length += payload.len();
+            buffer[head..length].copy_from_slice(payload);
+            self.record.progress(packets, self.payloads.len() as u64);
+        }
+        if self.server.is_over() {
+            self.sent_all.get_or_insert(now);
+        }
+        Some(Datagram { port: channel as usize, length })
+    }
+
+    fn receive(&mut self, now: Instant, _: usize, bytes: &[u8]) {
+        let mut packets = rtcp::packets(bytes).map_while(Result::ok).peekable();
+        self.reports += u64::from(packets.peek().is_some());
+        for packet in packets {
+            match packet {
+                Packet::Block(block) => self.report = Some((now, block)),
+                Packet::Bye => self.player_left = true,
+                _ => {}
+            }
+        }
+        self.server.receive(now, bytes);
+    }
+
+    fn next_wakeup(&self, _: Instant) -> Option<Instant> {
+        self.server.next_wakeup().or(self.sent_all.map(|sent| sent + LAST_REPORT))
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        self.player_left || self.sent_all.is_some_and(|sent| sent + LAST_REPORT <= now)
+    }
+}
