@@ -164,13 +164,19 @@ def link(
         LinkError: The link could not be set up, or failed.
     """
 
-def measure(request: str, out: str | None, progress: Callable[[int, int], None] | None) -> str:
+def measure(
+    request: str,
+    out: str | None,
+    progress: Callable[[int, int], None] | None,
+    ready: Callable[[str], None] | None,
+) -> str:
     """Measure over real sockets and return the text of `summary.json`.
 
     Args:
         request: The measurement and the peer, as JSON: `airpath_measure::Request`.
         out: The result folder, or `None` to write nothing.
         progress: Called with the steps that are done and the total.
+        ready: Called with a note when another program can start.
 
     Raises:
         ValueError: The request is invalid.

@@ -3,9 +3,11 @@
 They are ffmpeg, hls.js in Chromium, GStreamer, SIPp, mosh and FreeRDP.
 """
 
+import json
 import re
 import shlex
 import subprocess
+import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,8 @@ from support.needs import needs, program
 from support.programs import PROGRAMS
 
 Need = Callable[..., str]
+
+AIRPATH = Path(sys.executable).with_name("airpath")
 
 FRAMES = 45
 """Frames of the video: three seconds."""
@@ -145,6 +149,66 @@ def test_ffmpeg_plays_rtp_of_ffmpeg(link: LinkCommand, umts: Path, video: Path, 
     link("sh", "-ec", script, link=umts, serve=serve, options="--out kept --no-log")
     assert len(_frames(link.folder / "got")) == FRAMES - 5
     assert _kinds(link.folder / "kept")["udp"] > video.stat().st_size / 1400
+
+
+def _checksums(listing: Path) -> list[str]:
+    """Return the checksums of the pictures that ffmpeg has decoded."""
+    return [line.split(",")[-1] for line in _frames(listing)]
+
+
+def test_ffmpeg_plays_rtp_of_airpath(link: LinkCommand, umts: Path, video: Path, need: Need) -> None:
+    """Each picture is that of the file, which has B frames."""
+    ffmpeg = [need("ffmpeg"), "-v", "error"]
+    clip = ["-i", str(video), "-c:v", "libx264", "-b:v", "148k", "-g", "15", "-bf", "2", "-f", "h264", "clip.h264"]
+    subprocess.run([*ffmpeg, *clip], cwd=link.folder, check=True)
+    decoded = ["-i", "clip.h264", "-fps_mode", "passthrough", "-f", "framecrc", "want"]
+    subprocess.run([*ffmpeg, *decoded], cwd=link.folder, check=True)
+    send = [str(AIRPATH), "measure", "stream", "mobile:5004", "--rtp", "send", "--video", "clip.h264"]
+    send += ["--sdp", "v.sdp", "--lead", "2 s", "--format", "json"]
+    # BYE of the sender ends the input.
+    play = [*ffmpeg, "-protocol_whitelist", "file,udp,rtp", "-i", "v.sdp"]
+    play += ["-fps_mode", "passthrough", "-f", "framecrc", "-y", "got"]
+    wait = "for each in $(seq 100); do test -s v.sdp && break; sleep 0.1; done"
+    serve = f"{shlex.join(send)} >sender.json; touch ended"
+    link("sh", "-ec", f"{wait}; timeout 15 {shlex.join(play)}; {WAIT}", link=umts, serve=serve, options="--out kept")
+    assert _checksums(link.folder / "got") == _checksums(link.folder / "want")
+    assert len(_checksums(link.folder / "got")) == FRAMES
+    sender = json.loads((link.folder / "sender.json").read_text(encoding="utf-8"))
+    (flow,) = sender["flows"]
+    assert (flow["outcome"], flow["frames"]) == ("finished", FRAMES)
+    assert flow["duration_s"] == pytest.approx((FRAMES - 1) / 15, abs=0.5)
+    rtp = sender["measurement"]["rtp"]
+    assert (rtp["width"], rtp["height"], rtp["frame_rate"]) == (176, 144, 15)
+
+
+@pytest.mark.parametrize("loss", [0, 0.1])
+def test_airpath_receives_rtp_of_ffmpeg(link: LinkCommand, umts: Path, video: Path, need: Need, loss: float) -> None:
+    ffmpeg = need("ffmpeg")
+    umts.write_text(umts.read_text(encoding="utf-8").replace("[bearer]", f"down.loss = {loss}\n[bearer]"))
+    send = [ffmpeg, "-v", "error", "-re", "-i", str(video), "-c", "copy", "-f", "rtp", "-sdp_file", "v.sdp"]
+    # Without the description, a datagram of it is sent to this host.
+    subprocess.run([*send, "-frames:v", "1", "rtp://127.0.0.1:5004"], cwd=link.folder, check=True, capture_output=True)
+    receive = [str(AIRPATH), "measure", "stream", "--rtp", "receive", "--sdp", "v.sdp", "--listen", "0.0.0.0"]
+    receive += ["--buffer", "1 s", "--timeout", "3 s", "--format", "json", "--out", "received"]
+    wait = "for each in $(seq 100); do grep -q 'waits for RTP' note && break; sleep 0.1; done"
+    serve = f"{wait}; {shlex.join([*send[:-2], 'rtp://mobile:5004'])} >/dev/null"
+    script = f"{shlex.join(receive)} 2>note"
+    done = link("sh", "-ec", script, link=umts, serve=serve, options="--out kept --no-log")
+    received = json.loads(done.out)
+    (flow,) = received["flows"]
+    assert flow["outcome"] == "finished"
+    assert flow["sent"] - flow["received"] == flow["lost"]
+    rtp = received["measurement"]["rtp"]
+    assert (rtp["parameter_sets"], rtp["ended"], rtp["foreign"]) == ("description", "silence", 0)
+    assert flow["startup_s"] == pytest.approx(1, abs=0.5)
+    assert 0 < flow["jitter_s"] < 0.2
+    if loss:
+        assert 0 < flow["frames_decodable"] < flow["frames_complete"] < flow["frames"] <= FRAMES
+        on_link = sum(each["lost"] for each in summary(link.folder / "kept")["flows"] if each["kind"] == "udp")
+        assert 0 < flow["lost"] <= on_link
+    else:
+        assert (flow["frames"], flow["frames_decodable"], flow["lost"], flow["late"]) == (FRAMES, FRAMES, 0, 0)
+        assert flow["delivered_bytes"] == pytest.approx(video.stat().st_size, rel=0.1)
 
 
 def test_ffmpeg_plays_rtp_in_the_connection_of_rtsp(link: LinkCommand, umts: Path, video: Path, need: Need) -> None:

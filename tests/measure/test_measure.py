@@ -544,8 +544,9 @@ PING = {
         ([_stream(), {"start": 2**63}], "would start in more than"),
         ([_stream(), {"start": 0}, {"start": 0}], "has started before"),
         ([PING, {"start": 0}], "no call and no video"),
+        ([{"test": {"work": {"kind": "rtp-send", "video": "/etc/hosts"}}}], "plain RTP has no responder"),
     ],
-    ids=["frames", "packets", "late", "twice", "ping"],
+    ids=["frames", "packets", "late", "twice", "ping", "plain"],
 )
 def test_a_responder_refuses_what_exceeds_its_limits(responder: str, requests: list[object], reason: str) -> None:
     connection, lines = _control(responder, *requests)

@@ -420,14 +420,55 @@ def voice(
     _measure(host, {"kind": "voice", "settings": settings, "seed": seed}, "3 h", common, every=interval)
 
 
+_GENERATED = {"rate", "duration", "frame_rate", "gop", "b_frames", "peak_to_mean"}
+_RTP_OPTIONS: dict[str | None, set[str]] = {
+    None: _GENERATED | {"packet", "buffer", "repair", "speed", "ahead", "probes", "timeout", "seed"},
+    "send": {"video", "sdp", "lead", "frame_rate", "packet", "speed", "ahead", "seed"},
+    "receive": {"listen", "sdp", "buffer", "timeout", "seed"},
+}
+"""Options of `stream` by --rtp, beside those of every measurement."""
+
+
 @app.command()
 @with_groups
 def stream(
-    host: Host,
+    context: typer.Context,
     common: Common,
+    host: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="HOST[:PORT]",
+            help="Where `airpath measure serve` runs, or with --rtp send the player, at port 5004 by default.",
+        ),
+    ] = None,
+    rtp: Annotated[
+        Literal["send", "receive"] | None,
+        typer.Option(help="Real media without a responder: send --video to a player, or receive from another program."),
+    ] = None,
+    video: Annotated[
+        str | None, typer.Option(metavar="FILE", help="With --rtp send: H.264 in a byte stream, as ffmpeg -f h264.")
+    ] = None,
+    sdp: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Description of the session: --rtp send writes it for the player, receive reads it."
+        ),
+    ] = None,
+    lead: Annotated[
+        str, typer.Option(metavar="TIME", help="With --rtp send: time to start the player, before the first packet.")
+    ] = "2 s",
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDR[:PORT]",
+            help="With --rtp receive: listen on this address. Default: this host only, port 5004 or that of --sdp.",
+        ),
+    ] = None,
     rate: Annotated[str, typer.Option(metavar="RATE", help="Mean rate of the video, without headers.")] = "148 kbit/s",
     duration: Annotated[str, typer.Option(metavar="TIME", help="Length of the video.")] = "1 min",
-    frame_rate: Annotated[float, typer.Option(metavar="N", help="Frames per second.")] = 15,
+    frame_rate: Annotated[
+        float, typer.Option(metavar="N", help="Frames per second; with --rtp send by default those of the file.")
+    ] = 15,
     gop: Annotated[int, typer.Option(min=1, metavar="N", help="Frames from an I frame to the next.")] = 60,
     b_frames: Annotated[int, typer.Option(min=0, metavar="N", help="B frames between two other frames.")] = 0,
     peak_to_mean: Annotated[float, typer.Option(metavar="N", help="Size of an I frame to that of the mean.")] = 10,
@@ -445,17 +486,72 @@ def stream(
 ) -> None:
     """Measure a video over RTP from the responder: start-up, stalls, loss, repair, frames decoded.
 
+    With --rtp the other end is another program, such as ffmpeg, and the media are real.
+
     \b
     Examples:
       airpath measure stream server.example
       airpath measure stream server.example --rate "1 Mbit/s" --repair nack --out runs/stream
+      airpath measure stream player.example:5004 --rtp send --video clip.h264 --sdp session.sdp
+      airpath measure stream --rtp receive --listen 0.0.0.0 --out runs/received
     """
-    video = {"rate": rate, "duration": duration, "frame_rate": frame_rate, "gop": gop}
-    video |= {"b_frames": b_frames, "peak_to_mean": peak_to_mean}
+    _check_rtp_options(context, rtp)
+    if rtp == "receive":
+        if host is not None:
+            raise Problem(
+                f"HOST ({host}): --rtp receive takes packets of any sender",
+                next_step="leave it out; --listen ADDR[:PORT] is the address of this host",
+            )
+        work = {"kind": "rtp-receive", "listen": listen, "description": sdp}
+        _measure(
+            listen or sdp or "this host",
+            work | {"buffer": buffer, "timeout": timeout, "seed": seed},
+            "3 h",
+            common,
+            every=interval,
+        )
+        return
+    if host is None:
+        raise Problem("HOST is missing", next_step="give the host, or receive from another program: --rtp receive")
+    if rtp == "send":
+        if video is None:
+            raise Problem("--rtp send needs --video FILE", next_step="ffmpeg -i VIDEO -c:v libx264 -f h264 clip.h264")
+        work = {"kind": "rtp-send", "video": video, "description": sdp, "lead": lead, "packet": packet}
+        work |= {"speed": speed, "ahead": ahead, "seed": seed}
+        if _is_given(context, "frame_rate"):
+            work["frame_rate"] = frame_rate
+        _measure(host, work, "3 h", common, every=interval)
+        return
+    generated = {"rate": rate, "duration": duration, "frame_rate": frame_rate, "gop": gop}
+    generated |= {"b_frames": b_frames, "peak_to_mean": peak_to_mean}
     settings = {"packet": packet, "buffer": buffer, "repair": repair, "speed": speed, "ahead": ahead}
     settings |= {"probes": probes, "timeout": timeout}
-    work = {"kind": "stream", "video": video, "settings": settings, "seed": seed}
+    work = {"kind": "stream", "video": generated, "settings": settings, "seed": seed}
     _measure(host, work, "3 h", common, every=interval)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")
+
+
+def _check_rtp_options(context: typer.Context, rtp: str | None) -> None:
+    """Check that all options of `stream` that were given have an effect.
+
+    Raises:
+        Problem: One belongs to another kind of stream.
+    """
+    every = {name for names in _RTP_OPTIONS.values() for name in names}
+    unused = [name for name in context.params if name in every - _RTP_OPTIONS[rtp] and _is_given(context, name)]
+    if unused:
+        option = "--" + unused[0].replace("_", "-")
+        modes = [
+            "without --rtp" if mode is None else f"with --rtp {mode}"
+            for mode in _RTP_OPTIONS
+            if unused[0] in _RTP_OPTIONS[mode]
+        ]
+        has = "without --rtp" if rtp is None else f"with --rtp {rtp}"
+        raise Problem(f"{option} has no effect {has}", next_step=f"leave it out, or use it {' or '.join(modes)}")
 
 
 @app.command()
@@ -531,11 +627,13 @@ def _measure(
     family = "v4" if common.ipv4 else "v6" if common.ipv6 else "any"
     seconds = _interval(every, common.format)
     request = json.dumps({"host": host, "family": family, "work": work, "icmp": icmp, "limit": limit})
-    with explained(), replacing_result(common.out), progress_bar(f"{work['kind']} {host}") as progress:
+    # Plain RTP is a stream, too.
+    kind = "stream" if work["kind"].startswith("rtp-") else work["kind"]
+    with explained(), replacing_result(common.out), progress_bar(f"{kind} {host}") as progress:
         if common.out is not None:
             clear_result_folder(common.out)
         if common.format == "jsonl":
-            print_line("start", {"measurement": work["kind"], "host": host})
+            print_line("start", {"measurement": kind, "host": host})
 
         def show(line: dict[str, Any]) -> None:
             if common.format == "jsonl":
@@ -544,11 +642,11 @@ def _measure(
                 typer.echo(text_of(line))
 
         try:
-            with interval_lines(seconds, work["kind"], show, progress) as counted:
+            with interval_lines(seconds, kind, show, progress) as counted:
                 out = None if common.out is None else str(common.out)
-                summary = json.loads(_native.measure(request, out, counted))
+                summary = json.loads(_native.measure(request, out, counted, note))
         except ValueError as error:
-            raise Problem(str(error), next_step=f"`airpath measure {work['kind']} --help` shows the options") from None
+            raise Problem(str(error), next_step=f"`airpath measure {kind} --help` shows the options") from None
     print_summary(summary, common.format)
     raise typer.Exit(warn_about(summary, common.out))
 

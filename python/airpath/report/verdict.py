@@ -111,6 +111,13 @@ def _what(kinds: set[str]) -> str:
 
 
 def _of_videos(videos: pl.DataFrame) -> list[str]:
+    # A player that is another program reports no playback to its sender.
+    played = videos.filter(pl.col("stalls").is_not_null())
+    if not played.height:
+        lost = videos["lost"].drop_nulls().to_list()
+        reported = f"{sum(lost):,} lost packets" if lost else "nothing"
+        return [f"{sum(videos['sent'].to_list()):,} packets of a video were sent; the player reported {reported}."]
+    videos = played
     stalls, stalled = sum(videos["stalls"].to_list()), sum(videos["stall_s"].to_list())
     started = videos["startup_s"].drop_nulls().to_list()
     start = f"started after {seconds(fmean(started))} on the mean" if started else "did not start"
