@@ -17,6 +17,12 @@ pub enum ConfigError {
     /// In the RLC.
     #[error(transparent)]
     Rlc(#[from] RlcError),
+    /// Both kinds of uplinks, or none.
+    #[error("{problem}: give `uplink`, a dedicated channel (TS 25.211 §5.2.1), or `e_dch` (TS 25.319)")]
+    Uplinks {
+        /// What is wrong.
+        problem: &'static str,
+    },
     /// Bursts of errors shorter than those of independent errors.
     #[error(
         "bursts are at least {shortest:.3} TTIs long on average at this `bler`: leave it out for errors by themselves"
@@ -35,6 +41,7 @@ impl ModelError for ConfigError {
             Self::Value(error) => error.field(),
             Self::Conditions(error) => error.field(),
             Self::Rlc(error) => error.field(),
+            Self::Uplinks { .. } => "e_dch".to_owned(),
             Self::Burst { key, .. } => key.clone(),
         }
     }

@@ -32,9 +32,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod buffer;
 mod candidates;
 mod cell;
 mod config;
+mod e_dch;
 mod harq;
 mod iub;
 mod link_quality;
@@ -42,12 +44,15 @@ mod plan;
 mod reordering;
 mod transport_block;
 mod unit;
+mod uplink;
 mod user;
 
 use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, Span, UserId};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
-pub use config::{Cell, Config, Downlink, Harq, Iub, Mobile, TTI};
+pub use e_dch::config::{EDch, Grants};
+
+pub use config::{Cell, Config, Downlink, Harq, Iub, Mac, Mobile, TTI};
 
 use crate::common::header_compression;
 use crate::common::shared_channel::scheduler::Scheduler;
@@ -111,7 +116,8 @@ impl Hsdpa {
         config.check()?;
         let user = |index| User::new(config, index, seed, &format!("{name}/user-{index}"));
         let users = (0..users).map(user).collect::<Result<_, _>>()?;
-        Ok(Self { cell: cell::Cell::new(Plan::new(config)?, scheduler, users) })
+        let uplink = config.e_dch.as_ref().map(EDch::scheduling).transpose()?;
+        Ok(Self { cell: cell::Cell::new(Plan::new(config)?, scheduler, uplink, users) })
     }
 
     fn directions(&self, command: &BearerCommand) -> Result<Vec<Direction>, CommandError> {

@@ -69,6 +69,9 @@ pub(crate) struct Parameters<'a> {
     pub direction: Direction,
     /// Payload of a PDU.
     pub pdu: u32,
+    /// Whether that is the largest of PDUs that are as long as their content, without length
+    /// indicators (TS 25.322 §9.2.2.7: the extension field marks the end of a packet).
+    pub flexible: bool,
     /// Bytes that PDCP adds to a packet.
     pub pdcp_header: u32,
     /// From the receiver to where the bearer ends.
@@ -121,18 +124,29 @@ pub(crate) struct Carried {
     pub control: Option<Control>,
     /// The number of a report.
     pub report: Option<u64>,
+    /// The octets of that report, with its header.
+    pub report_octets: u32,
 }
+
+/// Octets of a report before its bitmap: header, acknowledgement and the bitmap's own (TS 25.322
+/// §9.2.2.11).
+const REPORT_HEADER: u32 = 6;
 
 impl RlcAm {
     /// An idle one.
     pub fn new(parameters: &Parameters<'_>) -> Result<Self, ValueError> {
-        let Parameters { rlc, opposite, direction, pdu, pdcp_header, delay, queue, tti, seed, path } = *parameters;
+        let Parameters { rlc, opposite, direction, pdu, flexible, pdcp_header, delay, queue, tti, seed, path } =
+            *parameters;
         let settings = Settings {
             window: rlc.window.into(),
             packet_overhead: pdcp_header,
             // TS 25.322 §9.2.2.8: seven bits and the extension bit in PDUs of up to 126 octets,
             // fifteen in larger ones.
-            end_overhead: if pdu <= 126 { 1 } else { 2 },
+            end_overhead: match pdu {
+                _ if flexible => 0,
+                ..=126 => 1,
+                _ => 2,
+            },
         };
         let table = if direction == Direction::Down { "downlink" } else { "uplink" };
         let path = format!("{path}/{}", direction.name());
@@ -272,9 +286,9 @@ impl RlcAm {
             self.reporting.sent(now);
             let mut status = self.spare.pop().unwrap_or_default();
             receiving.receiver.report(&mut status);
-            // A report is one PDU (TS 25.322 §9.2.2.11): header, acknowledgement and the bitmap's
-            // own take six octets.
-            status.shorten(u64::from(self.pdu.saturating_sub(6).max(1)) * 8);
+            // A report is one PDU.
+            status.shorten(u64::from(self.pdu.saturating_sub(REPORT_HEADER).max(1)) * 8);
+            carried.report_octets = REPORT_HEADER + (status.to - status.from).div_ceil(8) as u32;
             self.reports.push_back(Report { number: self.reported, status, judged: receiving.judged });
             carried.report = Some(self.reported);
             carried.pdus += 1;

@@ -97,6 +97,14 @@ impl Candidates {
         }
     }
 
+    /// A mobile was served on another carrier: its rank has changed.
+    pub fn served_elsewhere(&mut self, index: usize, scheduler: &dyn Scheduler) {
+        if let (Some(candidate), Order::Ranked { nodes, .. }) = (&self.all[index], &mut self.order) {
+            let rank = scheduler.rank(candidate).expect("a scheduler ranks all or none");
+            set(nodes, index, Entry::of(candidate, rank));
+        }
+    }
+
     /// The highest CQI that one of them reports.
     pub fn best_level(&self) -> Option<u8> {
         self.reported.checked_ilog2().map(|level| level as u8)

@@ -6,6 +6,9 @@
 //! its CQI is lower than the reported one; what power is left is spread over the blocks of the TTI
 //! in proportion.
 //!
+//! With two carriers each has these codes and this power, and serves the mobiles in the same way, one
+//! carrier after the other. What is sent again is sent on its carrier.
+//!
 //! A TTI costs what the mobiles cost that it [reviews](Cell::review): those to which something has
 //! happened, those whose C/I varies, and those that may be served now and could not before. The
 //! others keep their place among the candidates.
@@ -17,6 +20,7 @@ use airpath_link::{Admission, BearerCommand, Departure};
 
 use super::candidates::Candidates;
 use super::config::TTI;
+use super::e_dch::grants::Scheduling;
 use super::plan::{Choice, Left, Plan};
 use super::user::User;
 use crate::common::multiplexing::tournament::Tournament;
@@ -38,10 +42,11 @@ pub struct Cell {
     reviews: Tournament,
     /// From when on each can be served for which the base station has something.
     served_from: Tournament,
-    /// Those that can get a new block.
-    candidates: Candidates,
-    /// Blocks that are to be sent again: since when, mobile, process.
-    repeats: BTreeSet<(Instant, usize, usize)>,
+    carriers: Vec<Carrier>,
+    /// Grants of an E-DCH, if the mobiles have one.
+    uplink: Option<Scheduling>,
+    /// Of one decision; kept for its memory.
+    changes: Vec<(usize, Option<u8>)>,
     /// How many mobiles have packets inside.
     busy: usize,
     /// When the next TTI begins that is used.
@@ -52,6 +57,16 @@ pub struct Cell {
     /// How many reviews there were.
     #[cfg(test)]
     reviews_made: u64,
+}
+
+/// What can be sent on a carrier.
+#[derive(Debug)]
+struct Carrier {
+    number: u8,
+    /// Those that can get a new block.
+    candidates: Candidates,
+    /// Blocks that are to be sent again: since when, mobile, process.
+    repeats: BTreeSet<(Instant, usize, usize)>,
 }
 
 /// The state of a mobile for the TTIs.
@@ -65,9 +80,12 @@ struct Place {
     is_busy: bool,
     /// The number after that of the TTI of its last review.
     reviewed: u64,
-    /// Its block that is to be sent again now.
-    repeat: Option<(Instant, usize)>,
+    /// Its block that is to be sent again now, by carrier.
+    repeats: [Option<(Instant, usize)>; CARRIERS],
 }
+
+/// The most carriers of a cell.
+const CARRIERS: usize = 2;
 
 /// What a mobile gets of a TTI.
 #[derive(Clone, Copy, Debug)]
@@ -81,9 +99,13 @@ struct Grant {
 
 impl Cell {
     /// An idle cell.
-    pub fn new(plan: Plan, scheduler: Box<dyn Scheduler>, users: Vec<User>) -> Self {
+    pub fn new(plan: Plan, scheduler: Box<dyn Scheduler>, uplink: Option<Scheduling>, users: Vec<User>) -> Self {
         let count = users.len();
-        let candidates = Candidates::new(count, &*scheduler);
+        let carrier = |number| {
+            let candidates = Candidates::new(count, &*scheduler);
+            Carrier { number, candidates, repeats: BTreeSet::new() }
+        };
+        let carriers = (0..plan.carriers).map(carrier).collect();
         Self {
             plan,
             scheduler,
@@ -93,8 +115,9 @@ impl Cell {
             places: vec![Place::default(); count],
             reviews: Tournament::new(count),
             served_from: Tournament::new(count),
-            candidates,
-            repeats: BTreeSet::new(),
+            carriers,
+            uplink,
+            changes: Vec::new(),
             busy: 0,
             tti_at: None,
             grants: Vec::new(),
@@ -109,13 +132,17 @@ impl Cell {
         loop {
             let event = self.events.first().filter(|(_, at)| *at <= now);
             let tti = self.tti_at.filter(|at| *at <= now);
-            match (event, tti) {
-                (Some((user, at)), tti) if tti.is_none_or(|tti| at <= tti) => {
+            let grants = self.uplink.as_ref().and_then(Scheduling::next).filter(|at| *at <= now);
+            // Of what is at one time: the mobiles, then the base station.
+            let next = [event.map(|(_, at)| at), grants, tti].into_iter().flatten().min();
+            match (event, next) {
+                (_, None) => return,
+                (Some((user, at)), Some(next)) if at == next => {
                     self.users[user].work(at, cx);
                     self.update(user, at);
                 }
-                (_, Some(tti)) => self.tti(tti, cx),
-                (_, None) => return,
+                (_, Some(next)) if grants == Some(next) => self.decide_grants(next),
+                (_, Some(next)) => self.tti(next, cx),
             }
         }
     }
@@ -172,7 +199,8 @@ impl Cell {
         let leaves = self.departures.first().map(|(_, due)| due);
         let (event, tti) =
             if self.busy > 0 { (self.events.first().map(|(_, at)| at), self.tti_at) } else { (None, None) };
-        [leaves, event, tti].into_iter().flatten().min()
+        let grants = self.uplink.as_ref().filter(|_| self.busy > 0).and_then(Scheduling::next);
+        [leaves, event, tti, grants].into_iter().flatten().min()
     }
 
     /// The counters of all in a direction.
@@ -200,8 +228,36 @@ impl Cell {
         }
     }
 
+    /// The base station decides about the grants of the uplink.
+    fn decide_grants(&mut self, now: Instant) {
+        let Some(uplink) = &mut self.uplink else { return };
+        let mut changes = std::mem::take(&mut self.changes);
+        let users = &self.users;
+        let activity = |user: usize| users[user].up.e_dch().expect("all mobiles have one").activity(now);
+        uplink.work(now, activity, &mut changes);
+        for (index, step) in changes.drain(..) {
+            if let Some(e_dch) = self.users[index].up.e_dch_mut() {
+                e_dch.grant(now, step);
+            }
+            self.refresh(index);
+        }
+        self.changes = changes;
+    }
+
+    /// Notes what the base station has got of a mobile's requests, and whether that has left.
+    fn hear(&mut self, index: usize) {
+        let (Some(uplink), Some(e_dch)) = (&mut self.uplink, self.users[index].up.e_dch_mut()) else { return };
+        if e_dch.take_lost() {
+            uplink.forget(index);
+        }
+        if let Some(at) = e_dch.take_heard() {
+            uplink.request(index, at);
+        }
+    }
+
     /// Notes when something happens next in a mobile.
     fn refresh(&mut self, index: usize) {
+        self.hear(index);
         let user = &self.users[index];
         self.events.set(index, user.next_event());
         self.departures.set(index, user.next_departure().map(|(due, _)| due));
@@ -219,27 +275,12 @@ impl Cell {
             self.review(index, now, cx);
             reviewed.push(index);
         }
-        let mut left = Left { codes: self.plan.codes, power: 1.0 };
-        self.grant_repeats(&mut left);
-        self.grant_new(now, &mut left);
-        let sum: f64 = self.grants.iter().map(|grant| grant.share).sum();
-        let number = now.as_nanos() / TTI.as_nanos();
-        for grant in self.grants.drain(..) {
-            let user = &mut self.users[grant.user];
-            user.waiting_since = number + 1;
-            match grant.new {
-                None => user.send_again(now, grant.process, 1.0 / sum, &self.plan, cx),
-                Some(choice) => {
-                    user.send_new(now, grant.process, choice, 1.0 / sum, &self.plan, cx);
-                    self.scheduler.served(number, grant.user as u32, choice.pdus);
-                }
-            }
-            self.reviews.set(grant.user, Some(now));
-            if self.places[grant.user].reviewed != number + 1 {
-                reviewed.push(grant.user);
-            }
+        for carrier in 0..self.carriers.len() {
+            self.serve(carrier, now, &mut reviewed, cx);
         }
-        self.candidates.rank_again(&*self.scheduler);
+        for carrier in &mut self.carriers {
+            carrier.candidates.rank_again(&*self.scheduler);
+        }
         for index in reviewed.drain(..) {
             if !self.users[index].has_blocks() {
                 self.forget(index);
@@ -253,11 +294,40 @@ impl Cell {
         self.tti_at = self.served_from.first().map(|(_, at)| at.max(next).round_up_to(TTI));
     }
 
+    /// The blocks of a carrier in a TTI. Adds mobiles that were not reviewed in it to `reviewed`.
+    fn serve(&mut self, carrier: usize, now: Instant, reviewed: &mut Vec<usize>, cx: &mut Context<'_>) {
+        let mut left = Left { codes: self.plan.codes, power: 1.0 };
+        self.grant_repeats(carrier, &mut left);
+        self.grant_new(carrier, now, &mut left);
+        let sum: f64 = self.grants.iter().map(|grant| grant.share).sum();
+        let number = now.as_nanos() / TTI.as_nanos();
+        for grant in self.grants.drain(..) {
+            let user = &mut self.users[grant.user];
+            user.waiting_since = number + 1;
+            match grant.new {
+                None => user.send_again(now, grant.process, 1.0 / sum, &self.plan, cx),
+                Some(choice) => {
+                    user.send_new(now, grant.process, choice, 1.0 / sum, &self.plan, cx);
+                    self.scheduler.served(number, grant.user as u32, choice.amount);
+                    for other in self.carriers.iter_mut().skip(carrier + 1) {
+                        other.candidates.served_elsewhere(grant.user, &*self.scheduler);
+                    }
+                }
+            }
+            self.reviews.set(grant.user, Some(now));
+            if self.places[grant.user].reviewed != number + 1 {
+                reviewed.push(grant.user);
+            }
+        }
+    }
+
     /// Takes a mobile out of those that can be served.
     fn forget(&mut self, index: usize) {
-        self.candidates.remove(index);
-        if let Some((since, process)) = self.places[index].repeat.take() {
-            self.repeats.remove(&(since, index, process));
+        for (carrier, repeat) in self.carriers.iter_mut().zip(&mut self.places[index].repeats) {
+            carrier.candidates.remove(index);
+            if let Some((since, process)) = repeat.take() {
+                carrier.repeats.remove(&(since, index, process));
+            }
         }
     }
 
@@ -280,20 +350,27 @@ impl Cell {
             Some(user.served_from())
         } else if number < rests_until {
             Some(Instant::from_nanos(rests_until * TTI.as_nanos()))
-        } else if let Some((since, process)) = user.harq.repeat_at(now) {
-            self.places[index].repeat = Some((since, process));
-            self.repeats.insert((since, index, process));
-            None
-        } else if !user.iub.buffer.is_empty() && user.harq.idle(now).is_some() {
-            let waiting = user.iub.buffer.len() as u32;
-            if let Some(choice) = self.plan.choose(level, waiting, &whole) {
-                let (user, waiting_since) = (index as u32, user.waiting_since);
-                let candidate = Candidate { user, level, pdus: choice.pdus, waiting_since };
-                self.candidates.insert(candidate, &*self.scheduler);
-            }
-            user.harq.next_repeat(now)
         } else {
-            user.harq.next_answer(now)
+            let waiting = user.iub.buffer.waiting();
+            let mut next = None;
+            for (carrier, repeat) in self.carriers.iter_mut().zip(&mut self.places[index].repeats) {
+                let event = if let Some((since, process)) = user.harq.repeat_at(carrier.number, now) {
+                    *repeat = Some((since, process));
+                    carrier.repeats.insert((since, index, process));
+                    None
+                } else if !user.iub.buffer.is_empty() && user.harq.idle(carrier.number, now).is_some() {
+                    if let Some(choice) = self.plan.choose(level, waiting, &whole) {
+                        let (user, waiting_since) = (index as u32, user.waiting_since);
+                        let candidate = Candidate { user, level, pdus: choice.amount, waiting_since };
+                        carrier.candidates.insert(candidate, &*self.scheduler);
+                    }
+                    user.harq.next_repeat(carrier.number, now)
+                } else {
+                    user.harq.next_answer(now)
+                };
+                next = [next, event].into_iter().flatten().min();
+            }
+            next
         };
         // One that cannot be served takes no reports.
         let is_settled = can && user.is_settled(cx);
@@ -302,36 +379,42 @@ impl Cell {
         self.reviews.set(index, [next, soon].into_iter().flatten().min());
     }
 
-    fn grant_repeats(&mut self, left: &mut Left) {
-        for (_, user, process) in &self.repeats {
+    fn grant_repeats(&mut self, carrier: usize, left: &mut Left) {
+        for (_, user, process) in &self.carriers[carrier].repeats {
             if self.grants.len() >= usize::from(self.plan.users_per_tti) {
                 break;
             }
             let sent = self.users[*user].harq.sent(*process).expect("the process has something to send again");
-            if left.has(sent.cqi, sent.share) {
-                left.take(sent.cqi, sent.share);
+            let block = self.plan.block(sent.cqi);
+            if left.has(block, sent.share) {
+                left.take(block, sent.share);
                 self.grants.push(Grant { user: *user, process: *process, share: sent.share, new: None });
             }
         }
     }
 
-    fn grant_new(&mut self, now: Instant, left: &mut Left) {
-        self.candidates.begin();
+    fn grant_new(&mut self, carrier: usize, now: Instant, left: &mut Left) {
+        let Carrier { number, candidates, .. } = &mut self.carriers[carrier];
+        candidates.begin();
         while self.grants.len() < usize::from(self.plan.users_per_tti)
             && left.codes > 0
-            && self.candidates.best_level().is_some_and(|level| self.plan.has_room(level, left))
-            && let Some(candidate) = self.candidates.next(&mut *self.scheduler)
+            && candidates.best_level().is_some_and(|level| self.plan.has_room(level, left))
+            && let Some(candidate) = candidates.next(&mut *self.scheduler)
         {
             let index = candidate.user as usize;
             let user = &self.users[index];
-            let waiting = user.iub.buffer.len() as u32;
-            if let Some(choice) = self.plan.choose(candidate.level, waiting, left) {
-                let process = user.harq.idle(now).expect("a candidate has one");
-                left.take(choice.cqi, choice.share);
+            // What it had when it was reviewed may have gone on the carrier before, or that block
+            // may have filled its window.
+            if user.iub.buffer.is_empty() {
+                continue;
+            }
+            let Some(process) = user.harq.idle(*number, now) else { continue };
+            if let Some(choice) = self.plan.choose(candidate.level, user.iub.buffer.waiting(), left) {
+                left.take(self.plan.block(choice.cqi), choice.share);
                 self.grants.push(Grant { user: index, process, share: choice.share, new: Some(choice) });
             }
         }
-        self.candidates.end();
+        candidates.end();
     }
 }
 

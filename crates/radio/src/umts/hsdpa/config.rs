@@ -5,14 +5,17 @@ use airpath_link::queue::Queue;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::transport_block::{Category, TransportBlock};
+use super::buffer::{LARGEST_PART, Packing};
+use super::e_dch::config::EDch;
+use super::transport_block::Category;
+use super::unit::RLC_HEADER;
 use crate::common::arq::rlc_am::Rlc;
 use crate::common::header_compression::HeaderCompression;
 use crate::common::link_adaptation::Combining;
 use crate::common::shared_channel::harq::MAX_CQI;
 use crate::common::shared_channel::scheduler::SchedulerName;
 use crate::conditions;
-use crate::error::{ValueError, above_zero, at_most, check_queue, pdu_size, within_an_hour};
+use crate::error::{ValueError, above_zero, at_most, check_queue, pdu_size, range, within_an_hour};
 use crate::umts::ConfigError;
 use crate::umts::r99;
 
@@ -27,7 +30,11 @@ pub struct Config {
     /// Towards the mobiles.
     pub downlink: Downlink,
     /// The dedicated channel of each mobile; it has one format.
-    pub uplink: r99::RadioLink,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uplink: Option<r99::RadioLink>,
+    /// The enhanced dedicated channel of each mobile (HSUPA), in place of `uplink`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub e_dch: Option<EDch>,
     /// Header compression of PDCP. Without it, headers are not compressed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header_compression: Option<HeaderCompression>,
@@ -41,7 +48,12 @@ pub struct Config {
 pub struct Cell {
     /// HS-PDSCH codes of spreading factor 16, at most 15.
     pub codes: u8,
-    /// Mobiles that a TTI can serve: the number of HS-SCCHs; a mobile monitors at most 4.
+    /// Carriers on which a mobile can get a block in the same TTI, each with these codes: 1, or 2
+    /// with the categories 21 to 24 (TS 25.308 §15, dual cell).
+    #[serde(default = "one_carrier")]
+    pub carriers: u8,
+    /// Mobiles that a TTI of a carrier can serve: the number of HS-SCCHs; a mobile monitors at most
+    /// 4.
     pub users_per_tti: u8,
     /// Who is served next. Default: `round-robin`.
     #[serde(default)]
@@ -55,7 +67,8 @@ pub struct Cell {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mobile {
-    /// Its HS-DSCH category, 1 to 12.
+    /// Its HS-DSCH category (TS 25.306 Table 5.1a): 1 to 12; 13 and 14 with 64QAM; 21 and 22 with
+    /// two carriers, 23 and 24 with both.
     pub category: u8,
     /// How often it reports its CQI: a multiple of 2 ms.
     pub cqi_cycle: Span,
@@ -72,7 +85,11 @@ pub struct Mobile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Downlink {
-    /// Payload of a PDU of the RLC, without its header.
+    /// What makes blocks of PDUs. Default: `mac-hs`.
+    #[serde(default)]
+    pub mac: Mac,
+    /// Payload of a PDU of the RLC, without its header. With `mac-ehs`, of the largest PDU: each is
+    /// as long as the packet in it.
     pub pdu: Bytes,
     /// Always this CQI, 1 to 30, in place of what the mobiles report.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,11 +117,36 @@ pub struct Downlink {
     pub rlc: Rlc,
 }
 
+const fn one_carrier() -> u8 {
+    1
+}
+
+/// The part of the MAC that makes blocks of PDUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mac {
+    /// Release 5: whole PDUs of one size.
+    #[default]
+    MacHs,
+    /// Release 7: PDUs of flexible size, which it cuts to fill a block.
+    MacEhs,
+}
+
+impl Mac {
+    /// How it makes blocks.
+    pub(super) const fn packing(self) -> Packing {
+        match self {
+            Self::MacHs => Packing::WholePdus,
+            Self::MacEhs => Packing::Segments,
+        }
+    }
+}
+
 /// Hybrid ARQ: processes that each stop and wait.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Harq {
-    /// How many processes a mobile has, at most 8.
+    /// How many processes a mobile has on each carrier, at most 8.
     pub processes: u8,
     /// TTIs from a transmission to the next of the same process.
     pub round_trip: u8,
@@ -132,10 +174,19 @@ pub const TTI: Span = Span::from_millis(2);
 
 impl Config {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
-        let Self { cell, mobile, downlink, uplink, .. } = self;
+        let Self { cell, mobile, downlink, uplink, e_dch, .. } = self;
         within(cell.codes, 15, "cell", "codes")?;
         within(cell.users_per_tti, 4, "cell", "users_per_tti")?;
         let category = self.category()?;
+        within(cell.carriers, 2, "cell", "carriers")?;
+        if cell.carriers > category.carriers {
+            let expected = "1, unless `mobile.category` is 21 to 24 (TS 25.306 Table 5.1a)";
+            return Err(range("cell", "carriers", expected).into());
+        }
+        if category.needs_ehs && downlink.mac == Mac::MacHs {
+            let expected = "1 to 12, unless `downlink.mac` is \"mac-ehs\" (TS 25.306 Table 5.1a)";
+            return Err(range("mobile", "category", expected).into());
+        }
         above_zero(!mobile.cqi_cycle.is_zero(), "mobile", "cqi_cycle")?;
         if !mobile.cqi_cycle.as_nanos().is_multiple_of(TTI.as_nanos()) {
             let key = "mobile.cqi_cycle".to_owned();
@@ -147,18 +198,31 @@ impl Config {
         above_zero(!mobile.reordering_timer.is_zero(), "mobile", "reordering_timer")?;
         within_an_hour(mobile.reordering_timer, "mobile", "reordering_timer")?;
         downlink.check(cell, category)?;
-        uplink.check("uplink")?;
-        if uplink.formats.len() > 1 {
-            let key = "uplink.formats".to_owned();
-            return Err(ValueError::Range { key, expected: "one format: there is no switching here" }.into());
+        match (uplink, e_dch) {
+            (Some(uplink), None) => {
+                uplink.check("uplink")?;
+                if uplink.formats.len() > 1 {
+                    return Err(range("uplink", "formats", "one format: there is no switching here").into());
+                }
+                Ok(())
+            }
+            (None, Some(e_dch)) => e_dch.check(),
+            (Some(_), Some(_)) => Err(ConfigError::Uplinks { problem: "there are two uplinks" }),
+            (None, None) => Err(ConfigError::Uplinks { problem: "there is no uplink" }),
         }
-        Ok(())
+    }
+
+    /// The RLC of the uplink, in a checked configuration.
+    pub(super) fn uplink_rlc(&self) -> &Rlc {
+        let rlc = self.uplink.as_ref().map(|uplink| &uplink.rlc).or(self.e_dch.as_ref().map(|e_dch| &e_dch.rlc));
+        rlc.expect("it was checked that there is an uplink")
     }
 
     /// The category of the mobiles.
     pub(super) fn category(&self) -> Result<Category, ConfigError> {
-        let out_of_range = || ValueError::OutOfRange { key: "mobile.category".to_owned(), min: 1, max: 12 };
-        Category::of(self.mobile.category).ok_or_else(out_of_range).map_err(ConfigError::from)
+        const EXPECTED: &str = "1 to 14, or 21 to 24 (TS 25.306 Table 5.1a); 15 to 20 have MIMO, which is left out";
+        let category = Category::of(self.mobile.category);
+        category.ok_or_else(|| range("mobile", "category", EXPECTED).into())
     }
 }
 
@@ -173,9 +237,18 @@ impl Downlink {
         let pdu = pdu_size(self.pdu, "downlink")?;
         // Two length indicators and a byte between them.
         above_zero(pdu > 4, "downlink", "pdu")?;
+        let packing = self.mac.packing();
+        if packing == Packing::Segments {
+            // A part of a PDU in a block has a length of 11 bits (TS 25.321 §9.2.2a).
+            at_most(pdu.into(), u64::from(LARGEST_PART - RLC_HEADER), "downlink", "pdu")?;
+            if self.rlc.concatenation {
+                let expected = "false with `mac = \"mac-ehs\"`: a PDU of flexible size has data of one packet";
+                return Err(range("downlink.rlc", "concatenation", expected).into());
+            }
+        }
         let fits = |cqi: u8| {
-            let block = TransportBlock::of(cqi);
-            block.codes <= cell.codes && block.pdus(pdu) > 0
+            let block = category.table.block(cqi);
+            block.codes <= cell.codes && packing.amount(block, pdu) > 0
         };
         if !(1..=category.highest).any(fits) {
             let key = "downlink.pdu".to_owned();
@@ -194,9 +267,9 @@ impl Downlink {
         within_an_hour(self.iub.delay, "downlink.iub", "delay")?;
         above_zero(!self.iub.interval.is_zero(), "downlink.iub", "interval")?;
         within_an_hour(self.iub.interval, "downlink.iub", "interval")?;
-        if self.iub.buffer < self.pdu {
-            let key = "downlink.iub.buffer".to_owned();
-            return Err(ValueError::Range { key, expected: "enough for a PDU" }.into());
+        let header = if packing == Packing::Segments { RLC_HEADER } else { 0 };
+        if self.iub.buffer.get() < u64::from(pdu + header) {
+            return Err(range("downlink.iub", "buffer", "enough for a PDU").into());
         }
         at_most(self.iub.buffer.get(), u64::from(u32::MAX), "downlink.iub", "buffer")?;
         within_an_hour(self.radio_delay, "downlink", "radio_delay")?;

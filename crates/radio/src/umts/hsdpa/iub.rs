@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 
 use airpath_core::{Instant, Span};
 
+use super::buffer::{Buffer, Packing};
 use super::unit::Unit;
 use crate::common::multiplexing::due::pop_due;
 
@@ -18,10 +19,14 @@ use crate::common::multiplexing::due::pop_due;
 pub struct Iub {
     delay: Span,
     interval: Span,
-    /// PDUs that the base station has room for.
+    packing: Packing,
+    /// The largest PDU, in credits: PDUs, or octets of them where their size is flexible (TS 25.435
+    /// §6.2.7.8, allocation of type 2: the credits times the largest length; recalled).
+    largest: u32,
+    /// Credits of what the base station has room for.
     room: u32,
-    /// PDUs that the RNC may send.
-    pub credits: u32,
+    /// What the RNC may send.
+    credits: u32,
     /// When credits come to the RNC, and how many.
     allocation: Option<(Instant, u32)>,
     /// When the base station allocates next.
@@ -33,16 +38,20 @@ pub struct Iub {
     /// When frames arrive, and how many PDUs they have.
     frames: VecDeque<(Instant, u32)>,
     in_flight: VecDeque<Unit>,
+    /// The credits that these have taken.
+    credits_in_flight: u32,
     /// What the base station has to send.
-    pub buffer: VecDeque<Unit>,
+    pub buffer: Buffer,
 }
 
 impl Iub {
     /// No request and no credit.
-    pub const fn new(delay: Span, interval: Span, room: u32) -> Self {
+    pub const fn new(delay: Span, interval: Span, packing: Packing, largest: u32, room: u32) -> Self {
         Self {
             delay,
             interval,
+            packing,
+            largest,
             room,
             credits: 0,
             allocation: None,
@@ -51,7 +60,18 @@ impl Iub {
             is_full: false,
             frames: VecDeque::new(),
             in_flight: VecDeque::new(),
-            buffer: VecDeque::new(),
+            credits_in_flight: 0,
+            buffer: Buffer::new(packing),
+        }
+    }
+
+    /// How many PDUs the RNC may send at once: where their size is flexible, one after the other as
+    /// long as there are credits for the largest.
+    #[inline]
+    pub fn may_send(&self) -> u32 {
+        match self.packing {
+            Packing::WholePdus => self.credits,
+            Packing::Segments => u32::from(self.credits >= self.largest),
         }
     }
 
@@ -65,10 +85,11 @@ impl Iub {
     /// Does what is due at `now`.
     pub fn work(&mut self, now: Instant) {
         while let Some(units) = pop_due(&mut self.frames, now) {
-            self.buffer.extend(self.in_flight.drain(..units as usize));
+            let arrived = self.in_flight.drain(..units as usize);
+            self.buffer.extend(arrived.inspect(|unit| self.credits_in_flight -= self.packing.credits(unit)));
         }
         if self.allocates_at.take_if(|at| *at <= now).is_some() {
-            let taken = self.buffer.len() as u32 + self.in_flight.len() as u32 + self.credits;
+            let taken = self.buffer.credits() + self.credits_in_flight + self.credits;
             self.earliest = now + self.interval;
             match self.room.saturating_sub(taken) {
                 0 => self.is_full = true,
@@ -85,7 +106,9 @@ impl Iub {
         let before = self.in_flight.len();
         self.in_flight.extend(units);
         let count = (self.in_flight.len() - before) as u32;
-        self.credits -= count;
+        let taken = self.in_flight.range(before..).map(|unit| self.packing.credits(unit)).sum::<u32>();
+        self.credits -= taken;
+        self.credits_in_flight += taken;
         if count > 0 {
             self.frames.push_back((now + self.delay, count));
         }
@@ -118,7 +141,7 @@ mod tests {
     #[test]
     fn credits_never_exceed_the_room() {
         let ms = |millis: u64| Instant::ZERO + Span::from_millis(millis);
-        let mut iub = Iub::new(Span::from_millis(5), Span::from_millis(20), 10);
+        let mut iub = Iub::new(Span::from_millis(5), Span::from_millis(20), Packing::WholePdus, 1, 10);
         iub.request_capacity(ms(0));
         iub.request_capacity(ms(1));
         assert_eq!(iub.next_event(), Some(ms(5)), "the base station hears of it");
@@ -129,15 +152,34 @@ mod tests {
         assert_eq!((iub.credits, iub.next_event()), (0, Some(ms(15))));
         iub.request_capacity(ms(10));
         iub.work(ms(15));
-        assert_eq!((iub.buffer.len(), iub.next_event()), (10, Some(ms(25))), "no sooner than each interval");
+        assert_eq!((iub.buffer.waiting(), iub.next_event()), (10, Some(ms(25))), "no sooner than each interval");
         iub.work(ms(25));
         iub.request_capacity(ms(30));
         assert_eq!(iub.next_event(), None, "the buffer is full");
-        iub.buffer.drain(..4);
+        iub.buffer.take(4, &mut Vec::new());
         iub.drained(ms(31));
         assert_eq!(iub.next_event(), Some(ms(45)), "at the next interval");
         iub.work(ms(45));
         iub.work(ms(50));
         assert_eq!(iub.credits, 4);
+    }
+    #[test]
+    fn credits_of_pdus_of_flexible_size_are_octets() {
+        let ms = |millis: u64| Instant::ZERO + Span::from_millis(millis);
+        let mut iub = Iub::new(Span::from_millis(5), Span::from_millis(20), Packing::Segments, 1000, 2500);
+        iub.request_capacity(ms(0));
+        iub.work(ms(5));
+        iub.work(ms(10));
+        let mut sent = 0;
+        while iub.may_send() > 0 {
+            iub.send(ms(10), std::iter::once(Unit { octets: 600, ..Unit::default() }));
+            sent += 1;
+        }
+        assert_eq!((sent, iub.credits), (3, 700), "no credits for the largest");
+        iub.work(ms(15));
+        assert_eq!((iub.buffer.credits(), iub.credits_in_flight), (1800, 0));
+        iub.request_capacity(ms(15));
+        iub.work(ms(25));
+        assert_eq!(iub.next_event(), None, "1800 in the buffer and 700 allowed are all that there is room for");
     }
 }

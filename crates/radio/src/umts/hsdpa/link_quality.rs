@@ -1,9 +1,11 @@
 //! From signal-to-noise ratio to CQI and to block errors, and what combining adds.
 
+use std::sync::OnceLock;
+
 use airpath_core::Probability;
 
-use super::transport_block::TransportBlock;
-use crate::common::link_adaptation::Combining;
+use super::transport_block::{CqiTable, LAST_16QAM, TransportBlock};
+use crate::common::link_adaptation::{Block, Coding, Combining, Decoder, Modulation};
 use crate::common::shared_channel::harq::{MAX_CQI, block_error_rate, ratio_of_block_error_rate};
 
 /// The spreading factor of 16 in decibels: C/I is measured before despreading, the curves are over
@@ -16,19 +18,30 @@ const MOTHER_CODE_RATE: f64 = 1.0 / 3.0;
 /// Decibels of a CQI step.
 const DECIBELS_PER_CQI: f64 = 1.02;
 
-/// The CQI that a mobile reports at a C/I in decibels: the highest with which at most about 10 % of
-/// blocks fail (TS 25.214 §6A.2.1); 0 if there is none. From F. Brouwer et al., "Usage of
-/// link-level performance indicators for HSDPA network-level simulations in E-UMTS", IEEE ISSSTA
-/// 2004, as in the user guide of EURANE (recalled, not verified).
-pub fn reported(ci: f64) -> u8 {
-    let cqi = libm::floor(ci / DECIBELS_PER_CQI + 16.62);
-    if cqi.is_nan() { 0 } else { cqi.clamp(0.0, f64::from(MAX_CQI)) as u8 }
+/// The CQI of a C/I of 0 dB, before it is rounded down.
+const CQI_AT_ZERO: f64 = 16.62;
+
+/// The C/I in decibels from which on a CQI of Table 7D is reported.
+fn line(cqi: u8) -> f64 {
+    DECIBELS_PER_CQI * (f64::from(cqi) - CQI_AT_ZERO)
 }
 
-/// The share of the power that a block of `cqi` needs of what the mobile assumed when it reported
-/// `reported`.
-pub fn share(reported: u8, cqi: u8) -> f64 {
-    libm::exp10(-DECIBELS_PER_CQI * f64::from(reported.saturating_sub(cqi)) / 10.0)
+/// By how many decibels each CQI with 64QAM needs more than the line of the CQIs below: to where
+/// the normal approximation with the gap of a turbo decoder has 10 % of errors, for the symbols of
+/// its codes, which share the power.
+fn more_for_64qam() -> &'static [f64; (MAX_CQI - LAST_16QAM) as usize] {
+    static MORE: OnceLock<[f64; (MAX_CQI - LAST_16QAM) as usize]> = OnceLock::new();
+    MORE.get_or_init(|| {
+        let decoder = Decoder::new(Coding::Turbo);
+        let target = Probability::new(0.1).expect("a share");
+        std::array::from_fn(|place| {
+            let cqi = LAST_16QAM + 1 + place as u8;
+            let block = CqiTable::G.block(cqi);
+            let air = Block { modulation: Modulation::Qam64, bits: block.bits, symbols: block.symbols() };
+            let each_code = decoder.required(&air, target).get();
+            each_code + 10.0 * libm::log10(f64::from(block.codes)) - SPREADING_GAIN - line(cqi)
+        })
+    })
 }
 
 /// A C/I in decibels as a ratio.
@@ -36,27 +49,72 @@ pub fn ratio(ci: f64) -> f64 {
     libm::exp10(ci / 10.0)
 }
 
-/// The C/I, as a ratio, at which a block of `cqi` fails with `bler` when it is sent once.
-pub fn ratio_of(bler: Probability, cqi: u8) -> f64 {
-    if bler == Probability::NEVER {
-        f64::INFINITY
-    } else if bler == Probability::ALWAYS {
-        0.0
-    } else {
-        ratio(ratio_of_block_error_rate(bler.get(), cqi) - SPREADING_GAIN)
-    }
+/// What follows from C/I for mobiles with a CQI table.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkQuality {
+    table: CqiTable,
 }
 
-/// The probability that a block fails which was received with these ratios, in `attempts` of it.
-pub fn bler(cqi: u8, combining: Combining, attempts: u32, last: f64, sum: f64) -> f64 {
-    let ratio = match combining {
-        Combining::None => last,
-        Combining::Chase => sum,
-        Combining::IncrementalRedundancy => {
-            sum * redundancy_gain(&TransportBlock::of(cqi), attempts) / f64::from(attempts)
+impl LinkQuality {
+    /// That of a table.
+    pub const fn new(table: CqiTable) -> Self {
+        Self { table }
+    }
+
+    /// What a CQI needs above the line of Table 7D, in decibels.
+    fn more(self, cqi: u8) -> f64 {
+        match self.table {
+            CqiTable::G if cqi > LAST_16QAM => more_for_64qam()[usize::from(cqi - LAST_16QAM - 1)],
+            CqiTable::D | CqiTable::G => 0.0,
         }
-    };
-    if ratio <= 0.0 { 1.0 } else { block_error_rate(10.0 * libm::log10(ratio) + SPREADING_GAIN, cqi) }
+    }
+
+    /// The CQI that a mobile reports at a C/I in decibels: the highest with which at most about 10 %
+    /// of blocks fail (TS 25.214 §6A.2.1); 0 if there is none. From F. Brouwer et al., "Usage of
+    /// link-level performance indicators for HSDPA network-level simulations in E-UMTS", IEEE ISSSTA
+    /// 2004, as in the user guide of EURANE (recalled, not verified); with 64QAM by the normal
+    /// approximation.
+    pub fn reported(self, ci: f64) -> u8 {
+        let cqi = libm::floor(ci / DECIBELS_PER_CQI + CQI_AT_ZERO);
+        let mut cqi = if cqi.is_nan() { 0 } else { cqi.clamp(0.0, f64::from(MAX_CQI)) as u8 };
+        while self.more(cqi) > 0.0 && ci < line(cqi) + self.more(cqi) {
+            cqi -= 1;
+        }
+        cqi
+    }
+
+    /// The share of the power that a block of `cqi` needs of what the mobile assumed when it
+    /// reported `reported`.
+    pub fn share(self, reported: u8, cqi: u8) -> f64 {
+        let more = if reported > cqi { self.more(reported) - self.more(cqi) } else { 0.0 };
+        libm::exp10(-(DECIBELS_PER_CQI * f64::from(reported.saturating_sub(cqi)) + more) / 10.0)
+    }
+
+    /// The C/I, as a ratio, at which a block of `cqi` fails with `bler` when it is sent once.
+    pub fn ratio_of(self, bler: Probability, cqi: u8) -> f64 {
+        if bler == Probability::NEVER {
+            f64::INFINITY
+        } else if bler == Probability::ALWAYS {
+            0.0
+        } else {
+            ratio(ratio_of_block_error_rate(bler.get(), cqi) - SPREADING_GAIN + self.more(cqi))
+        }
+    }
+
+    /// The probability that a block fails which was received with these ratios, in `attempts` of it.
+    pub fn bler(self, cqi: u8, combining: Combining, attempts: u32, last: f64, sum: f64) -> f64 {
+        let ratio = match combining {
+            Combining::None => last,
+            Combining::Chase => sum,
+            Combining::IncrementalRedundancy => {
+                sum * redundancy_gain(&self.table.block(cqi), attempts) / f64::from(attempts)
+            }
+        };
+        if ratio <= 0.0 {
+            return 1.0;
+        }
+        block_error_rate(10.0 * libm::log10(ratio) + SPREADING_GAIN - self.more(cqi), cqi)
+    }
 }
 
 /// SNR gain per attempt of incremental redundancy after k attempts. Each attempt brings new bits as
@@ -78,17 +136,38 @@ fn redundancy_gain(block: &TransportBlock, attempts: u32) -> f64 {
 mod tests {
     use super::*;
 
+    const D: LinkQuality = LinkQuality::new(CqiTable::D);
+    const G: LinkQuality = LinkQuality::new(CqiTable::G);
+
     #[test]
     fn the_reported_cqi_keeps_errors_near_a_tenth() {
-        for cqi in 1..=30 {
-            let ci = DECIBELS_PER_CQI * (f64::from(cqi) - 16.62) + 1e-9;
-            assert_eq!(reported(ci), cqi);
-            let bler = bler(cqi, Combining::None, 1, ratio(ci), ratio(ci));
-            // The fits of CQI and of errors agree best in the middle of the scale, and are 0.35 dB
-            // apart at its ends.
-            assert!((0.03..0.18).contains(&bler), "{cqi}: {bler}");
+        for quality in [D, G] {
+            for cqi in 1..=30 {
+                let ci = line(cqi) + quality.more(cqi) + 1e-9;
+                assert_eq!(quality.reported(ci), cqi);
+                let bler = quality.bler(cqi, Combining::None, 1, ratio(ci), ratio(ci));
+                // The fits of CQI and of errors agree best in the middle of the scale, and are
+                // 0.35 dB apart at its ends.
+                assert!((0.03..0.18).contains(&bler), "{quality:?} {cqi}: {bler}");
+            }
+            assert_eq!((quality.reported(-40.0), quality.reported(60.0)), (0, 30));
         }
-        assert_eq!((reported(-40.0), reported(60.0)), (0, 30));
+    }
+
+    #[test]
+    fn each_cqi_with_64qam_needs_about_two_decibels_more_than_the_one_before() {
+        let needs: Vec<f64> = (LAST_16QAM..=MAX_CQI).map(|cqi| line(cqi) + G.more(cqi)).collect();
+        for pair in needs.windows(2) {
+            assert!((1.5..3.0).contains(&(pair[1] - pair[0])), "{needs:?}");
+        }
+        // No code can have 5.36 bits a symbol below the limit of Shannon: 2^5.36 - 1 = 16.0 dB for
+        // each code, with 12.0 dB of spreading and 11.8 dB for the share of each of 15 codes.
+        let shannon = 10.0 * libm::log10(libm::exp2(CqiTable::G.block(30).efficiency()) - 1.0);
+        assert!(needs[5] > shannon - SPREADING_GAIN + 10.0 * libm::log10(15.0), "{needs:?}");
+        // A block of CQI 25 in place of one of 30 needs as much less power.
+        let step = -10.0 * libm::log10(G.share(30, 25));
+        assert!((step - (needs[5] - needs[0])).abs() < 1e-9, "{step}");
+        assert_eq!(G.share(20, 15), D.share(20, 15));
     }
 
     #[test]
@@ -99,7 +178,8 @@ mod tests {
             for _ in 0..60 {
                 let middle = (low + high) / 2.0;
                 let sum = f64::from(attempts) * ratio(middle);
-                *(if bler(cqi, combining, attempts, ratio(middle), sum) > 0.5 { &mut low } else { &mut high }) = middle;
+                *(if D.bler(cqi, combining, attempts, ratio(middle), sum) > 0.5 { &mut low } else { &mut high }) =
+                    middle;
             }
             low
         };
@@ -123,12 +203,12 @@ mod tests {
     fn a_given_error_rate_is_that_of_the_first_attempt() {
         for cqi in [1, 15, 30] {
             for p in [0.01, 0.1, 0.9] {
-                let ratio = ratio_of(Probability::new(p).expect("a share"), cqi);
-                assert!((bler(cqi, Combining::Chase, 1, ratio, ratio) - p).abs() < 1e-9);
+                let ratio = G.ratio_of(Probability::new(p).expect("a share"), cqi);
+                assert!((G.bler(cqi, Combining::Chase, 1, ratio, ratio) - p).abs() < 1e-9);
             }
-            let (never, always) = (ratio_of(Probability::NEVER, cqi), ratio_of(Probability::ALWAYS, cqi));
-            assert_eq!(bler(cqi, Combining::Chase, 1, never, never), 0.0);
-            assert_eq!(bler(cqi, Combining::Chase, 1, always, always), 1.0);
+            let (never, always) = (G.ratio_of(Probability::NEVER, cqi), G.ratio_of(Probability::ALWAYS, cqi));
+            assert_eq!(G.bler(cqi, Combining::Chase, 1, never, never), 0.0);
+            assert_eq!(G.bler(cqi, Combining::Chase, 1, always, always), 1.0);
         }
     }
 }

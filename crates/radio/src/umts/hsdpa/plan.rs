@@ -2,9 +2,10 @@
 
 use airpath_core::{Probability, Span};
 
+use super::buffer::Packing;
 use super::config::{Config, TTI};
-use super::link_quality;
-use super::transport_block::TransportBlock;
+use super::link_quality::LinkQuality;
+use super::transport_block::{CqiTable, TransportBlock};
 use crate::common::link_adaptation::Combining;
 use crate::common::shared_channel::harq::MAX_CQI;
 use crate::umts::ConfigError;
@@ -13,17 +14,24 @@ use crate::umts::ConfigError;
 #[derive(Debug)]
 pub struct Plan {
     pub codes: u8,
+    pub carriers: u8,
+    /// On each carrier.
     pub users_per_tti: u8,
-    /// Payload of a PDU, in bytes.
+    /// Payload of a PDU, in bytes; of the largest where their size is flexible.
     pub pdu: u32,
-    /// PDUs that the block of each CQI holds; none for CQI 0.
+    pub packing: Packing,
+    table: CqiTable,
+    pub quality: LinkQuality,
+    /// What the block of each CQI holds: PDUs, or octets with the headers of MAC-ehs; nothing for
+    /// CQI 0.
     sizes: [u32; MAX_CQI as usize + 1],
-    /// The first CQI whose block holds a PDU.
+    /// The first CQI whose block holds anything.
     lowest: u8,
     /// The last CQI of the category.
     highest: u8,
-    /// Share of the power that a block needs, by the number of steps below the reported CQI.
-    shares: [f64; MAX_CQI as usize + 1],
+    /// Share of the power that a block needs of what the reported CQI stands for, by that and the
+    /// CQI of the block.
+    shares: Box<[[f64; MAX_CQI as usize + 1]; MAX_CQI as usize + 1]>,
     /// TTIs from a block to the next of the same mobile.
     pub interval: u64,
     pub cqi: Option<u8>,
@@ -39,8 +47,8 @@ pub struct Choice {
     pub cqi: u8,
     /// Of the power of the cell.
     pub share: f64,
-    /// PDUs in it.
-    pub pdus: u32,
+    /// What is in it: PDUs, or octets with the headers of MAC-ehs.
+    pub amount: u32,
 }
 
 /// What is left of a TTI.
@@ -55,13 +63,13 @@ const ROUNDING: f64 = 1e-9;
 
 impl Left {
     /// Whether a block fits.
-    pub fn has(&self, cqi: u8, share: f64) -> bool {
-        TransportBlock::of(cqi).codes <= self.codes && share <= self.power + ROUNDING
+    pub fn has(&self, block: TransportBlock, share: f64) -> bool {
+        block.codes <= self.codes && share <= self.power + ROUNDING
     }
 
     /// Takes what a block needs.
-    pub fn take(&mut self, cqi: u8, share: f64) {
-        self.codes -= TransportBlock::of(cqi).codes;
+    pub fn take(&mut self, block: TransportBlock, share: f64) {
+        self.codes -= block.codes;
         self.power -= share;
     }
 }
@@ -73,18 +81,26 @@ impl Plan {
         let pdu = downlink.pdu.get() as u32;
         let category = config.category()?;
         let mut sizes = [0; MAX_CQI as usize + 1];
+        let packing = downlink.mac.packing();
         for cqi in 1..=MAX_CQI {
-            sizes[usize::from(cqi)] = TransportBlock::of(cqi).pdus(pdu);
+            sizes[usize::from(cqi)] = packing.amount(category.table.block(cqi), pdu);
         }
+        let quality = LinkQuality::new(category.table);
         let lowest = sizes.iter().position(|size| *size > 0).expect("it was checked that a block holds a PDU") as u8;
         Ok(Self {
             codes: config.cell.codes,
+            carriers: config.cell.carriers,
             users_per_tti: config.cell.users_per_tti,
             pdu,
+            packing,
+            table: category.table,
+            quality,
             sizes,
             lowest,
             highest: category.highest,
-            shares: std::array::from_fn(|steps| link_quality::share(steps as u8, 0)),
+            shares: Box::new(std::array::from_fn(|reported| {
+                std::array::from_fn(|cqi| quality.share(reported as u8, cqi as u8))
+            })),
             interval: category.interval,
             cqi: downlink.cqi,
             combining: downlink.harq.combining,
@@ -92,6 +108,11 @@ impl Plan {
             round_trip: TTI * u64::from(downlink.harq.round_trip),
             radio_delay: downlink.radio_delay,
         })
+    }
+
+    /// The block of a CQI.
+    pub const fn block(&self, cqi: u8) -> TransportBlock {
+        self.table.block(cqi)
     }
 
     /// The largest block that a mobile which reported a CQI can have of what is left, or the
@@ -102,14 +123,14 @@ impl Plan {
         let mut chosen = None;
         for cqi in (self.lowest..=highest).rev() {
             let share = self.share(reported, cqi);
-            if !left.has(cqi, share) {
+            if !left.has(self.block(cqi), share) {
                 continue;
             }
             let size = self.sizes[usize::from(cqi)];
             if chosen.is_some() && size < waiting {
                 break;
             }
-            chosen = Some(Choice { cqi, share, pdus: size.min(waiting) });
+            chosen = Some(Choice { cqi, share, amount: size.min(waiting) });
             if self.cqi.is_some() {
                 break;
             }
@@ -119,19 +140,20 @@ impl Plan {
 
     /// Whether any block fits for a mobile that reported at most this CQI.
     pub fn has_room(&self, reported: u8, left: &Left) -> bool {
-        left.has(self.lowest, self.share(reported, self.lowest))
+        left.has(self.block(self.lowest), self.share(reported, self.lowest))
     }
 
     /// The share of the cell's power that a block needs; with a given CQI that of its codes.
     fn share(&self, reported: u8, cqi: u8) -> f64 {
         match self.cqi {
-            Some(_) => f64::from(TransportBlock::of(cqi).codes) / f64::from(self.codes),
-            None => self.shares[usize::from(reported.saturating_sub(cqi))],
+            Some(_) => f64::from(self.block(cqi).codes) / f64::from(self.codes),
+            None => self.shares[usize::from(reported)][usize::from(cqi)],
         }
     }
-}
 
-/// The C/I of a block, as a ratio: what a given error rate stands for, or what it is received with.
-pub fn ratio_of(bler: Option<Probability>, cqi: u8, received: f64) -> f64 {
-    bler.map_or(received, |bler| link_quality::ratio_of(bler, cqi))
+    /// The C/I of a block, as a ratio: what a given error rate stands for, or what it is received
+    /// with.
+    pub fn ratio_of(&self, bler: Option<Probability>, cqi: u8, received: f64) -> f64 {
+        bler.map_or(received, |bler| self.quality.ratio_of(bler, cqi))
+    }
 }

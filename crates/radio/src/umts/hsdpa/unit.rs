@@ -3,7 +3,7 @@
 use crate::common::arq::acknowledged::Pdu;
 use crate::common::arq::rlc_am::{Carried, Control};
 
-/// A PDU of the RLC.
+/// A PDU of the RLC, or a part of one in a block of MAC-ehs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unit {
     /// Packet data.
@@ -14,17 +14,32 @@ pub struct Unit {
     pub control: Option<Control>,
     /// The number of a status report.
     pub report: Option<u64>,
+    /// Its octets with the header of the RLC. PDUs of a fixed size are counted instead.
+    pub octets: u32,
+    /// Whether a part has the beginning of its PDU, and its end.
+    pub starts: bool,
+    pub ends: bool,
 }
+
+/// The header of a PDU of the RLC: 16 bits (TS 25.322 §9.2.1.4). With PDUs of flexible size its
+/// extension field marks the end of a packet, without a length indicator (§9.2.2.7).
+pub const RLC_HEADER: u32 = 2;
+
+/// A RESET, an MRW, or the answer to one: at most these octets (TS 25.322 §9.2.2.11.8, §9.2.1.7).
+const CONTROL_OCTETS: u32 = 6;
 
 impl Unit {
     /// The PDUs that were taken; `data` are those with packet data.
     pub fn all(carried: &Carried, data: impl Iterator<Item = Pdu>) -> impl Iterator<Item = Self> {
-        let control = carried.control.map(|control| Self { control: Some(control), ..Self::default() });
-        let report = carried.report.map(|report| Self { report: Some(report), ..Self::default() });
-        let Carried { data: count, polls, .. } = *carried;
+        let control =
+            carried.control.map(|control| Self { control: Some(control), octets: CONTROL_OCTETS, ..Self::default() });
+        let Carried { data: count, polls, report_octets, .. } = *carried;
+        let report =
+            carried.report.map(|report| Self { report: Some(report), octets: report_octets, ..Self::default() });
         let data = data.zip(1..).map(move |(pdu, place)| Self {
             data: Some(pdu),
             polls: polls && place == count,
+            octets: RLC_HEADER + pdu.length,
             ..Self::default()
         });
         control.into_iter().chain(report).chain(data)

@@ -8,20 +8,24 @@ mod change;
 mod movement;
 mod tracks;
 mod transmission;
+mod transmission_up;
 
 use std::collections::VecDeque;
 
 use airpath_core::{
-    Context, Direction, DropCause, Instant, LinkState, Packet, PacketCounters, PacketStep, RadioEvent, RadioTotals,
-    RandomStream, Seed, Span, UserId,
+    Context, Direction, DropCause, Instant, LinkState, Packet, PacketCounters, PacketStep, RadioTotals, RandomStream,
+    Seed, Span, UserId,
 };
 use airpath_link::{Admission, Departure};
 
+use super::buffer::{Packing, Reassembly};
 use super::config::{Config, TTI};
 use super::harq::Harq;
 use super::iub::Iub;
+use super::link_quality::LinkQuality;
 use super::reordering::Reordering;
 use super::unit::{Block, Unit};
+use super::uplink::Uplink;
 use crate::common::arq::acknowledged::Pdu;
 use crate::common::arq::rlc_am::{Control, Late, Parameters, Resets, RlcAm};
 use crate::common::log::Tracks;
@@ -29,22 +33,23 @@ use crate::common::multiplexing::due::pop_due;
 use crate::common::shared_channel::cqi_reports::Reports;
 use crate::conditions::Conditions;
 use crate::umts::ConfigError;
-use crate::umts::r99::radio_link::RadioLink;
 
 /// One mobile.
 #[derive(Debug)]
 pub struct User {
     id: UserId,
     down: RlcAm,
-    up: RadioLink,
+    pub up: Uplink,
     resets: Resets,
     pub iub: Iub,
     pub harq: Harq,
     /// Blocks that are being decoded.
     arrivals: VecDeque<(Instant, Block)>,
     reordering: Reordering,
+    reassembly: Reassembly,
     /// Blocks that have gone up and were not taken apart yet; kept for its memory.
     ready: VecDeque<Block>,
+    quality: LinkQuality,
     reports: Reports,
     conditions: Conditions,
     movement: movement::Movement,
@@ -71,16 +76,22 @@ impl User {
         let (down, mobile) = (&config.downlink, &config.mobile);
         let window = u64::from(mobile.reordering_window);
         let pdu = down.pdu.get() as u32;
+        let packing = down.mac.packing();
+        let room = match packing {
+            Packing::WholePdus => down.iub.buffer.get() / u64::from(pdu),
+            Packing::Segments => down.iub.buffer.get(),
+        };
         let conditions = Conditions::new(&config.conditions, index, seed, &format!("{path}/conditions"))?;
-        let mut up = RadioLink::new(&config.uplink, Direction::Up, &down.rlc, seed, path)?;
+        let mut up = Uplink::new(config, seed, path)?;
         up.fade(conditions.profile());
         Ok(Self {
             id: UserId::new(index as u32),
             down: RlcAm::new(&Parameters {
                 rlc: &down.rlc,
-                opposite: &config.uplink.rlc,
+                opposite: config.uplink_rlc(),
                 direction: Direction::Down,
                 pdu,
+                flexible: packing == Packing::Segments,
                 pdcp_header: down.pdcp_header.get() as u32,
                 delay: down.delay,
                 queue: down.queue.as_ref(),
@@ -90,11 +101,13 @@ impl User {
             })?,
             up,
             resets: Resets::new(&down.rlc),
-            iub: Iub::new(down.iub.delay, down.iub.interval, (down.iub.buffer.get() / u64::from(pdu)) as u32),
-            harq: Harq::new(down.harq.processes, window),
+            iub: Iub::new(down.iub.delay, down.iub.interval, packing, packing.largest(pdu), room as u32),
+            harq: Harq::new(down.harq.processes, config.cell.carriers, window),
             arrivals: VecDeque::new(),
             reordering: Reordering::new(window, mobile.reordering_timer),
+            reassembly: Reassembly::default(),
             ready: VecDeque::new(),
+            quality: LinkQuality::new(config.category()?.table),
             reports: Reports::new(mobile.cqi_cycle, mobile.cqi_delay),
             conditions,
             movement: movement::Movement::default(),
@@ -115,7 +128,7 @@ impl User {
     pub const fn radio_totals(&self, direction: Direction) -> RadioTotals {
         match direction {
             Direction::Down => self.totals,
-            Direction::Up => self.up.totals,
+            Direction::Up => *self.up.totals(),
         }
     }
 
@@ -123,20 +136,20 @@ impl User {
     pub const fn counters(&self, direction: Direction) -> PacketCounters {
         match direction {
             Direction::Down => self.down.counters,
-            Direction::Up => self.up.rlc.counters,
+            Direction::Up => self.up.rlc().counters,
         }
     }
 
     fn rlc(&mut self, direction: Direction) -> &mut RlcAm {
         match direction {
             Direction::Down => &mut self.down,
-            Direction::Up => &mut self.up.rlc,
+            Direction::Up => self.up.rlc_mut(),
         }
     }
 
     /// Whether all packets have come to the far end, handed over by now or not.
     pub fn is_empty(&self) -> bool {
-        self.down.is_empty() && self.up.is_empty()
+        self.down.is_empty() && self.up.rlc().is_empty()
     }
 
     /// Whether the base station has something for it.
@@ -162,16 +175,19 @@ impl User {
     pub fn work(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.clock = now;
         self.iub.work(now);
+        if let Some(e_dch) = self.up.e_dch_mut() {
+            e_dch.work(now);
+        }
         self.receive_down(now, cx);
         self.receive_up(now, cx);
         self.down.expire(now, cx);
-        self.up.rlc.expire(now, cx);
+        self.up.rlc_mut().expire(now, cx);
         match self.resets.expire(now) {
             Some(Late::Again(direction)) => self.rlc(direction).control = Some(Control::Reset),
             Some(Late::Failed) => self.fail(now, cx),
             None => {}
         }
-        if self.up.tti_at.take_if(|at| *at == now).is_some() {
+        if self.up.takes_tti(now) {
             self.transmit_up(now, cx);
         }
         self.send_on(now, cx);
@@ -180,9 +196,9 @@ impl User {
     /// Lets the RNC send what it may, and finds the next TTI of the uplink.
     pub fn send_on(&mut self, now: Instant, cx: &mut Context<'_>) {
         self.clock = now;
-        while self.iub.credits > 0 && self.down.has_something(now) {
+        while self.iub.may_send() > 0 && self.down.has_something(now) {
             let Self { down, up, iub, pdus, dropped, .. } = self;
-            let carried = down.fill(now, iub.credits, &up.rlc, pdus, dropped);
+            let carried = down.fill(now, iub.may_send(), up.rlc(), pdus, dropped);
             iub.send(now, Unit::all(&carried, pdus.drain(..)));
             down.lose(now, dropped, cx);
             // MaxDAT reached without a discard (`RlcAm::give_up`), or MaxMRW. Next: `begin_reset`.
@@ -192,15 +208,10 @@ impl User {
                 break;
             }
         }
-        if self.iub.credits == 0 && self.down.has_something(now) {
+        if self.iub.may_send() == 0 && self.down.has_something(now) {
             self.iub.request_capacity(now);
         }
-        if self.up.tti_at.is_none() && self.up.has_something(now) {
-            // What arrives at the very beginning of a TTI goes in the next one.
-            let next =
-                Instant::from_nanos(now.as_nanos() + 1).max(self.up.blocked_until).max(self.movement.next_search);
-            self.up.tti_at = Some(next.round_up_to(self.up.formats[0].tti));
-        }
+        self.up.schedule(now, self.movement.next_search);
         self.report_stall(now, cx);
     }
 
@@ -220,13 +231,17 @@ impl User {
     fn take_apart(&mut self, now: Instant, cx: &mut Context<'_>) {
         while let Some(block) = self.ready.pop_front() {
             let (mut polled, mut progress) = (false, false);
+            self.reassembly.begin(&block);
             for unit in &block.units {
+                if !self.reassembly.take(block.number, unit) {
+                    continue;
+                }
                 if let Some(pdu) = &unit.data {
                     progress |= self.down.receive(pdu, &mut polled);
                     polled |= unit.polls;
                 }
                 if let Some(number) = unit.report {
-                    self.down.hand_report_to(number, &mut self.up.rlc);
+                    self.down.hand_report_to(number, self.up.rlc_mut());
                 }
                 if let Some(control) = unit.control {
                     self.take_control(now, Direction::Down, control, cx);
@@ -236,7 +251,7 @@ impl User {
                 self.down.deliver(now);
             }
             if polled {
-                self.up.rlc.reporting.trigger();
+                self.up.rlc_mut().reporting.trigger();
             }
             self.recycle(block);
         }
@@ -246,7 +261,7 @@ impl User {
         let mut polled = false;
         while let Some(received) = self.up.receive(now, &mut polled) {
             if let Some(number) = received.report {
-                self.up.rlc.hand_report_to(number, &mut self.down);
+                self.up.rlc_mut().hand_report_to(number, &mut self.down);
             }
             if let Some(control) = received.control {
                 self.take_control(now, Direction::Up, control, cx);
@@ -272,8 +287,8 @@ impl User {
                 }
             }
             discard => match direction {
-                Direction::Down => self.down.take_discard(now, discard, &mut self.up.rlc),
-                Direction::Up => self.up.rlc.take_discard(now, discard, &mut self.down),
+                Direction::Down => self.down.take_discard(now, discard, self.up.rlc_mut()),
+                Direction::Up => self.up.rlc_mut().take_discard(now, discard, &mut self.down),
             },
         }
     }
@@ -281,7 +296,7 @@ impl User {
     /// Next: [`Resets::expire`] in `work`, which leads to `fail` after MaxRST RESETs.
     fn begin_reset(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
         let Self { resets, down, up, .. } = self;
-        resets.begin(now, direction, if direction == Direction::Down { down } else { &mut up.rlc });
+        resets.begin(now, direction, if direction == Direction::Down { down } else { up.rlc_mut() });
         self.tracks.link(now, LinkState::Reset, cx);
     }
 
@@ -310,7 +325,7 @@ impl User {
     /// When the next packet leaves, and which way.
     pub fn next_departure(&self) -> Option<(Instant, Direction)> {
         let due = |rlc: &RlcAm, direction| rlc.departures.front().map(|departure| (departure.due, direction));
-        [due(&self.down, Direction::Down), due(&self.up.rlc, Direction::Up)].into_iter().flatten().min()
+        [due(&self.down, Direction::Down), due(self.up.rlc(), Direction::Up)].into_iter().flatten().min()
     }
 
     /// The next packet, which has left.
@@ -322,41 +337,6 @@ impl User {
         cx.direction = direction;
         cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
         Some((direction, departure))
-    }
-
-    /// One TTI of the uplink.
-    fn transmit_up(&mut self, now: Instant, cx: &mut Context<'_>) {
-        let sample = self.look_around(now, cx);
-        if !self.movement.is_covered() || self.up.blocked_until > now {
-            return;
-        }
-        let format = self.up.formats[0];
-        let needs = self.up.needs(&format);
-        let ci = self.up.ci(&sample);
-        let is_errored =
-            |errors: &mut crate::umts::r99::errors::TtiErrors| errors.is_errored(now, format.tti, ci, needs);
-        let (carried, errored) = self.up.send(now, &format, &self.down, is_errored, &mut self.dropped);
-        self.up.rlc.lose(now, &mut self.dropped, cx);
-        if carried.pdus > 0 {
-            self.report_tracks(now, &sample, cx);
-            let event = RadioEvent {
-                direction: Direction::Up,
-                user: self.id,
-                duration: format.tti,
-                pdus: carried.pdus as u16,
-                repeated: carried.repeated as u16,
-                errored: if errored { carried.pdus as u16 } else { 0 },
-                bytes: carried.pdus * self.up.rlc.pdu,
-                level: 0,
-                control: 0,
-            };
-            self.up.totals.add(&event);
-            cx.radio(now, || event);
-        }
-        // MaxDAT reached without a discard (`RlcAm::give_up`), or MaxMRW. Next: `begin_reset`.
-        if carried.exhausted && !self.resets.is_running() {
-            self.begin_reset(now, Direction::Up, cx);
-        }
     }
 
     /// The connection has failed: all is lost, and it is set up again.

@@ -79,6 +79,7 @@ impl RadioLink {
                 opposite,
                 direction,
                 pdu: config.pdu_size(table)?,
+                flexible: false,
                 pdcp_header: config.pdcp_header.get() as u32,
                 delay: config.delay,
                 queue: config.queue.as_ref(),

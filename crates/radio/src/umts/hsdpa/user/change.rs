@@ -33,7 +33,7 @@ impl User {
             for direction in directions {
                 match direction {
                     Direction::Down => self.movement.blocked_until = self.movement.blocked_until.max(until),
-                    Direction::Up => self.block_up(until),
+                    Direction::Up => self.up.block(until),
                 }
             }
             if matches!(command.change, Change::Handover { .. }) {
@@ -53,7 +53,7 @@ impl User {
                 for direction in directions {
                     match direction {
                         Direction::Down => self.bler = Some(*bler),
-                        Direction::Up => self.up.errors.set_target(*bler),
+                        Direction::Up => self.up.set_bler(*bler),
                     }
                 }
             }

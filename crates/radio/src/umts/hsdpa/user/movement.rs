@@ -51,7 +51,7 @@ impl User {
     /// Whether nothing in its radio changes until something happens to it: constant conditions that
     /// the base station has, and no state of the log that ends by itself.
     pub fn is_settled(&self, cx: &Context<'_>) -> bool {
-        let cqi = self.conditions.constant().map(link_quality::reported);
+        let cqi = self.conditions.constant().map(|ci| self.quality.reported(ci));
         cqi.is_some_and(|cqi| self.reports.is_settled(cqi)) && (self.tracks.is_settled() || !cx.wants(Classes::STATE))
     }
 
@@ -69,7 +69,7 @@ impl User {
     pub(super) fn look_around(&mut self, now: Instant, cx: &mut Context<'_>) -> Sample {
         while let Some(at) = self.reports.due(now) {
             let sample = self.look(now, at, cx);
-            let cqi = if sample.covered { link_quality::reported(sample.carrier_to_interference) } else { 0 };
+            let cqi = if sample.covered { self.quality.reported(sample.carrier_to_interference) } else { 0 };
             self.reports.take(cqi);
         }
         let sample = self.look(now, now, cx);
@@ -117,20 +117,15 @@ impl User {
     /// Nothing is sent before `until`, either way.
     pub(super) fn block(&mut self, until: Instant) {
         self.movement.blocked_until = self.movement.blocked_until.max(until);
-        self.block_up(until);
-    }
-
-    /// Nothing is sent upwards before `until`.
-    pub(super) fn block_up(&mut self, until: Instant) {
-        self.up.blocked_until = self.up.blocked_until.max(until);
-        if self.up.tti_at.is_some_and(|at| at < until) {
-            self.up.tti_at = None;
-        }
+        self.up.block(until);
     }
 
     /// MAC-hs restarts with a change of the serving cell: what the base station had is lost to
     /// it, and left to the RLC (TS 25.308 §9).
     pub(super) fn reset_mac(&mut self, now: Instant, cx: &mut Context<'_>) {
+        if let Some(e_dch) = self.up.e_dch_mut() {
+            e_dch.reset_mac();
+        }
         self.iub.buffer.clear();
         self.iub.drained(now);
         let spare = &mut self.spare;

@@ -4,7 +4,7 @@ use airpath_core::{Aspect, Classes, Context, Direction, Instant, StateValue};
 
 use super::User;
 use crate::conditions::Sample;
-use crate::umts::hsdpa::transport_block::TransportBlock;
+use crate::umts::hsdpa::e_dch::link::Transmission;
 
 /// Names of the blocks, by their CQI.
 const SCHEMES: [&str; 30] = [
@@ -28,18 +28,26 @@ impl User {
     pub(super) fn report_stall(&mut self, now: Instant, cx: &mut Context<'_>) {
         if cx.wants(Classes::STATE) {
             let down = self.down.is_stalled(now) && !self.has_blocks();
-            self.tracks.stalled(now, down || self.up.rlc.is_stalled(now), cx);
+            self.tracks.stalled(now, down || self.up.rlc().is_stalled(now), cx);
         }
     }
 
+    /// What a TTI of an E-DCH is used for: scheduling information, or data by a grant.
+    pub(super) fn report_e_dch(&mut self, now: Instant, sent: &Transmission, cx: &mut Context<'_>) {
+        if !cx.wants(Classes::STATE) || (sent.pdus == 0 && !sent.is_request) {
+            return;
+        }
+        let scheme = StateValue::Name(if sent.is_request { "scheduling-information" } else { "grant" });
+        self.tracks.report(now, Some(Direction::Up), Aspect::Scheme, scheme, cx);
+    }
+
     /// The block of a TTI.
-    pub(super) fn report_block(&mut self, now: Instant, cqi: u8, cx: &mut Context<'_>) {
+    pub(super) fn report_block(&mut self, now: Instant, cqi: u8, codes: u8, cx: &mut Context<'_>) {
         if !cx.wants(Classes::STATE) {
             return;
         }
         let down = Some(Direction::Down);
         self.tracks.report(now, down, Aspect::Scheme, StateValue::Name(SCHEMES[usize::from(cqi) - 1]), cx);
-        let codes = f64::from(TransportBlock::of(cqi).codes);
-        self.tracks.report(now, down, Aspect::Slots, StateValue::Number(codes), cx);
+        self.tracks.report(now, down, Aspect::Slots, StateValue::Number(codes.into()), cx);
     }
 }

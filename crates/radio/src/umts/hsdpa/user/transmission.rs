@@ -3,10 +3,10 @@
 use airpath_core::{Context, Direction, Instant, RadioEvent};
 
 use super::User;
+use crate::umts::hsdpa::buffer::Packing;
 use crate::umts::hsdpa::config::TTI;
 use crate::umts::hsdpa::harq::Sent;
-use crate::umts::hsdpa::link_quality;
-use crate::umts::hsdpa::plan::{Choice, Plan, ratio_of};
+use crate::umts::hsdpa::plan::{Choice, Plan};
 use crate::umts::hsdpa::unit::Block;
 
 impl User {
@@ -21,7 +21,7 @@ impl User {
         cx: &mut Context<'_>,
     ) {
         let mut units = self.spare.pop().unwrap_or_default();
-        units.extend(self.iub.buffer.drain(..choice.pdus as usize));
+        self.iub.buffer.take(choice.amount, &mut units);
         self.iub.drained(now);
         let block = Block { number: self.harq.number(), units };
         let sent = Sent { block, cqi: choice.cqi, share: choice.share, attempts: 0, sum: 0.0 };
@@ -37,10 +37,10 @@ impl User {
 
     /// Sends a block with its share of the power, times `gain`.
     fn transmit(&mut self, now: Instant, process: usize, mut sent: Sent, gain: f64, plan: &Plan, cx: &mut Context<'_>) {
-        let ratio = ratio_of(self.bler, sent.cqi, self.ratio * sent.share * gain);
+        let ratio = plan.ratio_of(self.bler, sent.cqi, self.ratio * sent.share * gain);
         sent.attempts += 1;
         sent.sum += ratio;
-        let bler = link_quality::bler(sent.cqi, plan.combining, sent.attempts, ratio, sent.sum);
+        let bler = plan.quality.bler(sent.cqi, plan.combining, sent.attempts, ratio, sent.sum);
         let errored = self.errors.uniform() < bler;
         let pdus = sent.block.units.len() as u16;
         let event = RadioEvent {
@@ -50,12 +50,18 @@ impl User {
             pdus,
             repeated: if sent.attempts > 1 { pdus } else { 0 },
             errored: if errored { pdus } else { 0 },
-            bytes: u32::from(pdus) * plan.pdu,
+            bytes: match plan.packing {
+                Packing::WholePdus => u32::from(pdus) * plan.pdu,
+                Packing::Segments => sent.block.units.iter().map(|unit| unit.octets).sum(),
+            },
             level: sent.cqi,
             control: 0,
         };
         self.totals.add(&event);
-        self.report_block(now, sent.cqi, cx);
+        // Of the blocks of two carriers the log has the first one's.
+        if plan.carriers == 1 || process < self.harq.on_first_carrier() {
+            self.report_block(now, sent.cqi, plan.block(sent.cqi).codes, cx);
+        }
         cx.radio(now, || event);
         let in_vain = if !errored {
             self.arrivals.push_back((now + TTI + plan.radio_delay, sent.block));

@@ -1,0 +1,99 @@
+//! The ladder of grants: the block that each allows, and what it costs of the noise rise.
+
+use airpath_core::Span;
+
+use super::category::Tti;
+use super::config::EDch;
+
+/// Chips a second (TS 25.213).
+const CHIP_RATE: f64 = 3.84e6;
+
+/// Headers of MAC-es and MAC-e with one flow of PDUs: TSN, DDI and N of 6 bits each, and scheduling
+/// information of 18 bits (TS 25.321 §9.2.4.2, §9.3.1.2, recalled).
+const HEADER: u32 = 36;
+
+/// Rates from the first grant to the largest block, each a step above the one before.
+#[derive(Clone, Debug)]
+pub struct Ladder {
+    tti: Span,
+    eb_n0: f64,
+    /// Of the power received in the cell that grants may be, at most.
+    limit: f64,
+    /// Bits of a block, and share of the power received in the cell, by step.
+    steps: Vec<(u32, f64)>,
+}
+
+impl Ladder {
+    /// That of a configuration with a first grant above zero and at most the largest block, and a
+    /// step above zero.
+    pub fn new(config: &EDch, tti: Tti, largest: u32) -> Self {
+        let grants = &config.grants;
+        let limit = 1.0 - libm::exp10(-grants.noise_rise.get() / 10.0);
+        let mut ladder = Self { tti: tti.span(), eb_n0: config.eb_n0.get(), limit, steps: Vec::new() };
+        let first = 8.0 * grants.first.bytes_in(config.tti).get() as f64;
+        for step in 0..=u8::MAX {
+            let bits = (first * libm::exp10(grants.step.get() * f64::from(step) / 10.0)) as u32;
+            let bits = bits.min(largest);
+            let ratio = libm::exp10(ladder.needs(bits) / 10.0);
+            ladder.steps.push((bits, ratio / (1.0 + ratio)));
+            if bits == largest {
+                break;
+            }
+        }
+        ladder
+    }
+
+    /// How many PDUs of `pdu` bytes a block of so many bits holds: each has a header of 16 bits (TS
+    /// 25.322 §9.2.1.4).
+    pub const fn pdus(bits: u32, pdu: u32) -> u32 {
+        bits.saturating_sub(HEADER) / (8 * pdu + 16)
+    }
+
+    /// The bits of a block with so many PDUs.
+    pub const fn bits_of(pdus: u32, pdu: u32) -> u32 {
+        HEADER + pdus * (8 * pdu + 16)
+    }
+
+    /// C/I in decibels that a block of so many bits needs.
+    pub fn needs(&self, bits: u32) -> f64 {
+        let rate = f64::from(bits) / self.tti.as_secs_f64();
+        self.eb_n0 + 10.0 * libm::log10(rate / CHIP_RATE)
+    }
+
+    /// The bits of the largest block that a C/I in decibels is enough for.
+    pub fn bits_at(&self, ci: f64) -> u32 {
+        // Beyond the range there is no limit, or nothing.
+        (CHIP_RATE * self.tti.as_secs_f64() * libm::exp10((ci - self.eb_n0) / 10.0)) as u32
+    }
+
+    /// The last step.
+    pub fn top(&self) -> u8 {
+        self.steps.len() as u8 - 1
+    }
+
+    /// The bits of a block that a step allows.
+    pub fn bits(&self, step: u8) -> u32 {
+        self.steps[usize::from(step)].0
+    }
+
+    /// The time that a step takes to carry so many bytes.
+    pub fn time_for(&self, step: u8, bytes: u64) -> Span {
+        Span::from_secs_f64(8.0 * bytes as f64 / f64::from(self.bits(step)) * self.tti.as_secs_f64())
+    }
+
+    /// The share of the power received in the cell that a mobile with a step causes: with a noise
+    /// rise of r all of them are 1 − 1/r.
+    pub fn load(&self, step: u8) -> f64 {
+        self.steps[usize::from(step)].1
+    }
+
+    /// Whether there is room for all of this load.
+    pub fn has_room(&self, load: f64) -> bool {
+        load <= self.limit
+    }
+
+    /// Whether one mobile can have the first grant.
+    pub fn admits_first(&self) -> bool {
+        self.has_room(self.load(0))
+    }
+}
