@@ -38,29 +38,37 @@ fn preset(name: &str) -> Box<dyn Bearer> {
     entry.read(bearer).expect(name).build(&classes, Seed::new(1), "cell").expect(name)
 }
 
-const BEARERS: [&str; 7] =
-    ["umts-dch-384", "hs-dsch-384", "hs-dsch-classes-abc", "gsm-csd-9600", "gprs-3+1", "umts-r99-384", "hsdpa-cat6"];
+const BEARERS: [&str; 8] = [
+    "umts-dch-384",
+    "hs-dsch-384",
+    "hs-dsch-classes-abc",
+    "gsm-csd-9600",
+    "gprs-3+1",
+    "umts-r99-384",
+    "hsdpa-cat6",
+    "hspa-plus-42",
+];
 
 #[test]
 fn each_bearer_supports_its_changes_and_no_others() {
     let bearers = BEARERS.map(preset);
     for (text, supported) in [
-        ("outage = \"1 s\"", "yyyyyyy"),
-        ("handover = \"1 s\"", "yyyyyyy"),
-        ("handover = \"1 s\"\nbuffer = \"discard\"", "yyynyyy"),
-        ("bler = 0.5", "yyyyyyy"),
-        ("loss = 0.5", "nnnnnnn"),
-        ("delay = \"50 ms\"", "yyynyyy"),
-        ("delay = { distribution = \"exponential\", mean = \"50 ms\" }\ndirection = \"down\"", "nnnnnnn"),
-        ("rate = \"200 kbit/s\"\ndirection = \"down\"", "yynnnyn"),
-        ("rate = \"100 bit/s\"\ndirection = \"down\"", "nnnnnnn"),
-        ("channels = 1", "yynynyn"),
-        ("level = 1", "nnynnnn"),
-        ("level = 6", "nnnnnnn"),
-        ("class = \"b\"", "nnynnnn"),
-        ("class = \"z\"", "nnnnnnn"),
-        ("ci = \"3 dB\"", "nnnyyyy"),
-        ("environment = \"nowhere\"", "nnnnnnn"),
+        ("outage = \"1 s\"", "yyyyyyyy"),
+        ("handover = \"1 s\"", "yyyyyyyy"),
+        ("handover = \"1 s\"\nbuffer = \"discard\"", "yyynyyyy"),
+        ("bler = 0.5", "yyyyyyyy"),
+        ("loss = 0.5", "nnnnnnnn"),
+        ("delay = \"50 ms\"", "yyynyyyy"),
+        ("delay = { distribution = \"exponential\", mean = \"50 ms\" }\ndirection = \"down\"", "nnnnnnnn"),
+        ("rate = \"200 kbit/s\"\ndirection = \"down\"", "yynnnynn"),
+        ("rate = \"100 bit/s\"\ndirection = \"down\"", "nnnnnnnn"),
+        ("channels = 1", "yynynynn"),
+        ("level = 1", "nnynnnnn"),
+        ("level = 6", "nnnnnnnn"),
+        ("class = \"b\"", "nnynnnnn"),
+        ("class = \"z\"", "nnnnnnnn"),
+        ("ci = \"3 dB\"", "nnnyyyyy"),
+        ("environment = \"nowhere\"", "nnnnnnnn"),
     ] {
         let command = command(text);
         for ((name, bearer), supported) in BEARERS.iter().zip(&bearers).zip(supported.chars()) {

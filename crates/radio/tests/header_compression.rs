@@ -43,7 +43,7 @@ proptest! {
 
     #[test]
     fn bearers_with_header_compression_keep_the_contracts(
-        name in prop::sample::select(vec!["umts-r99-64", "hsdpa-cat6"]),
+        name in prop::sample::select(vec!["umts-r99-64", "hsdpa-cat6", "hspa-plus-42"]),
         mode in prop::sample::select(vec!["unidirectional", "optimistic", "reliable"]),
         contexts in 1u16..20,
         queue in 2u32..40,

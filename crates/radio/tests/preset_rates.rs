@@ -29,6 +29,10 @@ const RATES: &[(&str, Option<[f64; 2]>)] = &[
     ("hs-dsch-classes-abc", Some([274.4, 64.0])),
     ("hscsd-43200", Some([34.2, 34.2])),
     ("hsdpa-cat10", Some([12_152.0, 63.3])),
+    ("hspa-cat10-eul", Some([12_152.0, 5436.4])),
+    ("hspa-cat10-eul-2m", Some([12_152.0, 1918.7])),
+    ("hspa-plus-21", Some([19_224.7, 5436.4])),
+    ("hspa-plus-42", Some([38_449.5, 5436.4])),
     ("hsdpa-cat6", Some([3357.8, 63.3])),
     // Their rates follow from the SINR: `lte.rs`, `ltem.rs`, `nr.rs` and `nbiot.rs` have them.
     ("lte-10mhz", None),
@@ -128,6 +132,9 @@ fn without_errors_of_ci(mut bearer: Table) -> Table {
             bearer.remove("conditions");
             &[("radio", "frame_errors", Value::Float(0.0))]
         }
+        "hsdpa" if bearer.contains_key("e_dch") => {
+            &[("downlink", "bler", Value::Float(0.0)), ("e_dch", "bler", Value::Float(0.0))]
+        }
         "hsdpa" => &[("downlink", "bler", Value::Float(0.0))],
         _ => &[],
     };
@@ -139,7 +146,8 @@ fn without_errors_of_ci(mut bearer: Table) -> Table {
 
 /// The goodput of IP packets of 1500 bytes, in bit/s.
 fn arithmetic(bearer: &Table, direction: Direction) -> f64 {
-    let way = table(bearer, if direction == Direction::Down { "downlink" } else { "uplink" });
+    let up = if bearer.contains_key("e_dch") { "e_dch" } else { "uplink" };
+    let way = table(bearer, if direction == Direction::Down { "downlink" } else { up });
     match (text(bearer, "model"), direction) {
         ("wired", _) => rate(way, "rate"),
         // A plain link.
@@ -147,11 +155,33 @@ fn arithmetic(bearer: &Table, direction: Direction) -> f64 {
         // PDUs of a TTI, each lost alone; the rest of a packet's last PDU is padding.
         ("dch-simple", _) => dedicated(way, number(way, "channels")) * whole_pdus(way),
         ("hs-dsch-simple", _) => dedicated(way, pdus_per_tti(way)) * whole_pdus(way),
+        // The largest block of the category (TS 25.306 Table 5.1g): 36 bits of MAC-e, and PDUs with a
+        // header of 16 bits each.
+        ("hsdpa", Direction::Up) if bearer.contains_key("e_dch") => {
+            let block = match number(way, "category") as u32 {
+                5 => 20_000.0,
+                6 => 11_484.0,
+                other => panic!("category {other}: its block is needed here"),
+            };
+            let pdu = size(way, "pdu") * 8.0;
+            f64::floor((block - 36.0) / (pdu + 16.0)) * pdu / seconds(way, "tti") * PACKET / (PACKET + 1.0)
+        }
         // PDUs of a TTI, lost together. A packet has a length indicator of one octet.
         ("umts", _) | ("hsdpa", Direction::Up) => {
             let format = way["formats"].as_array().and_then(|all| all.last()?.as_table()).expect("formats");
             let bits = number(format, "pdus") * size(way, "pdu") * 8.0;
             bits / seconds(format, "tti") * (1.0 - number(way, "bler")) * PACKET / (PACKET + 1.0)
+        }
+        // The block of the highest CQI of the category in 2 ms (TS 25.214 Table 7G), on each carrier:
+        // one octet of MAC-ehs, two of each part, and packets with two octets of the RLC. A block has
+        // a part of one packet more than it has whole ones.
+        ("hsdpa", _) if way.contains_key("mac") => {
+            let (octets, carriers) = match number(table(bearer, "mobile"), "category") as u32 {
+                14 => (4822.0, 1.0),
+                24 => (4822.0, 2.0),
+                other => panic!("category {other}: its block is needed here"),
+            };
+            (octets - 3.0) * 8.0 * carriers / 0.002 * PACKET / (PACKET + 4.0)
         }
         // The block of the highest CQI of the category in 2 ms: 21 bits of MAC-hs, and PDUs with a
         // header of 16 bits each (TS 25.214 Table 7D).

@@ -115,7 +115,8 @@ fn error_free(name: &str, bearer: &Table, users: usize) -> Option<Box<dyn Bearer
         Some("hsdpa") => {
             let mut config: hsdpa::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
             config.downlink.bler = Some(Probability::NEVER);
-            config.uplink.bler = Probability::NEVER;
+            config.uplink.iter_mut().for_each(|uplink| uplink.bler = Probability::NEVER);
+            config.e_dch.iter_mut().for_each(|e_dch| e_dch.bler = Probability::NEVER);
             Some(Box::new(hsdpa::Hsdpa::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
         Some("lte-cell") => {

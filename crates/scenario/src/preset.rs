@@ -16,13 +16,16 @@ use crate::error::{Origin, ScenarioError, nearest};
 static SHIPPED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../presets");
 
 /// Common names of radio technologies, each with the preset that it selects.
-pub const COMMON_NAMES: [(&str, &str); 10] = [
+pub const COMMON_NAMES: [(&str, &str); 13] = [
     ("gsm", "gsm-csd-9600"),
     ("gprs", "gprs-4+1"),
     ("edge", "egprs-4+1"),
     ("umts", "umts-r99-384"),
     ("3g", "umts-r99-384"),
     ("hsdpa", "hsdpa-cat6"),
+    ("hsupa", "hspa-cat10-eul"),
+    ("hspa", "hspa-cat10-eul"),
+    ("hspa+", "hspa-plus-21"),
     ("lte", "lte-10mhz"),
     ("4g", "lte-10mhz"),
     ("nr", "nr-n78-100mhz-sa"),

@@ -29,7 +29,7 @@ fn quantile(times: &Samples, share: f64) -> Span {
 /// An interval that is no multiple of a TTI samples all phases: the reference.
 #[test]
 fn an_interval_of_many_ttis_gives_the_same_median_as_another() {
-    for preset in ["umts-r99-384", "hsdpa-cat6", "umts-dch-384", "gprs-3+1"] {
+    for preset in ["umts-r99-384", "hsdpa-cat6", "hspa-plus-42", "umts-dch-384", "gprs-3+1"] {
         let median = |interval, phase| quantile(&round_trips(preset, interval, phase), 0.5).as_secs_f64();
         let (locked, reference) = (median("1 s", ""), median("1.0013 s", "phase = \"0 s\""));
         assert!((locked / reference - 1.0).abs() < 0.03, "{preset}: {locked} and {reference} s");

@@ -115,7 +115,7 @@ pub struct Category {
 impl Category {
     /// HS-DSCH category 1 to 14 and 21 to 24, those without MIMO (TS 25.306 Table 5.1a). TS 25.214
     /// Table 7A has the blocks of 1 to 6, 7B of 7 and 8, 7C of 9 and 21, 7D of 10 and 22, 7E of 11
-    /// and 12, 7F of 13 and 23, 7G of 14 and 24 (recalled from 13 on).
+    /// and 12, 7F of 13 and 23, 7G of 14 and 24 (recalled from 13 on, but for modulation and carriers).
     pub const fn of(number: u8) -> Option<Self> {
         let (table, highest, interval, carriers) = match number {
             1 | 2 => (CqiTable::D, 22, 3, 1),
