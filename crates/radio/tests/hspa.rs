@@ -1,5 +1,5 @@
-//! HSPA and HSPA+ in the HSDPA cell: 64QAM, two carriers, PDUs of flexible size, and the E-DCH, against
-//! the contracts and what can be calculated.
+//! HSPA and HSPA+ in the HSDPA cell: 64QAM, two carriers, PDUs of flexible size, and the E-DCH,
+//! against the contracts and what can be calculated.
 
 mod common;
 
@@ -139,8 +139,8 @@ fn peak_rates_are_those_of_the_block_sizes() {
         let full = |event: &RadioEvent| event.bytes + 1 + 2 * u32::from(event.pdus) == octets;
         let shares = down.iter().filter(|(_, event)| full(event)).count() as f64 / down.len() as f64;
         assert!(shares > 0.9, "category {category}: {shares}");
-        // A packet of 1500 B takes a header of 2 B, and 2 B for each part: one, and one more of each
-        // block, which ends within a PDU.
+        // A packet of 1500 B takes a header of 2 B, and 2 B for each part: one, and one more of
+        // each block, which ends within a PDU.
         let goodput = f64::from(octets - 3) * f64::from(carriers) / 0.002 * 1500.0 / 1504.0;
         let measured = result.bytes[0] as f64 / time.as_secs_f64();
         assert!((measured / goodput - 1.0).abs() < 0.02, "category {category}: {measured} of {goodput}");
@@ -257,7 +257,7 @@ fn blocks_in_error_are_sent_again_in_the_turn_of_their_process() {
     }
 }
 
-/// A tenth of the first transmissions fail, and so many attempts that none is given up.
+/// A third of the transmissions fail, and none is given up.
 fn config_with_late_errors(preset: &str) -> Config {
     config(preset, "e_dch.bler = 0.3\ne_dch.max_transmissions = 16\ne_dch.combining = \"none\"")
 }
@@ -320,9 +320,9 @@ fn mobiles_share_the_noise_rise() {
             saturate_towards(&mut cell(&config("hspa-cat10-eul", &more), users), Direction::Up, users, 100, time);
         result.bytes.iter().map(|bytes| *bytes as f64 * 8.0 / time.as_secs_f64() / 1e6).collect::<Vec<_>>()
     };
-    // Each of n mobiles with energy per chip x has a load of x / (1 + x); together they have at most
-    // 1 - 10^-0.6 = 0.749. For two it is at most 0.374 each: x = 0.60, 0.60 / 10^0.17 of the chip
-    // rate, 1.55 Mbit/s; steps of 1 dB and PDUs make that 1.2 to 1.6.
+    // Each of n mobiles with energy per chip x has a load of x / (1 + x); together they have at
+    // most 1 - 10^-0.6 = 0.749. For two it is at most 0.374 each: x = 0.60, 0.60 / 10^0.17 of the
+    // chip rate, 1.55 Mbit/s; steps of 1 dB and PDUs make that 1.2 to 1.6.
     let two = rates(2, "");
     assert!(two.iter().all(|rate| (0.9..1.7).contains(rate)), "{two:?}");
     let four = rates(4, "");
@@ -334,7 +334,8 @@ fn mobiles_share_the_noise_rise() {
 
 #[test]
 fn power_limits_what_is_sent() {
-    // At a C/I of -5 dB and Eb/N0 of 1.7 dB: 3.84 Mbit/s - 6.7 dB = 821 kbit/s, 1642 bits, two PDUs.
+    // At a C/I of -5 dB and Eb/N0 of 1.7 dB: 3.84 Mbit/s - 6.7 dB = 821 kbit/s, 1642 bits, two
+    // PDUs.
     let more = "e_dch.bler = 0.0\nconditions.ci = \"-5 dB\"";
     let time = Span::from_secs(5);
     let result = saturate_towards(&mut cell(&config("hspa-cat10-eul", more), 1), Direction::Up, 1, 100, time);

@@ -155,8 +155,8 @@ fn arithmetic(bearer: &Table, direction: Direction) -> f64 {
         // PDUs of a TTI, each lost alone; the rest of a packet's last PDU is padding.
         ("dch-simple", _) => dedicated(way, number(way, "channels")) * whole_pdus(way),
         ("hs-dsch-simple", _) => dedicated(way, pdus_per_tti(way)) * whole_pdus(way),
-        // The largest block of the category (TS 25.306 Table 5.1g): 36 bits of MAC-e, and PDUs with a
-        // header of 16 bits each.
+        // The largest block of the category (TS 25.306 Table 5.1g): 36 bits of MAC-e, and PDUs with
+        // a header of 16 bits each.
         ("hsdpa", Direction::Up) if bearer.contains_key("e_dch") => {
             let block = match number(way, "category") as u32 {
                 5 => 20_000.0,
@@ -172,9 +172,9 @@ fn arithmetic(bearer: &Table, direction: Direction) -> f64 {
             let bits = number(format, "pdus") * size(way, "pdu") * 8.0;
             bits / seconds(format, "tti") * (1.0 - number(way, "bler")) * PACKET / (PACKET + 1.0)
         }
-        // The block of the highest CQI of the category in 2 ms (TS 25.214 Table 7G), on each carrier:
-        // one octet of MAC-ehs, two of each part, and packets with two octets of the RLC. A block has
-        // a part of one packet more than it has whole ones.
+        // The block of the highest CQI of the category in 2 ms (TS 25.214 Table 7G), on each
+        // carrier: one octet of MAC-ehs, two of each part, and packets with two octets of the RLC.
+        // A block has a part of one packet more than it has whole ones.
         ("hsdpa", _) if way.contains_key("mac") => {
             let (octets, carriers) = match number(table(bearer, "mobile"), "category") as u32 {
                 14 => (4822.0, 1.0),

@@ -6,8 +6,8 @@
 //! its CQI is lower than the reported one; what power is left is spread over the blocks of the TTI
 //! in proportion.
 //!
-//! With two carriers each has these codes and this power, and serves the mobiles in the same way, one
-//! carrier after the other. What is sent again is sent on its carrier.
+//! With two carriers each has these codes and this power, and serves the mobiles in the same way,
+//! one carrier after the other. What is sent again is sent on its carrier.
 //!
 //! A TTI costs what the mobiles cost that it [reviews](Cell::review): those to which something has
 //! happened, those whose C/I varies, and those that may be served now and could not before. The

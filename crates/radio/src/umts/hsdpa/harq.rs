@@ -5,8 +5,8 @@ use airpath_core::{Instant, Span};
 
 use super::unit::Block;
 
-/// The processes of one mobile, the same number on each carrier. Blocks of all carriers are numbered
-/// together (TS 25.321 §11.6.1).
+/// The processes of one mobile, the same number on each carrier. Blocks of all carriers are
+/// numbered together (TS 25.321 §11.6.1).
 #[derive(Debug)]
 pub struct Harq {
     processes: Vec<Process>,

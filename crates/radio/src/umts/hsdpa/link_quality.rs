@@ -69,11 +69,11 @@ impl LinkQuality {
         }
     }
 
-    /// The CQI that a mobile reports at a C/I in decibels: the highest with which at most about 10 %
-    /// of blocks fail (TS 25.214 §6A.2.1); 0 if there is none. From F. Brouwer et al., "Usage of
-    /// link-level performance indicators for HSDPA network-level simulations in E-UMTS", IEEE ISSSTA
-    /// 2004, as in the user guide of EURANE (recalled, not verified); with 64QAM by the normal
-    /// approximation.
+    /// The CQI that a mobile reports at a C/I in decibels: the highest with which at most about 10
+    /// % of blocks fail (TS 25.214 §6A.2.1); 0 if there is none. From F. Brouwer et al., "Usage of
+    /// link-level performance indicators for HSDPA network-level simulations in E-UMTS", IEEE
+    /// ISSSTA 2004, as in the user guide of EURANE (recalled, not verified); with 64QAM by the
+    /// normal approximation.
     pub fn reported(self, ci: f64) -> u8 {
         let cqi = libm::floor(ci / DECIBELS_PER_CQI + CQI_AT_ZERO);
         let mut cqi = if cqi.is_nan() { 0 } else { cqi.clamp(0.0, f64::from(MAX_CQI)) as u8 };
@@ -101,7 +101,8 @@ impl LinkQuality {
         }
     }
 
-    /// The probability that a block fails which was received with these ratios, in `attempts` of it.
+    /// The probability that a block fails which was received with these ratios, in `attempts` of
+    /// it.
     pub fn bler(self, cqi: u8, combining: Combining, attempts: u32, last: f64, sum: f64) -> f64 {
         let ratio = match combining {
             Combining::None => last,

@@ -16,8 +16,8 @@ use crate::conditions::Profile;
 use crate::error::{ValueError, above_zero, at_most, check_queue, pdu_size, range, within_an_hour};
 use crate::umts::ConfigError;
 
-/// The enhanced dedicated channel of each mobile (E-DCH, HSUPA): blocks with hybrid ARQ, by grants of
-/// the base station.
+/// The enhanced dedicated channel of each mobile (E-DCH, HSUPA): blocks with hybrid ARQ, by grants
+/// of the base station.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EDch {
@@ -77,7 +77,8 @@ pub struct Grants {
     pub noise_rise: Decibel,
     /// The rate of the grant that answers scheduling information.
     pub first: Bitrate,
-    /// A step of the ladder of grants: by it a grant grows or shrinks in a round trip of hybrid ARQ.
+    /// A step of the ladder of grants: by it a grant grows or shrinks in a round trip of hybrid
+    /// ARQ.
     pub step: Decibel,
     /// From the end of a TTI with scheduling information or a happy bit to the grant that answers
     /// it.

@@ -1,9 +1,9 @@
 //! Grants at the base station: who may send how much.
 //!
 //! Scheduling information is answered when it comes, as long as the noise rise has room. Once in a
-//! round trip of hybrid ARQ the base station looks at the happy bits: it withdraws what is not used,
-//! gives unhappy mobiles a step more, those with the least first, and takes a step from the mobile
-//! with the most where one with less waits for room.
+//! round trip of hybrid ARQ the base station looks at the happy bits: it withdraws what is not
+//! used, gives unhappy mobiles a step more, those with the least first, and takes a step from the
+//! mobile with the most where one with less waits for room.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -27,7 +27,7 @@ pub struct Scheduling {
     next_review: Option<Instant>,
 }
 
-/// What the base station knows of a mobile with a grant.
+/// What the base station has heard of a mobile with a grant.
 #[derive(Clone, Copy, Debug)]
 pub struct Activity {
     /// Its last block ended then.
@@ -67,8 +67,8 @@ impl Scheduling {
         self.granted.remove(&user);
     }
 
-    /// Decides at `now`. `activity` has what is known of a mobile; `changes` gets each new grant with
-    /// its mobile, or none if it is withdrawn.
+    /// Decides at `now`. `activity` has what was heard of a mobile; `changes` gets each new grant
+    /// with its mobile, or none if it is withdrawn.
     pub fn work(&mut self, now: Instant, activity: impl Fn(usize) -> Activity, changes: &mut Vec<(usize, Option<u8>)>) {
         while let Some((_, user)) = self.heard.first().copied().filter(|(at, _)| *at <= now) {
             self.heard.pop_first();

@@ -43,18 +43,18 @@ impl Ladder {
         ladder
     }
 
-    /// How many PDUs of `pdu` bytes a block of so many bits holds: each has a header of 16 bits (TS
-    /// 25.322 §9.2.1.4).
+    /// How many PDUs of `pdu` bytes a block of this number of bits holds: each has a header of 16
+    /// bits (TS 25.322 §9.2.1.4).
     pub const fn pdus(bits: u32, pdu: u32) -> u32 {
         bits.saturating_sub(HEADER) / (8 * pdu + 16)
     }
 
-    /// The bits of a block with so many PDUs.
+    /// The bits of a block with this number of PDUs.
     pub const fn bits_of(pdus: u32, pdu: u32) -> u32 {
         HEADER + pdus * (8 * pdu + 16)
     }
 
-    /// C/I in decibels that a block of so many bits needs.
+    /// C/I in decibels that a block of this number of bits needs.
     pub fn needs(&self, bits: u32) -> f64 {
         let rate = f64::from(bits) / self.tti.as_secs_f64();
         self.eb_n0 + 10.0 * libm::log10(rate / CHIP_RATE)
@@ -76,7 +76,7 @@ impl Ladder {
         self.steps[usize::from(step)].0
     }
 
-    /// The time that a step takes to carry so many bytes.
+    /// The time that a step takes to carry this number of bytes.
     pub fn time_for(&self, step: u8, bytes: u64) -> Span {
         Span::from_secs_f64(8.0 * bytes as f64 / f64::from(self.bits(step)) * self.tti.as_secs_f64())
     }

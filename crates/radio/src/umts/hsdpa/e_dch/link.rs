@@ -231,7 +231,7 @@ impl EDchLink {
         std::mem::replace(&mut self.is_lost, false)
     }
 
-    /// What the base station knows of it at `now`.
+    /// What the base station has heard of it at `now`.
     pub fn activity(&self, now: Instant) -> Activity {
         let last = self.happy.iter().flatten().find(|(ended, _)| *ended <= now);
         Activity { last_block: last.map(|(ended, _)| *ended), is_happy: last.is_none_or(|(_, is_happy)| *is_happy) }
@@ -260,8 +260,8 @@ impl EDchLink {
         (at.as_nanos() / self.tti.as_nanos() % self.processes.len() as u64) as usize
     }
 
-    /// Sends in the TTI that begins at `now`. `receiving` is the downlink, whose reports go with it;
-    /// `dropped` gets packets that the queue drops instead of sending them.
+    /// Sends in the TTI that begins at `now`. `receiving` is the downlink, whose reports go with
+    /// it; `dropped` gets packets that the queue drops instead of sending them.
     pub fn transmit(
         &mut self,
         now: Instant,
