@@ -108,24 +108,53 @@ impl Scheduling {
             }
             is_used
         });
+        if self.waiting.is_empty() {
+            self.raise(unhappy, changes);
+        } else {
+            self.make_room(now, changes);
+        }
+    }
+
+    /// Gives unhappy mobiles a step more, and takes one from the mobile with the most for one that
+    /// gets none.
+    fn raise(&mut self, mut unhappy: Vec<(u8, usize)>, changes: &mut Vec<(usize, Option<u8>)>) {
         unhappy.sort_unstable();
         let top = self.ladder.top();
-        let mut least_without_room = self.waiting.front().map(|_| 0);
+        let mut without_room = None;
         for (step, user) in unhappy.into_iter().filter(|(step, _)| *step < top) {
             let more = self.ladder.load(step + 1) - self.ladder.load(step);
             if self.ladder.has_room(self.load() + more) {
                 self.set(user, step + 1, changes);
             } else {
-                // It gets what is left by one that has at least two steps more.
-                least_without_room = least_without_room.or(Some(step + 1));
+                without_room = without_room.or(Some(step));
             }
         }
-        let most = self.granted.iter().map(|(user, (step, _))| (*step, *user)).max();
-        if let (Some(least), Some((step, user))) = (least_without_room, most)
-            && step > least
+        if let (Some(least), Some((step, user))) = (without_room, self.most())
+            && step > least + 1
         {
             self.set(user, step - 1, changes);
         }
+    }
+
+    /// Takes a step from the mobile with the most, for one that waits. If none has more than the
+    /// first grant, they take turns: the one that has had it the longest loses it.
+    fn make_room(&mut self, now: Instant, changes: &mut Vec<(usize, Option<u8>)>) {
+        match self.most() {
+            Some((0, _)) => {
+                let oldest = self.granted.iter().map(|(user, (_, since))| (*since, *user)).min();
+                if let Some((_, user)) = oldest.filter(|(since, _)| *since + self.inactivity <= now) {
+                    self.granted.remove(&user);
+                    changes.push((user, None));
+                }
+            }
+            Some((step, user)) => self.set(user, step - 1, changes),
+            None => {}
+        }
+    }
+
+    /// The mobile with the most.
+    fn most(&self) -> Option<(u8, usize)> {
+        self.granted.iter().map(|(user, (step, _))| (*step, *user)).max()
     }
 
     fn set(&mut self, user: usize, step: u8, changes: &mut Vec<(usize, Option<u8>)>) {
@@ -133,5 +162,83 @@ impl Scheduling {
             *granted = step;
             changes.push((user, Some(step)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::umts::hsdpa::Config;
+
+    const PERIOD: Span = Span::from_millis(16);
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Span::from_millis(millis)
+    }
+
+    /// The grants of the preset of 2 ms, with another noise rise.
+    fn scheduling(noise_rise: &str) -> Scheduling {
+        let preset: toml::Table =
+            include_str!("../../../../../../presets/hspa-cat10-eul.toml").parse().expect("the preset is TOML");
+        let mut bearer = preset["bearer"].as_table().expect("a table").clone();
+        bearer.remove("model");
+        let config: Config = bearer.try_into().expect("a config");
+        let mut e_dch = config.e_dch.expect("an E-DCH");
+        e_dch.grants.noise_rise = noise_rise.parse().expect("a level");
+        e_dch.scheduling().expect("sound parameters")
+    }
+
+    /// Decides up to `until` with mobiles that send without a pause, and these are unhappy.
+    fn run(scheduling: &mut Scheduling, until: Instant, unhappy: &[usize]) -> Vec<(usize, Option<u8>)> {
+        let mut changes = Vec::new();
+        while let Some(now) = scheduling.next().filter(|now| *now <= until) {
+            let activity = |user| Activity { last_block: Some(now), is_happy: !unhappy.contains(&user) };
+            scheduling.work(now, activity, &mut changes);
+        }
+        changes
+    }
+
+    #[test]
+    fn an_unhappy_mobile_climbs_to_the_top_and_a_happy_one_stays() {
+        let mut scheduling = scheduling("6 dB");
+        scheduling.request(3, at(4));
+        assert_eq!(run(&mut scheduling, at(15), &[]), [(3, Some(0))]);
+        assert_eq!(run(&mut scheduling, at(16 * 20), &[]), []);
+        let top = scheduling.ladder.top();
+        let climbed: Vec<_> = (1..=top).map(|step| (3, Some(step))).collect();
+        assert_eq!(run(&mut scheduling, at(16 * 60), &[3]), climbed);
+        assert_eq!(scheduling.next(), Some(at(16 * 61)), "once in a round trip");
+        assert_eq!(PERIOD, scheduling.period);
+    }
+
+    #[test]
+    fn who_waits_for_room_gets_it_from_the_one_with_the_most() {
+        // One first grant has a load of 0.13, a step more than it 0.16: 1 dB of noise rise are 0.21.
+        let mut scheduling = scheduling("1 dB");
+        scheduling.request(0, at(2));
+        run(&mut scheduling, at(400), &[0]);
+        assert_eq!(scheduling.granted[&0].0, 2);
+        scheduling.request(1, at(404));
+        assert_eq!(run(&mut scheduling, at(404), &[0]), [], "there is no room");
+        // 0.26 are too much for two: they take turns.
+        let changes = run(&mut scheduling, at(1000), &[0]);
+        assert_eq!(changes, [(0, Some(1)), (0, Some(0)), (0, None), (1, Some(0))]);
+        scheduling.forget(1);
+        scheduling.request(0, at(1001));
+        assert_eq!(run(&mut scheduling, at(1001), &[]), [(0, Some(0))]);
+    }
+
+    #[test]
+    fn what_is_not_used_is_withdrawn() {
+        let mut scheduling = scheduling("6 dB");
+        scheduling.request(0, at(2));
+        let mut changes = Vec::new();
+        while let Some(now) = scheduling.next() {
+            scheduling.work(now, |_| Activity { last_block: Some(at(100)), is_happy: false }, &mut changes);
+        }
+        let (last, granted) = changes.split_last().expect("changes");
+        assert_eq!(*last, (0, None));
+        assert!(granted.iter().all(|(_, step)| step.is_some()));
+        assert_eq!((scheduling.next(), scheduling.granted.len()), (None, 0), "idle costs nothing");
     }
 }
