@@ -3,7 +3,8 @@
 //! Scheduling information is answered when it comes, as long as the noise rise has room. Once in a
 //! round trip of hybrid ARQ the base station looks at the happy bits: it withdraws what is not
 //! used, gives unhappy mobiles a step more, those with the least first, and takes a step from the
-//! mobile with the most where one with less waits for room.
+//! mobile with the most where one with less has no room. While a mobile waits for its first grant,
+//! the others only lose steps; where all have the first grant, they take turns.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -213,7 +214,7 @@ mod tests {
 
     #[test]
     fn who_waits_for_room_gets_it_from_the_one_with_the_most() {
-        // One first grant has a load of 0.13, a step more than it 0.16: 1 dB of noise rise are 0.21.
+        // A first grant has a load of 0.13, two steps more 0.20; 1 dB of noise rise allows 0.21.
         let mut scheduling = scheduling("1 dB");
         scheduling.request(0, at(2));
         run(&mut scheduling, at(400), &[0]);
