@@ -414,8 +414,8 @@ def test_a_folder_without_room_keeps_the_earlier_result(
     done = airpath_command(*words, timeout=120)
     advice = "the file system is read-only" if is_read_only else "free disk space"
     reason = "Read-only file system" if is_read_only else "No space left on device"
-    is_of_tasks = line.startswith(("sweep", "study")) or "--vary" in line
-    _check(done, Wrong("", (str(out), reason, advice), code=2 if is_read_only and is_of_tasks else code))
+    has_tasks = line.startswith(("sweep", "study")) or "--vary" in line
+    _check(done, Wrong("", (str(out), reason, advice), code=2 if is_read_only and has_tasks else code))
     assert {path: path.read_bytes() for path in before} == before
 
 

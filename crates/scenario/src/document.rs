@@ -343,10 +343,7 @@ fn from_value(value: &DeValue<'_>, line: &impl Fn(Range<usize>) -> Origin) -> Va
     match value {
         DeValue::Table(table) => from_table(table, line),
         DeValue::Array(array) => Value::Array(
-            array
-                .iter()
-                .map(|item| Node::new(from_value(item.get_ref(), line), line(item.span())))
-                .collect(),
+            array.iter().map(|item| Node::new(from_value(item.get_ref(), line), line(item.span()))).collect(),
         ),
         DeValue::String(text) => Value::Scalar(toml::Value::String(text.to_string())),
         DeValue::Boolean(truth) => Value::Scalar(toml::Value::Boolean(*truth)),
