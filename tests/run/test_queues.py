@@ -42,7 +42,7 @@ def run(queue: str) -> airpath.Result:
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, airpath.Result]:
-    # With a target of 5 ms one CUBIC flow with a round trip of 40 ms does not fill half of the link.
+    # At a target of 5 ms one CUBIC flow over 40 ms does not fill half of the link.
     target = 'target = "20 ms", packets = 1000'
     return {
         "drop-tail": run("{ packets = 200 }"),
@@ -82,6 +82,7 @@ def test_cake_limits_a_flow_that_does_not_respond() -> None:
     datagrams = """
         [[flow]]
         kind = "datagrams"
+        direction = "down"
         mobile = "many"
         rate = "20 Mbit/s"
         duration = "20 s"
