@@ -266,6 +266,17 @@ def test_a_study_is_reported_row_by_row(tmp_path: Path) -> None:
     assert (len(ours["x"]), published["x"]) == (3, [264, 346])
 
 
+def test_counts_have_no_unit_and_rows_without_scatter_need_no_repetitions(tmp_path: Path) -> None:
+    row = STUDY["rows"][0] | {"metric": "cycles", "unit": "1", "n": 2}
+    fixed, varying = row | {"ours": 4.0, "low": 4.0, "high": 4.0}, row | {"ours": 4.0, "low": 3.9, "high": 4.1}
+    page = Page(study_report.write(STUDY | {"rows": [*STUDY["rows"], fixed]}, tmp_path / "fixed.html"))
+    assert "DCH, BLER 1 % cycles 264 4.000" in page.words
+    assert "too small" not in page.words
+    assert page.figures["rtt: cycles"]["layout"]["xaxis"]["title"]["text"] == "cycles"
+    page = Page(study_report.write(STUDY | {"rows": [varying]}, tmp_path / "varying.html"))
+    assert "n = 2 is too small" in page.words
+
+
 def test_a_study_that_was_run_reports_which_rows_agree(tmp_path: Path) -> None:
     from airpath import study
 
