@@ -279,6 +279,8 @@ const TABLE: &str = "conditions = { table = { hold = \"1 s\", values = [\"7 dB\"
 /// Fast fading, and losses that the RLC repairs.
 const HSPA_ROUGH: &str = "conditions.ci = \"18 dB\"\nconditions.rayleigh = \"10 km/h\"";
 const LOSSY_DOWN: &str = "downlink.harq.max_transmissions = 1\ndownlink.bler = 0.5";
+const UNPOLLED_DOWN: &str = "downlink.harq.max_transmissions = 1\ndownlink.bler = 0.5\n\
+                             downlink.rlc.poll_packets = 1000";
 const LOSSY_UP: &str = "e_dch.max_transmissions = 1\ne_dch.bler = 0.5";
 const BROKEN_DOWN: &str = "downlink.harq.max_transmissions = 1\ndownlink.bler = 0.8\ndownlink.rlc.max_dat = 3";
 const BROKEN_UP: &str = "e_dch.max_transmissions = 1\ne_dch.bler = 0.8\ne_dch.rlc.max_dat = 3\n\
@@ -295,7 +297,7 @@ const HSPA: &[Case] = &[
     ("cell.carriers", "", "1"),
     ("cell.codes", "", "6"),
     ("cell.scheduler", "", "\"round-robin\""),
-    ("cell.users_per_tti", "conditions.ci = \"28 dB\"", "1"),
+    ("cell.users_per_tti", "downlink.cqi = 5", "1"),
     ("mobile.category", "conditions.ci = \"28 dB\"", "23"),
     ("mobile.cqi_cycle", "", "\"40 ms\""),
     ("mobile.cqi_delay", "", "\"30 ms\""),
@@ -321,7 +323,7 @@ const HSPA: &[Case] = &[
     ("e_dch.combining", "e_dch.bler = 0.5", "\"none\""),
     ("e_dch.delay", "", "\"9 ms\""),
     ("e_dch.eb_n0", "", "\"-3 dB\""),
-    ("e_dch.fading", "conditions.fading = \"tu50\"\nconditions.ci = \"-4 dB\"", "{ tu50 = \"9 dB\" }"),
+    ("e_dch.fading", "conditions = { ci = \"-4 dB\", fading = \"tu50\" }", "{ tu50 = \"9 dB\" }"),
     ("e_dch.grants.delay", "", "\"33 ms\""),
     ("e_dch.grants.first", "", "\"1 Mbit/s\""),
     ("e_dch.grants.happy_delay", "", "\"900 ms\""),
@@ -340,12 +342,16 @@ const HSPA: &[Case] = &[
     ("downlink.rlc.discard.timer_mrw", DISCARD_DOWN, "\"40 ms\""),
     ("downlink.rlc.max_dat", BROKEN_DOWN, "2"),
     ("downlink.rlc.max_rst", BROKEN_DOWN, "2"),
-    ("downlink.rlc.poll_last", "downlink.rlc.timer_poll_periodic = \"900 ms\"", "false"),
+    (
+        "downlink.rlc.poll_last",
+        "downlink.rlc.poll_packets = 1000\ndownlink.rlc.timer_poll_periodic = \"900 ms\"",
+        "false",
+    ),
     ("downlink.rlc.poll_last_repeat", PERIODIC_DOWN, "false"),
     ("downlink.rlc.poll_packets", "", "9"),
-    ("downlink.rlc.poll_pdus", "", "2"),
-    ("downlink.rlc.poll_window", "downlink.rlc.window = 40", "30"),
-    ("downlink.rlc.status_missing", LOSSY_DOWN, "false"),
+    ("downlink.rlc.poll_pdus", "downlink.rlc.poll_packets = 1000", "2"),
+    ("downlink.rlc.poll_window", "downlink.rlc.window = 40\ndownlink.rlc.poll_packets = 1000", "30"),
+    ("downlink.rlc.status_missing", UNPOLLED_DOWN, "false"),
     ("downlink.rlc.timer_poll", LOSSY_DOWN, "\"90 ms\""),
     ("downlink.rlc.timer_poll_periodic", "", "\"50 ms\""),
     ("downlink.rlc.timer_poll_prohibit", "", "\"80 ms\""),
@@ -358,11 +364,11 @@ const HSPA: &[Case] = &[
     ("e_dch.rlc.discard.timer_mrw", DISCARD_UP, "\"40 ms\""),
     ("e_dch.rlc.max_dat", BROKEN_UP, "2"),
     ("e_dch.rlc.max_rst", BROKEN_UP, "2"),
-    ("e_dch.rlc.poll_last", "e_dch.rlc.timer_poll_periodic = \"900 ms\"", "false"),
+    ("e_dch.rlc.poll_last", "e_dch.rlc.poll_packets = 1000\ne_dch.rlc.timer_poll_periodic = \"900 ms\"", "false"),
     ("e_dch.rlc.poll_last_repeat", PERIODIC_UP, "false"),
     ("e_dch.rlc.poll_packets", "", "9"),
-    ("e_dch.rlc.poll_pdus", "", "2"),
-    ("e_dch.rlc.poll_window", "e_dch.rlc.window = 40", "30"),
+    ("e_dch.rlc.poll_pdus", "e_dch.rlc.poll_packets = 1000", "2"),
+    ("e_dch.rlc.poll_window", "e_dch.rlc.window = 40\ne_dch.rlc.poll_packets = 1000", "30"),
     ("e_dch.rlc.status_missing", LOSSY_UP, "false"),
     ("e_dch.rlc.timer_poll", LOSSY_UP, "\"90 ms\""),
     ("e_dch.rlc.timer_poll_periodic", "", "\"50 ms\""),

@@ -100,7 +100,7 @@ impl User {
                 path,
             })?,
             up,
-            resets: Resets::new(&down.rlc),
+            resets: Resets::new(&down.rlc, config.uplink_rlc()),
             iub: Iub::new(down.iub.delay, down.iub.interval, packing, packing.largest(pdu), room as u32),
             harq: Harq::new(down.harq.processes, config.cell.carriers, window),
             arrivals: VecDeque::new(),

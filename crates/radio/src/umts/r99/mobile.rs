@@ -72,7 +72,7 @@ impl Mobile {
             switching: [switching(), switching()],
             rrc: Rrc::new(config.rrc.as_ref()),
             common: [config.rrc.as_ref().map(|rrc| rrc.fach), config.rrc.as_ref().map(|rrc| rrc.rach)],
-            resets: Resets::new(&down.rlc),
+            resets: Resets::new(&down.rlc, &up.rlc),
             conditions,
             mobility: config.mobility.clone(),
             reconnection: config

@@ -8,8 +8,8 @@ use super::{Control, Rlc, RlcAm};
 #[derive(Clone, Debug)]
 pub(crate) struct Resets {
     running: Option<Running>,
-    timer: Span,
-    max: u32,
+    /// Timer_RST and MaxRST of the sender of each direction.
+    limits: [(Span, u32); 2],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -32,9 +32,9 @@ pub(crate) enum Late {
 }
 
 impl Resets {
-    /// None yet.
-    pub const fn new(rlc: &Rlc) -> Self {
-        Self { running: None, timer: rlc.timer_rst, max: rlc.max_rst }
+    /// None yet. Each end has the parameters of its sender.
+    pub const fn new(down: &Rlc, up: &Rlc) -> Self {
+        Self { running: None, limits: [(down.timer_rst, down.max_rst), (up.timer_rst, up.max_rst)] }
     }
 
     /// Whether one is under way.
@@ -52,7 +52,7 @@ impl Resets {
     /// The sender of a direction, whose `rlc` this is, begins one. Next: [`Self::expire`], unless
     /// [`Self::acknowledged`] comes first.
     pub fn begin(&mut self, now: Instant, direction: Direction, rlc: &mut RlcAm) {
-        self.running = Some(Running { direction, attempts: 1, expires: now + self.timer });
+        self.running = Some(Running { direction, attempts: 1, expires: now + self.limits[direction as usize].0 });
         rlc.is_stopped = true;
         rlc.control = Some(Control::Reset);
     }
@@ -61,10 +61,11 @@ impl Resets {
     /// mobile after [`Late::Failed`].
     pub fn expire(&mut self, now: Instant) -> Option<Late> {
         let running = self.running.as_mut().filter(|running| running.expires <= now)?;
+        let (timer, max) = self.limits[running.direction as usize];
         running.attempts += 1;
-        running.expires = now + self.timer;
+        running.expires = now + timer;
         // TS 25.322 §9.6: the maximum number of transmissions is MaxRST − 1.
-        Some(if running.attempts >= self.max { Late::Failed } else { Late::Again(running.direction) })
+        Some(if running.attempts >= max { Late::Failed } else { Late::Again(running.direction) })
     }
 
     /// An answer has come in a direction. Returns the direction that goes on with it.
