@@ -44,15 +44,17 @@ impl Occupancy {
         self.requests[2] = repetitions;
     }
 
-    /// Whether the mobile can receive in these slots: `data`, or a control channel. The base
-    /// station leaves the occasions of scheduling requests free if it can.
+    /// Whether the mobile can receive in these slots: `data`, or a control channel.
     pub fn can_receive(&self, slots: Slots, is_data: bool) -> bool {
         let is_free = !is_data || !self.received.iter().any(|busy| busy.is_data && busy.meets(slots, 0));
         let is_silent = |guard| !self.sent.iter().any(|busy| busy.meets(slots, guard));
-        is_free && self.guard.is_none_or(|guard| is_silent(guard) && !self.meets_request(slots, guard))
+        is_free && self.guard.is_none_or(is_silent)
     }
 
-    fn meets_request(&self, slots: Slots, guard: u64) -> bool {
+    /// Whether an occasion of scheduling requests lies in what a transfer receives: the base station
+    /// leaves them free if the transfer fits between two.
+    fn meets_request(&self, slots: Slots) -> bool {
+        let Some(guard) = self.guard else { return false };
         let [period, offset, length] = self.requests;
         if slots.end - slots.start + length + 2 * guard > period {
             return false;
@@ -70,14 +72,15 @@ impl Occupancy {
 
     /// Whether the mobile can do what a downlink transfer demands.
     pub fn fits_down(&self, slots: &DownlinkSlots) -> bool {
-        self.can_receive(slots.control, false)
+        !self.meets_request(Slots::new(slots.control.start, slots.data.end))
+            && self.can_receive(slots.control, false)
             && self.can_receive(slots.data, true)
             && self.can_send(slots.feedback, false)
     }
 
     /// Whether the mobile can do what an uplink transfer demands.
     pub fn fits_up(&self, slots: &UplinkSlots) -> bool {
-        self.can_receive(slots.control, false) && self.can_send(slots.data, true)
+        !self.meets_request(slots.control) && self.can_receive(slots.control, false) && self.can_send(slots.data, true)
     }
 
     /// A downlink transfer was planned.
@@ -138,9 +141,11 @@ mod tests {
         let receives = |slot| occupancy.can_receive(slots(slot, slot + 1), false);
         assert_eq!([8, 9, 11, 12, 13].map(receives), [true, false, false, false, true]);
         assert_eq!([8, 9, 13].map(|slot| occupancy.receives_from(slot)), [8, 13, 13]);
-        assert_eq!([38, 39, 41, 42].map(receives), [true, false, false, true], "an occasion in slot 40");
+        let meets = |slot| occupancy.meets_request(slots(slot, slot + 1));
+        assert_eq!([38, 39, 41, 42].map(meets), [false, true, true, false], "an occasion in slot 40");
+        assert!(!occupancy.meets_request(slots(0, 78)), "too long to lie between two");
         assert!(!occupancy.can_send(slots(11, 13), true) && occupancy.can_send(slots(11, 13), false));
         let full = Occupancy { guard: None, ..occupancy };
-        assert!(full.can_receive(slots(10, 12), false) && full.can_receive(slots(39, 41), true));
+        assert!(full.can_receive(slots(10, 12), false) && !full.meets_request(slots(39, 41)));
     }
 }

@@ -28,7 +28,7 @@ impl Cell {
             if let Some(format) = plan.allocate(Direction::Up, at, estimate, wanted, left) {
                 user.waiting_since[1] = number + 1;
                 user.grant(now, at, format, plan, cx);
-                user.take_up(&slots, format.blocks, plan);
+                user.take_up(number, &slots, format.blocks, plan);
                 schedulers[1].served(number, index as u32, format.bits);
             }
         }

@@ -90,21 +90,21 @@ impl User {
         }
     }
 
-    /// An uplink transfer takes resource blocks.
-    pub fn take_up(&mut self, slots: &UplinkSlots, blocks: u32, plan: &mut Plan) {
+    /// An uplink transfer that is planned in slot `slot` takes resource blocks.
+    pub fn take_up(&mut self, slot: u64, slots: &UplinkSlots, blocks: u32, plan: &mut Plan) {
         if let Some((narrowband, occupancy)) = plan.narrowband.as_mut().zip(self.occupancy.as_mut()) {
             narrowband.take_up(slots, blocks);
-            occupancy.forget_before(slots.control.start);
+            occupancy.forget_before(slot);
             occupancy.take_up(slots);
         }
     }
 
     /// The first grant from slot `from` on for a block that is sent again in the same number of
     /// resource blocks. Returns when the block is sent.
-    pub(super) fn grant_again(&mut self, from: u64, blocks: u32, plan: &mut Plan) -> Instant {
+    pub(super) fn grant_again(&mut self, now: Instant, from: u64, blocks: u32, plan: &mut Plan) -> Instant {
         let fits = |slot| self.uplink_slots(slot, plan).filter(|(_, left)| *left >= blocks).map(|(slots, _)| slots);
         let slots = (from..).find_map(fits).expect("what is promised ends");
-        self.take_up(&slots, blocks, plan);
+        self.take_up(plan.number(now), &slots, blocks, plan);
         plan.start(slots.data.start)
     }
 

@@ -127,7 +127,7 @@ impl User {
         } else {
             let blocks = sent.format.blocks;
             let at = if plan.narrowband.is_some() {
-                self.grant_again(plan.number(next_grant), blocks, plan)
+                self.grant_again(now, plan.number(next_grant), blocks, plan)
             } else {
                 let at = plan.next_attempt_up(now, blocks, |at| !self.harq_up.is_planned(at));
                 plan.reserve_up(at, blocks);
