@@ -148,9 +148,11 @@ fn mode_b_reaches_where_mode_a_does_not() {
         (config.downlink.bler, config.uplink.bler) = (None, None);
         let packets: Vec<_> = (0..20).map(|n| (at_millis(15_000.7 * f64::from(n)), Direction::Down, 0, 100)).collect();
         let outcome = run(&config, 1, &packets, Span::from_secs(310));
-        outcome.blocks(Direction::Down).filter(|(_, event)| event.errored > 0).count()
+        let errors = outcome.blocks(Direction::Down).filter(|(_, event)| event.errored > 0).count();
+        (errors, outcome.departures.len())
     };
-    let (with, without) = (late(""), late("coverage.b.below = \"-60 dB\""));
+    let ((with, delivered), (without, _)) = (late(""), late("coverage.b.below = \"-60 dB\""));
+    assert_eq!(delivered, 20);
     assert!(with < 20 && without > 5 * (with + 1), "{with} {without}");
 }
 

@@ -51,8 +51,8 @@ impl Occupancy {
         is_free && self.guard.is_none_or(is_silent)
     }
 
-    /// Whether an occasion of scheduling requests lies in what a transfer receives: the base station
-    /// leaves them free if the transfer fits between two.
+    /// Whether an occasion of scheduling requests lies in what a transfer receives. The base
+    /// station leaves them free if the transfer fits between two.
     fn meets_request(&self, slots: Slots) -> bool {
         let Some(guard) = self.guard else { return false };
         let [period, offset, length] = self.requests;
