@@ -277,7 +277,7 @@ def replacing_result(out: Path | None) -> Iterator[None]:
     """
     from airpath.result import is_result
 
-    if out is not None and not out.is_file():
+    if out is not None and not os.path.isfile(out):  # noqa: PTH113 - False also without permission
         check_outputs(folders=[out])
     replaces = out is not None and is_result(out)
     yield
