@@ -163,14 +163,20 @@ def test_ffmpeg_plays_rtp_of_airpath(link: LinkCommand, umts: Path, video: Path,
     subprocess.run([*ffmpeg, *clip], cwd=link.folder, check=True)
     decoded = ["-i", "clip.h264", "-fps_mode", "passthrough", "-f", "framecrc", "want"]
     subprocess.run([*ffmpeg, *decoded], cwd=link.folder, check=True)
-    send = [str(AIRPATH), "measure", "stream", "mobile:5004", "--rtp", "send", "--video", "clip.h264"]
-    send += ["--sdp", "v.sdp", "--lead", "2 s", "--format", "json"]
+    send = [str(AIRPATH), "measure", "stream", "--rtp", "send", "--video", "clip.h264", "--lead", "0 s"]
+    send += ["--format", "json"]
+    # The description, before the player starts.
+    describe = [*send, "127.0.0.1:5004", "--sdp", "v.sdp", "--speed", "8", "--ahead", "10 s"]
+    subprocess.run(describe, cwd=link.folder, check=True, capture_output=True)
     # BYE of the sender ends the input.
     play = [*ffmpeg, "-protocol_whitelist", "file,udp,rtp", "-i", "v.sdp"]
     play += ["-fps_mode", "passthrough", "-f", "framecrc", "-y", "got"]
-    wait = "for each in $(seq 100); do test -s v.sdp && break; sleep 0.1; done"
-    serve = f"{shlex.join(send)} >sender.json; touch ended"
-    link("sh", "-ec", f"{wait}; timeout 15 {shlex.join(play)}; {WAIT}", link=umts, serve=serve, options="--out kept")
+    # Port 5004 in the list of the player's sockets.
+    listens = "for each in $(seq 200); do grep -q :138C /proc/net/udp* && break; sleep 0.1; done; touch listens"
+    serve = "for each in $(seq 200); do test -e listens && break; sleep 0.1; done; "
+    serve += f"{shlex.join([*send, 'mobile:5004'])} >sender.json; touch ended"
+    script = f"timeout 30 {shlex.join(play)} & {listens}; wait $!; {WAIT}"
+    link("sh", "-ec", script, link=umts, serve=serve, options="--out kept --no-log")
     assert _checksums(link.folder / "got") == _checksums(link.folder / "want")
     assert len(_checksums(link.folder / "got")) == FRAMES
     sender = json.loads((link.folder / "sender.json").read_text(encoding="utf-8"))

@@ -27,7 +27,10 @@ use crate::{Hooks, Request, datagram_socket};
 const PAYLOAD_TYPE: u8 = 96;
 /// Largest video file.
 const MOST_BYTES: u64 = 1 << 30;
-/// Time after the last packet in which the player's last report can arrive.
+/// From the last packet to BYE: a player may read its port of RTCP first, and would lose packets
+/// that wait on the other one.
+const BEFORE_BYE: Span = Span::from_millis(500);
+/// Time after BYE in which the player's last report can arrive.
 const LAST_REPORT: Span = Span::from_secs(2);
 /// Longest time from the description to the first packet.
 const LONGEST_LEAD: Span = Span::from_secs(600);
@@ -197,8 +200,20 @@ struct Sender<'a, 'b> {
     record: &'a mut Record<'b>,
 }
 
+impl Sender<'_, '_> {
+    /// When BYE is due, after the last packet.
+    fn bye(&self) -> Option<Instant> {
+        let sent = self.server.sent();
+        let is_all = sent.packets == self.payloads.len() as u64;
+        sent.last_media.filter(|_| is_all).map(|last| last + BEFORE_BYE)
+    }
+}
+
 impl rtp::End for Sender<'_, '_> {
     fn poll(&mut self, now: Instant, buffer: &mut [u8]) -> Option<Datagram> {
+        if self.bye().is_some_and(|bye| now < bye) {
+            return None;
+        }
         let datagram = self.server.poll(now)?;
         let (channel, head) = (datagram.channel, datagram.head.len());
         buffer[..head].copy_from_slice(datagram.head);
@@ -229,7 +244,10 @@ impl rtp::End for Sender<'_, '_> {
         self.server.receive(now, bytes);
     }
 
-    fn next_wakeup(&self, _: Instant) -> Option<Instant> {
+    fn next_wakeup(&self, now: Instant) -> Option<Instant> {
+        if let Some(bye) = self.bye().filter(|bye| now < *bye) {
+            return Some(bye);
+        }
         self.server.next_wakeup().or(self.sent_all.map(|sent| sent + LAST_REPORT))
     }
 
