@@ -55,7 +55,7 @@ def results() -> dict[str, airpath.Result]:
 def ratio(result: airpath.Result) -> float:
     """The bytes of the mobile with eight downloads, divided by those of the mobile with one."""
     downloads = result.flows.filter(kind="download")
-    many, one = (downloads.filter(mobile=name)["delivered_bytes"].sum() for name in ("many", "one"))
+    many, one = (float(downloads.filter(mobile=name)["delivered_bytes"].sum()) for name in ("many", "one"))
     assert many + one > 0.9 * 20 * 10e6 / 8, "the link is used"
     return many / one
 

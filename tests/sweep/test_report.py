@@ -77,7 +77,8 @@ def test_axes_are_in_the_order_of_their_quantities_and_have_names():
     assert {each.title.text for each in (figure.layout.xaxis, figure.layout.xaxis2)} == {"bearer: block error rate"}
     over = draw_lines(frame, ["fixed.delay", "fixed.rate"], "duration_s", {}, order=["fixed.delay"])
     assert over.layout.xaxis.title.text == "fixed network: delay (ms)"
-    assert sorted(set(over.data[0].x)) == list(dict.fromkeys(over.data[0].x)) == [90.0, 200.0, 1000.0]
+    places = over.to_dict()["data"][0]["x"]
+    assert sorted(set(places)) == list(dict.fromkeys(places)) == [90.0, 200.0, 1000.0]
 
 
 def test_names_of_axes_in_words():

@@ -126,6 +126,7 @@ fn csd_radio() -> impl Strategy<Value = csd::config::Radio> {
                 attempts,
                 recovery: [csd::config::Recovery::Reject, csd::config::Recovery::Selective][usize::from(selective)],
                 frame_errors: errors.map(|errors| Probability::new(errors).expect("within range")),
+                compression: (attempts % 2 > 0).then_some(1.5),
             }
         })
 }

@@ -142,8 +142,9 @@ def drawn(results: Results, repetition: int | None = None) -> list[Drawn]:
         repetition: The repetition to draw; by default each run's median one, by the throughput of
             its flows.
     """
-    is_one = isinstance(results, Result | str | Path) or not isinstance(results, Iterable)
-    several = [loaded(each) for each in ([results] if is_one else results)]
+    if isinstance(results, Result | str | Path) or not isinstance(results, Iterable):
+        results = [results]
+    several = [loaded(each) for each in results]
     names = labels(several)
     return [
         Drawn(each, name, index, median_repetition(each) if repetition is None else repetition)

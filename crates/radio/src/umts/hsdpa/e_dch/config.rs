@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::category::{Tti, largest_block};
 use super::grants::Scheduling;
-use super::ladder::Ladder;
+use super::ladder::{Ladder, Range};
 use crate::common::arq::rlc_am::Rlc;
 use crate::common::link_adaptation::Combining;
 use crate::conditions::Profile;
@@ -131,7 +131,7 @@ impl EDch {
         if Ladder::pdus(first as u32, pdu) == 0 {
             return Err(range(GRANTS, "first", "so much that a block of it holds a PDU").into());
         }
-        if !Ladder::new(self, tti, largest).admits_first() {
+        if !self.ladder(largest).admits_first() {
             return Err(range(GRANTS, "noise_rise", "so much that the first grant of one mobile fits").into());
         }
         within_an_hour(grants.delay, GRANTS, "delay")?;
@@ -150,11 +150,23 @@ impl EDch {
         Ok(self.rlc.check("e_dch.rlc")?)
     }
 
+    /// The ladder of grants up to the largest block.
+    pub fn ladder(&self, largest: u32) -> Ladder {
+        Ladder::new(Range {
+            tti: self.tti,
+            eb_n0: self.eb_n0,
+            noise_rise: self.grants.noise_rise,
+            first: 8 * self.grants.first.bytes_in(self.tti).get(),
+            step: self.grants.step,
+            largest,
+        })
+    }
+
     /// The grants of a cell.
     pub fn scheduling(&self) -> Result<Scheduling, ConfigError> {
         let (tti, largest) = self.format()?;
         let round_trip = self.tti * u64::from(tti.processes());
-        Ok(Scheduling::new(Ladder::new(self, tti, largest), round_trip, self.grants.inactivity))
+        Ok(Scheduling::new(self.ladder(largest), round_trip, self.grants.inactivity))
     }
 
     /// The payload of a PDU in bytes.

@@ -1,9 +1,6 @@
 //! The ladder of grants: the block that each allows, and what it costs of the noise rise.
 
-use airpath_core::Span;
-
-use super::category::Tti;
-use super::config::EDch;
+use airpath_core::{Decibel, Span};
 
 /// Chips a second (TS 25.213).
 const CHIP_RATE: f64 = 3.84e6;
@@ -23,20 +20,34 @@ pub struct Ladder {
     steps: Vec<(u32, f64)>,
 }
 
+/// What a ladder follows from.
+#[derive(Clone, Copy, Debug)]
+pub struct Range {
+    /// Length of a TTI.
+    pub tti: Span,
+    /// Energy of a bit over noise and interference that a block needs.
+    pub eb_n0: Decibel,
+    /// Noise rise that all granted mobiles of the cell may cause together.
+    pub noise_rise: Decibel,
+    /// Bits of a block of the first grant, above zero and at most the largest block.
+    pub first: u64,
+    /// From a grant to the next, above zero.
+    pub step: Decibel,
+    /// Bits of the largest block.
+    pub largest: u32,
+}
+
 impl Ladder {
-    /// That of a configuration with a first grant above zero and at most the largest block, and a
-    /// step above zero.
-    pub fn new(config: &EDch, tti: Tti, largest: u32) -> Self {
-        let grants = &config.grants;
-        let limit = 1.0 - libm::exp10(-grants.noise_rise.get() / 10.0);
-        let mut ladder = Self { tti: tti.span(), eb_n0: config.eb_n0.get(), limit, steps: Vec::new() };
-        let first = 8.0 * grants.first.bytes_in(config.tti).get() as f64;
+    /// The ladder of a range of grants.
+    pub fn new(range: Range) -> Self {
+        let limit = 1.0 - libm::exp10(-range.noise_rise.get() / 10.0);
+        let mut ladder = Self { tti: range.tti, eb_n0: range.eb_n0.get(), limit, steps: Vec::new() };
         for step in 0..=u8::MAX {
-            let bits = (first * libm::exp10(grants.step.get() * f64::from(step) / 10.0)) as u32;
-            let bits = bits.min(largest);
+            let bits = (range.first as f64 * libm::exp10(range.step.get() * f64::from(step) / 10.0)) as u32;
+            let bits = bits.min(range.largest);
             let ratio = libm::exp10(ladder.needs(bits) / 10.0);
             ladder.steps.push((bits, ratio / (1.0 + ratio)));
-            if bits == largest {
+            if bits == range.largest {
                 break;
             }
         }

@@ -123,7 +123,7 @@ impl EDchLink {
                 path,
             })?,
             tti: config.tti,
-            ladder: Ladder::new(config, tti, largest),
+            ladder: config.ladder(largest),
             bler: config.bler,
             combining: config.combining,
             max_transmissions: config.max_transmissions.into(),
