@@ -240,6 +240,7 @@ mod tests {
         assert_eq!(narrowband.left_down(&narrowband.downlink(14, 0)), 0, "no room for MPDCCH in slot 14");
         assert_eq!(narrowband.left_down(&narrowband.downlink(16, 0)), 6);
         narrowband.forget_before(15);
-        assert_eq!(narrowband.left_up(&narrowband.uplink(15, 0)), 4, "MPDCCH in the last slot of data");
+        assert_eq!(narrowband.left_up(&narrowband.uplink(15, 0)), 0, "no room for MPDCCH in the last slot of data");
+        assert_eq!(narrowband.left_up(&narrowband.uplink(16, 0)), 6);
     }
 }
