@@ -258,7 +258,6 @@ proptest! {
             gap: Span::from_millis(gap),
             users,
             directions: &Direction::BOTH,
-            ..Traffic::default()
         };
         let arrivals = traffic.arrivals(seed);
         let make = || LteM::new(&config, usize::from(users), Seed::new(5), "cell").expect("sound parameters");
