@@ -369,16 +369,16 @@ fn values_that_make_no_sense_name_their_key() {
         ("hspa-cat10-eul", "e_dch.reordering_timer = \"0 s\"", "e_dch.reordering_timer", "above zero"),
         ("hspa-cat10-eul", "e_dch.rlc.window = 4096", "e_dch.rlc.window", "at most 4095"),
     ] {
-        let error = Hsdpa::new(&config(preset, more), 1, Seed::new(1), "cell").err().expect(more);
+        let error = Hsdpa::new(&config(preset, more), 1, Seed::new(1), "cell").expect_err(more);
         assert_eq!(error.field(), field, "{more}: {error}");
         assert!(error.to_string().contains(text), "{more}: {error}");
     }
     let mut both = config("hspa-cat10-eul", "");
     both.uplink = config("hsdpa-cat10", "").uplink;
-    let error = Hsdpa::new(&both, 1, Seed::new(1), "cell").err().expect("two uplinks");
+    let error = Hsdpa::new(&both, 1, Seed::new(1), "cell").expect_err("two uplinks");
     assert_eq!(error.field(), "e_dch");
     assert!(error.to_string().contains("two uplinks"), "{error}");
     (both.uplink, both.e_dch) = (None, None);
-    let error = Hsdpa::new(&both, 1, Seed::new(1), "cell").err().expect("no uplink");
+    let error = Hsdpa::new(&both, 1, Seed::new(1), "cell").expect_err("no uplink");
     assert!(error.to_string().contains("no uplink"), "{error}");
 }
