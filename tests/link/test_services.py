@@ -120,6 +120,9 @@ def test_hls_js_plays_two_qualities(link: LinkCommand, web: str, hls_js: bytes, 
     assert done.out == "ended: 6.0 0,1\n"
 
 
+# Until port 5004 is in the list of the receiver's sockets; and the sender's wait for it.
+LISTENS = "for each in $(seq 200); do grep -q :138C /proc/net/udp* && break; sleep 0.1; done; touch listens"
+LISTENED = "for each in $(seq 200); do test -e listens && break; sleep 0.1; done"
 WAIT = "for each in $(seq 200); do test -e ended && exit; sleep 0.1; done; exit 1"
 """A link ends with its command, so the command waits for the output of the server."""
 
@@ -171,11 +174,8 @@ def test_ffmpeg_plays_rtp_of_airpath(link: LinkCommand, umts: Path, video: Path,
     # BYE of the sender ends the input.
     play = [*ffmpeg, "-protocol_whitelist", "file,udp,rtp", "-i", "v.sdp"]
     play += ["-fps_mode", "passthrough", "-f", "framecrc", "-y", "got"]
-    # Port 5004 in the list of the player's sockets.
-    listens = "for each in $(seq 200); do grep -q :138C /proc/net/udp* && break; sleep 0.1; done; touch listens"
-    serve = "for each in $(seq 200); do test -e listens && break; sleep 0.1; done; "
-    serve += f"{shlex.join([*send, 'mobile:5004'])} >sender.json; touch ended"
-    script = f"timeout 30 {shlex.join(play)} & {listens}; wait $!; {WAIT}"
+    serve = f"{LISTENED}; {shlex.join([*send, 'mobile:5004'])} >sender.json; touch ended"
+    script = f"timeout 30 {shlex.join(play)} & {LISTENS}; wait $!; {WAIT}"
     link("sh", "-ec", script, link=umts, serve=serve, options="--out kept --no-log")
     assert _checksums(link.folder / "got") == _checksums(link.folder / "want")
     assert len(_checksums(link.folder / "got")) == FRAMES
@@ -196,9 +196,8 @@ def test_airpath_receives_rtp_of_ffmpeg(link: LinkCommand, umts: Path, video: Pa
     subprocess.run([*send, "-frames:v", "1", "rtp://127.0.0.1:5004"], cwd=link.folder, check=True, capture_output=True)
     receive = [str(AIRPATH), "measure", "stream", "--rtp", "receive", "--sdp", "v.sdp", "--listen", "0.0.0.0"]
     receive += ["--buffer", "1 s", "--timeout", "3 s", "--format", "json", "--out", "received"]
-    wait = "for each in $(seq 100); do grep -q 'waits for RTP' note && break; sleep 0.1; done"
-    serve = f"{wait}; {shlex.join([*send[:-2], 'rtp://mobile:5004'])} >/dev/null"
-    script = f"{shlex.join(receive)} 2>note"
+    serve = f"{LISTENED}; {shlex.join([*send[:-2], 'rtp://mobile:5004'])} >/dev/null"
+    script = f"{shlex.join(receive)} 2>note & {LISTENS}; wait $!"
     done = link("sh", "-ec", script, link=umts, serve=serve, options="--out kept --no-log")
     received = json.loads(done.out)
     (flow,) = received["flows"]
