@@ -3,6 +3,7 @@
 Needs the extra `airpath[plot]` (Kaleido), and Chrome or Chromium.
 """
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,8 @@ def _thin(trace: Any, factor: float) -> None:
 
 
 def _rendered(figure: go.Figure, kind: str) -> bytes:
+    # The driver of the browser logs parts of messages with a traceback, and goes on.
+    logging.getLogger("choreographer").setLevel(logging.CRITICAL)
     # Kaleido's errors have no common type: a missing browser, its time-out, its exit.
     try:
         return figure.to_image(format=kind, scale=_DOTS_PER_INCH / 96 if kind == "png" else 1)
