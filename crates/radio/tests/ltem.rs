@@ -141,6 +141,23 @@ fn worse_coverage_takes_longer_and_gets_through() {
     assert!(poor < 30_000.0, "{poor}");
 }
 
+/// An on duration that begins just before an occasion of scheduling requests is not left free for
+/// it: the same comes in each cycle.
+#[test]
+fn a_mobile_is_served_in_an_on_duration_with_an_occasion_of_requests() {
+    let repeated = "coverage.a.control = 4\ncoverage.a.downlink = 8\ncoverage.a.uplink = 16\n";
+    let config: Config = config("lte-cat-m1", &format!("conditions.ci = \"30 dB\"\n{repeated}"), &[]);
+    let users = 40;
+    let packets: Vec<_> = (0..10 * users)
+        .map(|n| {
+            (at_millis(101.7 * f64::from(n)), if n < users { Direction::Up } else { Direction::Down }, n % users, 40)
+        })
+        .map(|(at, direction, user, size)| (at, direction, user as u16, size))
+        .collect();
+    let outcome = run(&config, users as usize, &packets, Span::from_secs(60));
+    assert_eq!(outcome.departures.len(), packets.len());
+}
+
 #[test]
 fn mode_b_reaches_where_mode_a_does_not() {
     let late = |more: &str| {

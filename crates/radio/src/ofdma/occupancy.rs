@@ -51,17 +51,18 @@ impl Occupancy {
         is_free && self.guard.is_none_or(is_silent)
     }
 
-    /// Whether an occasion of scheduling requests lies in what a transfer receives. The base
-    /// station leaves them free if the transfer fits between two.
-    fn meets_request(&self, slots: Slots) -> bool {
-        let Some(guard) = self.guard else { return false };
+    /// The first slot in which the mobile can receive again after an occasion of scheduling
+    /// requests that lies in these slots. The base station leaves occasions free if a transfer fits
+    /// between two: none otherwise.
+    pub fn after_request_in(&self, slots: Slots) -> Option<u64> {
+        let guard = self.guard?;
         let [period, offset, length] = self.requests;
         if slots.end - slots.start + length + 2 * guard > period {
-            return false;
+            return None;
         }
         let from = (slots.start + 1).saturating_sub(length + guard);
         let occasion = offset + from.saturating_sub(offset).next_multiple_of(period);
-        occasion < slots.end + guard
+        (occasion < slots.end + guard).then_some(occasion + length + guard)
     }
 
     /// Whether the mobile can send in these slots: `data`, or feedback.
@@ -72,15 +73,14 @@ impl Occupancy {
 
     /// Whether the mobile can do what a downlink transfer demands.
     pub fn fits_down(&self, slots: &DownlinkSlots) -> bool {
-        !self.meets_request(Slots::new(slots.control.start, slots.data.end))
-            && self.can_receive(slots.control, false)
+        self.can_receive(slots.control, false)
             && self.can_receive(slots.data, true)
             && self.can_send(slots.feedback, false)
     }
 
     /// Whether the mobile can do what an uplink transfer demands.
     pub fn fits_up(&self, slots: &UplinkSlots) -> bool {
-        !self.meets_request(slots.control) && self.can_receive(slots.control, false) && self.can_send(slots.data, true)
+        self.can_receive(slots.control, false) && self.can_send(slots.data, true)
     }
 
     /// A downlink transfer was planned.
@@ -141,11 +141,11 @@ mod tests {
         let receives = |slot| occupancy.can_receive(slots(slot, slot + 1), false);
         assert_eq!([8, 9, 11, 12, 13].map(receives), [true, false, false, false, true]);
         assert_eq!([8, 9, 13].map(|slot| occupancy.receives_from(slot)), [8, 13, 13]);
-        let meets = |slot| occupancy.meets_request(slots(slot, slot + 1));
-        assert_eq!([38, 39, 41, 42].map(meets), [false, true, true, false], "an occasion in slot 40");
-        assert!(!occupancy.meets_request(slots(0, 78)), "too long to lie between two");
+        let after = |slot| occupancy.after_request_in(slots(slot, slot + 1));
+        assert_eq!([38, 39, 41, 42].map(after), [None, Some(42), Some(42), None], "an occasion in slot 40");
+        assert_eq!(occupancy.after_request_in(slots(0, 78)), None, "too long to lie between two");
         assert!(!occupancy.can_send(slots(11, 13), true) && occupancy.can_send(slots(11, 13), false));
         let full = Occupancy { guard: None, ..occupancy };
-        assert!(full.can_receive(slots(10, 12), false) && !full.meets_request(slots(39, 41)));
+        assert!(full.can_receive(slots(10, 12), false) && full.after_request_in(slots(39, 41)).is_none());
     }
 }

@@ -70,7 +70,10 @@ impl User {
         let (narrowband, occupancy) = plan.narrowband.as_ref().zip(self.occupancy.as_ref())?;
         let slots = narrowband.downlink(slot, self.mode);
         let left = narrowband.left_down(&slots);
-        (left > 0 && occupancy.fits_down(&slots)).then_some((slots, left))
+        let received = Slots::new(slots.control.start, slots.data.end);
+        // Asleep after the occasion, the mobile would never get a transfer.
+        let waits = occupancy.after_request_in(received).is_some_and(|after| self.listens(plan.start(after)));
+        (left > 0 && !waits && occupancy.fits_down(&slots)).then_some((slots, left))
     }
 
     /// The same of an uplink transfer.
@@ -78,7 +81,9 @@ impl User {
         let (narrowband, occupancy) = plan.narrowband.as_ref().zip(self.occupancy.as_ref())?;
         let slots = narrowband.uplink(slot, self.mode);
         let left = narrowband.left_up(&slots);
-        (left > 0 && occupancy.fits_up(&slots)).then_some((slots, left))
+        let after = occupancy.after_request_in(slots.control);
+        let waits = after.is_some_and(|after| self.listens_for_grants(plan.start(after)));
+        (left > 0 && !waits && occupancy.fits_up(&slots)).then_some((slots, left))
     }
 
     /// A downlink transfer takes resource blocks.
