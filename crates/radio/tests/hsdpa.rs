@@ -5,12 +5,12 @@ mod common;
 
 use airpath_core::{Direction, Instant, Probability, Seed, Span};
 use airpath_link::Bearer;
-use airpath_link::testing::{Commands, Script, Traffic, contracts, idle_sleeps, order_kept};
 use airpath_radio::common::shared_channel::scheduler::maximum_ci::MaximumCi;
 use airpath_radio::common::shared_channel::scheduler::proportional_fair::ProportionalFair;
 use airpath_radio::common::shared_channel::scheduler::round_robin::RoundRobin;
 use airpath_radio::common::shared_channel::scheduler::{Candidate, Scheduler};
 use airpath_radio::umts::hsdpa::{Config, Hsdpa};
+use common::contracts::{keeps_contracts_of_hsdpa, keeps_contracts_with_commands};
 use common::{saturate, saturate_with};
 use proptest::prelude::*;
 
@@ -87,26 +87,12 @@ proptest! {
 
     #[test]
     fn cells_keep_the_contracts(config in any_config(), users in 1u16..6, gap in 1u64..100, seed: u64) {
-        let make = || cell(&config, users);
-        let traffic = Traffic {
-            packets: 60, gap: Span::from_millis(gap), users, directions: &Direction::BOTH, ..Traffic::default()
-        };
-        let arrivals = traffic.arrivals(seed);
-        contracts(make, &arrivals, HORIZON);
-        idle_sleeps(make, &arrivals, HORIZON);
-        order_kept(make, &arrivals, HORIZON);
+        keeps_contracts_of_hsdpa(|| cell(&config, users), users, Span::from_millis(gap), seed, HORIZON);
     }
 
     #[test]
     fn so_they_do_when_conditions_change(config in any_config(), users in 1u16..4, seed: u64) {
-        let make = || cell(&config, users);
-        let traffic = Traffic {
-            packets: 60, gap: Span::from_millis(50), users, directions: &Direction::BOTH, ..Traffic::default()
-        };
-        let arrivals = traffic.arrivals(seed);
-        let until = Instant::from_nanos(4_000_000_000);
-        let commands = Commands { commands: 12, until, users, classes: &[], reorder: false }.draw(seed);
-        contracts(make, Script { arrivals: &arrivals, commands: &commands }, HORIZON);
+        keeps_contracts_with_commands(|| cell(&config, users), users, seed, HORIZON);
     }
 }
 

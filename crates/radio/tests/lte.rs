@@ -4,11 +4,11 @@ mod common;
 
 use airpath_core::{ComponentId, Context, Direction, DropCause, Instant, RadioEvent, Seed, Span};
 use airpath_link::command::{Buffer, Change};
-use airpath_link::testing::{Commands, Script, Traffic, contracts, idle_sleeps, order_kept};
 use airpath_link::{Bearer, BearerCommand};
 use airpath_radio::ModelError;
 use airpath_radio::lte::{Config, Lte};
 use common::cells::{at_millis, burst, config, first_errors, gaps, mean_down, run, statistics, try_config};
+use common::contracts::{keeps_contracts, traffic};
 use proptest::prelude::*;
 
 /// What makes a mobile sleep or drops packets.
@@ -390,28 +390,9 @@ proptest! {
 
     #[test]
     fn cells_keep_the_contracts(config in any_config(), users in 1u16..5, gap in 1u64..400, seed: u64) {
-        let traffic = Traffic {
-            packets: 120,
-            gap: Span::from_millis(gap),
-            users,
-            directions: &Direction::BOTH,
-            ..Traffic::default()
-        };
-        let arrivals = traffic.arrivals(seed);
+        // Packets without a UDP header do not use the voice bearer, and are overtaken.
+        let keeps_order = config.voice.is_none() && config.pdcp.queue.as_ref().is_none_or(|queue| queue.discipline.keeps_order());
         let make = || Lte::new(&config, usize::from(users), Seed::new(5), "cell").expect("sound parameters");
-        let horizon = arrivals[119].at + Span::from_secs(60);
-        let middle = arrivals[80].at;
-        let commands = Commands { commands: 8, until: middle, users, classes: &[], reorder: false };
-        let commands = commands.draw(middle.as_nanos());
-        for script in [Script { arrivals: &arrivals, commands: &[] }, Script { arrivals: &arrivals, commands: &commands }] {
-            contracts(make, script, horizon);
-            contracts(make, script, middle);
-            // Packets without a UDP header do not use the voice bearer, and are overtaken.
-            let keeps_order = config.pdcp.queue.as_ref().is_none_or(|queue| queue.discipline.keeps_order());
-            if keeps_order && config.voice.is_none() {
-                order_kept(make, script, horizon);
-            }
-        }
-        idle_sleeps(make, &arrivals, horizon);
+        keeps_contracts(make, &traffic(120, users, Span::from_millis(gap)), seed, Span::from_secs(60), keeps_order);
     }
 }

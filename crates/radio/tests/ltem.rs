@@ -4,10 +4,11 @@ mod common;
 
 use airpath_core::{ComponentId, Context, Direction, Instant, Seed, Span};
 use airpath_link::Bearer;
-use airpath_link::testing::{Commands, Script, Traffic, contracts, idle_sleeps, order_kept};
+use airpath_link::testing::Traffic;
 use airpath_radio::ModelError;
 use airpath_radio::ltem::{Config, LteM};
 use common::cells::{Outcome, at_millis, burst, config, run, statistics, try_config};
+use common::contracts::{keeps_contracts, traffic};
 use proptest::prelude::*;
 
 /// Always awake while connected, and without errors.
@@ -269,26 +270,8 @@ proptest! {
 
     #[test]
     fn narrowbands_keep_the_contracts(config in any_config(), users in 1u16..5, gap in 1u64..400, seed: u64) {
-        let traffic = Traffic {
-            packets: 60,
-            sizes: (40, 600),
-            gap: Span::from_millis(gap),
-            users,
-            directions: &Direction::BOTH,
-        };
-        let arrivals = traffic.arrivals(seed);
+        let keeps_order = config.pdcp.queue.as_ref().is_none_or(|queue| queue.discipline.keeps_order());
         let make = || LteM::new(&config, usize::from(users), Seed::new(5), "cell").expect("sound parameters");
-        let horizon = arrivals[59].at + Span::from_secs(100_000);
-        let middle = arrivals[40].at;
-        let commands = Commands { commands: 8, until: middle, users, classes: &[], reorder: false };
-        let commands = commands.draw(middle.as_nanos());
-        for script in [Script { arrivals: &arrivals, commands: &[] }, Script { arrivals: &arrivals, commands: &commands }] {
-            contracts(make, script, horizon);
-            contracts(make, script, middle);
-            if config.pdcp.queue.as_ref().is_none_or(|queue| queue.discipline.keeps_order()) {
-                order_kept(make, script, horizon);
-            }
-        }
-        idle_sleeps(make, &arrivals, horizon);
+        keeps_contracts(make, &Traffic { sizes: (40, 600), ..traffic(60, users, Span::from_millis(gap)) }, seed, Span::from_secs(100_000), keeps_order);
     }
 }

@@ -4,11 +4,12 @@ mod common;
 
 use airpath_core::{ComponentId, Context, Direction, Event, Instant, Memory, RadioEvent, Seed, Span};
 use airpath_link::command::Change;
-use airpath_link::testing::{Commands, Script, Traffic, contracts, idle_sleeps, order_kept};
+use airpath_link::testing::Traffic;
 use airpath_link::{Bearer, BearerCommand, Departure};
 use airpath_radio::ModelError;
 use airpath_radio::nbiot::{Config, NbIot};
 use common::cells::{Pushed, at_millis, statistics};
+use common::contracts::{keeps_contracts, traffic};
 use proptest::prelude::*;
 
 /// The preset with what `more` has, without errors and delays beside the radio's.
@@ -283,24 +284,7 @@ proptest! {
 
     #[test]
     fn carriers_keep_the_contracts(config in any_config(), users in 1u16..5, gap in 1u64..4000, seed: u64) {
-        let traffic = Traffic {
-            packets: 60,
-            gap: Span::from_millis(gap),
-            users,
-            directions: &Direction::BOTH,
-            sizes: (40, 400),
-        };
-        let arrivals = traffic.arrivals(seed);
         let make = || NbIot::new(&config, usize::from(users), Seed::new(5), "cell").expect("sound parameters");
-        let horizon = arrivals[59].at + Span::from_secs(4000);
-        let middle = arrivals[40].at;
-        let commands = Commands { commands: 8, until: middle, users, classes: &[], reorder: false };
-        let commands = commands.draw(middle.as_nanos());
-        for script in [Script { arrivals: &arrivals, commands: &[] }, Script { arrivals: &arrivals, commands: &commands }] {
-            contracts(make, script, horizon);
-            contracts(make, script, middle);
-            order_kept(make, script, horizon);
-        }
-        idle_sleeps(make, &arrivals, horizon);
+        keeps_contracts(make, &Traffic { sizes: (40, 400), ..traffic(60, users, Span::from_millis(gap)) }, seed, Span::from_secs(4000), true);
     }
 }

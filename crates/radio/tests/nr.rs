@@ -5,13 +5,13 @@ mod common;
 use std::collections::BTreeMap;
 
 use airpath_core::{Aspect, Direction, DropCause, Instant, LteRrcState, Seed, Span, StateValue};
-use airpath_link::testing::{Commands, Script, Traffic, contracts, idle_sleeps, order_kept};
 use airpath_radio::ModelError;
 use airpath_radio::common::slots::{Offsets, SlotPattern, Timeline};
 use airpath_radio::lte;
 use airpath_radio::nr::tables::{self, FormatTable, Link, Numerology, Range};
 use airpath_radio::nr::{Config, Nr, tdd};
 use common::cells::{Outcome, at_millis, burst, config, first_errors, mean_down, run, statistics, try_config};
+use common::contracts::{keeps_contracts, traffic};
 use proptest::prelude::*;
 
 /// What makes a mobile sleep.
@@ -435,25 +435,8 @@ proptest! {
 
     #[test]
     fn cells_keep_the_contracts(config in any_config(), users in 1u16..5, gap in 1u64..400, seed: u64) {
-        let traffic = Traffic {
-            packets: 120,
-            gap: Span::from_millis(gap),
-            users,
-            directions: &Direction::BOTH,
-            ..Traffic::default()
-        };
-        let arrivals = traffic.arrivals(seed);
         let make = || Nr::new(&config, usize::from(users), Seed::new(5), "cell").expect("sound parameters");
-        let horizon = arrivals[119].at + Span::from_secs(60);
-        let middle = arrivals[80].at;
-        let commands = Commands { commands: 8, until: middle, users, classes: &[], reorder: false };
-        let commands = commands.draw(middle.as_nanos());
-        for script in [Script { arrivals: &arrivals, commands: &[] }, Script { arrivals: &arrivals, commands: &commands }] {
-            contracts(make, script, horizon);
-            contracts(make, script, middle);
-            order_kept(make, script, horizon);
-        }
-        idle_sleeps(make, &arrivals, horizon);
+        keeps_contracts(make, &traffic(120, users, Span::from_millis(gap)), seed, Span::from_secs(60), true);
     }
 
     /// Each slot with downlink data is answered in one U slot, which is late enough, and by no

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub mod cells;
+pub mod contracts;
 
 use airpath_core::{
     Aspect, ComponentId, Context, Direction, Dropped, Ecn, Event, FlowId, Instant, LinkState, Memory, Packet,
