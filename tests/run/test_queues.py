@@ -3,37 +3,9 @@
 import pytest
 
 import airpath
+from support import ROOT
 
-SCENARIO = """
-format = 1
-duration = "20 s"
-bearer.preset = "wired"
-[fixed]
-delay = "20 ms"
-down.rate = "10 Mbit/s"
-[[mobile]]
-name = "many"
-[[mobile]]
-name = "one"
-[[flow]]
-name = "eight"
-kind = "download"
-mobile = "many"
-count = 8
-bytes = "100 MB"
-[[flow]]
-name = "single"
-kind = "download"
-mobile = "one"
-bytes = "100 MB"
-[[flow]]
-kind = "ping"
-mobile = "one"
-interval = "100 ms"
-requests = 150
-phase = "50 ms"
-start = "2 s"
-"""
+SCENARIO = (ROOT / "examples" / "two-mobiles.toml").read_text(encoding="utf-8")
 
 
 def run(queue: str) -> airpath.Result:
