@@ -68,32 +68,37 @@ def size(value: float) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Parse a size of a resolved scenario, in bytes: `20 kB`, `40 B`, `64 KiB`.
+    """Parse a size of a scenario, in bytes: `20 kB`, `40 B`, `64 KiB`.
 
     Raises:
         ValueError: It is no size.
     """
-    number, _, unit = text.partition(" ")
-    factors = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-    if unit not in factors:
+    size = parse_quantity(text)
+    if size is None or size.suffix != "bytes":
         raise ValueError(f"'{text}' is no size")
-    return round(float(number) * factors[unit])
+    return round(size.base)
 
 
-def parse_seconds(text: str) -> float:
-    """Parse a time, in seconds: `1 s`, `500 ms`, `2 min`.
+def parse_time(text: str) -> float:
+    """Parse a time, in seconds: `1 s`, `500 ms`, `0 s`.
 
     Raises:
         ValueError: It is no time.
     """
-    digits = text.rstrip("abcdefghijklmnopqrstuvwxyz")
-    unit = text[len(digits) :]
-    factors = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-    try:
-        value = float(digits) * factors[unit]
-    except (KeyError, ValueError):
-        raise ValueError(f"'{text}' is no time with a unit") from None
-    if not 0 < value < float("inf"):
+    time = parse_quantity(text)
+    if time is None or time.suffix != "s":
+        raise ValueError(f"'{text}' is no time with a unit")
+    return time.base
+
+
+def parse_seconds(text: str) -> float:
+    """Parse a time above zero, in seconds.
+
+    Raises:
+        ValueError: It is no time, or not positive.
+    """
+    value = parse_time(text)
+    if value <= 0:
         raise ValueError(f"'{text}' is no positive time")
     return value
 
@@ -111,7 +116,7 @@ _KINDS = {
 """The units of a scenario, each with its factor, by the end of the name of a column in the base
 unit."""
 _UNITS = {unit: (suffix, Decimal(factor)) for suffix, units in _KINDS.items() for unit, factor in units.items()}
-_NUMBER = re.compile(r"\s*([-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\d\s].*?)\s*")
+_NUMBER = re.compile(r"\s*([-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\d\s].*?)?\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +134,20 @@ class Quantity:
 
 def parse_quantity(text: str) -> Quantity | None:
     """Return the quantity that a text is; `None` for any other text."""
-    match = _NUMBER.fullmatch(text)
-    if match is None:
-        return None
-    # Decimals: 30 ms is 0.03 s, not 0.030000000000000002 s.
-    number, unit = Decimal(match[1].replace("_", "")), match[2]
+    number, unit = split_quantity(text) or (Decimal(0), "")
     if unit not in _UNITS:
         return None
     suffix, factor = _UNITS[unit]
     return Quantity(float(number), unit, float(number * factor), suffix)
+
+
+def split_quantity(text: str) -> tuple[Decimal, str] | None:
+    """Return a number and what follows it, of any unit or none; `None` if there is no number.
+
+    A decimal, because 30 ms is 0.03 s, not 0.030000000000000002 s.
+    """
+    match = _NUMBER.fullmatch(text)
+    return match and (Decimal(match[1].replace("_", "")), match[2] or "")
 
 
 def base_of(unit: str) -> float:

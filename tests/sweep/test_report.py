@@ -8,10 +8,10 @@ import pytest
 
 import airpath
 from airpath.plot.selection import NothingToDrawError
+from airpath.sweep.axis_names import words_of
 from airpath.sweep.figures import draw_effects, draw_lines, draw_map, effects, scale, title_of
 from airpath.sweep.folder import SweepFolder
 from airpath.sweep.kinds import LinkCommand
-from airpath.sweep.numbers import words_of
 from airpath.sweep.report import commands, write
 from support import DOWNLOAD, Command
 from support.executors import Inline

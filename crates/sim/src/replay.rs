@@ -134,7 +134,7 @@ pub enum ReplayError {
         "the scenario has header compression or a voice bearer, but the result has no headers of its packets: remove \
          the table `bearer.header_compression` or `bearer.voice`, or run the scenario again"
     )]
-    HeaderCompression,
+    BearerNeedsHeaders,
     /// A command to a bearer that the scenario does not have.
     #[error("the log has a command to `{component}`, which the scenario does not have: its bearers are {known}")]
     NoSuchBearer {
@@ -213,7 +213,7 @@ pub fn replay_into<'a>(
     let setup = Setup::network(scenario, Seed { seed: scenario.seed, repetition: recording.repetition })?;
     let mut replay = Replay::new(setup, sink, recording)?;
     if replay.network.path.hops().any(|(_, hop)| hop.inspects_headers()) {
-        return Err(ReplayError::HeaderCompression);
+        return Err(ReplayError::BearerNeedsHeaders);
     }
     let ended = replay.run(stop)?;
     Ok(replay.rows(ended))

@@ -97,5 +97,5 @@ fn headers_of_tcp_shrink_to_a_fifth() {
 fn a_recording_has_no_headers_for_it() {
     let with = scenario("header_compression.mode = \"optimistic\"");
     let error = replay_into(&with, &Recording::default(), None, &AtomicBool::new(false)).expect_err("no headers");
-    assert!(matches!(error, ReplayError::HeaderCompression), "{error}");
+    assert!(matches!(error, ReplayError::BearerNeedsHeaders), "{error}");
 }

@@ -162,7 +162,7 @@ fn assert_needs_headers(original: &Scenario) {
     let (log, end) = run(original);
     let recording = recording(original, &log, end);
     let error = replay_into(original, &recording, None, &AtomicBool::new(false)).expect_err("no headers");
-    assert!(matches!(error, ReplayError::HeaderCompression), "{error}");
+    assert!(matches!(error, ReplayError::BearerNeedsHeaders), "{error}");
 }
 
 #[test]

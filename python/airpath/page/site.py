@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from airpath.page.files import MEDIA_TYPES
-from airpath.page.quantities import bytes_of, seconds_of
+from airpath.quantities import parse_size, parse_time
 
 _CACHING = {
     "fresh": {"cache-control": "max-age=86400"},
@@ -96,7 +96,7 @@ def contents(page: Mapping[str, Any], *, compression: bool, scheme: str = "http"
 
 
 def _content(described: Mapping[str, Any], children: list[Mapping[str, Any]], *, compression: bool) -> Content:
-    kind, size = described["type"], bytes_of(described["size"])
+    kind, size = described["type"], parse_size(described["size"])
     compressed = described.get("compressed") if compression else None
 
     def build(entropy: float) -> bytes:
@@ -105,7 +105,7 @@ def _content(described: Mapping[str, Any], children: list[Mapping[str, Any]], *,
             case "document":
                 return _document(children, size, filler)
             case "script":
-                return _script(children, size, seconds_of(described["process"]), filler)
+                return _script(children, size, parse_time(described["process"]), filler)
             case "style":
                 return _style(children, size, filler)
             case _:
@@ -115,7 +115,7 @@ def _content(described: Mapping[str, Any], children: list[Mapping[str, Any]], *,
 
     body, encoding = build(1.0), None
     if compressed is not None:
-        body, encoding = _fitting(build, bytes_of(compressed)), "gzip"
+        body, encoding = _fitting(build, parse_size(compressed)), "gzip"
     headers = {
         "content-type": MEDIA_TYPES[kind],
         "access-control-allow-origin": "*",
@@ -123,7 +123,7 @@ def _content(described: Mapping[str, Any], children: list[Mapping[str, Any]], *,
         **({"content-encoding": encoding} if encoding else {}),
         **_CACHING[described["cache"]],
     }
-    return Content(tuple(headers.items()), body, seconds_of(described["wait"]))
+    return Content(tuple(headers.items()), body, parse_time(described["wait"]))
 
 
 def _pixel(name: str) -> bytes:
@@ -134,7 +134,7 @@ def _pixel(name: str) -> bytes:
 
 def _side(described: Mapping[str, Any]) -> int:
     """Return the pixels of a side of an image, so that larger files are larger to the eye."""
-    return min(400, max(9, round(2 * math.sqrt(bytes_of(described["size"])))))
+    return min(400, max(9, round(2 * math.sqrt(parse_size(described["size"])))))
 
 
 def _fitting(build: Callable[[float], bytes], compressed: int) -> bytes:
@@ -171,12 +171,12 @@ class _Filler:
 
 
 def _document(children: list[Mapping[str, Any]], size: int, filler: _Filler) -> bytes:
-    ordered = sorted(children, key=lambda each: bytes_of(each["at"]) if "at" in each else size)
+    ordered = sorted(children, key=lambda each: parse_size(each["at"]) if "at" in each else size)
     body = bytearray(_HEAD)
     tail = b"".join(_tag(each) for each in ordered if "at" not in each)
     for each in ordered:
         if "at" in each:
-            _pad(body, bytes_of(each["at"]), filler, b"<!--", b"-->")
+            _pad(body, parse_size(each["at"]), filler, b"<!--", b"-->")
             body += _tag(each)
     _pad(body, size - len(tail), filler, b"<!--", b"-->")
     return bytes(body + tail)

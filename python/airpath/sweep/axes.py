@@ -2,11 +2,11 @@
 
 import math
 import random
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from airpath.quantities import split_quantity
 from airpath.toml_table import Table
 
 Value = bool | int | float | str
@@ -15,7 +15,6 @@ Value = bool | int | float | str
 MOST_CASES = 1_000_000
 """Most cases of a plan, and most values of an axis."""
 
-_QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\d\s].*?)?\s*")
 _SPACINGS = ("linear", "log")
 
 
@@ -128,10 +127,11 @@ def _quantity(table: Table, path: str, bound: float | str) -> tuple[float, str]:
     """Return the number of a bound, and its unit."""
     if not isinstance(bound, str):
         return float(bound), ""
-    match = _QUANTITY.fullmatch(bound)
-    if match is None:
+    parts = split_quantity(bound)
+    if parts is None:
         raise table.error(f"'{path}' has the bound '{bound}', which is no quantity")
-    return float(match[1]), match[2] or ""
+    number, unit = parts
+    return float(number), unit
 
 
 def latin_hypercube(axes: Mapping[str, Axis], number: int, seed: int) -> list[dict[str, Value]]:

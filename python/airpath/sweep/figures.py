@@ -15,7 +15,8 @@ from airpath.plot.selection import NothingToDrawError
 from airpath.plot.template import TEMPLATE, Caption, blank, captioned, ramp
 from airpath.plot.values import largest
 from airpath.quantities import base_of
-from airpath.sweep.numbers import as_quantities, words_of
+from airpath.sweep.axis_names import words_of
+from airpath.sweep.number_columns import as_quantities
 
 MOST_PANELS = 12
 MOST_LINES = 6

@@ -11,8 +11,8 @@ from airpath.report.figures import Figure, figure
 from airpath.report.page import render
 from airpath.report.tables import Cell, Table
 from airpath.sweep import figures
+from airpath.sweep.axis_names import words_of
 from airpath.sweep.kinds import LinkCommand, PageLoad
-from airpath.sweep.numbers import words_of
 from airpath.sweep.result import SweepResult
 from airpath.sweep.work import Work
 from airpath.tables import MAIN_FIGURES, MAIN_PAGE_FIGURES

@@ -9,7 +9,7 @@ from airpath.statistics import mean_interval
 from airpath.suggest import did_you_mean
 from airpath.sweep.folder import SCENARIO, SweepFolder
 from airpath.sweep.kinds import Simulation, from_dict
-from airpath.sweep.numbers import NumberColumn, number_columns
+from airpath.sweep.number_columns import NumberColumn, number_columns
 from airpath.sweep.plan import kinds_of
 from airpath.sweep.task import schema, typed
 from airpath.sweep.work import Work, figures

@@ -1,4 +1,4 @@
-"""The values of an axis as numbers, and the name of an axis in words."""
+"""Columns of a sweep with the values of an axis as numbers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,45 +47,3 @@ def as_quantities(values: Sequence[Any]) -> dict[Any, Quantity]:
     found = {value: each for value, each in quantities.items() if each is not None}
     is_one_kind = len(found) == len(values) and len({each.suffix for each in found.values()}) == 1
     return found if is_one_kind else {}
-
-
-_TABLES = {
-    "fixed": "fixed network",
-    "access": "server link",
-    "tcp": "TCP",
-    "quic": "QUIC",
-}
-_WORDS = {
-    "bler": "block error rate",
-    "congestion.algorithm": "congestion control",
-    "congestion": "congestion control",
-    "ecn": "ECN",
-    "accurate_ecn": "accurate ECN",
-    "rlc": "RLC",
-    "harq": "H-ARQ",
-    "pdcp": "PDCP",
-    "tti": "TTI",
-    "queue.packets": "queue (packets)",
-    "queue.bytes": "queue size",
-    "count": "number",
-}
-
-
-def words_of(path: str) -> str:
-    """Return the name of an axis in words: `fixed.delay` is `fixed network: delay`."""
-    table, _, rest = path.partition(".")
-    if not rest:
-        return _WORDS.get(table, table.replace("_", " "))
-    table = _TABLES.get(table, table.replace("_", " "))
-    number, _, others = rest.partition(".")
-    if number.isdecimal() and others:  # of a list of tables: `flow.0.bytes`
-        table, rest = f"{table} {number}", others
-    return f"{table}: {_words(rest)}"
-
-
-def _words(rest: str) -> str:
-    if rest in _WORDS:
-        return _WORDS[rest]
-    first, _, others = rest.partition(".")
-    word = _WORDS.get(first, first.replace("_", " "))
-    return f"{word} {_words(others)}" if others else word
