@@ -14,6 +14,7 @@ use crate::profile::Profile;
 use crate::reader::Reader;
 use crate::refresh::{IR_INTERVAL, REPEATS};
 use crate::tcp;
+use crate::tcp::replication::Base;
 use context::Context;
 
 /// The sending end of a channel.
@@ -79,11 +80,34 @@ impl Compressor {
         match &mut slot.flow {
             Flow::Uncompressed { .. } => {}
             Flow::Compressed(context) => context.send(&self.config, cid as u16, &header, out),
-            Flow::Tcp(context) => {
-                context.send(&self.config, cid as u16, &header, length - header.length(), out);
-            }
+            Flow::Tcp(_) => self.send_tcp(cid, &header, length - header.length(), out),
         }
         header.length()
+    }
+
+    /// Profile 0x0006: a new context may be replicated from another one.
+    fn send_tcp(&mut self, cid: usize, header: &Header, payload: usize, out: &mut Vec<u8>) {
+        let base = self.base(cid, header);
+        let (before, others) = self.contexts.split_at_mut(cid);
+        let Some((slot, after)) = others.split_first_mut() else { return };
+        let base = base.and_then(|base| {
+            let slot = if base < cid { before.get(base) } else { after.get(base - cid - 1) };
+            slot.and_then(Slot::tcp).map(|context| Base { cid: base as u16, context })
+        });
+        if let Flow::Tcp(context) = &mut slot.flow {
+            context.send(&self.config, cid as u16, base, header, payload, out);
+        }
+    }
+
+    /// The context from which that of `cid` is replicated, if it is new: of those that fit, the one
+    /// with most ports in common, and then the one that was used last.
+    fn base(&self, cid: usize, header: &Header) -> Option<usize> {
+        let new = self.contexts[cid].tcp().filter(|context| context.is_replicable())?;
+        let fits = |(index, slot): (usize, &Slot)| {
+            let common = slot.tcp().filter(|_| index != cid)?.common_ports(new, header)?;
+            Some((common, slot.last_use, index))
+        };
+        self.contexts.iter().enumerate().filter_map(fits).max().map(|(.., index)| index)
     }
 
     /// A context for a new flow: an unused one, or that of the flow that was quiet for longest,
@@ -164,6 +188,15 @@ impl Compressor {
             used += 1;
         }
         Ok(used)
+    }
+}
+
+impl Slot {
+    fn tcp(&self) -> Option<&tcp::compressor::Context> {
+        match &self.flow {
+            Flow::Tcp(context) => Some(context),
+            Flow::Uncompressed { .. } | Flow::Compressed(_) => None,
+        }
     }
 }
 

@@ -103,9 +103,39 @@ impl Decompressor {
             self.slots.resize_with(index + 1, Slot::default);
         }
         let received = Received { now, packet, length, cid, first };
-        let result = self.slots[index].decompress(received, &mut reader, out);
+        let is_replicated = first == IR && reader.peek() == Some(Profile::Tcp.octet());
+        let result = if is_replicated {
+            self.replicate(received, &mut reader, out)
+        } else {
+            self.slots[index].decompress(received, &mut reader, out)
+        };
         self.report(cid, first, result.as_ref().err());
         result
+    }
+
+    /// An IR-CR packet of TCP (RFC 6846 §7.2): the context is that of another one, and what differs
+    /// from it.
+    fn replicate(
+        &mut self,
+        received: Received<'_>,
+        reader: &mut Reader<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, DecompressError> {
+        let Received { packet, length, cid, .. } = received;
+        reader.octet()?;
+        let crc_at = reader.position();
+        let check = ContextCrc { packet, crc_at, crc: reader.octet()? };
+        let octet = reader.octet()?;
+        let base = if octet & 0x80 != 0 { self.config.read_base(reader)? } else { cid };
+        let mut context = match self.slots.get(usize::from(base)).map(|slot| &slot.flow) {
+            Some(Flow::Tcp(context)) if context.validity.has_dynamic => context.replicated(),
+            _ => return Err(DecompressError::NoContext { cid: base }),
+        };
+        context.read_replicate(reader)?;
+        check.verify(reader.position())?;
+        context.finish_replicated(length - reader.position(), octet & 0x7f, out)?;
+        self.slots[usize::from(cid)].flow = Flow::Tcp(Box::new(context));
+        Ok(reader.position())
     }
 
     /// Feedback for the compressor at the other end that waits to be sent: elements that are
@@ -146,8 +176,10 @@ impl Decompressor {
                 if failures < NACK_INTERVAL {
                     return;
                 }
-                // After reordering the context may be one of another profile.
-                let is_unknown = matches!(error, DecompressError::NoContext { .. }) || !slot.flow.has_static();
+                // After reordering the context may be one of another profile. What cannot be
+                // replicated is to be sent as a whole.
+                let is_unknown =
+                    first == IR || matches!(error, DecompressError::NoContext { .. }) || !slot.flow.has_static();
                 if is_unknown { Acknowledgement::StaticNack } else { Acknowledgement::Nack }
             }
         };
@@ -256,7 +288,6 @@ impl Slot {
             _ => tcp::decompressor::Context::new(),
         };
         match received.first {
-            IR => return Err(DecompressError::Unsupported { feature: "context replication (IR-CR)" }),
             IR_DYN if !context.validity.has_static => return Err(unknown),
             IR_DYN => {}
             _ => context.read_static(reader)?,

@@ -122,6 +122,28 @@ impl Config {
     }
 }
 
+impl Config {
+    /// Appends the identifier of the base context of an IR-CR packet (RFC 6846 §7.2).
+    pub(crate) fn push_base(&self, out: &mut Vec<u8>, cid: u16) {
+        if self.large_cids {
+            push_sdvl(out, u32::from(cid), if cid < 128 { 7 } else { 14 });
+        } else {
+            out.push(cid as u8);
+        }
+    }
+
+    /// Reads what [`Config::push_base`] appends.
+    pub(crate) fn read_base(&self, reader: &mut Reader<'_>) -> Result<u16, DecompressError> {
+        if self.large_cids {
+            return read_large_cid(reader);
+        }
+        match reader.octet()? {
+            cid @ 0..=15 => Ok(u16::from(cid)),
+            _ => Err(DecompressError::Reserved { field: "the base context of an IR-CR packet" }),
+        }
+    }
+}
+
 /// A context identifier of one or two octets (RFC 5795 §5.1.1).
 pub(crate) fn read_large_cid(reader: &mut Reader<'_>) -> Result<u16, DecompressError> {
     match reader.sdvl()? {

@@ -172,6 +172,11 @@ impl Header {
             }
     }
 
+    /// Whether both are of flows between the same hosts, in the same direction.
+    pub(crate) fn is_same_path(&self, other: &Self) -> bool {
+        self.is_v4() == other.is_v4() && self.protocol() == other.protocol() && self.addresses() == other.addresses()
+    }
+
     /// The CRC of a compressed header. With TCP it covers the header as it is (RFC 6846 §8.2),
     /// otherwise first the fields that seldom change, then the others (RFC 3095 §5.9.2).
     pub(crate) fn crc(&self, crc: Crc) -> u8 {

@@ -11,7 +11,7 @@
 //! | 5795 | framework | small and large context identifiers, feedback, padding; no segments |
 //! | 3095, 4815 | profiles 0x0000, 0x0001 (RTP), 0x0002 (UDP) | without lists of sources and of extension headers |
 //! | 3843 | profile 0x0004 (IP) | one IP header |
-//! | 6846 | profile 0x0006 (TCP) | one IP header, all options of TCP; no context replication |
+//! | 6846, 4164 | profile 0x0006 (TCP) | one IP header, all options of TCP, context replication |
 //!
 //! PDCP names these profiles (TS 25.323 §5.1.2, TS 36.323 §5.5.1). Whatever they cannot restore
 //! exactly, such as a fragment or an IPv4 header with options, is sent with profile 0x0000.

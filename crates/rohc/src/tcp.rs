@@ -6,6 +6,7 @@
 //! | [`options`] | options of a header and their indexes | §6.3.4 |
 //! | [`compressor`] | the context at the compressor | §5.2 |
 //! | [`emit`] | the packets that a compressor sends | §7, §8 |
+//! | [`replication`] | the IR-CR packet, which derives a new context from another one | §7.2, RFC 4164 |
 //! | [`item_table`] | list compression of options at the compressor | §6.3 |
 //! | [`decompressor`] | the context at the decompressor | §5.3 |
 //! | [`option_reader`] | lists of options at the decompressor | §6.3 |
@@ -17,6 +18,7 @@ mod formats;
 mod item_table;
 mod option_reader;
 pub(crate) mod options;
+pub(crate) mod replication;
 
 use crate::header::Header;
 use crate::ip_id::IdBehavior;

@@ -21,7 +21,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use airpath_rohc::{Compressor, Config, Decompressor};
-use common::tcp::{Connection, Role, connections};
+use common::tcp::{Connection, connections};
 use common::{Flow, Ids, Kind, Random};
 
 /// Packets of each flow.
@@ -103,7 +103,7 @@ fn sources() -> Vec<(String, Source)> {
         }
         sources.push((format!("{kind:?} IPv6"), flow(true, Ids::Zero)));
     }
-    for connection in connections().into_iter().filter(|connection| connection.role != Role::Short) {
+    for connection in connections() {
         let connection = Connection { has_generic: false, ..connection };
         let Connection { role, is_v6, ids, has_timestamps, .. } = &connection;
         let name = format!("TCP {role:?} {ids:?} IPv6 {is_v6} timestamps {has_timestamps}");

@@ -255,6 +255,75 @@ fn an_ir_packet_has_the_size_of_its_chains() {
     assert_eq!(channel.compressed[..2], [0xfd, 0x06]);
 }
 
+/// The packet types of a channel, by the first octet behind the context identifier.
+fn packet_type(compressed: &[u8]) -> u8 {
+    let is_cid = |octet: &&u8| **octet & 0xf0 == 0xe0;
+    *compressed.iter().find(|octet| !is_cid(octet)).expect("a packet")
+}
+
+/// RFC 6846 §7.2: a connection between the same hosts starts from an earlier one.
+#[test]
+fn a_connection_is_replicated_from_an_earlier_one() {
+    const IR: u8 = 0xfd;
+    const IR_CR: u8 = 0xfc;
+    for (name, is_v6, ids, whole, replicated) in [
+        ("IPv4, sequential IP-ID", false, Ids::Sequential, 49, 39),
+        ("IPv4, IP-ID 0", false, Ids::Zero, 47, 37),
+        ("IPv6", true, Ids::Zero, 72, 39),
+    ] {
+        let mut channel = Channel::new(&Config::default());
+        channel.feedback_delay = 1;
+        let (mut random, mut connection) = (Random(3), Connection::new(Role::Short, is_v6, ids, 1));
+        let mut syns = Vec::new();
+        for number in 0..60 {
+            let packet = connection.next(&mut random);
+            let (header, restored) = channel.pass(&packet);
+            assert_eq!(restored.as_ref(), Ok(&packet), "{name}: {number}");
+            if number % 6 == 0 {
+                syns.push((packet_type(&channel.compressed), header));
+            }
+        }
+        println!("{name}: the first octet and the size of each SYN {syns:x?}");
+        assert_eq!(syns[0], (IR, whole), "{name}");
+        // One octet more is the context identifier.
+        assert_eq!(syns[1], (IR_CR, replicated + 1), "{name}");
+        assert!(syns[1..].iter().all(|(kind, _)| *kind == IR_CR), "{name}: {syns:x?}");
+    }
+}
+
+/// Without feedback a compressor cannot be sure of a base context.
+#[test]
+fn nothing_is_replicated_without_acknowledgment() {
+    let config = Config { mode: Mode::Unidirectional, ..Config::default() };
+    let mut channel = Channel::new(&config);
+    let (mut random, mut connection) = (Random(3), Connection::new(Role::Short, false, Ids::Sequential, 1));
+    for _ in 0..60 {
+        let packet = connection.next(&mut random);
+        assert_eq!(channel.pass(&packet).1, Ok(packet));
+        assert_ne!(packet_type(&channel.compressed), 0xfc);
+    }
+}
+
+/// The decompressor has lost the base context: the connection begins with IR packets then.
+#[test]
+fn a_lost_base_context_is_reported() {
+    let mut channel = Channel::new(&Config::default());
+    channel.feedback_delay = 1;
+    let (mut random, mut connection) = (Random(3), Connection::new(Role::Short, false, Ids::Sequential, 1));
+    for _ in 0..6 {
+        let packet = connection.next(&mut random);
+        assert_eq!(channel.pass(&packet).1, Ok(packet));
+    }
+    channel.decompressor = Decompressor::new(&Config::default()).expect("a configuration");
+    let packet = connection.next(&mut random);
+    assert_eq!(channel.pass(&packet).1, Err(DecompressError::NoContext { cid: 0 }));
+    assert_eq!(packet_type(&channel.compressed), 0xfc);
+    for _ in 0..20 {
+        let packet = connection.next(&mut random);
+        assert_eq!(channel.pass(&packet).1, Ok(packet));
+    }
+}
+
 /// What RFC 6846 leaves to the compressor's choice of profiles.
 #[test]
 fn without_the_profile_its_packets_are_ip() {

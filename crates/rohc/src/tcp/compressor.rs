@@ -3,7 +3,8 @@
 use super::has_sequential_id;
 use super::item_table::ItemTable;
 use super::options::List;
-use crate::feedback::Feedback;
+use super::replication::Base;
+use crate::feedback::{Acknowledgement, Feedback};
 use crate::framework::{Config, Mode};
 use crate::header::Header;
 use crate::ip_id::{Change, IdBehavior, IdTracker};
@@ -20,7 +21,7 @@ const LONGEST_STEP: u32 = 3;
 /// The context.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
-    header: Header,
+    pub(super) header: Header,
     refresh: Refresh,
     /// The master sequence number, counted on over its wraps.
     pub(super) msn: u32,
@@ -31,6 +32,11 @@ pub(crate) struct Context {
     pub(super) references: References,
     pub(super) options: ItemTable,
     is_new: bool,
+    /// The first packets are still being sent, and no feedback has rejected them.
+    is_replicable: bool,
+    /// The decompressor has acknowledged the whole context, and has not reported it as damaged
+    /// since.
+    is_acknowledged: bool,
 }
 
 /// The values of the packets sent last. The decompressor has one of them as its reference.
@@ -128,7 +134,22 @@ impl Context {
             references: References::default(),
             options: ItemTable::default(),
             is_new: true,
+            is_replicable: true,
+            is_acknowledged: false,
         }
+    }
+
+    /// Whether its next packet may be IR-CR.
+    pub(crate) const fn is_replicable(&self) -> bool {
+        self.is_replicable
+    }
+
+    /// How many ports the context has in common with `header`, the next packet of a new context;
+    /// `None` if that cannot be replicated from this one.
+    pub(crate) fn common_ports(&self, new: &Self, header: &Header) -> Option<usize> {
+        let fits = self.is_acknowledged && self.header.is_same_path(header) && self.can_replicate(new, header);
+        let common = self.header.ports().chunks(2).zip(header.ports().chunks(2));
+        fits.then(|| common.filter(|(one, other)| one == other).count())
     }
 
     pub(crate) fn matches(&self, header: &Header) -> bool {
@@ -142,11 +163,27 @@ impl Context {
     }
 
     /// Appends the ROHC header of the next packet, which has `payload` bytes behind its headers.
-    pub(crate) fn send(&mut self, config: &Config, cid: u16, header: &Header, payload: usize, out: &mut Vec<u8>) {
+    /// The first packets of the context are replicated from `base`, if there is one.
+    pub(crate) fn send(
+        &mut self,
+        config: &Config,
+        cid: u16,
+        base: Option<Base<'_>>,
+        header: &Header,
+        payload: usize,
+        out: &mut Vec<u8>,
+    ) {
+        if let Some(base) = base.filter(|_| self.is_new) {
+            self.stride.value = base.context.stride.value;
+        }
         let list = self.advance(header);
         let mut parts = self.refresh.next();
+        self.is_replicable &= parts == Due::Static;
         match parts {
-            Due::Static => self.push_ir(config, cid, header, &list, out),
+            Due::Static => match base.filter(|_| self.is_replicable) {
+                Some(base) => self.push_ir_cr(config, cid, base, header, &list, out),
+                None => self.push_ir(config, cid, header, &list, out),
+            },
             Due::Dynamic => self.push_ir_dyn(config, cid, header, &list, out),
             Due::Changes => {
                 if let Some(encoded) = self.push_compressed(config, cid, header, &list, payload as u32, out) {
@@ -219,7 +256,11 @@ impl Context {
         if feedback.mode.is_some() {
             self.refresh.mode = Mode::Optimistic;
         }
+        if feedback.acknowledgement != Acknowledgement::Ack {
+            (self.is_replicable, self.is_acknowledged) = (false, false);
+        }
         if let Some(age) = self.refresh.receive(feedback, self.msn) {
+            self.is_acknowledged = true;
             // Later packets may have been lost.
             self.references.acknowledge(age as usize + 1);
             self.options.acknowledge(age + 1);

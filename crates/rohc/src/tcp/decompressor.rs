@@ -4,6 +4,7 @@ use super::formats::{
     CO_COMMON, Field, Lsb, MSN, SCALED_ACKNOWLEDGMENT, SCALED_SEQUENCE, SHORT_IP_ID, TTL, VARIABLE, WINDOW, formats,
 };
 use super::option_reader::{OptionReader, Present};
+use super::replication::{PORT, PortPresence};
 use super::{has_sequential_id, id_behavior, reset_syn_fin_flags};
 use crate::crc::Crc;
 use crate::error::DecompressError;
@@ -99,6 +100,33 @@ impl Context {
     /// Completes the header of an IR or IR-DYN packet, and appends it.
     pub(crate) fn finish(&mut self, payload: usize, out: &mut Vec<u8>) -> Result<(), DecompressError> {
         self.last.complete(payload)?;
+        out.extend_from_slice(self.last.header.as_bytes());
+        Ok(())
+    }
+
+    /// The context of a new flow that is derived from this one.
+    pub(crate) fn replicated(&self) -> Self {
+        let mut validity = self.validity;
+        validity.receive_dynamic();
+        Self { last: self.last, earlier: Vec::new(), validity }
+    }
+
+    /// The replicate chain.
+    pub(crate) fn read_replicate(&mut self, reader: &mut Reader<'_>) -> Result<(), DecompressError> {
+        self.last.read_replicate(reader)
+    }
+
+    /// Completes the header of an IR-CR packet, and appends it if the CRC is that of the header.
+    pub(crate) fn finish_replicated(
+        &mut self,
+        payload: usize,
+        crc: u8,
+        out: &mut Vec<u8>,
+    ) -> Result<(), DecompressError> {
+        self.last.complete(payload)?;
+        if self.last.header.crc(Crc::Seven) != crc {
+            return Err(DecompressError::Crc);
+        }
         out.extend_from_slice(self.last.header.as_bytes());
         Ok(())
     }
@@ -217,6 +245,86 @@ impl Reference {
         let present = self.options.read_list(acknowledgment, reader)?;
         // All items have to be present (§6.3.5); one that is not is read as in a compressed packet.
         self.options.read_irregular(present, acknowledgment, reader)
+    }
+
+    /// The replicate chain: `ipv4_innermost_replicate` or `ipv6_replicate`, and `tcp_replicate`.
+    /// What it does not carry is that of the base context.
+    fn read_replicate(&mut self, reader: &mut Reader<'_>) -> Result<(), DecompressError> {
+        let header = &mut self.header;
+        let reserved = DecompressError::Reserved { field: "the replicate chain" };
+        if header.is_v4() {
+            let flags = reader.octet()?;
+            if flags & 0xf0 != 0 {
+                return Err(reserved);
+            }
+            self.id = id_behavior(flags >> 2);
+            header.set_dont_fragment(flags & 0x01 != 0);
+            header.set_tos(reader.octet()?);
+            header.set_id(if self.id == IdBehavior::Constant { 0 } else { reader.word()? });
+            if flags & 0x02 != 0 {
+                header.set_ttl(reader.octet()?);
+            }
+        } else {
+            header.set_tos(reader.octet()?);
+            let first = reader.octet()?;
+            let label = match first {
+                0 => [0; 3],
+                0x10..=0x1f => {
+                    let rest = reader.take(2)?;
+                    [first & 0x0f, rest[0], rest[1]]
+                }
+                _ => return Err(reserved),
+            };
+            header.set_flow_label(&label);
+        }
+        let (first, flags) = (reader.octet()?, reader.octet()?);
+        if first & 0x80 != 0 {
+            return Err(reserved);
+        }
+        self.msn = reader.word()?;
+        header.set_tcp_sequence(read_number(reader)?);
+        let mut ports = [0; 4];
+        for (port, (old, presence)) in ports.chunks_mut(2).zip(header.ports().chunks(2).zip([first >> 3, first >> 1])) {
+            let old = u16::from_be_bytes([old[0], old[1]]);
+            let new = match PortPresence::of(presence).ok_or(reserved)? {
+                PortPresence::Static => old,
+                PortPresence::Lowest => restore(u32::from(old), u32::from(reader.octet()?), PORT) as u16,
+                PortPresence::Whole => reader.word()?,
+            };
+            port.copy_from_slice(&new.to_be_bytes());
+        }
+        header.set_ports(&ports);
+        if first & 0x40 != 0 {
+            header.set_tcp_window(reader.word()?);
+        }
+        if flags & 0x40 != 0 {
+            header.set_urgent_pointer(reader.word()?);
+        }
+        if flags & 0x80 != 0 {
+            header.set_acknowledgment(read_number(reader)?);
+        }
+        header.set_urgent(flags & 0x20 != 0);
+        header.set_has_acknowledgment(flags & 0x10 != 0);
+        header.set_push(flags & 0x08 != 0);
+        header.set_reset_syn_fin(reset_syn_fin_flags(flags >> 1));
+        self.ecn_used = flags & 0x01 != 0;
+        if self.ecn_used {
+            let bits = reader.octet()?;
+            if bits & 0xc0 != 0 {
+                return Err(reserved);
+            }
+            header.set_tcp_reserved(bits >> 2);
+            header.set_tcp_ecn(bits & 0x03);
+        }
+        header.set_tcp_checksum(reader.word()?);
+        if first & 0x01 != 0 {
+            self.stride = reader.word()?;
+        }
+        self.id_offset = self.id.offset(self.header.id(), self.msn);
+        if first & 0x20 != 0 {
+            self.options.read_replicated(self.header.acknowledgment(), reader)?;
+        }
+        Ok(())
     }
 
     /// Completes the header by its options and the length of the payload.

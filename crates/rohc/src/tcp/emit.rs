@@ -301,7 +301,7 @@ fn push_variable(references: &Window, value: u32, out: &mut Vec<u8>) -> u8 {
 
 /// A field of two octets if it may be another one at the decompressor (static_or_irreg); returns
 /// whether it was appended.
-fn push_changed(references: &Window, value: u16, out: &mut Vec<u8>) -> bool {
+pub(super) fn push_changed(references: &Window, value: u16, out: &mut Vec<u8>) -> bool {
     let is_changed = !references.is_constant(u32::from(value));
     if is_changed {
         out.extend_from_slice(&value.to_be_bytes());

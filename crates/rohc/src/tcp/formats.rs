@@ -45,7 +45,7 @@ pub(super) struct Lsb {
 }
 
 impl Lsb {
-    const fn new(bits: u32, offset: u32, width: Width) -> Self {
+    pub(super) const fn new(bits: u32, offset: u32, width: Width) -> Self {
         Self { bits, shift: Shift::Fixed(offset), width }
     }
 }

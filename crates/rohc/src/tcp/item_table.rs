@@ -190,7 +190,7 @@ impl ItemTable {
         encoded
     }
 
-    /// Appends the list with all of its items, as the dynamic chain has it.
+    /// Appends the list with all of its items, as the dynamic and the replicate chain have it.
     pub(super) fn push_all(&self, list: &List, options: &[u8], acknowledgment: u32, out: &mut Vec<u8>) {
         self.push_list(list, options, acknowledgment, u16::MAX, out);
     }

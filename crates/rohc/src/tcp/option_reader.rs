@@ -118,6 +118,21 @@ impl OptionReader {
         Ok(())
     }
 
+    /// Reads the list of the replicate chain: options that it does not carry are those of the base
+    /// context (§6.3.7).
+    pub(super) fn read_replicated(
+        &mut self,
+        acknowledgment: u32,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), DecompressError> {
+        self.read_list(acknowledgment, reader)?;
+        let is_unknown = |index: &&u8| self.items[usize::from(**index)].length == 0;
+        match self.list[..self.length].iter().find(is_unknown) {
+            Some(index) => Err(DecompressError::Item { index: *index }),
+            None => Ok(()),
+        }
+    }
+
     /// The options of the header, as bytes.
     pub(super) fn write(&self, out: &mut [u8; LONGEST]) -> Result<usize, DecompressError> {
         let mut length = 0;
