@@ -1,0 +1,76 @@
+"""TCP connections of the kernel over a bearer with header compression (ROHC-TCP, RFC 6846)."""
+
+import random
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import Command
+from support.link import LinkCommand, python, summary
+from support.needs import needs
+
+CONNECTIONS = 3
+"""One after another: the later ones start from the context of the first one (IR-CR)."""
+
+FETCH = (
+    "import sys, urllib.request as request\n"
+    f"for number in range({CONNECTIONS}):\n"
+    "    with request.urlopen('http://server:8000/file') as response:\n"
+    "        open(f'got{number}', 'wb').write(response.read())\n"
+)
+
+pytestmark = needs("tun")
+
+
+def _counters(link: LinkCommand, name: str, compression: str, loss: float) -> dict[str, Any]:
+    """Fetch a file over the bearer; return the counters of the bearer."""
+    scenario = link.folder / f"{name}.toml"
+    scenario.write_text(
+        f'format = 1\n[fixed]\ndelay = "10 ms"\nup.loss = {loss}\ndown.loss = {loss}\n'
+        f'[bearer]\npreset = "umts-r99-384"\nheader_compression = {{ {compression} }}\n',
+        encoding="utf-8",
+    )
+    payload = random.Random(1).randbytes(60_000)
+    (link.folder / "file").write_bytes(payload)
+    serve = f"exec {shlex.join([sys.executable, '-m', 'http.server', '8000'])}"
+    link(*python(FETCH), link=scenario, serve=serve, options=f"--out {name}")
+    for number in range(CONNECTIONS):
+        assert (link.folder / f"got{number}").read_bytes() == payload, "the payload passes byte for byte"
+    return summary(link.folder / name)["emulation"]["middleboxes"]["cell"]
+
+
+@pytest.mark.parametrize("loss", [0, 0.03])
+def test_headers_of_the_kernel_shrink_and_are_restored(link: LinkCommand, loss: float) -> None:
+    """The header of a data segment has 52 bytes with timestamps."""
+    profiles = 'mode = "optimistic", profiles = ["tcp", "udp", "ip"]'
+    counters = _counters(link, "tcp", profiles, loss)
+    for direction in ("down", "up"):
+        before, after, *others = (
+            counters[f"rohc_{direction}_{name}"]
+            for name in ("header_bytes", "compressed_header_bytes", "failures", "undetected", "contexts")
+        )
+        assert others == [0, 0, CONNECTIONS], "nothing is lost below the compression"
+        assert before > 40 * 52
+        assert after < before / 3, (direction, counters)
+        assert counters[f"rohc_{direction}_feedback_bytes"] > 0
+
+
+def test_without_the_profile_only_the_ip_header_shrinks(link: LinkCommand) -> None:
+    counters = _counters(link, "ip", 'mode = "optimistic"', 0)
+    assert counters["rohc_down_header_bytes"] > 20 * 40
+    assert counters["rohc_down_compressed_header_bytes"] < counters["rohc_down_header_bytes"] / 3
+    assert counters["rohc_down_failures"] == 0
+
+
+def test_a_link_with_header_compression_is_not_replayed(
+    link: LinkCommand, airpath_command: Command, tmp_path: Path
+) -> None:
+    """As with the other profiles: the result does not have the headers."""
+    _counters(link, "live", 'mode = "optimistic", profiles = ["tcp"]', 0)
+    done = airpath_command("replay", tmp_path / "live", "--out", tmp_path / "again")
+    assert done.code != 0
+    assert "header compression" in done.err
+    assert not (tmp_path / "again").exists()
