@@ -172,7 +172,7 @@ impl Header {
             }
     }
 
-    /// Whether both are of flows between the same hosts, in the same direction.
+    /// Whether both belong to flows between the same hosts, in the same direction.
     pub(crate) fn is_same_path(&self, other: &Self) -> bool {
         self.is_v4() == other.is_v4() && self.protocol() == other.protocol() && self.addresses() == other.addresses()
     }

@@ -1,9 +1,9 @@
 //! The IR-CR packet (RFC 6846 §7.2): a new context as what differs from that of another flow, the
 //! base context (RFC 4164).
 //!
-//! RFC 4164 leaves the choice of the base context to the compressor. Here it has the same addresses,
-//! and the decompressor has acknowledged it; so without feedback, nothing is replicated. A context
-//! is not its own base. After a negative acknowledgement the compressor sends IR packets instead.
+//! RFC 4164 leaves the choice of the base context to the compressor. Here it has the same
+//! addresses, and the decompressor has acknowledged it; so without feedback, nothing is replicated.
+//! A context is not its own base. After a negative acknowledgement the compressor sends IR packets.
 
 use super::compressor::Context;
 use super::emit::push_changed;
