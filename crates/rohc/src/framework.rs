@@ -120,9 +120,7 @@ impl Config {
         }
         Ok((cid, first))
     }
-}
 
-impl Config {
     /// Appends the identifier of the base context of an IR-CR packet (RFC 6846 §7.2).
     pub(crate) fn push_base(&self, out: &mut Vec<u8>, cid: u16) {
         if self.large_cids {
