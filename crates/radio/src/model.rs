@@ -154,8 +154,29 @@ impl Clone for Box<dyn AnyModel> {
     }
 }
 
-/// Why a value is not the parameters of a model, with the path of the offending key.
-pub type ReadError = serde_path_to_error::Error<toml::de::Error>;
+/// Why a value is not what is read from it.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {message}")]
+pub struct ReadError {
+    /// The path of the offending key.
+    pub path: serde_path_to_error::Path,
+    /// What is wrong with its value.
+    pub message: String,
+}
+
+/// Reads a value as a `T`.
+///
+/// The deserialiser is a trait object: the compiler makes one copy of the code of each type, not
+/// one for each kind of access that TOML has.
+///
+/// # Errors
+/// If a key is missing or unknown, or a value has the wrong type.
+pub fn read<T: DeserializeOwned>(value: toml::Value) -> Result<T, ReadError> {
+    let mut track = serde_path_to_error::Track::new();
+    let tracked = serde_path_to_error::Deserializer::new(value, &mut track);
+    let result = erased_serde::deserialize(&mut <dyn erased_serde::Deserializer>::erase(tracked));
+    result.map_err(|error| ReadError { path: track.path(), message: error.to_string() })
+}
 
 /// One model of a list.
 #[derive(Clone, Copy, Debug)]
@@ -183,10 +204,7 @@ impl Entry {
             former_names: M::FORMER_NAMES,
             shorthand: M::SHORTHAND,
             has_fading_profiles: M::FADING_PROFILES,
-            read: |value| {
-                let parameters: M = serde_path_to_error::deserialize(value)?;
-                Ok(Box::new(parameters))
-            },
+            read: |value| Ok(Box::new(read::<M>(value)?)),
             schema: || {
                 let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
                 settings.into_generator().into_root_schema_for::<M>()

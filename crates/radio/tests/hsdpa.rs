@@ -29,7 +29,7 @@ fn preset(more: &toml::Table) -> Config {
     let mut bearer = preset.remove("bearer").and_then(|it| it.as_table().cloned()).expect("a table");
     bearer.remove("model");
     overlay(&mut bearer, more);
-    bearer.try_into().expect("a config")
+    airpath_radio::model::read(bearer.into()).expect("parameters")
 }
 
 fn overlay(base: &mut toml::Table, more: &toml::Table) {

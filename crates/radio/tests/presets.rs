@@ -79,18 +79,22 @@ fn every_parameter_has_a_source_and_every_source_a_parameter() {
     }
 }
 
+fn read<T: serde::de::DeserializeOwned>(parameters: Table) -> T {
+    airpath_radio::model::read(parameters.into()).expect("a preset has sound parameters")
+}
+
 /// The bearer of a preset for `users`, without errors.
 fn error_free(name: &str, bearer: &Table, users: usize) -> Option<Box<dyn Bearer>> {
     let mut parameters = bearer.clone();
     let model = parameters.remove("model").expect("a model");
     match model.as_str() {
         Some("dch-simple") => {
-            let mut config: dch_simple::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+            let mut config: dch_simple::Config = read(parameters);
             config.downlink.bler = Probability::NEVER;
             Some(Box::new(dch_simple::DchSimple::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
         Some("gsm-csd") => {
-            let mut config: csd::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+            let mut config: csd::Config = read(parameters);
             if let Some(radio) = &mut config.radio {
                 radio.frame_errors = Some(Probability::NEVER);
                 config.conditions = None;
@@ -98,13 +102,13 @@ fn error_free(name: &str, bearer: &Table, users: usize) -> Option<Box<dyn Bearer
             Some(Box::new(csd::GsmCsd::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
         Some("umts") => {
-            let mut config: r99::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+            let mut config: r99::Config = read(parameters);
             config.downlink.bler = Probability::NEVER;
             config.uplink.bler = Probability::NEVER;
             Some(Box::new(r99::Umts::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
         Some("hs-dsch-simple") => {
-            let mut config: hs_dsch_simple::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+            let mut config: hs_dsch_simple::Config = read(parameters);
             config.downlink.bler = Probability::NEVER;
             let classes: Vec<_> = match &config.downlink.levels {
                 Some(levels) => levels.classes.keys().cycle().take(users).cloned().map(Some).collect(),
@@ -113,40 +117,40 @@ fn error_free(name: &str, bearer: &Table, users: usize) -> Option<Box<dyn Bearer
             Some(Box::new(hs_dsch_simple::HsDschSimple::new(&config, &classes, Seed::new(1), "cell").expect(name)))
         }
         Some("hsdpa") => {
-            let mut config: hsdpa::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+            let mut config: hsdpa::Config = read(parameters);
             config.downlink.bler = Some(Probability::NEVER);
             config.uplink.iter_mut().for_each(|uplink| uplink.bler = Probability::NEVER);
             config.e_dch.iter_mut().for_each(|e_dch| e_dch.bler = Probability::NEVER);
             Some(Box::new(hsdpa::Hsdpa::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
         Some("lte-cell") => {
-            let mut config: lte::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+            let mut config: lte::Config = read(parameters);
             config.downlink.bler = Some(Probability::NEVER);
             config.uplink.bler = Some(Probability::NEVER);
             Some(Box::new(lte::Lte::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
         Some("lte-m") => {
-            let mut config: ltem::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+            let mut config: ltem::Config = read(parameters);
             config.downlink.bler = Some(Probability::NEVER);
             config.uplink.bler = Some(Probability::NEVER);
             config.pdcp.queue = None;
             Some(Box::new(ltem::LteM::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
         Some("nr-cell") => {
-            let mut config: nr::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+            let mut config: nr::Config = read(parameters);
             config.downlink.bler = Some(Probability::NEVER);
             config.uplink.bler = Some(Probability::NEVER);
             Some(Box::new(nr::Nr::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
         Some("nb-iot") => {
-            let mut config: nbiot::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+            let mut config: nbiot::Config = read(parameters);
             config.downlink.bler = Some(Probability::NEVER);
             config.uplink.bler = Some(Probability::NEVER);
             config.queue = None;
             Some(Box::new(nbiot::NbIot::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
         Some("gprs") => {
-            let mut config: gprs::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+            let mut config: gprs::Config = read(parameters);
             config.conditions = toml::from_str("ci = \"90 dB\"").expect("conditions");
             Some(Box::new(gprs::Gprs::new(&config, users, Seed::new(1), "cell").expect(name)))
         }

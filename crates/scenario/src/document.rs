@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use airpath_radio::model::{self, ReadError};
 use serde::de::DeserializeOwned;
 use toml::de::{DeTable, DeValue};
 
@@ -217,19 +218,16 @@ impl Node {
     /// Reads the value as a `T`. Errors name the place of the offending value; `at` is the dotted
     /// path of this node.
     pub fn read<T: DeserializeOwned>(&self, at: &str) -> Result<T, ScenarioError> {
-        self.read_with(at, |value| serde_path_to_error::deserialize(value))
+        self.read_with(at, model::read)
     }
 
     /// The same with a function that reads the plain value.
     pub fn read_with<T>(
         &self,
         at: &str,
-        read: impl FnOnce(toml::Value) -> Result<T, serde_path_to_error::Error<toml::de::Error>>,
+        read: impl FnOnce(toml::Value) -> Result<T, ReadError>,
     ) -> Result<T, ScenarioError> {
-        read(self.to_value()).map_err(|error| {
-            let path = error.path().clone();
-            self.explain(at, &path, error.into_inner().message())
-        })
+        read(self.to_value()).map_err(|error| self.explain(at, &error.path, &error.message))
     }
 
     /// The plain value.

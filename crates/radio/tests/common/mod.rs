@@ -31,7 +31,7 @@ pub fn dch_384(more: &str) -> dch_simple::Config {
         retransmission_delay = "89 ms"
         delay = "20 ms"
     "#;
-    with(text, more).try_into().expect("sound parameters")
+    airpath_radio::model::read(with(text, more).into()).expect("sound parameters")
 }
 
 /// The 384 kbit/s cell of the study; `more` sets what is to be different.
@@ -45,7 +45,7 @@ pub fn hs_dsch_384(more: &str) -> hs_dsch_simple::Config {
         retransmission_delay = "9.5 ms"
         delay = "20 ms"
     "#;
-    with(text, more).try_into().expect("sound parameters")
+    airpath_radio::model::read(with(text, more).into()).expect("sound parameters")
 }
 
 /// The cell of the study in which C/I levels are drawn; `more` sets what is to be different.
@@ -64,7 +64,7 @@ pub fn cell_abc(more: &str) -> hs_dsch_simple::Config {
         classes.b = [4, 32, 43, 9, 12]
         classes.c = [2, 16, 23, 20, 37]
     "#;
-    with(text, more).try_into().expect("sound parameters")
+    airpath_radio::model::read(with(text, more).into()).expect("sound parameters")
 }
 
 /// The parameters of the preset gsm-csd-9600 without errors; `more` has what is to be different.
