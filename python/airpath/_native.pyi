@@ -312,6 +312,9 @@ def files(text: str, name: str, sets: list[tuple[str, str]]) -> list[Path]:
 def states_without_transfer() -> list[tuple[str, str]]:
     """Return the radio states that carry nothing, as pairs of aspect and name."""
 
+def event_columns() -> list[tuple[str, list[tuple[str, str | None, str]]]]:
+    """Return the columns of each table of the event log: name, unit and description."""
+
 def common_names() -> list[tuple[str, str]]:
     """Return common names of radio technologies, each with the preset that it selects."""
 

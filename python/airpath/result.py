@@ -26,6 +26,21 @@ if TYPE_CHECKING:
 SCHEMA = 2
 """The summary schema that this version reads."""
 
+SUMMARY_FRAMES = (
+    "flows",
+    "links",
+    "radio_totals",
+    "pages",
+    "objects",
+    "buffers",
+    "segments",
+    "scripts",
+    "middleboxes",
+    "repetitions",
+    "settings",
+)
+"""The frames of `Result` that are made from the summary."""
+
 
 class UnreadableResultError(Exception):
     """A folder is not a readable result. The message has the file, the fault and the next step."""
@@ -283,6 +298,34 @@ class Result:
         if all(component["name"] != PROXY for component in self.summary["components"]):
             return senders
         return senders.filter((pl.col("component") == PROXY) == (pl.col("direction") == "down"))
+
+    def columns(self, table: str) -> "pl.DataFrame":
+        """Return the columns of a table: their name, type, unit, and of event tables their meaning.
+
+        The unit is that of the numbers: ns, s, B, bit/s or 1/s. It is null for counts, shares and
+        texts.
+
+        Args:
+            table: A property of this object: `flows`, `links`, `packets`, and so on.
+
+        Raises:
+            KeyError: There is no table of that name.
+        """
+        import polars as pl
+
+        from airpath.columns import event_columns, unit_of
+
+        if table in EVENT_TABLES:
+            known = event_columns(table)
+            rows = [(name, kind, *known[name]) for name, kind in EVENT_TABLES[table].items()]
+        elif table in SUMMARY_FRAMES:
+            frame: pl.DataFrame = getattr(self, table)
+            rows = [(name, str(kind), unit_of(name), None) for name, kind in frame.schema.items()]
+        else:
+            raise KeyError(f"no table '{table}'; there are {', '.join((*SUMMARY_FRAMES, *EVENT_TABLES))}")
+        return pl.DataFrame(
+            rows, schema=dict.fromkeys(("column", "type", "unit", "description"), pl.String), orient="row"
+        )
 
     def captures(self) -> list[Path]:
         """Return the pcapng captures, in order of repetition; none if the run made none."""

@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import airpath
@@ -38,7 +39,16 @@ def trace(result: airpath.Result, tmp_path_factory: pytest.TempPathFactory) -> l
 
 def test_each_table_is_a_file(result: airpath.Result, tmp_path: Path) -> None:
     files = export.csv(result, tmp_path / "tables")
-    assert {file.stem for file in files} == {*EVENT_TABLES, "flows", "links", "radio-totals", "repetitions", "settings"}
+    summaries = {"flows", "links", "radio-totals", "repetitions", "settings"}
+    assert {file.stem for file in files} == {*EVENT_TABLES, *summaries, "columns"}
+    columns = pl.read_csv(tmp_path / "tables" / "columns.csv")
+    for file in files:
+        if file.stem != "columns":
+            header = pl.read_csv(file, n_rows=0).columns
+            assert columns.filter(table=file.stem)["column"].to_list() == header
+    units = {(row["table"], row["column"]): row["unit"] for row in columns.iter_rows(named=True)}
+    assert (units["packets", "time"], units["packets", "size"], units["tcp", "pacing_rate"]) == ("ns", "B", "bit/s")
+    assert (units["flows", "duration_s"], units["flows", "timeouts"]) == ("s", None)
     with (tmp_path / "tables" / "states.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == list(EVENT_TABLES["states"])

@@ -3,10 +3,15 @@
 The figures of `directions` of a trace have their units in docs/trace-figures.md instead.
 """
 
+import json
 import re
+from pathlib import Path
 
+import polars as pl
 import pytest
 
+import airpath
+from airpath.columns import event_columns
 from airpath.tables import EVENT_TABLES, SUMMARY_TABLES
 from airpath.trace.tables import TABLES
 from support import ROOT
@@ -237,6 +242,60 @@ def test_a_row_has_nanoseconds_and_bytes(table: dict[str, str]) -> None:
 def test_the_lists_have_only_columns_that_exist() -> None:
     known = {name for table in (*FIGURES.values(), *ROWS.values(), TABLES["directions"]) for name in table}
     assert known >= IDENTITIES | RATIOS | COUNTS | NANOSECONDS | BYTES | OTHER
+
+
+@pytest.mark.parametrize("table", EVENT_TABLES)
+def test_the_columns_of_events_are_documented(table: str) -> None:
+    """The page has each column with its type, unit and meaning, as in the metadata of the files."""
+    text = (ROOT / "docs" / "result-folder.md").read_text(encoding="utf-8")
+    section = text.partition(f"\n## {table}\n")[2].partition("\n## ")[0]
+    found = re.findall(r"^\| `(\w+)` \| (\w+)(?:, null)? \| (\S*) ?\| (.*) \|$", section, re.MULTILINE)
+    types = {"Boolean": "bool"}
+    expected = [
+        (name, types.get(EVENT_TABLES[table][name], EVENT_TABLES[table][name].lower()), unit or "", meaning)
+        for name, (unit, meaning) in event_columns(table).items()
+    ]
+    assert found[: len(expected)] == expected
+    assert [name for name, *_ in expected] == list(EVENT_TABLES[table])
+
+
+@pytest.mark.parametrize("table", SUMMARY_TABLES)
+def test_the_columns_of_summaries_are_documented(table: str) -> None:
+    text = (ROOT / "docs" / "result-folder.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+)`", text))
+    assert {name for name in SUMMARY_TABLES[table] if name not in named and not _is_composed(name)} == set()
+
+
+def _is_composed(name: str) -> bool:
+    """Return whether a name is one of those that the page describes by their parts."""
+    return bool(re.match(r"(dropped|offered|delivered|queued|down|up|exchange)_", name))
+
+
+@pytest.mark.parametrize("table", EVENT_TABLES)
+def test_units_of_events_agree_with_the_lists(table: str) -> None:
+    units = {name: unit for name, (unit, _) in event_columns(table).items()}
+    numeric = _numeric(EVENT_TABLES[table])
+    assert {name for name, unit in units.items() if unit == "ns"} == numeric & NANOSECONDS
+    sizes = {name for name in numeric if name in BYTES or name == "bytes" or name.endswith("_bytes")}
+    assert {name for name, unit in units.items() if unit == "B"} == sizes
+    assert {name for name, unit in units.items() if unit not in (None, "ns", "B")} <= OTHER
+
+
+def test_files_have_the_units_in_their_metadata(tmp_path: Path) -> None:
+    result = airpath.run("gprs", out=tmp_path / "run")
+    for table in EVENT_TABLES:
+        for file in (result.path / "events" / table).glob("*.parquet"):
+            metadata = json.loads(pl.read_parquet_metadata(file)["airpath.columns"])
+            assert {name: (each["unit"], each["description"]) for name, each in metadata.items()} == event_columns(
+                table
+            )
+            assert pl.read_parquet_schema(file).keys() == metadata.keys()
+    columns = result.columns("tcp")
+    assert columns.columns == ["column", "type", "unit", "description"]
+    assert columns.filter(column="pacing_rate")["unit"].to_list() == ["bit/s"]
+    assert result.columns("flows").filter(column="throughput_bps")["unit"].to_list() == ["bit/s"]
+    with pytest.raises(KeyError, match="there are flows, "):
+        result.columns("flow")
 
 
 def test_the_units_are_documented() -> None:

@@ -13,28 +13,18 @@
 //!
 //! # Tables, schema 1
 //!
-//! `time` is in nanoseconds from the origin of the run, as are all durations; sizes, windows and
-//! stream offsets are in bytes. Rows of one component are in the order of their times, those of
-//! different components may not be. Columns marked `?` may be null.
-//!
-//! | table | columns |
-//! | --- | --- |
-//! | all | `time` int64, `repetition` int32 |
-//! | `packets` | `component` string, `step` string, `direction` string, `packet` int64, `flow` int32, `user` int32, `size` int32, `ecn` int8, `cause` string?, `backlog_packets` int32?, `backlog_bytes` int64?, `offset` int64?, `length` int32?, `ack` int64?, `window` int64?, `flags` int16?, `retransmission` bool? |
-//! | `tcp` | `component` string, `flow` int32, `direction` string, `trigger` string, `congestion_window` int64, `slow_start_threshold` int64?, `in_flight` int64, `outstanding` int64, `peer_window` int64, `acknowledged` int64, `round_trip` int64?, `smoothed_round_trip` int64?, `retransmission_timeout` int64, `pacing_rate` int64? |
-//! | `radio` | `component` string, `direction` string, `user` int32, `duration` int64, `pdus` int32, `repeated` int32, `errored` int32, `bytes` int64, `level` int32, `control` int32 |
-//! | `states` | `component` string, `direction` string?, `user` int32, `aspect` string, `name` string?, `number` double? |
-//! | `app` | `flow` int32, `step` string, `delivered` int64, `sequence` int64?, `delay` int64? |
-//! | `changes` | `component` string, `kind` string, `direction` string?, `user` int32?, `duration` int64?, `change` string |
-//!
-//! The columns have the names and meanings of [`airpath_core::event`]. `packet` is unique within a
+//! [`TABLES`] has the columns of each table with their units and meanings, which are those of
+//! [`airpath_core::event`]. `time` is in nanoseconds from the origin of the run, as are all
+//! durations; sizes, windows and stream offsets are in bytes. Rows of one component are in the
+//! order of their times, those of different components may not be. `packet` is unique within a
 //! repetition and joins the rows of one packet. `cause` is set on `dropped` rows, the backlog on
 //! `queued` rows, and the transport header (the columns from `offset` on) on `sent` rows of TCP
 //! packets; `ack` only with the ACK flag. A row of `states` has a `name` or a `number`.
 //!
-//! The key-value metadata of each file have its schema (`airpath.schema`) and its writer
-//! (`airpath.version`). Readers support all schemas: a column may be added under the same number,
-//! any other change has a new one.
+//! The key-value metadata of each file have its schema (`airpath.schema`), its writer
+//! (`airpath.version`), and unit and description of its columns as JSON (`airpath.columns`).
+//! Readers support all schemas: a column may be added under the same number, any other change has
+//! a new one.
 //!
 //! ```
 //! use airpath_core::{AppEvent, AppStep, Bytes, Classes, ComponentId, Event, FlowId, Instant, Sink};
@@ -54,6 +44,7 @@ mod batch;
 mod column;
 mod encoding;
 mod feed;
+mod fields;
 mod table;
 mod tables;
 
@@ -68,7 +59,9 @@ use airpath_core::{
 
 use crate::batch::{PacketBatch, Row};
 use crate::feed::{BATCHES_AHEAD, BatchReceiver, BatchSender, Message, Writer, batch_channel};
+pub use crate::fields::Field;
 use crate::table::{PartFiles, Table};
+pub use crate::tables::TABLES;
 use crate::tables::{AppRows, ChangeRows, PacketRows, RadioRows, StateRows, TcpRows};
 
 /// Number of the schema described above.

@@ -14,12 +14,15 @@ use parquet::schema::types::{SchemaDescriptor, Type};
 
 use crate::batch::Batch;
 use crate::column::Column;
+use crate::fields::{Field, to_json};
 use crate::{ROWS_PER_PART, SCHEMA};
 
 /// The columns of a table, with their buffered pages.
 pub trait Rows {
     /// Type of the batches.
     type Batch: Batch;
+    /// The columns in the order of the schema.
+    const FIELDS: &'static [Field];
     /// Begins another repetition; there are no pages.
     fn begin(&mut self, repetition: u32);
     /// Adds a page of the rows to each column.
@@ -82,6 +85,7 @@ impl<R: Rows> Table<R> {
             .set_key_value_metadata(Some(vec![
                 KeyValue::new("airpath.schema".into(), SCHEMA.to_string()),
                 KeyValue::new("airpath.version".into(), env!("CARGO_PKG_VERSION").to_string()),
+                KeyValue::new("airpath.columns".into(), to_json(R::FIELDS)),
             ]))
             .set_offset_index_disabled(true)
             .set_statistics_enabled(EnabledStatistics::None);

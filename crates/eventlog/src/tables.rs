@@ -1,5 +1,4 @@
-//! The tables: their columns, and the conversion of events. The schema is in the crate's
-//! documentation.
+//! The tables: their columns, and the conversion of events. Their meaning is in `fields`.
 
 mod app;
 mod changes;
@@ -21,6 +20,18 @@ use parquet::schema::types::{ColumnDescPtr, Type};
 
 use crate::batch::{Row, signed};
 use crate::column::{Coded, Column, Dictionary, Encoding, Numbers, Presence, RowGroup};
+use crate::fields::Field;
+use crate::table::Rows;
+
+/// The tables by name, with their columns in the order of the files.
+pub const TABLES: [(&str, &[Field]); 6] = [
+    ("packets", PacketRows::FIELDS),
+    ("tcp", TcpRows::FIELDS),
+    ("radio", RadioRows::FIELDS),
+    ("states", StateRows::FIELDS),
+    ("app", AppRows::FIELDS),
+    ("changes", ChangeRows::FIELDS),
+];
 
 /// The columns of a table under the names of its fields, after those of its [`Origin`].
 macro_rules! columns {
@@ -139,4 +150,31 @@ fn short(number: u32) -> i64 {
 
 fn nanos(span: Span) -> i64 {
     signed(span.as_nanos())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::to_json;
+
+    #[test]
+    fn the_columns_are_those_of_the_tables() {
+        fn names<R: Rows>(mut rows: R) -> Vec<&'static str> {
+            rows.columns().into_iter().map(|(name, _)| name).collect()
+        }
+        let components = ["server".to_owned()];
+        let columns = [
+            names(PacketRows::new(0, &components)),
+            names(TcpRows::new(0, &components)),
+            names(RadioRows::new(0, &components)),
+            names(StateRows::new(0, &components)),
+            names(AppRows::new(0)),
+            names(ChangeRows::new(0, &components)),
+        ];
+        for ((table, fields), columns) in TABLES.into_iter().zip(columns) {
+            assert_eq!(fields.iter().map(|field| field.name).collect::<Vec<_>>(), columns, "{table}");
+            assert!(!to_json(fields).contains('\\') && to_json(fields).chars().all(|each| !each.is_control()));
+            assert!(fields.iter().all(|field| !field.description.contains('"')));
+        }
+    }
 }

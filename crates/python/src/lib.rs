@@ -57,6 +57,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace::trace, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_figures, module)?)?;
     module.add_function(wrap_pyfunction!(states_without_transfer, module)?)?;
+    module.add_function(wrap_pyfunction!(event_columns, module)?)?;
     module.add_function(wrap_pyfunction!(common_names, module)?)?;
     module.add_function(wrap_pyfunction!(presets, module)?)?;
     module.add_function(wrap_pyfunction!(preset, module)?)?;
@@ -182,6 +183,13 @@ fn files(py: Python<'_>, text: &str, name: &str, sets: Vec<(String, String)>) ->
 #[pyfunction]
 fn presets() -> String {
     json!(Preset::shipped().iter().map(describe).collect::<Vec<_>>()).to_string()
+}
+
+/// The columns of each table of the event log: name, unit and description.
+#[pyfunction]
+fn event_columns() -> Vec<(&'static str, Vec<(&'static str, Option<&'static str>, &'static str)>)> {
+    let plain = |field: &airpath_eventlog::Field| (field.name, field.unit, field.description);
+    airpath_eventlog::TABLES.map(|(table, fields)| (table, fields.iter().map(plain).collect())).to_vec()
 }
 
 /// Common names of radio technologies, each with the preset that it selects.

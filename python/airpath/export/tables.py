@@ -2,33 +2,18 @@
 
 from pathlib import Path
 
-from airpath.files import replacing
-from airpath.result import NotLoggedError, Result
-from airpath.tables import EVENT_TABLES, OPTIONAL_TABLES
+import polars as pl
 
-SUMMARIES = {
-    "flows": "flows",
-    "links": "links",
-    "radio-totals": "radio_totals",
-    "pages": "pages",
-    "objects": "objects",
-    "buffers": "buffers",
-    "segments": "segments",
-    "scripts": "scripts",
-    "middleboxes": "middleboxes",
-    "repetitions": "repetitions",
-    "settings": "settings",
-}
-"""The names of the files that the summary's tables go to, and of the frames."""
+from airpath.files import replacing
+from airpath.result import SUMMARY_FRAMES, NotLoggedError, Result
+from airpath.tables import EVENT_TABLES, OPTIONAL_TABLES
 
 
 def csv(result: Result, folder: Path) -> list[Path]:
     """Write each table of a result as a CSV file.
 
-    Events as `TABLE.csv`, the summary's tables beside them.
-
-    Columns and units are those of the frames (`docs/result-folder.md`): times of events are
-    nanoseconds. What is null is an empty field.
+    Events as `TABLE.csv`, the summary's tables beside them, and in `columns.csv` type, unit and
+    meaning of each column. What is null is an empty field.
 
     Args:
         result: The result.
@@ -42,6 +27,7 @@ def csv(result: Result, folder: Path) -> list[Path]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = []
+    columns = []
     for table in EVENT_TABLES:
         try:
             frame = result.scan(table).sort("repetition", "time", maintain_order=True)
@@ -51,11 +37,21 @@ def csv(result: Result, folder: Path) -> list[Path]:
         with replacing(path) as draft:
             frame.collect().write_csv(draft)
         written.append(path)
-    for name, frame in SUMMARIES.items():
+        columns.append(_columns(result, table, table))
+    for table in SUMMARY_FRAMES:
+        name = table.replace("_", "-")
         path = folder / f"{name}.csv"
         if name in OPTIONAL_TABLES and name not in result.summary:
             continue
         with replacing(path) as draft:
-            getattr(result, frame).write_csv(draft)
+            getattr(result, table).write_csv(draft)
         written.append(path)
-    return sorted(written)
+        columns.append(_columns(result, table, name))
+    path = folder / "columns.csv"
+    with replacing(path) as draft:
+        pl.concat(columns).write_csv(draft)
+    return sorted([*written, path])
+
+
+def _columns(result: Result, table: str, file: str) -> pl.DataFrame:
+    return result.columns(table).select(pl.lit(file).alias("table"), pl.all())

@@ -5,6 +5,7 @@ use airpath_core::{AppEvent, AppStep, Span};
 use super::{Origin, columns, nanos, short, steady};
 use crate::batch::{Row, signed};
 use crate::column::{Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
+use crate::fields::{self, Field};
 use crate::table::Rows;
 
 const STEPS: [AppStep; 9] = [
@@ -73,6 +74,7 @@ fn arrival(row: &Row<AppEvent>) -> Option<(i64, i64)> {
 
 impl Rows for AppRows {
     type Batch = Vec<Row<AppEvent>>;
+    const FIELDS: &'static [Field] = fields::APP;
 
     fn begin(&mut self, repetition: u32) {
         self.origin.begin(repetition);

@@ -5,6 +5,7 @@ use airpath_core::{ChangeEvent, ChangeKind, Direction};
 use super::{Components, Origin, columns, components, direction, nanos};
 use crate::batch::Row;
 use crate::column::{Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence, Texts};
+use crate::fields::{self, Field};
 use crate::table::Rows;
 
 /// Rows of `changes`.
@@ -38,6 +39,7 @@ impl ChangeRows {
 
 impl Rows for ChangeRows {
     type Batch = Vec<Row<ChangeEvent>>;
+    const FIELDS: &'static [Field] = fields::CHANGES;
 
     fn begin(&mut self, repetition: u32) {
         self.origin.begin(repetition);

@@ -5,6 +5,7 @@ use airpath_core::{DropCause, PacketStep};
 use super::{Components, Origin, columns, components, counts, directions, short, steady};
 use crate::batch::{PacketBatch, Step, signed};
 use crate::column::{Booleans, Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
+use crate::fields::{self, Field};
 use crate::table::Rows;
 
 /// The steps in the order of [`Step`].
@@ -104,6 +105,7 @@ impl PacketRows {
 
 impl Rows for PacketRows {
     type Batch = PacketBatch;
+    const FIELDS: &'static [Field] = fields::PACKETS;
 
     fn begin(&mut self, repetition: u32) {
         self.origin.begin(repetition);

@@ -5,6 +5,7 @@ use airpath_core::RadioEvent;
 use super::{Components, Origin, columns, components, counts, direction, directions, nanos};
 use crate::batch::Row;
 use crate::column::{Coded, Column, Encoding, Numbers, Presence};
+use crate::fields::{self, Field};
 use crate::table::Rows;
 
 /// Rows of `radio`.
@@ -44,6 +45,7 @@ impl RadioRows {
 
 impl Rows for RadioRows {
     type Batch = Vec<Row<RadioEvent>>;
+    const FIELDS: &'static [Field] = fields::RADIO;
 
     fn begin(&mut self, repetition: u32) {
         self.origin.begin(repetition);

@@ -5,6 +5,7 @@ use airpath_core::{Aspect, Direction, StateEvent, StateValue};
 use super::{Components, Origin, columns, components, counts, direction};
 use crate::batch::Row;
 use crate::column::{Coded, Column, Dictionary, Floats, Levels, Numbers, Texts};
+use crate::fields::{self, Field};
 use crate::table::Rows;
 
 /// Rows of `states`.
@@ -38,6 +39,7 @@ impl StateRows {
 
 impl Rows for StateRows {
     type Batch = Vec<Row<StateEvent>>;
+    const FIELDS: &'static [Field] = fields::STATES;
 
     fn begin(&mut self, repetition: u32) {
         self.origin.begin(repetition);

@@ -5,6 +5,7 @@ use airpath_core::{TcpEvent, TcpTrigger};
 use super::{Components, Origin, columns, components, direction, directions, nanos, short, steady};
 use crate::batch::{Row, signed};
 use crate::column::{Coded, Column, Dictionary, Encoding, Levels, Numbers, Presence};
+use crate::fields::{self, Field};
 use crate::table::Rows;
 
 /// Rows of `tcp`.
@@ -54,6 +55,7 @@ impl TcpRows {
 
 impl Rows for TcpRows {
     type Batch = Vec<Row<TcpEvent>>;
+    const FIELDS: &'static [Field] = fields::TCP;
 
     fn begin(&mut self, repetition: u32) {
         self.origin.begin(repetition);
