@@ -76,9 +76,12 @@ def link(
         timeout: Limit in seconds; then all processes are killed.
 
     Raises:
-        subprocess.TimeoutExpired: It took longer. subprocess.CalledProcessError: The link could not
-        be set up; `stderr` has the reason if it was captured.
+        ValueError: `command` is empty, or text. subprocess.TimeoutExpired: It took longer.
+        subprocess.CalledProcessError: The link could not be set up; `stderr` has the reason if it
+        was captured.
     """
+    if isinstance(command, str) or not command:
+        raise ValueError("command is a list: the program and its arguments, as in ['curl', 'http://server/']")
     temporary = None
     if out is None:
         temporary = tempfile.TemporaryDirectory(prefix="airpath-")

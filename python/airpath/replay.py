@@ -58,6 +58,7 @@ def execute(
     """
     from airpath import _native
 
+    _check_overrides(set or {})
     text, name, sets = result.scenario, str(result.path / "scenario.toml"), override_texts(set)
     recordings = _recordings(result)
     if out is not None:
@@ -71,6 +72,19 @@ def execute(
         return json.loads(_native.replay(text, name, sets, recordings, None if out is None else str(out), log))
     except ValueError as error:
         raise UnreadableResultError(f"{result.path}: {error}") from None
+
+
+_OF_SENDERS = ("tcp", "quic", "flow", "duration")
+"""Keys of a scenario that do not change a replay: its packets are given."""
+
+
+def _check_overrides(overrides: Mapping[str, Any]) -> None:
+    for key in overrides:
+        if key.split(".")[0] in _OF_SENDERS:
+            raise UnreadableResultError(
+                f"'{key}' does not change a replay, which sends the packets of the result; "
+                "`airpath run` runs the scenario again, with other senders"
+            )
 
 
 def _recordings(result: Result) -> list[tuple[int, int, list[Any], list[Any], list[Any], str | None]]:

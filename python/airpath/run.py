@@ -60,8 +60,13 @@ def execute_to_json(
     """
     from airpath import _native
 
+    for option, truth in (("capture", capture), ("log", log)):
+        if not isinstance(truth, bool):
+            raise TypeError(f"{option} is a {type(truth).__name__}; give True or False")
     repeat = whole_number("repeat", repeat)
     seed = None if seed is None else whole_number("seed", seed)
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads is {threads}; a run has at least one")
     if repeat < 1:
         raise ValueError(f"repeat is {repeat}; a run has at least one repetition")
     if seed is not None and not 0 <= seed <= MAX_SEED:
@@ -96,6 +101,8 @@ def override_texts(overrides: Mapping[str, Any] | None) -> list[tuple[str, str]]
         raise TypeError(f"set is a {type(overrides).__name__}; write a dictionary, as in {{'bearer.bler': 0.1}}")
     texts = []
     for key, value in (overrides or {}).items():
+        if not isinstance(key, str):
+            raise TypeError(f"a key of set has type {type(key).__name__}; write a path, as in {{'bearer.bler': 0.1}}")
         texts.append((key, str(value) if isinstance(value, str | Path) else _inline(value)))
     return texts
 

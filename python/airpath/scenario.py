@@ -23,6 +23,10 @@ def read_scenario(scenario: str | Path | Mapping[str, Any]) -> tuple[str, str]:
     if isinstance(scenario, str) and "\n" in scenario:
         return scenario, "<text>"
     if not isinstance(scenario, Mapping):
+        if not isinstance(scenario, str | Path):
+            raise TypeError(
+                f"scenario has type {type(scenario).__name__}; give a path, a preset's name, TOML or a dictionary"
+            )
         path = Path(scenario)
         # A folder is no file either; reading it reports that.
         if path.exists():

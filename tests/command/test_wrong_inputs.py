@@ -243,6 +243,44 @@ INPUTS = [
     wrong("page-folder", "page load . --link wired -o x", "without a recorded site", "--serve 'python3 -m http.server"),
     wrong("page-html", "page load a/index.html --link wired -o x", "an HTML file", "http://server:8000/index.html"),
     wrong("page-host-port", "page load static-site --host-port 80 --link wired -o x", "needs a URL", "name a URL"),
+    # A value of another type, or without its unit.
+    wrong("bearer-text", "run small.toml --set bearer=gprs --seed 3", code=0, out=("seed 3", "download")),
+    wrong("bearer-text-typo", "run small.toml --set bearer=gpsr", "at --set bearer=gpsr", "did you mean `gprs`?"),
+    wrong("proxy-text", "run small.toml --set proxy=i-tcp", code=0, out=("download",)),
+    wrong("unit-M", "run small.toml --set fixed.rate=10M", "`M` is not a unit", "did you mean `Mbit/s`?"),
+    wrong("unit-of-size", "run small.toml --set flow.0.bytes=10k", "did you mean `kB`?"),
+    wrong("no-unit", "run small.toml --set fixed.rate=10", "integer `10`", 'next: add a unit, as in "10 kbit/s"'),
+    wrong("no-unit-of-time", "run small.toml --set duration=60", 'next: add a unit, as in "60 ms"'),
+    wrong("queue-number", "run small.toml --set fixed.queue=100", "set its keys", "`fixed.queue.KEY = VALUE`: packets"),
+    wrong("log-false", "run small.toml --set log=false", "`log.KEY = VALUE`: packets, tcp, radio, app"),
+    wrong("ecn-yes", "run small.toml --set tcp.ecn=yes", "expected `true` or `false`", "next: write `true`"),
+    wrong("log-no", "run small.toml --set log.tcp=no", "expected `true` or `false`", "next: write `false`"),
+    wrong("capital-name", "run small.toml --set tcp.congestion=BBR", "did you mean `bbr`?"),
+    wrong("format", "run small.toml --set format=2", "at --set format=2", "this version reads format 1"),
+    wrong("no-list", "run small.toml --set change.0.at=5s", "has no `[[change]]`", "at --set change.0.at=5s"),
+    # Other kinds of inputs.
+    wrong("import-toml", "page import small.toml", "a TOML file, not a HAR", "`airpath run small.toml`"),
+    wrong("import-capture", "page import c.pcapng --out x", "a capture, not a HAR", "`airpath trace c.pcapng`"),
+    wrong("import-url", "page import https://a.invalid/b", "a URL, not a file", "page record https://a.invalid/b -o"),
+    wrong("show-scenario", "presets show small.toml", "a scenario, not a preset", "`airpath run small.toml`"),
+    wrong("run-url", "run https://a.invalid/s.toml", "a URL, not a file", "`curl -O https://a.invalid/s.toml`"),
+    wrong("run-summary", "run kept/summary.json", "the summary of a result", "`airpath run kept`"),
+    wrong("proxy-none", "proxy none.toml", "no such command 'none.toml'", "`airpath proxy run none.toml`"),
+    wrong("plot-no-format", "plot kept --what window -o x", "'x' has no format", "ends in .pdf"),
+    wrong("replay-senders", "replay kept --set tcp.congestion=bbr", "does not change a replay", "`airpath run`"),
+    # A command without a part of it, or of another tool.
+    wrong("no-link", "link -- true", "the link is missing before `--`", "`airpath link gprs -- CMD`"),
+    wrong("no-command", "link gprs", "the command is missing", "`airpath link gprs -- curl"),
+    wrong("no-program", "link gprs -- no-such-program", "no-such-program: No such file", "after `--`", code=127),
+    wrong("serve-nothing", "link gprs --serve -- true", "--serve has no command", "http.server 8000'", code=125),
+    wrong("ctl-word", "ctl rate", "airpath ctl rate: not of the form K=V"),
+    wrong("version", "version", "no such command 'version'", "next: `airpath --version`"),
+    wrong("help", "help run", "no such command 'help'", "next: `airpath --help`"),
+    wrong("simulate", "simulate small.toml", "no such command 'simulate'", "`airpath run`"),
+    wrong("option-without-value", "run small.toml --set", "requires an argument", "`airpath run --help`"),
+    wrong("seed-of-replay", "replay kept --seed 3", "did you mean '--set seed=2'?"),
+    wrong("port-of-trace", "trace {capture} --port 80", "did you mean '--flow :80'?"),
+    wrong("jobs-of-sweep", "sweep plan.toml -j 4 --out x", "did you mean '--workers'?"),
     wrong("link-no-preset", "link gprss -- true", "no preset `gprss`", "at command line, bearer.preset", code=125),
 ]
 
@@ -556,3 +594,30 @@ def test_a_closed_pipe_ends_parquet_as_documented(airpath_command: Command) -> N
     )
     assert "Traceback" not in done.stderr
     assert int(done.stdout) in (0, 141)
+
+
+API = [
+    ("airpath.run(3)", TypeError, "scenario has type int; give a path"),
+    ("airpath.run('small.toml', set={1: 2})", TypeError, "a key of set has type int"),
+    ("airpath.run('small.toml', log='packets')", TypeError, "log is a str; give True or False"),
+    ("airpath.run('small.toml', threads=0)", ValueError, "threads is 0"),
+    ("airpath.link('gprs', [])", ValueError, "command is a list: the program and its arguments"),
+    ("airpath.link('gprs', 'curl http://server/')", ValueError, "command is a list"),
+    ("airpath.compare('kept')", airpath.IncomparableError, "kept is the only result"),
+    ("airpath.compare('kept', 'kept', figures=['duration'])", airpath.IncomparableError, "did you mean 'duration_s'?"),
+    ("airpath.replay('kept', set={'tcp': 'linux-2.4'})", airpath.UnreadableResultError, "does not change a replay"),
+    ("airpath.sweep('plan.toml', executor='dask')", TypeError, "executor has type str"),
+    ("airpath.sweep('plan.toml', workers=0)", ValueError, "workers is 0"),
+    ("airpath.load('kept').columns('flow')", KeyError, "there are flows, links"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), API, ids=[call for call, *_ in API])
+def test_a_wrong_call(
+    files: Path, monkeypatch: pytest.MonkeyPatch, call: str, error: type[Exception], message: str
+) -> None:
+    monkeypatch.chdir(files)
+    if "kept" in call:
+        airpath.run("small.toml", out="kept")
+    with pytest.raises(error, match=re.escape(message)):
+        eval(call, {"airpath": airpath})

@@ -69,8 +69,15 @@ pub enum UnitError {
     },
 }
 
-/// Spellings of units in other tools, in small letters, each with its unit here.
-const SPELLINGS: [(&str, &str); 18] = [
+/// Spellings of units in other tools, in small letters, each with its unit here. A spelling may be
+/// that of units of several quantities.
+const SPELLINGS: [(&str, &str); 24] = [
+    ("k", "kbit/s"),
+    ("m", "Mbit/s"),
+    ("g", "Gbit/s"),
+    ("k", "kB"),
+    ("m", "MB"),
+    ("g", "GB"),
     ("bps", "bit/s"),
     ("bits/s", "bit/s"),
     ("kbps", "kbit/s"),
@@ -94,8 +101,8 @@ const SPELLINGS: [(&str, &str); 18] = [
 /// `did you mean …? ` with the one of `units` that `unit` stands for, or nothing.
 fn suggestion(unit: &str, units: &str) -> String {
     let small = unit.to_ascii_lowercase();
-    let spelled = SPELLINGS.iter().find(|(spelling, _)| *spelling == small).map(|(_, name)| *name);
-    let meant = units.split(", ").find(|name| Some(*name) == spelled || name.eq_ignore_ascii_case(unit));
+    let spells = |name: &str| SPELLINGS.contains(&(small.as_str(), name));
+    let meant = units.split(", ").find(|name| spells(name) || name.eq_ignore_ascii_case(unit));
     meant.map_or_else(String::new, |name| format!("did you mean `{name}`? "))
 }
 

@@ -263,11 +263,15 @@ mod tests {
             error::<Bitrate>("384 ms"),
             "`ms` is not a unit of a bit rate: expected one of bit/s, kbit/s, Mbit/s, Gbit/s"
         );
-        for (wrong, right) in [("Mbps", "Mbit/s"), ("mbit", "Mbit/s"), ("kbps", "kbit/s"), ("KBIT/S", "kbit/s")] {
+        let spellings =
+            [("Mbps", "Mbit/s"), ("mbit", "Mbit/s"), ("kbps", "kbit/s"), ("KBIT/S", "kbit/s"), ("M", "Mbit/s")];
+        for (wrong, right) in spellings {
             let error = error::<Bitrate>(&format!("10 {wrong}"));
             assert!(error.contains(&format!("bit rate: did you mean `{right}`? expected one of")), "{error}");
         }
         assert!(error::<Bytes>("10 KB").contains("did you mean `kB`?"));
+        assert!(error::<Bytes>("10 M").contains("did you mean `MB`?"));
+        assert!(!error::<Span>("10 m").contains("did you mean"));
         assert!(!error::<Bitrate>("10 MB/s").contains("did you mean"));
         assert_eq!(error::<Bitrate>("-1 kbit/s"), "`-1 kbit/s` is negative: a bit rate is not");
         assert!(error::<Bitrate>("384").contains("as in `384 Mbit/s`"));

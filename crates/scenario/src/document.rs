@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use airpath_radio::model::{self, ReadError};
 use serde::de::DeserializeOwned;
+use serde_path_to_error::{Path, Segment};
 use toml::de::{DeTable, DeValue};
 
 pub use crate::error::join;
@@ -124,6 +125,18 @@ impl Node {
         self.read_apart.extend(keys);
     }
 
+    /// The short form of a table: a text becomes a table in which it is the value of `key`. Any
+    /// other node is returned unchanged.
+    #[must_use]
+    pub fn or_table_with(self, key: &str) -> Self {
+        if self.as_str().is_none() {
+            return self;
+        }
+        let mut table = Self::table(self.origin.clone());
+        table.insert(key, self);
+        table
+    }
+
     /// Takes those of `keys` that are there into a table of their own.
     pub fn split(&mut self, keys: &[&str]) -> Self {
         let mut part = Self::table(self.origin.clone());
@@ -225,9 +238,19 @@ impl Node {
     pub fn read_with<T>(
         &self,
         at: &str,
-        read: impl FnOnce(toml::Value) -> Result<T, ReadError>,
+        read: impl Fn(toml::Value) -> Result<T, ReadError>,
     ) -> Result<T, ScenarioError> {
-        read(self.to_value()).map_err(|error| self.explain(at, &error.path, &error.message))
+        read(self.to_value()).map_err(|error| {
+            // serde names the keys of a table only in the error of an unknown one.
+            let keys = || {
+                let mut value = self.to_value();
+                *at_path(&mut value, &error.path)? = toml::Table::from_iter([("?".to_owned(), true.into())]).into();
+                let error = read(value).err()?;
+                let keys = quoted(error.message.strip_prefix("unknown field")?).skip(1);
+                Some(keys.map(str::to_owned).collect())
+            };
+            self.explain(at, &error.path, &error.message, keys)
+        })
     }
 
     /// The plain value.
@@ -247,8 +270,15 @@ impl Node {
         ScenarioError::new("unknown key", origin, join(at, key)).help(did_you_mean_key(at, key, known))
     }
 
-    fn explain(&self, at: &str, path: &serde_path_to_error::Path, message: &str) -> ScenarioError {
-        use serde_path_to_error::Segment;
+    /// The error with this `message` at a `path` below `at`. `keys` returns the keys of the table
+    /// that is expected there, if one is.
+    fn explain(
+        &self,
+        at: &str,
+        path: &Path,
+        message: &str,
+        keys: impl FnOnce() -> Option<Vec<String>>,
+    ) -> ScenarioError {
         let (mut node, mut field) = (self, at.to_owned());
         let mut table = self;
         for segment in path.iter() {
@@ -262,9 +292,8 @@ impl Node {
             table = node;
             node = next;
         }
-        let quoted = || message.split('`').skip(1).step_by(2).collect::<Vec<_>>();
         if message.starts_with("unknown field") {
-            let names = quoted();
+            let names: Vec<&str> = quoted(message).collect();
             if let Some((key, known)) = names.split_first() {
                 // The deserialiser may already have stepped to the key itself.
                 let stepped = field.strip_suffix(&format!(".{key}"));
@@ -276,20 +305,26 @@ impl Node {
             }
         }
         if message.starts_with("missing field")
-            && let Some(key) = quoted().first()
+            && let Some(key) = quoted(message).next()
         {
             return ScenarioError::new("this key is missing", node.origin.clone(), join(&field, key));
         }
         if message.starts_with("unknown variant")
-            && let Some((wrong, known)) = quoted().split_first()
+            && let Some((wrong, known)) = quoted(message).collect::<Vec<_>>().split_first()
         {
             return ScenarioError::new(format!("`{wrong}` is not known"), node.origin.clone(), field)
                 .help(did_you_mean(wrong, known));
         }
         // serde names the Rust type that a table is read into.
         if let Some((found, _)) = message.split_once(", expected struct ") {
-            let help = format!("set its keys, as in `{field}.KEY = VALUE`");
+            let keys = keys().map_or_else(String::new, |keys| format!(": {}", keys.join(", ")));
+            let help = format!("set its keys, as in `{field}.KEY = VALUE`{keys}");
             return ScenarioError::new(format!("{found}, expected a table"), node.origin.clone(), field).help(help);
+        }
+        if let Some((found, expected)) = message.split_once(", expected ") {
+            let (expected, help) = plain_expectation(found, expected);
+            let error = ScenarioError::new(format!("{found}, expected {expected}"), node.origin.clone(), field);
+            return ScenarioError { help, ..error };
         }
         ScenarioError::new(message, node.origin.clone(), field)
     }
@@ -313,6 +348,50 @@ impl Node {
         match &mut self.value {
             Value::Table(entries) => entries.iter_mut().find(|(name, _)| name == key).map(|(_, node)| node),
             _ => None,
+        }
+    }
+}
+
+/// The names in backticks in a message of serde.
+fn quoted(message: &str) -> impl Iterator<Item = &str> {
+    message.split('`').skip(1).step_by(2)
+}
+
+/// The value at a path.
+fn at_path<'a>(value: &'a mut toml::Value, path: &Path) -> Option<&'a mut toml::Value> {
+    path.iter().try_fold(value, |value, segment| match segment {
+        Segment::Map { key } => value.get_mut(key),
+        Segment::Seq { index } => value.get_mut(index),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    })
+}
+
+/// What serde `expected` in place of the value that it `found`, without names of Rust types, and
+/// what to do next.
+fn plain_expectation(found: &str, expected: &str) -> (String, Option<String>) {
+    let whole = |range: &str| (format!("a whole number{range}"), None);
+    match expected {
+        "a boolean" => {
+            let text = found.split('"').nth(1).unwrap_or_default().to_ascii_lowercase();
+            let meant = match text.as_str() {
+                "yes" | "on" | "1" => "write `true`",
+                "no" | "off" | "0" => "write `false`",
+                _ => "write `true` or `false`",
+            };
+            ("`true` or `false`".to_owned(), Some(meant.to_owned()))
+        }
+        "u8" => whole(" from 0 to 255"),
+        "u16" => whole(" from 0 to 65535"),
+        "u32" => whole(" from 0 to 4294967295"),
+        "u64" | "usize" => whole(", 0 or more"),
+        "i8" | "i16" | "i32" | "i64" => whole(""),
+        "f32" | "f64" => ("a number".to_owned(), None),
+        // An example of a quantity follows; a bare number lacks its unit.
+        _ => {
+            let number = found.contains("integer").then(|| quoted(found).next()).flatten();
+            let unit = expected.split('"').nth(1).and_then(|example| example.split(' ').nth(1));
+            let help = number.zip(unit).map(|(number, unit)| format!("add a unit, as in \"{number} {unit}\""));
+            (expected.to_owned(), help)
         }
     }
 }

@@ -197,11 +197,12 @@ fn usual_name(at: &str, key: &str, known: &[&str]) -> Option<String> {
         })
 }
 
-/// The name in `known` that is most similar to `wrong`.
+/// The name in `known` that is most similar to `wrong`, in capital or small letters.
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let small = wrong.to_lowercase();
     known
         .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
+        .map(|name| (strsim::damerau_levenshtein(&small, &name.to_lowercase()), name))
         .filter(|(distance, name)| *distance <= name.len().max(wrong.len()) / 3 + 1)
         .min()
         .map(|(_, name)| name)

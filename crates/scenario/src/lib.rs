@@ -194,12 +194,14 @@ impl Scenario {
         models: &Models,
     ) -> Result<Self, ScenarioError> {
         let mut node = Node::parse(text, file)?;
+        write_out(&mut node);
         for (path, value) in sets {
             // Without the table there is one mobile: this is the table of that one.
             if path.starts_with("mobile.") && node.get("mobile").is_none() {
                 node.set("mobile", "[{}]")?;
             }
             node.set(path, value)?;
+            write_out(&mut node);
         }
         let format = Format::check(&mut node, "scenario", file)?;
         let empty = || Node::table(Origin::File(file.to_owned()));
@@ -508,13 +510,29 @@ fn is_for(group: &FlowGroup, mobile: &Mobile) -> bool {
     group.mobile().is_none_or(|name| mobile.answers_to(name))
 }
 
+/// Tables with a short form: a text is the value of this key.
+const SHORT_FORMS: [(&str, &str); 3] = [("bearer", "preset"), ("proxy", "preset"), ("tcp", "profile")];
+
+/// Writes out the short forms, as `bearer = "gprs"`.
+fn write_out(scenario: &mut Node) {
+    for (table, key) in SHORT_FORMS {
+        if scenario.get(table).is_some_and(|node| node.as_str().is_some())
+            && let Some(text) = scenario.take(table)
+        {
+            scenario.insert(table, text.or_table_with(key));
+        }
+    }
+}
+
 /// The tables of the list `key`, which may be left out.
 fn take_list(node: &mut Node, key: &str) -> Result<Vec<Node>, ScenarioError> {
     let Some(list) = node.take(key) else { return Ok(Vec::new()) };
     let origin = list.origin().clone();
-    list.into_array().ok_or_else(|| {
-        ScenarioError::new("this is a list of tables", origin, key)
-            .help(format!("write `[[{key}]]`, with two brackets"))
+    list.into_array().ok_or_else(|| match origin {
+        Origin::Argument(_) => ScenarioError::new(format!("the scenario has no `[[{key}]]`"), origin, key)
+            .help(format!("add one to the file, or set the list, as in `{key} = [{{ KEY = VALUE }}]`")),
+        _ => ScenarioError::new("this is a list of tables", origin, key)
+            .help(format!("write `[[{key}]]`, with two brackets")),
     })
 }
 
@@ -532,12 +550,13 @@ impl Format {
     /// Takes the format out of a `document`, the kind of `file`, and checks it.
     fn check(node: &mut Node, document: &str, file: &str) -> Result<u32, ScenarioError> {
         let format = node.split(&["format"]);
+        let origin = format.get("format").map(|node| node.origin().clone());
         let Self { format } = format.read("").map_err(|error| match format.get("format") {
             Some(_) => error,
             None => error.help(format!("begin the {document} with `format = {FORMAT}`")),
         })?;
         if format != FORMAT {
-            let origin = Origin::File(file.to_owned());
+            let origin = origin.unwrap_or_else(|| Origin::File(file.to_owned()));
             return Err(ScenarioError::new(format!("format {format} is not known"), origin, "format")
                 .help(format!("this version reads format {FORMAT}")));
         }

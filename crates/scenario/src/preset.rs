@@ -202,7 +202,16 @@ impl Preset {
 
     fn parse(kind: Kind, text: &str, file: &str) -> Result<Self, ScenarioError> {
         let mut node = Node::parse(text, file)?;
-        let missing = |key| ScenarioError::new("this table is missing", Origin::File(file.to_owned()), key);
+        let is_scenario = node.get("flow").is_some() || node.get("fixed").is_some();
+        let missing = |key| {
+            let origin = Origin::File(file.to_owned());
+            if is_scenario {
+                return ScenarioError::new("this is a scenario, not a preset", origin, "")
+                    .help(format!("`airpath run {file}` runs it"));
+            }
+            ScenarioError::new("this table is missing", origin, key)
+                .help("`airpath presets show gprs-4+1` prints a preset, to copy and change")
+        };
         let content = node.take(kind.table()).ok_or_else(|| missing(kind.table()))?;
         let sources = node.take("source").ok_or_else(|| missing("source"))?;
         let sources: toml::map::Map<String, toml::Value> = sources.read("source")?;
@@ -280,6 +289,9 @@ mod tests {
         }
         let error = Preset::load_kind(Kind::Bearer, "i-tcp", Path::new(""), &Origin::Default).expect_err("a proxy");
         assert!(error.to_string().contains("proxy.preset"), "{error}");
+        let scenario = "format = 1\n[bearer]\nmodel = \"wired\"\n[[flow]]\nkind = \"ping\"";
+        let error = Preset::parse(Kind::Bearer, scenario, "s.toml").expect_err("a scenario");
+        assert!(error.to_string().contains("a scenario, not a preset; `airpath run s.toml`"), "{error}");
         let error = Preset::load("./none.toml", Path::new("nowhere"), &Origin::Default).expect_err("no such file");
         assert!(error.to_string().contains("cannot be read"), "{error}");
     }

@@ -66,19 +66,9 @@ impl Settings {
 /// Writes out the short forms `tcp = "linux-6"` (the profile) and `tcp.congestion = "cubic"` (the
 /// algorithm).
 fn written_out(tcp: Node) -> Node {
-    let mut tcp = table_with("profile", tcp);
+    let mut tcp = tcp.or_table_with("profile");
     if let Some(congestion) = tcp.take("congestion") {
-        tcp.insert("congestion", table_with("algorithm", congestion));
+        tcp.insert("congestion", congestion.or_table_with("algorithm"));
     }
     tcp
-}
-
-/// A text as a table in which it is the value of `key`; any other node is returned unchanged.
-fn table_with(key: &str, node: Node) -> Node {
-    if node.as_str().is_none() {
-        return node;
-    }
-    let mut table = Node::table(node.origin().clone());
-    table.insert(key, node);
-    table
 }

@@ -99,6 +99,62 @@ fn a_wrong_value_names_its_line_and_what_would_do() {
 }
 
 #[test]
+fn a_value_of_another_type_gives_what_to_write() {
+    let wrong = error("\"10 Mbit/s\"", "10");
+    assert!(wrong.ends_with("expected a bit rate such as \"384 kbit/s\"; add a unit, as in \"10 kbit/s\""), "{wrong}");
+    let log = |value: &str| error("[fixed]", &format!("[log]\npackets = {value}\n[fixed]"));
+    assert!(
+        log("\"no\"").contains("log.packets: invalid type: string \"no\", expected `true` or `false`; write `false`")
+    );
+    assert!(log("3").ends_with("expected `true` or `false`; write `true` or `false`"));
+    let seed = |value: &str| error("name = \"good\"", &format!("seed = {value}"));
+    assert!(seed("-1").ends_with("expected a whole number, 0 or more"), "{}", seed("-1"));
+    assert!(seed("\"x\"").ends_with("expected a whole number, 0 or more"));
+    let queue = error("delay = \"110 ms\"", "delay = \"110 ms\"\nqueue = 100");
+    let keys = "set its keys, as in `fixed.queue.KEY = VALUE`: packets, bytes,";
+    assert!(queue.contains("fixed.queue: ") && queue.contains(keys), "{queue}");
+    let log = error("[fixed]", "log = false\n[fixed]");
+    assert!(log.ends_with("`log.KEY = VALUE`: packets, tcp, radio, app"), "{log}");
+}
+
+#[test]
+fn a_text_in_place_of_a_table_is_its_preset_or_profile() {
+    let sets = |sets: &[(&str, &str)]| {
+        let sets: Vec<_> = sets.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        Scenario::read(GOOD, "s.toml", Path::new(""), &sets).map(|scenario| scenario.to_toml())
+    };
+    assert_eq!(sets(&[("bearer", "gprs")]), sets(&[("bearer.preset", "gprs")]));
+    let several = [("proxy", "adaptive"), ("proxy.buffer", "9 kB"), ("tcp", "linux-2.4"), ("tcp.nagle", "false")];
+    let written = sets(&several).expect("all are known");
+    for part in ["buffer = \"9 kB\"", "profile = \"linux-2.4\"", "nagle = false"] {
+        assert!(written.contains(part), "{part} in {written}");
+    }
+    let text = GOOD.replace("[bearer]\npreset = \"umts-dch-384\"", "").replace("[fixed]", "bearer = \"gprs\"\n[fixed]");
+    assert_eq!(read(&text).expect("a preset").to_toml(), sets(&[("bearer", "gprs")]).expect("a preset"));
+    let error = sets(&[("bearer", "gpsr")]).expect_err("no such preset").to_string();
+    assert!(
+        error.starts_with("override bearer=gpsr: bearer.preset: there is no preset `gpsr`; did you mean"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_override_is_the_place_of_its_error() {
+    let set = |key: &str, value: &str| {
+        let sets = [(key.to_owned(), value.to_owned())];
+        Scenario::read(GOOD, "s.toml", Path::new(""), &sets).expect_err("it is wrong").to_string()
+    };
+    assert!(set("format", "2").starts_with("override format=2: format: format 2 is not known"));
+    let change = set("change.0.at", "5 s");
+    assert!(
+        change.starts_with("override change.0.at=5 s: change: the scenario has no `[[change]]`; add one"),
+        "{change}"
+    );
+    let case = set("tcp.congestion", "BBR");
+    assert!(case.contains("did you mean `bbr`?"), "{case}");
+}
+
+#[test]
 fn an_unknown_table_of_a_bearer_is_not_moved() {
     let error = |to: &str| error("preset = \"umts-dch-384\"", to);
     let wrong = error("preset = \"umts-dch-384\"\nharq.processes = 3");

@@ -134,6 +134,21 @@ def _pair_in_two(value: str) -> str | None:
     return None
 
 
+def _command_of_line() -> str:
+    """Return the command of the command line, for errors of the parser that have no context."""
+    from airpath.cli.application import COMMANDS
+
+    words = sys.argv[1:2]
+    return f"airpath {words[0]}" if words and words[0] in COMMANDS else "airpath"
+
+
+def _link_without_command() -> tuple[str, str]:
+    """Return what `airpath link` lacks, and how it is written."""
+    if sys.argv[2:3] == ["--"]:
+        return "the link is missing before `--`", "name a preset or a scenario, as in `airpath link gprs -- CMD`"
+    return "the command is missing", "write it after `--`, as in `airpath link gprs -- curl http://example.org/`"
+
+
 _NO_COMMAND = re.compile(r"No such command '(.+?)'")
 
 
@@ -144,7 +159,7 @@ def _usage_problem(error: typer.TyperException) -> Problem:
 
     message = error.format_message().replace("Value error, ", "").rstrip(".")
     context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else "airpath"
+    command = context.command_path if context is not None else _command_of_line()
     next_step = f"`{command} --help` shows the usage and examples"
     if hasattr(error, "possibilities") and context is not None:
         option = str(getattr(error, "option_name", ""))
@@ -154,7 +169,9 @@ def _usage_problem(error: typer.TyperException) -> Problem:
             next_step = f"options of the program come after its name, and that after `--`; {next_step}"
     if (extra := _EXTRA.match(message)) and (pair := _pair_in_two(extra[1])):
         next_step = f"write {pair}; {next_step}"
+    if command == "airpath link" and message.lower().startswith("missing argument '-- cmd"):
+        message, next_step = _link_without_command()
     if (unknown := _NO_COMMAND.match(message)) and (meant := command_for(unknown[1], command)):
         message = unknown[0]
-        next_step = f"`{meant}`; {next_step}"
+        next_step = f"`{meant}`" if meant.startswith("airpath --") else f"`{meant}`; {next_step}"
     return Problem(message[:1].lower() + message[1:], next_step=next_step)

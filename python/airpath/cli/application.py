@@ -39,7 +39,7 @@ Exit codes:
   141  the reader of standard output closed the pipe
 """
 
-_COMMANDS = {
+COMMANDS = {
     "run": "Run a scenario in virtual time and print its figures.",
     "link": "Run a real program on an emulated link.",
     "ctl": "Print the state of a running link or live proxy, or change it.",
@@ -72,7 +72,7 @@ class _Commands(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        names: dict[str, Any] = dict.fromkeys(_COMMANDS)
+        names: dict[str, Any] = dict.fromkeys(COMMANDS)
         self.commands = names
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -86,7 +86,7 @@ class _Commands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the section of the commands."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 def _load(name: str) -> Any:

@@ -16,6 +16,24 @@ _CAPTURES = (
 )
 """The first bytes of the files that `airpath trace` reads."""
 
+_OTHER_NAMES = {
+    "analyse": "airpath trace",
+    "analyze": "airpath trace",
+    "completion": "airpath --install-completion",
+    "diff": "airpath compare",
+    "emulate": "airpath link",
+    "exec": "airpath link",
+    "help": "airpath --help",
+    "list": "airpath presets list",
+    "ping": "airpath measure ping",
+    "shell": "airpath link",
+    "sim": "airpath run",
+    "simulate": "airpath run",
+    "validate": "airpath study run",
+    "version": "airpath --version",
+}
+"""Commands of other tools, each with the command for the same."""
+
 
 def command_for(word: str, group: str = "airpath") -> str | None:
     """Return the command for which `word` is an argument, with it; `None` for an unknown word.
@@ -26,6 +44,10 @@ def command_for(word: str, group: str = "airpath") -> str | None:
     """
     path = Path(word)
     quoted = shlex.quote(word)
+    if group == "airpath" and word in _OTHER_NAMES:
+        return _OTHER_NAMES[word]
+    if group == "airpath proxy" and path.suffix == ".toml":
+        return f"airpath proxy run {quoted}"
     if path.is_dir():
         return f"airpath report {quoted}" if _has_result(path) else None
     if path.is_file():

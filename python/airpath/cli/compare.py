@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 import typer
 
 from airpath.cli.messages import ExitCode, Problem, check_outputs, explained, note, writing
-from airpath.suggest import did_you_mean
 
 
 def compare(
@@ -62,11 +61,6 @@ def compare(
     with explained(), _explained_here():
         wanted = [*(read_rules(rules) if rules else []), *(fail_if or [])]
         comparison: Comparison = compare(results[0], *results[1:], figures=figure, fail_if=wanted)
-        for name in figure or []:
-            if all(row.figure != name for row in comparison.rows):
-                known = sorted({each for values in comparison.base.values.values() for each in values})
-                next_step = f"{results[0]} has {', '.join(known)}"
-                raise Problem(f"no flow has {name} on both sides{did_you_mean(name, known)}", next_step=next_step)
         outcomes = comparison.outcomes
     for path, text in ((junit, output.to_junit), (markdown, output.to_markdown)):
         if path is not None:

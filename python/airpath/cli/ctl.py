@@ -44,7 +44,7 @@ def ctl(
 
     reloads = change == ["reload"]
     pairs = [] if reloads else change or []
-    values = {key: _value(text) for key, text in parse_pairs("", pairs, example='outage="3 s"').items()}
+    values = {key: _value(text) for key, text in parse_pairs("airpath ctl", pairs, example='outage="3 s"').items()}
     request: dict[str, Any] = {"reload": {}} if reloads else {"change": values} if values else {"status": {}}
     try:
         answer = send(find(link), request)

@@ -1,9 +1,11 @@
 """`airpath link`: a real program on an emulated link."""
 
+import errno
 import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import sys
 import tomllib
@@ -137,6 +139,8 @@ def link(
     """
     if capture and out is None:
         raise Problem("--capture needs a result folder", next_step="add --out DIR", exit_code=FAILED)
+    if "/" not in command[0] and shutil.which(command[0]) is None:
+        raise _not_started(command[0], errno.ENOENT)
     if repeat > 1:
         first = _seed(scenario, set or [], proxy) if seed is None else seed
         raise typer.Exit(repeat_link(repeat, seed=first, out=out, record=record))
@@ -203,6 +207,8 @@ def _run(
             raise Problem(
                 f"--sysctl {key}: not a parameter of a network namespace", next_step="use one that begins with `net.`"
             )
+    if (options["serve"] or "").strip() == "--":
+        raise Problem("--serve has no command", next_step="write it as in --serve 'python3 -m http.server 8000'")
     _check_hosts(options["hosts"], serve=options["serve"])
     if record is not None:
         check_outputs(record.with_name(f"{record.name}.down"), record.with_name(f"{record.name}.up"))
@@ -392,6 +398,10 @@ def _end_like(outcome: dict[str, Any], command: str) -> None:
             os.kill(os.getpid(), number)
             raise typer.Exit(128 + number)  # reached if the signal does not end this process
         case _:
-            reason = os.strerror(number)
-            code = NOT_FOUND if isinstance(OSError(number, reason), FileNotFoundError) else NOT_EXECUTABLE
-            raise Problem(f"{command}: {reason}", next_step="check the command after `--`", exit_code=code)
+            raise _not_started(command, number)
+
+
+def _not_started(command: str, number: int) -> Problem:
+    """Return the problem of a command that cannot be executed, by the number of its error."""
+    code = NOT_FOUND if number == errno.ENOENT else NOT_EXECUTABLE
+    return Problem(f"{command}: {os.strerror(number)}", next_step="check the command after `--`", exit_code=code)

@@ -1,6 +1,8 @@
 """`airpath page`: web pages as data."""
 
 import json
+import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -96,9 +98,33 @@ def show_page(
         typer.echo(f"source: {page['source']}")
 
 
+def _importable(source: Path) -> Path:
+    """Refuse what is no page to import.
+
+    Raises:
+        Problem: It is a URL, a TOML or page file, or a capture.
+    """
+    from airpath.cli.command_for import command_for, is_capture
+    from airpath.page.warc import is_warc
+
+    text = str(source)
+    if "://" in text or text.startswith(("http:/", "https:/")):
+        url = re.sub(r"^(\w+):/+", r"\1://", text)
+        raise Problem(f"{url} is a URL, not a file", next_step=f"`airpath page record {shlex.quote(url)} -o FOLDER`")
+    if source.is_file() and source.suffix in (".toml", ".page"):
+        what = "a page file already" if source.suffix == ".page" else "a TOML file, not a HAR or WARC file"
+        raise Problem(f"{source} is {what}", next_step=f"`{command_for(text)}`")
+    if source.is_file() and not is_warc(source) and is_capture(source):
+        raise Problem(f"{source} is a capture, not a HAR or WARC file", next_step=f"`{command_for(text)}`")
+    return source
+
+
 @app.command("import")
 def import_page(
-    source: Annotated[Path, typer.Argument(metavar="PATH", help="A HAR or WARC file, or the folder of a saved site.")],
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="PATH", help="A HAR or WARC file, or the folder of a saved site.", callback=_importable),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page file to write.")],
     page: Annotated[
         str | None,

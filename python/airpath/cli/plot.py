@@ -125,7 +125,8 @@ def plot(
         except figures.NothingToDrawError as error:
             raise Problem(f"nothing to draw: {error}") from None
         except ImageError as error:
-            raise Problem(str(error)) from None
+            message, _, next_step = str(error).partition("; ")
+            raise Problem(message, next_step=next_step or None) from None
     caption = figures.caption_of(drawn)
     for line in (caption.title, caption.read, *caption.notes):
         typer.echo(line, err=True)

@@ -105,6 +105,8 @@ def run(
     _check_report(report, out)
     overrides = proxy_override(proxy) | parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
     with explained():
+        if "://" in scenario:
+            raise Problem(f"{scenario} is a URL, not a file", next_step=f"`curl -O {shlex.quote(scenario)}`")
         source = _scenario(Path(scenario))
         if vary:
             values = values_of(vary)
@@ -184,6 +186,9 @@ def _scenario(scenario: Path) -> Path | dict[str, Any]:
     from airpath.scenario import bearer_preset, download_over, is_plan, similar
 
     if scenario.is_file():
+        if scenario.name == "summary.json":
+            folder = shlex.quote(str(scenario.parent))
+            raise Problem(f"{scenario} is the summary of a result", next_step=f"`airpath run {folder}` repeats its run")
         if is_plan(scenario):
             raise Problem(f"{scenario} is a plan of a sweep", next_step=f"`{command_for(str(scenario))}`")
         if is_capture(scenario):

@@ -267,13 +267,21 @@ def compare(
 
     Raises:
         ExtraMissingError: The extra `compare` is not installed.
-        IncomparableError: There is no result, or the results have no flow in common.
+        IncomparableError: There is no result, or the results have no flow or figure in common.
         RuleError: A rule is invalid.
         UnreadableResultError: A result is damaged or of another version.
     """
     extras.require("compare", "scipy")
+    if not new:
+        raise IncomparableError(f"{base} is the only result; give another one to compare with it")
     rules = [parse_rule(each) if isinstance(each, str) else each for each in fail_if]
-    return Comparison(load_samples(base), [load_samples(each) for each in new], figures=figures, rules=rules)
+    comparison = Comparison(load_samples(base), [load_samples(each) for each in new], figures=figures, rules=rules)
+    for figure in figures or ():
+        if all(row.figure != figure for row in comparison.rows):
+            known = sorted({each for values in comparison.base.values.values() for each in values})
+            hint = did_you_mean(figure, known) or ";"
+            raise IncomparableError(f"no flow has {figure} on both sides{hint} {base} has {', '.join(known)}")
+    return comparison
 
 
 def _row(new: str, group: Group, figure: str, pair: Pair, p: float, rows: int) -> Row:

@@ -47,7 +47,8 @@ def write_image(
         OSError: The file cannot be written.
     """
     if path.suffix.lower() not in FORMATS:
-        raise ImageError(f"the format '{path.suffix}' is not known; name a file in {', '.join(FORMATS)}")
+        what = f"the format '{path.suffix}' is not known" if path.suffix else f"'{path.name}' has no format"
+        raise ImageError(f"{what}; name a file that ends in {', '.join(FORMATS)}")
     extras.require("plot", "kaleido")
     drawn = _for_paper(figure, width_mm, height_mm, font_pt)
     write_bytes(path, _rendered(drawn, path.suffix.lower().removeprefix(".")))

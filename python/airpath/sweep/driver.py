@@ -127,7 +127,16 @@ def sweep(
         ExecutorLostError: The executor ended. What was finished is kept.
         OSError: The folder cannot be written. What was finished is kept.
         KeyboardInterrupt: Ctrl-C. What was finished is kept.
+        TypeError: `executor` is no executor.
+        ValueError: `workers` is less than 1.
     """
+    if executor is not None and not hasattr(executor, "submit"):
+        raise TypeError(
+            f"executor has type {type(executor).__name__}; give a concurrent.futures.Executor, "
+            "as Client.get_executor() of Dask returns"
+        )
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers is {workers}; a sweep has at least one")
     if isinstance(plan, str | Path):
         from airpath.sweep.reading import read_plan
 
@@ -452,7 +461,11 @@ class Pool:
                 failed: Future[Outcome] = Future()
                 failed.set_exception(error)
                 return failed
-            raise ExecutorLostError(f"the executor takes no tasks: {error}") from error
+            message = str(error)
+            if self.own and "freeze_support" in message:
+                # Python's own text is about programs that are frozen into one file.
+                message = "its processes import the script that calls it; call it below `if __name__ == '__main__':`"
+            raise ExecutorLostError(f"the executor takes no tasks: {message}") from error
 
     @property
     def is_broken(self) -> bool:
