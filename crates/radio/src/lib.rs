@@ -1,5 +1,5 @@
-//! Cellular bearers: each is a [`Bearer`](airpath_link::Bearer) of both directions, made from a
-//! `Config` that a scenario or a preset can write.
+//! Cellular and Wi-Fi bearers: each is a [`Bearer`](airpath_link::Bearer) of both directions, made
+//! from a `Config` that a scenario or a preset can write.
 //!
 //! | module | what |
 //! | --- | --- |
@@ -13,6 +13,7 @@
 //! | [`ltem`] | an LTE-M narrowband: coverage modes with repetitions, half duplex, small blocks |
 //! | [`nbiot`] | an NB-IoT carrier: coverage levels with repetitions, random access, sleep |
 //! | [`nr`] | an NR cell; tables of the physical layer and TDD patterns |
+//! | [`wifi`] | a Wi-Fi access point: shared channel, aggregation, retransmission |
 //! | [`plain`] | bearers that are no radio: two plain links for each mobile |
 //! | [`study::dch_simple`] | the study's UMTS dedicated channels: a constant rate, ARQ by its mean effect |
 //! | [`study::hs_dsch_simple`] | the study's shared channel: schedulers, drawn C/I levels, hybrid ARQ |
@@ -35,6 +36,7 @@ pub mod plain;
 pub mod registry;
 pub mod study;
 pub mod umts;
+pub mod wifi;
 
 pub use error::{ModelError, ValueError};
 pub use model::Model;

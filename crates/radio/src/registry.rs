@@ -1,7 +1,7 @@
 //! The list of bearer models: one line for each. Another crate adds its own with [`Models::with`].
 
 use crate::model::{Entry, Model};
-use crate::{gsm, lte, ltem, nbiot, nr, plain, study, umts};
+use crate::{gsm, lte, ltem, nbiot, nr, plain, study, umts, wifi};
 
 /// A list of models, by name.
 #[derive(Clone, Debug)]
@@ -23,6 +23,7 @@ impl Models {
             Entry::of::<ltem::Config>(),
             Entry::of::<nr::Config>(),
             Entry::of::<nbiot::Config>(),
+            Entry::of::<wifi::Config>(),
         ])
     }
 

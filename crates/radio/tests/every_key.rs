@@ -1,4 +1,4 @@
-//! Each key of LTE, LTE-M, NR, NB-IoT, HSPA and their radio conditions changes a run, or is
+//! Each key of LTE, LTE-M, NR, NB-IoT, HSPA, Wi-Fi and their radio conditions changes a run, or is
 //! rejected: none is accepted and ignored.
 
 mod common;
@@ -381,6 +381,24 @@ const HSPA: &[Case] = &[
     ("e_dch.rlc.window", "", "8"),
 ];
 
+const OTHERS: &str = "others = { stations = 2, airtime = \"2 ms\" }";
+const WIFI: &[Case] = &[
+    ("aggregation.frames", "", "4"),
+    ("aggregation.time", "", "\"1 ms\""),
+    ("association", "", "\"4 s\""),
+    ("channel.bandwidth", "", "\"40 MHz\""),
+    ("channel.guard_interval", "", "\"400 ns\""),
+    ("channel.max_transmissions", "downlink.bler = 0.5", "2"),
+    ("channel.mcs", "", "3"),
+    ("channel.standard", "", "\"802.11ac\""),
+    ("channel.streams", "", "1"),
+    ("delay", "", "\"9 ms\""),
+    ("downlink.bler", "", "0.2"),
+    ("others.airtime", OTHERS, "\"5 ms\""),
+    ("others.stations", OTHERS, "7"),
+    ("uplink.bler", "", "0.2"),
+];
+
 /// A model with a preset of it, what all runs have, and how much and how slow traffic is.
 struct Subject {
     entry: Entry,
@@ -575,4 +593,9 @@ fn each_key_of_nb_iot_changes_a_run_or_is_rejected() {
 #[test]
 fn each_key_of_hspa_changes_a_run_or_is_rejected() {
     Subject::new("hspa-plus-42", HSPA_ROUGH, 1.0, 1).check(&[HSPA, CONDITIONS]);
+}
+
+#[test]
+fn each_key_of_wifi_changes_a_run_or_is_rejected() {
+    Subject::new("wifi-n", "", 1.0, 1).check(&[WIFI]);
 }

@@ -59,6 +59,10 @@ const RATES: &[(&str, Option<[f64; 2]>)] = &[
     ("umts-r99-384", Some([379.9, 63.3])),
     ("umts-r99-64", Some([63.3, 63.3])),
     ("umts-r99-states", Some([379.9, 63.3])),
+    // Their rates follow from the times of exchanges: `wifi.rs` has them.
+    ("wifi-ac", None),
+    ("wifi-n", None),
+    ("wifi-n-busy", None),
     ("wired", Some([100_000.0, 100_000.0])),
 ];
 

@@ -15,6 +15,7 @@ use airpath_radio::nbiot;
 use airpath_radio::nr;
 use airpath_radio::study::{dch_simple, hs_dsch_simple};
 use airpath_radio::umts::{hsdpa, r99};
+use airpath_radio::wifi;
 use toml::{Table, Value};
 
 fn presets() -> Vec<(String, Table)> {
@@ -148,6 +149,11 @@ fn error_free(name: &str, bearer: &Table, users: usize) -> Option<Box<dyn Bearer
             config.uplink.bler = Some(Probability::NEVER);
             config.queue = None;
             Some(Box::new(nbiot::NbIot::new(&config, users, Seed::new(1), "cell").expect(name)))
+        }
+        Some("wifi") => {
+            let mut config: wifi::Config = parameters.try_into().unwrap_or_else(|e| panic!("{name}: {e}"));
+            (config.downlink.bler, config.uplink.bler) = (Probability::NEVER, Probability::NEVER);
+            Some(Box::new(wifi::Wifi::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
         Some("gprs") => {
             let mut config: gprs::Config = read(parameters);
