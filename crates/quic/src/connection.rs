@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use airpath_core::{Context, Ecn, Instant, Span, TcpEvent, TcpTrigger};
@@ -70,7 +71,7 @@ pub struct Connection {
     /// nothing. Without it, the pacer would send at any call, not at its timer only.
     ready: bool,
     /// Datagrams of the end point itself, such as version negotiation.
-    responses: VecDeque<(Ecn, Vec<u8>)>,
+    responses: VecDeque<(Ecn, SocketAddr, Vec<u8>)>,
 }
 
 impl Connection {
@@ -113,7 +114,10 @@ impl Connection {
         let (clock, figures) = (Clock::new(), SharedFigures::default());
         let endpoint = id.endpoint(config.datagram_size);
         let mut server = ServerConfig::new(crypto, id.token_key());
-        server.transport_config(Arc::new(config.transport(&figures))).migration(false).time_source(Arc::new(NoTime));
+        server
+            .transport_config(Arc::new(config.transport(&figures)))
+            .migration(id.migration)
+            .time_source(Arc::new(NoTime));
         server.validation_token.sent(0);
         let endpoint = Endpoint::new(Arc::new(endpoint), Some(Arc::new(server)), true, None);
         Self::new(clock, config, id, endpoint, None, figures)
@@ -146,11 +150,15 @@ impl Connection {
 
     /// A datagram arrives with this ECN field. Datagrams that belong to no connection are dropped.
     pub fn handle_datagram(&mut self, now: Instant, ecn: Ecn, datagram: &[u8]) {
+        self.handle_datagram_from(now, self.id.remote, ecn, datagram);
+    }
+
+    /// The same from this address of the peer, which may differ from earlier ones if it migrates.
+    pub fn handle_datagram_from(&mut self, now: Instant, remote: SocketAddr, ecn: Ecn, datagram: &[u8]) {
         self.ready = true;
         let time = self.clock.to_quinn(now);
         let mut response = Vec::new();
-        let event =
-            self.endpoint.handle(time, self.id.remote, None, to_quinn(ecn), BytesMut::from(datagram), &mut response);
+        let event = self.endpoint.handle(time, remote, None, to_quinn(ecn), BytesMut::from(datagram), &mut response);
         match event {
             None => {}
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
@@ -188,10 +196,15 @@ impl Connection {
     /// Writes the next datagram to send into `datagram`, whose contents are replaced. Returns its
     /// ECN field; `None` if there is nothing to send at `now`.
     pub fn poll_transmit(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<Ecn> {
+        self.poll_transmit_to(now, datagram).map(|(ecn, _)| ecn)
+    }
+
+    /// The same with the address of the peer to which it goes.
+    pub fn poll_transmit_to(&mut self, now: Instant, datagram: &mut Vec<u8>) -> Option<(Ecn, SocketAddr)> {
         datagram.clear();
-        if let Some((ecn, response)) = self.responses.pop_front() {
+        if let Some((ecn, remote, response)) = self.responses.pop_front() {
             datagram.extend_from_slice(&response);
-            return Some(ecn);
+            return Some((ecn, remote));
         }
         let (_, quinn) = self.quinn.as_mut()?;
         if !self.streams.is_flushed() && self.streams.flush(quinn) {
@@ -202,7 +215,19 @@ impl Connection {
         }
         let transmit = quinn.poll_transmit(self.clock.to_quinn(now), 1, datagram);
         self.ready = transmit.is_some();
-        transmit.map(|transmit| from_quinn(transmit.ecn))
+        transmit.map(|transmit| (from_quinn(transmit.ecn), transmit.destination))
+    }
+
+    /// The client has another address: it migrates, and sends a packet from there. Only a
+    /// connection that is established can.
+    ///
+    /// quinn keeps the congestion window and the round trip of a client, which RFC 9000 §9.4
+    /// resets.
+    pub fn migrate(&mut self) {
+        if let Some((_, quinn)) = self.quinn.as_mut().filter(|_| self.established) {
+            self.ready = true;
+            quinn.local_address_changed();
+        }
     }
 
     /// When to call [`Self::handle_timeout`] next, if nothing changes before.
@@ -377,7 +402,7 @@ impl Connection {
     fn respond(&mut self, transmit: Option<quinn_proto::Transmit>, mut datagram: Vec<u8>) {
         if let Some(transmit) = transmit {
             datagram.truncate(transmit.size);
-            self.responses.push_back((from_quinn(transmit.ecn), datagram));
+            self.responses.push_back((from_quinn(transmit.ecn), transmit.destination, datagram));
         }
     }
 }

@@ -20,8 +20,10 @@ pub struct Identity {
     pub flow: FlowId,
     /// Direction of the data that this end sends, for the log.
     pub direction: Direction,
-    /// Address of the peer. An end accepts datagrams of any address; migration is off.
+    /// Address of the peer at the beginning.
     pub remote: SocketAddr,
+    /// Whether a server accepts that its client migrates (RFC 9000 §9); off by default.
+    pub migration: bool,
     /// Seed of quinn's generator and keys.
     seed: RandomStream,
     /// Connection identifiers.
@@ -33,7 +35,7 @@ impl Identity {
     pub fn new(flow: FlowId, direction: Direction, mut random: impl FnMut(&str) -> RandomStream) -> Self {
         // An address for documentation (RFC 5737). Who sends the datagrams has the real one.
         let remote = (Ipv4Addr::new(192, 0, 2, 1), 443).into();
-        Self { flow, direction, remote, seed: random("seed"), identifiers: random("identifiers") }
+        Self { flow, direction, remote, migration: false, seed: random("seed"), identifiers: random("identifiers") }
     }
 
     /// The settings of quinn's end point that depend on the random streams.

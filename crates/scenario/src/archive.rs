@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::{FlowGroup, Scenario};
+use crate::{BearerConfig, FlowGroup, Scenario};
 
 /// A scenario and its files, to be written into a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,9 @@ impl Scenario {
         let links = [Some(&mut self.fixed), self.access.as_mut()].into_iter().flatten();
         let own = self.groups.iter_mut().filter_map(|group| group.conditions.as_mut()?.recorded.as_mut());
         let flows = self.flow_groups.iter_mut().filter_map(FlowGroup::file_mut);
-        links.flat_map(|link| link.files_mut()).chain(self.bearer.files_mut()).chain(own).chain(flows).collect()
+        let bearers = [Some(&mut self.bearer), self.second_bearer.as_mut()].into_iter().flatten();
+        let bearers = bearers.flat_map(BearerConfig::files_mut);
+        links.flat_map(|link| link.files_mut()).chain(bearers).chain(own).chain(flows).collect()
     }
 }
 

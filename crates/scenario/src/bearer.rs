@@ -6,7 +6,7 @@ use airpath_core::{Seed, Span};
 use airpath_link::Bearer;
 use airpath_radio::model::{AnyModel, Entry};
 use airpath_radio::{ModelError, Models, conditions};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::Mobile;
 use crate::document::{Node, join};
@@ -16,7 +16,44 @@ use crate::preset::{Kind, Preset};
 
 /// A bearer's model and parameters.
 #[derive(Clone, Debug)]
-pub struct BearerConfig(Box<dyn AnyModel>);
+pub struct BearerConfig {
+    parameters: Box<dyn AnyModel>,
+    which: Which,
+}
+
+/// One of the bearers of a mobile: it has an interface on each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Which {
+    /// `[bearer]`.
+    #[default]
+    First,
+    /// `[second_bearer]`.
+    Second,
+}
+
+impl Which {
+    /// Its table in a scenario.
+    pub const fn table(self) -> &'static str {
+        match self {
+            Self::First => "bearer",
+            Self::Second => "second_bearer",
+        }
+    }
+
+    /// The key `key` of its table.
+    fn key(self, key: &str) -> String {
+        join(self.table(), key)
+    }
+
+    /// What the names of its components begin with.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::First => "",
+            Self::Second => "second-",
+        }
+    }
+}
 
 /// The bearer objects of a scenario.
 pub struct Cells {
@@ -27,85 +64,111 @@ pub struct Cells {
 }
 
 impl BearerConfig {
-    /// Reads a `[bearer]` table: one of `models` with all its parameters, or a preset and what
+    /// Reads the table of a bearer: one of `models` with all its parameters, or a preset and what
     /// differs from it. Returns the resolved table, too: errors that only building finds name its
     /// origins.
-    pub(crate) fn read(mut node: Node, folder: &Path, models: &Models) -> Result<(Self, Node), ScenarioError> {
+    pub(crate) fn read(
+        which: Which,
+        mut node: Node,
+        folder: &Path,
+        models: &Models,
+    ) -> Result<(Self, Node), ScenarioError> {
         let given = node.take("conditions");
         let mut base = Node::table(node.origin().clone());
         if let Some(preset_node) = node.take("preset") {
-            let name: String = preset_node.read("bearer.preset")?;
+            let name: String = preset_node.read(&which.key("preset"))?;
             let preset =
                 Preset::load_kind(Kind::Bearer, &name, folder, preset_node.origin()).map_err(|mut error| {
-                    error.field.get_or_insert_with(|| "bearer.preset".to_owned());
+                    error.field.get_or_insert_with(|| which.key("preset"));
                     error
                 })?;
             base = preset.content;
-            refuse_other_model(&node, &base, &name, preset_node.origin())?;
+            refuse_other_model(which, &node, &base, &name, preset_node.origin())?;
         }
         let Some(model) = node.take("model").or_else(|| base.take("model")) else {
-            return Err(ScenarioError::new("this key is missing", node.origin().clone(), "bearer.preset")
+            return Err(ScenarioError::new("this key is missing", node.origin().clone(), which.key("preset"))
                 .help("name a preset (`airpath presets list` shows them), or give a `model` and all its parameters"));
         };
         base.take("model");
-        let entry = find(&model, models)?;
-        expand(&mut base, entry)?;
-        expand(&mut node, entry)?;
+        let entry = find(which, &model, models)?;
+        expand(which, &mut base, entry)?;
+        expand(which, &mut node, entry)?;
         base.overlay(node);
         let preset = base.take("conditions");
         if let Some(given) = given.or_else(|| preset.as_ref().map(|preset| Node::table(preset.origin().clone()))) {
             let fading = environment::Fading::new(entry, models);
-            base.insert("conditions", environment::resolve(given, preset, folder, "bearer.conditions", &fading)?);
+            base.insert("conditions", environment::resolve(given, preset, folder, &which.key("conditions"), &fading)?);
         }
-        let parameters = base.read_with("bearer", |value| entry.read(value))?;
-        let mut config = Self(parameters);
+        let parameters = base.read_with(which.table(), |value| entry.read(value))?;
+        let mut config = Self { parameters, which };
         for file in config.files_mut() {
             *file = folder.join(&*file);
         }
-        config.0.prepare().map_err(|error| {
-            let error = refuse(error.as_ref());
-            ScenarioError { origin: base.origin_of(field_below_bearer(&error)).clone(), ..error }
+        config.parameters.prepare().map_err(|error| {
+            let error = which.refuse(error.as_ref());
+            ScenarioError { origin: base.origin_of(which.field_below(&error)).clone(), ..error }
         })?;
         Ok((config, base))
     }
 
     /// The radio conditions of its mobiles, if the model has any.
     pub(crate) fn conditions(&mut self) -> Option<&mut conditions::Config> {
-        self.0.conditions()
+        self.parameters.conditions()
     }
 
     /// The shortest period in which it transmits, if it has any.
     pub fn transmission_period(&self) -> Option<Span> {
-        self.0.transmission_period()
+        self.parameters.transmission_period()
     }
 
     /// What the `fading` of radio conditions means to it; `models` has its model.
     pub(crate) fn fading(&self, models: &Models) -> environment::Fading {
-        environment::Fading::new(models.get(self.0.name()).expect("it was read as one of them"), models)
+        environment::Fading::new(models.get(self.parameters.name()).expect("it was read as one of them"), models)
     }
 
     /// Whether one bearer has all mobiles, rather than each its own.
     pub(crate) fn is_shared(&self) -> bool {
-        self.0.is_shared()
+        self.parameters.is_shared()
     }
 
     /// Where its recorded links and radio conditions lie.
     pub(crate) fn files_mut(&mut self) -> Vec<&mut PathBuf> {
-        self.0.files_mut()
+        self.parameters.files_mut()
+    }
+
+    /// Which bearer of a mobile it is.
+    pub const fn which(&self) -> Which {
+        self.which
+    }
+
+    /// How many bearers this number of mobiles has.
+    pub(crate) fn cells(&self, mobiles: usize) -> usize {
+        if self.is_shared() { 1 } else { mobiles }
     }
 
     /// Makes the bearers for `mobiles`. Errors have no origin yet.
     pub(crate) fn build(&self, mobiles: &[Mobile], seed: Seed) -> Result<Cells, ScenarioError> {
-        let classes: Vec<Option<String>> = mobiles.iter().map(|mobile| mobile.class.clone()).collect();
+        let which = self.which;
+        let classes: Vec<Option<String>> = match which {
+            Which::First => mobiles.iter().map(|mobile| mobile.class.clone()).collect(),
+            // Interfaces on the second bearer are the users after those on the first, and a shared
+            // bearer has all users. Users without packets cost it nothing.
+            Which::Second if self.is_shared() => vec![None; 2 * mobiles.len()],
+            Which::Second => vec![None; mobiles.len()],
+        };
         let build = |classes: &[Option<String>], name: String| {
-            let bearer = self.0.build(classes, seed, &name).map_err(|error| refuse(error.as_ref()))?;
+            let bearer = self.parameters.build(classes, seed, &name).map_err(|error| which.refuse(error.as_ref()))?;
             Ok((name, bearer))
         };
+        let prefix = which.prefix();
         if self.is_shared() {
-            return Ok(Cells { bearers: vec![build(&classes, "cell".to_owned())?], of_user: vec![0; mobiles.len()] });
+            return Ok(Cells {
+                bearers: vec![build(&classes, format!("{prefix}cell"))?],
+                of_user: vec![0; mobiles.len()],
+            });
         }
         let own = |(mobile, class): (&Mobile, &Option<String>)| {
-            build(std::slice::from_ref(class), format!("bearer-{}", mobile.name))
+            build(std::slice::from_ref(class), format!("{prefix}bearer-{}", mobile.name))
         };
         let bearers = mobiles.iter().zip(&classes).map(own).collect::<Result<_, ScenarioError>>()?;
         Ok(Cells { bearers, of_user: (0..mobiles.len()).collect() })
@@ -114,40 +177,49 @@ impl BearerConfig {
 
 impl Serialize for BearerConfig {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut table = self.0.to_value();
-        table.insert("model".to_owned(), self.0.name().into());
+        let mut table = self.parameters.to_value();
+        table.insert("model".to_owned(), self.parameters.name().into());
         table.serialize(serializer)
     }
 }
 
 /// Rejects a preset whose model is not the `model` of the scenario: a resolved scenario, which is
 /// what a replay reads, has the keys of its model.
-fn refuse_other_model(node: &Node, preset: &Node, name: &str, origin: &Origin) -> Result<(), ScenarioError> {
+fn refuse_other_model(
+    which: Which,
+    node: &Node,
+    preset: &Node,
+    name: &str,
+    origin: &Origin,
+) -> Result<(), ScenarioError> {
     let model = |node: &Node| node.get("model").and_then(Node::as_str).map(str::to_owned);
     let (Some(own), Some(other)) = (model(node), model(preset)) else { return Ok(()) };
     if own == other {
         return Ok(());
     }
     let message = format!("preset `{name}` has the model `{other}`, but this scenario has `model = \"{own}\"`");
-    Err(ScenarioError::new(message, origin.clone(), "bearer.preset").help(format!(
+    Err(ScenarioError::new(message, origin.clone(), which.key("preset")).help(format!(
         "name a preset of the model `{own}`, or run the original scenario with this preset: a resolved scenario, as \
          in a result folder, keeps its model"
     )))
 }
 
-/// The error of a model as one of the scenario, without an origin.
-fn refuse(error: &dyn ModelError) -> ScenarioError {
-    ScenarioError::new(error.to_string(), Origin::Default, join("bearer", &error.field()))
+impl Which {
+    /// The error of a model as one of the scenario, without an origin.
+    fn refuse(self, error: &dyn ModelError) -> ScenarioError {
+        ScenarioError::new(error.to_string(), Origin::Default, self.key(&error.field()))
+    }
+
+    /// The dotted path of an error's field in the table of the bearer.
+    pub(crate) fn field_below(self, error: &ScenarioError) -> &str {
+        let field = error.field.as_deref().and_then(|field| field.strip_prefix(self.table()));
+        field.and_then(|field| field.strip_prefix('.')).unwrap_or_default()
+    }
 }
 
-/// The dotted path of an error's field in the table `bearer`.
-pub(crate) fn field_below_bearer(error: &ScenarioError) -> &str {
-    error.field.as_deref().and_then(|field| field.strip_prefix("bearer.")).unwrap_or_default()
-}
-
-/// The model that `bearer.model` names.
-fn find<'a>(model: &Node, models: &'a Models) -> Result<&'a Entry, ScenarioError> {
-    let name: String = model.read("bearer.model")?;
+/// The model that `model` names.
+fn find<'a>(which: Which, model: &Node, models: &'a Models) -> Result<&'a Entry, ScenarioError> {
+    let name: String = model.read(&which.key("model"))?;
     models.get(&name).ok_or_else(|| {
         let names: Vec<&str> = models.iter().map(|entry| entry.name).collect();
         let message = format!("there is no bearer model `{name}`");
@@ -155,23 +227,23 @@ fn find<'a>(model: &Node, models: &'a Models) -> Result<&'a Entry, ScenarioError
             Some(entry) => format!("it is called `{}` now", entry.name),
             None => did_you_mean(&name, &names),
         };
-        ScenarioError::new(message, model.origin().clone(), "bearer.model").help(help)
+        ScenarioError::new(message, model.origin().clone(), which.key("model")).help(help)
     })
 }
 
-/// Moves keys that stand right below `[bearer]` into the table for which the model declares them
-/// short. A key that belongs to neither is an error.
-fn expand(node: &mut Node, entry: &Entry) -> Result<(), ScenarioError> {
+/// Moves keys that stand right below the table of the bearer into the table for which the model
+/// declares them short. A key that belongs to neither is an error.
+fn expand(which: Which, node: &mut Node, entry: &Entry) -> Result<(), ScenarioError> {
     let own = entry.keys(None);
     let unknown: Vec<String> = node.keys().filter(|key| !own.iter().any(|it| it == key)).map(str::to_owned).collect();
     if unknown.is_empty() {
         return Ok(());
     }
-    let Some(table) = entry.shorthand else { return Err(unknown_key(node, &unknown[0], &own, &[])) };
+    let Some(table) = entry.shorthand else { return Err(unknown_key(which, node, &unknown[0], &own, &[])) };
     let of_table = entry.keys(Some(table));
     for key in unknown {
         if !of_table.contains(&key) {
-            return Err(unknown_key(node, &key, &own, &of_table));
+            return Err(unknown_key(which, node, &key, &own, &of_table));
         }
         let value = node.take(&key).expect("it is one of the keys");
         let mut moved = Node::table(value.origin().clone());
@@ -187,8 +259,8 @@ fn expand(node: &mut Node, entry: &Entry) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-fn unknown_key(node: &Node, key: &str, own: &[String], of_table: &[String]) -> ScenarioError {
+fn unknown_key(which: Which, node: &Node, key: &str, own: &[String], of_table: &[String]) -> ScenarioError {
     let known: Vec<&str> =
         ["preset", "model"].into_iter().chain(own.iter().chain(of_table).map(String::as_str)).collect();
-    node.unknown_key("bearer", key, &known)
+    node.unknown_key(which.table(), key, &known)
 }

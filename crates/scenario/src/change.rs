@@ -5,9 +5,10 @@ use airpath_core::{Instant, Span, UserId};
 use airpath_link::BearerCommand;
 use serde::{Deserialize, Serialize};
 
+use crate::bearer::Which;
 use crate::document::{Node, join};
 use crate::error::{Origin, ScenarioError, did_you_mean};
-use crate::{Mobile, bearer::BearerConfig};
+use crate::{Mobile, Scenario};
 
 /// A `[[change]]`: what changes, where, and when.
 #[derive(Clone, Debug, Serialize)]
@@ -22,11 +23,13 @@ pub struct PlannedChange {
 
 /// Where a change takes place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 enum Place {
     /// In the radio access.
     #[default]
     Bearer,
+    /// In the second bearer of the mobiles.
+    SecondBearer,
     /// In the network between servers and cell.
     Fixed,
 }
@@ -105,13 +108,13 @@ impl PlannedChange {
     }
 
     /// The orders that carry it out, in the order of the mobiles.
-    pub(crate) fn orders(&self, bearer: &BearerConfig, mobiles: &[Mobile]) -> Result<Vec<Order>, ScenarioError> {
-        orders(&self.common, &self.command, bearer, mobiles)
+    pub(crate) fn orders(&self, scenario: &Scenario, mobiles: &[Mobile]) -> Result<Vec<Order>, ScenarioError> {
+        orders(&self.common, &self.command, scenario, mobiles)
     }
 }
 
 /// Reads one change from a JSON object, without a time: it is to happen now.
-pub(crate) fn read_now(json: &str, bearer: &BearerConfig, mobiles: &[Mobile]) -> Result<Vec<Order>, ScenarioError> {
+pub(crate) fn read_now(json: &str, scenario: &Scenario, mobiles: &[Mobile]) -> Result<Vec<Order>, ScenarioError> {
     let origin = Origin::Argument(json.trim().to_owned());
     let value: toml::Value = serde_json::from_str(json).map_err(|error| {
         ScenarioError::new(format!("this is not a change: {error}"), origin.clone(), "")
@@ -125,7 +128,7 @@ pub(crate) fn read_now(json: &str, bearer: &BearerConfig, mobiles: &[Mobile]) ->
     check_keys(&node, "", &[])?;
     let common: Common = node.split(&COMMON).read("")?;
     let command: BearerCommand = node.read("")?;
-    orders(&common, &command, bearer, mobiles)
+    orders(&common, &command, scenario, mobiles)
 }
 
 /// Finds keys that are not known, before the parts of the table are read one by one.
@@ -141,7 +144,7 @@ fn check_keys(node: &Node, at: &str, more: &[&str]) -> Result<(), ScenarioError>
 fn orders(
     common: &Common,
     command: &BearerCommand,
-    bearer: &BearerConfig,
+    scenario: &Scenario,
     mobiles: &[Mobile],
 ) -> Result<Vec<Order>, ScenarioError> {
     let order = |hop, user| Order { hop, command: BearerCommand { user, ..command.clone() } };
@@ -161,15 +164,28 @@ fn orders(
             Some(users)
         }
     };
-    Ok(match (common.to, named) {
-        (Place::Fixed, _) => vec![order(Hop::Fixed, None)],
-        (Place::Bearer, None) if bearer.is_shared() => vec![order(Hop::Cell(0), None)],
-        (Place::Bearer, Some(users)) if bearer.is_shared() => {
-            users.into_iter().map(|user| order(Hop::Cell(0), Some(UserId::new(user as u32)))).collect()
-        }
-        (Place::Bearer, named) => {
+    let bearer = match common.to {
+        Place::Fixed => return Ok(vec![order(Hop::Fixed, None)]),
+        Place::Bearer => &scenario.bearer,
+        Place::SecondBearer => scenario.second_bearer.as_ref().ok_or_else(|| {
+            ScenarioError::new("the mobiles have one bearer", Origin::Default, "to")
+                .help("add the table [second_bearer], or use `to = \"bearer\"`")
+        })?,
+    };
+    // Cells and users of the second bearer come after those of the first.
+    let (first_cell, first_user) = match bearer.which() {
+        Which::First => (0, 0),
+        Which::Second => (scenario.bearer.cells(mobiles.len()), mobiles.len()),
+    };
+    Ok(match named {
+        None if bearer.is_shared() => vec![order(Hop::Cell(first_cell), None)],
+        Some(users) if bearer.is_shared() => users
+            .into_iter()
+            .map(|user| order(Hop::Cell(first_cell), Some(UserId::new((first_user + user) as u32))))
+            .collect(),
+        named => {
             let users = named.unwrap_or_else(|| (0..mobiles.len()).collect());
-            users.into_iter().map(|user| order(Hop::Cell(user), None)).collect()
+            users.into_iter().map(|user| order(Hop::Cell(first_cell + user), None)).collect()
         }
     })
 }

@@ -16,6 +16,7 @@
 //! | [`planned_path`] | the path of a scenario: its hops, their order, and planned changes |
 //! | [`bearer`] | the `[bearer]` table and the objects made from it |
 //! | `capacity` | rate and round trip of a bearer, measured in virtual time |
+//! | [`steering`] | the `[steering]` table: which of two bearers carries a flow |
 //! | [`work`] | the `[[flow]]` tables |
 //! | `kind` | the kinds of workloads |
 //! | [`page`] | web pages: those that are shipped, and page files |
@@ -46,6 +47,7 @@ pub mod planned_path;
 pub mod preset;
 pub mod proxy;
 pub mod quic;
+pub mod steering;
 mod stream;
 pub mod tcp;
 mod video;
@@ -61,7 +63,7 @@ use airpath_radio::Models;
 use serde::{Deserialize, Serialize};
 
 pub use archive::Archive;
-pub use bearer::{BearerConfig, Cells};
+pub use bearer::{BearerConfig, Cells, Which};
 pub use change::{Hop, Order, PlannedChange, TimedOrder};
 pub use error::{Origin, ScenarioError};
 pub use kind::Kind;
@@ -77,6 +79,7 @@ pub use work::{FlowGroup, Work};
 use document::Node;
 use error::did_you_mean;
 use mobile::{MobileGroup, read_mobiles};
+use steering::SteeringConfig;
 
 /// The version of the scenario format that this crate reads and writes.
 pub const FORMAT: u32 = 1;
@@ -106,6 +109,12 @@ pub struct Scenario {
     pub proxy: Option<ProxyConfig>,
     /// The radio access.
     pub bearer: BearerConfig,
+    /// That of a second interface of each mobile, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub second_bearer: Option<BearerConfig>,
+    /// The choice between the two bearers, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steering: Option<SteeringConfig>,
     #[serde(rename = "mobile")]
     groups: Vec<MobileGroup>,
     #[serde(rename = "flow")]
@@ -167,8 +176,11 @@ pub struct PlannedFlow {
     pub name: String,
     /// Which workload.
     pub kind: Kind,
-    /// Its mobile.
+    /// The interface of its mobile: users after those of the first bearer are interfaces on the
+    /// second.
     pub user: UserId,
+    /// Whether `[steering]` chooses its bearer.
+    pub steered: bool,
     /// When it starts, from the beginning of the run.
     pub start: Span,
     /// What it does.
@@ -210,7 +222,10 @@ impl Scenario {
         let middlebox = node.take("middlebox").map(MiddleboxConfig::read).transpose()?;
         let proxy = node.take("proxy").map(|table| proxy::read(proxy::resolve(table, folder)?)).transpose()?;
         let bearer = node.take("bearer").ok_or_else(|| missing(&node, "bearer", "preset = \"umts-dch-384\""))?;
-        let (mut bearer, bearer_table) = BearerConfig::read(bearer, folder, models)?;
+        let (mut bearer, bearer_table) = BearerConfig::read(Which::First, bearer, folder, models)?;
+        let second = node.take("second_bearer");
+        let second = second.map(|table| BearerConfig::read(Which::Second, table, folder, models)).transpose()?;
+        let (second_bearer, second_table) = second.unzip();
         let mobiles = node.get("mobile").is_some().then(|| take_list(&mut node, "mobile")).transpose()?;
         let groups = read_mobiles(mobiles, &bearer_table, folder, &bearer.fading(models))?;
         if let Some(conditions) = bearer.conditions() {
@@ -246,6 +261,8 @@ impl Scenario {
             "middlebox",
             "proxy",
             "bearer",
+            "second_bearer",
+            "steering",
             "tcp",
             "quic",
             "mobile",
@@ -253,11 +270,25 @@ impl Scenario {
             "change",
             "log",
         ];
+        let steering_table = node.take("steering");
         let rest = node.split(&["name", "seed", "duration", "log"]);
         if let Some(key) = node.keys().next() {
             return Err(node.unknown_key("", key, &known));
         }
         let rest: Rest = rest.read("")?;
+        let steering = steering_table.as_ref().map(|node| SteeringConfig::read(node, rest.duration)).transpose()?;
+        if let Some(table) = &steering_table {
+            let refuse = |message: &str, help: &str| {
+                Err(ScenarioError::new(message, table.origin().clone(), "steering").help(help))
+            };
+            if second_bearer.is_none() {
+                return refuse("a choice needs two bearers", "add the table [second_bearer], or remove this one");
+            }
+            if proxy.is_some() || middlebox.is_some() {
+                let help = "remove one of the two";
+                return refuse("a proxy or middlebox sends on the bearer on which a connection began", help);
+            }
+        }
         let (proxy, of_bearer) = match proxy {
             Some(table) => (Some(table.config), [table.budget_of_bearer, table.rate_of_bearer]),
             None => (None, [None, None]),
@@ -273,11 +304,13 @@ impl Scenario {
             middlebox,
             proxy,
             bearer,
+            second_bearer,
+            steering,
             groups,
             flow_groups,
             changes,
         };
-        scenario.check(file, &bearer_table)?;
+        scenario.check(file, [Some(&bearer_table), second_table.as_ref()])?;
         scenario.check_changes(&change_tables)?;
         scenario.measure_bearer(of_bearer)?;
         Ok(scenario)
@@ -320,7 +353,7 @@ impl Scenario {
     pub fn timed_orders(&self) -> Vec<TimedOrder> {
         let mobiles = self.mobiles();
         let timed = |change: &PlannedChange| {
-            let orders = change.orders(&self.bearer, &mobiles).expect("it was checked when it was read");
+            let orders = change.orders(self, &mobiles).expect("it was checked when it was read");
             let at = Instant::ZERO + change.at;
             orders.into_iter().map(move |order| TimedOrder { at, order })
         };
@@ -352,7 +385,7 @@ impl Scenario {
             }
             error
         };
-        change::read_now(json, &self.bearer, &self.mobiles()).map_err(argument)
+        change::read_now(json, self, &self.mobiles()).map_err(argument)
     }
 
     /// The flows, in the order of their numbers.
@@ -362,13 +395,18 @@ impl Scenario {
         for group in &self.flow_groups {
             let users: Vec<usize> = (0..mobiles.len()).filter(|user| is_for(group, &mobiles[*user])).collect();
             let several = users.len() as u64 * u64::from(group.count()) > 1;
+            let first_user = match group.bearer().unwrap_or_default() {
+                Which::First => 0,
+                Which::Second => mobiles.len(),
+            };
             let mut index = 0;
             for user in users {
                 for _ in 0..group.count() {
                     flows.push(PlannedFlow {
                         name: if several { format!("{}-{index}", group.name()) } else { group.name().to_owned() },
                         kind: group.kind,
-                        user: UserId::new(user as u32),
+                        user: UserId::new((first_user + user) as u32),
+                        steered: self.steering.is_some() && group.bearer().is_none(),
                         start: group.start(index),
                         work: group.work.clone(),
                     });
@@ -390,9 +428,26 @@ impl Scenario {
         Some(Box::new(access.build(seed, &format!("access-{flow}"))))
     }
 
-    /// Makes the bearers of all mobiles.
+    /// Makes the bearers of all mobiles: the first, and then the second of each if there is one.
     pub fn build_cells(&self, seed: Seed) -> Result<Cells, ScenarioError> {
-        self.bearer.build(&self.mobiles(), seed)
+        let mobiles = self.mobiles();
+        let mut cells = self.bearer.build(&mobiles, seed)?;
+        if let Some(second) = &self.second_bearer {
+            let Cells { bearers, of_user } = second.build(&mobiles, seed)?;
+            let first = cells.bearers.len();
+            cells.bearers.extend(bearers);
+            cells.of_user.extend(of_user.into_iter().map(|cell| first + cell));
+        }
+        Ok(cells)
+    }
+
+    /// The names of the users, in their order: the mobiles, and then the second interface of each
+    /// if there is a second bearer.
+    pub fn user_names(&self) -> Vec<String> {
+        let mobiles = self.mobiles();
+        let second = mobiles.iter().filter(|_| self.second_bearer.is_some());
+        let second: Vec<String> = second.map(|mobile| format!("{}-second", mobile.name)).collect();
+        mobiles.into_iter().map(|mobile| mobile.name).chain(second).collect()
     }
 
     /// Gives the proxy what is measured on the bearer of the first mobile: the budget that keeps it
@@ -442,7 +497,7 @@ impl Scenario {
             let refuse = |message: String, key: &str| {
                 ScenarioError::new(message, tables[index].origin_of(key).clone(), format!("change.{index}.{key}"))
             };
-            let orders = change.orders(&self.bearer, &mobiles).map_err(|error| {
+            let orders = change.orders(self, &mobiles).map_err(|error| {
                 let wrong = refuse(error.message, &error.field.unwrap_or_default());
                 ScenarioError { help: error.help, ..wrong }
             })?;
@@ -461,7 +516,7 @@ impl Scenario {
     }
 
     /// What serde alone cannot see.
-    fn check(&self, file: &str, bearer: &Node) -> Result<(), ScenarioError> {
+    fn check(&self, file: &str, bearers: [Option<&Node>; 2]) -> Result<(), ScenarioError> {
         let mobiles = self.mobiles();
         let wrong =
             |message: String, field: &str| Err(ScenarioError::new(message, Origin::File(file.to_owned()), field));
@@ -485,16 +540,50 @@ impl Scenario {
                 return Err(error.help(did_you_mean(name, &known)));
             }
         }
+        self.check_users(&mobiles, file)?;
         // Building finds errors that depend on the model, such as an unknown class. Mobiles of a
         // group differ in their names only, so one is enough where each has a bearer of its own.
-        let mut built = mobiles;
-        if !self.bearer.is_shared() {
-            built.dedup_by(|mobile, before| mobile.group == before.group);
+        let configured = [Some(&self.bearer), self.second_bearer.as_ref()];
+        for (bearer, table) in configured.into_iter().flatten().zip(bearers.into_iter().flatten()) {
+            let mut built = mobiles.clone();
+            if !bearer.is_shared() {
+                built.dedup_by(|mobile, before| mobile.group == before.group);
+            }
+            bearer.build(&built, Seed::default()).map_err(|mut error| {
+                error.origin = table.origin_of(bearer.which().field_below(&error)).clone();
+                error
+            })?;
         }
-        self.bearer.build(&built, Seed::default()).map_err(|mut error| {
-            error.origin = bearer.origin_of(bearer::field_below_bearer(&error)).clone();
-            error
-        })?;
+        Ok(())
+    }
+
+    /// Whether there are names and numbers for the second interfaces, and a bearer for each flow.
+    fn check_users(&self, mobiles: &[Mobile], file: &str) -> Result<(), ScenarioError> {
+        let wrong = |message: String, origin: &Origin, field: &str, help: &str| {
+            Err(ScenarioError::new(message, origin.clone(), field).help(help))
+        };
+        if self.second_bearer.is_none() {
+            return match self.flow_groups.iter().find(|group| group.bearer() == Some(Which::Second)) {
+                Some(group) => wrong(
+                    "the mobiles have one bearer".to_owned(),
+                    &group.bearer_origin,
+                    "flow.bearer",
+                    "add the table [second_bearer], or remove this key",
+                ),
+                None => Ok(()),
+            };
+        }
+        let origin = Origin::File(file.to_owned());
+        if 2 * mobiles.len() > UserId::LIMIT as usize {
+            let message = format!("two bearers of {} mobiles are too many for one run", mobiles.len());
+            return wrong(message, &origin, "second_bearer", "the limit is 16,000,000 interfaces");
+        }
+        let mut names = self.user_names();
+        names.sort();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            let message = format!("a mobile has the name `{}`, which is that of a second interface", pair[0]);
+            return wrong(message, &origin, "mobile.name", "give the mobile another name");
+        }
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ use crate::{PlannedFlow, Scenario};
 pub enum Users {
     /// Every mobile of the scenario, with an access link for each flow.
     All,
-    /// The first mobile; no access links.
+    /// The first mobile, with both of its interfaces if it has two; no access links.
     First,
 }
 
@@ -43,8 +43,9 @@ impl Scenario {
     /// Whether a queue of the fixed network or of the bearer treats flows differently, so that
     /// packets need the numbers of their flows.
     pub fn distinguishes_flows(&self) -> bool {
-        let tables = [toml::Value::try_from(&self.fixed), toml::Value::try_from(&self.bearer)];
-        tables.iter().flatten().any(|table| has_discipline(table, &Discipline::BY_FLOW))
+        let bearers = [Some(&self.bearer), self.second_bearer.as_ref()].into_iter().flatten();
+        let tables = [toml::Value::try_from(&self.fixed)].into_iter().chain(bearers.map(toml::Value::try_from));
+        tables.flatten().any(|table| has_discipline(&table, &Discipline::BY_FLOW))
     }
 
     /// Builds the path between the servers and `users` for a run with this seed.
@@ -52,9 +53,15 @@ impl Scenario {
     /// # Errors
     /// If the bearers cannot be built, or there are more than 16,777,216 components.
     pub fn build_path(&self, seed: Seed, users: Users) -> Result<PlannedPath, ScenarioError> {
-        let mut mobiles: Vec<String> = self.mobiles().into_iter().map(|mobile| mobile.name).collect();
+        let mut mobiles = self.user_names();
         let mut cells = self.build_cells(seed)?;
-        if users == Users::First {
+        if users == Users::First && self.second_bearer.is_some() {
+            if mobiles.len() > 2 {
+                let message = format!("a link has one mobile, but there are {}", mobiles.len() / 2);
+                let help = "with a second bearer, leave out the other mobiles";
+                return Err(ScenarioError::new(message, Origin::default(), "mobile").help(help));
+            }
+        } else if users == Users::First {
             mobiles.truncate(1);
             cells.of_user.truncate(1);
             cells.bearers.truncate(cells.of_user.iter().map(|cell| cell + 1).max().unwrap_or(0));

@@ -14,6 +14,7 @@ use airpath_core::{Bitrate, Bytes, Direction, Span};
 use airpath_tcp::Nagle;
 use serde::{Deserialize, Serialize};
 
+use crate::bearer::Which;
 use crate::document::{Node, join};
 use crate::error::{Origin, ScenarioError, did_you_mean};
 use crate::kind::Kind;
@@ -47,6 +48,9 @@ pub struct FlowGroup {
     pub(crate) work: Work,
     #[serde(skip)]
     pub(crate) mobile_origin: Origin,
+    /// Where its bearer was written.
+    #[serde(skip)]
+    pub(crate) bearer_origin: Origin,
 }
 
 /// What a flow does.
@@ -154,6 +158,10 @@ struct Common {
     /// Name of the mobile or of a group of them; every mobile if it is not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     mobile: Option<String>,
+    /// The bearer of the mobile that carries it: the first by default, or the one that
+    /// `[steering]` chooses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bearer: Option<Which>,
     /// How many such flows each of these mobiles has.
     #[serde(default = "one")]
     count: u32,
@@ -165,7 +173,7 @@ struct Common {
     stagger: Span,
 }
 
-const COMMON: [&str; 5] = ["name", "mobile", "count", "start", "stagger"];
+const COMMON: [&str; 6] = ["name", "mobile", "bearer", "count", "start", "stagger"];
 
 fn one() -> u32 {
     1
@@ -345,7 +353,8 @@ impl FlowGroup {
         };
         node.set_read_apart(COMMON.iter().chain(kind.keys_read_apart()).copied());
         let common_node = node.split(&COMMON);
-        let mobile_origin = common_node.get("mobile").map_or(&origin, Node::origin).clone();
+        let [mobile_origin, bearer_origin] =
+            ["mobile", "bearer"].map(|key| common_node.get(key).map_or(&origin, Node::origin).clone());
         let common: Common = common_node.read(at)?;
         if common.count == 0 {
             let origin = common_node.get("count").map_or(&origin, Node::origin).clone();
@@ -506,7 +515,19 @@ impl FlowGroup {
             }
         };
         let transport = quic.is_some().then_some(quic::QUINN);
-        Ok(Self { kind, common, settings, video_file, session_file, tcp, transport, quic, work, mobile_origin })
+        Ok(Self {
+            kind,
+            common,
+            settings,
+            video_file,
+            session_file,
+            tcp,
+            transport,
+            quic,
+            work,
+            mobile_origin,
+            bearer_origin,
+        })
     }
 
     /// Its name: as given, or that of its workload.
@@ -517,6 +538,11 @@ impl FlowGroup {
     /// The mobile or group that it is for; `None` for every mobile.
     pub fn mobile(&self) -> Option<&str> {
         self.common.mobile.as_deref()
+    }
+
+    /// The bearer of the mobile that carries it, if the flow names one.
+    pub const fn bearer(&self) -> Option<Which> {
+        self.common.bearer
     }
 
     /// How many flows for each mobile.

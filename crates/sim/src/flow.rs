@@ -43,6 +43,8 @@ pub struct Identity {
     pub name: String,
     /// When it starts.
     pub start: Instant,
+    /// Whether its ends migrate when its bearer changes.
+    pub migrates: bool,
     /// The stream of the random choices of its congestion control.
     pub random: RandomStream,
 }
@@ -168,6 +170,15 @@ impl Flow {
             Self::Voice(flow) => flow.wake(now, side, network),
             Self::Exchanges(flow) => flow.wake(now, side, network),
             Self::Ftp(flow) => flow.wake(now, side, network),
+        }
+    }
+
+    /// Whether its ends can migrate to other addresses: it is over QUIC.
+    pub fn can_migrate(&self) -> bool {
+        match self {
+            Self::QuicTransfer(_) | Self::QuicTransactions(_) => true,
+            Self::Page(flow) => flow.is_over_quic(),
+            _ => false,
         }
     }
 

@@ -21,6 +21,7 @@ pub mod replay;
 pub mod rows;
 pub mod runner;
 pub mod simulation;
+mod steering;
 
 pub use airpath_result::Summary;
 pub use airpath_result::summary::Ended;

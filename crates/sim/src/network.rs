@@ -2,13 +2,14 @@
 //! buffer, captures.
 
 use airpath_capture::headers::HeaderRecorder;
-use airpath_core::{AppEvent, ComponentId, Context, Direction, Ecn, FlowId, Instant, Packet, UserId};
+use airpath_core::{AppEvent, ComponentId, Context, Direction, Ecn, FlowId, Instant, Packet, Span, UserId};
 use airpath_link::{BearerCommand, CommandError, Departure};
 use airpath_path::{PacketStore, Path, Payload as TcpPayload, Side};
 
 use crate::capture::Captures;
 use crate::event_queue::EventQueue;
 use crate::packet_buffer::{PacketBuffer, Payload};
+use crate::steering::{Handling, Steering};
 
 /// The network of a simulation.
 pub struct Network<'a> {
@@ -20,6 +21,8 @@ pub struct Network<'a> {
     pub captures: Option<Captures>,
     /// TCP headers of the packets that enter, if a replay needs them.
     pub headers: Option<HeaderRecorder>,
+    /// Chooses the bearers of flows, if mobiles have two.
+    pub steering: Option<Steering>,
     /// Packets that end points have sent.
     pub packets: u64,
     buffer: PacketBuffer,
@@ -67,6 +70,7 @@ impl<'a> Network<'a> {
             events: EventQueue::new(hops + 2 * flows),
             captures: None,
             headers: None,
+            steering: None,
             packets: 0,
             buffer: PacketBuffer::new(numbers),
             flows: numbers,
@@ -120,6 +124,21 @@ impl<'a> Network<'a> {
         self.path.context(component)
     }
 
+    /// The interface of a mobile that carries `flow`; `user` is that of the scenario.
+    pub fn interface(&mut self, flow: FlowId, user: UserId) -> UserId {
+        let index = self.flow_index(flow);
+        self.steering.as_mut().map_or(user, |steering| steering.interface(index, user))
+    }
+
+    /// A probe has measured the round trip on the interface `user`, or was not answered in time.
+    pub fn measured(&mut self, now: Instant, user: UserId, round_trip: Option<Span>) {
+        let Some(steering) = &mut self.steering else { return };
+        for flow in steering.measured(user, round_trip) {
+            let node = self.node_of(flow, Side::Mobile);
+            self.events.wake(node, Some(now));
+        }
+    }
+
     /// Reports progress of an application.
     pub fn report(&mut self, now: Instant, user: UserId, side: Side, event: impl FnOnce() -> AppEvent) {
         let component = self.component(user, side);
@@ -141,7 +160,14 @@ impl<'a> Network<'a> {
     /// with it.
     #[inline]
     pub fn send_with(&mut self, now: Instant, outgoing: Outgoing, content: TcpPayload<'_>) {
-        let Outgoing { flow, user, side, size, ecn, payload } = outgoing;
+        let Outgoing { flow, mut user, side, size, ecn, payload } = outgoing;
+        if let Some(steering) = &mut self.steering {
+            let index = (if flow.0 < self.flows { flow.0 } else { flow.0 % self.flows }) as usize;
+            // The ends of a connection that migrates have chosen.
+            if steering.handling(index) != Handling::Migrates || !matches!(payload, Payload::Quic { .. }) {
+                user = steering.interface(index, user);
+            }
+        }
         let id = self.packets;
         self.packets += 1;
         if let (Some(headers), Payload::Segment(segment)) = (&mut self.headers, &payload) {

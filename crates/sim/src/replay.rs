@@ -340,7 +340,7 @@ impl<'a> Replay<'a> {
 
     fn rows(&self, ended: Ended) -> Rows {
         let path = &self.network.path;
-        let (links, radio) = rows::of_hops(path.hops(), path.route().users(), self.number);
+        let (links, radio) = rows::of_hops(path.hops(), path.route(), self.number);
         let repetition = Repetition {
             repetition: self.number,
             simulated_s: self.now.as_secs_f64(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use airpath_app::exchanges::Plan;
 use airpath_core::{Direction, Instant, Span, UserId};
-use airpath_path::{Hop, Side};
+use airpath_path::{Hop, Route, Side};
 use airpath_result::summary::{
     AdaptiveRow, BufferRow, CallRow, Ended, ExchangesRow, FlowRow, FtpRow, LinkRow, MiddleboxRow, ObjectRow, PageRow,
     PlaybackRow, ProbesRow, RadioRow, Repetition, Rows, ScriptRow, SegmentRow, SessionRow, StreamRow, TransactionsRow,
@@ -35,7 +35,7 @@ pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[Str
     });
     let mut settings = SharedSettings::default();
     let flows = simulation.flows().iter().map(|each| flow(each, proxy, number, now, mobiles, &mut settings)).collect();
-    let (links, radio) = of_hops(simulation.hops(), simulation.users(), number);
+    let (links, radio) = of_hops(simulation.hops(), simulation.route(), number);
     let sessions = || {
         simulation.flows().iter().filter_map(|flow| match flow {
             Flow::Page(flow) => Some(&**flow),
@@ -85,23 +85,26 @@ pub fn of(simulation: &Simulation<'_>, number: u64, ended: Ended, mobiles: &[Str
     }
 }
 
-/// The rows of the hops, with their names, in repetition `number` of a run with `users` users.
+/// The rows of the hops, with their names, in repetition `number` of a run whose packets take
+/// `route`.
 pub fn of_hops<'a>(
     hops: impl Iterator<Item = (&'a str, &'a Hop)>,
-    users: usize,
+    route: &Route,
     number: u64,
 ) -> (Vec<LinkRow>, Vec<RadioRow>) {
     let (mut links, mut radio) = (Vec::new(), Vec::new());
-    let users = (0..users).map(|user| UserId::new(user as u32));
-    for (name, hop) in hops {
+    let users = (0..route.users()).map(|user| UserId::new(user as u32));
+    for (index, (name, hop)) in hops.enumerate() {
         links.extend(Direction::BOTH.map(|direction| LinkRow::of(name, direction, number, &hop.counters(direction))));
         for direction in Direction::BOTH {
             // Ends at the first user that the hop does not have: most of a large run have none.
             let rows = users.clone().map_while(|user| {
                 let totals = hop.radio_totals(direction, user)?;
-                Some(RadioRow::of(name, direction, user, number, &totals))
+                Some((user, RadioRow::of(name, direction, user, number, &totals)))
             });
-            radio.extend(rows);
+            // The second bearer of mobiles has the users of the first, without packets.
+            let own = rows.filter(|(user, _)| route.cell_of(*user) == Some(index));
+            radio.extend(own.map(|(_, row)| row));
         }
     }
     (links, radio)

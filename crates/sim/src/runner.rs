@@ -136,7 +136,7 @@ impl Shared<'_> {
             Ok(setup) => setup,
             Err(error) => return (None, Err(error.into())),
         };
-        let mobiles: Vec<String> = self.scenario.mobiles().into_iter().map(|mobile| mobile.name).collect();
+        let mobiles = self.scenario.user_names();
         let opened = (|| {
             let Some(folder) = self.folder else { return Ok((None, None, None)) };
             let log = match self.options.log {

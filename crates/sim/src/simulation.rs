@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpath_app::{Phase, Transfer};
 use airpath_capture::headers::HeaderRecorder;
-use airpath_core::{FlowId, Instant, Seed, Sink, Span};
-use airpath_path::{Change, Hop, Path, Side, Topology};
+use airpath_core::{FlowId, Instant, Seed, Sink, Span, UserId};
+use airpath_path::{Change, Hop, Path, Route, Side, Topology};
 use airpath_result::summary::Ended;
 use airpath_scenario::proxy::HttpConfig;
-use airpath_scenario::{Kind, Origin, PlannedPath, Scenario, ScenarioError, Users, Work};
+use airpath_scenario::steering::{Addresses, SteeringConfig};
+use airpath_scenario::{Kind, Mobile, Origin, PlannedPath, Scenario, ScenarioError, Users, Work};
 
 use crate::capture::Captures;
 use crate::flow::{
@@ -18,6 +19,7 @@ use crate::flow::{
 };
 use crate::network::{Network, Node};
 use crate::packet_buffer::HTTP_PORT;
+use crate::steering::Steering;
 
 /// The stop flag is read once in this number of events.
 const STOP_CHECK: u64 = 1 << 12;
@@ -41,6 +43,7 @@ pub struct Setup {
     topology: Topology,
     flows: Vec<Flow>,
     changes: Vec<Change>,
+    steering: Option<Steering>,
     duration: Span,
 }
 
@@ -87,6 +90,8 @@ impl Setup {
                 name: planned.name.clone(),
                 user: planned.user,
                 start: Instant::ZERO + planned.start,
+                migrates: planned.steered
+                    && scenario.steering.is_some_and(|steering| steering.addresses == Addresses::Two),
                 random: seed.stream(&format!("flow-{}/tcp", planned.name)),
             };
             match &planned.work {
@@ -133,7 +138,19 @@ impl Setup {
                 }
             }
         });
-        Ok(Self { flows: flows.collect(), topology, changes, duration: scenario.duration })
+        let mut flows: Vec<Flow> = flows.collect();
+        let steering = scenario.steering.map(|config| {
+            let mobiles = scenario.mobiles();
+            let planned = scenario.flows();
+            let of_flows =
+                planned.iter().zip(&flows).map(|(planned, flow)| (planned.user, planned.steered, flow.can_migrate()));
+            let probes: Vec<Flow> = probes(&config, &mobiles, flows.len(), scenario.duration, seed).collect();
+            let of_probes = probes.iter().map(|probe| (probe.identity().user, false, false));
+            let steering = Steering::new(config, mobiles.len(), of_flows.chain(of_probes));
+            flows.extend(probes);
+            steering
+        });
+        Ok(Self { flows, topology, changes, steering, duration: scenario.duration })
     }
 
     /// Names of the components, by their number.
@@ -150,6 +167,7 @@ impl Setup {
     pub fn start<'a>(self, sink: Option<&'a mut (dyn Sink + 'a)>, captures: Option<Captures>) -> Simulation<'a> {
         let mut network = Network::new(Path::new(self.topology, sink), self.flows.len());
         network.captures = captures;
+        network.steering = self.steering;
         for flow in &self.flows {
             let identity = flow.identity();
             let first: &[Side] = match flow {
@@ -169,7 +187,7 @@ impl Setup {
         changes.reverse();
         Simulation {
             network,
-            unfinished: self.flows.len(),
+            unfinished: self.flows.iter().filter(|flow| !flow.is_over()).count(),
             flows: self.flows,
             next_change: time_of_last(&changes),
             changes,
@@ -268,9 +286,9 @@ impl<'a> Simulation<'a> {
         self.network.path.hops()
     }
 
-    /// Number of users.
-    pub const fn users(&self) -> usize {
-        self.network.path.route().users()
+    /// The order in which packets cross the hops.
+    pub const fn route(&self) -> &Route {
+        self.network.path.route()
     }
 
     /// Writes the TCP headers of the packets that enter from now on to `headers`.
@@ -286,6 +304,29 @@ impl<'a> Simulation<'a> {
         let headers = self.network.headers.take().map_or(Ok(()), HeaderRecorder::finish);
         self.network.captures.take().map_or(Ok(()), Captures::finish).and(headers)
     }
+}
+
+/// The probes of the bearers of all mobiles, as flows after the `flows` of the scenario.
+fn probes(
+    config: &SteeringConfig,
+    mobiles: &[Mobile],
+    flows: usize,
+    duration: Span,
+    seed: Seed,
+) -> impl Iterator<Item = Flow> {
+    let interfaces = ["first", "second"].into_iter().flat_map(move |bearer| mobiles.iter().map(move |it| (it, bearer)));
+    interfaces.enumerate().map(move |(user, (mobile, bearer))| {
+        let name = format!("steering-{}-{bearer}", mobile.name);
+        let identity = Identity {
+            id: FlowId((flows + user) as u32),
+            random: seed.stream(&format!("flow-{name}/tcp")),
+            name,
+            user: UserId::new(user as u32),
+            start: Instant::ZERO,
+            migrates: false,
+        };
+        Flow::Ping(Box::new(PingFlow::probes(identity, config, duration)))
+    })
 }
 
 fn build_path(scenario: &Scenario, seed: Seed) -> Result<PlannedPath, ScenarioError> {

@@ -40,7 +40,7 @@ fn a_packet_of_the_last_of_a_hundred_thousand_mobiles_is_its_own() {
     let mut log = Memory::default();
     let mut simulation = setup.start(Some(&mut log as &mut dyn Sink), None);
     assert_eq!(simulation.run(&AtomicBool::new(false)), Ended::Finished);
-    assert_eq!(simulation.users(), 100_000);
+    assert_eq!(simulation.route().users(), 100_000);
     // In 16 bits, 99,999 would be 34,463.
     let hop = names.iter().position(|name| name == "server").expect("it has a name");
     for (flow, user) in [(0, 99_999), (1, 34_463)] {

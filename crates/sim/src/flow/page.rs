@@ -158,6 +158,11 @@ impl PageFlow {
         self.proceed(now, side, network)
     }
 
+    /// Whether QUIC carries its pages.
+    pub const fn is_over_quic(&self) -> bool {
+        matches!(self.connections, Carrier::Http3(_))
+    }
+
     /// `side` receives a datagram of the connection of `port`.
     fn receive_quic(
         &mut self,
@@ -176,7 +181,7 @@ impl PageFlow {
         {
             view.downlink.segment(now, datagram.len() as u32);
         }
-        connections.receive(now, side, packet.ecn, port, &datagram, &self.identity, network);
+        connections.receive(now, side, (packet.ecn, packet.user), port, &datagram, &self.identity, network);
         network.return_datagram(packet, datagram);
         self.proceed(now, side, network)
     }

@@ -2,14 +2,19 @@
 
 use airpath_app::ping::Pinger;
 use airpath_app::{Phase, Ping};
-use airpath_core::{AppStep, Direction, Ecn, Instant};
+use airpath_core::{AppStep, Direction, Ecn, Instant, Span};
 use airpath_path::Side;
+use airpath_scenario::steering::SteeringConfig;
 use airpath_wire::icmp::IcmpEcho;
 use airpath_wire::ipv4::Ipv4Header;
 
 use super::Identity;
 use crate::network::{Network, Outgoing};
 use crate::packet_buffer::Payload;
+use crate::steering::Monitor;
+
+/// Data bytes of a probe of steering.
+const PROBE_SIZE: u32 = 32;
 
 /// A ping in progress.
 pub struct PingFlow {
@@ -22,12 +27,22 @@ pub struct PingFlow {
     /// The end that sends requests.
     pub pinger: Pinger,
     over: bool,
+    /// Of the probes of steering: they last as long as the run.
+    monitor: Option<Monitor>,
 }
 
 impl PingFlow {
     /// A ping that waits for its start.
     pub fn new(identity: Identity, ping: Ping, direction: Direction, phase: Phase) -> Self {
-        Self { pinger: Pinger::new(ping, identity.start, phase), identity, ping, direction, over: false }
+        Self { pinger: Pinger::new(ping, identity.start, phase), identity, ping, direction, over: false, monitor: None }
+    }
+
+    /// Probes of the bearer of `identity`, for steering, in a run of this `duration`.
+    pub fn probes(identity: Identity, config: &SteeringConfig, duration: Span) -> Self {
+        let interval = config.probe_interval;
+        let count = (duration.as_nanos() / interval.as_nanos() + 1) as u32;
+        let ping = Ping { size: PROBE_SIZE, interval, count, timeout: config.probe_timeout };
+        Self { monitor: Some(Monitor::new(config)), ..Self::new(identity, ping, Direction::Up, Phase::ZERO) }
     }
 
     /// The side that sends requests.
@@ -40,7 +55,7 @@ impl PingFlow {
 
     /// Whether each reply has arrived or timed out.
     pub const fn is_over(&self) -> bool {
-        self.over
+        self.over || self.monitor.is_some()
     }
 
     pub(super) fn wake(&mut self, now: Instant, network: &mut Network<'_>) -> Option<Instant> {
@@ -49,6 +64,9 @@ impl PingFlow {
                 self.identity.report(network, now, self.source(), AppStep::Started, 0);
             }
             self.send(now, self.source(), Payload::Echo { sequence, sent: now, reply: false }, network);
+            if self.monitor.as_mut().is_some_and(|monitor| monitor.send(now)) {
+                network.measured(now, self.identity.user, None);
+            }
         }
         self.over = self.pinger.is_over(now);
         (!self.over).then(|| self.pinger.next_wakeup()).flatten()
@@ -67,6 +85,10 @@ impl PingFlow {
             return None;
         }
         if let Some(delay) = self.pinger.reply(now, sequence, sent) {
+            if let Some(monitor) = &mut self.monitor {
+                monitor.answer();
+                network.measured(now, self.identity.user, Some(delay));
+            }
             let answered = self.pinger.round_trips().count() * u64::from(self.ping.size);
             self.identity.report(network, now, self.source(), AppStep::Arrived { sequence, delay }, answered);
         }

@@ -3,10 +3,11 @@
 mod transactions;
 mod transfer;
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use airpath_app::datagrams::HEADERS;
-use airpath_core::{Direction, Ecn, FlowId, Instant, Seed};
+use airpath_core::{Direction, Ecn, FlowId, Instant, Seed, UserId};
 use airpath_path::{Payload as Content, Side};
 use airpath_quic::{Config, Connection, Identity as QuicIdentity};
 
@@ -18,11 +19,27 @@ use crate::packet_buffer::Payload;
 pub use transactions::QuicTransactionsFlow;
 pub use transfer::QuicTransferFlow;
 
+/// The address of an interface, for the server's end: an address for private use (RFC 1918).
+fn address_of(user: UserId) -> SocketAddr {
+    (Ipv4Addr::from_bits(FIRST_ADDRESS.to_bits() + user.number()), CLIENT_PORT).into()
+}
+
+/// The interface with this address; `None` for an address of another kind.
+fn user_of(address: SocketAddr) -> Option<UserId> {
+    let IpAddr::V4(address) = address.ip() else { return None };
+    address.to_bits().checked_sub(FIRST_ADDRESS.to_bits()).filter(|number| *number < UserId::LIMIT).map(UserId::new)
+}
+
+const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+const CLIENT_PORT: u16 = 443;
+
 /// A connection with its two ends.
 pub struct Pair {
     flow: FlowId,
     /// The mobile's port.
     port: u16,
+    /// The interface of the mobile, if its ends migrate and it has sent anything.
+    interface: Option<UserId>,
     /// The mobile's end, which opens the connection.
     pub mobile: Connection,
     /// The server's end.
@@ -36,11 +53,14 @@ impl Pair {
     pub fn new(now: Instant, identity: &Identity, flow: FlowId, number: u32, config: &Arc<Config>, seed: Seed) -> Self {
         let end = |direction, side: &str| {
             let random = |part: &str| seed.stream(&format!("flow-{}/quic-{number}/{side}/{part}", identity.name));
-            QuicIdentity::new(flow, direction, random)
+            let mut end = QuicIdentity::new(flow, direction, random);
+            end.migration = identity.migrates;
+            end
         };
         Self {
             flow,
             port: port_of(identity, number),
+            interface: None,
             mobile: Connection::connect(Arc::clone(config), end(Direction::Up, "mobile"), now),
             server: Connection::listen(Arc::clone(config), end(Direction::Down, "server")),
             datagram: Vec::new(),
@@ -60,18 +80,22 @@ impl Pair {
         }
     }
 
-    /// `side` receives a datagram.
+    /// `side` receives a datagram with this ECN field, from or at the interface `user`.
     pub fn receive(
         &mut self,
         now: Instant,
         side: Side,
-        ecn: Ecn,
+        (ecn, user): (Ecn, UserId),
         identity: &Identity,
         network: &mut Network<'_>,
         datagram: &[u8],
     ) {
         let end = self.end(side);
-        end.handle_datagram(now, ecn, datagram);
+        if identity.migrates && side == Side::Server {
+            end.handle_datagram_from(now, address_of(user), ecn, datagram);
+        } else {
+            end.handle_datagram(now, ecn, datagram);
+        }
         let component = network.component(identity.user, side);
         end.report(now, &mut network.context(component));
     }
@@ -93,21 +117,41 @@ impl Pair {
 
     /// Sends the datagrams of `side`.
     pub fn transmit(&mut self, now: Instant, side: Side, identity: &Identity, network: &mut Network<'_>) {
-        let Self { flow, port, mobile, server, datagram } = self;
+        if identity.migrates && side == Side::Mobile {
+            self.follow(network.interface(self.flow, identity.user));
+        }
+        let Self { flow, port, interface, mobile, server, datagram } = self;
         let end = match side {
             Side::Mobile => mobile,
             Side::Server => server,
         };
-        while let Some(ecn) = end.poll_transmit(now, datagram) {
+        while let Some((ecn, remote)) = end.poll_transmit_to(now, datagram) {
+            let user = match side {
+                Side::Mobile => *interface,
+                Side::Server => user_of(remote).filter(|_| identity.migrates),
+            };
             let outgoing = Outgoing {
                 flow: *flow,
-                user: identity.user,
+                user: user.unwrap_or(identity.user),
                 side,
                 size: datagram.len() as u32 + HEADERS,
                 ecn,
                 payload: Payload::Quic { port: *port },
             };
             network.send_with(now, outgoing, Content::Bytes([datagram, &[]]));
+        }
+    }
+
+    /// The mobile's end is to use this interface: it migrates if it used another one. Before the
+    /// handshake is complete, it cannot.
+    fn follow(&mut self, interface: UserId) {
+        match self.interface {
+            Some(current) if current != interface && self.mobile.is_established() => {
+                self.mobile.migrate();
+                self.interface = Some(interface);
+            }
+            Some(_) => {}
+            None => self.interface = Some(interface),
         }
     }
 

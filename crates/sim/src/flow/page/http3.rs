@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use airpath_app::web::http3::{Exchanges, Server};
 use airpath_app::web::{Browser, Session};
-use airpath_core::{Ecn, Instant, Seed};
+use airpath_core::{Ecn, Instant, Seed, UserId};
 use airpath_path::Side;
 use airpath_quic::Config;
 
@@ -49,14 +49,14 @@ impl Http3Connections {
         &mut self,
         now: Instant,
         side: Side,
-        ecn: Ecn,
+        arrival: (Ecn, UserId),
         port: u16,
         datagram: &[u8],
         identity: &Identity,
         network: &mut Network<'_>,
     ) {
         if let Some(connection) = self.list.iter_mut().rev().find(|connection| connection.pair.port() == port) {
-            connection.pair.receive(now, side, ecn, identity, network, datagram);
+            connection.pair.receive(now, side, arrival, identity, network, datagram);
         }
     }
 

@@ -69,7 +69,7 @@ impl QuicTransactionsFlow {
         let datagram = network.take_datagram(packet);
         // Late datagrams of a connection that both ends have closed are ignored.
         if let Some((pair, _)) = self.pairs.iter_mut().rev().find(|(pair, _)| pair.port == port) {
-            pair.receive(now, side, packet.ecn, &self.identity, network, &datagram);
+            pair.receive(now, side, (packet.ecn, packet.user), &self.identity, network, &datagram);
         }
         network.return_datagram(packet, datagram);
         self.proceed(now, side, network)

@@ -79,7 +79,7 @@ impl QuicTransferFlow {
         network: &mut Network<'_>,
     ) -> Option<Instant> {
         let datagram = network.take_datagram(packet);
-        self.pair.receive(now, side, packet.ecn, &self.identity, network, &datagram);
+        self.pair.receive(now, side, (packet.ecn, packet.user), &self.identity, network, &datagram);
         network.return_datagram(packet, datagram);
         self.proceed(now, side, network)
     }
