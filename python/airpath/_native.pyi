@@ -123,6 +123,7 @@ def link(
     hosts: list[str],
     host_ports: list[int],
     host_relay: int,
+    mptcp: bool,
     status: bool,
     watched: bool,
 ) -> str:
@@ -155,6 +156,7 @@ def link(
         hosts: Further names of the server, each with an address of its own; each once.
         host_ports: Ports of the host that the mobile reaches at the server's address.
         host_relay: Descriptor of the socket to their relay (`airpath.sidecar.host_ports`).
+        mptcp: Whether MPTCP uses the second interface of the mobile.
         status: Whether to keep a status line on the terminal.
         watched: Whether the control socket reports the state of the radio.
 

@@ -149,6 +149,14 @@ def _pseudo_terminal() -> str | None:
     return None
 
 
+def _mptcp() -> str | None:
+    enabled = Path("/proc/sys/net/mptcp/enabled")
+    if shutil.which("ip", path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
+        return "ip is not installed (as root: apt-get install iproute2)"
+    is_enabled = enabled.exists() and enabled.read_text().strip() == "1"
+    return None if is_enabled else "net.mptcp.enabled is not 1"
+
+
 def _root() -> str | None:
     return None if os.geteuid() == 0 else "this user is not root"
 
@@ -179,6 +187,7 @@ FEATURES: dict[str, Callable[[], str | None]] = {
     "own-host": _own_host,
     "tun": _checked_by_doctor("TUN interfaces"),
     "tun-for-all": _tun_for_all,
+    "mptcp": _mptcp,
     "pseudo-terminal": _pseudo_terminal,
     "full-device": _full_device,
     "root": _root,

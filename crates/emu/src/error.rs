@@ -27,6 +27,23 @@ pub enum LinkError {
          `--host-port PORT` for a server of this host, or `--serve CMD` for one at the other end of the link"
     )]
     NoPrivilege,
+    /// Two bearers lead to a server.
+    #[error("a link with a second bearer has a server at the other end: add `--serve CMD` or `--host-port PORT`")]
+    SecondBearerOutside,
+    /// A second subflow without a second bearer.
+    #[error("--mptcp needs a second bearer: add `--second PRESET`, or the table [second_bearer] to the scenario")]
+    MptcpAlone,
+    /// MPTCP cannot be configured.
+    #[error(
+        "MPTCP cannot be set up: `ip mptcp {command}`: {reason}; it needs Linux 5.12 with `net.mptcp.enabled`, and \
+         iproute2"
+    )]
+    Mptcp {
+        /// The arguments of `ip mptcp`.
+        command: String,
+        /// What it reported.
+        reason: String,
+    },
     /// The host does not forward packets.
     #[error(
         "this host does not forward packets, so the outside cannot be reached over a link; \

@@ -21,6 +21,7 @@ use crate::offload::{EntryDropCause, Frame, MAX_HEADER, VirtioHeader};
 use crate::packet_buffer::{BufferedPacket, PacketBuffer};
 use crate::port::{MAX_READ, Port, Sent};
 use crate::run::{Run, SegmentKey};
+use crate::second_interface::SecondInterface;
 use crate::taps::{Captures, Taps, View};
 use crate::writer::{LEAST_PAYLOAD, MOST_UNWRITTEN, WriteRequest, Writer, WrittenPayload};
 
@@ -30,6 +31,10 @@ const READS_IN_A_ROW: usize = 64;
 /// The same in bytes: what is read is still in the cache when it is written, and there is more than
 /// one super-segment of each of several connections, whose acknowledgements leave as one.
 const BYTES_IN_A_ROW: usize = 512 << 10;
+
+/// The users of the path: the interfaces of the mobile.
+const FIRST: UserId = UserId::new(0);
+const SECOND: UserId = UserId::new(1);
 
 /// What a run writes while it goes on.
 const OUTPUTS: [&str; 2] = ["event log", "captures"];
@@ -50,6 +55,8 @@ pub struct Forwarder<'a> {
     observed: ObservedPackets,
     server: &'a Port,
     mobile: &'a Port,
+    /// Of a mobile with two bearers; user 1 of the path.
+    second: Option<&'a SecondInterface>,
     /// Of [`MAX_READ`] bytes.
     read_buffer: Vec<u8>,
     /// Packets that leave with one write, by direction.
@@ -111,6 +118,7 @@ impl<'a> Forwarder<'a> {
             observed: ObservedPackets { packets: PacketBuffer::default(), taps, router: None },
             server,
             mobile,
+            second: None,
             read_buffer: vec![0; MAX_READ],
             runs: Default::default(),
             acknowledgements: Default::default(),
@@ -129,6 +137,11 @@ impl<'a> Forwarder<'a> {
         let mut forwarder = Self::new(path, clock, taps, port, port);
         forwarder.observed.router = Some(router);
         forwarder
+    }
+
+    /// Forwards between the server and a second interface of the mobile as well.
+    pub const fn set_second(&mut self, second: Option<&'a SecondInterface>) {
+        self.second = second;
     }
 
     /// Lets another thread write large packets while this one does not read as fast as they arrive.
@@ -249,10 +262,18 @@ impl<'a> Forwarder<'a> {
     /// # Errors
     /// Those of the port.
     pub fn read(&mut self, direction: Direction) -> io::Result<bool> {
-        let port = match direction {
-            Direction::Down => self.server,
-            Direction::Up => self.mobile,
-        };
+        if direction == Direction::Down {
+            return self.read_port(direction, self.server, FIRST);
+        }
+        let any = self.read_port(direction, self.mobile, FIRST)?;
+        match self.second {
+            Some(second) => Ok(self.read_port(direction, &second.port, SECOND)? || any),
+            None => Ok(any),
+        }
+    }
+
+    /// Reads packets from `port`; those from a mobile belong to `user`.
+    fn read_port(&mut self, direction: Direction, port: &Port, user: UserId) -> io::Result<bool> {
         let mut bytes_read = 0;
         for reads in 0..READS_IN_A_ROW {
             if bytes_read >= BYTES_IN_A_ROW {
@@ -279,7 +300,12 @@ impl<'a> Forwarder<'a> {
             let bytes = &self.read_buffer[..received.length];
             let verdict = match &mut self.observed.router {
                 Some(router) => router.classify(now, &virtio, &frame, bytes),
-                None => Verdict::Enter(direction, UserId::new(0)),
+                None => match self.second {
+                    Some(second) if direction == Direction::Down && second.is_destination(&frame, bytes) => {
+                        Verdict::Enter(direction, SECOND)
+                    }
+                    _ => Verdict::Enter(direction, user),
+                },
             };
             match verdict {
                 Verdict::Enter(direction, user) => {
@@ -316,7 +342,8 @@ impl<'a> Forwarder<'a> {
             let buffered = self.observed.packets.packet(packet.slot);
             let BufferedPacket { super_segment, segment, segments, entered, number, .. } = buffered;
             self.transit[direction as usize] = due.since(entered);
-            let next = SegmentKey { flow: packet.flow, direction, super_segment, segment, ecn: packet.ecn };
+            let next =
+                SegmentKey { flow: packet.flow, user: packet.user, direction, super_segment, segment, ecn: packet.ecn };
             // What passes unchanged is not joined or merged.
             let is_own = self.observed.router.is_some() && buffered.is_created_segment();
             if self.observed.router.is_none() {
@@ -401,10 +428,10 @@ impl<'a> Forwarder<'a> {
 
     /// Sends an acknowledgement by itself.
     fn send_acknowledgement(&mut self, direction: Direction, held: Packet) -> io::Result<()> {
-        let Packet { flow, ecn, slot, .. } = held;
+        let Packet { flow, user, ecn, slot, .. } = held;
         let BufferedPacket { super_segment, segment, segments, .. } = self.observed.packets.packet(slot);
         let run = &mut self.runs[direction as usize];
-        (run.first, run.segments) = (Some(SegmentKey { flow, direction, super_segment, segment, ecn }), segments);
+        (run.first, run.segments) = (Some(SegmentKey { flow, user, direction, super_segment, segment, ecn }), segments);
         run.slots.push(slot);
         self.send_run(direction)
     }
@@ -413,7 +440,7 @@ impl<'a> Forwarder<'a> {
     fn send_run(&mut self, direction: Direction) -> io::Result<()> {
         self.take_written(MOST_UNWRITTEN)?;
         let run = &mut self.runs[direction as usize];
-        let Some(SegmentKey { flow, super_segment: index, segment: first, ecn, .. }) = run.first.take() else {
+        let Some(SegmentKey { flow, user, super_segment: index, segment: first, ecn, .. }) = run.first.take() else {
             return Ok(());
         };
         let count = std::mem::take(&mut run.segments);
@@ -445,9 +472,10 @@ impl<'a> Forwarder<'a> {
             };
             writer.write(WriteRequest { flow, virtio, header, header_bytes, payload, segments: count })?;
         } else {
-            let port = match direction {
-                Direction::Down => self.mobile,
-                Direction::Up => self.server,
+            let port = match (direction, self.second) {
+                (Direction::Up, _) => self.server,
+                (Direction::Down, Some(second)) if user == SECOND => &second.port,
+                (Direction::Down, _) => self.mobile,
             };
             let payload = match &super_segment.shared {
                 Some(shared) => shared.parts(),
@@ -501,5 +529,10 @@ impl<'a> Forwarder<'a> {
     /// The ports at the server and at the mobile.
     pub const fn ports(&self) -> (&'a Port, &'a Port) {
         (self.server, self.mobile)
+    }
+
+    /// The second interface of the mobile.
+    pub const fn second(&self) -> Option<&'a SecondInterface> {
+        self.second
     }
 }

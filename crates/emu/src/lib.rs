@@ -5,6 +5,7 @@
 //! | [`link`] | a link from its scenario to its result |
 //! | [`live`] | a live proxy on a router |
 //! | [`testbed`] | the two ends: network namespaces, interfaces, addresses |
+//! | [`second_interface`] | the second interface of a mobile with two bearers |
 //! | [`namespace`], [`netlink`], [`nat`] | interfaces to the kernel's networking |
 //! | [`port`] | reads packets from the kernel and sends them back |
 //! | [`offload`] | splits super-segments into packets and joins them again |
@@ -46,6 +47,7 @@ pub mod port;
 pub mod radio_state;
 pub mod record;
 mod run;
+pub mod second_interface;
 pub mod session;
 pub mod status;
 pub mod supervisor;

@@ -10,12 +10,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use airpath_capture::headers::HeaderRecorder;
-use airpath_core::{Direction, Seed, Sink, Span, UserId};
+use airpath_core::{Direction, FlowId, Seed, Sink, Span, UserId};
 use airpath_eventlog::EventLog;
 use airpath_path::{Path as HopPath, PolledPath};
 use airpath_result::summary::{Ended, FlowRow, LinkRow, RadioRow, Repetition};
 use airpath_result::{Folder, INPUTS, Rows, Summary};
-use airpath_scenario::{Origin, PlannedPath, Scenario, ScenarioError, Users};
+use airpath_scenario::{BearerConfig, Origin, PlannedPath, Scenario, ScenarioError, Users};
 use nix::poll::{PollFd, PollFlags, poll};
 use serde::Serialize;
 
@@ -67,6 +67,8 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// Ports of this host that the mobile reaches at the server's address, on a closed link.
     pub host_ports: Vec<u16>,
+    /// Whether MPTCP uses the second interface of the mobile.
+    pub mptcp: bool,
     /// Socket to the process that connects them ([`crate::host_ports`]).
     pub host_relay: RawFd,
     /// Whether to draw a status line.
@@ -146,6 +148,12 @@ struct Host {
 /// # Errors
 /// If the link cannot be built or kept, or its result not be written.
 pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError> {
+    if scenario.second_bearer.is_some() && !options.is_closed() {
+        return Err(LinkError::SecondBearerOutside);
+    }
+    if options.mptcp && scenario.second_bearer.is_none() {
+        return Err(LinkError::MptcpAlone);
+    }
     let planned = plan_path(scenario)?;
     let components = planned.topology.component_names();
     let folder = create_folder(scenario, options, &components)?;
@@ -183,8 +191,10 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     })?;
     let path = PolledPath::new(path, planned.changes);
     let mut forwarder = Forwarder::new(path, clock, taps, &testbed.server_port, &testbed.mobile_port);
+    forwarder.set_second(testbed.second.as_ref());
     forwarder.set_time_of_day(started);
-    let transmission_period = scenario.bearer.transmission_period();
+    let bearers = [Some(&scenario.bearer), scenario.second_bearer.as_ref()].into_iter().flatten();
+    let transmission_period = bearers.filter_map(BearerConfig::transmission_period).min();
     let budget = options.budget.unwrap_or_else(|| default_budget(transmission_period));
     let mut command = Command::new(scenario, supervisor, budget);
     command.radio = options.watched.then_some(radio);
@@ -282,6 +292,11 @@ fn plan_path(scenario: &Scenario) -> Result<PlannedPath, LinkError> {
         let error = ScenarioError::new(message, Origin::default(), "access");
         return Err(error.help("move its keys into `fixed`").into());
     }
+    if scenario.steering.is_some() {
+        let message = "programs on a link choose their interface themselves";
+        let error = ScenarioError::new(message, Origin::default(), "steering");
+        return Err(error.help("remove the table, or run the scenario with `airpath run`").into());
+    }
     Ok(scenario.build_path(Seed::new(scenario.seed), Users::First)?)
 }
 
@@ -319,6 +334,8 @@ fn plan<'a>(options: &'a Options, scenario: &Scenario) -> Plan<'a> {
         parameters: &options.parameters,
         hosts: &options.hosts,
         proxy: http.and_then(|http| http.address).map(|address| address.ip()),
+        second: scenario.second_bearer.is_some(),
+        mptcp: options.mptcp,
     }
 }
 
@@ -383,7 +400,11 @@ pub(crate) fn open_taps(wanted: &Wanted<'_>) -> Result<Taps, LinkError> {
 /// The rows of the summary.
 pub(crate) fn rows(forwarder: &Forwarder<'_>, ended: Ended) -> Rows {
     let path = forwarder.path();
-    let mobile = path.names().last().expect("the last component is the mobile");
+    let interfaces = path.route().users();
+    // The mobiles come after the hops and the server.
+    let mobiles = &path.names()[path.hops().len() + 1..];
+    let mobile = if forwarder.second().is_some() { mobiles.first() } else { mobiles.last() };
+    let mobile = mobile.expect("a path has a mobile");
     let mut rows = Rows {
         repetition: Repetition {
             repetition: 0,
@@ -403,11 +424,22 @@ pub(crate) fn rows(forwarder: &Forwarder<'_>, ended: Ended) -> Rows {
         scripts: Vec::new(),
         middleboxes: Vec::new(),
     };
-    for (name, hop) in path.hops() {
+    if let Some(second) = forwarder.second() {
+        for (row, flow) in rows.flows.iter_mut().zip(0..) {
+            let route = forwarder.route(FlowId(flow), Direction::Up);
+            if route.is_some_and(|route| route.source.address == second.addresses.like(route.source.address)) {
+                row.mobile.clone_from(&mobiles[1]);
+            }
+        }
+    }
+    for (index, (name, hop)) in path.hops().enumerate() {
         for direction in Direction::BOTH {
             rows.links.push(LinkRow::of(name, direction, 0, &hop.counters(direction)));
-            let totals = hop.radio_totals(direction, UserId::new(0));
-            rows.radio.extend(totals.map(|totals| RadioRow::of(name, direction, UserId::new(0), 0, &totals)));
+            let users = (0..interfaces as u32).map(UserId::new);
+            for user in users.filter(|user| path.route().cell_of(*user) == Some(index)) {
+                let totals = hop.radio_totals(direction, user);
+                rows.radio.extend(totals.map(|totals| RadioRow::of(name, direction, user, 0, &totals)));
+            }
         }
     }
     rows

@@ -120,30 +120,58 @@ impl Netlink {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
         };
-        self.add_route(table, index, (any, 0))
+        self.add_route(table, index, (any, 0), &[])
     }
 
     /// Adds a route to one address through an interface.
     pub fn add_host_route(&mut self, index: u32, address: IpAddr) -> io::Result<()> {
         let length = if address.is_ipv4() { 32 } else { 128 };
-        self.add_route(RouteHeader::RT_TABLE_MAIN.into(), index, (address, length))
+        self.add_route(RouteHeader::RT_TABLE_MAIN.into(), index, (address, length), &[])
     }
 
-    fn add_route(&mut self, table: u32, index: u32, (address, length): (IpAddr, u8)) -> io::Result<()> {
+    /// Adds a route to the network of `destination`, which has a prefix length, for packets from
+    /// `source` that no route with a lower metric takes.
+    pub fn add_fallback_route(
+        &mut self,
+        index: u32,
+        (destination, length): (IpAddr, u8),
+        source: IpAddr,
+        metric: u32,
+    ) -> io::Result<()> {
+        let network = match destination {
+            IpAddr::V4(address) => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
+                IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() & mask))
+            }
+            IpAddr::V6(address) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
+                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
+            }
+        };
+        let source = RouteAttribute::PrefSource(route_address(source));
+        let more = [RouteAttribute::Priority(metric), source];
+        self.add_route(RouteHeader::RT_TABLE_MAIN.into(), index, (network, length), &more)
+    }
+
+    fn add_route(
+        &mut self,
+        table: u32,
+        index: u32,
+        (address, length): (IpAddr, u8),
+        more: &[RouteAttribute],
+    ) -> io::Result<()> {
         let mut message = RouteMessage::default();
         message.header.address_family = family(address);
         message.header.destination_prefix_length = length;
         if length > 0 {
-            message.attributes.push(RouteAttribute::Destination(match address {
-                IpAddr::V4(address) => RouteAddress::Inet(address),
-                IpAddr::V6(address) => RouteAddress::Inet6(address),
-            }));
+            message.attributes.push(RouteAttribute::Destination(route_address(address)));
         }
         message.attributes.push(RouteAttribute::Table(table));
         message.header.protocol = RouteProtocol::Boot;
         message.header.scope = RouteScope::Link;
         message.header.kind = RouteType::Unicast;
         message.attributes.push(RouteAttribute::Oif(index));
+        message.attributes.extend_from_slice(more);
         let what = || format!("leading {address}/{length} through interface {index}");
         self.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL).map_err(during(what))
     }
@@ -265,6 +293,13 @@ fn of_index(index: u32) -> LinkMessage {
     let mut link = LinkMessage::default();
     link.header.index = index;
     link
+}
+
+const fn route_address(address: IpAddr) -> RouteAddress {
+    match address {
+        IpAddr::V4(address) => RouteAddress::Inet(address),
+        IpAddr::V6(address) => RouteAddress::Inet6(address),
+    }
 }
 
 fn family(address: IpAddr) -> AddressFamily {

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use airpath_core::{Aspect, Classes, ComponentId, Direction, Event, Instant, Sink, StateEvent, StateValue};
+use airpath_core::{Aspect, Classes, ComponentId, Direction, Event, Instant, Sink, StateEvent, StateValue, UserId};
 
 /// The latest reported state of the mobile's radio connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -23,8 +23,8 @@ impl RadioState {
     }
 
     fn update(&mut self, event: &StateEvent) {
-        // Where both directions report, the line shows the downlink.
-        if event.direction == Some(Direction::Up) {
+        // Where both directions report, the line shows the downlink; with two bearers, the first.
+        if event.direction == Some(Direction::Up) || event.user != UserId::new(0) {
             return;
         }
         match (event.aspect, event.value) {
@@ -77,7 +77,7 @@ impl Sink for Listener<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use airpath_core::{Memory, UserId};
+    use airpath_core::Memory;
 
     #[test]
     fn the_latest_state_is_kept_and_the_log_gets_all_events() {

@@ -1,6 +1,6 @@
 //! Packets that leave with one write.
 
-use airpath_core::{Direction, Ecn, FlowId, Slot};
+use airpath_core::{Direction, Ecn, FlowId, Slot, UserId};
 
 use crate::join;
 use crate::packet_buffer::PacketBuffer;
@@ -25,6 +25,7 @@ pub struct Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentKey {
     pub flow: FlowId,
+    pub user: UserId,
     pub direction: Direction,
     /// Index in the packet buffer.
     pub super_segment: u32,

@@ -227,19 +227,20 @@ impl<'a, O: Operator> Session<'a, O> {
             patience = Some(patience.map_or(until, |patience| patience.min(until)));
         }
         let (server, mobile) = self.forwarder.ports();
-        let mut descriptors =
-            [server.as_fd(), mobile.as_fd(), self.others.0.as_fd()].map(|each| PollFd::new(each, PollFlags::POLLIN));
+        let second = self.forwarder.second().map_or(mobile, |second| &second.port);
+        let mut descriptors = [server.as_fd(), mobile.as_fd(), second.as_fd(), self.others.0.as_fd()]
+            .map(|each| PollFd::new(each, PollFlags::POLLIN));
         let timeout = patience.map(|patience| TimeSpec::from_duration(Duration::from_nanos(patience.as_nanos())));
         match ppoll(&mut descriptors, timeout, None) {
             Ok(_) => {}
             Err(Errno::EINTR) => return Ok(Some([true; 2])),
             Err(error) => return Err(error.into()),
         }
-        let [down, up, others] = descriptors.map(|each| each.any().unwrap_or(true));
+        let [down, up, second, others] = descriptors.map(|each| each.any().unwrap_or(true));
         if others && !self.handle_others()? {
             return Ok(None);
         }
-        Ok(Some([down, up]))
+        Ok(Some([down, up || second]))
     }
 
     /// Handles all events but packets. Returns whether the session continues.

@@ -8,6 +8,7 @@ use crate::namespace::{self, NetworkNamespace};
 use crate::nat::{Forwarding, Masquerade};
 use crate::netlink::Netlink;
 use crate::port::Port;
+use crate::second_interface::{self, SecondAddresses, SecondInterface};
 use crate::{LinkError, supervisor, sys};
 
 /// What lies at the server's end.
@@ -60,6 +61,10 @@ pub struct Plan<'a> {
     pub hosts: &'a [String],
     /// Address of an explicit proxy on the link, to which the mobile needs a route.
     pub proxy: Option<IpAddr>,
+    /// Whether the mobile has a second interface, on a link to a server.
+    pub second: bool,
+    /// Whether MPTCP uses it.
+    pub mptcp: bool,
 }
 
 impl Plan<'_> {
@@ -88,6 +93,8 @@ pub struct Testbed {
     pub mobile_port: Port,
     /// The port at the server.
     pub server_port: Port,
+    /// The mobile's second interface, if it has one.
+    pub second: Option<SecondInterface>,
     /// The addresses of both ends.
     pub addresses: Addresses,
     /// How packets are carried.
@@ -142,6 +149,14 @@ impl Addresses {
         Ipv6Addr::new(0xfd61, 0x6972, 0x7061, self.number as u16, 0, 0, 0, 2)
     }
 
+    /// Those of the mobile's second interface: in another network of the same block.
+    pub const fn second(self) -> SecondAddresses {
+        SecondAddresses {
+            v4: Ipv4Addr::new(100, 65, self.number, 2),
+            v6: Ipv6Addr::new(0xfd61, 0x6972, 0x7061, 0x100 + self.number as u16, 0, 0, 0, 2),
+        }
+    }
+
     const fn prefix_v4(hosts: &[String]) -> u8 {
         if hosts.is_empty() { Self::PREFIX_V4 } else { Self::PREFIX_OF_HOSTS }
     }
@@ -194,6 +209,9 @@ impl Testbed {
                 let (port, _) = builder.end(&server, INTERFACE)?;
                 let addresses = Addresses { number: 0 };
                 builder.configure(INTERFACE, addresses.of_server(plan.hosts), Scope::Link)?;
+                if plan.second {
+                    builder.route_at_server(addresses.second())?;
+                }
                 (Some(server), port, INTERFACE.to_owned(), addresses, None)
             }
             FarEnd::Outside => {
@@ -216,6 +234,7 @@ impl Testbed {
             });
             routed.map_err(LinkError::host("the mobile cannot have a route to the proxy's address"))?;
         }
+        let second = plan.second.then(|| builder.second_interface(&mobile, addresses)).transpose()?;
         let congestion_control = namespace::parameter("net.ipv4.tcp_congestion_control").unwrap_or_default();
         if privileged {
             home.enter()?;
@@ -227,6 +246,7 @@ impl Testbed {
             congestion_control,
             mobile_port,
             server_port,
+            second,
             addresses,
             device,
             home,
@@ -242,7 +262,8 @@ impl Testbed {
     pub fn overruns(&self) -> u64 {
         let server = self.server.as_ref().unwrap_or(&self.home);
         let ends = [(&self.mobile, INTERFACE), (server, self.server_interface.as_str())];
-        ends.into_iter().filter_map(|(network, name)| network.dropped_before_sending(name)).sum()
+        let second = self.second.as_ref().map(|_| (&self.mobile, second_interface::NAME));
+        ends.into_iter().chain(second).filter_map(|(network, name)| network.dropped_before_sending(name)).sum()
     }
 }
 
@@ -298,6 +319,41 @@ impl Builder<'_> {
         let port = pair.map_err(what)?;
         network.enter()?;
         Ok((port, name))
+    }
+
+    /// Gives the server, in whose namespace the calling thread is, routes to a second interface of
+    /// the mobile.
+    fn route_at_server(&self, second: SecondAddresses) -> Result<(), LinkError> {
+        let routed = Netlink::open().and_then(|mut netlink| {
+            let index = netlink.index_of(INTERFACE)?;
+            let addresses = second.prefixes().into_iter().map(|(address, _)| address);
+            addresses
+                .filter(|address| self.has_version(*address))
+                .try_for_each(|address| netlink.add_host_route(index, address))
+        });
+        routed.map_err(LinkError::host("the server cannot have a route to the second interface"))?;
+        if self.plan.mptcp { second_interface::enable_mptcp(None) } else { Ok(()) }
+    }
+
+    /// Creates the second interface of the mobile, in whose namespace the calling thread is.
+    fn second_interface(&self, mobile: &NetworkNamespace, addresses: Addresses) -> Result<SecondInterface, LinkError> {
+        let second = addresses.second();
+        let (port, _) = self.end(mobile, second_interface::NAME)?;
+        self.configure(second_interface::NAME, second.prefixes(), Scope::Link)?;
+        let own = addresses.of_server(self.plan.hosts).into_iter().take(2);
+        own.filter(|(address, _)| self.has_version(*address))
+            .try_for_each(|server| second_interface::route_at_mobile(second, server))
+            .map_err(LinkError::host("the second interface cannot have routes"))?;
+        if self.plan.mptcp {
+            let has_v6 = self.has_version(second.v6.into());
+            second_interface::enable_mptcp(Some((second, has_v6)))?;
+        }
+        Ok(SecondInterface { port, addresses: second })
+    }
+
+    /// Whether the interfaces of the calling thread's namespace have the IP version of `address`.
+    fn has_version(&self, address: IpAddr) -> bool {
+        address.is_ipv4() || (self.plan.carries_ipv6() && fs::exists("/proc/sys/net/ipv6/conf/all").unwrap_or(false))
     }
 
     /// Configures the addresses of the interface `name` in the namespace of the calling thread and
@@ -364,6 +420,13 @@ pub fn environment(addresses: Addresses, plan: &Plan<'_>) -> supervisor::Environ
     if plan.carries_ipv6() {
         name(addresses.mobile_v6().into(), "mobile6");
         name(addresses.server_v6().into(), "server6");
+    }
+    if plan.second {
+        let second = addresses.second();
+        name(second.v4.into(), "second");
+        if plan.carries_ipv6() {
+            name(second.v6.into(), "second6");
+        }
     }
     let further = plan.hosts.iter().enumerate().map(|(number, host)| (addresses.host_v4(number), host));
     let further: Vec<(Ipv4Addr, &String)> = further.collect();

@@ -16,7 +16,7 @@ use crate::{LinkError, ResultError, read, scenario_error};
 /// Runs a command on an emulated link and returns its outcome as JSON.
 #[pyfunction]
 #[pyo3(signature = (text, name, sets, seed, command, *, serve, out, log, capture, record, precise, budget, device, offload,
-                    mtu, parameters, hosts, host_ports, host_relay, status, watched))]
+                    mtu, parameters, hosts, host_ports, host_relay, mptcp, status, watched))]
 #[expect(clippy::too_many_arguments, reason = "Python's side gives them names and defaults")]
 pub fn link(
     py: Python<'_>,
@@ -39,6 +39,7 @@ pub fn link(
     hosts: Vec<String>,
     host_ports: Vec<u16>,
     host_relay: i32,
+    mptcp: bool,
     status: bool,
     watched: bool,
 ) -> PyResult<String> {
@@ -72,6 +73,7 @@ pub fn link(
         hosts,
         host_ports,
         host_relay,
+        mptcp,
         status,
         watched,
     };

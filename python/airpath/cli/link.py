@@ -22,6 +22,7 @@ from airpath.cli.link_repeat import FAILED, NOT_EXECUTABLE, NOT_FOUND, repeat_li
 from airpath.cli.messages import COMMAND_LINE, Problem, check_outputs, explained, is_quiet, note, replacing_result
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Quiet, Seed
 from airpath.cli.proxy_option import Proxy, proxy_override
+from airpath.cli.second_option import Second, second_override
 from airpath.files import printable, read_text
 from airpath.link import preset_scenario
 from airpath.quantities import seconds
@@ -32,7 +33,7 @@ CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
 _MAX_HOSTS = 60_000
 _MAX_PORT = 65_535
-_RESERVED_HOSTS = frozenset({"localhost", "mobile", "mobile6", "server", "server6"})
+_RESERVED_HOSTS = frozenset({"localhost", "mobile", "mobile6", "second", "second6", "server", "server6"})
 
 
 def link(
@@ -48,6 +49,10 @@ def link(
     set: Overrides = None,
     seed: Seed = None,
     proxy: Proxy = None,
+    second: Second = None,
+    mptcp: Annotated[
+        bool, typer.Option("--mptcp", help="Let MPTCP of the kernel use the second bearer, too; needs --second.")
+    ] = False,
     serve: Annotated[
         str | None,
         typer.Option(
@@ -129,6 +134,7 @@ def link(
       airpath link gprs-3+1 --proxy http --serve 'python3 -m http.server 8000' -- curl http://server:8000/
       airpath link 3g --host-port 3000 --open -- chromium http://server:3000/
       airpath link gprs --repeat 5 --serve 'python3 -m http.server 8000' -- curl -sfo /dev/null http://server:8000/
+      airpath link lte --second wifi-n --serve 'iperf3 -s' -- iperf3 -c server --bind-dev air1
       airpath link wired -- airpath link umts-dch-64 -- ping -c 3 192.0.2.1
 
     \b
@@ -142,7 +148,7 @@ def link(
     if "/" not in command[0] and shutil.which(command[0]) is None:
         raise _not_started(command[0], errno.ENOENT)
     if repeat > 1:
-        first = _seed(scenario, set or [], proxy) if seed is None else seed
+        first = _seed(scenario, set or [], proxy, second) if seed is None else seed
         raise typer.Exit(repeat_link(repeat, seed=first, out=out, record=record))
     try:
         outcome = _run(
@@ -150,6 +156,8 @@ def link(
             command,
             sets=set or [],
             proxy=proxy,
+            second=second,
+            mptcp=mptcp,
             seed=seed,
             serve=serve,
             out=out,
@@ -185,6 +193,7 @@ def _run(
     *,
     sets: list[str],
     proxy: str | None,
+    second: str | None,
     out: Path | None,
     capture: bool,
     precise: bool | None,
@@ -198,9 +207,9 @@ def _run(
 ) -> dict[str, Any]:
     from airpath import _native
     from airpath.cli.key_value import parse_pairs
-    from airpath.run import clear_result_folder, override_texts
+    from airpath.run import clear_result_folder
 
-    overrides = override_texts(proxy_override(proxy) | parse_pairs("--set", sets, example="bearer.downlink.bler=0.1"))
+    overrides = _overrides(sets, proxy, second)
     parameters = parse_pairs("--sysctl", sysctls, example="net.ipv4.tcp_congestion_control=reno")
     for key in parameters:
         if not key.startswith("net."):
@@ -254,6 +263,15 @@ def _run(
             **options,
         )
     return json.loads(result)
+
+
+def _overrides(sets: list[str], proxy: str | None, second: str | None) -> list[tuple[str, str]]:
+    """Return the values that options lay over a scenario; those of --set last."""
+    from airpath.cli.key_value import parse_pairs
+    from airpath.run import override_texts
+
+    pairs = parse_pairs("--set", sets, example="bearer.downlink.bler=0.1")
+    return override_texts(proxy_override(proxy) | second_override(second) | pairs)
 
 
 def ports_of(texts: list[str]) -> list[int]:
@@ -338,16 +356,14 @@ def scenario_of(scenario: str) -> tuple[str, str]:
     return preset_scenario(scenario), COMMAND_LINE
 
 
-def _seed(scenario: str, sets: list[str], proxy: str | None) -> int:
+def _seed(scenario: str, sets: list[str], proxy: str | None, second: str | None) -> int:
     """Return the seed of a scenario."""
     from airpath import _native
-    from airpath.cli.key_value import parse_pairs
-    from airpath.run import override_texts
 
-    overrides = proxy_override(proxy) | parse_pairs("--set", sets, example="bearer.downlink.bler=0.1")
     try:
         with explained():
-            return tomllib.loads(_native.resolve(*scenario_of(scenario), override_texts(overrides)))["seed"]
+            overrides = _overrides(sets, proxy, second)
+            return tomllib.loads(_native.resolve(*scenario_of(scenario), overrides))["seed"]
     except Problem as problem:
         problem.exit_code = FAILED
         raise

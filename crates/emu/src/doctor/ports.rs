@@ -38,6 +38,8 @@ fn build_testbed(device: Device) -> Tried {
             parameters: &[],
             hosts: &[],
             proxy: None,
+            second: false,
+            mptcp: false,
         };
         Testbed::build(&plan).map_err(words)?;
         Ok(String::new())
