@@ -15,11 +15,13 @@ pub struct Steering {
     flows: Vec<Steered>,
 }
 
-/// What the probes of a bearer have measured.
+/// What the probes of a bearer have measured, and its load.
 #[derive(Clone, Copy, Debug, Default)]
 struct Measured {
     round_trip: Option<Span>,
     is_unavailable: bool,
+    /// Steered flows that began on it or have changed to it, also ended ones.
+    flows: u32,
 }
 
 /// A flow.
@@ -75,6 +77,7 @@ impl Steering {
         let bearer = bearer.unwrap_or_else(|| {
             let chosen = self.choose(mobile);
             self.flows[flow].bearer = Some(chosen);
+            self.mobiles[mobile][chosen as usize].flows += 1;
             chosen
         });
         self.user(mobile, bearer)
@@ -82,11 +85,7 @@ impl Steering {
 
     /// The interface of a mobile on a bearer.
     fn user(&self, mobile: usize, bearer: Which) -> UserId {
-        let first = match bearer {
-            Which::First => 0,
-            Which::Second => self.mobiles.len(),
-        };
-        UserId::new((first + mobile) as u32)
+        UserId::new((bearer as usize * self.mobiles.len() + mobile) as u32)
     }
 
     /// The bearer of a new flow.
@@ -106,11 +105,7 @@ impl Steering {
                 _ => Which::First,
             },
             Mode::LoadBalancing => {
-                let assigned = |wanted| {
-                    let of_mobile = self.flows.iter().filter(|flow| flow.mobile == mobile);
-                    of_mobile.filter(|flow| flow.bearer == Some(wanted)).count() as f64
-                };
-                let (first, second) = (assigned(Which::First), assigned(Which::Second));
+                let (first, second) = (f64::from(first.flows), f64::from(second.flows));
                 let wanted = self.config.share.unwrap_or(0.5) * (first + second + 1.0);
                 if first < wanted { Which::First } else { Which::Second }
             }
@@ -155,8 +150,12 @@ impl Steering {
             } else if !available(before) && available(other(before)) {
                 *bearer = other(before);
             }
-            if *bearer != before && flow.handling == Handling::Migrates {
-                migrating.push(FlowId(index));
+            if *bearer != before {
+                self.mobiles[mobile][before as usize].flows -= 1;
+                self.mobiles[mobile][*bearer as usize].flows += 1;
+                if flow.handling == Handling::Migrates {
+                    migrating.push(FlowId(index));
+                }
             }
         }
         migrating
