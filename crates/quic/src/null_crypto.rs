@@ -271,15 +271,22 @@ impl HeaderKey for NullKey {
     }
 }
 
+/// The tag of a packet. It authenticates the packet number, as an AEAD does (RFC 9001 §5.3): that of
+/// a packet that was delayed for long decodes to another one (RFC 9000 §A.3), and the packet is
+/// dropped.
+fn tag(packet: u64) -> [u8; TAG] {
+    u128::from(packet).to_be_bytes()
+}
+
 impl PacketKey for NullKey {
-    fn encrypt(&self, _: u64, buf: &mut [u8], _: usize) {
-        let tag = buf.len() - TAG;
-        buf[tag..].fill(0);
+    fn encrypt(&self, packet: u64, buf: &mut [u8], _: usize) {
+        let length = buf.len() - TAG;
+        buf[length..].copy_from_slice(&tag(packet));
     }
 
-    fn decrypt(&self, _: u64, _: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
+    fn decrypt(&self, packet: u64, _: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
         let length = payload.len().checked_sub(TAG).ok_or(CryptoError)?;
-        if payload[length..] != [0; TAG] {
+        if payload[length..] != tag(packet) {
             return Err(CryptoError);
         }
         payload.truncate(length);
@@ -296,5 +303,19 @@ impl PacketKey for NullKey {
 
     fn integrity_limit(&self) -> u64 {
         u64::MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_with_another_number_is_dropped() {
+        let mut packet = [7; 40];
+        NullKey.encrypt(70_000, &mut packet, 8);
+        let decrypt = |number| NullKey.decrypt(number, &[], &mut BytesMut::from(&packet[8..]));
+        assert!(decrypt(70_000).is_ok());
+        assert!(decrypt(70_000 + 65_536).is_err());
     }
 }
