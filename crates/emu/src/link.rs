@@ -426,8 +426,9 @@ pub(crate) fn rows(forwarder: &Forwarder<'_>, ended: Ended) -> Rows {
     };
     if let Some(second) = forwarder.second() {
         for (row, flow) in rows.flows.iter_mut().zip(0..) {
-            let route = forwarder.route(FlowId(flow), Direction::Up);
-            if route.is_some_and(|route| route.source.address == second.addresses.like(route.source.address)) {
+            let observer = forwarder.taps().observer.as_ref();
+            let address = observer.and_then(|observer| observer.mobile_address(FlowId(flow)));
+            if address.is_some_and(|address| address == second.addresses.like(address)) {
                 row.mobile.clone_from(&mobiles[1]);
             }
         }

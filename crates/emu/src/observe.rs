@@ -15,6 +15,7 @@ mod headers;
 mod numbers;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use airpath_core::{AppEvent, Direction, Ecn, FlowId, Instant, SegmentInfo};
 use airpath_observe::Connection;
@@ -103,6 +104,11 @@ impl Observer {
         let seen = self.flows.get_mut(flow.0 as usize)?;
         let step = seen.leaves(passage, sight, direction, frame, bytes, index)?;
         Some(AppEvent { flow, step, delivered: seen.answered_bytes() })
+    }
+
+    /// The mobile's address in a flow.
+    pub fn mobile_address(&self, flow: FlowId) -> Option<IpAddr> {
+        Some(self.flows.get(flow.0 as usize)?.key()?.mobile())
     }
 
     /// Source and destination of packets of `direction` of a flow; `None` if it is not TCP.

@@ -47,6 +47,11 @@ impl Key {
         Self { mobile: mobile.address, server: server.address, protocol: Protocol::TCP.0, ends }
     }
 
+    /// The mobile's address.
+    pub const fn mobile(&self) -> IpAddr {
+        self.mobile
+    }
+
     /// The mobile's and the server's endpoint of a TCP connection.
     pub const fn tcp_ends(&self) -> Option<(Endpoint, Endpoint)> {
         match self.ends {
