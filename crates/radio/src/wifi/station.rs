@@ -173,7 +173,10 @@ impl Flow {
         }
         // A shorter delay does not let packets overtake others.
         let due = departures.back().map_or(now + delay, |last| last.due.max(now + delay));
-        while let Some(Frame { packet, state, .. }) = self.window.pop_front_if(|frame| frame.state != State::Waiting) {
+        while let Some(Frame { packet, state, .. }) = self.window.front().copied()
+            && state != State::Waiting
+        {
+            self.window.pop_front();
             if state == State::Received {
                 departures.push_back(Departure { due, packet });
             }
