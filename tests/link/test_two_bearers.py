@@ -93,8 +93,16 @@ def test_mptcp_goes_on_while_a_bearer_is_out_of_coverage(link: LinkCommand) -> N
         ("--second wifi-m", "", "there is no preset `wifi-m`\n  at --set second_bearer.preset=wifi-m"),
         ("--second wifi-n", None, "a link with a second bearer has a server at the other end: add `--serve CMD`"),
         ("--mptcp", "", "--mptcp needs a second bearer: add `--second PRESET`"),
-        ("--second wifi-n --set steering.mode=active-standby", "", "programs on a link choose their interface themselves\n  at steering"),
-        ("--second wifi-n --set second_bearer.mcs=3", "", "unknown key\n  at --set second_bearer.mcs=3: second_bearer.mcs"),
+        (
+            "--second wifi-n --set steering.mode=active-standby",
+            "",
+            "programs on a link choose their interface themselves\n  at steering",
+        ),
+        (
+            "--second wifi-n --set second_bearer.mcs=3",
+            "",
+            "unknown key\n  at --set second_bearer.mcs=3: second_bearer.mcs",
+        ),
         ("--second wifi-n --host second", "", "--host second: it has an address already"),
     ],
 )

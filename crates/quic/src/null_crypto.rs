@@ -271,9 +271,9 @@ impl HeaderKey for NullKey {
     }
 }
 
-/// The tag of a packet. It authenticates the packet number, as an AEAD does (RFC 9001 §5.3): that of
-/// a packet that was delayed for long decodes to another one (RFC 9000 §A.3), and the packet is
-/// dropped.
+/// The tag of a packet. It authenticates the packet number, as an AEAD does (RFC 9001 §5.3). The
+/// number of a packet that was delayed for long decodes to another one (RFC 9000 §A.3), so the
+/// packet is dropped.
 fn tag(packet: u64) -> [u8; TAG] {
     u128::from(packet).to_be_bytes()
 }
