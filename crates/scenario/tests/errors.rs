@@ -111,7 +111,7 @@ fn a_value_of_another_type_gives_what_to_write() {
     assert!(seed("-1").ends_with("expected a whole number, 0 or more"), "{}", seed("-1"));
     assert!(seed("\"x\"").ends_with("expected a whole number, 0 or more"));
     let queue = error("delay = \"110 ms\"", "delay = \"110 ms\"\nqueue = 100");
-    let keys = "set its keys, as in `fixed.queue.KEY = VALUE`: packets, bytes,";
+    let keys = "set its keys, as in `fixed.queue.KEY = VALUE`: discipline, packets, bytes,";
     assert!(queue.contains("fixed.queue: ") && queue.contains(keys), "{queue}");
     let log = error("[fixed]", "log = false\n[fixed]");
     assert!(log.ends_with("`log.KEY = VALUE`: packets, tcp, radio, app"), "{log}");
@@ -126,7 +126,7 @@ fn a_text_in_place_of_a_table_is_its_preset_or_profile() {
     assert_eq!(sets(&[("bearer", "gprs")]), sets(&[("bearer.preset", "gprs")]));
     let several = [("proxy", "adaptive"), ("proxy.buffer", "9 kB"), ("tcp", "linux-2.4"), ("tcp.nagle", "false")];
     let written = sets(&several).expect("all are known");
-    for part in ["buffer = \"9 kB\"", "profile = \"linux-2.4\"", "nagle = false"] {
+    for part in ["buffer = \"9 kB\"", "profile = \"linux-2.4\"", "nagle = \"off\""] {
         assert!(written.contains(part), "{part} in {written}");
     }
     let text = GOOD.replace("[bearer]\npreset = \"umts-dch-384\"", "").replace("[fixed]", "bearer = \"gprs\"\n[fixed]");
