@@ -311,7 +311,7 @@ def files(text: str, name: str, sets: list[tuple[str, str]]) -> list[Path]:
         ScenarioError: The scenario is invalid.
     """
 
-def states_without_transfer() -> list[tuple[str, str]]:
+def states_with_effect() -> list[tuple[str, str]]:
     """Return the radio states that carry nothing, as pairs of aspect and name."""
 
 def event_columns() -> list[tuple[str, list[tuple[str, str | None, str]]]]:

@@ -440,6 +440,10 @@ pub enum Aspect {
     Rrc,
     /// Discontinuous reception of LTE: a [`DrxState`](crate::DrxState).
     Drx,
+    /// Why data of a direction waits in LTE and NR: a [`WaitState`](crate::WaitState).
+    Wait,
+    /// Hybrid ARQ of a direction in LTE, NR and NB-IoT: a [`HarqState`](crate::HarqState).
+    Harq,
     /// The acknowledged link of data link control (RLP, RLC): a [`LinkState`](crate::LinkState).
     Link,
     /// Bytes that may be unacknowledged towards the mobile behind a proxy: a number.
@@ -452,7 +456,7 @@ pub enum Aspect {
 
 impl Aspect {
     /// All aspects, in the order of their declaration.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Mode,
         Self::Cell,
         Self::CarrierToInterference,
@@ -462,6 +466,8 @@ impl Aspect {
         Self::Tbf,
         Self::Rrc,
         Self::Drx,
+        Self::Wait,
+        Self::Harq,
         Self::Link,
         Self::Budget,
         Self::Outstanding,
@@ -480,6 +486,8 @@ impl Aspect {
             Self::Tbf => "tbf",
             Self::Rrc => "rrc",
             Self::Drx => "drx",
+            Self::Wait => "wait",
+            Self::Harq => "harq",
             Self::Link => "link",
             Self::Budget => "budget",
             Self::Outstanding => "outstanding",

@@ -2,12 +2,24 @@
 
 use crate::event::{Aspect, StateValue};
 
-/// Declares the states of an aspect: variant, name in logs, and whether nothing is carried in it.
+/// What a state does to the packets of its direction, or of both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// They are carried.
+    Carries,
+    /// Nothing is carried.
+    Silent,
+    /// Those that wait are delayed. Others may be carried.
+    Delays,
+}
+
+/// Declares the states of an aspect: variant, name in logs, and an effect if nothing is carried in
+/// it, or data is delayed.
 macro_rules! states {
     (
         $(#[$doc:meta])*
         $type:ident: $aspect:ident {
-            $($(#[$state_doc:meta])* $state:ident = $name:literal $($silent:ident)?,)*
+            $($(#[$state_doc:meta])* $state:ident = $name:literal $($effect:ident)?,)*
         }
     ) => {
         $(#[$doc])*
@@ -29,10 +41,10 @@ macro_rules! states {
                 }
             }
 
-            /// Whether nothing is carried in it.
-            pub const fn is_silent(self) -> bool {
+            /// What it does to packets.
+            pub const fn effect(self) -> Effect {
                 match self {
-                    $(Self::$state => states!(@silent $($silent)?),)*
+                    $(Self::$state => states!(@effect $($effect)?),)*
                 }
             }
         }
@@ -43,8 +55,9 @@ macro_rules! states {
             }
         }
     };
-    (@silent) => { false };
-    (@silent silent) => { true };
+    (@effect) => { Effect::Carries };
+    (@effect silent) => { Effect::Silent };
+    (@effect delays) => { Effect::Delays };
 }
 
 states! {
@@ -128,6 +141,35 @@ states! {
 }
 
 states! {
+    /// Why data of a direction waits in LTE and NR, though there is a connection.
+    WaitState: Wait {
+        /// None waits, or it is served in its turn.
+        None = "none",
+        /// Downlink: the mobile sleeps until the next on duration of DRX (TS 36.321 §5.7).
+        Drx = "drx" delays,
+        /// Uplink: the mobile waits for its next occasion of scheduling requests (TS 36.321
+        /// §5.4.4).
+        SchedulingRequest = "scheduling-request" delays,
+        /// Uplink: requests were not answered, and random access takes their place (TS 36.321
+        /// §5.1).
+        RandomAccess = "random-access" delays,
+        /// Uplink: a request was sent; the grant, or the slot that it is for, has not come.
+        Grant = "grant" delays,
+    }
+}
+
+states! {
+    /// Hybrid ARQ of a direction in LTE, NR and NB-IoT.
+    HarqState: Harq {
+        /// No block is sent again.
+        None = "none",
+        /// A block was not decoded, and will be sent again: from the begin of its first
+        /// transmission to that of the one that is decoded. Packets behind it wait for it, too.
+        Repeat = "harq-repeat" delays,
+    }
+}
+
+states! {
     /// The acknowledged link of data link control (RLP, RLC).
     LinkState: Link {
         /// There is none.
@@ -149,11 +191,11 @@ states! {
     }
 }
 
-/// All states: aspect, name, and whether nothing is carried in it.
-pub fn all() -> impl Iterator<Item = (Aspect, &'static str, bool)> {
+/// All states: aspect, name, and effect.
+pub fn all() -> impl Iterator<Item = (Aspect, &'static str, Effect)> {
     macro_rules! rows {
         ($type:ident) => {
-            $type::ALL.iter().map(|state| ($type::ASPECT, state.name(), state.is_silent()))
+            $type::ALL.iter().map(|state| ($type::ASPECT, state.name(), state.effect()))
         };
     }
     rows!(ModeState)
@@ -162,5 +204,7 @@ pub fn all() -> impl Iterator<Item = (Aspect, &'static str, bool)> {
         // UMTS has the same `idle`.
         .chain(rows!(LteRrcState).skip(1))
         .chain(rows!(DrxState))
+        .chain(rows!(WaitState))
+        .chain(rows!(HarqState))
         .chain(rows!(LinkState))
 }

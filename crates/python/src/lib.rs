@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use airpath_core::state::{self, Effect};
 use airpath_scenario::preset::COMMON_NAMES;
 use airpath_scenario::{Preset, ReadPage, Scenario, ScenarioError as CoreScenarioError};
 use airpath_sim::{Options, RunError};
@@ -56,7 +57,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(measure::serve, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_figures, module)?)?;
-    module.add_function(wrap_pyfunction!(states_without_transfer, module)?)?;
+    module.add_function(wrap_pyfunction!(states_with_effect, module)?)?;
     module.add_function(wrap_pyfunction!(event_columns, module)?)?;
     module.add_function(wrap_pyfunction!(common_names, module)?)?;
     module.add_function(wrap_pyfunction!(presets, module)?)?;
@@ -65,11 +66,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(page, module)?)
 }
 
-/// Returns the states of radio connections that carry nothing, as pairs of aspect and name.
+/// Returns the states of radio connections that carry nothing, or delay data: aspects and names.
 #[pyfunction]
-fn states_without_transfer() -> Vec<(&'static str, &'static str)> {
-    let silent = airpath_core::state::all().filter(|(_, _, is_silent)| *is_silent);
-    silent.map(|(aspect, name, _)| (aspect.name(), name)).collect()
+fn states_with_effect() -> Vec<(&'static str, &'static str)> {
+    let with_effect = state::all().filter(|(_, _, effect)| *effect != Effect::Carries);
+    with_effect.map(|(aspect, name, _)| (aspect.name(), name)).collect()
 }
 
 /// Runs a scenario and returns its summary as JSON, and the outcomes in it alone.

@@ -90,7 +90,8 @@ pub fn trace_figures() -> Vec<(&'static str, &'static str)> {
 
 /// The forms of the columns of a radio log, as `--radio-columns` takes them.
 const COLUMN_FORMS: &str = "write begin=COLUMN,name=COLUMN, and where needed end=COLUMN, direction=COLUMN, \
-                            silent=STATE|STATE, wanted=STATE|STATE, unit=SECONDS, offset=SECONDS";
+                            silent=STATE|STATE, wanted=STATE|STATE, delays=STATE|STATE, unit=SECONDS, \
+                            offset=SECONDS";
 
 /// A radio log from the text of a CSV file; `map` has its columns by the names of [`Columns`].
 /// An empty map is that of airpath's own logs.
@@ -113,6 +114,7 @@ fn read_log(text: &str, map: &BTreeMap<String, String>) -> PyResult<RadioLog> {
             "direction" => columns.direction = Some(value.clone()),
             "silent" => columns.silent = names(),
             "wanted" => columns.wanted = names(),
+            "delays" => columns.delays = names(),
             "unit" => columns.unit = number()?,
             "offset" => columns.offset = number()?,
             other => return Err(wrong(format!("no such entry '{other}'"))),

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::Path;
 
-use airpath_core::{LinkState, ModeState, RrcState, TbfState};
+use airpath_core::{HarqState, LinkState, LteRrcState, ModeState, RrcState, TbfState, WaitState};
 
 /// The text of all Rust files below `folder`.
 fn sources(folder: &Path, text: &mut String) {
@@ -33,6 +33,9 @@ fn every_state_is_reported_by_some_bearer() {
     assert_reported(&text, "ModeState", ModeState::ALL);
     assert_reported(&text, "TbfState", TbfState::ALL);
     assert_reported(&text, "RrcState", RrcState::ALL);
+    assert_reported(&text, "LteRrcState", LteRrcState::ALL);
+    assert_reported(&text, "WaitState", WaitState::ALL);
+    assert_reported(&text, "HarqState", HarqState::ALL);
     assert_reported(&text, "LinkState", LinkState::ALL);
 }
 

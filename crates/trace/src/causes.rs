@@ -13,6 +13,7 @@
 //! | `bottleneck` | what the bottleneck link carried, and its gaps |
 //! | `send_times` | when segments were sent, at the receiver, by their timestamps |
 //! | `path_estimate`, `arrivals` | estimates from acknowledgements, and exact arrivals from the other end's capture |
+//! | `radio_states` | which states of the radio log delayed packets, and the names of the radio's time |
 //! | `link_load` | when the link was full, and when data queued |
 //! | `neighbours` | what the path carried of other connections of the host |
 //! | `timeline` | the slices of time that wait for evidence |
@@ -27,6 +28,7 @@ mod handshake;
 mod link_load;
 mod neighbours;
 mod path_estimate;
+mod radio_states;
 mod receiver_view;
 mod send_times;
 mod sender_view;
@@ -48,11 +50,13 @@ use airpath_capture::read::LATEST;
 use airpath_observe::{End, Events, Observation, Sending};
 use arrivals::{Arrivals, Wait};
 use neighbours::{Meanwhile, Neighbours};
+use radio_states::RadioStates;
 use receiver_view::ReceiverView;
 use sender_view::SenderView;
-use timeline::{BehindOthers, Label, Timeline, View};
+use timeline::{Label, Timeline, View, Waiting};
 
 pub use account::{Account, Cause, Confidence, Piece};
+pub use radio_states::RadioState;
 pub use stall::{Fate, Stall};
 
 /// Time and frame number of an observation.
@@ -154,6 +158,8 @@ pub struct Causes {
     timeline: Timeline,
     account: Account,
     radio: Option<Radio>,
+    /// Its states that delayed packets, and the names of its states in the time of the connection.
+    radio_states: RadioStates,
     /// When packets of the far end waited behind other connections, by captures of both ends; and
     /// the number of those that are over.
     waits: (Vec<Wait>, usize),
@@ -173,6 +179,15 @@ struct Radio {
     next: usize,
     /// Whether the gaps are inferred from both ends' captures: the radio may have more.
     inferred: bool,
+}
+
+impl Radio {
+    /// The direction of the data in flight from `near` while it is `sending`, or else of the data
+    /// that it receives.
+    const fn data_direction(&self, near: End, sending: bool) -> Direction {
+        let is_uplink = (near as usize == self.mobile as usize) == sending;
+        if is_uplink { Direction::Up } else { Direction::Down }
+    }
 }
 
 impl Causes {
@@ -197,6 +212,7 @@ impl Causes {
             timeline: Timeline::default(),
             account: Account::default(),
             radio: None,
+            radio_states: RadioStates::default(),
             waits: (Vec::new(), 0),
             host: None,
             host_round_trip: None,
@@ -238,7 +254,9 @@ impl Causes {
 
     /// Uses the gaps of a radio log; `mobile` is the end on the radio.
     pub fn with_radio(self, log: Arc<RadioLog>, mobile: End) -> Self {
-        let mut causes = Self { radio: Some(Radio { log, mobile, next: 0, inferred: false }), ..self };
+        let radio_states = RadioStates::new(Arc::clone(&log));
+        let radio = Some(Radio { log, mobile, next: 0, inferred: false });
+        let mut causes = Self { radio, radio_states, ..self };
         if let Some(near) = causes.near {
             causes.set_near(near);
         }
@@ -254,7 +272,10 @@ impl Causes {
         self.receiver.set_sent(far, !far.path_queue.is_empty());
         let own = joined.path_log(mobile);
         let (log, inferred) = match &self.radio {
-            Some(radio) => (radio.log.and_waits(&own), false),
+            Some(radio) => {
+                self.radio_states = std::mem::take(&mut self.radio_states).with_packets(joined, mobile);
+                (radio.log.and_waits(&own), false)
+            }
             None => (own, true),
         };
         self.radio = Some(Radio { log: Arc::new(log), mobile, next: 0, inferred });
@@ -338,6 +359,7 @@ impl Causes {
             self.timeline.push(before, now, label, delivered);
             if self.phase == Phase::Open {
                 self.apply_radio_gaps(before.time, now.time);
+                self.apply_radio_delays(before.time, now.time);
                 self.apply_waits(before.time, now.time);
             }
             self.sender.arrivals_until(now.time, &mut self.timeline);
@@ -349,7 +371,7 @@ impl Causes {
             Phase::SetUp => self.set_up(observation),
             Phase::Open | Phase::Closing => self.open(observation),
         }
-        let account = &mut self.account;
+        let (account, states) = (&mut self.account, &mut self.radio_states);
         // With unacknowledged data a time-out may still show that it was lost.
         let mut until = self.sender.progress_with_data_outstanding();
         if self.receiver.is_link_busy() {
@@ -358,6 +380,7 @@ impl Causes {
         }
         self.timeline.settle(until, &mut |piece| {
             account.times[piece.cause as usize] += piece.end.since(piece.begin);
+            states.name(piece);
             settled(piece);
         });
     }
@@ -374,11 +397,13 @@ impl Causes {
         for stall in stalls {
             self.account.add_stall(stall);
         }
-        let account = &mut self.account;
+        let (account, states) = (&mut self.account, &mut self.radio_states);
         self.timeline.finish(&mut |piece| {
             account.times[piece.cause as usize] += piece.end.since(piece.begin);
+            states.name(piece);
             settled(piece);
         });
+        self.account.radio_states = std::mem::take(&mut self.radio_states.found);
         self.account
     }
 
@@ -508,9 +533,7 @@ impl Causes {
         let sending = !self.sender.idle();
         let receiving = !sending && !self.receiver.idle();
         let waiting = !sending && !receiving;
-        // The direction of the data in flight, or of the data that is received.
-        let is_uplink = if sending { near == radio.mobile } else { near != radio.mobile };
-        let data_direction = if is_uplink { Direction::Up } else { Direction::Down };
+        let data_direction = radio.data_direction(near, sending);
         let gaps = radio.log.gaps();
         while gaps.get(radio.next).is_some_and(|gap| gap.end <= begin) {
             radio.next += 1;
@@ -528,7 +551,7 @@ impl Causes {
                 let (silent, over) = if bottleneck.is_long(silent, over, false) { (silent, over) } else { (to, to) };
                 for (begin, end) in [(from, silent), (over, to)] {
                     if sending && reverse {
-                        self.timeline.behind_others(begin, end, BehindOthers::Acknowledgement);
+                        self.timeline.behind_others(begin, end, Waiting::Acknowledgement);
                     } else {
                         let sharing = Label::Known(Cause::Sharing, Confidence::Medium);
                         self.timeline.relabel(begin, end, sharing, Label::is_open);
@@ -551,6 +574,26 @@ impl Causes {
                 // Delayed acknowledgements do not stop data in flight: `receiving && reverse` is no
                 // gap.
                 self.timeline.relabel(from, to, Label::Known(Cause::Radio, Confidence::High), |_| true);
+            }
+        }
+    }
+
+    /// Marks the time between two observations in which states of the radio delayed packets.
+    fn apply_radio_delays(&mut self, begin: Instant, end: Instant) {
+        let Some(radio) = &self.radio else { return };
+        let (sending, receiving) = (!self.sender.idle(), !self.receiver.idle());
+        let data_direction = radio.data_direction(self.near.unwrap_or(End::Server), sending);
+        for delay in self.radio_states.between(begin, end) {
+            let is_reverse = delay.direction.is_some_and(|direction| direction != data_direction);
+            let inferred = match (sending, is_reverse) {
+                (true, true) => Some(Waiting::Acknowledgement),
+                (true, false) => Some(Waiting::Data),
+                (false, false) if receiving => Some(Waiting::Data),
+                // Without captures of both ends, other connections may be those that waited.
+                (false, _) => None,
+            };
+            if let Some(what) = delay.packets.or(inferred) {
+                self.timeline.delayed(delay.begin.max(begin), delay.end.min(end), what);
             }
         }
     }

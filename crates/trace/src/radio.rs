@@ -1,4 +1,5 @@
-//! A radio log on the time axis of a capture: the gaps in which the radio carried nothing, and why.
+//! A radio log on the time axis of a capture: the gaps in which the radio carried nothing, and the
+//! times in which it delayed data that waited, each with the name of the state.
 //!
 //! Logs are CSV files. [`Columns`] maps their columns. Either each row is an interval (`begin`,
 //! `end`, a name), or each row is a new state, which holds until the next row of the same
@@ -14,10 +15,13 @@
 //! # Ok::<(), airpath_trace::radio::RadioError>(())
 //! ```
 
+use std::sync::Arc;
+
+use airpath_core::state::{self, Effect};
 use airpath_core::{Direction, Instant};
 use thiserror::Error;
 
-/// A time in which the radio carried nothing.
+/// A time in which the radio carried nothing, or delayed data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RadioGap {
     /// Begin, by the capture's clock.
@@ -26,8 +30,8 @@ pub struct RadioGap {
     pub end: Instant,
     /// The direction; `None` for both.
     pub direction: Option<Direction>,
-    /// The kind: `outage`, `handover`, `reselection`, `establishment` …
-    pub name: String,
+    /// The kind: `outage`, `handover`, `reselection`, `establishment`, `drx` …
+    pub name: Arc<str>,
     /// Whether the gap itself implies that data waited, as the set-up of a radio bearer does.
     pub wanted: bool,
 }
@@ -47,6 +51,8 @@ pub struct Columns {
     pub silent: Vec<String>,
     /// The names that imply that data waited.
     pub wanted: Vec<String>,
+    /// The states in which data that waits is delayed, while other data may be carried.
+    pub delays: Vec<String>,
     /// Length of the unit of times, in seconds.
     pub unit: f64,
     /// Seconds to add to the times of the log.
@@ -61,7 +67,11 @@ impl Columns {
             end: Some("end".to_owned()),
             direction: Some("direction".to_owned()),
             unit: 1e-9,
-            wanted: ["access", "establishment", "paging"].map(str::to_owned).to_vec(),
+            wanted: ["access", "establishment", "paging", "promotion"].map(str::to_owned).to_vec(),
+            delays: state::all()
+                .filter(|(_, _, effect)| *effect == Effect::Delays)
+                .map(|(_, name, _)| name.to_owned())
+                .collect(),
             ..Self::states("begin", "name")
         }
     }
@@ -75,6 +85,7 @@ impl Columns {
             direction: None,
             silent: Vec::new(),
             wanted: Vec::new(),
+            delays: Vec::new(),
             unit: 1.0,
             offset: 0.0,
         }
@@ -127,17 +138,24 @@ pub enum RadioError {
     },
 }
 
-/// The gaps of a radio.
+/// The gaps and the delays of a radio.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RadioLog {
     gaps: Vec<RadioGap>,
+    delays: Vec<RadioGap>,
 }
 
 impl RadioLog {
     /// From gaps in any order.
     pub fn new(mut gaps: Vec<RadioGap>) -> Self {
         gaps.sort_by_key(|gap| (gap.begin, gap.end));
-        Self { gaps }
+        Self { gaps, delays: Vec::new() }
+    }
+
+    /// The same with these times, in any order, in which data that waited was delayed.
+    pub fn with_delays(self, mut delays: Vec<RadioGap>) -> Self {
+        delays.sort_by_key(|delay| (delay.begin, delay.end));
+        Self { delays, ..self }
     }
 
     /// Reads a log from the text of a CSV file.
@@ -168,12 +186,13 @@ impl RadioLog {
             let from = row.time(begin, columns)?;
             let direction = direction.map_or(Ok(None), |column| row.direction(column))?;
             let state = row.field(name)?;
-            let silent = columns.silent.is_empty() || columns.silent.iter().any(|each| each == state);
+            let is_in = |names: &[String]| names.iter().any(|each| each == state);
+            let silent = columns.silent.is_empty() || is_in(&columns.silent) || is_in(&columns.delays);
             let gap = |end| RadioGap {
                 begin: from,
                 end,
                 direction,
-                name: state.to_owned(),
+                name: state.into(),
                 wanted: columns.wanted.iter().any(|each| each == state),
             };
             if let Some(end) = end {
@@ -189,7 +208,9 @@ impl RadioLog {
         }
         gaps.extend(holding.into_iter().flatten());
         gaps.retain(|gap| gap.begin < gap.end);
-        Ok(Self::new(gaps))
+        let is_delay = |gap: &RadioGap| columns.delays.iter().any(|each| **each == *gap.name);
+        let (delays, gaps) = gaps.into_iter().partition(is_delay);
+        Ok(Self::new(gaps).with_delays(delays))
     }
 
     /// Returns this log with the parts of its gaps in which data waited, by `waits`, marked as
@@ -205,12 +226,18 @@ impl RadioLog {
                 wanted: true,
             })
         });
-        Self::new(self.gaps.iter().cloned().chain(both.filter(|gap| gap.begin < gap.end)).collect())
+        let gaps = self.gaps.iter().cloned().chain(both.filter(|gap| gap.begin < gap.end)).collect();
+        Self::new(gaps).with_delays(self.delays.clone())
     }
 
     /// The gaps, sorted by begin.
     pub fn gaps(&self) -> &[RadioGap] {
         &self.gaps
+    }
+
+    /// The times in which data that waited was delayed, sorted by begin.
+    pub fn delays(&self) -> &[RadioGap] {
+        &self.delays
     }
 }
 
@@ -284,7 +311,18 @@ mod tests {
         let [first, second] = log.gaps() else { panic!("two gaps") };
         assert_eq!(first.begin, Instant::from_nanos(1_000_000_001));
         assert_eq!((first.direction, first.wanted), (Some(Direction::Up), true));
-        assert_eq!((second.name.as_str(), second.direction, second.wanted), ("outage", None, false));
+        assert_eq!((&*second.name, second.direction, second.wanted), ("outage", None, false));
+    }
+
+    #[test]
+    fn states_that_delay_data_are_no_gaps() {
+        let csv = "begin,end,direction,name\n1,2,up,grant\n2,4,,handover\n3,9,down,drx\n";
+        let log = RadioLog::read(csv, &Columns::intervals()).unwrap();
+        let names = |gaps: &[RadioGap]| gaps.iter().map(|gap| gap.name.to_string()).collect::<Vec<_>>();
+        assert_eq!(
+            (names(log.gaps()), names(log.delays())),
+            (vec!["handover".into()], vec!["grant".into(), "drx".into()])
+        );
     }
 
     #[test]

@@ -44,6 +44,8 @@ _RADIO = _Log(
         "tbf": "TBF",
         "rrc": "RRC",
         "drx": "DRX",
+        "wait": "wait",
+        "harq": "HARQ",
         "link": "link",
     },
 )

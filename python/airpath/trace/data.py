@@ -78,6 +78,15 @@ class TraceData:
         return self._frame("stalls")
 
     @cached_property
+    def radio_states(self) -> "pl.DataFrame":
+        """One row per state of the radio log in the time of a connection.
+
+        It has the times with the cause `radio`, or `set-up`, in which a state carried nothing or
+        delayed packets.
+        """
+        return self._frame("radio_states")
+
+    @cached_property
     def _web(self) -> "tuple[dict[str, pl.DataFrame], dict[str, Any]]":
         """The tables of HTTP and TLS, and the HTTP Archive.
 

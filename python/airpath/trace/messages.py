@@ -237,6 +237,26 @@ def sentence(flow: Row) -> str:
     return sum_sentence(seconds_of(flow), flow["duration_s"], radio=has_radio([flow]))
 
 
+def radio_sentence(states: Iterable[Row]) -> str:
+    """Return the states of the radio log in the time of connections, the longest first.
+
+    Args:
+        states: Rows of `Trace.radio_states`.
+    """
+    times: dict[tuple[str, str], int] = {}
+    for state in states:
+        key = (state["cause"], state["state"])
+        times[key] = times.get(key, 0) + state["end"] - state["start"]
+    texts = []
+    for cause in ("radio", "set-up"):
+        own = {name: time for (of_cause, name), time in times.items() if of_cause == cause}
+        if own:
+            parts = [f"{name} {seconds(own[name] / 1e9)}" for name in sorted(own, key=lambda name: (-own[name], name))]
+            words = of_name(cause, radio=True).words
+            texts.append(f"{words[0].upper()}{words[1:]}, by state: {', '.join(parts)}.")
+    return " ".join(texts)
+
+
 def has_radio(flows: Iterable[Row]) -> bool:
     """Return whether a radio log shows that the paths of these connections have a radio."""
     return all(flow.get("radio_known", False) for flow in flows)

@@ -15,6 +15,7 @@ _TABLES = (
     "directions",
     "causes",
     "stalls",
+    "radio_states",
     "exchanges",
     "timelines",
     "pages",

@@ -1,8 +1,8 @@
 """Radio logs of result folders and CSV files, in the form that the core reads.
 
 The states and changes of conditions that a run logged become the intervals in which the radio
-carried nothing, in the time of its captures. Packets are not used: the log has what an operator's
-log has.
+carried nothing, or delayed data, in the time of its captures. Packets are not used: the log has
+what an operator's log has.
 """
 
 from collections.abc import Iterator, Mapping
@@ -48,7 +48,7 @@ def of_result(folder: Path, repetition: int) -> list[Log]:
     mobiles = mobiles_of(result)
     logs: list[Log] = []
     for user in range(len(mobiles)):
-        rows = sorted(_idle_intervals(result, repetition, user), key=lambda row: row[:2])
+        rows = sorted(_intervals(result, repetition, user), key=lambda row: row[:2])
         address = None if emulated or len(mobiles) == 1 else address_of(user)
         lines = [f"{origin + begin},{origin + end},{direction or ''},{name}" for begin, end, direction, name in rows]
         if lines:
@@ -85,8 +85,8 @@ def mobiles_of(result: Result) -> list[str]:
     return names[names.index("server") + 1 :] if "server" in names else names[-1:]
 
 
-def _idle_intervals(result: Result, repetition: int, user: int) -> Iterator[tuple[int, int, str | None, str]]:
-    """Yield the intervals in which a mobile's radio carried nothing.
+def _intervals(result: Result, repetition: int, user: int) -> Iterator[tuple[int, int, str | None, str]]:
+    """Yield the intervals in which a mobile's radio carried nothing, or delayed data.
 
     Start, end, direction, name.
     """
@@ -105,16 +105,16 @@ def _idle_intervals(result: Result, repetition: int, user: int) -> Iterator[tupl
 
 
 def _states(states: "pl.DataFrame", last: int) -> Iterator[tuple[int, int, str | None, str]]:
-    """Yield the intervals in states without transfer: start, end, direction, name."""
+    """Yield the intervals in states with an effect: start, end, direction, name."""
     # Not at the top: `import airpath` must not load the core.
-    from airpath._native import states_without_transfer
+    from airpath._native import states_with_effect
 
-    idle_states = frozenset(states_without_transfer())
+    with_effect = frozenset(states_with_effect())
     for track in states.partition_by("component", "aspect", "direction", maintain_order=True):
         aspect = str(track["aspect"][0])
         times = track["time"].to_list()
         for begin, end, direction, name in zip(
             times, [*times[1:], last], track["direction"], track["name"], strict=True
         ):
-            if (aspect, name) in idle_states and end > begin:
+            if (aspect, name) in with_effect and end > begin:
                 yield begin, end, direction, name

@@ -59,6 +59,7 @@ TABLES: dict[str, dict[str, str]] = {
         "fate": "String",
         "story": "String",
     },
+    "radio_states": {"connection": "Int64", "state": "String", "cause": "String", "start": TIME, "end": TIME},
     "exchanges": {
         "connection": "Int64",
         "exchange": "Int64",

@@ -15,6 +15,7 @@ from airpath.trace.messages import (
     in_transit,
     losses,
     percent,
+    radio_sentence,
     sentence,
     spurious_timers,
     sum_of,
@@ -62,6 +63,7 @@ def sentences(trace: "TraceData", flow: Row) -> list[str]:
     texts = [
         verdict(flow, trace.causes.filter(connection=number).iter_rows(named=True)),
         sentence(flow),
+        radio_sentence(trace.radio_states.filter(connection=number).iter_rows(named=True)),
         behind(flow, trace.connections.iter_rows(named=True)),
         ending(flow, directions),
         spurious_timers(flow, directions),

@@ -11,8 +11,8 @@ mod transfer;
 use std::collections::VecDeque;
 
 use airpath_core::{
-    Aspect, Context, Direction, DropCause, Instant, LteRrcState, ModeState, Packet, PacketCounters, PacketStep,
-    Probability, RadioTotals, RandomStream, Seed, Span, UserId,
+    Aspect, Context, Direction, DropCause, HarqState, Instant, LteRrcState, ModeState, Packet, PacketCounters,
+    PacketStep, Probability, RadioTotals, RandomStream, Seed, Span, UserId,
 };
 use airpath_link::command::{BearerCommand, Buffer, Change, CommandError};
 use airpath_link::{Admission, Departure};
@@ -337,9 +337,16 @@ impl User {
         self.tracks.report(at, None, Aspect::Rrc, state.into(), cx);
     }
 
+    /// Whether the block of a direction is to be sent again.
+    fn report_harq(&mut self, now: Instant, direction: Direction, repeats: bool, cx: &mut Context<'_>) {
+        let state = if repeats { HarqState::Repeat } else { HarqState::None };
+        self.tracks.report(now, Some(direction), Aspect::Harq, state.into(), cx);
+    }
+
     /// The radio link has failed: the connection is set up again, and the RLC starts again.
     fn fail(&mut self, now: Instant, plan: &Plan, cx: &mut Context<'_>) {
         self.tracks.mode(now, ModeState::ReEstablishment, None, cx);
+        Direction::BOTH.into_iter().for_each(|direction| self.report_harq(now, direction, false, cx));
         self.reset();
         self.down.establish_again(now, DropCause::AttemptsExhausted, cx);
         self.up.establish_again(now, DropCause::AttemptsExhausted, cx);

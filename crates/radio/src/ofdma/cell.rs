@@ -209,6 +209,7 @@ impl Cell {
         let plan = &self.plan;
         let user = &mut self.users[index];
         user.look_around(now, plan, cx);
+        user.report_awake(now, cx);
         if !user.can_receive(now, plan) {
             return;
         }

@@ -95,6 +95,11 @@ impl Downlink {
         self.processes().filter(|(contents, _)| *contents == wanted).map(|(_, free_at)| free_at).min()
     }
 
+    /// Whether a block is to be sent again.
+    pub fn has_repeats(&self) -> bool {
+        self.contents.iter().any(|contents| *contents != Contents::Nothing)
+    }
+
     /// The format of the block of a process that is to be sent again.
     pub fn format(&self, process: usize) -> Option<TransportFormat> {
         self.sent[process].as_ref().map(|sent| sent.format)
@@ -145,6 +150,16 @@ impl Uplink {
     #[inline]
     pub fn next(&self) -> Option<Instant> {
         self.planned.front().map(|(at, _)| *at)
+    }
+
+    /// Whether a block is to be sent again.
+    pub fn has_repeats(&self) -> bool {
+        self.planned.iter().any(|(_, planned)| matches!(planned, Planned::Again(_)))
+    }
+
+    /// Whether a new block is planned.
+    pub fn has_grant(&self) -> bool {
+        self.planned.iter().any(|(_, planned)| !matches!(planned, Planned::Again(_)))
     }
 
     /// Whether nothing is planned.

@@ -287,6 +287,7 @@ impl User {
     fn prepare(&mut self, now: Instant, plan: &mut Plan, cx: &mut Context<'_>) {
         (self.clock, self.preschedule_at) = (now, None);
         if self.rrc.state() != State::Connected {
+            self.report_request(now, cx);
             return;
         }
         let waiting = self.waiting_up(now);
@@ -303,6 +304,7 @@ impl User {
         if waiting > 0 {
             self.preschedule(now, plan);
         }
+        self.report_request(now, cx);
         self.report_stall(now, cx);
     }
 
@@ -322,6 +324,9 @@ impl User {
             self.connect(now, direction, was_empty, plan, cx);
             self.rrc.active(now);
             self.prepare(now, plan, cx);
+            if direction == Direction::Down {
+                self.report_sleep(now, cx);
+            }
         }
         admission
     }
@@ -454,6 +459,7 @@ impl User {
     /// Nothing is sent until then, and the layers below PDCP start again.
     fn establish_again(&mut self, now: Instant, until: Instant, cause: DropCause, cx: &mut Context<'_>) {
         self.reset_mac();
+        Direction::BOTH.into_iter().for_each(|direction| self.report_harq(now, direction, cx));
         self.must_choose_mode = true;
         self.down.establish_again(now, cause, cx);
         self.up.establish_again(now, cause, cx);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::json_lines::JsonLines;
 use super::per_flow::PerFlow;
-use super::records::{BlockRow, ConnectionRow, DirectionRow, ObservationRow, PieceRow, StallRow};
+use super::records::{BlockRow, ConnectionRow, DirectionRow, ObservationRow, PieceRow, RadioStateRow, StallRow};
 use super::table::Fields;
 use super::table_builder::TableBuilder;
 use super::{Options, Selection, Shortcomings};
@@ -49,18 +49,20 @@ pub struct TableBuilders {
     directions: TableBuilder,
     pieces: TableBuilder,
     stalls: TableBuilder,
+    radio_states: TableBuilder,
     observed: TableBuilder,
     blocks: TableBuilder,
 }
 
 impl TableBuilders {
     /// Each table with its name.
-    pub fn named(self) -> [(&'static str, TableBuilder); 6] {
+    pub fn named(self) -> [(&'static str, TableBuilder); 7] {
         [
             ("connections", self.connections),
             ("directions", self.directions),
             ("causes", self.pieces),
             ("stalls", self.stalls),
+            ("radio_states", self.radio_states),
             ("observations", self.observed),
             ("selective", self.blocks),
         ]
@@ -233,6 +235,8 @@ impl Listener for Collector<'_> {
             tables.directions.push(frame, &client);
             tables.directions.push(frame, &server);
             stalls.iter().for_each(|stall| tables.stalls.push(frame, stall));
+            let states = account.iter().flat_map(|account| &account.radio_states);
+            states.for_each(|state| tables.radio_states.push(frame, &RadioStateRow { flow, state }));
         } else {
             self.lines.add(flow, frame, |mut line| {
                 line.text("type", Some("connection"));

@@ -6,7 +6,7 @@ use airpath_core::{Instant, Span};
 use airpath_wire::tcp::Flags;
 
 use super::table::{Fields, Record};
-use crate::causes::{Account, Cause, Fate, Piece, Stall};
+use crate::causes::{Account, Cause, Fate, Piece, RadioState, Stall};
 use airpath_observe::columns::{COLUMNS, Kind, Value};
 use airpath_observe::flows::{Ending, FlowNumber};
 use airpath_observe::{Connection, End, Observation};
@@ -104,6 +104,23 @@ impl Record for StallRow<'_> {
         number(fields, "timeouts", stall.timeouts.into());
         fields.text("fate", Some(stall.fate.name()));
         fields.text("story", Some(&stall.to_string()));
+    }
+}
+
+/// A row of `radio_states`: a state of the radio log in the time of a connection.
+pub struct RadioStateRow<'a> {
+    pub flow: FlowNumber,
+    pub state: &'a RadioState,
+}
+
+impl Record for RadioStateRow<'_> {
+    fn write(&self, fields: &mut impl Fields) {
+        let Self { flow, state } = self;
+        fields.connection(*flow);
+        fields.text("state", Some(&state.name));
+        fields.text("cause", Some(state.cause.name()));
+        time(fields, "start", Some(state.begin));
+        time(fields, "end", Some(state.end));
     }
 }
 

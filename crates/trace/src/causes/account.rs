@@ -4,6 +4,7 @@ use core::fmt;
 
 use airpath_core::{Instant, Span};
 
+use super::radio_states::RadioState;
 use super::stall::{Fate, Stall};
 
 /// What a moment of a connection is spent on.
@@ -132,6 +133,8 @@ pub struct Account {
     pub times: [Span; Cause::COUNT],
     /// Its longest stalls, the longest first.
     pub stalls: Vec<Stall>,
+    /// The states that the radio log has in the time of the radio and of the handshake, in order.
+    pub radio_states: Vec<RadioState>,
 }
 
 impl Account {

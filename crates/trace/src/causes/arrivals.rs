@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use airpath_core::{Instant, Span};
 
-use super::timeline::BehindOthers;
+use super::timeline::Waiting;
 use crate::two_point::{Direction, Fate, PacketDigest, Silences, Transit, round_trip};
 use airpath_capture::read::LATEST;
 
@@ -131,7 +131,7 @@ pub(super) struct Wait {
     pub begin: Instant,
     pub end: Instant,
     /// Whether data waited.
-    pub behind: BehindOthers,
+    pub behind: Waiting,
 }
 
 /// When packets of a direction waited behind others of the same client for at least `window`, with
@@ -165,8 +165,7 @@ pub(super) fn waits_behind_others(direction: &Direction, window: Span, before: S
             }
         }
         if let Some(until) = others_until {
-            let (kind, free) =
-                if is_data { (BehindOthers::Data, last_data) } else { (BehindOthers::Acknowledgement, last) };
+            let (kind, free) = if is_data { (Waiting::Data, last_data) } else { (Waiting::Acknowledgement, last) };
             let (mut begin, end) = (entered.max(free), at_link(until).min(left));
             let mut add = |begin, end| behind.extend((begin < end).then_some(Wait { begin, end, behind: kind }));
             for (silent, over) in direction.silences.within(begin + after, end + after) {

@@ -7,7 +7,7 @@ use super::arrivals::{Arrival, Arrivals, Wait, waits_behind_others};
 use super::link_load::{Load, LoadMeter};
 use super::neighbours::{Meanwhile, Neighbours};
 use super::path_estimate::PathEstimate;
-use super::timeline::{BehindOthers, Label, Limit, Timeline, View};
+use super::timeline::{Label, Limit, Timeline, View, Waiting};
 use super::{Cause, Confidence};
 use crate::two_point::Direction;
 use crate::two_point::silence::{GAP_SERVICE_TIMES, PATIENCE};
@@ -151,7 +151,7 @@ impl Bottleneck {
     /// connections.
     pub(super) fn waited(&self, begin: Instant, end: Instant, timeline: &mut Timeline) {
         let shift = self.path.link_estimate().base / 2;
-        timeline.behind_others(earlier(begin, shift), earlier(end, shift), BehindOthers::Acknowledgement);
+        timeline.behind_others(earlier(begin, shift), earlier(end, shift), Waiting::Acknowledgement);
     }
 
     /// Sets the arrivals from the capture of the other end.

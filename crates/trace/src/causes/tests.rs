@@ -362,7 +362,7 @@ fn the_radios_log_parts_its_silence_from_the_timers_wait() {
         begin: at(last),
         end: at(last + 400),
         direction: Some(Direction::Down),
-        name: "handover".to_owned(),
+        name: "handover".into(),
         wanted: false,
     };
     let (pieces, account) = script.play(Some(RadioLog::new(vec![gap])));

@@ -83,16 +83,16 @@ impl Limit {
     }
 }
 
-/// The packets of the far end that waited behind those of other connections.
+/// The packets that waited behind those of other connections, or for the radio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum BehindOthers {
+pub(super) enum Waiting {
     /// Acknowledgements only: a sender that waits for them is delayed.
     Acknowledgement,
     /// Data, with the acknowledgement in it: so is an application that waits for a response.
     Data,
 }
 
-impl BehindOthers {
+impl Waiting {
     /// Whether this wait is the cause, and not the limit of the sender.
     const fn delays(self, limit: Cause) -> bool {
         is_clocked(limit) || matches!((self, limit), (Self::Data, Cause::Application | Cause::Latency))
@@ -124,7 +124,9 @@ struct Slice {
     /// The load of the link in front of the acknowledgements by data of the connection.
     reverse: Load,
     /// The packets of the far end that waited behind other connections.
-    behind: Option<BehindOthers>,
+    behind: Option<Waiting>,
+    /// The packets of either end that a state of the radio delayed.
+    delayed: Option<Waiting>,
     /// The highest confidence that its cause can have: less where the capture lacks packets that
     /// could show another.
     most: Confidence,
@@ -171,6 +173,7 @@ impl Timeline {
                     && last.shared == [false; 2]
                     && last.reverse == Load::Free
                     && last.behind.is_none()
+                    && last.delayed.is_none()
                     && last.most == Confidence::High
                     && last.end.time == begin.time =>
             {
@@ -184,6 +187,7 @@ impl Timeline {
                 shared: [false; 2],
                 reverse: Load::Free,
                 behind: None,
+                delayed: None,
                 most: Confidence::High,
                 delivered,
             }),
@@ -206,10 +210,16 @@ impl Timeline {
     }
 
     /// Packets of the far end waited behind other connections from `begin` to `end`.
-    pub(super) fn behind_others(&mut self, begin: Instant, end: Instant, what: BehindOthers) {
+    pub(super) fn behind_others(&mut self, begin: Instant, end: Instant, what: Waiting) {
         self.change(begin, end, |slice| {
             slice.label.is_open().then_some(Slice { behind: slice.behind.max(Some(what)), ..slice })
         });
+    }
+
+    /// A state of the radio delayed packets from `begin` to `end`. Where the link turns out not to
+    /// be full, that is the cause.
+    pub(super) fn delayed(&mut self, begin: Instant, end: Instant, what: Waiting) {
+        self.change(begin, end, |slice| Some(Slice { delayed: slice.delayed.max(Some(what)), ..slice }));
     }
 
     /// Until when the load of the link in front of the acknowledgements is known.
@@ -469,6 +479,10 @@ impl Timeline {
     }
 
     fn emit(&mut self, slice: Slice, cause: Cause, confidence: Confidence, settled: &mut impl FnMut(&Piece)) {
+        let (cause, confidence) = match slice.delayed {
+            Some(what) if what.delays(cause) => (Cause::Radio, Confidence::High),
+            _ => (cause, confidence),
+        };
         let confidence = if self.incomplete { Confidence::Low } else { confidence.min(slice.most) };
         match &mut self.open {
             Some(open) if open.cause == cause && open.confidence == confidence => {
@@ -552,7 +566,7 @@ mod tests {
         assert_eq!(causes(Limit::ReceiveWindow, false), [(Cause::ReceiveWindow, 300), application]);
     }
 
-    fn cause_behind_others(label: Label, what: BehindOthers) -> Cause {
+    fn cause_behind_others(label: Label, what: Waiting) -> Cause {
         let mut timeline = Timeline::default();
         timeline.push(at(0), at(100), label, [0; 2]);
         timeline.behind_others(at(0).time, at(100).time, what);
@@ -565,7 +579,7 @@ mod tests {
 
     #[test]
     fn only_a_sender_that_waits_for_packets_waits_behind_others() {
-        use BehindOthers::{Acknowledgement, Data};
+        use Waiting::{Acknowledgement, Data};
         for what in [Acknowledgement, Data] {
             for limit in [Limit::OwnWindowUndecided, Limit::SlowStart, Limit::CongestionWindow, Limit::Recovery] {
                 assert_eq!(cause_behind_others(Label::Limited(limit, 2), what), Cause::Sharing);
@@ -581,7 +595,7 @@ mod tests {
 
     #[test]
     fn no_packet_waits_behind_others_in_a_gap_of_the_radio() {
-        for what in [BehindOthers::Acknowledgement, BehindOthers::Data] {
+        for what in [Waiting::Acknowledgement, Waiting::Data] {
             assert_eq!(cause_behind_others(Label::AcknowledgementGap, what), Cause::Radio);
         }
     }

@@ -38,7 +38,7 @@ impl JoinedConnection {
                     begin: earlier(begin, before),
                     end: earlier(end, before),
                     direction: Some(link),
-                    name: name.to_owned(),
+                    name: name.into(),
                     wanted: !near,
                 }
             })

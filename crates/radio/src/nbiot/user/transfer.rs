@@ -171,6 +171,10 @@ impl User {
         let is_blocked = self.is_lost || !sample.covered || self.blocked_until[index] > now;
         transfer.errored = self.errors.chance(errors) || is_blocked;
         self.report(now, &transfer, is_first, &sample, cx);
+        if transfer.purpose == Purpose::Data {
+            let repeats = transfer.errored && transfer.attempts < plan.max_transmissions;
+            self.report_harq(now, direction, repeats, cx);
+        }
         if !transfer.errored && transfer.purpose == Purpose::Data {
             let processing = if direction == Direction::Down { plan.mobile_processing } else { Span::ZERO };
             let block = std::mem::take(&mut transfer.block);

@@ -61,6 +61,7 @@ impl User {
             Some(Box::new(sent))
         };
         self.harq_down.transmitted(process, &times, again);
+        self.report_harq(now, direction, cx);
         self.will_send(now, times.feedback, plan);
         if is_first && !is_missed {
             self.feedback[direction as usize].push_back((times.heard, is_positive));

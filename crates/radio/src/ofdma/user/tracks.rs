@@ -1,10 +1,14 @@
 //! The radio log of a mobile: its states, and what it sends and gets.
 
-use airpath_core::{Aspect, Classes, Context, Direction, DrxState, Instant, LteRrcState, RadioEvent, Span, StateValue};
+use airpath_core::{
+    Aspect, Classes, Context, Direction, DrxState, HarqState, Instant, LteRrcState, RadioEvent, Span, StateValue,
+    WaitState,
+};
 
 use super::User;
 use crate::common::log::Tracks;
 use crate::conditions::Sample;
+use crate::ofdma::rrc::State;
 use crate::ofdma::transport_format::TransportFormat;
 
 impl User {
@@ -27,6 +31,56 @@ impl User {
         if cx.wants(Classes::STATE) {
             self.tracks.stalled(now, self.down.data.is_stalled() || self.up.data.is_stalled(), cx);
         }
+    }
+
+    /// Downlink data wait at `now`, before the base station has served them: a mobile that sleeps
+    /// is the reason.
+    pub(super) fn report_sleep(&mut self, now: Instant, cx: &mut Context<'_>) {
+        let waits = self.rrc.state() == State::Connected && self.down.waiting() > 0 && !self.listens(now);
+        if waits && cx.wants(Classes::STATE) {
+            self.report_wait(now, Direction::Down, WaitState::Drx, cx);
+        }
+    }
+
+    /// The base station can serve it at `now`, if it listens.
+    pub fn report_awake(&mut self, now: Instant, cx: &mut Context<'_>) {
+        if cx.wants(Classes::STATE) && self.listens(now) {
+            self.report_wait(now, Direction::Down, WaitState::None, cx);
+        }
+    }
+
+    /// What the packets of the uplink wait for.
+    pub(super) fn report_request(&mut self, now: Instant, cx: &mut Context<'_>) {
+        if !cx.wants(Classes::STATE) {
+            return;
+        }
+        let state = if self.rrc.state() != State::Connected || self.up.waiting() == 0 || !self.request.is_pending() {
+            WaitState::None
+        } else if self.request.message_at().is_some() {
+            WaitState::RandomAccess
+        } else if self.request.is_awaited() || self.harq_up.has_grant() {
+            WaitState::Grant
+        } else {
+            WaitState::SchedulingRequest
+        };
+        self.report_wait(now, Direction::Up, state, cx);
+    }
+
+    fn report_wait(&mut self, now: Instant, direction: Direction, state: WaitState, cx: &mut Context<'_>) {
+        self.tracks.report(now, Some(direction), Aspect::Wait, state.into(), cx);
+    }
+
+    /// Whether a block of a direction is to be sent again.
+    pub(super) fn report_harq(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
+        if !cx.wants(Classes::STATE) {
+            return;
+        }
+        let repeats = match direction {
+            Direction::Down => self.harq_down.has_repeats(),
+            Direction::Up => self.harq_up.has_repeats(),
+        };
+        let state = if repeats { HarqState::Repeat } else { HarqState::None };
+        self.tracks.report(now, Some(direction), Aspect::Harq, state.into(), cx);
     }
 
     /// The DRX states up to `now`, if it was not active since the last activity.

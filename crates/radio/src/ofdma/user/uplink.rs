@@ -84,7 +84,13 @@ impl User {
 
     /// The transmission of the slot that begins at `now`.
     pub(super) fn transmit_up(&mut self, now: Instant, plan: &mut Plan, cx: &mut Context<'_>) {
-        let Some(planned) = self.harq_up.take(now) else { return };
+        if let Some(planned) = self.harq_up.take(now) {
+            self.transmit_planned(now, planned, plan, cx);
+            self.report_harq(now, Direction::Up, cx);
+        }
+    }
+
+    fn transmit_planned(&mut self, now: Instant, planned: Planned, plan: &mut Plan, cx: &mut Context<'_>) {
         let sample = self.look_around(now, plan, cx);
         // A handover may have been found just now.
         if sample.covered && self.movement.served_from(Direction::Up) > now {
@@ -212,5 +218,6 @@ impl User {
             up.give_up(now, &block, cx);
             super::recycle(spare, block);
         });
+        self.report_harq(now, Direction::Up, cx);
     }
 }

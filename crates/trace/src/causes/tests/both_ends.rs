@@ -210,7 +210,7 @@ fn a_silence_of_the_uplink_is_the_radios_though_others_are_first_after_it() {
         begin: at(360),
         end: at(1360),
         direction: Some(Direction::Up),
-        name: "outage".to_owned(),
+        name: "outage".into(),
         wanted: false,
     };
     let log = RadioLog::new(vec![gap]);

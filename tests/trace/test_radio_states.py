@@ -1,0 +1,161 @@
+"""The states of the radio in connections, beside the log of states and the packets of the run."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import airpath
+from support import Command
+
+SCENARIO = """
+format = 1
+duration = "120 s"
+fixed.delay = "250 ms"
+[bearer]
+preset = "{preset}"
+{bearer}
+[[flow]]
+kind = "transactions"
+request = "300 B"
+response = "{response}"
+transactions = 20
+think = "3 s"
+"""
+
+CASES = {
+    "lte-20mhz": (
+        "20 kB",
+        'rrc.inactivity = "2 s"',
+        {"promotion", "drx", "scheduling-request", "grant", "harq-repeat"},
+    ),
+    "lte-tdd-20mhz": ("20 kB", "", {"drx", "scheduling-request", "grant", "harq-repeat"}),
+    "nr-n28-fdd-20mhz": (
+        "20 kB",
+        'rrc.inactivity = "2 s"',
+        {"promotion", "drx", "scheduling-request", "grant", "harq-repeat"},
+    ),
+    "lte-cat-m1": ("500 B", "", {"drx", "scheduling-request", "grant"}),
+    "nb-iot": ("200 B", "", {"promotion"}),
+}
+"""Bytes of a response, changes of the bearer, and states that the connection has at least."""
+
+TOLERANCE_NS = 2e6
+"""A state that begins or ends with a packet may differ by its transmission."""
+
+
+def _states(result: airpath.Result) -> pl.DataFrame:
+    """Return the states that the truth needs: begin, end, direction, name."""
+    rows = result.states.filter(pl.col("name").is_not_null()).sort("time", maintain_order=True)
+    last = int(rows["time"].to_list()[-1])
+    key = ["aspect", "direction"]
+    rows = rows.with_columns(end=pl.col("time").shift(-1).over(key).fill_null(last))
+    wanted = {"promotion", "paging", "drx", "scheduling-request", "grant", "random-access", "harq-repeat"}
+    sleeps = (pl.col("aspect") == "drx") & pl.col("name").is_in(["active", "short", "long"])
+    return rows.filter(pl.col("name").is_in(list(wanted)) & ~sleeps).select("time", "end", "direction", "name")
+
+
+def _in_transit(result: airpath.Result, *, data: bool) -> list[tuple[int, int, str]]:
+    """Return when each packet was sent and received, and its direction."""
+    packets = result.packets
+    sent = packets.filter(pl.col("step") == "sent").select("packet", "direction", "length", sent="time")
+    received = packets.filter(pl.col("step") == "received").select("packet", received="time")
+    both = sent.join(received, on="packet")
+    both = both.filter(pl.col("length") > 0) if data else both
+    return list(both.select("sent", "received", "direction").iter_rows())
+
+
+def _length(intervals: list[tuple[int, int]]) -> int:
+    """Return the length of a union of intervals."""
+    total, until = 0, 0
+    for begin, end in sorted(intervals):
+        total += max(0, end - max(begin, until))
+        until = max(until, end)
+    return total
+
+
+def _truth(result: airpath.Result, name: str, *, data: bool) -> int:
+    """Return how long packets were in transit while the radio was in a state."""
+    states = _states(result).filter(name=name).rows()
+    return _length(
+        [
+            (max(begin, sent), min(end, received))
+            for begin, end, of, _ in states
+            for sent, received, direction in _in_transit(result, data=data)
+            if of in (None, direction) and max(begin, sent) < min(end, received)
+        ]
+    )
+
+
+@pytest.mark.parametrize("preset", CASES)
+def test_the_time_of_each_state_is_that_of_the_packets_in_it(preset: str, tmp_path: Path) -> None:
+    response, bearer, least = CASES[preset]
+    text = SCENARIO.format(preset=preset, response=response, bearer=bearer)
+    result = airpath.run(text, out=tmp_path / "run", seed=7)
+    trace = airpath.trace(tmp_path / "run")
+    states = trace.radio_states.with_columns(length=pl.col("end") - pl.col("start"))
+    found = dict(states.group_by("state").agg(pl.col("length").sum()).iter_rows())
+    assert least <= set(found), found
+    for name, length in found.items():
+        # A pure acknowledgement counts only where the sender waits for it.
+        low, high = _truth(result, name, data=True), _truth(result, name, data=False)
+        count = states.filter(state=name).height
+        assert low - count * TOLERANCE_NS <= length <= high + count * TOLERANCE_NS, (name, low, length, high)
+
+
+def test_a_state_is_within_a_piece_of_its_cause(tmp_path: Path) -> None:
+    text = SCENARIO.format(preset="lte-20mhz", response="20 kB", bearer="")
+    airpath.run(text, out=tmp_path / "run", seed=7)
+    trace = airpath.trace(tmp_path / "run")
+    pieces = trace.causes.select("connection", "cause", begin="start", until="end")
+    inside = trace.radio_states.join(pieces, on=["connection", "cause"]).filter(
+        pl.col("begin") <= pl.col("start"), pl.col("end") <= pl.col("until")
+    )
+    assert inside.height == trace.radio_states.height > 0
+    ordered = trace.radio_states.sort("connection", "start")
+    assert ordered.filter(pl.col("start") < pl.col("end").shift().over("connection")).height == 0, "no overlap"
+
+
+def test_a_full_link_stays_the_cause(tmp_path: Path) -> None:
+    text = """
+    format = 1
+    bearer.preset = "lte-20mhz"
+    fixed.delay = "20 ms"
+    [[flow]]
+    kind = "download"
+    bytes = "60 MB"
+    """
+    result = airpath.run(text, out=tmp_path / "run", seed=7, capture=True)
+    assert result.states.filter(name="harq-repeat").height > 100, "a tenth of the blocks is sent again"
+    captures = {path.stem.rpartition("-")[2]: path for path in result.captures()}
+    ends = {"peer": captures["mobile"]}
+    without = airpath.trace(captures["server"], **ends).connections.row(0, named=True)
+    with_log = airpath.trace(captures["server"], radio=tmp_path / "run", **ends).connections.row(0, named=True)
+    for full in ("path_rate_s", "queueing_s"):
+        assert with_log[full] == pytest.approx(without[full], abs=0.01 * without["duration_s"])
+    # Acknowledgements that wait for requests and grants delay a sender that its window limits.
+    assert 0 < with_log["radio_s"] < without["slow_start_s"] + without["congestion_window_s"]
+
+
+def test_the_text_has_the_states(tmp_path: Path) -> None:
+    text = SCENARIO.format(preset="lte-20mhz", response="20 kB", bearer="")
+    airpath.run(text + '\n[[change]]\nat = "10 s"\nhandover = "60 ms"\n', out=tmp_path / "run", seed=7)
+    done = Command(tmp_path)("trace", "run")
+    assert done.code == 0
+    text = " ".join(done.out.split())
+    assert "Radio silent, by state: " in text, text
+    for state in ("drx", "scheduling-request", "grant", "harq-repeat", "handover 60"):
+        assert f"{state} " in text.replace("\u00a0", " "), (state, text)
+
+
+def test_names_of_another_log_are_kept(tmp_path: Path) -> None:
+    text = SCENARIO.format(preset="lte-20mhz", response="20 kB", bearer="")
+    result = airpath.run(text, out=tmp_path / "run", seed=7, capture=True)
+    first = 1_000_000_000
+    log = tmp_path / "phone.csv"
+    log.write_text(f"t,what\n{first},ok\n{first + 1},asleep\n{first + 110},ok\n", encoding="utf-8")
+    columns = {"begin": "t", "name": "what", "silent": "none", "delays": "asleep"}
+    server = next(path for path in result.captures() if path.name.endswith("server.pcapng"))
+    trace = airpath.trace(server, radio=log, radio_columns=columns)
+    assert set(trace.radio_states["state"]) == {"asleep"}
+    assert trace.connections["radio_s"].item() > 0
