@@ -153,7 +153,8 @@ states! {
         /// Uplink: requests were not answered, and random access takes their place (TS 36.321
         /// §5.1).
         RandomAccess = "random-access" delays,
-        /// Uplink: a request was sent; the grant, or the slot that it is for, has not come.
+        /// Uplink: a request was sent; the grant, or the slot that it is for, has not come. With
+        /// configured grants (TS 38.321 §5.8.2): the slot of the next one.
         Grant = "grant" delays,
     }
 }

@@ -35,8 +35,8 @@ use airpath_link::Bearer;
 
 pub use crate::ofdma::ConfigError;
 pub use crate::ofdma::config::{
-    Background, Downlink, DownlinkModulation, Drx, Duplex, Harq, Mobile, Prescheduling, RandomAccess, Uplink,
-    UplinkModulation,
+    Background, ConfiguredGrant, Downlink, DownlinkModulation, Drx, Duplex, Harq, Mobile, Prescheduling, RandomAccess,
+    Uplink, UplinkModulation,
 };
 pub use config::{Acknowledged, Cell, Config, Inactive, Pdcp, Rlc, Rrc, Tdd, Unacknowledged};
 

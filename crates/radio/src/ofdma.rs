@@ -9,7 +9,7 @@
 //! - A block in error is sent again by hybrid ARQ, when the timeline of the slots permits it;
 //!   feedback can be mistaken. What hybrid ARQ gives up, the RLC repairs.
 //! - The mobile requests the uplink by a scheduling request, and reports its buffer in what it then
-//!   sends. Grants without a request take that wait away (prescheduling).
+//!   sends. Grants without a request take that wait away (prescheduling, configured grants).
 //! - A connected mobile listens at times only (DRX); an idle or inactive one is paged, and its
 //!   connection takes time. None of them costs anything while nothing happens.
 //! - A handover interrupts both directions. In the acknowledged mode nothing is lost: packets are
@@ -24,6 +24,7 @@ mod buffer_status;
 mod cell;
 pub(crate) mod channels;
 pub(crate) mod config;
+pub(crate) mod configured_grant;
 mod drx;
 mod error;
 mod grid;
@@ -95,6 +96,7 @@ pub struct Parameters {
     pub(crate) harq: config::Harq,
     pub(crate) downlink: config::Downlink,
     pub(crate) uplink: config::Uplink,
+    pub(crate) configured_grant: Option<configured_grant::Parameters>,
     pub(crate) rlc: rlc::Parameters,
     pub(crate) pdcp: pdcp::Parameters,
     pub(crate) drx: Option<config::Drx>,
@@ -162,9 +164,10 @@ impl<T: Technology> CellBearer<T> {
         let slot = parameters.timeline.pattern().duration();
         let scheduler = || cell.scheduler.build(users, slot, cell.averaging_time, "cell");
         let schedulers = [scheduler()?, scheduler()?];
-        let plan = Plan::new(&parameters, seed, name);
+        let mut plan = Plan::new(&parameters, seed, name)?;
         let user = |index| User::new(&parameters, index, seed, &format!("{name}/user-{index}"));
-        let users = (0..users).map(user).collect::<Result<_, _>>()?;
+        let users = (0..users).map(user).collect::<Result<Vec<_>, _>>()?;
+        users.iter().filter_map(User::configured_slot).try_for_each(|slot| plan.reserve_configured(slot))?;
         Ok(Self { cell: cell::Cell::new(plan, schedulers, users), technology: PhantomData })
     }
 

@@ -343,6 +343,22 @@ fn parameters_that_the_standard_does_not_have_are_refused() {
         ("rrc.inactive.resume = \"1 s\"".to_owned(), "rrc.inactive.resume", "rrc.promotion"),
         ("harq.processes = 7".to_owned(), "harq.processes", "2, 4, 6, 8, 10, 12 or 16"),
         ("mobile.layers = 5".to_owned(), "mobile.layers", "1 to 4"),
+        (configured("period = \"7.5 ms\""), "uplink.configured_grant.period", "1280 slots of 0.5 ms"),
+        (configured("period = \"4 ms\""), "uplink.configured_grant.period", "a multiple of the TDD pattern"),
+        (
+            configured("period = \"5 ms\"\noffset = \"1 ms\""),
+            "uplink.configured_grant.offset",
+            "a U slot of the period",
+        ),
+        (configured("period = \"5 ms\"\noffset = \"7 ms\""), "uplink.configured_grant.offset", "timeDomainOffset"),
+        (configured("period = \"5 ms\"\nmcs = 29"), "uplink.configured_grant.mcs", "0 to 28"),
+        (configured("period = \"5 ms\"\nbytes = \"0 B\""), "uplink.configured_grant.bytes", "above zero"),
+        (configured("period = \"5 ms\"\nmcs = 0\nbytes = \"9000 B\""), "uplink.configured_grant.bytes", "the band"),
+        (
+            configured("period = \"5 ms\"") + "uplink.prescheduling = { interval = \"5 ms\", bytes = \"100 B\" }",
+            "uplink.prescheduling",
+            "uplink.configured_grant",
+        ),
     ];
     for (more, key, text) in cases {
         let error = Nr::new(&config("nr-n41-100mhz", &more, &[]), 1, Seed::new(1), "cell").expect_err(&more);
@@ -351,6 +367,69 @@ fn parameters_that_the_standard_does_not_have_are_refused() {
     }
     let error = try_config::<Config>("nr-n41-100mhz", "cell.control_symbols = 1", &[]).expect_err("a key of LTE");
     assert!(error.to_string().contains("unknown field `control_symbols`"), "{error}");
+}
+
+/// Configured grants with these keys; MCS 4 and 100 bytes unless they are among them.
+fn configured(keys: &str) -> String {
+    let has = |key: &str| keys.contains(&format!("{key} ="));
+    let lines = keys.lines().map(str::to_owned);
+    let more = [("mcs", "4"), ("bytes", "\"100 B\"")].into_iter().filter(|(key, _)| !has(key));
+    let lines = lines.chain(more.map(|(key, value)| format!("{key} = {value}")));
+    lines.map(|line| format!("uplink.configured_grant.{line}\n")).collect()
+}
+
+#[test]
+fn a_configured_grant_takes_the_wait_for_request_and_grant_away() {
+    // FDD with slots of 1 ms: the wait for a slot of the period, the slot itself, 5 ms of the cell.
+    let mut stream = Seed::new(11).stream("arrivals");
+    let packets: Vec<_> =
+        (0..2000).map(|n| (at_millis(500.0 * f64::from(n) + 80.0 * stream.uniform()), Direction::Up, 0, 60)).collect();
+    let delays = |more: &str| {
+        let more = format!("conditions.ci = \"45 dB\"\nuplink.sr_period = \"10 ms\"\ncell.delay = \"5 ms\"\n{more}");
+        let outcome = run(&plain("nr-n28-fdd-20mhz", &more), 1, &packets, Span::from_secs(1100));
+        assert_eq!(outcome.departures.len(), packets.len());
+        statistics(&outcome.delays(&packets))
+    };
+    let [least, mean, most] = delays(&configured("period = \"10 ms\""));
+    assert!((6.0..6.1).contains(&least) && (15.9..=16.0).contains(&most), "{least} {most}");
+    assert!((mean - 11.0).abs() < 0.2, "{mean}");
+    // A request in one slot, 3 ms of the base station, K2 of four slots.
+    let [_, dynamic, _] = delays("");
+    assert!((dynamic - mean - 8.0).abs() < 0.3, "{dynamic} {mean}");
+}
+
+#[test]
+fn a_mobile_that_sleeps_uses_its_configured_grants() {
+    let wait = |more: &str| {
+        let packets = [(at_millis(1000.0), Direction::Up, 0, 60), (at_millis(3000.0), Direction::Up, 0, 60)];
+        let config: Config = config("nr-n28-fdd-20mhz", &format!("conditions.ci = \"45 dB\"\n{more}"), &["rrc"]);
+        let outcome = run(&config, 1, &packets, Span::from_secs(5));
+        (outcome.delays(&packets)[1], outcome.states)
+    };
+    let (delay, states) = wait(&configured("period = \"10 ms\"\noffset = \"3 ms\""));
+    assert_eq!(delay, 3.0 + 1.0, "it waits for the slot at 3003 ms");
+    let waits: Vec<_> = states.iter().filter(|(_, state)| state.aspect == Aspect::Wait).collect();
+    let up =
+        waits.iter().filter(|(_, state)| state.direction == Some(Direction::Up)).map(|(at, state)| (*at, state.value));
+    let expected = [(1000.0, "grant"), (1003.0, "none"), (3000.0, "grant"), (3003.0, "none")];
+    assert_eq!(up.collect::<Vec<_>>(), expected.map(|(at, name)| (at_millis(at), StateValue::Name(name))));
+}
+
+#[test]
+fn configured_grants_are_reserved_for_a_mobile_that_sends_nothing() {
+    let rate = |more: &str| {
+        let more = format!("conditions.ci = \"45 dB\"\npdcp.queue = {{}}\n{more}");
+        let outcome = run(&plain("nr-n28-fdd-20mhz", &more), 2, &burst(2000, Direction::Up, 1500), Span::from_secs(20));
+        assert_eq!(outcome.departures.len(), 2000);
+        1.0 / outcome.departures.last().expect("a packet").1.due.as_secs_f64()
+    };
+    let grants = configured("period = \"1 ms\"\nmcs = 9\nbytes = \"500 B\"");
+    let share = rate(&grants) / rate("");
+    assert!((0.3..0.9).contains(&share), "{share}");
+    let many: Config = plain("nr-n28-fdd-20mhz", &grants);
+    let error = Nr::new(&many, 50, Seed::new(1), "cell").expect_err("too many mobiles");
+    assert_eq!(error.field(), "uplink.configured_grant.period");
+    assert!(error.to_string().contains("fewer mobiles"), "{error}");
 }
 
 #[test]
@@ -405,6 +484,11 @@ fn any_config() -> impl Strategy<Value = Config> {
         (
             "nr-n41-100mhz",
             "uplink.prescheduling = { interval = \"5 ms\", bytes = \"100 B\" }\n".to_owned(),
+            vec!["drx", "rrc"],
+        ),
+        (
+            "nr-n41-100mhz",
+            "uplink.configured_grant = { period = \"10 ms\", mcs = 2, bytes = \"80 B\" }\n".to_owned(),
             vec!["drx", "rrc"],
         ),
         ("nr-n28-fdd-20mhz", "pdcp.queue = { discipline = \"codel\" }\n".to_owned(), vec!["pdcp.queue", "drx", "rrc"]),

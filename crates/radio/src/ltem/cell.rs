@@ -145,6 +145,7 @@ impl Technology for Config {
             harq: self.harq.clone(),
             downlink: self.downlink.clone(),
             uplink: self.uplink.clone(),
+            configured_grant: None,
             rlc: (&self.rlc).into(),
             pdcp: pdcp::Parameters {
                 header: PDCP_HEADER,

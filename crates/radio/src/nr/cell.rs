@@ -10,7 +10,7 @@ use crate::ofdma::rlc::{Framing, ModeParameters};
 use crate::ofdma::rlc_am::StatusFormat;
 use crate::ofdma::{
     Allocation, BlockSizes, Cell, CodeWords, ConfigError, Grid, GridParameters, Parameters, Technology, UplinkHarq,
-    pdcp, reordering, rlc, rlc_am, rrc,
+    configured_grant, pdcp, reordering, rlc, rlc_am, rrc,
 };
 
 /// The effective code rate above which a mobile may skip decoding (TS 38.214 §5.1.3).
@@ -69,6 +69,7 @@ impl Technology for Config {
             UplinkModulation::Qam16 | UplinkModulation::Qam64 => FormatTable::Qam64,
             UplinkModulation::Qam256 => FormatTable::Qam256,
         };
+        let slot = timeline.pattern().duration().as_nanos();
         let up = grid(table, blocks - u32::from(pucch_blocks), SlotAllocation::uplink);
         Ok(Parameters {
             timeline,
@@ -92,6 +93,12 @@ impl Technology for Config {
             harq: self.harq.clone(),
             downlink: self.downlink.clone(),
             uplink: self.uplink.clone(),
+            configured_grant: self.uplink.configured_grant.as_ref().map(|grant| configured_grant::Parameters {
+                period: grant.period.as_nanos() / slot,
+                offset: grant.offset.map(|offset| offset.as_nanos() / slot),
+                bytes: grant.bytes.get(),
+                efficiency: tables::schemes(table)[usize::from(grant.mcs)].efficiency(),
+            }),
             rlc: (&self.rlc).into(),
             pdcp: pdcp::Parameters {
                 // TS 38.323 §6.2.2: 12 bits in two bytes, 18 in three.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::paging::PowerSaving;
 use crate::common::link_adaptation::Combining;
-pub(crate) use check::{milliseconds, outer_loop, pdcp, within};
+pub(crate) use check::{milliseconds, no_configured_grant, outer_loop, pdcp, within};
 
 /// Other users of the cell, who take resource blocks and are not simulated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -145,6 +145,9 @@ pub struct Uplink {
     /// Grants that are sent to active mobiles without a request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prescheduling: Option<Prescheduling>,
+    /// Grants that mobiles have with the connection, in place of requests. NR only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub configured_grant: Option<ConfiguredGrant>,
     /// periodicBSR-Timer: how often a mobile with grants reports its buffer.
     pub periodic_bsr: Span,
     /// retxBSR-Timer: after what time without a grant a mobile with data requests again.
@@ -160,6 +163,24 @@ pub struct Prescheduling {
     /// Time between two: whole milliseconds.
     pub interval: Span,
     /// Bytes of the transport block of each.
+    pub bytes: Bytes,
+}
+
+/// Configured grants of type 1 (TS 38.321 §5.8.2): resource blocks of each mobile in one slot of
+/// each period, which are reserved whether it sends in them or not. Without data it sends nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConfiguredGrant {
+    /// Time from one to the next (periodicity): 1, 2, 4, 5, 8, 10, 16, 20, 32, 40, 64, 80, 128,
+    /// 160, 320 or 640 slots, at 30 kHz also 256 and 1280 (TS 38.331 §6.3.2).
+    pub period: Span,
+    /// The slot of all mobiles in the period, as the time to its begin (timeDomainOffset). Without
+    /// it, each mobile has a slot that is drawn for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<Span>,
+    /// I_MCS of the blocks (mcsAndTBS, TS 38.214 §6.1.4.1): 0 to 28, with `256qam` to 27.
+    pub mcs: u8,
+    /// Bytes of the transport block of each: as many resource blocks are reserved as it needs.
     pub bytes: Bytes,
 }
 

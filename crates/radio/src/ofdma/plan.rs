@@ -5,6 +5,8 @@ use airpath_core::{Direction, Instant, Probability, Seed, Span};
 
 use super::background::Background;
 use super::channels::Template;
+use super::configured_grant::ConfiguredGrants;
+use super::error::ConfigError;
 use super::grid::Grid;
 use super::repetition::{Narrowband, Slots};
 use super::transport_block::Sent;
@@ -39,6 +41,8 @@ pub struct Plan {
     pub first_grant: u64,
     /// Interval and bytes of grants without a request.
     pub prescheduling: Option<(Span, u64)>,
+    /// Grants that mobiles have with the connection.
+    pub configured: Option<ConfiguredGrants>,
     pub buffer_sizes: &'static BufferSizes,
     /// Which packets use the voice bearer.
     pub voice: Option<Template>,
@@ -80,10 +84,13 @@ pub const PROMISED: usize = 256;
 
 impl Plan {
     /// The plan of a cell.
-    pub fn new(parameters: &Parameters, seed: Seed, name: &str) -> Self {
+    ///
+    /// # Errors
+    /// If a configured grant does not fit into the band.
+    pub fn new(parameters: &Parameters, seed: Seed, name: &str) -> Result<Self, ConfigError> {
         let Parameters { cell, harq, uplink, .. } = parameters;
         let prescheduling = uplink.prescheduling.as_ref();
-        Self {
+        let mut plan = Self {
             timeline: parameters.timeline.clone(),
             down: parameters.down.clone(),
             up: parameters.up.clone(),
@@ -99,6 +106,7 @@ impl Plan {
             dtx_missed: harq.dtx_missed,
             first_grant: uplink.first_grant.get(),
             prescheduling: prescheduling.map(|it| (it.interval, it.bytes.get())),
+            configured: None,
             buffer_sizes: parameters.buffer_sizes,
             voice: parameters.voice.as_ref().map(|voice| voice.template.clone()),
             background: cell.background.as_ref().map(|background| Background::new(background, seed, name)),
@@ -108,7 +116,17 @@ impl Plan {
                 .as_ref()
                 .map(|repetition| Narrowband::new(repetition, [parameters.down.total, parameters.up.total])),
             promised: [(0, 0); PROMISED],
+        };
+        if let Some(grant) = &parameters.configured_grant {
+            plan.configured = Some(ConfiguredGrants::new(grant, &plan)?);
         }
+        Ok(plan)
+    }
+
+    /// Reserves the configured grants of a mobile in a slot of their period.
+    pub fn reserve_configured(&mut self, slot: u64) -> Result<(), ConfigError> {
+        let total = self.up.total;
+        self.configured.as_mut().map_or(Ok(()), |configured| configured.reserve(slot, total))
     }
 
     /// The timeline of the slots.
@@ -130,6 +148,12 @@ impl Plan {
     #[inline]
     pub fn number(&self, at: Instant) -> u64 {
         self.slots().slot_at(at)
+    }
+
+    /// The number of the first slot that begins at `from` or later.
+    #[inline]
+    pub fn slot_from(&self, from: Instant) -> u64 {
+        self.slots().slot_from(from)
     }
 
     /// When a slot begins.
@@ -293,7 +317,8 @@ impl Plan {
     pub fn left_up(&self, at: Instant) -> u32 {
         let number = self.number(at);
         let (promised_for, blocks) = self.promised[number as usize % PROMISED];
-        if promised_for == number { self.up.total.saturating_sub(blocks) } else { self.up.total }
+        let total = self.up.total - self.configured.as_ref().map_or(0, |configured| configured.reserved(number));
+        if promised_for == number { total.saturating_sub(blocks) } else { total }
     }
 
     /// Promises resource blocks of the uplink in the slot that begins at `at`.
@@ -324,7 +349,7 @@ pub(super) mod tests {
         let more: toml::Table = more.parse().expect("TOML");
         bearer["cell"].as_table_mut().expect("a table").extend(more);
         let config: lte::Config = bearer.try_into().expect("a configuration");
-        Plan::new(&config.parameters().expect("sound parameters"), Seed::new(1), "cell")
+        Plan::new(&config.parameters().expect("sound parameters"), Seed::new(1), "cell").expect("a plan")
     }
 
     #[test]

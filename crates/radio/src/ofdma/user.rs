@@ -23,6 +23,7 @@ use super::Parameters;
 use super::buffer_status::{Knowledge, Reporting};
 use super::channels::{Channel, Channels};
 use super::config::Duplex;
+use super::configured_grant;
 use super::drx::Drx;
 use super::error::ConfigError;
 use super::harq;
@@ -62,6 +63,7 @@ pub struct User {
     prescheduling_offset: Span,
     /// When the next one can be planned.
     preschedule_at: Option<Instant>,
+    configured: Option<configured_grant::OfMobile>,
     /// The buffer of the mobile had something in it, and voice.
     had_data: bool,
     had_voice: bool,
@@ -129,6 +131,13 @@ impl User {
         let paging_offset = config.rrc.as_ref().map_or(Span::ZERO, |rrc| offset(rrc.paging));
         let prescheduling = config.uplink.prescheduling.as_ref();
         let prescheduling_offset = prescheduling.map_or(Span::ZERO, |it| offset(it.interval));
+        let configured = config.configured_grant.as_ref().map(|grant| {
+            let mut stream = seed.stream(&format!("{path}/configured-grant"));
+            let all = grant.slots(slots);
+            let drawn = stream.below(all.clone().count() as u64);
+            let slot = all.clone().nth(drawn as usize).expect("one is below their number");
+            configured_grant::OfMobile::new(grant.period, slot)
+        });
         let rrc = Rrc::new(config.rrc.clone(), paging_offset, &mut offsets);
         let is_half_duplex = config.mobile.duplex == Duplex::Half;
         let mut user = Self {
@@ -146,6 +155,7 @@ impl User {
             prescheduled_at: Instant::ZERO,
             prescheduling_offset,
             preschedule_at: None,
+            configured,
             had_data: false,
             had_voice: false,
             headers: Vec::new(),
@@ -178,6 +188,11 @@ impl User {
             user.set_connected(None);
         }
         Ok(user)
+    }
+
+    /// The slot of its configured grants in their period.
+    pub fn configured_slot(&self) -> Option<u64> {
+        self.configured.as_ref().map(|configured| configured.slot)
     }
 
     /// What it has sent or got on the air.
@@ -228,6 +243,7 @@ impl User {
             message,
             self.requested_at,
             self.preschedule_at,
+            self.configured.as_ref().and_then(|configured| configured.next),
             self.reporting.next_timer(),
             self.knowledge.next_event(),
             self.rrc.next_change(),
@@ -247,6 +263,7 @@ impl User {
         if results.into_iter().any(|result| result.is_err()) {
             self.fail(now, cx);
         }
+        self.use_configured_grant(now, plan);
         self.transmit_up(now, plan, cx);
         self.request_up(now, plan, cx);
         self.prepare(now, plan, cx);
@@ -298,8 +315,15 @@ impl User {
         }
         (self.had_data, self.had_voice) = (waiting > 0, has_voice);
         self.reporting.expire(now, waiting);
-        if self.reporting.is_triggered() && waiting > 0 {
-            self.request.trigger(now);
+        match &mut self.configured {
+            // No request is sent for data that have configured grants (logicalChannelSR-Mask, TS
+            // 38.321 §5.4.5).
+            Some(configured) => {
+                let from = self.movement.served_from(Direction::Up);
+                configured.next = (waiting > 0).then(|| configured.after(now, from, plan));
+            }
+            None if self.reporting.is_triggered() && waiting > 0 => self.request.trigger(now),
+            None => {}
         }
         if waiting > 0 {
             self.preschedule(now, plan);
@@ -391,6 +415,7 @@ impl User {
             && self.rrc.state() == State::Connected
             && !self.reporting.is_triggered()
             && plan.prescheduling.is_none()
+            && plan.configured.is_none()
     }
 
     /// Sets up the connection if there is none, for a packet in this direction. It may have been
@@ -483,6 +508,9 @@ impl User {
         self.knowledge.clear();
         self.requested_at = None;
         self.preschedule_at = None;
+        if let Some(configured) = &mut self.configured {
+            configured.next = None;
+        }
         (self.had_data, self.had_voice) = (false, false);
         if let Some(occupancy) = &mut self.occupancy {
             occupancy.clear();

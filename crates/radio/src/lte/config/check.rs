@@ -7,7 +7,7 @@ use crate::common::slots::{Occasions, SlotPattern};
 use crate::error::{ValueError, above_zero, at_most, range, within_an_hour};
 use crate::lte::{tables, tdd};
 use crate::ofdma::ConfigError;
-use crate::ofdma::config::{Background, UplinkModulation, milliseconds, outer_loop, pdcp, within};
+use crate::ofdma::config::{Background, UplinkModulation, milliseconds, no_configured_grant, outer_loop, pdcp, within};
 use crate::ofdma::rlc_am::LONGEST_TIMER;
 
 impl Config {
@@ -24,6 +24,7 @@ impl Config {
         }
         let modulations = [UplinkModulation::Qam16, UplinkModulation::Qam64];
         self.uplink.check(modulations, "16qam or 64qam (TS 36.306 Table 4.1-2)")?;
+        no_configured_grant(&self.uplink)?;
         check_rlc(&self.rlc)?;
         if let Some(drx) = &self.drx {
             drx.check()?;

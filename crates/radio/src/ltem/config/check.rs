@@ -7,7 +7,7 @@ use crate::error::{ValueError, range, within_an_hour};
 use crate::lte::config::{check_rlc, check_sr_period};
 use crate::lte::tables;
 use crate::ofdma::ConfigError;
-use crate::ofdma::config::{UplinkModulation, milliseconds, outer_loop, pdcp, within};
+use crate::ofdma::config::{UplinkModulation, milliseconds, no_configured_grant, outer_loop, pdcp, within};
 
 impl Config {
     /// Refuses what makes no sense.
@@ -24,6 +24,7 @@ impl Config {
             let expected = "left out, with its `interval` and `bytes`: mobiles of LTE-M request each grant";
             return Err(range("uplink", "prescheduling", expected).into());
         }
+        no_configured_grant(&self.uplink)?;
         check_rlc(&self.rlc)?;
         if let Some(drx) = &self.drx {
             drx.check()?;

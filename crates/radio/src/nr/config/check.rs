@@ -8,7 +8,7 @@ use crate::error::{ValueError, above_zero, at_most, range, within_an_hour};
 use crate::nr::tables::{self, Numerology, ProcessingCapability, Range};
 use crate::nr::tdd::{self, LEAST_DOWNLINK, Period};
 use crate::ofdma::ConfigError;
-use crate::ofdma::config::{Background, UplinkModulation, milliseconds, outer_loop, pdcp};
+use crate::ofdma::config::{Background, Duplex, UplinkModulation, milliseconds, outer_loop, pdcp};
 
 impl Config {
     /// The timeline of the cell, if all makes sense.
@@ -24,6 +24,7 @@ impl Config {
         let modulations = [UplinkModulation::Qam64, UplinkModulation::Qam256];
         self.uplink.check(modulations, "64qam or 256qam (TS 38.306 §4.2.7.10)")?;
         check_requests(self.uplink.sr_period, numerology, timeline.pattern())?;
+        self.check_configured_grant(numerology, timeline.pattern())?;
         check_rlc(&self.rlc)?;
         bits(self.pdcp.sequence_bits, [12, 18], "pdcp", "12 or 18 (TS 38.323 §6.2.2)")?;
         if let Rlc::Acknowledged(rlc) = &self.rlc
@@ -48,6 +49,55 @@ impl Config {
         }
         self.conditions.refuse_fading()?;
         Ok(timeline)
+    }
+
+    /// Refuses configured grants that the standard does not have, or in slots without uplink.
+    fn check_configured_grant(&self, numerology: Numerology, pattern: &SlotPattern) -> Result<(), ValueError> {
+        let Some(grant) = &self.uplink.configured_grant else { return Ok(()) };
+        let refused = |key, expected| Err(range("uplink.configured_grant", key, expected));
+        let slot = numerology.slot().as_nanos();
+        let period = grant.period.as_nanos() / slot;
+        let is_allowed = match numerology.mu() {
+            0 => GRANT_PERIODS.contains(&period),
+            _ => GRANT_PERIODS.contains(&period) || [256, 1280].contains(&period),
+        };
+        if !is_allowed || !grant.period.as_nanos().is_multiple_of(slot) {
+            return refused(
+                "period",
+                match numerology.mu() {
+                    0 => {
+                        "1, 2, 4, 5, 8, 10, 16, 20, 32, 40, 64, 80, 128, 160, 320 or 640 slots of 1 ms (periodicity, \
+                     TS 38.331 §6.3.2)"
+                    }
+                    _ => {
+                        "1, 2, 4, 5, 8, 10, 16, 20, 32, 40, 64, 80, 128, 160, 256, 320, 640 or 1280 slots of 0.5 ms \
+                     (periodicity, TS 38.331 §6.3.2)"
+                    }
+                },
+            );
+        }
+        if !Occasions::new(period, pattern.uplink_from(0)).fit(pattern) {
+            return refused("period", "a multiple of the TDD pattern: other grants are not in U slots");
+        }
+        if let Some(offset) = grant.offset {
+            let number = offset.as_nanos() / slot;
+            let is_slot = offset.as_nanos().is_multiple_of(slot) && number < period;
+            if !is_slot || !Occasions::new(period, number).fit(pattern) {
+                return refused("offset", "whole slots to a U slot of the period (timeDomainOffset, TS 38.331 §6.3.2)");
+            }
+        }
+        let most = if self.uplink.modulation == UplinkModulation::Qam256 { 27 } else { 28 };
+        if grant.mcs > most {
+            return refused("mcs", "0 to 28, with `uplink.modulation = \"256qam\"` to 27 (TS 38.214 §6.1.4.1)");
+        }
+        above_zero(grant.bytes.get() > 0, "uplink.configured_grant", "bytes")?;
+        at_most(grant.bytes.get(), 9000, "uplink.configured_grant", "bytes")?;
+        if self.mobile.duplex == Duplex::Half {
+            let expected = "full with `uplink.configured_grant`: when a mobile with half duplex may use them is not \
+                            modelled";
+            return Err(range("mobile", "duplex", expected));
+        }
+        Ok(())
     }
 }
 
@@ -149,6 +199,9 @@ fn check_answers(timeline: &Timeline) -> Result<(), ValueError> {
     }
     Ok(())
 }
+
+/// Slots of the periods of configured grants at each spacing (periodicity, TS 38.331 §6.3.2).
+const GRANT_PERIODS: [u64; 16] = [1, 2, 4, 5, 8, 10, 16, 20, 32, 40, 64, 80, 128, 160, 320, 640];
 
 /// What the patterns of TDD divide (TS 38.213 §11.1).
 const REPETITION: Span = Span::from_millis(20);

@@ -125,6 +125,10 @@ impl Uplink {
             above_zero(prescheduling.bytes.get() > 0, "uplink.prescheduling", "bytes")?;
             at_most(prescheduling.bytes.get(), 9000, "uplink.prescheduling", "bytes")?;
         }
+        if self.configured_grant.is_some() && self.prescheduling.is_some() {
+            let expected = "left out with `uplink.configured_grant`: mobiles have grants without a request there";
+            return Err(range("uplink", "prescheduling", expected));
+        }
         milliseconds(self.periodic_bsr, "uplink", "periodic_bsr")?;
         milliseconds(self.retx_bsr, "uplink", "retx_bsr")?;
         milliseconds(self.random_access.period, "uplink.random_access", "period")?;
@@ -135,6 +139,15 @@ impl Uplink {
         }
         Ok(())
     }
+}
+
+/// Refuses configured grants, which LTE does not have.
+pub(crate) fn no_configured_grant(uplink: &Uplink) -> Result<(), ValueError> {
+    if uplink.configured_grant.is_some() {
+        let expected = "left out: only NR has configured grants of type 1 (TS 38.321 §5.8.2)";
+        return Err(range("uplink", "configured_grant", expected));
+    }
+    Ok(())
 }
 
 impl Drx {

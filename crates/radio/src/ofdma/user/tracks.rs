@@ -54,7 +54,11 @@ impl User {
         if !cx.wants(Classes::STATE) {
             return;
         }
-        let state = if self.rrc.state() != State::Connected || self.up.waiting() == 0 || !self.request.is_pending() {
+        let has_grant = self.configured.as_ref().is_some_and(|configured| configured.next.is_some());
+        let waits = self.rrc.state() == State::Connected && self.up.waiting() > 0;
+        let state = if waits && has_grant {
+            WaitState::Grant
+        } else if !waits || !self.request.is_pending() {
             WaitState::None
         } else if self.request.message_at().is_some() {
             WaitState::RandomAccess

@@ -82,6 +82,17 @@ impl User {
         }
     }
 
+    /// Uses the configured grant of the slot that begins at `now`, unless there is another one for
+    /// it, which comes first (TS 38.321 §5.4.1).
+    pub(super) fn use_configured_grant(&mut self, now: Instant, plan: &Plan) {
+        let Some((configured, grants)) = self.configured.as_mut().zip(plan.configured.as_ref()) else { return };
+        let is_due = configured.next.take_if(|at| *at <= now).is_some();
+        let is_served = self.rrc.state() == State::Connected && self.movement.served_from(Direction::Up) <= now;
+        if is_due && is_served && !self.harq_up.is_planned(now) && self.has_process_up(now, plan) {
+            self.harq_up.plan(now, Planned::New(grants.format));
+        }
+    }
+
     /// The transmission of the slot that begins at `now`.
     pub(super) fn transmit_up(&mut self, now: Instant, plan: &mut Plan, cx: &mut Context<'_>) {
         if let Some(planned) = self.harq_up.take(now) {
