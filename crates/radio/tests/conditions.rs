@@ -291,7 +291,7 @@ fn environments_and_ratios_can_be_commanded() {
     let (later, earlier) = (conditions.next_transition(at(907_123)), walking.next_transition(at(607_123)));
     assert_eq!(later, earlier.map(|(time, transition)| (time + Span::from_secs(300), transition)));
     let error = conditions.command(at(908_000), &environment("running")).expect_err("no such environment").to_string();
-    assert!(error.contains("the environments are driving, indoor, outdoor, walking"), "{error}");
+    assert!(error.contains("the environments are cell-edge, driving, indoor, outdoor, train, walking"), "{error}");
     assert!(conditions.check(&Change::Level(1)).is_err());
     let error = Conditions::fixed(3.0).check(&environment("driving")).expect_err("no network").to_string();
     assert!(error.contains("network"), "{error}");

@@ -5,10 +5,12 @@ use serde::Deserialize;
 use super::Config;
 
 /// Name and text of each.
-const ENVIRONMENTS: [(&str, &str); 4] = [
+const ENVIRONMENTS: [(&str, &str); 6] = [
+    ("cell-edge", include_str!("../../../../presets/environments/cell-edge.toml")),
     ("driving", include_str!("../../../../presets/environments/driving.toml")),
     ("indoor", include_str!("../../../../presets/environments/indoor.toml")),
     ("outdoor", include_str!("../../../../presets/environments/outdoor.toml")),
+    ("train", include_str!("../../../../presets/environments/train.toml")),
     ("walking", include_str!("../../../../presets/environments/walking.toml")),
 ];
 
