@@ -87,3 +87,24 @@ def test_what_a_proxy_keeps_has_tracks() -> None:
     assert (lines["used down"].y[-1], lines["queue down"].y[-1]) == (0, 0)
     with pytest.raises(plot.NothingToDrawError, match="no proxy"):
         plot.proxy_tracks(airpath.run(DOWNLOAD))
+
+
+def test_many_short_waits_are_drawn_as_a_share_of_time() -> None:
+    scenario = """
+    format = 1
+    bearer.preset = "lte-20mhz"
+    [[flow]]
+    kind = "ping"
+    requests = 300
+    interval = "100 ms"
+    """
+    result = airpath.run(scenario)
+    waits = result.states.filter(aspect="wait", direction="up")
+    assert waits.height > 400
+    figure: Any = plot.tracks(result)
+    line = next(each for each in figure.data if each.name == "wait up" and each.type == "scatter")
+    ends = waits["time"].shift(-1)
+    waited = sum((ends - waits["time"]).filter(waits["name"] != "none").drop_nulls().to_list()) / 1e9
+    last = waits["time"].to_list()[-1] / 1e9
+    mean = sum(y * (end - begin) for y, begin, end in zip(line.y, line.x, line.x[1:], strict=False)) / last
+    assert mean == pytest.approx(100 * waited / last, rel=0.05)

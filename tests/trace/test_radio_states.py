@@ -128,9 +128,9 @@ def test_a_full_link_stays_the_cause(tmp_path: Path) -> None:
     result = airpath.run(text, out=tmp_path / "run", seed=7, capture=True)
     assert result.states.filter(name="harq-repeat").height > 100, "a tenth of the blocks is sent again"
     captures = {path.stem.rpartition("-")[2]: path for path in result.captures()}
-    ends = {"peer": captures["mobile"]}
-    without = airpath.trace(captures["server"], **ends).connections.row(0, named=True)
-    with_log = airpath.trace(captures["server"], radio=tmp_path / "run", **ends).connections.row(0, named=True)
+    server, mobile = captures["server"], captures["mobile"]
+    without = airpath.trace(server, peer=mobile).connections.row(0, named=True)
+    with_log = airpath.trace(server, peer=mobile, radio=tmp_path / "run").connections.row(0, named=True)
     for full in ("path_rate_s", "queueing_s"):
         assert with_log[full] == pytest.approx(without[full], abs=0.01 * without["duration_s"])
     # Acknowledgements that wait for requests and grants delay a sender that its window limits.

@@ -21,7 +21,8 @@ _QUIET = {"idle", "none", "disconnected", "no-coverage"}
 """States in which nothing is carried; drawn grey."""
 _USUAL = {"transfer", "connected", "cell-dch"}
 """States in which data flows; drawn in the same colour in all tracks."""
-_MOST_BANDS = 400
+MOST_BANDS = 400
+"""A track of more states omits those too short to be visible."""
 _BINS = 500
 _LETTERS = 130
 """Approximate number of letters across the width of a figure."""
@@ -191,7 +192,7 @@ def _bands(rows: pl.DataFrame, span: float) -> pl.DataFrame:
 
     Of many states, those too short to be visible join the one before.
     """
-    if rows.height > _MOST_BANDS:
+    if rows.height > MOST_BANDS:
         length = pl.col("t").shift(-1).fill_null(span) - pl.col("t")
         rows = rows.filter((length >= span / _LETTERS / 8) | (pl.int_range(pl.len()) == 0))
         rows = rows.filter(pl.col("name").ne_missing(pl.col("name").shift()))

@@ -8,7 +8,7 @@ import polars as pl
 
 from airpath.plot.selection import Drawn, NothingToDrawError, Results, drawn
 from airpath.plot.template import Caption, blank, captioned
-from airpath.plot.track import BAND, GAP, HEAD, Stack, Track
+from airpath.plot.track import BAND, GAP, HEAD, MOST_BANDS, Stack, Track
 
 _TIME = "on the time axis of the run"
 
@@ -32,7 +32,8 @@ class _Log:
 _RADIO = _Log(
     "Radio log",
     f"The state of the radio connection, {_TIME}. A band is a state, with its name where it fits; "
-    "a line is a number. Grey: nothing is carried.",
+    "a line is a number. Grey: nothing is carried. Waits and repetitions that are many and short are drawn as their "
+    "share of the time, in per cent.",
     "radio connection",
     "no bearer reported a state of a radio connection",
     {
@@ -59,6 +60,12 @@ _PROXY = _Log(
     unit=1e3,
 )
 _MOST_USERS = 4
+_SHARED = {"wait", "harq"}
+"""Aspects whose states are short; many of them are drawn as a share of time."""
+_SHARE = 26
+"""Pixels of the track of a share."""
+_CELLS = 200
+"""Cells of time of a share."""
 _LINE = {"carrier-to-interference": 52, "slots": 26, "budget": 40, "outstanding": 40, "queue": 40}
 
 
@@ -179,6 +186,22 @@ def _tracks_of(rows: pl.DataFrame, log: _Log) -> list[Track]:
                 kept = own.select("t", name=value).filter(pl.col("name").ne_missing(pl.col("name").shift()))
             before = kept.filter(pl.col("t") <= 0).tail(1).with_columns(t=pl.lit(0.0))
             kept = pl.concat([before, kept.filter(pl.col("t") > 0)])
-            if kept.height > 0:
+            if aspect in _SHARED and kept.height > MOST_BANDS:
+                found.append(Track(name, _share(kept), direction, _SHARE, steps=True))
+            elif kept.height > 0:
                 found.append(Track(name, kept, direction, _LINE.get(aspect, BAND), steps))
     return found
+
+
+def _share(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the share of each cell of time, in per cent, in states other than `none`."""
+    last = float(rows["t"].to_list()[-1])
+    waits, time = (pl.col("name") != "none").cast(pl.Float64), pl.col("t")
+    states = rows.select(
+        "t", waits=waits, before=(waits * (time.shift(-1).fill_null(last) - time)).cum_sum().shift(fill_value=0.0)
+    )
+    edges = pl.DataFrame({"edge": [last * cell / _CELLS for cell in range(_CELLS + 1)]})
+    waited = pl.col("before") + (pl.col("edge") - time) * pl.col("waits")
+    sums = edges.join_asof(states.sort("t"), left_on="edge", right_on="t").select("edge", sum=waited.fill_null(0.0))
+    share = 100 * _CELLS / last * (pl.col("sum").shift(-1) - pl.col("sum"))
+    return sums.select(t="edge", number=share).head(_CELLS)
