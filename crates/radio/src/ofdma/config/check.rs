@@ -144,7 +144,8 @@ impl Uplink {
 /// Refuses configured grants, which LTE does not have.
 pub(crate) fn no_configured_grant(uplink: &Uplink) -> Result<(), ValueError> {
     if uplink.configured_grant.is_some() {
-        let expected = "left out: only NR has configured grants of type 1 (TS 38.321 §5.8.2)";
+        let expected =
+            "left out, with its `period`, `offset`, `mcs` and `bytes`: only NR has such grants (TS 38.321 §5.8.2)";
         return Err(range("uplink", "configured_grant", expected));
     }
     Ok(())
