@@ -14,7 +14,7 @@ use crate::profile::Profile;
 use crate::reader::Reader;
 use crate::refresh::{IR_INTERVAL, REPEATS};
 use crate::tcp;
-use crate::tcp::replication::Base;
+use crate::tcp::compressor::Base;
 use context::Context;
 
 /// The sending end of a channel.

@@ -18,7 +18,7 @@ mod formats;
 mod item_table;
 mod option_reader;
 pub(crate) mod options;
-pub(crate) mod replication;
+mod replication;
 
 use crate::header::Header;
 use crate::ip_id::IdBehavior;

@@ -6,7 +6,7 @@
 use airpath_core::Instant;
 
 use super::error::ConfigError;
-use super::plan::Plan;
+use super::grid::Grid;
 use super::transport_format::{Estimate, TransportFormat};
 use crate::common::slots::{Occasions, SYMBOLS, SlotPattern};
 use crate::error::range;
@@ -41,10 +41,10 @@ pub struct ConfiguredGrants {
 }
 
 impl ConfiguredGrants {
-    /// Grants of no mobile yet, in the resource blocks of `plan`.
-    pub(crate) fn new(parameters: &Parameters, plan: &Plan) -> Result<Self, ConfigError> {
+    /// Grants of no mobile yet, in the resource blocks of the uplink.
+    pub(crate) fn new(parameters: &Parameters, uplink: &Grid) -> Result<Self, ConfigError> {
         let estimate = Estimate { efficiency: parameters.efficiency, layers: 1 };
-        let format = plan.up.allocate(estimate, parameters.bytes, plan.up.total, SYMBOLS);
+        let format = uplink.allocate(estimate, parameters.bytes, uplink.total, SYMBOLS);
         let format = format.filter(|format| u64::from(format.bits / 8) >= parameters.bytes);
         let expected = "at most what the band carries in a slot with this `mcs`";
         let format = format.ok_or_else(|| range("uplink.configured_grant", "bytes", expected))?;
@@ -87,8 +87,8 @@ impl OfMobile {
     }
 
     /// The first one in a slot that begins after `now`, and not before `from`.
-    pub fn after(&self, now: Instant, from: Instant, plan: &Plan) -> Instant {
-        let first = plan.number(plan.next_slot(now)).max(plan.slot_from(from));
-        plan.start(self.occasions.at_or_after(first))
+    pub fn after(&self, now: Instant, from: Instant, slots: &SlotPattern) -> Instant {
+        let first = (slots.slot_at(now) + 1).max(slots.slot_from(from));
+        slots.start(self.occasions.at_or_after(first))
     }
 }

@@ -118,7 +118,7 @@ impl Plan {
             promised: [(0, 0); PROMISED],
         };
         if let Some(grant) = &parameters.configured_grant {
-            plan.configured = Some(ConfiguredGrants::new(grant, &plan)?);
+            plan.configured = Some(ConfiguredGrants::new(grant, &plan.up)?);
         }
         Ok(plan)
     }

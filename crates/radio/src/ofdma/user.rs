@@ -320,7 +320,7 @@ impl User {
             // 38.321 §5.4.5).
             Some(configured) => {
                 let from = self.movement.served_from(Direction::Up);
-                configured.next = (waiting > 0).then(|| configured.after(now, from, plan));
+                configured.next = (waiting > 0).then(|| configured.after(now, from, plan.timeline().pattern()));
             }
             None if self.reporting.is_triggered() && waiting > 0 => self.request.trigger(now),
             None => {}

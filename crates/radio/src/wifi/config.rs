@@ -5,8 +5,7 @@ use airpath_link::queue::Queue;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::tables::{Bandwidth, GuardInterval, Standard, data_bits_per_symbol};
-use super::timing::BLOCK_ACK_WINDOW;
+use super::tables::{BLOCK_ACK_WINDOW, Bandwidth, GuardInterval, Standard, data_bits_per_symbol};
 use crate::error::{ValueError, check_queue, range, within_an_hour};
 
 /// An access point with its stations.

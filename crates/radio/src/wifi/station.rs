@@ -8,7 +8,8 @@ use airpath_core::{
 };
 use airpath_link::Departure;
 
-use super::timing::{BLOCK_ACK_WINDOW, Timing};
+use super::tables::BLOCK_ACK_WINDOW;
+use super::timing::Timing;
 use crate::common::arq::rlc_queue::RlcQueue;
 
 /// One direction of a mobile.

@@ -4,6 +4,10 @@ use airpath_core::Span;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Frames that one Block Ack acknowledges, and the window of the receiver (IEEE 802.11-2020
+/// §10.25.6).
+pub const BLOCK_ACK_WINDOW: usize = 64;
+
 /// The amendment that the access point and all stations follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Standard {

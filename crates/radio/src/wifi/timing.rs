@@ -6,10 +6,6 @@ use airpath_core::Span;
 use super::config::Config;
 use super::tables::{Standard, data_bits_per_symbol};
 
-/// Frames that one Block Ack acknowledges, and the window of the receiver (IEEE 802.11-2020
-/// §10.25.6).
-pub const BLOCK_ACK_WINDOW: usize = 64;
-
 /// SIFS and slot time of OFDM in 20 MHz (IEEE 802.11-2020 table 17-21).
 const SIFS: Span = Span::from_micros(16);
 const SLOT: Span = Span::from_micros(9);

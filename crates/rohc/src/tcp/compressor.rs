@@ -3,7 +3,6 @@
 use super::has_sequential_id;
 use super::item_table::ItemTable;
 use super::options::List;
-use super::replication::Base;
 use crate::feedback::{Acknowledgement, Feedback};
 use crate::framework::{Config, Mode};
 use crate::header::Header;
@@ -37,6 +36,13 @@ pub(crate) struct Context {
     /// The decompressor has acknowledged the whole context, and has not reported it as damaged
     /// since.
     is_acknowledged: bool,
+}
+
+/// A context that others are replicated from, and its identifier.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Base<'a> {
+    pub(crate) cid: u16,
+    pub(crate) context: &'a Context,
 }
 
 /// The values of the packets sent last. The decompressor has one of them as its reference.

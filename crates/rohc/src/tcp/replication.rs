@@ -5,7 +5,7 @@
 //! addresses, and the decompressor has acknowledged it; so without feedback, nothing is replicated.
 //! A context is not its own base. After a negative acknowledgement the compressor sends IR packets.
 
-use super::compressor::Context;
+use super::compressor::{Base, Context};
 use super::emit::push_changed;
 use super::formats::Lsb;
 use super::options::List;
@@ -40,13 +40,6 @@ impl PortPresence {
             _ => None,
         }
     }
-}
-
-/// A context that others are replicated from, and its identifier.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Base<'a> {
-    pub(crate) cid: u16,
-    pub(crate) context: &'a Context,
 }
 
 impl Context {
