@@ -91,7 +91,7 @@ fn measure(path: &Path, arguments: &Arguments) -> Result<String, String> {
         simulated += simulation.now().as_secs_f64();
         packets += simulation.packets();
         events += simulation.events();
-        users = simulation.users();
+        users = simulation.route().users();
         data += simulation.hops().next().map_or(0, |(_, fixed)| fixed.counters(Direction::Down).offered.packets);
         drop(simulation);
         if let Some(log) = log {

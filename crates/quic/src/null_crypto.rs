@@ -313,8 +313,8 @@ mod tests {
     #[test]
     fn a_packet_with_another_number_is_dropped() {
         let mut packet = [7; 40];
-        NullKey.encrypt(70_000, &mut packet, 8);
-        let decrypt = |number| NullKey.decrypt(number, &[], &mut BytesMut::from(&packet[8..]));
+        PacketKey::encrypt(&NullKey, 70_000, &mut packet, 8);
+        let decrypt = |number| PacketKey::decrypt(&NullKey, number, &[], &mut BytesMut::from(&packet[8..]));
         assert!(decrypt(70_000).is_ok());
         assert!(decrypt(70_000 + 65_536).is_err());
     }

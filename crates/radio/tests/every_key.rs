@@ -3,13 +3,14 @@
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use airpath_core::{
-    ComponentId, Context, Direction, Instant, Memory, Packet, Seed, SegmentInfo, SegmentLookup, Slot, Span, UserId,
+    ComponentId, Context, Direction, Dropped, Instant, Memory, Packet, Seed, SegmentInfo, SegmentLookup, Slot, Span,
+    UserId,
 };
 use airpath_link::command::Change;
-use airpath_link::{Bearer, BearerCommand};
+use airpath_link::{Bearer, BearerCommand, Departure};
 use airpath_radio::Models;
 use airpath_radio::model::Entry;
 use common::overlay;
@@ -441,6 +442,14 @@ struct Subject {
     pace: u64,
 }
 
+/// All that a run gives.
+#[derive(PartialEq)]
+struct Run {
+    out: Vec<Departure>,
+    dropped: Vec<Dropped>,
+    log: Memory,
+}
+
 impl Subject {
     fn new(preset: &str, rough: &'static str, load: f64, pace: u64) -> Self {
         let file = format!("{}/../../presets/{preset}.toml", env!("CARGO_MANIFEST_DIR"));
@@ -452,7 +461,7 @@ impl Subject {
     }
 
     /// All that a run with these keys gives, or why there is none.
-    fn run(&self, context: &str, change: Option<(&str, &str)>) -> Result<String, String> {
+    fn run(&self, context: &str, change: Option<(&str, &str)>) -> Result<Run, String> {
         let mut table = self.base.clone();
         lay_over(&mut table, self.rough);
         lay_over(&mut table, context);
@@ -470,13 +479,15 @@ impl Subject {
     fn check(&self, cases: &[&[Case]]) {
         let name = self.entry.name;
         let (mut ignored, mut unnamed) = (Vec::new(), Vec::new());
+        // By the keys of the context.
+        let mut runs = BTreeMap::new();
         for (key, context, value) in cases.iter().copied().flatten() {
-            let before = match self.run(context, None) {
+            let before = runs.entry(*context).or_insert_with(|| match self.run(context, None) {
                 Ok(before) => before,
                 Err(error) => panic!("{name}: the context of `{key}` is rejected: {error}"),
-            };
+            });
             match self.run(context, Some((key, value))) {
-                Ok(after) if after == before => ignored.push(format!("{key} = {value}")),
+                Ok(after) if after == *before => ignored.push(format!("{key} = {value}")),
                 Ok(_) => {}
                 Err(error) if error.contains(last(key)) => {}
                 Err(error) => unnamed.push(format!("{key} = {value}: {error}")),
@@ -551,7 +562,7 @@ impl SegmentLookup for Calls {
 
 /// Three mobiles with much to send and to get at first, one of them out of reach for a while;
 /// later with packets after pauses of many lengths, from a few milliseconds to minutes.
-fn all_events(mut bearer: Box<dyn Bearer>, load: f64, pace: u64) -> String {
+fn all_events(mut bearer: Box<dyn Bearer>, load: f64, pace: u64) -> Run {
     let mut packets = Vec::new();
     // Packets from the mobiles connect all of them at once.
     for (user, down, up) in [(0, 800.0, 120.0), (1, 600.0, 5.0), (2, 700.0, 5.0)] {
@@ -586,7 +597,7 @@ fn all_events(mut bearer: Box<dyn Bearer>, load: f64, pace: u64) -> String {
         }
     }
     out.extend(std::iter::from_fn(|| bearer.pop(Instant::ZERO + Span::from_millis(at + 600_000), &mut cx)));
-    format!("{out:?} {dropped:?} {:?}", log.events)
+    Run { out, dropped, log }
 }
 
 #[test]

@@ -150,12 +150,6 @@ impl Plan {
         self.slots().slot_at(at)
     }
 
-    /// The number of the first slot that begins at `from` or later.
-    #[inline]
-    pub fn slot_from(&self, from: Instant) -> u64 {
-        self.slots().slot_from(from)
-    }
-
     /// When a slot begins.
     #[inline]
     pub fn start(&self, slot: u64) -> Instant {
