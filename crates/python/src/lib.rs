@@ -186,9 +186,12 @@ fn presets() -> String {
     json!(Preset::shipped().iter().map(describe).collect::<Vec<_>>()).to_string()
 }
 
-/// The columns of each table of the event log: name, unit and description.
+/// Name, unit and description of a column of the event log.
+type Column = (&'static str, Option<&'static str>, &'static str);
+
+/// The columns of each table of the event log.
 #[pyfunction]
-fn event_columns() -> Vec<(&'static str, Vec<(&'static str, Option<&'static str>, &'static str)>)> {
+fn event_columns() -> Vec<(&'static str, Vec<Column>)> {
     let plain = |field: &airpath_eventlog::Field| (field.name, field.unit, field.description);
     airpath_eventlog::TABLES.map(|(table, fields)| (table, fields.iter().map(plain).collect())).to_vec()
 }

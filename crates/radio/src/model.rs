@@ -175,7 +175,12 @@ pub fn read<T: DeserializeOwned>(value: toml::Value) -> Result<T, ReadError> {
     let mut track = serde_path_to_error::Track::new();
     let tracked = serde_path_to_error::Deserializer::new(value, &mut track);
     let result = erased_serde::deserialize(&mut <dyn erased_serde::Deserializer>::erase(tracked));
-    result.map_err(|error| ReadError { path: track.path(), message: error.to_string() })
+    result.map_err(|error| {
+        // The text of an error of `toml` ends with the path, which `track` has completely.
+        let text = error.to_string();
+        let message = text.split_once("\n\nin `").map_or(text.as_str(), |(message, _)| message).trim_end();
+        ReadError { path: track.path(), message: message.to_owned() }
+    })
 }
 
 /// One model of a list.

@@ -445,7 +445,7 @@ struct Subject {
 /// All that a run gives.
 #[derive(PartialEq)]
 struct Run {
-    out: Vec<Departure>,
+    out: Vec<(Direction, Departure)>,
     dropped: Vec<Dropped>,
     log: Memory,
 }

@@ -31,7 +31,7 @@ fn preset(name: &str, set: &[(&str, toml::Value)]) -> Config {
         }
         table.insert((*key).to_owned(), value.clone());
     }
-    airpath_radio::model::read(bearer.into()).expect("parameters")
+    airpath_radio::model::read(bearer).expect("parameters")
 }
 
 fn umts(config: &Config, users: usize) -> Umts {

@@ -116,7 +116,7 @@ mod tests {
     fn the_mean_backoff_of_one_station_is_half_the_window() {
         assert_eq!(Timing::access(1), AIFS + Span::from_nanos(67_500));
         // Of two uniform numbers 0 to 15 the smaller one has a mean of 15 · 31 / (6 · 16).
-        assert_eq!(Timing::access(2), AIFS + Span::from_nanos(9_000 * 15 * 31 / 96));
+        assert_eq!(Timing::access(2), AIFS + Span::from_secs_f64(9e-6 * 15.0 * 31.0 / 96.0));
         assert!(Timing::access(1000) < AIFS + Span::from_nanos(1));
     }
 }
