@@ -116,7 +116,7 @@ fn errors_name_the_line_and_the_key() {
         ("\"500 ms\"", "\"0 s\"", "s.toml:16: proxy.queue.interval:", "RFC 8289"),
         ("\"100 kB\"", "\"60 kB\"", "s.toml:18: proxy.queue.bytes:", "largest packet"),
         ("[80, 8080]", "[]", "s.toml:21: proxy.http.ports:", "such as [80]"),
-        ("8080", "80800", "s.toml:21: proxy.http.ports", "expected u16"),
+        ("8080", "80800", "s.toml:21: proxy.http.ports", "from 0 to 65535"),
         ("= 8\n", "= 0\n", "s.toml:22: proxy.http.pipelining:", "nonzero"),
         ("pipelining = 8", "image_quality = 101", "s.toml:22: proxy.http.image_quality:", "1 to 100"),
         ("pipelining = 8", "cache = \"9 kB\"", "s.toml:22: proxy.http.cache:", "remove it"),
