@@ -44,7 +44,7 @@ def test_an_svg_is_a_vector_graphic_of_the_stated_size(what: str, airpath_comman
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--what", "window", "-o", "figure.gif"), "name a file in .pdf, .svg, .png"),
+        (("--what", "window", "-o", "figure.gif"), "name a file that ends in .pdf, .svg, .png"),
         (("--what", "window", "-o", "no/figure.pdf"), "no/figure.pdf"),
         (("--what", "window", "-o", "figure.pdf", "--width", "3"), "--width 3 is no length"),
         (("--what", "window", "-o", "figure.pdf", "--width", "3mm"), "outside 10 mm to 2 m"),
