@@ -106,14 +106,14 @@ def _recordings(result: Result) -> list[tuple[int, int, list[Any], list[Any], li
             _arrivals(sent.filter(pl.col("repetition") == number)),
             _headers(sent.filter(pl.col("repetition") == number)),
             changes.filter(pl.col("repetition") == number).select("time", "component", "user", "change").rows(),
-            _whole_headers(result, number),
+            _header_file(result, number),
         )
         for number, end in sorted(ends.items())
     ]
 
 
-def _whole_headers(result: Result, repetition: int) -> str | None:
-    """Return the file of whole TCP headers, which a run with a proxy has written."""
+def _header_file(result: Result, repetition: int) -> str | None:
+    """Return the file of headers, which a run with a proxy or header compression has written."""
     file = result.path / "headers" / f"{repetition:04}.pcapng"
     return str(file) if file.exists() else None
 

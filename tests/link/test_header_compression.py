@@ -3,7 +3,6 @@
 import random
 import shlex
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from support import Command
 from support.link import LinkCommand, python, summary
 from support.needs import needs
+from support.parity import check_parity
 
 CONNECTIONS = 3
 """One after another: the later ones start from the context of the first one (IR-CR)."""
@@ -65,11 +65,17 @@ def test_without_the_profile_only_the_ip_header_shrinks(link: LinkCommand) -> No
     assert counters["rohc_down_failures"] == 0
 
 
-def test_a_link_with_header_compression_is_not_replayed(
-    link: LinkCommand, airpath_command: Command, tmp_path: Path
-) -> None:
-    """As with the other profiles: the result does not have the headers."""
-    _counters(link, "live", 'mode = "optimistic", profiles = ["tcp"]', 0)
-    done = airpath_command("replay", tmp_path / "live", "--out", tmp_path / "again")
-    assert done.code != 0
-    assert "header compression" in done.err
+@pytest.mark.parametrize("mode", ["unidirectional", "optimistic"])
+def test_a_link_with_header_compression_is_replayed(link: LinkCommand, airpath_command: Command, mode: str) -> None:
+    """The result has the headers of the kernel's packets, with addresses and options."""
+    _counters(link, "live", f'mode = "{mode}", profiles = ["tcp", "udp", "ip"]', 0.03)
+    check_parity(airpath_command, link.folder / "live")
+
+
+def test_a_replay_that_is_refused_leaves_nothing(link: LinkCommand, airpath_command: Command) -> None:
+    _counters(link, "live", 'mode = "optimistic"', 0)
+    (link.folder / "live" / "headers" / "0000.pcapng").unlink()
+    done = airpath_command("replay", link.folder / "live", "--out", link.folder / "again")
+    assert done.code == 2
+    assert "`bearer.header_compression`" in done.err
+    assert not (link.folder / "again").exists()

@@ -18,11 +18,8 @@ from support.parity import check_parity
 pytestmark = needs("network-namespace")
 
 TRAFFIC = ROOT / "tests" / "ends" / "traffic.py"
-# The preset `recorded` needs files and has its own test. A result with a voice bearer cannot be
-# replayed: a recording has no ports.
-PRESETS = sorted(
-    path.stem for path in (ROOT / "presets").glob("*.toml") if path.stem not in ("recorded", "lte-10mhz-volte")
-)
+# The preset `recorded` needs files and has its own test.
+PRESETS = sorted(path.stem for path in (ROOT / "presets").glob("*.toml") if path.stem != "recorded")
 
 CHANGES = """\
 format = 1

@@ -7,7 +7,7 @@
 //! | [`skipped`] | what could not be used of a capture, counted by cause | |
 //! | [`write`] | pcapng files with nanoseconds, written while a run goes on | draft-ietf-opsawg-pcapng |
 //! | [`simulated`] | simulated packets into such a file: headers without payload | |
-//! | [`headers`] | TCP headers of a run, for its replay | |
+//! | [`headers`] | headers of the packets of a run, for its replay | |
 //!
 //! ```
 //! use std::net::Ipv4Addr;

@@ -187,7 +187,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
         record: options.record.is_some(),
         // The observer numbers the flows of packets.
         observe: folder.is_some() || path.inspects_segments() || scenario.distinguishes_flows(),
-        headers: options.log && scenario.proxy.is_some(),
+        headers: options.log && (scenario.proxy.is_some() || path.inspects_headers()),
     })?;
     let path = PolledPath::new(path, planned.changes);
     let mut forwarder = Forwarder::new(path, clock, taps, &testbed.server_port, &testbed.mobile_port);
@@ -370,7 +370,7 @@ pub(crate) struct Wanted<'a> {
     pub record: bool,
     /// The flow observer parses every packet, so it exists only if its output is used.
     pub observe: bool,
-    /// Whole TCP headers, for a replay.
+    /// Headers of the packets that enter, for a replay.
     pub headers: bool,
 }
 

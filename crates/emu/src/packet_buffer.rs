@@ -6,7 +6,7 @@
 
 use std::ops::RangeInclusive;
 
-use airpath_core::{Direction, Instant, Packet, SegmentInfo, SegmentLookup, Slot};
+use airpath_core::{Direction, Ecn, Instant, Packet, SegmentInfo, SegmentLookup, Slot};
 use airpath_path::SharedPayload;
 
 use crate::observe::Sighting;
@@ -258,13 +258,17 @@ impl SegmentLookup for PacketBuffer {
     fn headers(&self, _: Direction, packet: &Packet, out: &mut Vec<u8>) -> bool {
         let buffered = self.packet(packet.slot);
         let SuperSegment { frame, bytes, .. } = self.super_segment(buffered.super_segment);
-        let mut headers = [0; MAX_HEADER];
-        let Written { bytes: headers, payload, .. } =
-            frame.write_segments(bytes, buffered.run(), packet.ecn, &mut headers);
-        out.extend_from_slice(headers);
-        // A shared payload is not here, and has no further headers.
-        let payload = bytes.get(payload).unwrap_or_default();
-        out.extend_from_slice(&payload[..payload.len().min(UPPER_HEADERS)]);
+        push_headers(frame, bytes, buffered.run(), packet.ecn, out);
         true
     }
+}
+
+/// Appends the headers of the segments `run` of a super-segment.
+pub fn push_headers(frame: &Frame, bytes: &[u8], run: RangeInclusive<u32>, ecn: Ecn, out: &mut Vec<u8>) {
+    let mut headers = [0; MAX_HEADER];
+    let Written { bytes: headers, payload, .. } = frame.write_segments(bytes, run, ecn, &mut headers);
+    out.extend_from_slice(headers);
+    // A shared payload is not here, and has no further headers.
+    let payload = bytes.get(payload).unwrap_or_default();
+    out.extend_from_slice(&payload[..payload.len().min(UPPER_HEADERS)]);
 }

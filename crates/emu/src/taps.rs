@@ -12,8 +12,8 @@ use airpath_path::Side;
 
 use crate::observe::{Observer, Passage, Sighting};
 use crate::offload::{Frame, MAX_HEADER, complete_checksum};
+use crate::packet_buffer::push_headers;
 use crate::record::Recorder;
-use crate::tcp_packet;
 
 /// The packet observers of a link; each is optional.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub struct Taps {
     pub observer: Option<Observer>,
     /// Captures at both ends.
     pub captures: Option<Captures>,
-    /// TCP headers of the packets that enter, for a replay.
+    /// Headers of the packets that enter, for a replay.
     pub headers: Option<HeaderRecorder>,
     /// Delivered packets as a recorded link.
     pub recorder: Option<Recorder>,
@@ -59,13 +59,11 @@ impl Taps {
             captures.add(Side::at_start_of(direction), now, packet, view);
         }
         let View { frame, bytes, segment } = view;
+        if let Some(headers) = &mut self.headers {
+            headers.add(now, packet.size, |out| push_headers(frame, bytes, segment..=segment, packet.ecn, out));
+        }
         let sighting = self.observer.as_mut()?.enters(now, direction, frame, bytes, segment);
         packet.flow = sighting.flow;
-        if let (Some(headers), true) = (&mut self.headers, sighting.segment.is_some())
-            && let Some((header, payload)) = tcp_packet::parse(frame, bytes, &(segment..=segment))
-        {
-            headers.add(now, direction, frame.ecn(), &header, payload.len() as u32);
-        }
         Some(sighting)
     }
 

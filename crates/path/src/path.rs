@@ -159,6 +159,11 @@ impl<'a> Path<'a> {
         &self.route
     }
 
+    /// Whether any hop reads the headers of packets as bytes.
+    pub fn inspects_headers(&self) -> bool {
+        self.hops.iter().any(Hop::inspects_headers)
+    }
+
     /// Whether any hop looks up TCP headers.
     pub fn inspects_segments(&self) -> bool {
         self.hops.iter().any(Hop::inspects_segments)

@@ -4,9 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use airpath_core::{Direction, Ecn, FlowId, Instant, SegmentInfo, UserId};
-use airpath_sim::replay::{
-    Arrival, Command, Options, Recording, ReplayError, add_whole_headers, read_headers, unplanned_commands,
-};
+use airpath_sim::replay::{Arrival, Command, Options, RecordedHeaders, Recording, ReplayError, unplanned_commands};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -22,7 +20,7 @@ type HeaderRow = Option<(i64, u32, Option<i64>, u64, u8, bool)>;
 /// A change of conditions: time, component, mobile, JSON text.
 type ChangeRow = (u64, String, Option<u32>, String);
 
-/// Number and end of a repetition, its packets, headers and changes, and the file of whole headers.
+/// Number and end of a repetition, its packets, TCP headers and changes, and the file of headers.
 type RecordingRows = (u64, u64, Vec<ArrivalRow>, Vec<HeaderRow>, Vec<ChangeRow>, Option<PathBuf>);
 
 /// Sends recorded packets through a network again, and returns the summary as JSON.
@@ -46,19 +44,18 @@ pub fn replay(
     let scenario = read(py, text, name, &sets)?;
     let recordings = recordings
         .into_iter()
-        .map(|(repetition, end, arrivals, headers, changes, whole_headers)| {
+        .map(|(repetition, end, arrivals, segments, changes, headers)| {
             let logged = changes.into_iter().map(command).collect::<PyResult<_>>()?;
-            let mut arrivals: Vec<Arrival> = arrivals.into_iter().zip(headers).map(arrival).collect();
-            if let Some(file) = whole_headers.filter(|_| scenario.proxy.is_some()) {
-                let whole = read_headers(&file)
-                    .map_err(|error| PyValueError::new_err(format!("{}: {error}", file.display())))?;
-                add_whole_headers(&mut arrivals, whole);
-            }
+            let read = |file: PathBuf| {
+                RecordedHeaders::read(&file)
+                    .map_err(|error| PyValueError::new_err(format!("{}: {error}", file.display())))
+            };
             Ok(Recording {
                 repetition,
                 end: Instant::from_nanos(end),
-                arrivals,
+                arrivals: arrivals.into_iter().zip(segments).map(arrival).collect(),
                 commands: unplanned_commands(&original, logged).map_err(|error| scenario_error(py, &error))?,
+                headers: headers.map(read).transpose()?,
             })
         })
         .collect::<PyResult<Vec<_>>>()?;
@@ -101,7 +98,6 @@ fn arrival(((time, up, id, size, ecn, flow, user, after), header): (ArrivalRow, 
         flow: FlowId(flow),
         user: mobile(user),
         header,
-        whole_header: None,
         after,
     }
 }

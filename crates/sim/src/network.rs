@@ -2,7 +2,9 @@
 //! buffer, captures.
 
 use airpath_capture::headers::HeaderRecorder;
-use airpath_core::{AppEvent, ComponentId, Context, Direction, Ecn, FlowId, Instant, Packet, Span, UserId};
+use airpath_core::{
+    AppEvent, ComponentId, Context, Direction, Ecn, FlowId, Instant, Packet, SegmentLookup, Span, UserId,
+};
 use airpath_link::{BearerCommand, CommandError, Departure};
 use airpath_path::{PacketStore, Path, Payload as TcpPayload, Side};
 
@@ -19,7 +21,7 @@ pub struct Network<'a> {
     pub events: EventQueue,
     /// Packet captures, if they were requested.
     pub captures: Option<Captures>,
-    /// TCP headers of the packets that enter, if a replay needs them.
+    /// Headers of the packets that enter, if a replay needs them.
     pub headers: Option<HeaderRecorder>,
     /// Chooses the bearers of flows, if mobiles have two.
     pub steering: Option<Steering>,
@@ -170,15 +172,15 @@ impl<'a> Network<'a> {
         }
         let id = self.packets;
         self.packets += 1;
-        if let (Some(headers), Payload::Segment(segment)) = (&mut self.headers, &payload) {
-            headers.add(now, side.sends(), ecn, &segment.header, segment.length);
-        }
         let slot = self.buffer.insert(payload);
         if let TcpPayload::Bytes(parts) = content {
             self.buffer.store_bytes(slot, parts);
         }
         let packet = Packet { id, size, flow, user, ecn, slot };
         let direction = side.sends();
+        if let Some(headers) = &mut self.headers {
+            headers.add(now, size, |out| _ = self.buffer.headers(direction, &packet, out));
+        }
         if self.captures.is_some() {
             self.capture(now, side, direction, &packet);
         }

@@ -7,6 +7,7 @@ use airpath_app::streaming::Channel;
 use airpath_core::{Direction, Dropped, FlowId, Instant, Packet, SegmentInfo, SegmentLookup, Slot};
 use airpath_path::{Contents, NewSegment, PacketStore, Payload as TcpPayload};
 use airpath_tcp::Segment;
+use airpath_wire::ip::set_ecn;
 use airpath_wire::ipv4::Ipv4Header;
 use airpath_wire::ipv6::Ipv6Header;
 
@@ -52,7 +53,8 @@ pub enum Payload {
         /// The mobile's port.
         port: u16,
     },
-    /// A packet of a recording that is replayed: only its TCP header is known, if it has one.
+    /// A packet of a recording that is replayed: its TCP header is known, if it has one. The buffer
+    /// has its headers as bytes, if the recording has them.
     Recorded(Option<SegmentInfo>),
 }
 
@@ -191,6 +193,15 @@ impl SegmentLookup for PacketBuffer {
 
     fn headers(&self, direction: Direction, packet: &Packet, out: &mut Vec<u8>) -> bool {
         let payload = self.get(packet.slot);
+        if let Payload::Recorded(_) = payload {
+            let start = out.len();
+            out.extend_from_slice(self.bytes(packet.slot));
+            if out.len() > start {
+                // A queue may have marked it since.
+                set_ecn(&mut out[start..], packet.ecn);
+            }
+            return out.len() > start;
+        }
         // The payload of QUIC is no header.
         let head = if matches!(payload, Payload::Quic { .. }) { &[] } else { self.bytes(packet.slot) };
         let Some(Ok(headers)) = crate::capture::headers(Instant::ZERO, direction, packet, payload, head) else {

@@ -13,16 +13,15 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use airpath_capture::headers::read_headers;
+pub use airpath_capture::headers::RecordedHeaders;
+use airpath_capture::headers::RecordedSegment;
 use airpath_core::{Direction, Ecn, FlowId, Instant, Seed, SegmentInfo, Sink, UserId};
 use airpath_link::{BearerCommand, CommandError};
-use airpath_path::{Change, Side};
+use airpath_path::{Change, Payload as TcpPayload, Side};
 use airpath_result::summary::{Ended, Repetition};
 use airpath_result::{FolderError, Rows, Summary};
 use airpath_scenario::{PlannedPath, Scenario, ScenarioError, Users};
 use airpath_tcp::Segment;
-use airpath_wire::ipv6::Ipv6Header;
-use airpath_wire::tcp::{Flags, TcpHeader};
 
 use crate::network::{Network, Node, Outgoing};
 use crate::packet_buffer::Payload;
@@ -44,6 +43,8 @@ pub struct Recording {
     pub arrivals: Vec<Arrival>,
     /// Commands that are not planned in the scenario, in the order of time.
     pub commands: Vec<Command>,
+    /// The headers of the packets as bytes, which a proxy needs, and a bearer that reads them.
+    pub headers: Option<RecordedHeaders>,
 }
 
 /// A packet that enters its first hop.
@@ -65,17 +66,8 @@ pub struct Arrival {
     pub user: UserId,
     /// Its TCP header in terms of stream offsets, if known.
     pub header: Option<SegmentInfo>,
-    /// Its whole TCP header and the bytes of its payload, which a proxy needs.
-    pub whole_header: Option<(TcpHeader, u32)>,
     /// Number of packets that had arrived at end points at the same time before it was sent.
     pub after: u32,
-}
-
-/// Adds the whole headers that [`read_headers`] has read to the packets with a TCP header: both are
-/// in the order in which packets entered.
-pub fn add_whole_headers(arrivals: &mut [Arrival], headers: Vec<(TcpHeader, u32)>) {
-    let segments = arrivals.iter_mut().filter(|arrival| arrival.header.is_some());
-    segments.zip(headers).for_each(|(arrival, header)| arrival.whole_header = Some(header));
 }
 
 /// A command to a bearer.
@@ -123,18 +115,32 @@ pub enum ReplayError {
         /// The number of the packet.
         packet: u64,
     },
-    /// A proxy, and no whole headers.
+    /// A proxy or a bearer that needs headers, and no headers.
     #[error(
-        "the scenario has a proxy, but the result has no TCP headers for it: only a run with a proxy and an event log \
-         writes them; remove the table `proxy`, or run the scenario again"
+        "the scenario has {table}, but the result has no headers of its packets for it: only a run with {table} and an \
+         event log writes them; remove the table {table}, or run the scenario again"
     )]
-    NoHeaders,
-    /// A bearer that needs headers, and no headers.
+    NoHeaders {
+        /// The table of the scenario.
+        table: &'static str,
+    },
+    /// Headers of other packets.
+    #[error("the result has {packets} packets, but the headers of {headers}: its files do not belong together")]
+    OtherHeaders {
+        /// Packets in the log.
+        packets: usize,
+        /// Packets in the file of headers.
+        headers: usize,
+    },
+    /// A proxy in front of a bearer that needs headers.
     #[error(
-        "the scenario has header compression or a voice bearer, but the result has no headers of its packets: remove \
-         the table `bearer.header_compression` or `bearer.voice`, or run the scenario again"
+        "the scenario has `proxy` with {table}: the packets that reach the bearer are those of the proxy, and their \
+         headers are not in the result; remove one of these tables, or run the scenario again"
     )]
-    BearerNeedsHeaders,
+    HeadersOfProxy {
+        /// The table of the bearer.
+        table: &'static str,
+    },
     /// A command to a bearer that the scenario does not have.
     #[error("the log has a command to `{component}`, which the scenario does not have: its bearers are {known}")]
     NoSuchBearer {
@@ -167,6 +173,10 @@ pub fn replay(
     stop: &AtomicBool,
 ) -> Result<Summary, ReplayError> {
     let components = Setup::network(scenario, Seed::new(scenario.seed))?.names();
+    // Before a folder is begun.
+    for recording in recordings {
+        Replay::new(scenario, None, recording)?;
+    }
     let folder = options.out.as_deref().map(|out| begin_folder(scenario, out)).transpose()?;
     let mut summary = Summary::new(&scenario.name, scenario.seed, &components);
     if let Some(folder) = &folder {
@@ -206,15 +216,7 @@ pub fn replay_into<'a>(
     sink: Option<&'a mut dyn Sink>,
     stop: &AtomicBool,
 ) -> Result<Rows, ReplayError> {
-    let is_incomplete = |arrival: &Arrival| arrival.header.is_some() && arrival.whole_header.is_none();
-    if scenario.proxy.is_some() && recording.arrivals.iter().any(is_incomplete) {
-        return Err(ReplayError::NoHeaders);
-    }
-    let setup = Setup::network(scenario, Seed { seed: scenario.seed, repetition: recording.repetition })?;
-    let mut replay = Replay::new(setup, sink, recording)?;
-    if replay.network.path.hops().any(|(_, hop)| hop.inspects_headers()) {
-        return Err(ReplayError::BearerNeedsHeaders);
-    }
+    let mut replay = Replay::new(scenario, sink, recording)?;
     let ended = replay.run(stop)?;
     Ok(replay.rows(ended))
 }
@@ -236,6 +238,9 @@ struct Replay<'a> {
 /// The recorded packets, and those of them that have entered.
 struct Arrivals<'a> {
     recorded: &'a [Arrival],
+    headers: Option<&'a RecordedHeaders>,
+    /// Whether a proxy reads their segments.
+    has_proxy: bool,
     entered: usize,
     /// Packets that have arrived at end points at the current time.
     received: u32,
@@ -249,7 +254,13 @@ enum Next {
 }
 
 impl<'a> Replay<'a> {
-    fn new(setup: Setup, sink: Option<&'a mut (dyn Sink + 'a)>, recording: &'a Recording) -> Result<Self, ReplayError> {
+    fn new(
+        scenario: &Scenario,
+        sink: Option<&'a mut (dyn Sink + 'a)>,
+        recording: &'a Recording,
+    ) -> Result<Self, ReplayError> {
+        let setup = Setup::network(scenario, Seed { seed: scenario.seed, repetition: recording.repetition })?;
+        check_headers(scenario, &setup, recording)?;
         let (network, mut commands) = setup.into_network(sink);
         check_arrivals(&recording.arrivals, network.path.route().users())?;
         for Command { at, component, command } in &recording.commands {
@@ -262,7 +273,13 @@ impl<'a> Replay<'a> {
         commands.sort_by_key(|change| change.at);
         Ok(Self {
             network,
-            arrivals: Arrivals { recorded: &recording.arrivals, entered: 0, received: 0 },
+            arrivals: Arrivals {
+                recorded: &recording.arrivals,
+                headers: recording.headers.as_ref(),
+                has_proxy: scenario.proxy.is_some(),
+                entered: 0,
+                received: 0,
+            },
             number: recording.repetition,
             end: recording.end,
             commands,
@@ -371,25 +388,38 @@ impl<'a> Arrivals<'a> {
     /// The next packet enters the network.
     fn enter(&mut self, network: &mut Network<'_>) {
         let Some(&arrival) = self.next() else { return };
-        let Arrival { time, direction, id, size, ecn, flow, user, header, whole_header, .. } = arrival;
+        let Arrival { time, direction, id, size, ecn, flow, user, header, .. } = arrival;
+        let headers = self.headers;
+        let (number, side) = (self.entered, Side::at_start_of(direction));
         self.entered += 1;
         network.packets = id;
-        let side = Side::at_start_of(direction);
-        if whole_header.is_some_and(|(header, length)| is_ipv6(size, &header, length)) {
-            network.set_ipv6(flow);
+        let segment = headers.filter(|_| self.has_proxy).and_then(|headers| headers.segment(number));
+        let outgoing = |payload| Outgoing { flow, user, side, size, ecn, payload };
+        if let (Some(info), Some(RecordedSegment { is_ipv6, header, length })) = (header, segment) {
+            if is_ipv6 {
+                network.set_ipv6(flow);
+            }
+            network.send(time, outgoing(Payload::Segment(Segment { header, length, ecn, info })));
+        } else {
+            let bytes = headers.map(|headers| TcpPayload::Bytes([headers.get(number), &[]]));
+            network.send_with(time, outgoing(Payload::Recorded(header)), bytes.unwrap_or(TcpPayload::Counted));
         }
-        let payload = match (header, whole_header) {
-            (Some(info), Some((header, length))) => Payload::Segment(Segment { header, length, ecn, info }),
-            _ => Payload::Recorded(header),
-        };
-        network.send(time, Outgoing { flow, user, side, size, ecn, payload });
     }
 }
 
-/// Whether a packet of `size` bytes has room for an IPv6 header. Other padding of the options than
-/// that of [`TcpHeader`] changes the size by less than the 20 bytes between IPv4 and IPv6.
-fn is_ipv6(size: u32, header: &TcpHeader, length: u32) -> bool {
-    header.flags.contains(Flags::SYN) && size >= (Ipv6Header::LENGTH + header.wire_length()) as u32 + length - 8
+/// Whether the recording has the headers that the scenario needs.
+fn check_headers(scenario: &Scenario, setup: &Setup, recording: &Recording) -> Result<(), ReplayError> {
+    let of_bearer = setup.inspects_headers().then_some("`bearer.header_compression` or `bearer.voice`");
+    let of_proxy = scenario.proxy.as_ref().map(|_| "`proxy`");
+    if let (Some(table), Some(_)) = (of_bearer, of_proxy) {
+        return Err(ReplayError::HeadersOfProxy { table });
+    }
+    let Some(table) = of_bearer.or(of_proxy) else { return Ok(()) };
+    let Some(headers) = &recording.headers else { return Err(ReplayError::NoHeaders { table }) };
+    if headers.len() != recording.arrivals.len() {
+        return Err(ReplayError::OtherHeaders { packets: recording.arrivals.len(), headers: headers.len() });
+    }
+    Ok(())
 }
 
 /// Whether all packets belong to one of `mobiles` mobiles and are in the order of time.

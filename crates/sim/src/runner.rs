@@ -152,7 +152,7 @@ impl Shared<'_> {
                 ),
                 false => None,
             };
-            let headers = match self.options.log && self.scenario.proxy.is_some() {
+            let headers = match self.options.log && (self.scenario.proxy.is_some() || setup.inspects_headers()) {
                 true => Some(
                     HeaderRecorder::create(&folder.headers(), number)
                         .map_err(|source| folder.error("headers", source))?,

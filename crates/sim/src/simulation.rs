@@ -159,6 +159,11 @@ impl Setup {
     }
 
     /// The network without flows, and the changes of conditions that the scenario plans.
+    /// Whether a bearer reads the headers of packets as bytes.
+    pub fn inspects_headers(&self) -> bool {
+        self.topology.hops.iter().any(|(_, hop)| hop.inspects_headers())
+    }
+
     pub(crate) fn into_network<'a>(self, sink: Option<&'a mut (dyn Sink + 'a)>) -> (Network<'a>, Vec<Change>) {
         (Network::new(Path::new(self.topology, sink), 0), self.changes)
     }
@@ -291,7 +296,7 @@ impl<'a> Simulation<'a> {
         self.network.path.route()
     }
 
-    /// Writes the TCP headers of the packets that enter from now on to `headers`.
+    /// Writes the headers of the packets that enter from now on to `headers`.
     pub fn record_headers(&mut self, headers: Option<HeaderRecorder>) {
         self.network.headers = headers;
     }

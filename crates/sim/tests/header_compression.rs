@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicBool;
 use airpath_core::{Direction, PacketCounters, Seed};
 use airpath_scenario::Scenario;
 use airpath_sim::Setup;
-use airpath_sim::replay::{Recording, ReplayError, replay_into};
 
 const TRAFFIC: &str = r#"
 format = 1
@@ -91,11 +90,4 @@ fn headers_of_tcp_shrink_to_a_fifth() {
         assert!(before >= 40.0, "{direction}: {before}");
         assert!(after < 0.25 * before, "{direction}: {after} of {before}");
     }
-}
-
-#[test]
-fn a_recording_has_no_headers_for_it() {
-    let with = scenario("header_compression.mode = \"optimistic\"");
-    let error = replay_into(&with, &Recording::default(), None, &AtomicBool::new(false)).expect_err("no headers");
-    assert!(matches!(error, ReplayError::BearerNeedsHeaders), "{error}");
 }

@@ -9,8 +9,7 @@ use airpath_core::{ComponentId, Event, Instant, Memory, Packet, PacketEvent, Pac
 use airpath_scenario::{Preset, Scenario, preset};
 use airpath_sim::Setup;
 use airpath_sim::replay::{
-    Arrival, Command, Recording, ReplayError, add_whole_headers, component_names, read_headers, replay_into,
-    unplanned_commands,
+    Arrival, Command, RecordedHeaders, Recording, ReplayError, component_names, replay_into, unplanned_commands,
 };
 
 const CHANGES: &str = r#"
@@ -70,10 +69,10 @@ fn scenario(bearer: &str, class: &str, changes: &str) -> Scenario {
 fn run(scenario: &Scenario) -> (Memory, Instant) {
     let mut log = Memory::default();
     let setup = Setup::new(scenario, Seed::new(scenario.seed)).expect("it can be built");
+    let needs_headers = scenario.proxy.is_some() || setup.inspects_headers();
     let mut simulation = setup.start(Some(&mut log as &mut dyn Sink), None);
-    let headers =
-        scenario.proxy.as_ref().map(|_| HeaderRecorder::create(&headers_of(scenario), 0).expect("there is space"));
-    simulation.record_headers(headers);
+    let headers = || HeaderRecorder::create(&headers_of(scenario), 0).expect("there is space");
+    simulation.record_headers(needs_headers.then(headers));
     simulation.run(&AtomicBool::new(false));
     simulation.finish_captures().expect("there is space");
     let end = simulation.now();
@@ -112,17 +111,15 @@ fn recording(scenario: &Scenario, log: &Memory, end: Instant) -> Recording {
                 flow: packet.flow,
                 user: packet.user,
                 header: *header,
-                whole_header: None,
                 after: received,
             }),
             _ => {}
         }
     }
-    if scenario.proxy.is_some() {
-        let headers = read_headers(&headers_of(scenario).join(file_name(0))).expect("they were written");
-        add_whole_headers(&mut arrivals, headers);
-    }
-    Recording { repetition: 0, end, arrivals, commands: unplanned_commands(scenario, logged).expect("it can be built") }
+    let commands = unplanned_commands(scenario, logged).expect("it can be built");
+    let headers = headers_of(scenario).join(file_name(0));
+    let headers = headers.exists().then(|| RecordedHeaders::read(&headers).expect("they were written"));
+    Recording { repetition: 0, end, arrivals, commands, headers }
 }
 
 /// The steps of all packets, as texts, without slots and without events at the time of the end,
@@ -157,14 +154,6 @@ fn assert_replays(name: &str, original: &Scenario) {
     assert!(first.iter().any(|step| step.contains("Dropped")), "{name}: nothing was lost, so that nothing is shown");
 }
 
-/// A bearer that looks at headers cannot be replayed: the log has those of TCP only.
-fn assert_needs_headers(original: &Scenario) {
-    let (log, end) = run(original);
-    let recording = recording(original, &log, end);
-    let error = replay_into(original, &recording, None, &AtomicBool::new(false)).expect_err("no headers");
-    assert!(matches!(error, ReplayError::BearerNeedsHeaders), "{error}");
-}
-
 #[test]
 fn every_preset_replays_to_the_nanosecond() {
     for preset in Preset::shipped().into_iter().filter(|preset| preset.kind == preset::Kind::Bearer) {
@@ -178,10 +167,6 @@ fn every_preset_replays_to_the_nanosecond() {
             }
             name => format!("preset = \"{name}\""),
         };
-        if preset.parameters.iter().any(|each| each.key.starts_with("voice.")) {
-            assert_needs_headers(&scenario(&bearer, class, ""));
-            continue;
-        }
         let changes = changes_of(&preset);
         for changes in ["", &changes] {
             assert_replays(&preset.name, &scenario(&bearer, class, changes));
@@ -221,13 +206,36 @@ fn a_proxy_replays_to_the_nanosecond() {
 }
 
 #[test]
-fn a_proxy_needs_whole_headers() {
-    let original = scenario("preset = \"umts-dch-384\"", "", "");
-    let (log, end) = run(&original);
-    let recording = recording(&original, &log, end);
-    let other = scenario("preset = \"umts-dch-384\"", "", "[proxy]\nbudget = \"20 kB\"\n");
-    let error = replay_into(&other, &recording, None, &AtomicBool::new(false)).expect_err("there are no headers");
-    assert!(matches!(error, ReplayError::NoHeaders), "{error}");
+fn header_compression_replays_to_the_nanosecond() {
+    let profiles = ["[\"tcp\", \"udp\", \"ip\"]", "[\"udp\", \"ip\"]"];
+    for (mode, profiles) in [("unidirectional", profiles[0]), ("optimistic", profiles[0]), ("reliable", profiles[1])] {
+        let compression = format!("header_compression = {{ mode = \"{mode}\", profiles = {profiles} }}");
+        let mut original = scenario(&format!("preset = \"umts-dch-384\"\n{compression}"), "", CHANGES);
+        original.name = format!("compressed {mode}");
+        assert_replays(&original.name, &original);
+    }
+}
+
+#[test]
+fn a_proxy_or_a_bearer_needs_headers() {
+    let plain = scenario("preset = \"umts-dch-384\"", "", "");
+    let (log, end) = run(&plain);
+    let mut recording = recording(&plain, &log, end);
+    assert!(recording.headers.is_none());
+    let proxy = "[proxy]\nbudget = \"20 kB\"\n";
+    let compressed = "preset = \"umts-dch-384\"\nheader_compression.mode = \"optimistic\"";
+    let error = |recording: &Recording, bearer: &str, proxy: &str| {
+        replay_into(&scenario(bearer, "", proxy), recording, None, &AtomicBool::new(false)).expect_err("no headers")
+    };
+    let with_proxy = error(&recording, "preset = \"umts-dch-384\"", proxy);
+    assert!(matches!(with_proxy, ReplayError::NoHeaders { table: "`proxy`" }), "{with_proxy}");
+    let with_bearer = error(&recording, compressed, "");
+    assert!(with_bearer.to_string().contains("`bearer.header_compression`"), "{with_bearer}");
+    let with_both = error(&recording, compressed, proxy);
+    assert!(matches!(with_both, ReplayError::HeadersOfProxy { .. }), "{with_both}");
+    recording.headers = Some(RecordedHeaders::default());
+    let other = error(&recording, compressed, "");
+    assert!(matches!(other, ReplayError::OtherHeaders { headers: 0, .. }), "{other}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::ops::{Range, RangeInclusive};
 
 use airpath_core::Ecn;
 use airpath_wire::checksum::Sum;
-use airpath_wire::ip::Protocol;
+use airpath_wire::ip::{Protocol, set_ecn};
 
 use super::virtio::{Segmentation, VirtioHeader};
 use super::{Frame, MAX_HEADER};
@@ -55,12 +55,11 @@ impl Frame {
         bytes.copy_from_slice(&packet[..self.header_bytes as usize]);
         let header = if self.segmentation == Segmentation::None {
             if ecn != self.ecn() {
-                self.mark(bytes, ecn);
-                self.sum_ipv4_header(bytes);
+                set_ecn(bytes, ecn);
             }
             self.plain_header()
         } else {
-            self.mark(bytes, ecn);
+            set_ecn(bytes, ecn);
             self.write_network(bytes, first, payload.len());
             self.sum_ipv4_header(bytes);
             self.write_transport(bytes, first, last, payload.len())
@@ -89,15 +88,6 @@ impl Frame {
             checksum_start: self.virtio.checksum_start,
             checksum_offset: self.virtio.checksum_offset,
             ..VirtioHeader::default()
-        }
-    }
-
-    /// Writes the ECN field (RFC 3168 §5).
-    fn mark(&self, bytes: &mut [u8], ecn: Ecn) {
-        if self.is_ipv6() {
-            bytes[1] = bytes[1] & !0x30 | ecn.bits() << 4;
-        } else {
-            bytes[1] = bytes[1] & !0x03 | ecn.bits();
         }
     }
 
