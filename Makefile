@@ -42,7 +42,7 @@ test:
 	@$(MAKE) --no-print-directory --jobs=2 lint rust-tests
 	@rm -f $(AIRPATH_SKIPPED)
 	PROPTEST_RNG_SEED=1 cargo test --workspace --locked --quiet
-	$(BIN)/pytest --numprocesses=2 --dist=loadfile -m 'not soak and not real_time'
+	$(BIN)/pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder -m 'not soak and not real_time'
 	$(BIN)/pytest --numprocesses=2 --dist=worksteal --reruns 1 -r fER -m 'not soak and real_time'
 
 rust-tests: lint-rust

@@ -30,6 +30,9 @@ REAL_TIME = (
 )
 """Tests that measure real time or send real packets: they wait more than they compute."""
 
+LONG = ("tests/study/test_agreement.py", "tests/repository/")
+"""Files with few tests that take minutes: they start first, beside all others."""
+
 # Under nohup, and in the background of a shell, processes of the tests would ignore these signals;
 # a shell cannot trap a signal that was ignored at its start.
 for ignored in (signal.SIGHUP, signal.SIGQUIT):
@@ -44,7 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that depend on real time."""
+    """Mark the tests that depend on real time, and begin with the long ones."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
     for item in items:
         if item.nodeid.startswith(REAL_TIME):
             item.add_marker("real_time")
