@@ -1,6 +1,8 @@
 """Presets of bearers, environments and proxies: parameters, each with its source."""
 
 import json
+import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,6 +89,15 @@ def figures(name: str) -> Figures | None:
     except ScenarioError:
         return None
     return Figures(ping["delay_mean_s"], down["throughput_bps"], up["throughput_bps"])
+
+
+def all_figures(names: Iterable[str]) -> dict[str, Figures | None]:
+    """Simulate the figures of several bearers' presets, side by side on the processors."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    names = list(names)
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        return dict(zip(names, pool.map(figures, names), strict=True))
 
 
 def common_names() -> dict[str, str]:

@@ -69,10 +69,9 @@ fn scenario(bearer: &str, class: &str, changes: &str) -> Scenario {
 fn run(scenario: &Scenario) -> (Memory, Instant) {
     let mut log = Memory::default();
     let setup = Setup::new(scenario, Seed::new(scenario.seed)).expect("it can be built");
-    let needs_headers = scenario.proxy.is_some() || setup.inspects_headers();
     let mut simulation = setup.start(Some(&mut log as &mut dyn Sink), None);
     let headers = || HeaderRecorder::create(&headers_of(scenario), 0).expect("there is space");
-    simulation.record_headers(needs_headers.then(headers));
+    simulation.record_headers(needs_headers(scenario).then(headers));
     simulation.run(&AtomicBool::new(false));
     simulation.finish_captures().expect("there is space");
     let end = simulation.now();
@@ -80,7 +79,13 @@ fn run(scenario: &Scenario) -> (Memory, Instant) {
     (log, end)
 }
 
-/// The folder for the whole headers of a run.
+/// Whether a replay needs the headers of the packets.
+fn needs_headers(scenario: &Scenario) -> bool {
+    let setup = Setup::new(scenario, Seed::new(scenario.seed)).expect("it can be built");
+    scenario.proxy.is_some() || setup.inspects_headers()
+}
+
+/// The folder for the headers of a run.
 fn headers_of(scenario: &Scenario) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("headers").join(&scenario.name)
 }
@@ -118,7 +123,7 @@ fn recording(scenario: &Scenario, log: &Memory, end: Instant) -> Recording {
     }
     let commands = unplanned_commands(scenario, logged).expect("it can be built");
     let headers = headers_of(scenario).join(file_name(0));
-    let headers = headers.exists().then(|| RecordedHeaders::read(&headers).expect("they were written"));
+    let headers = needs_headers(scenario).then(|| RecordedHeaders::read(&headers).expect("they were written"));
     Recording { repetition: 0, end, arrivals, commands, headers }
 }
 
@@ -210,7 +215,7 @@ fn header_compression_replays_to_the_nanosecond() {
     let profiles = ["[\"tcp\", \"udp\", \"ip\"]", "[\"udp\", \"ip\"]"];
     for (mode, profiles) in [("unidirectional", profiles[0]), ("optimistic", profiles[0]), ("reliable", profiles[1])] {
         let compression = format!("header_compression = {{ mode = \"{mode}\", profiles = {profiles} }}");
-        let mut original = scenario(&format!("preset = \"umts-dch-384\"\n{compression}"), "", CHANGES);
+        let mut original = scenario(&format!("preset = \"umts-r99-384\"\n{compression}"), "", CHANGES);
         original.name = format!("compressed {mode}");
         assert_replays(&original.name, &original);
     }
@@ -223,7 +228,7 @@ fn a_proxy_or_a_bearer_needs_headers() {
     let mut recording = recording(&plain, &log, end);
     assert!(recording.headers.is_none());
     let proxy = "[proxy]\nbudget = \"20 kB\"\n";
-    let compressed = "preset = \"umts-dch-384\"\nheader_compression.mode = \"optimistic\"";
+    let compressed = "preset = \"umts-r99-384\"\nheader_compression.mode = \"optimistic\"";
     let error = |recording: &Recording, bearer: &str, proxy: &str| {
         replay_into(&scenario(bearer, "", proxy), recording, None, &AtomicBool::new(false)).expect_err("no headers")
     };

@@ -37,11 +37,11 @@ def list_presets(
       airpath presets list --format json
     """
     from airpath.cli.output import print_table, print_text
-    from airpath.preset import common_names, figures, presets
+    from airpath.preset import all_figures, common_names, presets
     from airpath.quantities import rate, seconds
 
     found = presets()
-    bearers = {each.name: figures(each.name) for each in found if each.kind == "bearer"}
+    bearers = all_figures(each.name for each in found if each.kind == "bearer")
     if format == "json":
         typer.echo(json.dumps([each.to_dict() | _record(bearers.get(each.name)) for each in found], indent=2))
         return
