@@ -10,8 +10,10 @@ mod network;
 mod part;
 mod transport;
 
+use airpath_core::Instant;
 use airpath_wire::ip::Protocol;
 use airpath_wire::segment::{Datagram, Segment, Tunnel};
+use airpath_wire::tcp::TcpHeader;
 
 use crate::read::Record;
 use crate::skipped::{Cause, Counts};
@@ -75,6 +77,18 @@ impl Decoder {
     pub fn incomplete(&self) -> usize {
         self.fragments.iter().map(Fragments::waiting).sum()
     }
+}
+
+/// The TCP header in a whole IP packet of `size` bytes that begins with `bytes`, and the number of
+/// bytes of its payload. `None` for any other packet, and for a fragment.
+pub(crate) fn tcp_header(bytes: &[u8], size: u32) -> Option<(TcpHeader, u32)> {
+    let (mut fragments, mut skipped) = (Fragments::default(), Counts::default());
+    let content = Part::new(bytes, size as usize);
+    let packet = network::packet(Instant::ZERO, content, &mut fragments, &mut skipped).ok()?;
+    let segment = Some(packet.payload).filter(|_| packet.protocol == Protocol::TCP)?;
+    let (header, payload) = TcpHeader::parse(segment.bytes).ok()?;
+    let header_bytes = segment.bytes.len() - payload.len();
+    Some((header, (segment.length - header_bytes) as u32))
 }
 
 #[inline(always)]

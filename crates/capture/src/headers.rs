@@ -9,16 +9,13 @@ use std::io;
 use std::path::Path;
 
 use airpath_core::Instant;
-use airpath_wire::ip::{IpHeader, Protocol};
+use airpath_wire::ip::IpHeader;
 use airpath_wire::tcp::TcpHeader;
 
+use crate::decode::tcp_header;
 use crate::read::Reader;
 use crate::simulated::ORIGIN;
 use crate::write::{CapturedPacket, Interface, InterfaceId, Writer};
-
-/// Extension headers of IPv6 that can stand before a transport header, with their length in the
-/// second byte (RFC 8200 §4.3, §4.4, §4.6).
-const EXTENSIONS: [Protocol; 3] = [Protocol(0), Protocol(43), Protocol(60)];
 
 /// Writes the headers.
 #[derive(Debug)]
@@ -127,19 +124,8 @@ impl RecordedHeaders {
     /// The TCP segment of a packet, if it is one.
     pub fn segment(&self, packet: usize) -> Option<RecordedSegment> {
         let (bytes, size) = (self.get(packet), self.packets.get(packet)?.1);
-        let (ip, mut rest) = IpHeader::parse(bytes).ok()?;
-        let mut protocol = ip.protocol();
-        let is_ipv6 = matches!(ip, IpHeader::V6(_));
-        while is_ipv6 && EXTENSIONS.contains(&protocol) {
-            let &[next, units, ..] = rest else { return None };
-            (protocol, rest) = (Protocol(next), rest.get(8 + 8 * usize::from(units)..)?);
-        }
-        if protocol != Protocol::TCP {
-            return None;
-        }
-        let (header, payload) = TcpHeader::parse(rest).ok()?;
-        let length = size.checked_sub((bytes.len() - payload.len()) as u32)?;
-        Some(RecordedSegment { is_ipv6, header, length })
+        let (header, length) = tcp_header(bytes, size)?;
+        Some(RecordedSegment { is_ipv6: bytes[0] >> 4 == 6, header, length })
     }
 }
 
@@ -177,7 +163,7 @@ mod tests {
         plain.emit(&mut v6[start..], airpath_wire::checksum::Sum::default());
         v6.extend_from_slice(b"some");
         let mut recorder = HeaderRecorder::create(&folder, 3).expect("there is space");
-        for (size, bytes) in [(148, segment.as_bytes()), (82, datagram.as_bytes()), (98, &v6)] {
+        for (size, bytes) in [(156, segment.as_bytes()), (82, datagram.as_bytes()), (98, &v6)] {
             recorder.add(Instant::ZERO, size, |out| out.extend_from_slice(bytes));
         }
         recorder.finish().expect("there is space");
@@ -189,8 +175,7 @@ mod tests {
             (0..4).map(|packet| read.get(packet)).collect::<Vec<_>>(),
             [segment.as_bytes(), datagram.as_bytes(), &v6, &[]]
         );
-        let length = 148 - segment.as_bytes().len() as u32;
-        assert_eq!(read.segment(0), Some(RecordedSegment { is_ipv6: false, header: syn, length }));
+        assert_eq!(read.segment(0), Some(RecordedSegment { is_ipv6: false, header: syn, length: 100 }));
         assert_eq!((read.segment(1), read.segment(3)), (None, None));
         assert_eq!(read.segment(2), Some(RecordedSegment { is_ipv6: true, header: plain, length: 30 }));
     }

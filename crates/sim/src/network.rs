@@ -163,8 +163,8 @@ impl<'a> Network<'a> {
     #[inline]
     pub fn send_with(&mut self, now: Instant, outgoing: Outgoing, content: TcpPayload<'_>) {
         let Outgoing { flow, mut user, side, size, ecn, payload } = outgoing;
+        let index = self.flow_index(flow);
         if let Some(steering) = &mut self.steering {
-            let index = (if flow.0 < self.flows { flow.0 } else { flow.0 % self.flows }) as usize;
             // The ends of a connection that migrates have chosen.
             if steering.handling(index) != Handling::Migrates || !matches!(payload, Payload::Quic { .. }) {
                 user = steering.interface(index, user);

@@ -158,12 +158,12 @@ impl Setup {
         self.topology.component_names()
     }
 
-    /// The network without flows, and the changes of conditions that the scenario plans.
     /// Whether a bearer reads the headers of packets as bytes.
     pub fn inspects_headers(&self) -> bool {
         self.topology.hops.iter().any(|(_, hop)| hop.inspects_headers())
     }
 
+    /// The network without flows, and the changes of conditions that the scenario plans.
     pub(crate) fn into_network<'a>(self, sink: Option<&'a mut (dyn Sink + 'a)>) -> (Network<'a>, Vec<Change>) {
         (Network::new(Path::new(self.topology, sink), 0), self.changes)
     }

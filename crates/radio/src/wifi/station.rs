@@ -80,7 +80,7 @@ impl Flow {
     /// # Errors
     /// Why it is dropped instead.
     pub fn push(&mut self, now: Instant, packet: Packet, cx: &mut Context<'_>) -> Result<(), DropCause> {
-        let Self { queue, counters, .. } = self;
+        let Self { queue, window, counters, .. } = self;
         counters.offer(&packet);
         let lost = |lost: Packet| {
             counters.lose(&lost, DropCause::QueueFull);
@@ -91,11 +91,12 @@ impl Flow {
             cx.drop_packet(now, packet, cause);
             return Err(cause);
         }
-        let (packets, bytes) = queue.backlog();
-        let waiting = self.window.iter().filter(|frame| frame.state == State::Waiting);
-        let (backlog_packets, backlog_bytes) = waiting
-            .fold((packets, bytes), |(packets, bytes), frame| (packets + 1, bytes + u64::from(frame.packet.size)));
-        cx.packet(now, packet, || PacketStep::Queued { backlog_packets, backlog_bytes });
+        cx.packet(now, packet, || {
+            let waiting = window.iter().filter(|frame| frame.state == State::Waiting);
+            let (backlog_packets, backlog_bytes) = waiting
+                .fold(queue.backlog(), |(packets, bytes), frame| (packets + 1, bytes + u64::from(frame.packet.size)));
+            PacketStep::Queued { backlog_packets, backlog_bytes }
+        });
         Ok(())
     }
 
