@@ -36,8 +36,10 @@ impl User {
     /// Downlink data wait at `now`, before the base station has served them: a mobile that sleeps
     /// is the reason.
     pub(super) fn report_sleep(&mut self, now: Instant, cx: &mut Context<'_>) {
-        let waits = self.rrc.state() == State::Connected && self.down.waiting() > 0 && !self.listens(now);
-        if waits && cx.wants(Classes::STATE) {
+        if !cx.wants(Classes::STATE) {
+            return;
+        }
+        if self.rrc.state() == State::Connected && self.down.waiting() > 0 && !self.listens(now) {
             self.report_wait(now, Direction::Down, WaitState::Drx, cx);
         }
     }
