@@ -27,7 +27,7 @@ pub struct Circuit {
     call: Call,
     ppp: [Ppp; 2],
     /// From the gateway to the mobile.
-    links: Vec<Link>,
+    links: Vec<Timed>,
     /// Octets that left a link in this step.
     outcomes: Vec<Outcome>,
     /// What has left and was not handed over.
@@ -46,6 +46,13 @@ enum Call {
     Up,
     /// It was lost, and there will be no other.
     Lost,
+}
+
+/// A link, and when something happens in it next.
+#[derive(Debug)]
+struct Timed {
+    link: Link,
+    next_event: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -90,7 +97,7 @@ impl Circuit {
         Ok(Self {
             call,
             ppp: [queue(&config.downlink, "downlink")?, queue(&config.uplink, "uplink")?],
-            links,
+            links: links.into_iter().map(Timed::new).collect(),
             outcomes: Vec::new(),
             left: VecDeque::new(),
             counters: Default::default(),
@@ -109,14 +116,14 @@ impl Circuit {
     }
 
     fn radio(&self) -> Option<&TrafficChannel> {
-        self.links.iter().find_map(|link| match link {
+        self.links.iter().find_map(|each| match &each.link {
             Link::Radio(radio) => Some(&**radio),
             Link::Modem(_) => None,
         })
     }
 
     fn radio_mut(&mut self) -> Option<&mut TrafficChannel> {
-        self.links.iter_mut().find_map(|link| match link {
+        self.links.iter_mut().find_map(|each| match &mut each.link {
             Link::Radio(radio) => Some(&mut **radio),
             Link::Modem(_) => None,
         })
@@ -127,7 +134,7 @@ impl Circuit {
         match self.call {
             Call::SettingUp(until) => Some(until),
             Call::Idle | Call::Lost => None,
-            Call::Up => self.links.iter().filter_map(Link::next_event).min(),
+            Call::Up => self.links.iter().filter_map(|each| each.next_event).min(),
         }
     }
 
@@ -138,10 +145,12 @@ impl Circuit {
             self.report_link(now, LinkState::Connected, cx);
         }
         for index in 0..self.links.len() {
-            self.links[index].step(now, &mut self.outcomes, cx);
-            self.pass_on(now, index);
+            if self.links[index].next_event.is_some_and(|at| at <= now) {
+                self.links[index].step(now, &mut self.outcomes, cx);
+                self.pass_on(now, index);
+            }
         }
-        if self.links.iter().any(Link::is_disconnected) {
+        if self.links.iter().any(|each| each.link.is_disconnected()) {
             self.lose_call(now, cx);
         }
         for direction in Direction::BOTH {
@@ -225,7 +234,7 @@ impl Circuit {
         };
         let Self { links, ppp, counters, .. } = self;
         cx.direction = direction;
-        while links[first].waiting(direction) < u64::from(links[first].takes_at_once()) {
+        while links[first].link.waiting(direction) < u64::from(links[first].link.takes_at_once()) {
             let dropped = |packet: Packet, cx: &mut Context<'_>| {
                 counters[direction as usize].lose(&packet, DropCause::QueueManagement);
                 cx.drop_packet(now, packet, DropCause::QueueManagement);
@@ -331,6 +340,27 @@ impl Member for Circuit {
 
     fn counters(&self, direction: Direction) -> PacketCounters {
         self.counters[direction as usize]
+    }
+}
+
+impl Timed {
+    fn new(link: Link) -> Self {
+        Self { next_event: link.next_event(), link }
+    }
+
+    fn offer(&mut self, now: Instant, direction: Direction, run: Run) {
+        self.link.offer(now, direction, run);
+        self.next_event = self.link.next_event();
+    }
+
+    fn step(&mut self, now: Instant, outcomes: &mut Vec<Outcome>, cx: &mut Context<'_>) {
+        self.link.step(now, outcomes, cx);
+        self.next_event = self.link.next_event();
+    }
+
+    fn restart(&mut self, config: &Config, outcomes: &mut Vec<Outcome>) {
+        self.link.restart(config, outcomes);
+        self.next_event = self.link.next_event();
     }
 }
 
