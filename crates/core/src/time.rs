@@ -212,9 +212,35 @@ impl fmt::Display for Span {
 
 serde_as_text!(Span, "a length of time such as \"89 ms\"");
 
+/// The earliest of some times that may be missing; `None` if all are. Of equal ones the first.
+///
+/// Written as a loop: the compiler keeps the times in registers, which it does not for
+/// `into_iter().flatten().min()`.
+#[inline]
+pub fn earliest<T: Copy + PartialOrd, const N: usize>(times: [Option<T>; N]) -> Option<T> {
+    let mut earliest = None;
+    for time in times {
+        earliest = match (earliest, time) {
+            (Some(one), Some(other)) if other < one => Some(other),
+            (None, time) => time,
+            (one, _) => one,
+        };
+    }
+    earliest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_earliest_of_times_that_may_be_missing() {
+        let [one, two] = [1, 2].map(Instant::from_nanos);
+        assert_eq!(earliest::<Instant, 0>([]), None);
+        assert_eq!(earliest::<Instant, 2>([None, None]), None);
+        assert_eq!(earliest([None, Some(two), None, Some(one), Some(two)]), Some(one));
+        assert_eq!(earliest([Some(Instant::FAR_FUTURE), None]), Some(Instant::FAR_FUTURE));
+    }
 
     #[test]
     fn ticks_of_a_tti_clock() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use airpath_core::{Bytes, Instant, RandomStream, Span};
+use airpath_core::{Bytes, Instant, RandomStream, Span, earliest};
 use airpath_wire::rtcp::{self, Compound, Packet};
 use airpath_wire::rtp::RtpHeader;
 
@@ -209,7 +209,7 @@ impl Client {
             return None;
         }
         let own = [self.inactivity_timeout, self.player.next_wakeup(), self.feedback_due(), Some(self.timer.next())];
-        own.into_iter().flatten().min()
+        earliest(own)
     }
 
     /// Whether playback has ended, or the client has given up.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use airpath_core::{
     Classes, ComponentId, Context, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, Packet, PacketCounters,
-    PacketStep, RadioTotals, Sink, Slot, UserId,
+    PacketStep, RadioTotals, Sink, Slot, UserId, earliest,
 };
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 use airpath_rohc::{Compressor, ConfigError, Decompressor, Profiles};
@@ -348,7 +348,7 @@ impl Bearer for Compressed {
 
     fn next_wakeup(&self) -> Option<Instant> {
         let departs = self.departures.front().map(|(_, departure)| departure.due);
-        [departs, self.bearer.next_wakeup()].into_iter().flatten().min()
+        earliest([departs, self.bearer.next_wakeup()])
     }
 
     fn counters(&self, direction: Direction) -> PacketCounters {

@@ -78,6 +78,7 @@ mod voice;
 
 use airpath_core::{
     Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, RadioTotals, Seed, Span, UserId,
+    earliest,
 };
 use airpath_link::command::Change;
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
@@ -202,7 +203,7 @@ impl Bearer for Gprs {
 
     fn next_wakeup(&self) -> Option<Instant> {
         let leaves = self.cell.ends.next().map(|(due, _)| due);
-        [leaves, self.cell.next_step()].into_iter().flatten().min()
+        earliest([leaves, self.cell.next_step()])
     }
 
     fn counters(&self, direction: Direction) -> PacketCounters {

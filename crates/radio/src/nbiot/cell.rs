@@ -1,7 +1,7 @@
 //! The carrier with its mobiles. A mobile is made when its first packet comes, so those that never
 //! send or get anything take no memory.
 
-use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, UserId};
+use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, RadioTotals, Seed, UserId, earliest};
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 use super::config::Config;
@@ -122,7 +122,7 @@ impl Bearer for NbIot {
     fn next_wakeup(&self) -> Option<Instant> {
         let leaves = self.departures.first().map(|(_, due)| due);
         let event = self.events.first().filter(|_| self.busy > 0).map(|(_, at)| at);
-        [leaves, event].into_iter().flatten().min()
+        earliest([leaves, event])
     }
 
     fn counters(&self, direction: Direction) -> PacketCounters {

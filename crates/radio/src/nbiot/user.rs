@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use airpath_core::{
     Aspect, Context, Direction, DropCause, HarqState, Instant, LteRrcState, ModeState, Packet, PacketCounters,
-    PacketStep, Probability, RadioTotals, RandomStream, Seed, Span, UserId,
+    PacketStep, Probability, RadioTotals, RandomStream, Seed, Span, UserId, earliest,
 };
 use airpath_link::command::{BearerCommand, Buffer, Change, CommandError};
 use airpath_link::{Admission, Departure};
@@ -196,7 +196,7 @@ impl User {
             Phase::Sent(transfer) => Some(transfer.end),
         };
         let events = [arrives, phase, self.down.next_timer(), self.up.next_timer(), self.page_at, self.release_at];
-        events.into_iter().flatten().min().map(|at| at.max(self.clock))
+        earliest(events).map(|at| at.max(self.clock))
     }
 
     /// What happens at one time.
@@ -258,7 +258,7 @@ impl User {
     /// When the next packet leaves, and which way.
     pub fn next_departure(&self) -> Option<(Instant, Direction)> {
         let due = |rlc: &Rlc, direction| rlc.departures.front().map(|departure| (departure.due, direction));
-        [due(&self.down, Direction::Down), due(&self.up, Direction::Up)].into_iter().flatten().min()
+        earliest([due(&self.down, Direction::Down), due(&self.up, Direction::Up)])
     }
 
     /// The next packet, which has left.

@@ -10,7 +10,7 @@
 
 mod repeated;
 
-use airpath_core::{Context, Direction, Instant, Packet, PacketCounters};
+use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, earliest};
 use airpath_link::{Admission, BearerCommand, Departure};
 
 use super::plan::Plan;
@@ -122,7 +122,7 @@ impl Cell {
         let leaves = self.departures.first().map(|(_, due)| due);
         let event = self.events.first().filter(|_| self.busy > 0).map(|(_, at)| at);
         let turn = self.turns.first().filter(|_| self.busy > 0).map(|(_, at)| at);
-        [leaves, event, turn].into_iter().flatten().min()
+        earliest([leaves, event, turn])
     }
 
     /// Whether mobiles have a voice bearer.

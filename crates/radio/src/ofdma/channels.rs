@@ -1,7 +1,7 @@
 //! The logical channels of a mobile in one direction: data, and voice if there is a bearer for it.
 //! Voice has priority (TS 36.321 §5.4.3.1), and the unacknowledged mode of the RLC.
 
-use airpath_core::{Context, DropCause, Instant, PacketCounters, Span};
+use airpath_core::{Context, DropCause, Instant, PacketCounters, Span, earliest};
 use airpath_link::Departure;
 
 use super::rlc::{Block, MaxRetransmissions, Rlc};
@@ -125,7 +125,7 @@ impl Channels {
     #[inline]
     pub fn next_timer(&self) -> Option<Instant> {
         let voice = self.voice.as_ref().and_then(|voice| voice.next_timer());
-        [voice, self.data.next_timer()].into_iter().flatten().min()
+        earliest([voice, self.data.next_timer()])
     }
 
     /// Does what the timers demand that have expired by `now`.

@@ -14,7 +14,7 @@ mod tests;
 use std::collections::VecDeque;
 
 use airpath_core::range_set::{Range, RangeSet};
-use airpath_core::{Context, Direction, DropCause, Instant, Packet, PacketCounters, Span};
+use airpath_core::{Context, Direction, DropCause, Instant, Packet, PacketCounters, Span, earliest};
 use airpath_link::Departure;
 
 use super::pdcp::Pdcp;
@@ -361,7 +361,7 @@ impl Rlc {
             Mode::Unacknowledged(um) => um.next_timer(),
         };
         let reordering = self.reordering.as_ref().and_then(Reordering::next_timer);
-        [discard, mode, reordering].into_iter().flatten().min()
+        earliest([discard, mode, reordering])
     }
 
     /// Does what the timers demand that have expired by `now`.

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use airpath_core::range_set::{Range, RangeSet};
-use airpath_core::{Bytes, Instant, Span};
+use airpath_core::{Bytes, Instant, Span, earliest};
 
 use super::rlc::{Cut, Framing, MaxRetransmissions, Pdu, Stream, has_gap, next_hole};
 
@@ -360,7 +360,7 @@ impl Am {
     #[inline]
     pub fn next_timer(&self) -> Option<Instant> {
         let status = self.receiver.is_held_back.then_some(self.receiver.prohibited_until);
-        [self.sender.poll_retransmit_at, self.receiver.reordering_at, status].into_iter().flatten().min()
+        earliest([self.sender.poll_retransmit_at, self.receiver.reordering_at, status])
     }
 
     /// Does what the timers demand.

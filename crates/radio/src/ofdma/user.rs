@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 use airpath_core::{
     Context, Direction, DropCause, Instant, LteRrcState, ModeState, Packet, PacketCounters, PacketStep, Probability,
-    RadioTotals, RandomStream, Seed, Span, UserId,
+    RadioTotals, RandomStream, Seed, Span, UserId, earliest,
 };
 use airpath_link::{Admission, Departure};
 
@@ -248,7 +248,7 @@ impl User {
             self.knowledge.next_event(),
             self.rrc.next_change(),
         ];
-        events.into_iter().flatten().min().map(|at| at.max(self.clock))
+        earliest(events).map(|at| at.max(self.clock))
     }
 
     /// What happens at one time: what comes in first, what goes out last.
@@ -525,7 +525,7 @@ impl User {
     /// When the next packet leaves, and which way.
     pub fn next_departure(&self) -> Option<(Instant, Direction)> {
         let due = |channels: &Channels, direction| channels.next_departure().map(|due| (due, direction));
-        [due(&self.down, Direction::Down), due(&self.up, Direction::Up)].into_iter().flatten().min()
+        earliest([due(&self.down, Direction::Down), due(&self.up, Direction::Up)])
     }
 
     /// The next packet, which has left.
@@ -552,12 +552,12 @@ impl User {
         if first != Some(from) && self.wanted_up(plan.first_grant) > 0 {
             let up = from.max(self.movement.served_from(Direction::Up));
             let up = if self.request.is_awaited() { up } else { self.next_active(up) };
-            first = earlier(first, Some(up));
+            first = earliest([first, Some(up)]);
         }
         if first != Some(from) {
             let repeat = self.harq_down.next_repeat(true).map(|at| at.max(down));
             let unknown = self.harq_down.next_repeat(false).map(|at| self.next_active(at.max(down)));
-            first = earlier(first, earlier(repeat, unknown));
+            first = earliest([first, repeat, unknown]);
         }
         let first = first.map(|first| if first == from { from } else { plan.control_from(first) });
         match &self.occupancy {
@@ -611,15 +611,6 @@ impl User {
         self.rrc.state() == State::Connected
             && self.movement.is_covered()
             && self.movement.served_from(direction) <= now
-    }
-}
-
-/// The earlier of two times. Either may be missing.
-#[inline]
-fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (one, None) | (None, one) => one,
     }
 }
 

@@ -13,7 +13,7 @@ mod reset;
 
 use std::collections::VecDeque;
 
-use airpath_core::{Context, Direction, DropCause, Instant, Packet, PacketCounters, Seed, Span};
+use airpath_core::{Context, Direction, DropCause, Instant, Packet, PacketCounters, Seed, Span, earliest};
 use airpath_link::Departure;
 use airpath_link::queue::Queue;
 
@@ -223,10 +223,7 @@ impl RlcAm {
     pub fn next_timer(&self, after: Instant) -> Option<Instant> {
         let polling = if self.is_stopped { None } else { self.polling.next_timer(after) };
         let [cut, waiting] = self.late_at();
-        [polling, self.reporting.next_timer(after), self.discarding.next_timer(), cut, waiting]
-            .into_iter()
-            .flatten()
-            .min()
+        earliest([polling, self.reporting.next_timer(after), self.discarding.next_timer(), cut, waiting])
     }
 
     /// When the oldest packet that is cut, and the oldest that is not, have waited for too long. A

@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 
 use airpath_core::{
     Context, Direction, DropCause, Dropped, Instant, Packet, PacketCounters, PacketStep, RadioEvent, RadioTotals,
-    RandomStream, Seed, Span, UserId,
+    RandomStream, Seed, Span, UserId, earliest,
 };
 use airpath_link::queue::{Discipline, Queue};
 use airpath_link::{Admission, Departure};
@@ -239,7 +239,7 @@ impl TransportChannel {
             Some(lost) => Some(lost.time),
             None => next.and_then(|tti| self.earliest_loss(tti)),
         };
-        [leaves, lost].into_iter().flatten().min()
+        earliest([leaves, lost])
     }
 
     /// When a packet is lost at the earliest if `tti` is the next one.

@@ -21,7 +21,7 @@
 mod receiving;
 mod sending;
 
-use airpath_core::{Instant, Span};
+use airpath_core::{Instant, Span, earliest};
 
 use receiving::Receiving;
 use sending::Sending;
@@ -197,7 +197,7 @@ impl Station {
         }
         match self.question {
             Some(question) => question.again,
-            None => [self.sending.timer(), self.receiving.next_repetition()].into_iter().flatten().min(),
+            None => earliest([self.sending.timer(), self.receiving.next_repetition()]),
         }
     }
 

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Direction, Instant, Probability, Seed, Span};
+use airpath_core::{Direction, Instant, Probability, Seed, Span, earliest};
 
 use super::config::{ErrorControl, Modem};
 use super::hdlc_abm::{Frame, Phase, Reaction, Station};
@@ -96,9 +96,9 @@ impl ModemLine {
                 let station = &self.stations.as_ref()?[index];
                 // What is still there after that waits for the window, or for an answer.
                 let assembled = self.assembled_at(index).filter(|at| *at > self.tried[index]);
-                [station.next_timer(), assembled].into_iter().flatten().min()
+                earliest([station.next_timer(), assembled])
             };
-            [arrival, self.sending[index].or_else(timer)].into_iter().flatten().min()
+            earliest([arrival, self.sending[index].or_else(timer)])
         };
         Direction::BOTH.into_iter().filter_map(next).min()
     }

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Context, Direction, Instant, LinkState, RadioEvent, RadioTotals, Seed, Span, UserId};
+use airpath_core::{Context, Direction, Instant, LinkState, RadioEvent, RadioTotals, Seed, Span, UserId, earliest};
 
 use super::air::Air;
 use super::config::{Config, Radio};
@@ -106,7 +106,7 @@ impl TrafficChannel {
     pub fn next_event(&self) -> Option<Instant> {
         let arrival = self.air.iter().filter_map(|air| air.front().map(|(at, _)| *at)).min();
         let frame = self.is_awake.then(|| self.start_of(self.next_frame));
-        [arrival, frame].into_iter().flatten().min()
+        earliest([arrival, frame])
     }
 
     /// Does all that happens at `now`.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, Span};
+use airpath_core::{Context, Direction, DropCause, Instant, Packet, PacketCounters, PacketStep, Span, earliest};
 use airpath_link::Departure;
 
 /// What has left the radio, and the count of all packets.
@@ -46,7 +46,7 @@ impl Ends {
     #[inline]
     pub fn next(&self) -> Option<(Instant, Direction)> {
         let due = |direction: Direction| self.departures[direction as usize].front().map(|it| (it.due, direction));
-        [due(Direction::Down), due(Direction::Up)].into_iter().flatten().min()
+        earliest([due(Direction::Down), due(Direction::Up)])
     }
 
     /// The next packet that left by `now`.

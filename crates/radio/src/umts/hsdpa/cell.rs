@@ -15,7 +15,7 @@
 
 use std::collections::BTreeSet;
 
-use airpath_core::{Context, Direction, Instant, Packet, PacketCounters};
+use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, earliest};
 use airpath_link::{Admission, BearerCommand, Departure};
 
 use super::candidates::Candidates;
@@ -134,7 +134,7 @@ impl Cell {
             let tti = self.tti_at.filter(|at| *at <= now);
             let grants = self.uplink.as_ref().and_then(Scheduling::next).filter(|at| *at <= now);
             // Of what is at one time: the mobiles, then the base station.
-            let next = [event.map(|(_, at)| at), grants, tti].into_iter().flatten().min();
+            let next = earliest([event.map(|(_, at)| at), grants, tti]);
             match (event, next) {
                 (_, None) => return,
                 (Some((user, at)), Some(next)) if at == next => {
@@ -200,7 +200,7 @@ impl Cell {
         let (event, tti) =
             if self.busy > 0 { (self.events.first().map(|(_, at)| at), self.tti_at) } else { (None, None) };
         let grants = self.uplink.as_ref().filter(|_| self.busy > 0).and_then(Scheduling::next);
-        [leaves, event, tti, grants].into_iter().flatten().min()
+        earliest([leaves, event, tti, grants])
     }
 
     /// The counters of all in a direction.
@@ -368,7 +368,7 @@ impl Cell {
                 } else {
                     user.harq.next_answer(now)
                 };
-                next = [next, event].into_iter().flatten().min();
+                next = earliest([next, event]);
             }
             next
         };
@@ -376,7 +376,7 @@ impl Cell {
         let is_settled = can && user.is_settled(cx);
         self.places[index].is_settled = is_settled;
         let soon = (can && !is_settled).then_some(now + TTI);
-        self.reviews.set(index, [next, soon].into_iter().flatten().min());
+        self.reviews.set(index, earliest([next, soon]));
     }
 
     fn grant_repeats(&mut self, carrier: usize, left: &mut Left) {

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use airpath_core::{Instant, Span};
+use airpath_core::{Instant, Span, earliest};
 
 use super::buffer::{Buffer, Packing};
 use super::unit::Unit;
@@ -79,7 +79,7 @@ impl Iub {
     #[inline]
     pub fn next_event(&self) -> Option<Instant> {
         let frame = self.frames.front().map(|(at, _)| *at);
-        [frame, self.allocates_at, self.allocation.map(|(at, _)| at)].into_iter().flatten().min()
+        earliest([frame, self.allocates_at, self.allocation.map(|(at, _)| at)])
     }
 
     /// Does what is due at `now`.

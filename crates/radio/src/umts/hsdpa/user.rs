@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use airpath_core::{
     Context, Direction, DropCause, Instant, LinkState, Packet, PacketCounters, PacketStep, RadioTotals, RandomStream,
-    Seed, Span, UserId,
+    Seed, Span, UserId, earliest,
 };
 use airpath_link::{Admission, Departure};
 
@@ -168,7 +168,7 @@ impl User {
             self.up.next_event(self.clock),
             self.resets.next_timer(),
         ];
-        events.into_iter().flatten().min().map(|at| at.max(self.clock))
+        earliest(events).map(|at| at.max(self.clock))
     }
 
     /// What happens at one time: what comes in first, what goes out last.
@@ -325,7 +325,7 @@ impl User {
     /// When the next packet leaves, and which way.
     pub fn next_departure(&self) -> Option<(Instant, Direction)> {
         let due = |rlc: &RlcAm, direction| rlc.departures.front().map(|departure| (departure.due, direction));
-        [due(&self.down, Direction::Down), due(self.up.rlc(), Direction::Up)].into_iter().flatten().min()
+        earliest([due(&self.down, Direction::Down), due(self.up.rlc(), Direction::Up)])
     }
 
     /// The next packet, which has left.

@@ -11,7 +11,7 @@ mod reconnection;
 
 use airpath_core::{
     Aspect, Classes, Context, Direction, DropCause, Instant, LinkState, Packet, PacketCounters, PacketStep, RadioEvent,
-    RadioTotals, RrcState, Seed, StateValue, UserId,
+    RadioTotals, RrcState, Seed, StateValue, UserId, earliest,
 };
 use airpath_link::{Admission, Departure};
 
@@ -103,11 +103,7 @@ impl Mobile {
         let reconnected = self.reconnection.as_ref().and_then(Reconnection::next_change);
         // What has become due by a change that came late, as inactivity does when the last packet
         // arrives, is due at once.
-        [down, up, reset, reconnected, self.rrc.next_change(is_empty)]
-            .into_iter()
-            .flatten()
-            .min()
-            .map(|at| at.max(after))
+        earliest([down, up, reset, reconnected, self.rrc.next_change(is_empty)]).map(|at| at.max(after))
     }
 
     /// Works off all that happens up to `now`.
@@ -422,7 +418,7 @@ impl Member for Mobile {
         // What has left the RLC needs nothing more than to be handed over.
         let is_empty = self.links.iter().all(RadioLink::is_empty);
         let event = if is_empty { None } else { self.next_event() };
-        [departs, event].into_iter().flatten().min()
+        earliest([departs, event])
     }
 
     fn counters(&self, direction: Direction) -> PacketCounters {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use airpath_core::{Context, Decibel, Direction, DropCause, Instant, Packet, RadioTotals, Seed, Span};
+use airpath_core::{Context, Decibel, Direction, DropCause, Instant, Packet, RadioTotals, Seed, Span, earliest};
 
 use super::config::{self, Fading, Format};
 use super::errors::TtiErrors;
@@ -133,7 +133,7 @@ impl RadioLink {
     #[inline]
     pub fn next_event(&self, after: Instant) -> Option<Instant> {
         let arrives = self.blocks.front().map(|block| block.arrives);
-        [self.tti_at, arrives, self.rlc.next_timer(after)].into_iter().flatten().min()
+        earliest([self.tti_at, arrives, self.rlc.next_timer(after)])
     }
 
     /// Sends a TTI's worth of what there is, and of the reports of `receiving`, the opposite

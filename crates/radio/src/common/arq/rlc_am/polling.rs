@@ -1,7 +1,7 @@
 //! When a sender of the acknowledged mode polls for a status report, and when a receiver sends one
 //! (TS 25.322 §9.7.1, §9.7.2, timers in §9.5).
 
-use airpath_core::{Instant, Span};
+use airpath_core::{Instant, Span, earliest};
 
 use super::Rlc;
 
@@ -125,7 +125,7 @@ impl Polling {
     #[inline]
     pub fn next_timer(&self, after: Instant) -> Option<Instant> {
         let allowed = self.is_triggered.then_some(self.prohibited_until).filter(|at| *at > after);
-        [self.waiting.map(|poll| poll.expires), self.periodic_at, allowed].into_iter().flatten().min()
+        earliest([self.waiting.map(|poll| poll.expires), self.periodic_at, allowed])
     }
 
     /// Handles the timers that expired by `now`.

@@ -7,7 +7,7 @@
 //! cell is taken out of the scheduler's sight, and what it has to repeat is set aside until it is
 //! back.
 
-use airpath_core::{Context, DropCause, Instant};
+use airpath_core::{Context, DropCause, Instant, earliest};
 use airpath_link::Departure;
 use airpath_link::command::{BearerCommand, Buffer, Change, CommandError};
 
@@ -156,7 +156,7 @@ impl TransportChannel {
     #[cold]
     pub(super) fn next_active_or_resumed(&self, active: Option<u64>) -> Option<u64> {
         let resumed = self.interruptions.iter().map(|interruption| interruption.until.max(self.next_tti)).min();
-        [active, resumed].into_iter().flatten().min()
+        earliest([active, resumed])
     }
 
     /// Lets those users send again whose interruption ends with TTI `tti`.

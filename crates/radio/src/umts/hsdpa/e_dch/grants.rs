@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use airpath_core::{Instant, Span};
+use airpath_core::{Instant, Span, earliest};
 
 use super::ladder::Ladder;
 
@@ -53,7 +53,7 @@ impl Scheduling {
 
     /// When the base station decides next.
     pub fn next(&self) -> Option<Instant> {
-        [self.heard.first().map(|(at, _)| *at), self.next_review].into_iter().flatten().min()
+        earliest([self.heard.first().map(|(at, _)| *at), self.next_review])
     }
 
     /// The base station has scheduling information of a mobile at `at`.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use airpath_core::{Decibel, Instant, Packet, Probability, RadioTotals, RandomStream, Seed, Span};
+use airpath_core::{Decibel, Instant, Packet, Probability, RadioTotals, RandomStream, Seed, Span, earliest};
 
 use super::config::EDch;
 use super::grants::Activity;
@@ -177,16 +177,13 @@ impl EDchLink {
 
     /// When something happens next that is the link's own.
     pub fn next_event(&self, after: Instant) -> Option<Instant> {
-        [
+        earliest([
             self.tti_at,
             self.arrivals.front().map(|(at, _)| *at),
             self.reordering.next_timer(),
             self.grants.front().map(|(at, _)| *at),
             self.rlc.next_timer(after),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        ])
     }
 
     /// Nothing is sent before `until`.
