@@ -228,6 +228,8 @@ INPUTS = [
     wrong("run-result", "run kept", code=0, out=("download",)),
     wrong("sweep-scenario", "sweep small.toml --out x", "small.toml is a scenario, not a plan", "airpath run"),
     wrong("sweep-folder", "sweep kept --out x", "kept is a folder", "the file of the plan"),
+    wrong("vary-interval", "run small.toml --vary fixed.loss=0.1:0.5", "is not a value", "from = 0.1, to = 0.5"),
+    wrong("set-no-such-name", "run small.toml --set flow.nosuch.bytes=5kB", "unknown key", "flow.0.nosuch"),
     wrong("vary-no-value", "run small.toml --vary fixed.loss", "next: write it as in --vary bearer"),
     wrong("plot-none", "plot kept -o x.pdf", "--what is missing", "time-sequence"),
     wrong("plot-other-name", "plot kept --what cwnd -o x.pdf", "no figure 'cwnd'; did you mean 'window'?", "queue"),

@@ -174,7 +174,8 @@ impl Node {
     }
 
     /// Sets the value at the dotted `path` to `text`: a TOML value, or else a string. A
-    /// number in the path picks an element of an array; without one, every element is meant.
+    /// number in the path picks an element of an array, a text the elements with that `name`;
+    /// without either, every element is meant.
     pub fn set(&mut self, path: &str, text: &str) -> Result<(), ScenarioError> {
         let origin = Origin::Argument(format!("override {path}={text}"));
         let value = parse_value(text);
@@ -200,7 +201,12 @@ impl Node {
                         Err(ScenarioError::new(message, origin.clone(), "").help("elements count from 0"))
                     }
                 },
-                Err(_) => elements.iter_mut().try_for_each(|element| element.set_at(keys, node, origin)),
+                Err(_) => {
+                    let has_name = !rest.is_empty() && elements.iter().any(|element| element.is_named(key));
+                    let keys = if has_name { rest } else { keys };
+                    let mut chosen = elements.iter_mut().filter(|element| !has_name || element.is_named(key));
+                    chosen.try_for_each(|element| element.set_at(keys, node, origin))
+                }
             },
             Value::Table(_) => {
                 if self.get(key).is_none() {
@@ -214,6 +220,12 @@ impl Node {
                 self.set_at(keys, node, origin)
             }
         }
+    }
+
+    /// Whether it is a table with this `name`.
+    fn is_named(&self, name: &str) -> bool {
+        self.get("name")
+            .is_some_and(|node| matches!(&node.value, Value::Scalar(toml::Value::String(text)) if text == name))
     }
 
     /// What of it was given on the command line; `None` if nothing was.
@@ -509,6 +521,13 @@ mod tests {
         node.set("flow.b", "true").expect("all of them");
         assert_eq!(node.to_value().to_string().replace(' ', ""), "{flow=[{a=1,b=true},{a=5,b=true}]}");
         assert!(node.set("flow.2.a", "5").expect_err("only two").to_string().contains("there are 2"));
+        let mut node =
+            Node::parse("[[flow]]\nname = \"page\"\na = 1\n[[flow]]\nname = \"a\"\na = 2", "f").expect("valid");
+        node.set("flow.page.a", "5").expect("one has that name");
+        node.set("flow.a.b", "true").expect("a name goes before a key");
+        node.set("flow.a", "7").expect("a path ends with a key");
+        let expected = "{flow=[{a=7,name=\"page\"},{a=7,b=true,name=\"a\"}]}";
+        assert_eq!(node.to_value().to_string().replace(' ', ""), expected);
         assert!(node.set("a..b", "5").is_err());
     }
 }

@@ -1,6 +1,7 @@
 """`airpath run --vary K=A,B`: all combinations of some values, as a sweep without a plan file."""
 
 import math
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -18,6 +19,8 @@ from airpath.run import MAX_SEED
 Value = bool | int | float | str
 Values = Mapping[str, Sequence[Value]]
 _EXAMPLE = "--vary bearer.downlink.bler=0.01,0.1"
+_INTERVAL = re.compile(r"[-+]?[\d.]+(:[-+]?[\d.]+){1,2}")
+"""An interval as other programs write it: `0.1:0.5`, `0:100:10`."""
 
 
 def values_of(options: Sequence[str]) -> Values:
@@ -31,7 +34,15 @@ def values_of(options: Sequence[str]) -> Values:
         [(key, text)] = parse_pairs("--vary", [option], example=_EXAMPLE.removeprefix("--vary ")).items()
         if key in values:
             raise Problem(f"--vary {key}: given twice", next_step=f"give all its values at once, as in {_EXAMPLE}")
-        values[key] = [_value(each.strip()) for each in split_values(text)]
+        pieces = [each.strip() for each in split_values(text)]
+        if intervals := [each for each in pieces if _INTERVAL.fullmatch(each)]:
+            low, high = intervals[0].split(":")[:2]
+            raise Problem(
+                f"--vary {key}: {intervals[0]} is not a value",
+                next_step=f"write the values with commas, as in {_EXAMPLE}; for an interval write a plan for "
+                f"`airpath sweep` with {key} = {{ from = {low}, to = {high}, number = 5 }}",
+            )
+        values[key] = [_value(each) for each in pieces]
     return values
 
 
