@@ -151,6 +151,7 @@ mod tests {
             source: Ipv4Addr::new(192, 0, 2, 1),
             destination: Ipv4Addr::new(192, 0, 2, 2),
             ecn: Ecn::Ect0,
+            identification: 0,
         };
         let segment = Headers::tcp(envelope, &syn, 100).expect("it has room");
         let datagram = Headers::udp(envelope, Ports { source: 1, destination: 2 }, b"head", 50).expect("it has room");

@@ -23,6 +23,7 @@
 //!     source: Ipv4Addr::new(10, 0, 0, 1),
 //!     destination: Ipv4Addr::new(10, 0, 0, 2),
 //!     ecn: Ecn::NotEct,
+//!     identification: 0,
 //! };
 //! capture.tcp(envelope, &TcpHeader::default(), 1460)?;
 //! capture.finish()?;

@@ -46,6 +46,8 @@ pub struct Envelope {
     pub destination: Ipv4Addr,
     /// Its ECN field at the capture point.
     pub ecn: Ecn,
+    /// Its identification. A packet that is never fragmented needs none: 0 (RFC 6864 §4.1).
+    pub identification: u16,
 }
 
 impl<W: Write> Capture<W> {
@@ -183,7 +185,7 @@ impl Headers {
         payload_length: u32,
         emit: impl FnOnce(&mut [u8], Sum, u16),
     ) -> io::Result<Self> {
-        let Envelope { time, source, destination, ecn } = envelope;
+        let Envelope { time, source, destination, ecn, identification } = envelope;
         let captured = Ipv4Header::LENGTH + header_length;
         let total_length = u32::try_from(captured)
             .ok()
@@ -199,8 +201,7 @@ impl Headers {
             dscp: 0,
             ecn,
             total_length,
-            // A packet that is never fragmented needs no identification (RFC 6864 §4.1).
-            identification: 0,
+            identification,
             dont_fragment: true,
             more_fragments: false,
             fragment_offset: 0,

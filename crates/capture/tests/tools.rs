@@ -226,7 +226,13 @@ fn create(path: &Path) -> Capture<File> {
 }
 
 fn down(nanos: u64) -> Envelope {
-    Envelope { time: Instant::from_nanos(nanos), source: SERVER, destination: MOBILE, ecn: Ecn::NotEct }
+    Envelope {
+        time: Instant::from_nanos(nanos),
+        source: SERVER,
+        destination: MOBILE,
+        ecn: Ecn::NotEct,
+        identification: 0,
+    }
 }
 
 fn up(nanos: u64) -> Envelope {

@@ -104,7 +104,11 @@ pub fn headers(
         Direction::Down => (SERVER, address(packet.user)),
         Direction::Up => (address(packet.user), SERVER),
     };
-    let envelope = Envelope { time, source, destination, ecn: packet.ecn };
+    let identification = match payload {
+        Payload::Stream { channel: Channel::Media | Channel::Repair, .. } => identification_of_rtp(head),
+        _ => 0,
+    };
+    let envelope = Envelope { time, source, destination, ecn: packet.ecn, identification };
     let port = |index: u32| 49_152 + (index % 16_384) as u16;
     Some(match payload {
         Payload::Segment(segment) => Headers::tcp(envelope, &segment.header, segment.length),
@@ -136,6 +140,16 @@ pub fn headers(
             Headers::icmp_echo(envelope, echo, packet.size - (Ipv4Header::LENGTH + IcmpEcho::LENGTH) as u32)
         }
     })
+}
+
+/// The identification of a packet of RTP: its sequence number. Linux numbers the packets of a
+/// connected UDP socket, so a real stream has identifications in sequence as well, which header
+/// compression need not send (RFC 3095 §4.5.5).
+fn identification_of_rtp(head: &[u8]) -> u16 {
+    match head {
+        [_, _, high, low, ..] => u16::from_be_bytes([*high, *low]),
+        _ => 0,
+    }
 }
 
 /// Port of the mobile for a connection of a stream: an even one for RTP, and the next ones. The

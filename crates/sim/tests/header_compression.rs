@@ -26,14 +26,11 @@ kind = "ping"
 requests = 5
 "#;
 
-fn scenario(compression: &str) -> Scenario {
-    let text = format!("{TRAFFIC}\n[bearer]\npreset = \"umts-r99-64\"\n{compression}");
-    Scenario::read(&text, "test", Path::new(""), &[]).expect("a valid scenario")
-}
-
 /// Counters of the bearer, downlink first, and its statistics.
-fn run(compression: &str) -> ([PacketCounters; 2], BTreeMap<&'static str, u64>) {
-    let setup = Setup::new(&scenario(compression), Seed::new(1)).expect("a network");
+fn run(traffic: &str, preset: &str, compression: &str) -> ([PacketCounters; 2], BTreeMap<&'static str, u64>) {
+    let text = format!("{traffic}\n[bearer]\npreset = \"{preset}\"\n{compression}");
+    let scenario = Scenario::read(&text, "test", Path::new(""), &[]).expect("a valid scenario");
+    let setup = Setup::new(&scenario, Seed::new(1)).expect("a network");
     let mut simulation = setup.start(None, None);
     simulation.run(&AtomicBool::new(false));
     let (_, cell) = simulation.hops().find(|(name, _)| *name == "cell").expect("the bearer");
@@ -42,10 +39,10 @@ fn run(compression: &str) -> ([PacketCounters; 2], BTreeMap<&'static str, u64>) 
 
 #[test]
 fn the_same_packets_arrive_with_smaller_headers() {
-    let (plain, none) = run("");
+    let (plain, none) = run(TRAFFIC, "umts-r99-64", "");
     assert!(none.is_empty(), "{none:?}");
     for mode in ["unidirectional", "optimistic"] {
-        let (compressed, statistics) = run(&format!("header_compression.mode = \"{mode}\""));
+        let (compressed, statistics) = run(TRAFFIC, "umts-r99-64", &format!("header_compression.mode = \"{mode}\""));
         println!("{mode} {statistics:?}");
         assert_eq!(compressed[1].offered.bytes, compressed[1].delivered.bytes);
         assert!(compressed[0].delivered.packets >= plain[0].delivered.packets * 9 / 10);
@@ -66,19 +63,13 @@ fn the_same_packets_arrive_with_smaller_headers() {
 fn headers_of_tcp_shrink_to_a_fifth() {
     const DOWNLOAD: &str = "format = 1\nduration = \"120 s\"\n[[flow]]\nkind = \"download\"\nbytes = \"500 kB\"\n";
     let run = |compression: &str| {
-        let text = format!("{DOWNLOAD}[bearer]\npreset = \"umts-r99-384\"\n{compression}");
-        let scenario = Scenario::read(&text, "test", Path::new(""), &[]).expect("a valid scenario");
-        let setup = Setup::new(&scenario, Seed::new(1)).expect("a network");
-        let mut simulation = setup.start(None, None);
-        simulation.run(&AtomicBool::new(false));
-        let (_, cell) = simulation.hops().find(|(name, _)| *name == "cell").expect("the bearer");
-        let statistics: BTreeMap<_, _> = cell.statistics().into_iter().collect();
+        let (counters, statistics) = run(DOWNLOAD, "umts-r99-384", compression);
         Direction::BOTH.map(|direction| {
             let name = if direction == Direction::Down { "down" } else { "up" };
             let of = |key: &str| statistics[format!("rohc_{name}_{key}").as_str()];
             assert_eq!((of("failures"), of("undetected"), of("contexts")), (0, 0, 1), "{statistics:?}");
             // Feedback of the opposite direction is no packet of the flow.
-            let packets = cell.counters(direction).offered.packets as f64;
+            let packets = counters[direction as usize].offered.packets as f64;
             (of("header_bytes") as f64 / packets, of("compressed_header_bytes") as f64 / packets)
         })
     };
@@ -90,4 +81,35 @@ fn headers_of_tcp_shrink_to_a_fifth() {
         assert!(before >= 40.0, "{direction}: {before}");
         assert!(after < 0.25 * before, "{direction}: {after} of {before}");
     }
+}
+
+/// RTP over UDP and IPv4 with a checksum, which has two octets; the rest has one, and more after a
+/// pause, when the timestamp jumps.
+#[test]
+fn a_voice_header_has_one_to_four_octets() {
+    const CALL: &str = "format = 1\nduration = \"120 s\"\n[[flow]]\nkind = \"voice\"\nduration = \"60 s\"\n";
+    for (dtx, most) in [(false, 3.1), (true, 4.0)] {
+        let buffer = if dtx { "adaptive" } else { "fixed" };
+        let traffic = format!("{CALL}dtx = {dtx}\njitter_buffer = \"{buffer}\"\n");
+        let (counters, statistics) = run(&traffic, "umts-r99-64", "header_compression.mode = \"optimistic\"");
+        for (direction, name) in Direction::BOTH.into_iter().zip(["down", "up"]) {
+            let of = |key: &str| statistics[format!("rohc_{name}_{key}").as_str()] as f64;
+            let packets = counters[direction as usize].offered.packets as f64;
+            println!("dtx = {dtx}, {name}: {:.2}", of("compressed_header_bytes") / packets);
+            assert_eq!(of("header_bytes") / packets, 40.0);
+            assert!(of("compressed_header_bytes") / packets < most, "{statistics:?}");
+        }
+    }
+}
+
+/// The three probes of a streaming server have an SSRC of their own (study umts-live, §VI.C).
+#[test]
+fn probes_of_a_stream_have_a_context_of_their_own() {
+    const STREAM: &str = "format = 1\nduration = \"60 s\"\n[[flow]]\nkind = \"stream\"\nvideo.duration = \"10 s\"\nspeed = 4\nahead = \"5 s\"\n";
+    let contexts = |probes: bool| {
+        let traffic = format!("{STREAM}probes = {probes}\n");
+        let (_, statistics) = run(&traffic, "umts-r99-384", "header_compression.mode = \"optimistic\"");
+        statistics["rohc_down_contexts"]
+    };
+    assert_eq!(contexts(true), contexts(false) + 1);
 }
