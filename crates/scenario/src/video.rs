@@ -59,7 +59,8 @@ impl Fields<'_> {
             None => return Err(missing("pict_type")),
         };
         let size = self.get("pkt_size").ok_or_else(|| missing("pkt_size"))?.trim();
-        let size = size.parse().map_err(|_| ("pkt_size", format!("`{size}` is no number of bytes")))?;
+        let size =
+            size.parse().map_err(|_| ("pkt_size", format!("`{size}` is no number of bytes up to {}", u32::MAX)))?;
         let mut known = TIMES.iter().filter_map(|name| Some((*name, self.get(name)?.trim())));
         let (name, time) =
             known.find(|(_, time)| *time != "N/A").ok_or_else(|| (TIMES[1], "the frame has no time".to_owned()))?;

@@ -208,8 +208,12 @@ impl Reader {
     /// The place in the order of display of the picture whose first slice is `unit`.
     fn order(&mut self, unit: &[u8], slice: &Slice) -> Result<(u32, i64), String> {
         let set = self.pictures.get(&slice.parameters).and_then(|set| self.sequences.get(&set.sequence));
-        let set =
-            set.ok_or_else(|| format!("a slice uses picture parameters {}, which are missing", slice.parameters))?;
+        let set = set.ok_or_else(|| {
+            format!(
+                "a slice uses picture parameters {}, which are missing: the file is cut, or not H.264",
+                slice.parameters
+            )
+        })?;
         let order = SliceOrder::parse(unit, set).ok_or("the header of a slice is cut short")?;
         if order.is_field {
             return Err("the video is interlaced: its pictures are fields".to_owned());
@@ -388,7 +392,12 @@ mod tests {
         let sets = [sequence(0, 1), picture_parameters()].concat();
         assert!(error(&sets).contains("fewer than two frames"));
         let missing = groups().split_off(sequence(0, 1).len() + picture_parameters().len());
-        assert!(error(&missing).contains("picture parameters 0, which are missing (at byte 4)"), "{}", error(&missing));
+        assert!(
+            error(&missing)
+                .contains("picture parameters 0, which are missing: the file is cut, or not H.264 (at byte 4)"),
+            "{}",
+            error(&missing)
+        );
         let with = |set: Vec<u8>| [set, picture_parameters(), slice(true, I, 0, 0).bits(0xABCD, 16).unit()].concat();
         assert!(error(&with(sequence(1, 1))).contains("type 1"));
         let fields = Written::of(0x65).golomb(0).golomb(7).golomb(0).bits(0, 4).bits(2, 2).golomb(0).bits(0, 6);

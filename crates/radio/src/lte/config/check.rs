@@ -64,9 +64,8 @@ impl Config {
         }
         check_timer(voice.t_reordering, "voice", "t_reordering")?;
         if self.header_compression.is_some() {
-            let expected =
-                "left out with `header_compression`: voice is recognised by headers, which are compressed then";
-            return Err(range("voice", "dscp", expected));
+            let expected = "left out with `voice`: voice is recognised by headers, which are compressed then";
+            return Err(range("header_compression", "mode", expected));
         }
         Ok(())
     }
