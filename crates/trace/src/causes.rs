@@ -227,6 +227,7 @@ impl Causes {
     /// mobile.
     fn set_near(&mut self, near: End) {
         self.near = Some(near);
+        self.timeline.set_near(near);
         let mobile = self.radio.as_ref().map_or(End::Client, |radio| radio.mobile);
         self.sender.bottleneck().set_on_radio(near == mobile);
         self.receiver.set_from_radio(near != mobile);
@@ -487,6 +488,7 @@ impl Causes {
                 let (now, is_data) = (observation.time, observation.length > 0);
                 self.sender.bottleneck().passed(now, now.since(arrived), is_data, &mut self.timeline);
             }
+            self.note_return_queue(observation);
             self.sender.acknowledgement(observation, arrived, &mut self.timeline, &mut stalls);
             if observation.length > 0 && observation.retransmission.is_none() {
                 self.sender.data_received(observation);
@@ -498,6 +500,22 @@ impl Causes {
         self.fin |= observation.flags.contains(Flags::FIN) || observation.flags.contains(Flags::RST);
         let done = self.fin && self.sender.idle() && self.receiver.idle();
         self.phase = if done { Phase::Closing } else { Phase::Open };
+    }
+
+    /// The far end sent an acknowledgement. If it waited for most of the excess of the round trip,
+    /// then the queue is on its way, and not on the way of the data.
+    fn note_return_queue(&mut self, observation: &Observation) {
+        let Some((sample, _)) = observation.echo_round_trip.or(observation.round_trip) else { return };
+        if self.sender.has_arrivals() {
+            return;
+        }
+        let now = observation.time;
+        if let Some((sent, base)) = self.receiver.wait_in_queue(now)
+            && now.since(sent) > sample.saturating_sub(base) / 2
+        {
+            let begin = sent - (base / 2).min(sent.since(Instant::ZERO));
+            self.timeline.return_queued(begin, now);
+        }
     }
 
     /// Data passed. If the far end sends on after a pause, the path may have held this data.

@@ -41,6 +41,7 @@ TABLES: dict[str, dict[str, str]] = {
         "connection": "Int64",
         "cause": "String",
         "confidence": "String",
+        "full_by": "String",
         "start": TIME,
         "end": TIME,
         "first_frame": "Int64",

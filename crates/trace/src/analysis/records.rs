@@ -76,6 +76,7 @@ impl Record for PieceRow<'_> {
         fields.connection(*flow);
         fields.text("cause", Some(piece.cause.name()));
         fields.text("confidence", Some(piece.confidence.name()));
+        fields.text("full_by", piece.full_by.map(End::name));
         time(fields, "start", Some(piece.begin));
         time(fields, "end", Some(piece.end));
         number(fields, "first_frame", piece.first_frame);

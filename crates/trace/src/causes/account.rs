@@ -3,6 +3,7 @@
 use core::fmt;
 
 use airpath_core::{Instant, Span};
+use airpath_observe::End;
 
 use super::radio_states::RadioState;
 use super::stall::{Fate, Stall};
@@ -63,6 +64,11 @@ impl Cause {
         Self::Closing,
     ];
 
+    /// Whether the link is full: with data of this connection, or of others.
+    pub const fn is_full_link(self) -> bool {
+        matches!(self, Self::PathRate | Self::Queueing | Self::Sharing)
+    }
+
     /// Its name in tables.
     pub const fn name(self) -> &'static str {
         match self {
@@ -113,6 +119,8 @@ pub struct Piece {
     pub cause: Cause,
     /// Its confidence.
     pub confidence: Confidence,
+    /// The end whose packets filled the link, where that is the cause and the end is known.
+    pub full_by: Option<End>,
     /// Begin.
     pub begin: Instant,
     /// End.

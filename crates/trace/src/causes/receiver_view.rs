@@ -185,10 +185,17 @@ impl ReceiverView {
         self.both_ways = both_ways;
     }
 
+    /// When the last segment, which arrived `now`, had arrived without waiting, and the round trip
+    /// of the empty path; `None` without a wait of half of that.
+    pub(super) fn wait_in_queue(&self, now: Instant) -> Option<(Instant, Span)> {
+        let sent = self.unqueued.filter(|sent| now.since(*sent) > self.round_trip / 2 && !self.round_trip.is_zero())?;
+        Some((sent, self.round_trip))
+    }
+
     /// When the segment that arrives `now` had arrived without packets in front of it, and whether
     /// other connections sent those; `None` without a wait of half a round trip.
     pub(super) fn wait_behind_packets(&mut self, now: Instant) -> Option<(Instant, bool)> {
-        let sent = self.unqueued.filter(|sent| now.since(*sent) > self.round_trip / 2 && !self.round_trip.is_zero())?;
+        let (sent, _) = self.wait_in_queue(now)?;
         let neighbours = self.neighbours.as_mut()?;
         neighbours.set_now(now);
         match neighbours.meanwhile(sent, now) {

@@ -7,6 +7,7 @@ use airpath_core::Instant;
 
 use super::link_load::Load;
 use super::{Cause, Confidence, Piece, Stamp};
+use airpath_observe::End;
 
 /// Pending slices, at most; beyond that the oldest are settled with the evidence so far.
 const PENDING: usize = 256;
@@ -111,6 +112,21 @@ impl View {
     pub(super) const fn of(round: u32) -> Self {
         if round.is_multiple_of(2) { Self::Sender } else { Self::Receiver }
     }
+
+    const fn other(self) -> Self {
+        match self {
+            Self::Sender => Self::Receiver,
+            Self::Receiver => Self::Sender,
+        }
+    }
+
+    /// The end that sends the data of this view, in a capture at `near`.
+    const fn sender(self, near: End) -> End {
+        match self {
+            Self::Sender => near,
+            Self::Receiver => near.other(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +139,8 @@ struct Slice {
     shared: [bool; 2],
     /// The load of the link in front of the acknowledgements by data of the connection.
     reverse: Load,
+    /// The view whose data, or whose end's acknowledgements, fill the link; where that is the cause.
+    filled: Option<View>,
     /// The packets of the far end that waited behind other connections.
     behind: Option<Waiting>,
     /// The packets of either end that a state of the radio delayed.
@@ -147,11 +165,31 @@ impl Slice {
         let delivered = self.delivered.map(|bytes| until(bytes, end) - until(bytes, begin));
         Self { begin, end, label, delivered, ..self }
     }
+
+    /// The slice with a label; `filled` is the view whose link is full, if that is the cause.
+    fn with_label(self, label: Label, filled: Option<View>) -> Self {
+        let is_full = matches!(label, Label::Known(cause, _) if cause.is_full_link());
+        Self { label, filled: filled.filter(|_| is_full), ..self }
+    }
+
+    /// The view that has labelled it.
+    const fn view(self) -> Option<View> {
+        match self.label {
+            Label::Limited(_, round) => Some(View::of(round)),
+            Label::Latency(view, _) => Some(view),
+            Label::AcknowledgementGap | Label::SuspectedGap(_) => Some(View::Sender),
+            Label::Known(..) => self.filled,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timeline {
+    /// The end of the capture; the server until it is known.
+    near: Option<End>,
     pending: VecDeque<Slice>,
+    /// The times in which acknowledgements of the far end waited in a queue, that are not settled.
+    return_queues: VecDeque<(Instant, Instant)>,
     /// The last settled piece, which the next may extend.
     open: Option<Piece>,
     /// Until when the receiver's view has reported the load of its link.
@@ -163,6 +201,13 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
+    /// Sets the end of the capture: the sender's view has the data that it sends.
+    pub(super) fn set_near(&mut self, near: End) {
+        if self.near.replace(near).unwrap_or(End::Server) != near {
+            self.pending.iter_mut().for_each(|slice| slice.filled = slice.filled.map(View::other));
+        }
+    }
+
     /// Adds the time between two frames, with the bytes delivered in it.
     pub(super) fn push(&mut self, begin: Stamp, end: Stamp, label: Label, delivered: [u64; 2]) {
         let delivered = delivered.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
@@ -186,6 +231,7 @@ impl Timeline {
                 label,
                 shared: [false; 2],
                 reverse: Load::Free,
+                filled: None,
                 behind: None,
                 delayed: None,
                 most: Confidence::High,
@@ -197,7 +243,16 @@ impl Timeline {
     /// Relabels the pending time from `begin` to `end` where `which` accepts the present label.
     pub(super) fn relabel(&mut self, begin: Instant, end: Instant, label: Label, which: impl Fn(Label) -> bool) {
         self.has_last_flight |= matches!(label, Label::Limited(Limit::LastFlight, _));
-        self.change(begin, end, |slice| which(slice.label).then_some(Slice { label, ..slice }));
+        self.change(begin, end, |slice| which(slice.label).then(|| slice.with_label(label, slice.view())));
+    }
+
+    /// Acknowledgements of the far end waited in a queue on their way back from `begin` to `end`.
+    /// They are then as even as those of data from a full link.
+    pub(super) fn return_queued(&mut self, begin: Instant, end: Instant) {
+        match self.return_queues.back_mut() {
+            Some((_, until)) if begin <= *until => *until = end.max(*until),
+            _ => self.return_queues.push_back((begin, end)),
+        }
     }
 
     /// The path carried packets of other connections from `begin` to `end`, in the direction of the
@@ -281,7 +336,7 @@ impl Timeline {
         for slice in &mut self.pending {
             if matches!(slice.label, Label::Limited(_, of) if of == round) {
                 let (cause, confidence) = decide(slice.label, slice.shared[View::of(round) as usize]);
-                slice.label = Label::Known(cause, confidence);
+                *slice = slice.with_label(Label::Known(cause, confidence), Some(View::of(round)));
             }
         }
     }
@@ -338,6 +393,7 @@ impl Timeline {
                 index += 1;
                 continue;
             }
+            let mut filled = view;
             let (cause, confidence) = match slice.label {
                 Label::Limited(_, round) if View::of(round) != view => {
                     if view == View::Receiver && load != Load::Free && slice.reverse != load {
@@ -373,29 +429,33 @@ impl Timeline {
                         slice.reverse.cause(slice.shared[View::Receiver as usize]).filter(|_| is_clocked(own.0));
                     let decided = link.or(behind).or(reverse);
                     if decided.is_none() && limit == Limit::LastFlight {
-                        self.label_until(index, until, Label::Latency(View::of(round), own.1));
+                        self.label_until(index, until, Label::Latency(View::of(round), own.1), None);
                         index += 1;
                         continue;
+                    }
+                    if link.is_none() {
+                        // Only packets of the far end wait behind others, or behind its data.
+                        filled = View::Receiver;
                     }
                     decided.unwrap_or(own)
                 }
                 Label::AcknowledgementGap => link.unwrap_or((Cause::Radio, Confidence::High)),
                 Label::SuspectedGap(_) => {
                     let label = Label::SuspectedGap(Some(load));
-                    self.label_until(index, until, label);
+                    self.label_until(index, until, label, None);
                     index += 1;
                     continue;
                 }
             };
-            self.label_until(index, until, Label::Known(cause, confidence));
+            self.label_until(index, until, Label::Known(cause, confidence), Some(filled));
             index += 1;
         }
     }
 
     /// Relabels a slice, or its part before `until`.
-    fn label_until(&mut self, index: usize, until: Instant, label: Label) {
+    fn label_until(&mut self, index: usize, until: Instant, label: Label, filled: Option<View>) {
         self.split_at(index, until);
-        self.pending[index].label = label;
+        self.pending[index] = self.pending[index].with_label(label, filled);
     }
 
     /// Joins a slice with the one before, if they differ in their times only.
@@ -426,7 +486,7 @@ impl Timeline {
     pub(super) fn resolve_gap(&mut self, radio: bool) {
         for slice in &mut self.pending {
             let Label::SuspectedGap(load) = slice.label else { continue };
-            slice.label = match load {
+            let label = match load {
                 _ if radio => Label::Known(Cause::Radio, Confidence::Medium),
                 Some(_) if slice.shared[View::Sender as usize] => Label::Known(Cause::Sharing, Confidence::Medium),
                 Some(Load::Queueing) => Label::Known(Cause::Queueing, Confidence::Medium),
@@ -434,6 +494,7 @@ impl Timeline {
                 // The load is not known yet.
                 None => Label::Limited(Limit::CongestionWindow, 0),
             };
+            *slice = slice.with_label(label, Some(View::Sender));
         }
     }
 
@@ -478,14 +539,42 @@ impl Timeline {
         }
     }
 
-    fn emit(&mut self, slice: Slice, cause: Cause, confidence: Confidence, settled: &mut impl FnMut(&Piece)) {
+    /// Emits a slice. Where the acknowledgements of its data queued, it is their link that was full.
+    fn emit(&mut self, mut slice: Slice, cause: Cause, confidence: Confidence, settled: &mut impl FnMut(&Piece)) {
+        while self.return_queues.front().is_some_and(|(_, until)| *until <= slice.begin.time) {
+            self.return_queues.pop_front();
+        }
+        let mut next = 0;
+        while slice.filled == Some(View::Sender)
+            && let Some(&(begin, end)) = self.return_queues.get(next)
+            && begin < slice.end.time
+        {
+            let before = Stamp { time: begin.max(slice.begin.time), frame: slice.begin.frame };
+            let after = Stamp { time: end.min(slice.end.time), frame: slice.end.frame };
+            if slice.begin.time < before.time {
+                self.emit_part(slice.part(slice.begin, before, slice.label), cause, confidence, settled);
+            }
+            let queued = Slice { filled: Some(View::Receiver), ..slice.part(before, after, slice.label) };
+            self.emit_part(queued, cause, confidence, settled);
+            if after.time >= slice.end.time {
+                return;
+            }
+            slice = slice.part(Stamp { frame: slice.begin.frame, ..after }, slice.end, slice.label);
+            next += 1;
+        }
+        self.emit_part(slice, cause, confidence, settled);
+    }
+
+    fn emit_part(&mut self, slice: Slice, cause: Cause, confidence: Confidence, settled: &mut impl FnMut(&Piece)) {
         let (cause, confidence) = match slice.delayed {
             Some(what) if what.delays(cause) => (Cause::Radio, Confidence::High),
             _ => (cause, confidence),
         };
+        let full_by =
+            slice.filled.filter(|_| cause.is_full_link()).map(|view| view.sender(self.near.unwrap_or(End::Server)));
         let confidence = if self.incomplete { Confidence::Low } else { confidence.min(slice.most) };
         match &mut self.open {
-            Some(open) if open.cause == cause && open.confidence == confidence => {
+            Some(open) if open.cause == cause && open.confidence == confidence && open.full_by == full_by => {
                 (open.end, open.last_frame) = (slice.end.time, slice.end.frame);
                 open.delivered.iter_mut().zip(slice.delivered).for_each(|(sum, bytes)| *sum += u64::from(bytes));
             }
@@ -493,6 +582,7 @@ impl Timeline {
                 let piece = Piece {
                     cause,
                     confidence,
+                    full_by,
                     begin: slice.begin.time,
                     end: slice.end.time,
                     first_frame: slice.begin.frame,

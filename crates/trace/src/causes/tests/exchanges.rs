@@ -762,3 +762,57 @@ fn a_copy_of_what_had_arrived_shows_no_loss() {
     assert!(millis(&copy, Cause::Radio) > 2800, "{copy}");
     assert_eq!(copy.of(Cause::Timer), Span::ZERO, "{copy}");
 }
+
+/// The pieces of a download from a capture at the server, after ten requests: 50 segments are
+/// outstanding, and one is acknowledged each 12 ms. `wait` is the part of the round trip that the
+/// acknowledgements queue in the uplink.
+fn download_with_queue(wait: impl Fn(u64) -> u64) -> Vec<Piece> {
+    let mut exchange = "
+        0 > syn mss 1460 ts 0,0
+        0 < syn ack 0 mss 1460 ts 0,0
+        100 > ack 0 ts 50,0
+        "
+    .to_owned();
+    for request in 0..10 {
+        let at = 100 + 100 * request;
+        writeln!(exchange, "{at} > psh data {}..{} ack 0 ts {},0", request * 10, request * 10 + 10, at - 50).unwrap();
+        writeln!(exchange, "{at} < ack {} ts {at},{}", request * 10 + 10, at - 50).unwrap();
+    }
+    let (size, outstanding) = (1448, 50);
+    let acknowledged = |segment: u64| 1120 + 12 * segment;
+    for segment in 0..250_u64 + outstanding {
+        if let Some(before) = segment.checked_sub(outstanding) {
+            let (at, end) = (acknowledged(before), (before + 1) * size);
+            let excess = (12 * before).min(12 * outstanding - 100);
+            writeln!(exchange, "{at} > ack {end} ts {},1010", at - 50 - wait(excess)).unwrap();
+        }
+        if segment < 250 {
+            let at = segment.checked_sub(outstanding).map_or(1010, acknowledged);
+            writeln!(exchange, "{at} < data {}..{} ack 100 ts {at},950", segment * size, (segment + 1) * size).unwrap();
+        }
+    }
+    let (_, observations) = play(&exchange);
+    let mut causes = Causes::new(Some(End::Server));
+    let mut pieces = Vec::new();
+    for observation in &observations {
+        causes.observe(observation, &mut |piece| pieces.push(*piece));
+    }
+    causes.finish(&mut |piece| pieces.push(*piece));
+    pieces
+}
+
+#[test]
+fn the_end_whose_packets_fill_the_link_is_named() {
+    let time = |pieces: &[Piece], full_by: Option<End>| -> u64 {
+        let full = pieces.iter().filter(|piece| piece.cause.is_full_link() && piece.full_by == full_by);
+        full.map(|piece| piece.end.since(piece.begin).as_nanos() / 1_000_000).sum()
+    };
+    let down = download_with_queue(|_| 0);
+    assert!(time(&down, Some(End::Server)) > 2000, "{down:#?}");
+    assert_eq!(time(&down, Some(End::Client)), 0, "{down:#?}");
+    // The data arrives without a wait, and its acknowledgements queue in the uplink.
+    let up = download_with_queue(|excess| excess);
+    assert!(time(&up, Some(End::Client)) > 2000, "{up:#?}");
+    assert!(time(&up, Some(End::Server)) < 300, "{up:#?}");
+    assert!(up.iter().chain(&down).all(|piece| piece.cause.is_full_link() || piece.full_by.is_none()));
+}
