@@ -7,7 +7,7 @@ import pytest
 
 from airpath.trace import messages, text
 from airpath.trace.causes import CAUSES
-from airpath.trace.elapsed import elapsed
+from airpath.trace.elapsed import FULL, elapsed
 from airpath.trace.verdict import verdict
 
 
@@ -33,7 +33,7 @@ def test_the_connections_that_share_the_path_are_named() -> None:
     assert messages.behind(waiting, [waiting]) == ""
 
 
-def pieces(*rows: tuple[int, str, float, float, int]) -> pl.DataFrame:
+def pieces(*rows: tuple[int, str, float, float, int], full_by: str | None = None) -> pl.DataFrame:
     """Return pieces: connection, cause, begin and end in seconds, bytes from the server."""
     return pl.DataFrame(
         [
@@ -41,13 +41,15 @@ def pieces(*rows: tuple[int, str, float, float, int]) -> pl.DataFrame:
                 "connection": number,
                 "cause": cause,
                 "confidence": "medium",
+                "full_by": full_by if cause in FULL else None,
                 "start": int(begin * 1e9),
                 "end": int(end * 1e9),
                 "from_client_bytes": 0,
                 "from_server_bytes": delivered,
             }
             for number, cause, begin, end, delivered in rows
-        ]
+        ],
+        schema_overrides={"full_by": pl.String},
     )
 
 
@@ -76,6 +78,27 @@ def test_the_link_of_clients_with_several_connections_has_a_sentence() -> None:
         "480 kbit/s of data meanwhile. At this rate the 350 kB that they received take at least 5.833 s."
     ]
     assert messages.together([alone], causes, directions) == []
+
+
+def test_the_least_time_is_that_of_the_direction_that_was_full() -> None:
+    """The acknowledgements of a download fill the uplink: its data has no least time."""
+    flows = [connection(1, 0, 4, sharing_s=1.0), connection(2, 0, 4)]
+    rows = ((1, "latency", 0, 1, 400_000), (1, "path-rate", 1, 3, 100_000), (1, "sharing", 3, 4, 0))
+    directions = received(_1=500_000, _2=0)
+    (up,) = messages.together(flows, pieces(*rows, full_by="client").with_columns(from_client_bytes=300), directions)
+    assert up.replace("\u00a0", " ") == (
+        "The connections of 192.0.2.1 shared its link, whose uplink was full for 3 s of 4 s (75 %), and carried "
+        "1.6 kbit/s of data meanwhile, and acknowledgements."
+    )
+    # Data came faster while the link did not seem full: 267 kbit/s is not its rate.
+    (down,) = messages.together(flows, pieces(*rows, full_by="server"), directions)
+    assert down.replace("\u00a0", " ").endswith(
+        "whose downlink was full for 3 s of 4 s (75 %), and carried 266.7 kbit/s of data meanwhile."
+    )
+    both = pl.concat([pieces(*rows[:2], full_by="server"), pieces(rows[2], full_by="client")])
+    (text,) = messages.together(flows, both, directions)
+    assert "whose downlink was full for 2 s" in text
+    assert "The other direction, the uplink, was full for 1 s" in text
 
 
 def test_each_moment_of_a_client_counts_once() -> None:

@@ -29,8 +29,13 @@ _ORDER = (
 """If several connections have different causes at a moment, the first of these counts: what the
 link carries, then what holds data back, then what waits for the ends."""
 
+LINKS = {"client": "uplink", "server": "downlink", None: "link"}
+"""The direction of a link by the end whose packets fill it."""
+
 _LEAST_FULL_S = 0.1
 """From a shorter time with a full link no rate is computed."""
+_LEAST_SHARE = 0.1
+"""From a rate in a smaller share of the time no least time is computed."""
 
 
 @dataclass(frozen=True)
@@ -42,31 +47,55 @@ class Elapsed:
     causes: Mapping[str, float]
     """Seconds by cause; their sum is `span_s`. Time without a connection is `application`, and
     `sharing` is `path-rate`."""
-    received_bytes: int
-    """Bytes that the client received, and that it sent."""
-    sent_bytes: int
     full_s: float
-    """Seconds in which the link was full."""
-    full_bytes: tuple[float, float]
-    """Bytes delivered in that time: from the client, from the server."""
+    """Seconds in which the link was full, in either direction."""
+    links: Mapping[str | None, "FullLink"]
+    """The directions in which it was, by the end whose packets filled it, `None` where that is not
+    known; the longest first."""
 
     @property
-    def is_download(self) -> bool:
-        """Whether the client received more than it sent while the link was full."""
-        return self.full_bytes[1] >= self.full_bytes[0]
+    def rate_bps(self) -> float | None:
+        """Bits of data per second in the direction that was full for longest."""
+        return next((link.rate_bps for link in self.links.values()), None)
+
+
+@dataclass(frozen=True)
+class FullLink:
+    """A direction of a client's link while it was full."""
+
+    end: str | None
+    """The end whose packets filled it."""
+    full_s: float
+    """Seconds in which it was full."""
+    full_bytes: float
+    """Bytes of data delivered in that time, in this direction."""
+    moved: str
+    """Whether the client `received` or `sent` in this direction."""
+    bytes: int
+    """All bytes of data in this direction."""
+    opposite_bytes: int
+    """Those in the other."""
+    span_s: float
+    """Seconds in which the client had all this data."""
 
     @property
     def rate_bps(self) -> float | None:
         """Bits of data per second while the link was full; `None` if it hardly was."""
-        if self.full_s < _LEAST_FULL_S or not max(self.full_bytes):
+        if self.full_s < _LEAST_FULL_S or not self.full_bytes:
             return None
-        return 8 * max(self.full_bytes) / self.full_s
+        return 8 * self.full_bytes / self.full_s
 
     @property
     def least_s(self) -> float | None:
-        """The seconds that all data needs at that rate."""
-        data = self.received_bytes if self.is_download else self.sent_bytes
-        return 8 * data / self.rate_bps if self.rate_bps else None
+        """The seconds that all data needs at that rate.
+
+        `None` where the rate is not that of the link: acknowledgements of more data in the other
+        direction took a part of it, it was full for a short time only, or the data took less time.
+        """
+        if not self.rate_bps or self.bytes < self.opposite_bytes or self.full_s < _LEAST_SHARE * self.span_s:
+            return None
+        least = 8 * self.bytes / self.rate_bps
+        return least if least <= self.span_s else None
 
 
 def elapsed(flows: Iterable[Row], pieces: "pl.DataFrame", directions: "pl.DataFrame") -> Elapsed:
@@ -103,20 +132,42 @@ def elapsed(flows: Iterable[Row], pieces: "pl.DataFrame", directions: "pl.DataFr
         # Together, the connections have the link for themselves.
         causes["path-rate" if name == "sharing" else name] += seconds(here)
     causes["application"] += seconds(free)
-    # The data of a piece is spread over its time.
-    before = spans.with_columns(before=(lengths * full).cum_sum().shift(1, fill_value=0))
-    parts = own.join(before.rename({"edge": "start"}), on="start").join(before.rename({"edge": "end"}), on="end")
-    share = (pl.col("before_right") - pl.col("before")) / (pl.col("end") - pl.col("start"))
-    delivered = parts.select((pl.col(f"from_{end}_bytes") * share).sum() for end in ("client", "server")).row(0)
+    span = (finish - begin) / 1e9
     both = directions.filter(pl.col("connection").is_in(numbers.implode()))
-    sent, received = (int(both.filter(pl.col("from") == end)["unique_bytes"].sum()) for end in ("client", "server"))
+    data = {end: int(both.filter(pl.col("from") == end)["unique_bytes"].sum()) for end in ("client", "server")}
+    filled = own.filter(pl.col("cause").is_in(FULL))
+    links = []
+    for end in filled["full_by"].unique(maintain_order=True):
+        there = full & _covered(spans, filled.filter(pl.col("full_by").eq_missing(end)))
+        carried = _delivered(spans.with_columns(time=lengths * there), own)
+        sender = end or max(carried, key=lambda each: (carried[each], each))
+        moved, other = ("sent", "server") if sender == "client" else ("received", "client")
+        links.append(FullLink(end, seconds(there), carried[sender], moved, data[sender], data[other], span))
     return Elapsed(
-        (finish - begin) / 1e9,
+        span,
         {name: length for name, length in causes.items() if length},
-        received,
-        sent,
         seconds(full),
-        delivered,
+        {link.end: link for link in sorted(links, key=lambda link: -link.full_s) if link.full_s},
+    )
+
+
+def _delivered(spans: "pl.DataFrame", pieces: "pl.DataFrame") -> dict[str, float]:
+    """Return the bytes of each end that were delivered in a part of the time.
+
+    The data of a piece is spread over its time.
+
+    Args:
+        spans: The edges of the time, with the length of the part after each (`time`).
+        pieces: Rows of `Trace.causes`.
+    """
+    import polars as pl
+
+    before = spans.select("edge", before=pl.col("time").cum_sum().shift(1, fill_value=0))
+    parts = pieces.join(before.rename({"edge": "start"}), on="start").join(before.rename({"edge": "end"}), on="end")
+    share = (pl.col("before_right") - pl.col("before")) / (pl.col("end") - pl.col("start"))
+    ends = ("client", "server")
+    return dict(
+        zip(ends, parts.select((pl.col(f"from_{end}_bytes") * share).sum() for end in ends).row(0), strict=True)
     )
 
 

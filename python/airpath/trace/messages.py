@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from airpath.quantities import count, rate, seconds, size
 from airpath.trace.causes import CAUSES, of_name, seconds_of, shares
-from airpath.trace.elapsed import FULL, Elapsed, elapsed
+from airpath.trace.elapsed import FULL, LINKS, Elapsed, FullLink, elapsed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -54,6 +54,9 @@ _LEAST_SKEW = 0.1
 """A smaller skew, in parts per million, is not reported: 6 ms in a day."""
 _NAMED = 8
 """A sentence names at most this number of connections."""
+_LEAST_FULL = 0.1
+"""The direction of a link is not described if it was full for a smaller share of the time in which
+either was."""
 _SMALL = 0.01
 """A sentence combines the causes whose share is below this, if there are several."""
 
@@ -220,14 +223,25 @@ def together(connections: Sequence[Row], pieces: "pl.DataFrame", directions: "pl
 
 def of_client(address: str, own: Elapsed) -> str:
     """Return how full a client's link was, its rate, and the least time of its data."""
-    whole = percent(100 * own.full_s / own.span_s) if own.span_s else ""
-    data, moved = (own.received_bytes, "received") if own.is_download else (own.sent_bytes, "sent")
-    text = f"The connections of {address} shared its link, which was full for {seconds(own.full_s)} of "
-    text += f"{seconds(own.span_s)} ({whole})"
-    if not own.rate_bps or own.least_s is None:
-        return f"{text}. Together they {moved} {size(data)}."
-    text += f", and carried {rate(own.rate_bps)} of data meanwhile. At this rate the {size(data)} that they {moved} "
-    return f"{text}take at least {seconds(own.least_s)}."
+    links = [link for link in own.links.values() if link.full_s >= _LEAST_FULL * own.full_s]
+    texts = [
+        f"The connections of {address} shared its link, {_full(link, own.span_s, alone=True)}" for link in links[:1]
+    ]
+    texts += [f"The other direction, the {LINKS[link.end]}, {_full(link, own.span_s)}" for link in links[1:]]
+    return " ".join(texts)
+
+
+def _full(link: FullLink, span: float, *, alone: bool = False) -> str:
+    """Return how long a direction of a link was full, its rate, and the least time of its data."""
+    which = "" if not alone else "which " if link.end is None else f"whose {LINKS[link.end]} "
+    text = f"{which}was full for {seconds(link.full_s)} of {seconds(span)} ({percent(100 * link.full_s / span)})"
+    if not link.rate_bps:
+        return f"{text}. Together they {link.moved} {size(link.bytes)}."
+    beside = "" if link.bytes >= link.opposite_bytes else ", and acknowledgements"
+    text += f", and carried {rate(link.rate_bps)} of data meanwhile{beside}."
+    if link.least_s is None:
+        return text
+    return f"{text} At this rate the {size(link.bytes)} that they {link.moved} take at least {seconds(link.least_s)}."
 
 
 def sentence(flow: Row) -> str:
