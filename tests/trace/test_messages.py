@@ -7,6 +7,7 @@ import pytest
 
 from airpath.trace import messages, text
 from airpath.trace.causes import CAUSES
+from airpath.trace.connections import cells
 from airpath.trace.elapsed import FULL, elapsed
 from airpath.trace.verdict import verdict
 
@@ -170,6 +171,24 @@ def test_silence_is_that_of_the_path() -> None:
     assert verdict(mobile, []) == "Limited by the network: the radio carried nothing (100\u00a0%)."
     assert messages.sentence(mobile) == "10 s: 10 s radio silent (100\u00a0%)."
     assert messages.main_cause(mobile) == "radio silent, 100\u00a0%"
+
+
+def test_a_cause_has_one_share_in_text_and_figures() -> None:
+    """The causes below 1 % are one part of the sentence, but have entries of their own in a bar."""
+    small = {"set_up_s": 0.08, "slow_start_s": 0.06, "timer_s": 0.06, "recovery_s": 0.05}
+    flow = connection(1, 0, 16.1, sharing_s=9.711, latency_s=2.382, path_rate_s=3.209, radio_s=0.548, **small)
+    flow |= {"captured_end": None, "client": "a", "server": "b", "segments": 1}
+    sentence = messages.sentence(flow).replace("\u00a0", " ")
+    (bar,) = [cell.parts for cell in cells(flow) if cell.parts]
+    of_bar = [(part.words.rsplit(", ", 1)[0], part.words.rsplit(", ", 1)[1].replace("\u00a0", " ")) for part in bar]
+    large = [(words, share) for words, share in of_bar if words.split()[-2] not in {"80", "60", "50"}]
+    assert len(large) == 4
+    for words, share in large:
+        name, time = words.rsplit(" ", 2)[0], " ".join(words.rsplit(" ", 2)[1:])
+        assert f"{time} {name} ({share})" in sentence
+    share = messages.main_cause(flow).rsplit(", ", 1)[1]
+    assert f"sharing ({share})".replace("\u00a0", " ") in sentence
+    assert f"other connections of the client ({share})" in verdict(flow, [])
 
 
 def test_delays_between_two_captures_are_in_seconds() -> None:

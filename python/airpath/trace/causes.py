@@ -95,6 +95,40 @@ def of_name(name: str, *, radio: bool = False) -> Cause:
     return replace(cause, words="radio silent") if radio and name == "radio" else cause
 
 
+OTHER = "of other causes"
+"""The key of `cause_shares` of the causes that a sentence combines."""
+_SMALL = 0.01
+"""A sentence combines the causes whose share is below this, if there are several."""
+
+
+def small_causes(totals: Mapping[str, float]) -> list[str]:
+    """Return the causes that a sentence combines, the longest first.
+
+    Args:
+        totals: The seconds of each cause by its name.
+    """
+    whole = sum(totals.values())
+    small = [name for name, total in totals.items() if total < _SMALL * whole]
+    return sorted(small, key=lambda name: -totals[name]) if len(small) > 1 else []
+
+
+def cause_shares(totals: Mapping[str, float]) -> dict[str, float]:
+    """Return the share of each cause in per cent, for text and figures alike.
+
+    The causes that a sentence combines also have a share together, with the key `OTHER`: their own
+    ones do not count in the sum of 100.
+
+    Args:
+        totals: The seconds of each cause by its name.
+    """
+    small = small_causes(totals)
+    combined = {name: total for name, total in totals.items() if name not in small}
+    if small:
+        combined[OTHER] = sum(totals[name] for name in small)
+    whole = sum(totals.values())
+    return {name: float(round(100 * totals[name] / whole)) for name in small} | shares(combined)
+
+
 def shares(parts: Mapping[str, float], digits: int = 0) -> dict[str, float]:
     """Return the parts of a whole in per cent, rounded so that their sum is 100.
 

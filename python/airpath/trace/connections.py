@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from airpath import theme
 from airpath.quantities import count, seconds
 from airpath.report.tables import MOST_ROWS, Cell, Part, Table
-from airpath.trace.causes import CAUSES, Cause, of_name, seconds_of, shares
+from airpath.trace.causes import CAUSES, Cause, cause_shares, of_name, seconds_of
 from airpath.trace.messages import AVOIDABLE, Row, avoidable, ended, has_radio, main_cause, percent
 
 _HATCHINGS = {"": "", "/": " hatched", "x": " crossed"}
@@ -65,7 +65,7 @@ def _where_it_went(flow: Row) -> Cell:
         return Cell("", main_cause(flow), number=False)
     totals = seconds_of(flow)
     whole = sum(totals.values())
-    share, radio = shares(totals), has_radio([flow])
+    share, radio = cause_shares(totals), has_radio([flow])
     parts = [
         Part(
             _kind(of_name(name)),

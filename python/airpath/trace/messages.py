@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airpath.quantities import count, rate, seconds, size
-from airpath.trace.causes import CAUSES, of_name, seconds_of, shares
+from airpath.trace.causes import CAUSES, OTHER, cause_shares, of_name, seconds_of, small_causes
 from airpath.trace.elapsed import FULL, LINKS, Elapsed, FullLink, elapsed
 
 if TYPE_CHECKING:
@@ -57,8 +57,6 @@ _NAMED = 8
 _LEAST_FULL = 0.1
 """The direction of a link is not described if it was full for a smaller share of the time in which
 either was."""
-_SMALL = 0.01
-"""A sentence combines the causes whose share is below this, if there are several."""
 
 
 def ends(flow: Row) -> str:
@@ -290,16 +288,11 @@ def sum_sentence(totals: Mapping[str, float], duration: float, *, radio: bool = 
         duration: The time in seconds.
         radio: Whether the path has a radio, see `has_radio`.
     """
-    whole = sum(totals.values())
-    small = {name: total for name, total in totals.items() if total < _SMALL * whole}
-    parts = {
-        of_name(name, radio=radio).words: total for name, total in totals.items() if len(small) < 2 or name not in small
-    }
-    if len(small) > 1:
-        parts["of other causes"] = sum(small.values())
-    share = shares(parts)
-    ordered = sorted(parts.items(), key=lambda part: (part[0] == "of other causes", -part[1]))
-    texts = [f"{seconds(total)} {words} ({percent(share[words])})" for words, total in ordered]
+    share, small = cause_shares(totals), small_causes(totals)
+    large = sorted((name for name in totals if name not in small), key=lambda name: -totals[name])
+    texts = [f"{seconds(totals[name])} {of_name(name, radio=radio).words} ({percent(share[name])})" for name in large]
+    if small:
+        texts.append(f"{seconds(sum(totals[name] for name in small))} {OTHER} ({percent(share[OTHER])})")
     return f"{seconds(duration)}: {', '.join(texts)}." if texts else f"{seconds(duration)}."
 
 
@@ -311,7 +304,7 @@ def main_cause(flow: Row) -> str:
     if not totals:
         return "–"
     longest = max(totals, key=lambda name: totals[name])
-    return f"{of_name(longest, radio=has_radio([flow])).words}, {percent(shares(totals)[longest])}"
+    return f"{of_name(longest, radio=has_radio([flow])).words}, {percent(cause_shares(totals)[longest])}"
 
 
 def percent(share: float) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from airpath.quantities import seconds
-from airpath.trace.causes import shares
+from airpath.trace.causes import cause_shares
 from airpath.trace.elapsed import elapsed
 from airpath.trace.messages import (
     Row,
@@ -151,12 +151,14 @@ def _low(pieces: Iterable[Row]) -> float:
 def _of_times(totals: Mapping[str, float], low: float, *, radio: bool) -> str:
     if not totals:
         return ""
+    share = cause_shares(totals)
     queueing = totals.get("queueing", 0.0)
     if queueing:
         # Both are a fully used link: one finding.
         totals = dict(totals, queueing=queueing + totals.get("path-rate", 0.0))
         totals.pop("path-rate", None)
-    share = shares(totals)
+        part = percent(share["queueing"])
+        share["queueing"] += share.pop("path-rate", 0.0)
     places: dict[str, list[str]] = {}
     for name in sorted(totals, key=lambda name: -totals[name]):
         if share[name] >= _LEAST or not places:
@@ -165,7 +167,6 @@ def _of_times(totals: Mapping[str, float], low: float, *, radio: bool) -> str:
                 what = what.replace("path", "radio")
             whole = percent(share[name])
             if name == "queueing":
-                part = percent(shares({name: queueing, "rest": sum(totals.values()) - queueing})[name])
                 whole += f", {part} with a long queue in front of it" if part != whole else ", with a long queue"
             places.setdefault(place, []).append(f"{what} ({whole})")
     # The place with the most time first, not that of the largest cause.

@@ -9,13 +9,13 @@ from airpath import theme
 from airpath.plot.selection import NothingToDrawError
 from airpath.plot.template import Caption, blank, captioned
 from airpath.quantities import seconds
-from airpath.trace.causes import Cause, of_name, seconds_of, shares
+from airpath.trace.causes import Cause, cause_shares, of_name, seconds_of
 from airpath.trace.figures.view import FlowView
 from airpath.trace.messages import has_radio, percent
 
 _READ = (
     "The connection's time from left to right. Colour and hatching of a band show the cause of its time. "
-    "The legend has each cause with its time and its share; the sum is 100 %."
+    "The legend has each cause with its time and its share."
 )
 
 
@@ -30,7 +30,7 @@ def cause_bar(view: FlowView) -> go.Figure:
     present = [(of_name(name, radio=radio), total) for name, total in totals.items()]
     if not present:
         raise NothingToDrawError("the flow took no time")
-    parts = shares(totals)
+    parts = cause_shares(totals)
     figure = blank(96 + 20 * ((len(present) + 2) // 3), span=view.span, top=20 + 20 * ((len(present) + 2) // 3))
     for each, total in present:
         pieces = view.pieces.filter(cause=each.name)
