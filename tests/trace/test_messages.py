@@ -241,6 +241,29 @@ def test_the_verdict_names_the_place_with_the_most_time_first() -> None:
     assert hidden == "The causes are unknown: only segments from the client are in the capture."
 
 
+def test_the_direction_of_a_full_link_is_named() -> None:
+    def piece(cause: str, full_by: str | None, length: float) -> dict[str, Any]:
+        times = {"start": 0, "end": int(length * 1e9), "confidence": "high"}
+        return {"connection": 1, "cause": cause, "full_by": full_by} | times
+
+    full = connection(1, 0, 10, path_rate_s=3.0, queueing_s=5.0, sharing_s=2.0)
+    up = [piece("path-rate", "client", 3), piece("queueing", "client", 5), piece("sharing", "server", 2)]
+    assert verdict(full, up).replace("\u00a0", " ") == (
+        "Limited by the network: the uplink was fully used (80 %, 50 % with a long queue in front of it), "
+        "and the downlink was full with other connections of the client (20 %)."
+    )
+    both = [piece("path-rate", "server", 3), piece("queueing", "client", 5), piece("sharing", None, 2)]
+    assert verdict(full, both).replace("\u00a0", " ") == (
+        "Limited by the network: the uplink was fully used (50 %, with a long queue), "
+        "and the downlink was fully used (30 %), and the link was full with other connections of the client (20 %)."
+    )
+    row = {"from": "server", "early_timer_retransmissions": 0, "timeouts": 1, "tail_probes": 0, "spurious": 1}
+    assert "in the queue of the full uplink" in messages.spurious_timers(full, [row], up[:2])
+    assert "in the queue of the full link" in messages.spurious_timers(full, [row], up)
+    own = elapsed([full], pieces((1, "path-rate", 0, 3, 0), (1, "sharing", 3, 10, 0), full_by="client"), received(_1=0))
+    assert own.filled == {"path-rate": {"client": 10.0}}
+
+
 def test_the_clock_of_the_other_end_is_reported() -> None:
     estimated = {"offset_s": 3600.0, "skew": 12e-6, "uncertainty_s": 0.085}
     text = messages.clock({"clock": estimated})

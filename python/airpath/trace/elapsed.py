@@ -49,6 +49,8 @@ class Elapsed:
     `sharing` is `path-rate`."""
     full_s: float
     """Seconds in which the link was full, in either direction."""
+    filled: Mapping[str, Mapping[str | None, float]]
+    """The seconds of `causes` with a full link, and among them of each end whose packets filled it."""
     links: Mapping[str | None, "FullLink"]
     """The directions in which it was, by the end whose packets filled it, `None` where that is not
     known; the longest first."""
@@ -123,22 +125,35 @@ def elapsed(flows: Iterable[Row], pieces: "pl.DataFrame", directions: "pl.DataFr
 
     free = pl.repeat(True, spans.height, eager=True)
     full = ~free
+    of_link = own.filter(pl.col("cause").is_in(FULL))
+    by_end = {
+        end: _covered(spans, of_link.filter(pl.col("full_by").eq_missing(end)))
+        for end in of_link["full_by"].unique(maintain_order=True)
+    }
+    # Where both directions were full, the one that was for longest counts.
+    by_end = dict(sorted(by_end.items(), key=lambda item: -seconds(item[1])))
     causes = dict.fromkeys(_ORDER, 0.0)
+    filled: dict[str, dict[str | None, float]] = {}
     for name in _ORDER:
         here = free & _covered(spans, own.filter(pl.col("cause") == name))
         free &= ~here
         if name in FULL:
             full |= here
         # Together, the connections have the link for themselves.
-        causes["path-rate" if name == "sharing" else name] += seconds(here)
+        together = "path-rate" if name == "sharing" else name
+        causes[together] += seconds(here)
+        if name in FULL and here.any():
+            ends = filled.setdefault(together, {})
+            for end, covered in by_end.items():
+                ends[end] = ends.get(end, 0.0) + seconds(here & covered)
+                here &= ~covered
     causes["application"] += seconds(free)
     span = (finish - begin) / 1e9
     both = directions.filter(pl.col("connection").is_in(numbers.implode()))
     data = {end: int(both.filter(pl.col("from") == end)["unique_bytes"].sum()) for end in ("client", "server")}
-    filled = own.filter(pl.col("cause").is_in(FULL))
     links = []
-    for end in filled["full_by"].unique(maintain_order=True):
-        there = full & _covered(spans, filled.filter(pl.col("full_by").eq_missing(end)))
+    for end, covered in by_end.items():
+        there = full & covered
         carried = _delivered(spans.with_columns(time=lengths * there), own)
         sender = end or max(carried, key=lambda each: (carried[each], each))
         moved, other = ("sent", "server") if sender == "client" else ("received", "client")
@@ -147,6 +162,7 @@ def elapsed(flows: Iterable[Row], pieces: "pl.DataFrame", directions: "pl.DataFr
         span,
         {name: length for name, length in causes.items() if length},
         seconds(full),
+        filled,
         {link.end: link for link in sorted(links, key=lambda link: -link.full_s) if link.full_s},
     )
 

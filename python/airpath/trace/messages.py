@@ -54,6 +54,9 @@ _LEAST_SKEW = 0.1
 """A smaller skew, in parts per million, is not reported: 6 ms in a day."""
 _NAMED = 8
 """A sentence names at most this number of connections."""
+_MAIN_LINK = 0.9
+"""A queue is in a direction of the link that was full for this share of the time in which either
+was."""
 _LEAST_FULL = 0.1
 """The direction of a link is not described if it was full for a smaller share of the time in which
 either was."""
@@ -170,12 +173,41 @@ def behind(flow: Row, connections: Iterable[Row]) -> str:
     return f"It shared the path with {named(others)} of {flow['client_address']}."
 
 
-def spurious_timers(flow: Row, directions: Iterable[Row]) -> str:
+def filled_by(pieces: Iterable[Row]) -> dict[str, dict[str | None, float]]:
+    """Return the seconds of each cause with a full link, by the end whose packets filled it.
+
+    Args:
+        pieces: Rows of `Trace.causes`.
+    """
+    times: dict[str, dict[str | None, float]] = {}
+    for piece in pieces:
+        if piece.get("cause") in FULL:
+            ends = times.setdefault(piece["cause"], {})
+            ends[piece["full_by"]] = ends.get(piece["full_by"], 0.0) + (piece["end"] - piece["start"]) / 1e9
+    return times
+
+
+def main_link(filled: Mapping[str, Mapping[str | None, float]]) -> str:
+    """Return the direction of a link that was full for most of the time: `link` if that is neither.
+
+    Args:
+        filled: As `filled_by` returns it.
+    """
+    times: dict[str | None, float] = {}
+    for ends in filled.values():
+        for end, time in ends.items():
+            times[end] = times.get(end, 0.0) + time
+    longest = max(times, key=lambda end: times[end], default=None)
+    return LINKS[longest if times and times[longest] >= _MAIN_LINK * sum(times.values()) else None]
+
+
+def spurious_timers(flow: Row, directions: Iterable[Row], pieces: Iterable[Row] = ()) -> str:
     """Return a sentence about retransmissions of a timer that were spurious, and why.
 
     Args:
         flow: The connection.
         directions: Its two directions.
+        pieces: Its rows of `Trace.causes`.
     """
     number = 0
     for row in directions:
@@ -184,7 +216,8 @@ def spurious_timers(flow: Row, directions: Iterable[Row]) -> str:
     if not number:
         return ""
     times = seconds_of(flow)
-    delays = {"in the queue of the full link (bufferbloat)": sum(times.get(name, 0.0) for name in FULL)}
+    link = main_link(filled_by(pieces))
+    delays = {f"in the queue of the full {link} (bufferbloat)": sum(times.get(name, 0.0) for name in FULL)}
     delays["for the radio" if flow.get("radio_known") else "on the silent path"] = times.get("radio", 0.0)
     where = max(delays, key=lambda name: delays[name])
     waited = f"waited {where}" if delays[where] else "was delayed"
@@ -309,7 +342,7 @@ def main_cause(flow: Row) -> str:
 
 def percent(share: float) -> str:
     """Return a share in per cent; one that rounds to zero as `< 1 %`."""
-    return f"{share:.0f}\u00a0%" if share else "<\u00a01\u00a0%"
+    return f"{share:.0f}\u00a0%" if round(share) else "<\u00a01\u00a0%"
 
 
 def avoidable(flow: Row) -> float:

@@ -7,6 +7,7 @@ from airpath.quantities import count, seconds
 from airpath.terminal_table import print_table
 from airpath.trace import doubts
 from airpath.trace.causes import of_name
+from airpath.trace.elapsed import LINKS
 from airpath.trace.format import figures
 from airpath.trace.groups import GROUPED_ABOVE, cells, groups
 from airpath.trace.groups import HEAD as GROUPS_HEAD
@@ -96,9 +97,12 @@ def _pieces(trace: "TraceData", flow: Row, console: "Console") -> None:
         begin, end = run[0]["start"], run[-1]["end"]
         times: dict[str, int] = {}
         for piece in run:
-            times[piece["cause"]] = times.get(piece["cause"], 0) + piece["end"] - piece["start"]
+            words = of_name(piece["cause"], radio=radio).words
+            if piece["full_by"]:
+                words += f" ({LINKS[piece['full_by']]})"
+            times[words] = times.get(words, 0) + piece["end"] - piece["start"]
         # The largest first: short pieces of several causes share a line.
-        cause = ", ".join(of_name(name, radio=radio).words for name in sorted(times, key=lambda name: -times[name]))
+        cause = ", ".join(sorted(times, key=lambda words: -times[words]))
         frames = f"{run[0]['first_frame']}–{run[-1]['last_frame']}"
         confidence = min((piece["confidence"] for piece in run), key=_CONFIDENCES.index)
         rows.append((seconds((begin - flow["start"]) / 1e9), seconds((end - begin) / 1e9), cause, confidence, frames))

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 from airpath.quantities import seconds
 from airpath.trace.causes import cause_shares
-from airpath.trace.elapsed import elapsed
+from airpath.trace.elapsed import FULL, LINKS, elapsed
 from airpath.trace.messages import (
     Row,
     avoidable_words,
     behind,
     ending,
+    filled_by,
     has_radio,
     in_transit,
     losses,
@@ -34,9 +35,9 @@ _FINDINGS = {
     "slow-start": (_SENDER, "it had not reached the rate of the path yet (slow start)"),
     "receive-window": (_RECEIVER, "its buffer was full"),
     "congestion-window": (_SENDER, "its congestion window was too small for the path"),
-    "path-rate": (_NETWORK, "the link was fully used"),
-    "queueing": (_NETWORK, "the link was fully used"),
-    "sharing": (_NETWORK, "the link was full with other connections of the client"),
+    "path-rate": (_NETWORK, "the {link} was fully used"),
+    "queueing": (_NETWORK, "the {link} was fully used"),
+    "sharing": (_NETWORK, "the {link} was full with other connections of the client"),
     "radio": (_NETWORK, "the path carried nothing"),
     "timer": (_SENDER, "it waited for its retransmission timer"),
     "recovery": (_NETWORK, "lost data had to be sent again"),
@@ -60,13 +61,14 @@ def sentences(trace: "TraceData", flow: Row) -> list[str]:
     number = flow["connection"]
     directions = trace.directions.filter(connection=number).rows(named=True)
     one_way = trace.one_way.filter(connection=number).rows(named=True)
+    pieces = trace.causes.filter(connection=number).rows(named=True)
     texts = [
-        verdict(flow, trace.causes.filter(connection=number).iter_rows(named=True)),
+        verdict(flow, pieces),
         sentence(flow),
         radio_sentence(trace.radio_states.filter(connection=number).iter_rows(named=True)),
         behind(flow, trace.connections.iter_rows(named=True)),
         ending(flow, directions),
-        spurious_timers(flow, directions),
+        spurious_timers(flow, directions, pieces),
         *losses(directions, one_way),
         *in_transit(one_way),
     ]
@@ -82,7 +84,8 @@ def verdict(flow: Row, pieces: Iterable[Row]) -> str:
     """
     if flow.get("captured_end"):
         return f"The causes are unknown: only segments from the {flow['captured_end']} are in the capture."
-    return _of_times(sum_of([flow]), _low(pieces), radio=has_radio([flow]))
+    pieces = list(pieces)
+    return _of_times(sum_of([flow]), filled_by(pieces), _low(pieces), radio=has_radio([flow]))
 
 
 def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
@@ -98,7 +101,7 @@ def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
     known = {flow["connection"]: flow for flow in flows if not flow.get("captured_end")}
     if not known:
         return []
-    pieces = (each for each in trace.causes.iter_rows(named=True) if each["connection"] in known)
+    pieces = [each for each in trace.causes.iter_rows(named=True) if each["connection"] in known]
     low, radio = _low(pieces), has_radio(known.values())
     count = f"All {len(known):,} connections" if len(known) > 1 else f"Connection {next(iter(known))}"
     addresses = {flow["client_address"] for flow in known.values()}
@@ -106,7 +109,7 @@ def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
         own = elapsed(known.values(), trace.causes, trace.directions)
         return [
             f"{count} of {addresses.pop()}, {seconds(own.span_s)} from the first to the last segment. "
-            f"{_of_times(own.causes, low, radio=radio)}",
+            f"{_of_times(own.causes, own.filled, low, radio=radio)}",
             f"The elapsed time, each moment once, {sum_sentence(own.causes, own.span_s, radio=radio)} "
             f"{avoidable_words(own.causes)}",
             *_losses(trace, list(known)),
@@ -117,7 +120,7 @@ def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
     times = sum_sentence(totals, sum(flow["duration_s"] for flow in known.values()), radio=radio)
     span = seconds((end - begin) / 1e9)
     return [
-        f"{count}, {span} from the first to the last segment. {_of_times(totals, low, radio=radio)}",
+        f"{count}, {span} from the first to the last segment. {_of_times(totals, filled_by(pieces), low, radio=radio)}",
         f"Time of the connections in sum, {times} {avoidable_words(totals)}",
         *_losses(trace, list(known)),
     ]
@@ -148,29 +151,82 @@ def _low(pieces: Iterable[Row]) -> float:
     return low / whole if whole else 0.0
 
 
-def _of_times(totals: Mapping[str, float], low: float, *, radio: bool) -> str:
+def _of_times(
+    totals: Mapping[str, float], filled: Mapping[str, Mapping[str | None, float]], low: float, *, radio: bool
+) -> str:
+    """Return a sentence with the causes that took most of a time.
+
+    Args:
+        totals: The seconds of each cause by its name.
+        filled: Those with a full link, by the end whose packets filled it, as far as that is known.
+        low: The share of time whose cause has a low confidence.
+        radio: Whether a radio log shows that the path has a radio.
+    """
     if not totals:
         return ""
     share = cause_shares(totals)
-    queueing = totals.get("queueing", 0.0)
-    if queueing:
-        # Both are a fully used link: one finding.
-        totals = dict(totals, queueing=queueing + totals.get("path-rate", 0.0))
-        totals.pop("path-rate", None)
-        part = percent(share["queueing"])
-        share["queueing"] += share.pop("path-rate", 0.0)
+    whole = sum(totals.values())
+    findings = [*_full_link(share, filled, whole), *_sharing(share, filled, whole)]
+    for name in totals:
+        place, what = _FINDINGS[name]
+        if name not in FULL:
+            what = what.replace("path", "radio") if radio and name == "radio" else what
+            findings.append((share[name], place, f"{what} ({percent(share[name])})"))
+    findings.sort(key=lambda finding: -finding[0])
     places: dict[str, list[str]] = {}
-    for name in sorted(totals, key=lambda name: -totals[name]):
-        if share[name] >= _LEAST or not places:
-            place, what = _FINDINGS[name]
-            if radio and name == "radio":
-                what = what.replace("path", "radio")
-            whole = percent(share[name])
-            if name == "queueing":
-                whole += f", {part} with a long queue in front of it" if part != whole else ", with a long queue"
-            places.setdefault(place, []).append(f"{what} ({whole})")
+    for part, place, text in findings:
+        if part >= _LEAST or not places:
+            places.setdefault(place, []).append(text)
     # The place with the most time first, not that of the largest cause.
     time = {place: sum(share[name] for name in totals if _FINDINGS[name][0] == place) for place in places}
     ordered = sorted(places, key=lambda place: -time[place])
     parts = [f"{place}: {', and '.join(places[place])}" for place in ordered]
     return f"{'Probably limited' if low > _LOW else 'Limited'} by {'; and by '.join(parts)}."
+
+
+def _full_link(
+    share: Mapping[str, float], filled: Mapping[str, Mapping[str | None, float]], whole: float
+) -> list[tuple[float, str, str]]:
+    """Return how long each direction of the link was full: the share, the place and the text."""
+    # Both are a fully used link: one finding.
+    parts = _by_end({name: share[name] for name in ("queueing", "path-rate") if name in share}, filled, whole)
+    found = []
+    for end, of in parts.items():
+        part = sum(of.values())
+        text = percent(part)
+        if "queueing" in of:
+            queued = percent(of["queueing"])
+            text += f", {queued} with a long queue in front of it" if queued != text else ", with a long queue"
+        place, what = _FINDINGS["path-rate"]
+        found.append((part, place, f"{what.format(link=LINKS[end])} ({text})"))
+    return found
+
+
+def _sharing(
+    share: Mapping[str, float], filled: Mapping[str, Mapping[str | None, float]], whole: float
+) -> list[tuple[float, str, str]]:
+    """Return how long others filled each direction of the link: the share, the place and the text."""
+    place, what = _FINDINGS["sharing"]
+    parts = _by_end({name: share[name] for name in ("sharing",) if name in share}, filled, whole)
+    return [
+        (part, place, f"{what.format(link=LINKS[end])} ({percent(part)})")
+        for end, of in parts.items()
+        for part in of.values()
+    ]
+
+
+def _by_end(
+    share: Mapping[str, float], filled: Mapping[str, Mapping[str | None, float]], whole: float
+) -> dict[str | None, dict[str, float]]:
+    """Divide the shares of causes by the end whose packets filled the link.
+
+    If no end has a share that is named, the direction is left out.
+    """
+    parts: dict[str | None, dict[str, float]] = {}
+    for name, part in share.items():
+        ends = {end: time for end, time in filled.get(name, {}).items() if time} or {None: 0.0}
+        for end, time in ends.items():
+            parts.setdefault(end, {})[name] = part if len(ends) == 1 else 100 * time / whole
+    if all(sum(of.values()) < _LEAST for of in parts.values()):
+        return {None: dict(share)} if share else {}
+    return parts
