@@ -144,6 +144,11 @@ def test_spurious_retransmissions_of_a_timer_have_a_cause() -> None:
         messages.spurious_timers(silent, [one])
     )
     assert messages.spurious_timers(flow, [none]) == ""
+    # The table has all that were spurious, also those of an unknown trigger.
+    unexplained = row | {"from": "server", "early_timer_retransmissions": 0, "timeouts": 1}
+    assert messages.spurious_timers(flow, [row, unexplained]).startswith(
+        "4 retransmissions were spurious, at most 3 of them by a timer: the data or its acknowledgement waited"
+    )
 
 
 def test_losses_before_the_capture_have_a_sentence() -> None:

@@ -209,10 +209,11 @@ def spurious_timers(flow: Row, directions: Iterable[Row], pieces: Iterable[Row] 
         directions: Its two directions.
         pieces: Its rows of `Trace.causes`.
     """
-    number = 0
+    number = every = 0
     for row in directions:
         by_timer = row["early_timer_retransmissions"] + row["timeouts"] + row["tail_probes"]
         number += min(row["spurious"], by_timer)
+        every += row["spurious"]
     if not number:
         return ""
     times = seconds_of(flow)
@@ -221,8 +222,10 @@ def spurious_timers(flow: Row, directions: Iterable[Row], pieces: Iterable[Row] 
     delays["for the radio" if flow.get("radio_known") else "on the silent path"] = times.get("radio", 0.0)
     where = max(delays, key=lambda name: delays[name])
     waited = f"waited {where}" if delays[where] else "was delayed"
-    what = "1 retransmission was" if number == 1 else f"{count(number)} retransmissions were"
-    return f"{what} spurious: the data or its acknowledgement {waited} for longer than the sender's timer."
+    what = "1 retransmission was" if every == 1 else f"{count(every)} retransmissions were"
+    # Which of them are the spurious ones is not counted.
+    timers = "" if number == every else f", at most {count(number)} of them by a timer"
+    return f"{what} spurious{timers}: the data or its acknowledgement {waited} for longer than the sender's timer."
 
 
 def named(connections: Sequence[int]) -> str:
