@@ -31,7 +31,7 @@ pub struct Page {
     pub efficiency_of_reused: Option<f64>,
     /// Time in which no response was in transit on any connection.
     pub without_response: Span,
-    /// Idle time of the downlink.
+    /// Idle time of the downlink; `None` in a capture that was not taken at the client.
     pub idle_downlink: Option<IdleDownlink>,
 }
 
@@ -76,6 +76,10 @@ fn page(client: IpAddr, connections: &[&Timeline], downlink: Option<&Downlink>) 
     let end = exchanges().filter_map(|exchange| exchange.last().map(|mark| mark.time)).max()?;
     let pipelining: Vec<Pipelining> = connections.iter().filter_map(|timeline| timeline.pipelining()).collect();
     let responses = || exchanges().filter_map(|exchange| exchange.response.as_ref());
+    let (at_client, elsewhere): (Vec<_>, Vec<_>) =
+        connections.iter().filter_map(|timeline| timeline.is_at_client()).partition(|at_client| *at_client);
+    // In front of the path, segments pass as the server sends them.
+    let downlink = downlink.filter(|_| at_client.len() >= elsewhere.len());
     let mut busy: Vec<(Instant, Instant)> =
         responses().map(|response| (response.first.time, response.last.time)).collect();
     Some(Page {

@@ -165,6 +165,24 @@ fn an_archive_has_an_entry_for_each_request_and_its_times_add_up() {
     assert_eq!(har["log"]["pages"][0]["pageTimings"]["onLoad"], 5.0);
 }
 
+#[test]
+fn only_a_capture_at_the_client_shows_the_rate_of_the_downlink() {
+    let script = Script::default().sends(Client, get("/a")).sends(Server, ok("first"));
+    let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+    let mut downlink = crate::page::Downlink::default();
+    (0..20).for_each(|segment| downlink.segment(at(segment), 1000));
+    let downlinks = std::collections::BTreeMap::from([(endpoint(1, 0).address, downlink)]);
+    // The SYN, the SYN-ACK and the ACK of a path with a round trip of 100 ms.
+    let idle = |handshake: [u64; 3]| {
+        let [opened, accepted, established] = handshake.map(|millis| Some(Mark { time: at(millis), frame: 0 }));
+        let timeline = Timeline { opened, accepted, established, ..script.watch() };
+        crate::page::pages([&timeline], &downlinks)[0].idle_downlink.is_some()
+    };
+    assert!(idle([0, 100, 100]), "at the client");
+    assert!(!idle([0, 0, 100]), "at the server");
+    assert!(!idle([0, 50, 100]), "in the middle");
+}
+
 fn get(target: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: example.org\r\n\r\n")
 }
