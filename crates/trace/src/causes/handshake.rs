@@ -37,6 +37,7 @@ impl Causes {
                         last_frame: observation.frame,
                         outstanding: 0,
                         timeouts: again,
+                        tail_probes: 0,
                         fate: Fate::SynLost,
                         path_gap: Span::ZERO,
                     });

@@ -312,6 +312,7 @@ impl ReceiverView {
             last_frame: until.frame,
             outstanding: 0,
             timeouts: probes,
+            tail_probes: 0,
             fate: Fate::WindowClosed,
             path_gap: Span::ZERO,
         });
@@ -583,6 +584,7 @@ impl ReceiverView {
             last_frame: observation.frame,
             outstanding: 0,
             timeouts: 0,
+            tail_probes: 0,
             fate: Fate::Held,
             path_gap: to.since(from),
         });
@@ -675,6 +677,7 @@ impl ReceiverView {
             last_frame: observation.frame,
             outstanding: 0,
             timeouts: u32::from(lost),
+            tail_probes: 0,
             fate,
             path_gap: if lost { Span::ZERO } else { to.since(from) },
         });

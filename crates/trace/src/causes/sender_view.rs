@@ -223,6 +223,7 @@ impl SenderView {
                     last_frame: now.frame,
                     outstanding: 0,
                     timeouts: closed.probes,
+                    tail_probes: 0,
                     fate: Fate::WindowClosed,
                     path_gap: Span::ZERO,
                 });
@@ -284,6 +285,7 @@ impl SenderView {
                 last_frame: observation.frame,
                 outstanding: 0,
                 timeouts: 0,
+                tail_probes: 0,
                 fate: Fate::Nagle,
                 path_gap: Span::ZERO,
             });
@@ -426,7 +428,8 @@ impl SenderView {
                 first_frame: timeouts.since.frame,
                 last_frame: timeouts.last_frame,
                 outstanding: timeouts.outstanding,
-                timeouts: timeouts.count,
+                timeouts: timeouts.count - timeouts.tail_probes,
+                tail_probes: timeouts.tail_probes,
                 fate: Fate::Unknown,
                 path_gap: timeouts.last.since(timeouts.since.time),
             });

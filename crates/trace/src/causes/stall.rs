@@ -19,6 +19,8 @@ pub struct Stall {
     pub outstanding: u64,
     /// Retransmission time-outs in it; with a closed window, probes of the window.
     pub timeouts: u32,
+    /// Retransmissions of tail loss probes in it.
+    pub tail_probes: u32,
     /// The fate of the outstanding data.
     pub fate: Fate,
     /// The part of its length in which the path delivered nothing, as far as that is known.
@@ -60,6 +62,8 @@ impl fmt::Display for Stall {
         let length = Rounded(self.length());
         let (first, last) = (self.first_frame, self.last_frame);
         let times = |count: u32| if count == 1 { "once".to_owned() } else { format!("{count} times") };
+        let probes =
+            |count: u32| if count == 1 { "a tail loss probe".to_owned() } else { format!("{count} tail loss probes") };
         if self.outstanding > 0 {
             write!(f, "nothing got through for {length} (frames {first} to {last})")?;
             write!(f, " with {} bytes outstanding: ", self.outstanding)?;
@@ -96,6 +100,9 @@ impl fmt::Display for Stall {
             }
             (Fate::Behind, _) => write!(f, "the path carried other connections of the same host first"),
             (Fate::PartlyLost, _) => write!(f, "the path lost a part of them, and delivered the rest late"),
+            (Fate::Held, 0) if self.tail_probes > 0 => {
+                write!(f, "the path held them back, and {} sent data again spuriously", probes(self.tail_probes))
+            }
             (Fate::Held, 0) => write!(f, "the path held them back and then delivered them"),
             (Fate::Held, timeouts) => {
                 write!(
@@ -104,19 +111,29 @@ impl fmt::Display for Stall {
                     times(timeouts)
                 )
             }
-            (Fate::Lost, 1) => {
+            (Fate::Lost, timeouts) if timeouts + self.tail_probes == 1 => {
                 write!(
                     f,
-                    "they were lost, and only the retransmission timer noticed, after {}",
+                    "they were lost, and only {} noticed, after {}",
+                    if timeouts == 1 { "the retransmission timer".to_owned() } else { probes(1) },
                     Rounded(self.length().saturating_sub(self.path_gap))
                 )
             }
+            (Fate::Lost, 0) => write!(
+                f,
+                "they were lost, and so was what {} sent; after about {} the path was back",
+                probes(self.tail_probes),
+                Rounded(self.path_gap)
+            ),
             (Fate::Lost, timeouts) => write!(
                 f,
                 "they were lost, and so was what the timer sent; it went off {}, and after about {} the path was back",
                 times(timeouts),
                 Rounded(self.path_gap)
             ),
+            (Fate::Unknown, 0) if self.tail_probes > 0 => {
+                write!(f, "{} sent data again, and nothing more was heard", probes(self.tail_probes))
+            }
             (Fate::Unknown, timeouts) => {
                 write!(f, "the timer went off {}, and nothing more was heard", times(timeouts))
             }
@@ -143,6 +160,31 @@ impl fmt::Display for Rounded {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The figures of the connection count the same retransmissions.
+    #[test]
+    fn a_tail_loss_probe_is_no_time_out() {
+        let story = |fate, timeouts, tail_probes| {
+            let stall = Stall {
+                begin: Instant::ZERO,
+                end: Instant::ZERO + Span::from_secs(2),
+                first_frame: 1,
+                last_frame: 9,
+                outstanding: 100,
+                timeouts,
+                tail_probes,
+                fate,
+                path_gap: Span::from_secs(1),
+            };
+            stall.to_string().split_once("outstanding: ").unwrap().1.to_owned()
+        };
+        assert!(story(Fate::Held, 1, 0).ends_with("the retransmission timer went off once spuriously"));
+        assert!(story(Fate::Held, 0, 1).ends_with("a tail loss probe sent data again spuriously"));
+        assert!(story(Fate::Lost, 0, 1).ends_with("only a tail loss probe noticed, after 1.00 s"));
+        assert!(story(Fate::Lost, 1, 0).ends_with("only the retransmission timer noticed, after 1.00 s"));
+        assert!(story(Fate::Lost, 1, 1).contains("it went off once, and after about 1.00 s"));
+        assert!(story(Fate::Lost, 0, 2).contains("so was what 2 tail loss probes sent"));
+    }
 
     #[test]
     fn lengths_have_three_digits() {

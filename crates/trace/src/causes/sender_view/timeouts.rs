@@ -20,7 +20,9 @@ pub(super) struct Timeouts {
     /// The last time-out, and the frame of its retransmission.
     pub(super) last: Instant,
     pub(super) last_frame: u64,
+    /// Their number, and how many of them were probe time-outs (RFC 8985 §7.2).
     pub(super) count: u32,
+    pub(super) tail_probes: u32,
     /// The last progress before the first time-out.
     pub(super) since: Stamp,
     /// `outstanding()`, `highest` and `delivered` of the sender at the first time-out.
@@ -78,6 +80,7 @@ impl Timeouts {
         self.last_but_one = Some(self.last);
         (self.last, self.last_frame) = (observation.time, observation.frame);
         self.count += 1;
+        self.tail_probes += tail_probes(observation);
         self.resent += numbers(observation);
         self.length = observation.length;
     }
@@ -153,6 +156,7 @@ impl SenderView {
             last: observation.time,
             last_frame: observation.frame,
             count: 1,
+            tail_probes: tail_probes(observation),
             since: self.progress.max(self.received),
             outstanding: self.outstanding(),
             highest: self.highest,
@@ -204,6 +208,7 @@ impl SenderView {
             last_frame: observation.frame,
             outstanding,
             timeouts: 0,
+            tail_probes: 0,
             fate: if silent.is_some() { Fate::Held } else { Fate::Behind },
             path_gap: end.since(begin),
         };
@@ -323,7 +328,8 @@ impl SenderView {
             first_frame: since.frame,
             last_frame: observation.frame,
             outstanding: timeouts.outstanding,
-            timeouts: timeouts.count,
+            timeouts: timeouts.count - timeouts.tail_probes,
+            tail_probes: timeouts.tail_probes,
             fate: if originals_arrived { held } else { Fate::Lost },
             path_gap,
         });
@@ -336,4 +342,9 @@ impl SenderView {
         }
         self.bottleneck.spurious(now, timeline);
     }
+}
+
+/// 1 for a retransmission of a tail loss probe, else 0.
+fn tail_probes(observation: &Observation) -> u32 {
+    u32::from(observation.retransmission.is_some_and(|again| again.trigger == Trigger::TailProbe))
 }
