@@ -43,9 +43,9 @@ use std::sync::Arc;
 use airpath_core::{Direction, Instant, Span};
 use airpath_wire::tcp::{Flags, Timestamps};
 
-use crate::radio::RadioLog;
+use crate::radio::{RadioGap, RadioLog};
 use crate::shared_path::{HostLog, Passage, takes_share};
-use crate::two_point::JoinedConnection;
+use crate::two_point::{JoinedConnection, Silences};
 use airpath_capture::read::LATEST;
 use airpath_observe::{End, Events, Observation, Sending};
 use arrivals::{Arrivals, Wait};
@@ -179,9 +179,24 @@ struct Radio {
     next: usize,
     /// Whether the gaps are inferred from both ends' captures: the radio may have more.
     inferred: bool,
+    /// When no packet of any connection of the client arrived, of the packets that each end sends;
+    /// and by how much a packet leaves the link earlier. `None` where that is not known exactly.
+    silences: [Option<(Arc<Silences>, Span)>; 2],
 }
 
 impl Radio {
+    /// The part from `begin` to `end` of a gap in which no packet of any connection passed; `None`
+    /// where that is not known exactly.
+    fn silent_part(&self, gap: &RadioGap, begin: Instant, end: Instant) -> Option<(Instant, Instant)> {
+        let from = if gap.direction? == Direction::Up { self.mobile } else { self.mobile.other() };
+        let (silences, before) = self.silences[from as usize].as_ref()?;
+        let earlier = |time: Instant| time - (*before).min(time.since(Instant::ZERO));
+        let whole = silences.within(gap.begin + *before, gap.end + *before);
+        let parts = whole.map(|(silent, over)| (earlier(silent).max(begin), earlier(over).min(end)));
+        let longest = parts.filter(|(silent, over)| silent < over).max_by_key(|(silent, over)| over.since(*silent));
+        Some(longest.unwrap_or((end, end)))
+    }
+
     /// The direction of the data in flight from `near` while it is `sending`, or else of the data
     /// that it receives.
     const fn data_direction(&self, near: End, sending: bool) -> Direction {
@@ -256,7 +271,7 @@ impl Causes {
     /// Uses the gaps of a radio log; `mobile` is the end on the radio.
     pub fn with_radio(self, log: Arc<RadioLog>, mobile: End) -> Self {
         let radio_states = RadioStates::new(Arc::clone(&log));
-        let radio = Some(Radio { log, mobile, next: 0, inferred: false });
+        let radio = Some(Radio { log, mobile, next: 0, inferred: false, silences: [None, None] });
         let mut causes = Self { radio, radio_states, ..self };
         if let Some(near) = causes.near {
             causes.set_near(near);
@@ -279,7 +294,13 @@ impl Causes {
             }
             None => (own, true),
         };
-        self.radio = Some(Radio { log: Arc::new(log), mobile, next: 0, inferred });
+        let silences = End::BOTH.map(|from| {
+            let direction = joined.sent_by(from);
+            // The radio is the first hop of the uplink.
+            let before = direction.delay.filter(|_| from == mobile).map_or(Span::ZERO, |delay| delay.minimum);
+            (!direction.path_queue.is_empty()).then(|| (Arc::clone(&direction.silences), before))
+        });
+        self.radio = Some(Radio { log: Arc::new(log), mobile, next: 0, inferred, silences });
         self.set_near(joined.near);
         self.waits = (self.sender.bottleneck().waits_behind_others(far), 0);
         self
@@ -563,10 +584,14 @@ impl Causes {
             }
             let reverse = gap.direction.is_some_and(|direction| direction != data_direction);
             let bottleneck = self.sender.bottleneck();
+            let passed = || match bottleneck.meanwhile(from, to) {
+                Meanwhile::Others(silent, over) if bottleneck.is_long(silent, over, false) => Some((silent, over)),
+                Meanwhile::Others(..) => Some((to, to)),
+                Meanwhile::Nothing | Meanwhile::Own(..) => None,
+            };
             if radio.inferred
-                && let Meanwhile::Others(silent, over) = bottleneck.meanwhile(from, to)
+                && let Some((silent, over)) = radio.silent_part(gap, from, to).or_else(passed)
             {
-                let (silent, over) = if bottleneck.is_long(silent, over, false) { (silent, over) } else { (to, to) };
                 for (begin, end) in [(from, silent), (over, to)] {
                     if sending && reverse {
                         self.timeline.behind_others(begin, end, Waiting::Acknowledgement);

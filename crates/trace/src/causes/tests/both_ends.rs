@@ -395,3 +395,30 @@ fn super_segments_take_as_long_as_their_packets() {
         assert!(millis(whole, cause).abs_diff(millis(cut, cause)) <= 30, "{whole}; {cut}");
     }
 }
+
+#[test]
+fn a_gap_in_which_other_connections_arrive_is_no_silence() {
+    // Two requests of two segments fill the uplink, which delivers one of them after the other. A
+    // copy of the end of the first waits behind the second.
+    let mut packets = [handshake(0, 0), handshake(1, 20)].concat();
+    for (connection, sent, arrived, line) in [
+        (0, 140, 400, "> data 100..1560 ack 0"),
+        (0, 140, 480, "> psh data 1560..2060 ack 0"),
+        (1, 160, 680, "> data 100..1560 ack 0"),
+        (1, 160, 760, "> psh data 1560..2060 ack 0"),
+        (0, 384, 820, "> psh data 1560..2060 ack 0"),
+        (1, 411, 900, "> psh data 1560..2060 ack 0"),
+    ] {
+        packets.push((connection, sent, arrived, line.to_owned()));
+    }
+    packets.push((0, 480, 520, "< psh data 0..600 ack 2060".to_owned()));
+    packets.push((0, 520, 920, "> ack 600".to_owned()));
+    // Later packets are 20 ms apart: the copy is due as soon after the first request.
+    for number in 0..60 {
+        let (begin, arrived) = (2060 + number * 10, 1070 + number * 20);
+        packets.push((0, 1000, arrived, format!("> psh data {begin}..{} ack 600", begin + 10)));
+    }
+    packets.sort_by_key(|(_, sent, ..)| *sent);
+    let account = &accounts(&packets)[0];
+    assert_eq!(millis(account, Cause::Radio), 0, "{account}");
+}
