@@ -220,6 +220,13 @@ def test_the_end_of_a_connection() -> None:
     assert messages.ending(flow, aborted) == "Reset by the client."
 
 
+def test_the_table_and_the_sentence_agree_on_the_end_of_a_connection() -> None:
+    flow = connection(1, 0, 5) | {"ending": "open"}
+    words = {ends: messages.ended(flow | {"closing_ends": ends}) for ends in (0, 1, 2)}
+    assert words == {0: "open", 1: "half-closed", 2: "closing"}
+    assert messages.ended(flow | {"reset": True, "closing_ends": 2}) == "reset"
+
+
 def test_why_combines_short_intervals() -> None:
     def piece(start: int, end: int) -> dict[str, Any]:
         return {"start": start, "end": end}

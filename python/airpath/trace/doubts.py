@@ -24,14 +24,23 @@ _ONE_WAY_NS = 5 * 10**9
 
 
 def flows(trace: "TraceData") -> list[dict[str, Any]]:
-    """Return the rows of `Trace.connections`, each with `captured_end` and `radio_known`.
+    """Return the rows of `Trace.connections`, each with what the text needs in addition.
 
     `captured_end` is the end (`client` or `server`) whose segments alone are in the capture, or
-    `None`. `radio_known` is whether a radio log shows that the path has a radio.
+    `None`. `radio_known` is whether a radio log shows that the path has a radio. `closing_ends` is
+    the number of ends that sent a FIN.
     """
+    import polars as pl
+
     alone, radio = one_direction(trace), bool(trace.sources.radio)
+    ends = dict(trace.directions.group_by("connection").agg((pl.col("fins") > 0).sum()).rows())
     return [
-        row | {"captured_end": alone.get(row["connection"]), "radio_known": radio}
+        row
+        | {
+            "captured_end": alone.get(row["connection"]),
+            "radio_known": radio,
+            "closing_ends": ends.get(row["connection"], 0),
+        }
         for row in trace.connections.iter_rows(named=True)
     ]
 

@@ -68,8 +68,17 @@ def ends(flow: Row) -> str:
 
 
 def ended(flow: Row) -> str:
-    """Return how a connection ended."""
-    return "reset" if flow["reset"] else str(flow["ending"])
+    """Return how a connection ended: in the table, in one word.
+
+    Args:
+        flow: The connection, a row of `doubts.flows`.
+    """
+    if flow["reset"]:
+        return "reset"
+    if flow["ending"] == "open":
+        # As the sentence of `ending`: the capture ends while the connection closes.
+        return ("open", "half-closed", "closing")[flow.get("closing_ends", 0)]
+    return str(flow["ending"])
 
 
 def ending(flow: Row, directions: Iterable[Row]) -> str:
