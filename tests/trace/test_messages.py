@@ -126,6 +126,20 @@ def test_little_avoidable_time_does_not_put_a_connection_first() -> None:
     assert messages.worst_first([long, short, longer]) == [short, longer, long]
 
 
+def test_the_order_of_connections_is_stated_as_it_is() -> None:
+    much, little = connection(1, 0, 10, timer_s=5.0), connection(2, 0, 100, path_rate_s=96.0, set_up_s=4.0)
+    assert messages.order([much]) == "Most avoidable first."
+    assert messages.order([much, little]).endswith("then those with less than 5\u00a0%, the longest first.")
+    assert messages.order([little]) == "The longest first: none has 5\u00a0% of avoidable time."
+
+
+def test_the_other_causes_are_listed() -> None:
+    totals = {"queueing": 10.0, "set-up": 0.02, "slow-start": 0.05}
+    assert messages.sum_sentence(totals, 10.07).endswith("70 ms of other causes (1\u00a0%).")
+    assert messages.other_causes(totals, radio=False) == "The other causes: 50 ms slow start, 20 ms connection set-up."
+    assert messages.other_causes({"queueing": 10.0, "set-up": 0.02}, radio=False) == ""
+
+
 def test_latency_of_the_path_is_not_avoidable() -> None:
     assert messages.avoidable(connection(1, 0, 5, latency_s=3.0, application_s=2.0)) == 0
 

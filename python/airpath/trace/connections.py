@@ -6,7 +6,17 @@ from airpath import theme
 from airpath.quantities import count, seconds
 from airpath.report.tables import MOST_ROWS, Cell, Part, Table
 from airpath.trace.causes import CAUSES, Cause, cause_shares, of_name, seconds_of
-from airpath.trace.messages import AVOIDABLE, Row, avoidable, ended, has_radio, main_cause, percent
+from airpath.trace.messages import (
+    AVOIDABLE,
+    SUM_OF_CONNECTIONS,
+    Row,
+    avoidable,
+    ended,
+    has_radio,
+    main_cause,
+    order,
+    percent,
+)
 
 _HATCHINGS = {"": "", "/": " hatched", "x": " crossed"}
 """CSS classes for Plotly's hatchings."""
@@ -29,10 +39,7 @@ def connections_table(flows: Sequence[Row], drawn: Sequence[int] = ()) -> Table:
     rows = [cells(flow) for flow in flows[:MOST_ROWS]]
     caption = CAPTION
     if len(flows) > 1:
-        caption += (
-            " That of a connection may pass while others fill the link, so the sum over connections is no time that "
-            "the client can gain. The connection with most comes first; those with less than 5 % come last."
-        )
+        caption += f" {SUM_OF_CONNECTIONS} {order(flows)}"
     notes = []
     if 0 < len(drawn) < len(flows):
         if list(drawn) == [flow["connection"] for flow in flows[: len(drawn)]]:

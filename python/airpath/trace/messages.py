@@ -314,6 +314,13 @@ def radio_sentence(states: Iterable[Row]) -> str:
     return " ".join(texts)
 
 
+SUM_OF_CONNECTIONS = (
+    "That of a connection may pass while others fill the link, so the sum over connections is no time that the client "
+    "can gain."
+)
+"""Why the avoidable time of a client is less than the sum over its connections."""
+
+
 def has_radio(flows: Iterable[Row]) -> bool:
     """Return whether a radio log shows that the paths of these connections have a radio."""
     return all(flow.get("radio_known", False) for flow in flows)
@@ -379,6 +386,27 @@ def avoidable_words(totals: Mapping[str, float]) -> str:
     return (
         f"Avoidable: {seconds(part)} ({percent(round(100 * part / whole))})." if part and whole else "Avoidable: none."
     )
+
+
+def other_causes(totals: Mapping[str, float], *, radio: bool) -> str:
+    """Return a sentence with the causes that `sum_sentence` combines; empty without any.
+
+    Args:
+        totals: The seconds of each cause by its name.
+        radio: Whether the path has a radio, see `has_radio`.
+    """
+    parts = [f"{seconds(totals[name])} {of_name(name, radio=radio).words}" for name in small_causes(totals)]
+    return f"The other causes: {', '.join(parts)}." if parts else ""
+
+
+def order(connections: Iterable[Row]) -> str:
+    """Return a sentence with the order of `worst_first`."""
+    much = [avoidable(flow) >= _LEAST_AVOIDABLE * flow["duration_s"] for flow in connections]
+    if not any(much):
+        return "The longest first: none has 5\u00a0% of avoidable time."
+    if all(much):
+        return "Most avoidable first."
+    return "Most avoidable first; then those with less than 5\u00a0%, the longest first."
 
 
 def worst_first(connections: Iterable[Row]) -> list[Row]:

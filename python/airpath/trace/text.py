@@ -13,6 +13,7 @@ from airpath.trace.groups import GROUPED_ABOVE, cells, groups
 from airpath.trace.groups import HEAD as GROUPS_HEAD
 from airpath.trace.messages import (
     AVOIDABLE,
+    SUM_OF_CONNECTIONS,
     Row,
     avoidable,
     clock,
@@ -20,6 +21,7 @@ from airpath.trace.messages import (
     ends,
     has_radio,
     main_cause,
+    order,
     summary,
     together,
     worst_first,
@@ -154,7 +156,7 @@ def _table(flows: Sequence[Row], console: "Console") -> None:
         for flow in flows[:MOST_ROWS]
     ]
     _print(console, (*head, ("ended", False)), rows)
-    legend = f"{AVOIDABLE} Most avoidable first; connections with less than 5 % last."
+    legend = f"{AVOIDABLE} {SUM_OF_CONNECTIONS} {order(flows)}"
     console.print(legend, style="dim", soft_wrap=not console.is_terminal)
     if len(flows) > MOST_ROWS:
         line = f"{MOST_ROWS} of {len(flows):,} connections; --format csv lists all, --flow selects."

@@ -15,6 +15,7 @@ from airpath.trace.messages import (
     has_radio,
     in_transit,
     losses,
+    other_causes,
     percent,
     radio_sentence,
     sentence,
@@ -111,7 +112,7 @@ def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
             f"{count} of {addresses.pop()}, {seconds(own.span_s)} from the first to the last segment. "
             f"{_of_times(own.causes, own.filled, low, radio=radio)}",
             f"The elapsed time, each moment once, {sum_sentence(own.causes, own.span_s, radio=radio)} "
-            f"{avoidable_words(own.causes)}",
+            f"{' '.join(filter(None, (avoidable_words(own.causes), other_causes(own.causes, radio=radio))))}",
             *_losses(trace, list(known)),
         ]
     totals = sum_of(known.values())
@@ -121,7 +122,8 @@ def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
     span = seconds((end - begin) / 1e9)
     return [
         f"{count}, {span} from the first to the last segment. {_of_times(totals, filled_by(pieces), low, radio=radio)}",
-        f"Time of the connections in sum, {times} {avoidable_words(totals)}",
+        f"Time of the connections in sum, {times} "
+        f"{' '.join(filter(None, (avoidable_words(totals), other_causes(totals, radio=radio))))}",
         *_losses(trace, list(known)),
     ]
 
