@@ -524,7 +524,7 @@ impl Causes {
     }
 
     /// The far end sent an acknowledgement. If it waited for most of the excess of the round trip,
-    /// then the queue is on its way, and not on the way of the data.
+    /// then the queue is in its direction, and not in that of the data.
     fn note_return_queue(&mut self, observation: &Observation) {
         let Some((sample, _)) = observation.echo_round_trip.or(observation.round_trip) else { return };
         if self.sender.has_arrivals() {

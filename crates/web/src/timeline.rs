@@ -57,8 +57,8 @@ impl Timeline {
         Some(self.established?.time.since(self.opened?.time))
     }
 
-    /// Whether the capture was taken behind the path, at the client: there the half of the handshake
-    /// on the side of the server takes longer. In the middle of the path the halves are equal.
+    /// Whether the capture was taken behind the path, at the client: the half of the handshake on
+    /// the side of the server takes longer there. In the middle of the path the halves are equal.
     /// `None` without a handshake.
     pub fn is_at_client(&self) -> Option<bool> {
         let (opened, accepted, established) = (self.opened?.time, self.accepted?.time, self.established?.time);

@@ -50,7 +50,7 @@ class Elapsed:
     full_s: float
     """Seconds in which the link was full, in either direction."""
     filled: Mapping[str, Mapping[str | None, float]]
-    """The seconds of `causes` with a full link, and among them of each end whose packets filled it."""
+    """The seconds of each cause with a full link, by the end whose packets filled it."""
     links: Mapping[str | None, "FullLink"]
     """The directions in which it was, by the end whose packets filled it, `None` where that is not
     known; the longest first."""

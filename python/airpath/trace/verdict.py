@@ -207,7 +207,7 @@ def _full_link(
 def _sharing(
     share: Mapping[str, float], filled: Mapping[str, Mapping[str | None, float]], whole: float
 ) -> list[tuple[float, str, str]]:
-    """Return how long others filled each direction of the link: the share, the place and the text."""
+    """Return how long others filled each direction: the share, the place and the text."""
     place, what = _FINDINGS["sharing"]
     parts = _by_end({name: share[name] for name in ("sharing",) if name in share}, filled, whole)
     return [

@@ -139,7 +139,7 @@ struct Slice {
     shared: [bool; 2],
     /// The load of the link in front of the acknowledgements by data of the connection.
     reverse: Load,
-    /// The view whose data, or whose end's acknowledgements, fill the link; where that is the cause.
+    /// The view whose packets fill the link, where that is the cause.
     filled: Option<View>,
     /// The packets of the far end that waited behind other connections.
     behind: Option<Waiting>,
@@ -246,7 +246,7 @@ impl Timeline {
         self.change(begin, end, |slice| which(slice.label).then(|| slice.with_label(label, slice.view())));
     }
 
-    /// Acknowledgements of the far end waited in a queue on their way back from `begin` to `end`.
+    /// Acknowledgements of the far end waited in a queue from `begin` to `end`.
     /// They are then as even as those of data from a full link.
     pub(super) fn return_queued(&mut self, begin: Instant, end: Instant) {
         match self.return_queues.back_mut() {
@@ -539,7 +539,7 @@ impl Timeline {
         }
     }
 
-    /// Emits a slice. Where the acknowledgements of its data queued, it is their link that was full.
+    /// Emits a slice. Where the acknowledgements of its data queued, their link was full.
     fn emit(&mut self, mut slice: Slice, cause: Cause, confidence: Confidence, settled: &mut impl FnMut(&Piece)) {
         while self.return_queues.front().is_some_and(|(_, until)| *until <= slice.begin.time) {
             self.return_queues.pop_front();
