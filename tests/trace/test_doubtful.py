@@ -4,11 +4,14 @@ import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
+import polars as pl
 import pytest
 
 import airpath
-from airpath.trace.doubts import one_direction, warnings_of
+from airpath.trace.doubts import _radio, one_direction, warnings_of
 from support import DOWNLOAD, Command
 
 
@@ -234,3 +237,23 @@ def test_files_without_tcp_are_named(contents: bytes, message: str, advice: str,
 def test_a_port_without_a_colon_is_explained(ends: dict[str, Path], command: Command) -> None:
     assert "for a port write :80" in command("trace", ends["mobile"], "--flow", "80").err
     assert "one of these alone" in command("trace", ends["mobile"], "--flow", "1,2").err
+
+
+def test_a_radio_log_that_explains_nothing_has_a_note() -> None:
+    def notes(*logs: tuple[str | None, str, dict[str, str]], name: str | None = "runs/one") -> list[str]:
+        trace = SimpleNamespace(
+            sources=SimpleNamespace(radio=logs, radio_name=name, run=Path("runs/one")),
+            connections=pl.DataFrame({"client_address": ["192.0.2.1"], "server_address": ["192.0.2.2"]}),
+            reading={"files": [{"first": 1_000_000_000, "last": 5_000_000_000}]},
+        )
+        return _radio(cast("Any", trace))
+
+    (empty,) = notes()
+    assert empty.startswith("runs/one: the log has no time in which the radio carried nothing")
+    assert notes(name=None) == [], "the log of a result folder that is analysed itself"
+    rows = "begin,end,direction,name\n2000000000,3000000000,,outage"
+    assert notes((None, rows, {})) == notes(("192.0.2.1", rows, {})) == []
+    (other,) = notes(("10.0.0.2", rows, {}))
+    assert "the log belongs to 10.0.0.2, which the capture does not have" in other
+    (later,) = notes((None, "begin,end,direction,name\n61000000000,62000000000,,outage", {}))
+    assert "no time of the log is in the capture; it begins 60 s after the capture" in later

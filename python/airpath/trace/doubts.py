@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from airpath.quantities import seconds
-from airpath.trace.messages import named, warnings
+from airpath.trace.messages import Row, length, named, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +76,51 @@ def warnings_of(trace: "TraceData") -> list[str]:
         lacks = reading["shortcomings"]
         lacks = lacks | {"unseen_bytes": max(0, lacks["unseen_bytes"] - unseen)}
         reading = reading | {"shortcomings": lacks}
-    return [*_directions(alone), *_sequence(trace), *_same_ends(trace), *warnings(reading)]
+    return [*_directions(alone), *_sequence(trace), *_same_ends(trace), *_radio(trace), *warnings(reading)]
+
+
+def _radio(trace: "TraceData") -> list[str]:
+    """Return a warning if the radio log that the caller named explains nothing of the capture."""
+    sources = trace.sources
+    if sources.radio_name is None:
+        return []
+    inferred = "silent times below are inferred from the packets"
+    if not sources.radio:
+        return [
+            f"{sources.radio_name}: the log has no time in which the radio carried nothing or delayed packets, so it "
+            f"is not used; {inferred}"
+        ]
+    clients = {address for row in trace.connections.iter_rows(named=True) for address in _addresses(row)}
+    logs = [log for log in sources.radio if log[0] is None or log[0] in clients]
+    if not logs:
+        known = ", ".join(str(log[0]) for log in sources.radio)
+        return [f"{sources.radio_name}: the log belongs to {known}, which the capture does not have; {inferred}"]
+    if sources.run is None:
+        return []
+    times = [(int(begin), int(end)) for log in logs for begin, end in _times(log[1])]
+    seen = [(file["first"], file["last"]) for file in trace.reading["files"] if file["first"] is not None]
+    if times and seen and not _overlap(times, seen):
+        apart = min(begin for begin, _ in times) - min(first for first, _ in seen)
+        return [
+            f"{sources.radio_name}: no time of the log is in the capture; it begins {length(abs(apart) / 1e9)} "
+            f"{'after' if apart > 0 else 'before'} the capture: name the run that the capture belongs to; {inferred}"
+        ]
+    return []
+
+
+def _addresses(flow: Row) -> tuple[str, str]:
+    return flow["client_address"], flow["server_address"]
+
+
+def _times(log: str) -> list[list[str]]:
+    """Return the begin and the end of each row of a log in airpath's format."""
+    return [line.split(",", 2)[:2] for line in log.splitlines()[1:] if line]
+
+
+def _overlap(times: "Sequence[tuple[int, int]]", others: "Sequence[tuple[int, int]]") -> bool:
+    """Return whether an interval overlaps the time from the first of the others to the last."""
+    first, last = min(begin for begin, _ in others), max(end for _, end in others)
+    return any(begin < last and first < end for begin, end in times)
 
 
 def warnings_of_all(traces: "Sequence[TraceData]") -> list[str]:

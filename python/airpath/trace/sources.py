@@ -25,6 +25,8 @@ class Sources:
     clients: Path | None = None
     """The capture at the clients' end by the same clock, if `files` are from the servers' end."""
     radio: tuple["Log", ...] = ()
+    radio_name: str | None = None
+    """The radio log that the caller named."""
     run: Path | None = None
     """The result folder with the radio log."""
     repetition: int = 0
@@ -68,7 +70,7 @@ def sources_of(
         run = Path(radio) if Path(radio).is_dir() else None
         number = 0 if run is None else chosen(run, repetition)
         logs = of_file(Path(radio), columns) if run is None else of_result(run, number)
-        sources = replace(sources, radio=tuple(logs), run=run, repetition=number)
+        sources = replace(sources, radio=tuple(logs), radio_name=str(radio), run=run, repetition=number)
         arguments += ("--radio", str(radio))
         if columns:
             arguments += ("--radio-columns", ",".join(f"{key}={value}" for key, value in columns.items()))
