@@ -84,6 +84,14 @@ def test_every_connection_is_listed_with_a_bar_of_its_time(whole: Page, traces: 
     ]
 
 
+def test_a_narrow_page_hints_at_the_columns_of_a_wide_table(whole: Page) -> None:
+    assert "The table has 7 columns: move it sideways to see all." in whole.words
+    assert ".sideways { display: none; }" in whole.html
+    narrow = whole.html.split("@media (max-width: 640px)", 1)[1]
+    assert ".sideways { display: block; }" in narrow
+    assert "td:not(.number):has(> small) { min-width: 13em; }" in narrow
+
+
 def test_connections_have_axes_of_time_of_their_own(whole: Page) -> None:
     groups = [str(found["data-time"]) for found in whole.all("figure") if "data-time" in found]
     assert set(groups) == {"connection-1", "connection-2"}
