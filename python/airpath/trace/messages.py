@@ -54,7 +54,7 @@ _LEAST_SKEW = 0.1
 """A smaller skew, in parts per million, is not reported: 6 ms in a day."""
 _NAMED = 8
 """A sentence names at most this number of connections."""
-_MAIN_LINK = 0.9
+_MAIN_LINK = 0.85
 """A queue is in a direction of the link that was full for this share of the time in which either
 was."""
 _LEAST_FULL = 0.1
