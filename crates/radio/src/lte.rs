@@ -44,6 +44,7 @@ use crate::common::header_compression;
 use crate::conditions;
 use crate::model::Model;
 use crate::ofdma::CellBearer;
+use crate::ofdma::channels::Channel;
 
 /// An LTE cell with its mobiles.
 pub type Lte = CellBearer<Config>;
@@ -64,6 +65,10 @@ impl Model for Config {
 
     fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {
         let bearer = Lte::new(self, classes.len(), seed, name)?;
-        Ok(header_compression::above(self.header_compression.as_ref(), bearer, classes.len())?)
+        let is_voice = self.voice.as_ref().map(|voice| -> header_compression::IsVoice {
+            let template = voice.template();
+            Box::new(move |headers| template.channel(headers) == Channel::Voice)
+        });
+        Ok(header_compression::above(self.header_compression.as_ref(), bearer, classes.len(), is_voice)?)
     }
 }

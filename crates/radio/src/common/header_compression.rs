@@ -5,13 +5,18 @@
 //! lost below is missing at the decompressor. Feedback of the decompressor crosses the bearer in
 //! the opposite direction as a packet of its own. A packet whose headers are not restored is
 //! dropped ([`DropCause::Decompression`]).
+//!
+//! Each radio bearer of a mobile has a PDCP entity with contexts of its own: where voice has a
+//! bearer beside that of data, headers are compressed apart, and feedback uses the bearer of the
+//! packets that it is about (TS 36.323 §4.2.2, §5.5.6).
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::Duration;
 
 use airpath_core::{
     Classes, ComponentId, Context, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, Packet, PacketCounters,
-    PacketStep, RadioTotals, Sink, Slot, UserId, earliest,
+    PacketStep, RadioTotals, SegmentInfo, SegmentLookup, Sink, Slot, UserId, earliest,
 };
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 use airpath_rohc::{Compressor, ConfigError, Decompressor, Profiles};
@@ -99,7 +104,11 @@ impl HeaderCompression {
     }
 }
 
-/// Puts header compression above `bearer`, which has `users` mobiles, if it is configured.
+/// Whether a packet with these headers has the voice bearer, where there is one.
+pub(crate) type IsVoice = Box<dyn Fn(&[u8]) -> bool>;
+
+/// Puts header compression above `bearer`, which has `users` mobiles, if it is configured. A bearer
+/// with a voice bearer beside that of data has `is_voice`.
 ///
 /// # Errors
 /// If there are no identifiers for the number of contexts.
@@ -107,6 +116,7 @@ pub(crate) fn above(
     config: Option<&HeaderCompression>,
     bearer: impl Bearer + 'static,
     users: usize,
+    is_voice: Option<IsVoice>,
 ) -> Result<Box<dyn Bearer>, ValueError> {
     let bearer = Box::new(bearer);
     let Some(config) = config else { return Ok(bearer) };
@@ -117,14 +127,15 @@ pub(crate) fn above(
     }
     let refuse =
         |_| ValueError::OutOfRange { key: "header_compression.contexts".to_owned(), min: 1, max: MOST_CONTEXTS };
-    Ok(Box::new(Compressed::new(bearer, &config.rohc(), users).map_err(refuse)?))
+    Ok(Box::new(Compressed::new(bearer, &config.rohc(), users, is_voice).map_err(refuse)?))
 }
 
 /// A bearer with header compression above it.
 struct Compressed {
     bearer: Box<dyn Bearer>,
-    /// By mobile, then by [`Direction`].
-    channels: Vec<[Channel; 2]>,
+    is_voice: Option<IsVoice>,
+    /// By mobile, with those of data before those of voice.
+    entities: Vec<Entity>,
     counters: [PacketCounters; 2],
     /// Packets that have left the bearer, in the order of their times.
     departures: VecDeque<(Direction, Departure)>,
@@ -136,7 +147,10 @@ struct Compressed {
     restored: Vec<u8>,
 }
 
-/// One direction of a mobile: both ends of its compression.
+/// A PDCP entity and its peer, by [`Direction`].
+type Entity = [Channel; 2];
+
+/// One direction of an entity: both ends of its compression.
 struct Channel {
     compressor: Compressor,
     decompressor: Decompressor,
@@ -145,7 +159,7 @@ struct Channel {
     totals: Totals,
 }
 
-/// Sums of one direction of a mobile.
+/// Sums of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     header_bytes: u64,
@@ -161,7 +175,8 @@ struct Inside {
     packet: Packet,
     /// Feedback instead of a packet.
     is_feedback: bool,
-    /// Its first bytes, all headers included.
+    /// Its first bytes, all headers included. Of feedback, those of the packet that it is about,
+    /// which have its radio bearer.
     headers: Vec<u8>,
     /// How many of them are compressed; 0 if its headers are not available.
     replaced: usize,
@@ -170,7 +185,12 @@ struct Inside {
 }
 
 impl Compressed {
-    fn new(bearer: Box<dyn Bearer>, config: &airpath_rohc::Config, users: usize) -> Result<Self, ConfigError> {
+    fn new(
+        bearer: Box<dyn Bearer>,
+        config: &airpath_rohc::Config,
+        users: usize,
+        is_voice: Option<IsVoice>,
+    ) -> Result<Self, ConfigError> {
         let channel = || {
             Ok(Channel {
                 compressor: Compressor::new(config)?,
@@ -180,8 +200,11 @@ impl Compressed {
             })
         };
         Ok(Self {
+            entities: (0..users * (1 + usize::from(is_voice.is_some())))
+                .map(|_| Ok([channel()?, channel()?]))
+                .collect::<Result<_, ConfigError>>()?,
             bearer,
-            channels: (0..users).map(|_| Ok([channel()?, channel()?])).collect::<Result<_, ConfigError>>()?,
+            is_voice,
             counters: [PacketCounters::default(); 2],
             departures: VecDeque::new(),
             feedback_packets: 0,
@@ -190,16 +213,34 @@ impl Compressed {
         })
     }
 
-    fn channel(&mut self, user: UserId, direction: Direction) -> &mut Channel {
-        &mut self.channels[user.index()][direction as usize]
+    /// The entities of a mobile, by their index.
+    fn of(&self, user: UserId) -> Range<usize> {
+        let each = 1 + usize::from(self.is_voice.is_some());
+        each * user.index()..each * (user.index() + 1)
+    }
+
+    /// The entity of a packet with these headers.
+    fn entity(&self, user: UserId, headers: &[u8]) -> usize {
+        self.of(user).start + usize::from(self.is_voice.as_ref().is_some_and(|is_voice| is_voice(headers)))
+    }
+
+    /// Takes out a packet that was in the bearer, and the index of its entity.
+    fn take(&mut self, packet: &Packet, direction: Direction) -> Option<(usize, Inside)> {
+        self.of(packet.user).find_map(|entity| {
+            let inside = self.entities[entity][direction as usize].take(packet.id)?;
+            Some((entity, inside))
+        })
     }
 
     /// Calls the bearer, whose packets have other sizes inside than outside.
     fn call<R>(&mut self, cx: &mut Context<'_>, call: impl FnOnce(&mut dyn Bearer, &mut Context<'_>) -> R) -> R {
         let mut dropped = std::mem::take(&mut self.dropped);
         let at = cx.at;
-        let mut sink = Restoring { cx, channels: &self.channels };
-        let result = call(&mut *self.bearer, &mut Context::new(Some(&mut sink), &mut dropped, at));
+        let entities = Entities { all: &self.entities, of_a_mobile: 1 + usize::from(self.is_voice.is_some()) };
+        let mut sink = Restoring { cx, entities };
+        let mut inner = Context::new(Some(&mut sink), &mut dropped, at);
+        inner.with_segments(&entities);
+        let result = call(&mut *self.bearer, &mut inner);
         for Dropped { time, packet, cause } in dropped.drain(..) {
             self.drop_inside(time, &packet, cause, cx);
         }
@@ -209,9 +250,8 @@ impl Compressed {
 
     /// The bearer has dropped a packet.
     fn drop_inside(&mut self, time: Instant, packet: &Packet, cause: DropCause, cx: &mut Context<'_>) {
-        let found = Direction::BOTH.into_iter().find_map(|direction| {
-            self.channel(packet.user, direction).take(packet.id).map(|inside| (direction, inside))
-        });
+        let found =
+            Direction::BOTH.into_iter().find_map(|direction| Some((direction, self.take(packet, direction)?.1)));
         if let Some((direction, inside)) = found.filter(|(_, inside)| !inside.is_feedback) {
             self.lose(time, direction, inside.packet, cause, cx);
         }
@@ -236,16 +276,16 @@ impl Compressed {
     /// A packet has left the bearer.
     fn receive(&mut self, now: Instant, direction: Direction, departure: Departure, cx: &mut Context<'_>) {
         let Departure { due, packet } = departure;
-        let user = packet.user;
-        let Some(inside) = self.channel(user, direction).take(packet.id) else { return };
+        let Some((entity, inside)) = self.take(&packet, direction) else { return };
         if inside.is_feedback {
             // What a damaged or late element refers to no longer exists: nothing depends on it.
-            let _ = self.channel(user, direction.opposite()).compressor.receive_feedback(&inside.compressed);
+            let opposite = direction.opposite() as usize;
+            let _ = self.entities[entity][opposite].compressor.receive_feedback(&inside.compressed);
             return;
         }
         let mut restored = std::mem::take(&mut self.restored);
         restored.clear();
-        let is_restored = self.channel(user, direction).restore(due, &inside, &mut restored);
+        let is_restored = self.entities[entity][direction as usize].restore(due, &inside, &mut restored);
         self.restored = restored;
         if is_restored {
             let packet = Packet { ecn: packet.ecn, ..inside.packet };
@@ -253,36 +293,43 @@ impl Compressed {
         } else {
             self.lose(due, direction, inside.packet, DropCause::Decompression, cx);
         }
-        self.send_feedback(now, user, direction, cx);
+        self.send_feedback(now, entity, direction, inside, cx);
     }
 
-    /// Sends the feedback that the decompressor of `direction` has, if any.
-    fn send_feedback(&mut self, now: Instant, user: UserId, direction: Direction, cx: &mut Context<'_>) {
+    /// Sends the feedback that the decompressor of an entity's `direction` has, if any, about the
+    /// packet `cause`.
+    fn send_feedback(
+        &mut self,
+        now: Instant,
+        entity: usize,
+        direction: Direction,
+        cause: Inside,
+        cx: &mut Context<'_>,
+    ) {
         let id = u64::MAX - self.feedback_packets;
-        let channel = self.channel(user, direction);
+        let channel = &mut self.entities[entity][direction as usize];
         let feedback = channel.decompressor.feedback();
         if feedback.is_empty() {
             return;
         }
-        let size = feedback.len() as u32;
+        let (size, user) = (feedback.len() as u32, cause.packet.user);
         let packet = Packet { id, size, flow: FlowId(u32::MAX), user, ecn: Ecn::NotEct, slot: Slot(u32::MAX) };
-        let inside =
-            Inside { packet, is_feedback: true, headers: Vec::new(), replaced: 0, compressed: feedback.to_vec() };
+        let compressed = feedback.to_vec();
+        let inside = Inside { packet, is_feedback: true, headers: cause.headers, replaced: 0, compressed };
         channel.decompressor.clear_feedback();
         channel.totals.feedback_bytes += u64::from(size);
         self.feedback_packets += 1;
         let opposite = direction.opposite();
-        self.channel(user, opposite).inside.push_back(inside);
+        self.entities[entity][opposite as usize].inside.push_back(inside);
         self.call(cx, |bearer, cx| bearer.push(now, opposite, packet, cx));
     }
 }
 
 impl Channel {
-    /// Compresses a packet that enters the bearer.
-    fn compress(&mut self, direction: Direction, packet: Packet, cx: &Context<'_>) -> Inside {
-        let (mut headers, mut compressed) = (Vec::new(), Vec::new());
-        let mut replaced = 0;
-        if cx.headers(direction, &packet, &mut headers) {
+    /// Compresses a packet that enters the bearer. Its headers are empty if they are not available.
+    fn compress(&mut self, packet: Packet, headers: Vec<u8>) -> Inside {
+        let (mut replaced, mut compressed) = (0, Vec::new());
+        if !headers.is_empty() {
             replaced = self.compressor.compress(&headers, packet.size as usize, &mut compressed);
             self.totals.header_bytes += replaced as u64;
             self.totals.compressed_header_bytes += compressed.len() as u64;
@@ -330,8 +377,13 @@ impl Bearer for Compressed {
     fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
         self.advance(now, cx);
         self.counters[direction as usize].offer(&packet);
-        let channel = self.channel(packet.user, direction);
-        let inside = channel.compress(direction, packet, cx);
+        let mut headers = Vec::new();
+        if !cx.headers(direction, &packet, &mut headers) {
+            headers.clear();
+        }
+        let entity = self.entity(packet.user, &headers);
+        let channel = &mut self.entities[entity][direction as usize];
+        let inside = channel.compress(packet, headers);
         let carried = inside.carried();
         channel.inside.push_back(inside);
         self.call(cx, |bearer, cx| bearer.push(now, direction, carried, cx))
@@ -388,8 +440,8 @@ impl Bearer for Compressed {
         ];
         let of = |direction: usize| {
             let mut sums = [0; 6];
-            for channels in &self.channels {
-                let Channel { compressor, totals, .. } = &channels[direction];
+            for entity in &self.entities {
+                let Channel { compressor, totals, .. } = &entity[direction];
                 let values = [
                     totals.header_bytes,
                     totals.compressed_header_bytes,
@@ -419,7 +471,36 @@ impl Bearer for Compressed {
 /// itself reports where packets end.
 struct Restoring<'a, 'b> {
     cx: &'a mut Context<'b>,
-    channels: &'a [[Channel; 2]],
+    entities: Entities<'a>,
+}
+
+/// The entities of all mobiles, to be searched.
+#[derive(Clone, Copy)]
+struct Entities<'a> {
+    all: &'a [Entity],
+    of_a_mobile: usize,
+}
+
+impl Entities<'_> {
+    /// A packet in the bearer.
+    fn find(&self, direction: Direction, packet: &Packet) -> Option<&Inside> {
+        let first = self.of_a_mobile * packet.user.index();
+        let channels = self.all[first..first + self.of_a_mobile].iter().map(|entity| &entity[direction as usize]);
+        channels.flat_map(|channel| channel.inside.iter().rev()).find(|inside| inside.packet.id == packet.id)
+    }
+}
+
+impl SegmentLookup for Entities<'_> {
+    fn segment(&self, _: Slot) -> Option<SegmentInfo> {
+        None
+    }
+
+    /// Those before compression: they have the radio bearer of the packet.
+    fn headers(&self, direction: Direction, packet: &Packet, out: &mut Vec<u8>) -> bool {
+        let Some(inside) = self.find(direction, packet) else { return false };
+        out.extend_from_slice(&inside.headers);
+        !inside.headers.is_empty()
+    }
 }
 
 impl Sink for Restoring<'_, '_> {
@@ -432,8 +513,7 @@ impl Sink for Restoring<'_, '_> {
         let class = match event {
             Event::Packet(event) => {
                 let PacketStep::Queued { .. } = event.step else { return };
-                let channel = &self.channels[event.packet.user.index()][event.direction as usize];
-                let inside = channel.inside.iter().rev().find(|inside| inside.packet.id == event.packet.id);
+                let inside = self.entities.find(event.direction, &event.packet);
                 if let Some(inside) = inside.filter(|inside| !inside.is_feedback) {
                     self.cx.direction = event.direction;
                     self.cx.packet(time, inside.packet, || event.step);

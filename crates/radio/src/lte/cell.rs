@@ -9,7 +9,6 @@ use super::tables::{self, CqiTable, Mcs, McsTable, TTI};
 use super::tdd;
 use crate::common::link_adaptation::{Coding, Decoder, Modulation};
 use crate::common::slots::{Offsets, SYMBOLS, SlotPattern, Timeline};
-use crate::ofdma::channels::Template;
 use crate::ofdma::config::{DownlinkModulation, Rrc, UplinkModulation};
 use crate::ofdma::rlc::{Framing, ModeParameters};
 use crate::ofdma::rlc_am::StatusFormat;
@@ -193,7 +192,7 @@ impl From<&config::Voice> for Voice {
     fn from(config: &config::Voice) -> Self {
         let unacknowledged = config::Unacknowledged { t_reordering: config.t_reordering };
         Self {
-            template: Template { dscp: config.dscp.clone(), ports: config.ports.clone() },
+            template: config.template(),
             rlc: (&config::Rlc::Unacknowledged(unacknowledged)).into(),
             pdcp: pdcp::Parameters {
                 header: PDCP_HEADER,

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::common::header_compression::HeaderCompression;
 use crate::common::shared_channel::scheduler::SchedulerName;
 use crate::conditions;
+use crate::ofdma::channels::Template;
 use crate::ofdma::config::{Background, Downlink, Drx, Harq, Mobile, Rrc, Uplink};
 
 /// A cell of LTE with frequency or time division duplex, and what all its mobiles have in common.
@@ -157,6 +158,13 @@ pub struct Voice {
     pub discard: Span,
     /// t-Reordering: how long the receiver waits for HARQ before it takes a PDU for lost.
     pub t_reordering: Span,
+}
+
+impl Voice {
+    /// Which packets use it.
+    pub(crate) fn template(&self) -> Template {
+        Template { dscp: self.dscp.clone(), ports: self.ports.clone() }
+    }
 }
 
 /// The queue in front of the RLC.

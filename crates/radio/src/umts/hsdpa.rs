@@ -80,7 +80,7 @@ impl Model for Config {
 
     fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {
         let bearer = Hsdpa::new(self, classes.len(), seed, name)?;
-        Ok(header_compression::above(self.header_compression.as_ref(), bearer, classes.len())?)
+        Ok(header_compression::above(self.header_compression.as_ref(), bearer, classes.len(), None)?)
     }
 }
 

@@ -63,10 +63,6 @@ impl Config {
             return Err(range("voice", "discard", expected));
         }
         check_timer(voice.t_reordering, "voice", "t_reordering")?;
-        if self.header_compression.is_some() {
-            let expected = "left out with `voice`: voice is recognised by headers, which are compressed then";
-            return Err(range("header_compression", "mode", expected));
-        }
         Ok(())
     }
 }
