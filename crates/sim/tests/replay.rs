@@ -215,9 +215,11 @@ fn header_compression_replays_to_the_nanosecond() {
     let profiles = ["[\"tcp\", \"udp\", \"ip\"]", "[\"udp\", \"ip\"]"];
     for (mode, profiles) in [("unidirectional", profiles[0]), ("optimistic", profiles[0]), ("reliable", profiles[1])] {
         let compression = format!("header_compression = {{ mode = \"{mode}\", profiles = {profiles} }}");
-        let mut original = scenario(&format!("preset = \"umts-r99-384\"\n{compression}"), "", CHANGES);
-        original.name = format!("compressed {mode}");
-        assert_replays(&original.name, &original);
+        for preset in ["umts-r99-384", "lte-10mhz-volte"] {
+            let mut original = scenario(&format!("preset = \"{preset}\"\n{compression}"), "", CHANGES);
+            original.name = format!("compressed {mode} {preset}");
+            assert_replays(&original.name, &original);
+        }
     }
 }
 
