@@ -136,6 +136,7 @@ struct Compressed {
     is_voice: Option<IsVoice>,
     /// By mobile, with those of data before those of voice.
     entities: Vec<Entity>,
+    of_a_mobile: usize,
     counters: [PacketCounters; 2],
     /// Packets that have left the bearer, in the order of their times.
     departures: VecDeque<(Direction, Departure)>,
@@ -199,10 +200,11 @@ impl Compressed {
                 totals: Totals::default(),
             })
         };
+        let of_a_mobile = 1 + usize::from(is_voice.is_some());
+        let entities = (0..users * of_a_mobile).map(|_| Ok([channel()?, channel()?]));
         Ok(Self {
-            entities: (0..users * (1 + usize::from(is_voice.is_some())))
-                .map(|_| Ok([channel()?, channel()?]))
-                .collect::<Result<_, ConfigError>>()?,
+            entities: entities.collect::<Result<_, ConfigError>>()?,
+            of_a_mobile,
             bearer,
             is_voice,
             counters: [PacketCounters::default(); 2],
@@ -215,8 +217,8 @@ impl Compressed {
 
     /// The entities of a mobile, by their index.
     fn of(&self, user: UserId) -> Range<usize> {
-        let each = 1 + usize::from(self.is_voice.is_some());
-        each * user.index()..each * (user.index() + 1)
+        let first = self.of_a_mobile * user.index();
+        first..first + self.of_a_mobile
     }
 
     /// The entity of a packet with these headers.
@@ -236,7 +238,7 @@ impl Compressed {
     fn call<R>(&mut self, cx: &mut Context<'_>, call: impl FnOnce(&mut dyn Bearer, &mut Context<'_>) -> R) -> R {
         let mut dropped = std::mem::take(&mut self.dropped);
         let at = cx.at;
-        let entities = Entities { all: &self.entities, of_a_mobile: 1 + usize::from(self.is_voice.is_some()) };
+        let entities = Entities { all: &self.entities, of_a_mobile: self.of_a_mobile };
         let mut sink = Restoring { cx, entities };
         let mut inner = Context::new(Some(&mut sink), &mut dropped, at);
         inner.with_segments(&entities);
