@@ -142,9 +142,10 @@ pub fn headers(
     })
 }
 
-/// The identification of a packet of RTP: its sequence number. Linux numbers the packets of a
-/// connected UDP socket, so a real stream has identifications in sequence as well, which header
-/// compression need not send (RFC 3095 §4.5.5).
+/// The identification of a packet of RTP: its sequence number. Servers and mobiles are taken to
+/// have connected sockets, whose packets Linux numbers in sequence; header compression need not send
+/// such identifications (RFC 3095 §4.5.5). Those of an unconnected socket jump, which takes two
+/// octets more.
 fn identification_of_rtp(head: &[u8]) -> u16 {
     match head {
         [_, _, high, low, ..] => u16::from_be_bytes([*high, *low]),

@@ -270,7 +270,11 @@ def of_client(address: str, own: Elapsed) -> str:
     texts = [
         f"The connections of {address} shared its link, {_full(link, own.span_s, alone=True)}" for link in links[:1]
     ]
-    texts += [f"The other direction, the {LINKS[link.end]}, {_full(link, own.span_s)}" for link in links[1:]]
+    texts += [
+        f"The other direction, the {LINKS[link.end]}, {_full(link, own.span_s)}"
+        for link in links[1:]
+        if link.end is not None and links[0].end is not None
+    ]
     return " ".join(texts)
 
 

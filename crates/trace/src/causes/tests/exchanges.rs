@@ -531,10 +531,10 @@ fn only_the_application_at_the_capture_is_known() {
     assert_eq!(known, Span::from_millis(2000));
 }
 
-/// The pieces of an exchange in a capture at the client.
-fn pieces_at_client(exchange: &str) -> Vec<Piece> {
+/// The pieces of an exchange in a capture at an end.
+fn pieces_at(end: End, exchange: &str) -> Vec<Piece> {
     let (_, observations) = play(exchange);
-    let mut causes = Causes::new(Some(End::Client));
+    let mut causes = Causes::new(Some(end));
     let mut pieces = Vec::new();
     for observation in &observations {
         causes.observe(observation, &mut |piece| pieces.push(*piece));
@@ -555,7 +555,7 @@ fn without_a_handshake_echoes_show_no_queue() {
         }
         writeln!(exchange, "{at} > ack {} ts {at},{at}", begin + 4 * 1448).unwrap();
     }
-    let pieces = pieces_at_client(&exchange);
+    let pieces = pieces_at(End::Client, &exchange);
     assert!(pieces.iter().all(|piece| piece.cause != Cause::Queueing), "{pieces:#?}");
 }
 
@@ -571,7 +571,7 @@ fn the_time_after_the_last_round_is_judged_at_the_fin() {
     writeln!(exchange, "301 > ack 8760 win 0").unwrap();
     writeln!(exchange, "3000 < fin ack 100 at 8760").unwrap();
     writeln!(exchange, "3000 > fin ack 8761 at 100").unwrap();
-    let pieces = pieces_at_client(&exchange);
+    let pieces = pieces_at(End::Client, &exchange);
     let closed: Vec<_> = pieces.iter().filter(|piece| piece.cause == Cause::ReceiveWindow).collect();
     let length = closed.iter().fold(Span::ZERO, |sum, piece| sum + piece.end.since(piece.begin));
     assert!(length > Span::from_secs(2), "{pieces:#?}");
@@ -589,7 +589,7 @@ fn at_the_client_a_connection_that_begins_with_its_syn_ack_is_in_doubt() {
         1300 > psh data 100..200 ack 100
         1400 < psh data 100..200 ack 200
     ";
-    let pieces = pieces_at_client(exchange);
+    let pieces = pieces_at(End::Client, exchange);
     assert!(pieces.iter().all(|piece| piece.confidence == Confidence::Low), "{pieces:#?}");
 }
 
@@ -791,14 +791,7 @@ fn download_with_queue(wait: impl Fn(u64) -> u64) -> Vec<Piece> {
             writeln!(exchange, "{at} < data {}..{} ack 100 ts {at},950", segment * size, (segment + 1) * size).unwrap();
         }
     }
-    let (_, observations) = play(&exchange);
-    let mut causes = Causes::new(Some(End::Server));
-    let mut pieces = Vec::new();
-    for observation in &observations {
-        causes.observe(observation, &mut |piece| pieces.push(*piece));
-    }
-    causes.finish(&mut |piece| pieces.push(*piece));
-    pieces
+    pieces_at(End::Server, &exchange)
 }
 
 #[test]
