@@ -143,9 +143,9 @@ pub fn headers(
 }
 
 /// The identification of a packet of RTP: its sequence number. Servers and mobiles are taken to
-/// have connected sockets, whose packets Linux numbers in sequence; header compression need not send
-/// such identifications (RFC 3095 §4.5.5). Those of an unconnected socket jump, which takes two
-/// octets more.
+/// have connected sockets, whose packets Linux numbers in sequence; header compression need not
+/// send such identifications (RFC 3095 §4.5.5). Those of an unconnected socket jump, which takes
+/// two octets more.
 fn identification_of_rtp(head: &[u8]) -> u16 {
     match head {
         [_, _, high, low, ..] => u16::from_be_bytes([*high, *low]),

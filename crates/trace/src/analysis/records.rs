@@ -103,6 +103,7 @@ impl Record for StallRow<'_> {
         number(fields, "last_frame", stall.last_frame);
         number(fields, "outstanding_bytes", stall.outstanding);
         number(fields, "timeouts", stall.timeouts.into());
+        number(fields, "tail_probes", stall.tail_probes.into());
         fields.text("fate", Some(stall.fate.name()));
         fields.text("story", Some(&stall.to_string()));
     }
