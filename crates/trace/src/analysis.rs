@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `source`, `reading` | captures and event logs as packets |
 //! | `pipeline` | one thread reads, another does the rest: where all connections must be in one place |
-//! | `parallel` | two threads that share the connections, and the merge of what they emit |
+//! | `parallel` | connections in shards, for two threads or one, and the merge of what these emit |
 //! | [`selector`](Selection) | which connections to analyse |
 //! | [`Shortcomings`] | what the capture lacks |
 //! | `collect`, `reporter` | the state of each connection, and the line of JSON of each that ended |
@@ -153,7 +153,7 @@ pub enum TraceError {
 pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) -> bool) -> Result<Report, TraceError> {
     let mut ends = options.peer.as_ref().map(|peer| both_ends(options, peer, stop)).transpose()?;
     let found = match &options.source {
-        Source::Captures(files) if options.is_divisible() => divided(files, options, stop, line)?,
+        Source::Captures(files) if options.is_divided() => divided(files, options, stop, line)?,
         _ => undivided(options, ends.as_ref(), stop, line)?,
     };
     let Found { reading, begun, selected, shortcomings, mut tables, exchanges } = found;
@@ -188,12 +188,15 @@ struct Found {
 }
 
 impl Options {
-    /// Whether two threads may share the connections. They may not where the number of a connection
-    /// is needed at its first segment, or where the results of one depend on others.
-    fn is_divisible(&self) -> bool {
+    /// Whether to divide the connections into shards. They may not be divided where the number of a
+    /// connection is needed at its first segment, where the results of one depend on others, or
+    /// where the capture is live. For one thread shards pay with causes only, whose state exceeds
+    /// the cache of a processor core.
+    fn is_divided(&self) -> bool {
         let is_number = |selector: &Selector| matches!(selector, Selector::Number(_));
         let by_number = self.selectors().iter().any(is_number);
-        !self.in_one_thread() && !by_number && !self.exchanges && self.peer.is_none()
+        let pays = !self.one_thread || self.causes;
+        pays && !self.is_live() && !by_number && !self.exchanges && self.peer.is_none()
     }
 
     /// The selectors of connections; none selects all.
@@ -201,15 +204,14 @@ impl Options {
         self.select.as_ref().map_or(&[], Selection::selectors)
     }
 
-    /// Whether to work in this thread alone. Standard input may be a live capture: a connection
-    /// that has ended must not wait until a batch of later packets is full.
-    fn in_one_thread(&self) -> bool {
-        let live = self.stream && self.source.is_standard_input();
-        self.one_thread || live
+    /// Whether the capture may be live: a connection that has ended must not wait until a batch of
+    /// later packets is full.
+    fn is_live(&self) -> bool {
+        self.stream && self.source.is_standard_input()
     }
 }
 
-/// Analyses the connections in two threads.
+/// Analyses the connections in shards.
 fn divided(
     files: &[PathBuf],
     options: &Options,
@@ -257,7 +259,7 @@ fn undivided(
         lines.clear();
     };
     let mut reporter = Reporter { collector: &mut collector, on_end };
-    let reading = options.source.packets(options.in_one_thread(), |packet| {
+    let reading = options.source.packets(options.one_thread || options.is_live(), |packet| {
         if options.causes {
             recorder.packet(packet);
         }

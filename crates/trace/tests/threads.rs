@@ -1,4 +1,4 @@
-//! One and two threads give the same output: every line, table and number.
+//! One and two threads, and shards or none, give the same output: every line, table and number.
 
 #[path = "../../observe/tests/support/mod.rs"]
 mod support;
@@ -41,12 +41,23 @@ fn assert_same(file: &Path) {
         assert_alike(&lines.join("\n"), &others.join("\n"), &format!("{}, lines, {name}", file.display()));
         assert_alike(&report, &other, &format!("{}, report, {name}", file.display()));
     }
+    // Application data needs all connections in one place: they are not divided into shards.
+    let [whole, divided] = [true, false].map(|exchanges| {
+        let source = Source::Captures(vec![file.to_owned()]);
+        let options = Options { source, causes: true, observations: true, exchanges, ..Options::default() };
+        analyse(&options, &AtomicBool::new(false), &mut |_| true).map_or_else(|_| Vec::new(), |report| report.tables)
+    });
+    for (name, table) in divided {
+        let same = whole.iter().find(|(other, _)| *other == name).map(|(_, table)| format!("{table:?}"));
+        let what = format!("{}, {name} without shards", file.display());
+        assert_alike(&same.unwrap_or_default(), &format!("{table:?}"), &what);
+    }
 }
 
 fn assert_alike(one: &str, two: &str, what: &str) {
     if let Some(at) = one.bytes().zip(two.bytes()).position(|(one, two)| one != two) {
         let around = |text: &str| text.chars().skip(at.saturating_sub(300)).take(400).collect::<String>();
-        panic!("{what}, from byte {at} on:\none thread: {}\ntwo threads: {}", around(one), around(two));
+        panic!("{what}, from byte {at} on:\none: {}\nother: {}", around(one), around(two));
     }
     assert_eq!(one.len(), two.len(), "{what}: one goes on where the other ends");
 }

@@ -1,4 +1,4 @@
-//! Two threads that share the connections.
+//! Connections in shards, which two threads share, or which one thread processes in turns.
 //!
 //! The reader thread reads, decodes and puts the segments into batches, one for each of the
 //! [`SHARDS`] of the connections; one batch of each shard makes an epoch. The merger thread
@@ -13,6 +13,10 @@
 //!
 //! A capture with few connections fills few of the shards: with one connection the reader reads and
 //! decodes, and the merger does the rest.
+//!
+//! With [`Options::one_thread`] the calling thread has both roles: it reads an epoch, processes its
+//! batches and merges the results. The state of one shard stays in the cache of the processor core
+//! meanwhile, which costs less than to change the connection at each segment.
 
 mod batch;
 mod epoch;
@@ -33,7 +37,7 @@ use super::reading::{Reading, captured};
 use super::{Options, TraceError};
 use crate::shared_path::{Recorder, SharedPaths};
 use airpath_capture::decode::Decoded;
-use airpath_observe::flows::{SHARDS, hash, shard_of};
+use airpath_observe::flows::{FlowNumber, SHARDS, hash, shard_of};
 use airpath_wire::segment::Segment;
 use batch::{Batch, BatchResult};
 use epoch::Epoch;
@@ -75,35 +79,58 @@ pub fn analyse<'a>(
     let paths = Arc::default();
     let mut recorder = options.causes.then(|| Recorder::new(Arc::clone(&paths)));
     let queue = WorkQueue::new(options, &paths);
-    let mut flow_order = FlowOrder::new(!options.stream);
-    let reading = thread::scope(|scope| {
-        let reader = scope.spawn(|| {
+    let mut merger =
+        Merger { queue: &queue, flow_order: FlowOrder::new(!options.stream), line, goes_on: true, open: None };
+    let reading = if options.one_thread {
+        queue.read(files, &mut recorder, stop, || merger.work(Role::Both))?
+    } else {
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let _guard = PanicGuard(&queue);
+                queue.read(files, &mut recorder, stop, || queue.process())
+            });
             let _guard = PanicGuard(&queue);
-            queue.read(files, &mut recorder, stop)
-        });
-        let _guard = PanicGuard(&queue);
-        let mut goes_on = true;
-        let mut open = None;
+            merger.work(Role::Merger);
+            reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })?
+    };
+    let flow_order = merger.flow_order;
+    let shards = queue.state.into_inner().unwrap_or_else(PoisonError::into_inner).shards;
+    let workers = shards.into_iter().map(|slot| slot.worker.expect("all work is put back"));
+    Ok(Outcome { reading, collectors: workers.map(|worker| worker.collector).collect(), flow_order })
+}
+
+/// Merges the results of epochs, and processes batches in between.
+struct Merger<'q, 'a> {
+    queue: &'q WorkQueue<'a>,
+    flow_order: FlowOrder,
+    line: &'q mut dyn FnMut(&str) -> bool,
+    /// Whether `line` accepts further lines.
+    goes_on: bool,
+    /// The connections open at the end of the capture that are not ended, by number.
+    open: Option<std::vec::IntoIter<(FlowNumber, usize)>>,
+}
+
+impl Merger<'_, '_> {
+    /// Does all tasks of a role until it must read, or no task is left.
+    fn work(&mut self, role: Role) {
+        let queue = self.queue;
         loop {
-            match queue.next(Role::Merger) {
+            match queue.next(role) {
                 Task::Process(work) => queue.put_back(work.process()),
                 Task::Merge(results) => {
-                    flow_order.merge(&results, |text| goes_on = goes_on && line(text));
-                    queue.recycle(results, goes_on);
+                    self.flow_order.merge(&results, |text| self.goes_on = self.goes_on && (self.line)(text));
+                    queue.recycle(results, self.goes_on);
                 }
-                Task::EndConnections if goes_on => {
-                    let open = open.get_or_insert_with(|| flow_order.open().into_iter());
-                    queue.end_connections(open.by_ref().take(CONNECTIONS).map(|(_, shard)| shard));
+                Task::EndConnections if self.goes_on => {
+                    let open = self.open.get_or_insert_with(|| self.flow_order.open().into_iter());
+                    queue.end_connections(open.take(CONNECTIONS).map(|(_, shard)| shard));
                 }
                 Task::EndConnections => queue.end_connections(iter::empty()),
-                Task::Read | Task::Stop => break,
+                Task::Read | Task::Stop => return,
             }
         }
-        reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })?;
-    let shards = queue.state.into_inner().unwrap_or_else(PoisonError::into_inner).shards;
-    let workers = shards.into_iter().map(|slot| slot.worker.expect("both threads have put back their work"));
-    Ok(Outcome { reading, collectors: workers.map(|worker| worker.collector).collect(), flow_order })
+    }
 }
 
 /// Batches and shards that wait for a thread.
@@ -138,11 +165,29 @@ enum Stage {
     Over,
 }
 
-/// Which of the two threads takes a task.
+/// The role of the thread that takes a task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Reader,
     Merger,
+    /// No other thread works.
+    Both,
+}
+
+impl Role {
+    /// Epochs that are read and not merged when this thread stops reading; `None` if it does not
+    /// read.
+    const fn epochs_ahead(self) -> Option<usize> {
+        match self {
+            Self::Reader => Some(EPOCHS_AHEAD),
+            Self::Merger => None,
+            Self::Both => Some(1),
+        }
+    }
+
+    const fn merges(self) -> bool {
+        matches!(self, Self::Merger | Self::Both)
+    }
 }
 
 /// The next task of a thread.
@@ -179,12 +224,14 @@ impl<'a> WorkQueue<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads all epochs, and processes batches in between when too many epochs wait.
+    /// Reads all epochs. `process` is called after each, and returns when the next must be read;
+    /// the last call returns when no task is left.
     fn read(
         &self,
         files: &[PathBuf],
         recorder: &mut Option<Recorder>,
         stop: &AtomicBool,
+        mut process: impl FnMut(),
     ) -> Result<Reading, TraceError> {
         let mut batches: [Batch; SHARDS] = Default::default();
         let reading = captured(files, |packet| {
@@ -200,13 +247,13 @@ impl<'a> WorkQueue<'a> {
                 return true;
             }
             self.hand_over(&mut batches);
-            self.process();
+            process();
             !stop.load(Ordering::Relaxed) && !self.lock().cancelled
         });
         self.hand_over(&mut batches);
         // After an error no connection is reported.
         self.enter(if reading.is_ok() { Stage::EndingConnections } else { Stage::Over });
-        self.process();
+        process();
         reading
     }
 
@@ -256,7 +303,7 @@ impl<'a> WorkQueue<'a> {
             if state.panicked {
                 return Task::Stop;
             }
-            if role == Role::Merger
+            if role.merges()
                 && state.epochs.front().is_some_and(|epoch| epoch.pending == 0)
                 && let Some(epoch) = state.epochs.pop_front()
             {
@@ -264,14 +311,14 @@ impl<'a> WorkQueue<'a> {
                 self.changed.notify_one();
                 return Task::Merge(epoch.results);
             }
-            if role == Role::Reader && state.stage == Stage::Reading && state.epochs.len() < EPOCHS_AHEAD {
+            if state.stage == Stage::Reading && role.epochs_ahead().is_some_and(|ahead| state.epochs.len() < ahead) {
                 return Task::Read;
             }
             if let Some(work) = state.take(role) {
                 return Task::Process(work);
             }
             match state.stage {
-                Stage::EndingConnections if role == Role::Merger && state.epochs.is_empty() => {
+                Stage::EndingConnections if role.merges() && state.epochs.is_empty() => {
                     return Task::EndConnections;
                 }
                 // The other thread holds the rest.
@@ -312,7 +359,7 @@ impl<'a> State<'a> {
             slot.worker.as_ref().and(slot.batches.front()).map(|(epoch, _)| (*epoch, shard))
         };
         let (epoch, shard) = match role {
-            Role::Merger => (0..SHARDS).filter_map(ready).min_by_key(|(epoch, _)| *epoch),
+            Role::Merger | Role::Both => (0..SHARDS).filter_map(ready).min_by_key(|(epoch, _)| *epoch),
             Role::Reader => (0..SHARDS).rev().filter_map(ready).min_by_key(|(epoch, _)| *epoch),
         }?;
         let slot = &mut self.shards[shard];
