@@ -24,16 +24,18 @@ pub(super) struct Neighbours {
     passage: Passage,
     /// Whether packets with data are compared, or those without.
     data: bool,
-    /// The last intervals with own packets from the far end: the interval, and the packets in it.
+    /// The last intervals with own packets from the far end before the present one: the interval,
+    /// and the packets in it.
     own: VecDeque<(u64, u64)>,
     /// The time of the last packet of this connection: later intervals are not complete.
     now: Instant,
     /// The begin of the present window, and own packets in it before the present interval.
     since: Option<Instant>,
     count: u64,
-    /// The present interval, and own packets in it.
+    /// The present interval, own packets in it, and those of them that are compared.
     interval: u64,
     in_interval: u64,
+    compared: u64,
     /// The last own packet that counts.
     last: Instant,
 }
@@ -66,6 +68,7 @@ impl Neighbours {
             count: 0,
             interval: 0,
             in_interval: 0,
+            compared: 0,
             last: Instant::ZERO,
         }
     }
@@ -85,25 +88,28 @@ impl Neighbours {
     /// path carried others, if a window is over.
     pub(super) fn passed(&mut self, now: Instant, is_data: bool) -> Option<(Instant, Instant)> {
         if number(now) != self.interval {
-            self.count += std::mem::take(&mut self.in_interval);
+            self.end_interval();
             self.interval = number(now);
         }
         let counts = is_data == self.data;
         let result = if counts { self.end_window(now) } else { None };
-        match self.own.back_mut() {
-            Some((interval, packets)) if *interval == self.interval => *packets += 1,
-            _ => {
-                if self.own.len() == STORED {
-                    self.own.pop_front();
-                }
-                self.own.push_back((self.interval, 1));
-            }
-        }
+        self.in_interval += 1;
         if counts {
-            self.in_interval += 1;
+            self.compared += 1;
             self.last = now;
         }
         result
+    }
+
+    fn end_interval(&mut self) {
+        self.count += std::mem::take(&mut self.compared);
+        let packets = std::mem::take(&mut self.in_interval);
+        if packets > 0 {
+            if self.own.len() == STORED {
+                self.own.pop_front();
+            }
+            self.own.push_back((self.interval, packets));
+        }
     }
 
     fn end_window(&mut self, now: Instant) -> Option<(Instant, Instant)> {
@@ -142,7 +148,8 @@ impl Neighbours {
     pub(super) fn meanwhile(&self, begin: Instant, end: Instant) -> Meanwhile {
         let (begin, end) = (begin.min(self.now), end.min(self.now));
         let (first, last) = (number(begin), number(end));
-        let own: u64 = self.own.iter().filter(|(at, _)| (first..last).contains(at)).map(|(_, packets)| packets).sum();
+        let intervals = self.own.iter().copied().chain([(self.interval, self.in_interval)]);
+        let own: u64 = intervals.filter(|(at, _)| (first..last).contains(at)).map(|(_, packets)| packets).sum();
         // Own packets from before the oldest stored interval may have passed, too.
         let is_stored = self.own.len() < STORED || self.own.front().is_some_and(|(oldest, _)| *oldest <= first);
         let packets = self.log.packets(self.passage, begin, end);

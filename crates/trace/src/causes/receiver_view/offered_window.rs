@@ -19,10 +19,10 @@ struct Edge {
 /// The window that an end offers, and offered.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OfferedWindow {
-    /// The right edge.
-    edge: Option<i64>,
-    /// Earlier edges and this one.
-    edges: VecDeque<Edge>,
+    /// The last right edge. It is in place: each segment reads it.
+    last: Option<Edge>,
+    /// The edges before it.
+    earlier: VecDeque<Edge>,
     /// Whether earlier edges were dropped because there were too many.
     edges_dropped: bool,
     /// Whether the edge known to the sender of a segment had been dropped.
@@ -32,33 +32,40 @@ pub(super) struct OfferedWindow {
 impl OfferedWindow {
     /// A segment with this timestamp offers an edge. The edge does not move back.
     pub(super) fn offer(&mut self, edge: i64, stamp: Option<u32>) {
-        let edge = self.edge.map_or(edge, |before| before.max(edge));
-        self.edge = Some(edge);
-        match self.edges.back_mut() {
-            Some(known) if known.edge == edge => known.last = stamp,
+        let edge = self.last.map_or(edge, |last| last.edge.max(edge));
+        let new = Edge { first: stamp, last: stamp, edge };
+        match &mut self.last {
+            Some(last) if last.edge == edge => last.last = stamp,
             // The last segment of a timestamp offers its edge.
-            Some(known) if stamp.is_some() && known.first == stamp => known.edge = edge,
-            before => {
-                if let Some(known) = before.filter(|known| stamp.is_some() && known.last == stamp) {
-                    known.last = stamp.map(|stamp| stamp.wrapping_sub(1));
+            Some(last) if stamp.is_some() && last.first == stamp => last.edge = edge,
+            Some(last) => {
+                if stamp.is_some() && last.last == stamp {
+                    last.last = stamp.map(|stamp| stamp.wrapping_sub(1));
                 }
-                if self.edges.len() == EDGES {
-                    self.edges.pop_front();
+                let over = std::mem::replace(last, new);
+                if self.earlier.len() == EDGES - 1 {
+                    self.earlier.pop_front();
                     self.edges_dropped = true;
                 }
-                self.edges.push_back(Edge { first: stamp, last: stamp, edge });
+                self.earlier.push_back(over);
             }
+            None => self.last = Some(new),
         }
+    }
+
+    /// The stored edges, in order.
+    fn edges(&self) -> impl Iterator<Item = &Edge> {
+        self.earlier.iter().chain(&self.last)
     }
 
     /// Whether the window allows a full segment after the data up to `highest`.
     pub(super) fn has_room(&self, highest: i64, segment: u32) -> bool {
-        self.edge.is_none_or(|edge| edge - highest >= i64::from(segment))
+        self.last.is_none_or(|last| last.edge - highest >= i64::from(segment))
     }
 
     /// Whether a known edge is at `end`.
     pub(super) fn ends_at(&self, end: i64) -> bool {
-        self.edges.iter().any(|offered| offered.edge == end)
+        self.edges().any(|offered| offered.edge == end)
     }
 
     /// Whether data up to `end` left no room for a full segment in the window of its sender: that
@@ -66,13 +73,13 @@ impl OfferedWindow {
     pub(super) fn is_filled_by(&mut self, end: i64, segment: u32, timestamps: Option<Timestamps>) -> bool {
         let Some(Timestamps { echo, .. }) = timestamps else { return false };
         let is_since = |at: Option<u32>| at.is_some_and(|at| echo.wrapping_sub(at) as i32 >= 0);
-        let known = self.edges.iter().take_while(|offered| is_since(offered.first)).count();
+        let known = self.edges().take_while(|offered| is_since(offered.first)).count();
         if known == 0 {
             self.edge_unknown |= self.edges_dropped;
             return false;
         }
-        self.edges.drain(..known - 1);
-        let Edge { last, edge, .. } = self.edges[0];
+        self.earlier.drain(..known - 1);
+        let Some(&Edge { last, edge, .. }) = self.edges().next() else { return false };
         // The capture has segments with this timestamp, or with earlier and later ones.
         let has_echo = last.is_some_and(|last| last.wrapping_sub(echo) as i32 >= 0);
         has_echo && end + i64::from(segment) > edge
