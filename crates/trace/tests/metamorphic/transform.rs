@@ -72,25 +72,6 @@ impl Change {
         Self::CutBegin,
     ];
 
-    /// Whether the changed capture lacks information: times or lengths of packets.
-    pub const fn loses_information(self) -> bool {
-        match self {
-            Self::Offload
-            | Self::MergeOne
-            | Self::DropAcknowledged
-            | Self::DropRun
-            | Self::DropPureAcknowledgements
-            | Self::CutEnd
-            | Self::CutBegin => true,
-            Self::Split
-            | Self::ShiftClock
-            | Self::RewriteAddresses
-            | Self::AddStranger
-            | Self::AddNeighbour
-            | Self::SwapClients => false,
-        }
-    }
-
     /// The time by which a connection of the changed capture is later than before.
     pub const fn shift(self) -> Span {
         match self {
