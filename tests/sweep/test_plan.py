@@ -85,9 +85,13 @@ def test_repetitions_until_an_interval_is_narrow(plan):
     [
         (
             "[axes]\nbearer.blur = [0.1]\n",
-            r"plan\.toml:3: case 0 .*blur: unknown key; did you mean `bler`",
+            r"plan\.toml:4: case 0 .*blur: unknown key; did you mean `bler`",
         ),
-        ("[axes]\nbearer.bler = [0.1, 7]\n", r"plan\.toml:3.*case 1 \(bearer\.bler=7\)"),
+        ("[axes]\nbearer.bler = [0.1, 7]\n", r"plan\.toml:4.*case 1 \(bearer\.bler=7\)"),
+        (
+            '[[case]]\nbearer.bler = 0.1\n[[case]]\nbearer.bler = 7\nfixed.delay = "1 s"\n',
+            r"plan\.toml:6: case 1 \(bearer\.bler=7, fixed\.delay=1 s\)",
+        ),
         ("[axes]\nbearer.bler = 0.1\n", r"plan\.toml:4: axes.*must be a list of values"),
         ("[axes]\nbearer.bler = []\n", "has no values"),
         ("[axes]\nbearer.bler = [0.1, 0.1]\n", "a value twice"),
@@ -117,7 +121,11 @@ def test_a_wrong_plan_is_an_error_with_its_place(plan, text, message):
 
 
 def test_a_missing_scenario_and_another_format(plan):
-    with pytest.raises(airpath.PlanError, match=r"plan\.toml:2: no scenario file"):
+    with pytest.raises(airpath.PlanError, match=r"plan\.toml:2: no scenario file.*; check the path"):
         plan("", 'format = 1\nscenario = "other.toml"\n')
+    with pytest.raises(airpath.PlanError, match=r"no scenario file.*; did you mean '.*small\.toml'"):
+        plan("", 'format = 1\nscenario = "smal.toml"\n')
+    with pytest.raises(airpath.PlanError, match=r"no scenario file.*; did you mean 'umts'"):
+        plan("", 'format = 1\nscenario = "umst"\n')
     with pytest.raises(airpath.PlanError, match="this version reads 1"):
         plan("", 'format = 2\nscenario = "small.toml"\n')

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from airpath.run import MAX_SEED, override_texts, plain, whole_number
-from airpath.scenario import bearer_preset, download_over, read_scenario
+from airpath.scenario import bearer_preset, download_over, read_scenario, similar
 from airpath.sweep.axes import MOST_CASES, Axis, Value, latin_hypercube, read_axes
 from airpath.sweep.kinds import LinkCommand, PageLoad, Simulation, base_of
 from airpath.sweep.work import Until, Work, figures, to_dict
+from airpath.toml_lines import KeyPath
 from airpath.toml_table import Table, TableError
 
 FORMAT = 1
@@ -131,8 +132,25 @@ def read_file(path: str | Path) -> Plan:
         varied=varied,
     )
     table.finish()
-    _check(plan, lambda key, message: table.error(message, key))
+    _check(plan, lambda key, value, message: _error_at(table, Path(path), key, value, message))
     return plan
+
+
+def _error_at(table: Table, path: Path, column: str | None, value: Value | None, message: str) -> TableError:
+    """Return an error with the line on which a column has this value, or with that of `[axes]`."""
+    keys = tuple((column or "").split("."))
+    given = tomllib.loads(path.read_text(encoding="utf-8"))
+    for at in table.lines:
+        begin = {"axes": 1, "together": 2, "case": 2}.get(str(at[0]), 0)
+        if begin and at[begin:] == keys and (at[0] != "case" or _value_at(given, at) == value):
+            return Table({}, table.file, lines={("",): table.lines[at]}, error=PlanError).error(message, "")
+    return table.error(message, "axes")
+
+
+def _value_at(data: Any, path: KeyPath) -> Any:
+    for key in path:
+        data = data[key]
+    return data
 
 
 _VARY = "write lists of values, as in {'bearer.bler': [0.01, 0.1]}"
@@ -166,7 +184,7 @@ def make_plan(
         raise ValueError(f"repeat is {repeat}; a case has at least one repetition")
     seed = None if seed is None else whole_number("seed", seed)
     plan = _plan(Base(text, file), fixed=dict(set or {}), seed=seed, repeat=repeat, varied=_grid(axes))
-    _check(plan, lambda key, message: PlanError(f"vary: {message}"))
+    _check(plan, lambda _column, _value, message: PlanError(f"vary: {message}"))
     return plan
 
 
@@ -237,7 +255,9 @@ def _base(table: Table, folder: Path) -> Base:
         return Base(preset_scenario(name), name, work)
     if bearer_preset(Path(name)):
         return Base(*read_scenario(download_over(name)), work)
-    raise table.error(f"no scenario file '{scenario}'", "scenario")
+    meant = similar(scenario) or similar(Path(name))
+    hint = f"; did you mean '{meant}'?" if meant else "; check the path, or name a preset: `airpath presets list`"
+    raise table.error(f"no scenario file '{scenario}'{hint}", "scenario")
 
 
 def _page(table: Table, folder: Path) -> PageLoad:
@@ -366,14 +386,17 @@ def _link(table: Table, trace: bool) -> LinkCommand:
     return LinkCommand(tuple(command), serve, trace)
 
 
-def _check(plan: Plan, error: Callable[[str, str], TableError]) -> None:
-    """Check each value of each axis once, before anything runs."""
+def _check(plan: Plan, error: Callable[[str | None, Value | None, str], TableError]) -> None:
+    """Check each value of each axis once, before anything runs.
+
+    `error` returns an error at a value of a column, or at no certain one.
+    """
     from airpath import _native
 
     taken = {"case", "seed"}.union(*plan.work.tables().values())
     for path in plan.columns:
         if path in taken:
-            raise error("axes", f"'{path}' cannot be an axis: it is a column of the result")
+            raise error(path, None, f"'{path}' cannot be an axis: it is a column of the result")
     checked: set[tuple[int, str]] = set()
     for number, case in enumerate(plan.cases):
         new = {(index, repr(value)) for index, value in enumerate(case)} - checked
@@ -383,8 +406,11 @@ def _check(plan: Plan, error: Callable[[str, str], TableError]) -> None:
         try:
             _native.resolve(plan.text, plan.file, plan.overrides(number))
         except _native.ScenarioError as fault:
-            values = ", ".join(f"{path}={value}" for path, value in zip(plan.columns, case, strict=True))
-            raise error("axes", f"case {number} ({values}): {fault}") from None
+            values = {path: value for path, value in zip(plan.columns, case, strict=True) if value is not None}
+            listed = ", ".join(f"{path}={value}" for path, value in values.items())
+            at_fault = [path for path in values if str(fault).startswith(f"override {path}=")]
+            column = at_fault[0] if at_fault else plan.columns[new.pop()[0]] if len(new) == 1 else None
+            raise error(column, values.get(column or ""), f"case {number} ({listed}): {fault}") from None
 
 
 def kinds_of(columns: Sequence[str], cases: Sequence[Sequence[Value | None]]) -> dict[str, str]:
