@@ -81,6 +81,30 @@ def test_axes_are_in_the_order_of_their_quantities_and_have_names():
     assert sorted(set(places)) == list(dict.fromkeys(places)) == [90.0, 200.0, 1000.0]
 
 
+def test_the_lines_of_a_table_of_cases_are_in_the_legend_and_their_panels_share_an_axis():
+    # Ten panels; `bytes` and `profile` change together.
+    cases = [("1 MB", None), ("2 MB", "linux-2.4")]
+    rows = [(delay, loss, *case) for delay in (1, 2, 3) for loss in range(5) for case in cases]
+    frame = means(
+        **{name: [row[index] for row in rows] for index, name in enumerate(("delay", "loss", "bytes", "profile"))},
+        mean=[100.0 * (row[3] is not None) + row[0] for row in rows],
+    )
+    axes = ["delay", "loss", "bytes", "profile"]
+    figure = draw_lines(frame, axes, "duration_s", {}, order=["delay", "bytes"])
+    data = figure.to_dict()["data"]
+    assert {line["name"] for line in data if line["showlegend"]} == {"bytes 1 MB", "bytes 2 MB"}
+    assert sum(line["showlegend"] for line in data) == 2
+    assert all(len(line["x"]) == 3 for line in data)
+    titles = [each.text for each in figure.layout.annotations]
+    assert any("profile of the scenario" in title for title in titles)
+    assert [each.matches for each in figure.select_yaxes()][:10] == [None, *["y"] * 9]
+    labelled = [each.title.text for each in figure.select_xaxes() if each.showticklabels]
+    assert labelled == ["delay"] * 3
+    drawn = draw_map(frame, axes, "duration_s", {})
+    names = {drawn.layout.annotations[0].text, drawn.layout.xaxis.title.text}
+    assert names in ({"delay ↓", "bytes"}, {"delay", "bytes ↓"}, {"delay", "profile ↓"}, {"delay ↓", "profile"})
+
+
 def test_names_of_axes_in_words():
     names = {
         "tcp.congestion.algorithm": "TCP: congestion control",

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from math import prod
 from statistics import fmean, pvariance
 from typing import Any
@@ -42,13 +43,18 @@ class Scale:
 
     def at(self, value: Any) -> float | str:
         """Return the place of a value."""
-        return self.numbers[value] if self.numbers else str(value)
+        return self.numbers[value] if self.numbers else _text(value)
 
     @property
     def is_log(self) -> bool:
         """Whether the values span more than a factor of 20."""
         places = self.numbers.values()
         return bool(places) and min(places) > 0 and max(places) > 20 * min(places)
+
+
+def _text(value: Any) -> str:
+    """Return a value of an axis; a case that does not set it has the value of the scenario."""
+    return "of the scenario" if value is None else str(value)
 
 
 _UNITS = {"_s": "s", "_bps": "bit/s", "_kbps": "kbit/s", "_bytes": "B", "_ms": "ms", "_ns": "ns"}
@@ -138,10 +144,12 @@ def draw_map(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: Ma
         NothingToDrawError: Fewer than two axes have few levels.
     """
     ranked = [axis for axis in effects(means, axes) if 1 < means[axis].n_unique() <= 3 * _MOST_LEVELS]
-    if len(ranked) < 2 or not _is_grid(means, ranked[:2]):
+    # The keys of a table of cases change together, so that two of them are no grid.
+    chosen = next((pair for pair in combinations(ranked, 2) if _is_grid(means, pair)), None)
+    if chosen is None:
         raise NothingToDrawError("a heat map needs two axes with a grid of values")
     title = title_of(figure)
-    across, down = sorted(ranked[:2], key=lambda axis: not scale(axis, means[axis].unique().to_list()).numbers)
+    across, down = sorted(chosen, key=lambda axis: not scale(axis, means[axis].unique().to_list()).numbers)
     columns, rows = (_in_order(means, axis) for axis in (across, down))
     across_words, down_words = words_of(across), words_of(down)
     cells = {
@@ -155,8 +163,8 @@ def draw_map(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: Ma
     drawn.add_trace(
         go.Heatmap(
             z=[[mean for mean, _ in line] for line in found],
-            x=[str(column) for column in columns],
-            y=[str(row) for row in rows],
+            x=[_text(column) for column in columns],
+            y=[_text(row) for row in rows],
             colorscale=ramp(theme.AIRTIME_RAMP),
             xgap=2,
             ygap=2,
@@ -174,7 +182,8 @@ def draw_map(means: pl.DataFrame, axes: Sequence[str], figure: str, commands: Ma
     )
     others = [axis for axis in axes if axis not in (across, down)]
     notes = [f"Each cell is the mean over {', '.join(map(words_of, others))}."] if others else []
-    read = "The mean of the cases over the two axes that matter most" + (_POINT if not others else "") + "."
+    which = "the two axes that matter most" if [*chosen] == ranked[:2] else "two axes with all combinations"
+    read = f"The mean of the cases over {which}" + (_POINT if not others else "") + "."
     what = f"{title} over {across_words} and {down_words}"
     alt = f"{what}, from {means['mean'].min():.4g} to {means['mean'].max():.4g}."
     return captioned(drawn, Caption(what, read, alt, notes))
@@ -225,13 +234,16 @@ def draw_lines(
         panels = panels[:MOST_PANELS]
     if by and means[by].n_unique() > MOST_LINES:
         notes.append(f"The first {MOST_LINES} of {means[by].n_unique()} values of {words_of(by)}.")
-    wide = min(len(panels), 3)
+    wide = 2 if len(panels) == 4 else min(len(panels), 3)
     high = -(-len(panels) // wide)
     names = [words_of(axis) for axis in panel_axes]
-    titles = ["<br>".join(f"{name} {value}" for name, value in zip(names, panel, strict=True)) for panel in panels]
+    titles = [
+        "<br>".join(f"{name} {_text(value)}" for name, value in zip(names, panel, strict=True)) for panel in panels
+    ]
     drawn = make_subplots(
         high, wide, shared_yaxes=True, shared_xaxes=True, subplot_titles=titles if panel_axes else None
     )
+    shown: set[int] = set()  # the lines that the legend has
     for number, panel in enumerate(panels):
         chosen = (
             means.filter(pl.all_horizontal(pl.col(a).eq_missing(v) for a, v in zip(panel_axes, panel, strict=True)))
@@ -240,6 +252,8 @@ def draw_lines(
         )
         for index, value in enumerate(lines):
             line = chosen.filter(pl.col(by).eq_missing(value)) if by else chosen
+            if line.is_empty():
+                continue
             drawn.add_trace(
                 _line(
                     line,
@@ -247,21 +261,26 @@ def draw_lines(
                     places,
                     commands,
                     index,
-                    f"{words_of(by)} {value}" if by else title_of(figure),
+                    f"{words_of(by)} {_text(value)}" if by else title_of(figure),
                     markers_only=is_sample,
-                    show=number == 0 and by is not None,
+                    show=index not in shown and by is not None,
                 ),
                 row=number // wide + 1,
                 col=number % wide + 1,
             )
+            shown.add(index)
     above = 24 + 15 * len(panel_axes)  # the titles of the panels, below the legend
     margin = {"l": 78, "r": 22, "t": 76 + above, "b": 50}
     drawn.update_layout(template=TEMPLATE, height=_PANEL * high + margin["t"] + margin["b"], margin=margin)
     drawn.update_layout(legend={"y": 1 + above / (_PANEL * high)})
     drawn.update_annotations(font_size=11)
     drawn.update_xaxes(type="log" if places.is_log else "linear" if places.numbers else "category")
-    for column in range(1, wide + 1):
-        drawn.update_xaxes(title_text=places.title, row=high, col=column)
+    # The last panel of each column, which may be above the last row.
+    for number in range(max(len(panels) - wide, 0), len(panels)):
+        row, column = number // wide + 1, number % wide + 1
+        drawn.update_xaxes(title_text=places.title, showticklabels=True, row=row, col=column)
+    drawn.update_yaxes(matches="y")
+    drawn.update_layout(yaxis_matches=None)
     for row in range(1, high + 1):
         drawn.update_yaxes(title_text=title_of(figure), row=row, col=1)
     read = f"Means with the 95 % interval{_POINT if commands else ''}."
