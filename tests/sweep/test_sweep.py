@@ -18,6 +18,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import airpath
+from airpath.cli.sweep_output import _short
 from airpath.sweep import ExecutorLostError, driver
 from airpath.sweep.folder import SweepFolder
 from airpath.sweep.plan import Plan
@@ -408,3 +409,8 @@ def _plan_of(folder: Path) -> Path:
     path = folder / "plan.toml"
     path.write_text('format = 1\nscenario = "two.toml"\nrepeat = 3\n[axes]\nbearer.bler = [0, 0.2]\n')
     return path
+
+
+def test_the_heads_of_the_table_have_the_names_of_their_tables():
+    axes = ["tcp.congestion.algorithm", "flow.0.bytes", "bearer.bler", "seed"]
+    assert _short(axes) == ["congestion.algorithm", "flow.0.bytes", "bearer.bler", "seed"]

@@ -80,8 +80,12 @@ def _named(means: "pl.DataFrame", figure: str) -> "pl.DataFrame":
 
 
 def _short(axes: Sequence[str]) -> list[str]:
-    """Return the last two parts of the paths of axes, if they differ: long heads widen a table."""
-    names = [".".join(axis.split(".")[-2:]) for axis in axes]
+    """Return the last two parts of the paths of axes, if they differ: long heads widen a table.
+
+    The number of a flow or mobile is no name, so three parts remain of `flow.0.bytes`.
+    """
+    parts = [axis.split(".") for axis in axes]
+    names = [".".join(each[-3:] if each[-2:][0].isdigit() else each[-2:]) for each in parts]
     return names if len(set(names)) == len(names) else list(axes)
 
 
