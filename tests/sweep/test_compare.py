@@ -173,6 +173,8 @@ def test_runs_sweeps_and_folders_of_results(tmp_path: Path):
     assert (len(several.rows[0].pair.base), several.rows[0].pair.is_paired) == (4, False)
     sweeps = airpath.compare(tmp_path / "a-sweep", tmp_path / "b-sweep", figures=["duration_s"])
     assert [row.group for row in sweeps.rows] == ["bearer.bler=0.0, download", "bearer.bler=0.2, download"]
+    main = airpath.compare(tmp_path / "a-sweep", tmp_path / "b-sweep").rows
+    assert {row.figure for row in main} >= {"duration_s", "retransmitted_packets"}
     assert airpath.compare(tmp_path / "a", tmp_path / "a").rows[0].verdict == "equal"
     with pytest.raises(airpath.IncomparableError, match="no flow in common"):
         airpath.compare(tmp_path / "a", tmp_path / "a-sweep")

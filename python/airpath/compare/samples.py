@@ -27,6 +27,9 @@ class IncomparableError(Exception):
     """Results cannot be compared. The message has the reason and the next step."""
 
 
+_MAIN = (*MAIN_PAGE_FIGURES, *MAIN_FIGURES)
+
+
 @dataclass(frozen=True, slots=True)
 class Samples:
     """The samples of one side of a comparison."""
@@ -36,7 +39,7 @@ class Samples:
     seed: int | None = None
     """The seed of a simulation: the same repetition of another result with this seed has the same
     random streams."""
-    main: tuple[str, ...] = (*MAIN_PAGE_FIGURES, *MAIN_FIGURES)
+    main: tuple[str, ...] = _MAIN
     """The figures that are compared by default."""
 
     def get(self, group: Group, figure: str) -> dict[str, float]:
@@ -130,7 +133,7 @@ def _of_sweep(path: Path) -> Samples:
         group = pl.concat_str([*settings, _GROUPS[table]()], separator=", ", ignore_nulls=True)
         rows = result.table(table).with_columns(sample=pl.col("repetition").cast(pl.String))
         _add(values, rows, group, figures_of(columns))
-    main = tuple(result.figures) if "metrics" in result.work.tables() else Samples.main
+    main = tuple(result.figures) if "metrics" in result.work.tables() else _MAIN
     return Samples(str(path), values, None if result.work.is_real_time else result.plan["seed"], main)
 
 
