@@ -37,6 +37,7 @@ def print_table(
     right: Collection[str] = (),
     optional: Sequence[str] = (),
     brief: str | None = None,
+    whole: str | None = None,
     even: bool = False,
 ) -> None:
     """Print a table that fits the console.
@@ -50,6 +51,7 @@ def print_table(
         right: The columns that are aligned on the right.
         optional: Columns that a narrow table omits, the first one first.
         brief: A column of descriptions: a narrow table cuts each to its line, or omits them all.
+        whole: The column that is wrapped last.
         even: Whether columns of a narrow table that do not fit have similar widths; by default as
             few columns as possible are wrapped.
     """
@@ -66,8 +68,11 @@ def print_table(
         if _width([texts[index] for index in kept]) > console.width:
             kept = [index for index in kept if head[index] != name]
     columns = [texts[index] for index in kept]
-    gap = next((gap for gap in _GAPS if _widths(columns, console.width, gap, even=even)), 0)
-    widths = _widths(columns, console.width, gap, even=even)
+    # Where cells are wrapped, narrow gaps leave more to the columns.
+    gaps = _GAPS if _width(columns) <= console.width else _GAPS[1:]
+    last = next((place for place, index in enumerate(kept) if head[index] == whole), None)
+    gap = next((gap for gap in gaps if _widths(columns, console.width, gap, last=last, even=even)), 0)
+    widths = _widths(columns, console.width, gap, last=last, even=even)
     if not gap or widths is None:
         _print_paragraphs(console, head, rows, titles or head[:1])
         return
@@ -110,18 +115,20 @@ def _print_paragraphs(
         console.print(", ".join(cell for name, cell in cells if name in titles), style="bold")
         figures = ", ".join(f"{name} {cell}".strip() for name, cell in cells if name not in titles)
         if figures:
-            console.print(Padding(figures, (0, 0, 0, 2)))
+            console.print(Padding(_wrapped(figures, console.width - 2), (0, 0, 0, 2)))
 
 
 def _width(columns: Sequence[Sequence[str]]) -> int:
     return sum(max(map(len, column)) for column in columns) + _GAPS[0] * (len(columns) - 1)
 
 
-def _widths(columns: Sequence[Sequence[str]], width: int, gap: int, *, even: bool = False) -> list[int] | None:
+def _widths(
+    columns: Sequence[Sequence[str]], width: int, gap: int, *, last: int | None = None, even: bool = False
+) -> list[int] | None:
     """Return the widths of the columns; `None` if the longest words do not fit.
 
-    What is left after the longest words goes to the columns that need least, so that few are
-    wrapped; with `even` to the narrowest ones.
+    What is left after the longest words goes to the column that is wrapped last, then to the
+    columns that need least, so that few are wrapped; with `even` to the narrowest ones.
     """
     full = [max(map(len, column)) for column in columns]
     widths = [max(len(word) for text in column for word in [*_words(text), ""]) for column in columns]
@@ -131,7 +138,7 @@ def _widths(columns: Sequence[Sequence[str]], width: int, gap: int, *, even: boo
     while even and left and (narrow := [index for index, most in enumerate(full) if widths[index] < most]):
         widths[min(narrow, key=lambda index: widths[index])] += 1
         left -= 1
-    for index in sorted(range(len(columns)), key=lambda index: full[index] - widths[index]):
+    for index in sorted(range(len(columns)), key=lambda index: (index != last, full[index] - widths[index])):
         more = min(left, full[index] - widths[index])
         widths[index] += more
         left -= more

@@ -73,3 +73,24 @@ def test_a_narrow_terminal_has_a_paragraph_for_each_row() -> None:
     lines = printed(30).splitlines()
     assert lines[0].strip() == "hsdpa-sim, round-trip (ms)"
     assert lines[1].strip().startswith("ours 230.8, 95 % interval")
+
+
+def test_the_column_that_is_wrapped_last_gets_the_width() -> None:
+    head = ("", "connection", "main cause")
+    rows = [("1", "192.0.2.1:49152 → 198.51.100.1:80", "waiting for the applications, 86 %")]
+
+    def printed_with(whole: str) -> str:
+        text = io.StringIO()
+        print_table(Console(file=text, width=56), head, rows, whole=whole)
+        return text.getvalue()
+
+    assert "waiting for the applications, 86 %" in printed_with("main cause")
+    assert "192.0.2.1:49152 → 198.51.100.1:80" in printed_with("connection")
+
+
+def test_a_paragraph_keeps_a_number_beside_its_unit() -> None:
+    for width in range(20, 30):
+        text = io.StringIO()
+        rows = [("a-long-name-of-a-flow", "1 MB", "88.3 ms", "84 %")]
+        print_table(Console(file=text, width=width), ("flow", "bytes", "time", "share"), rows)
+        assert all(each in text.getvalue() for each in ("1 MB", "88.3 ms", "84 %")), width

@@ -128,7 +128,7 @@ def _groups(trace: "TraceData", flows: Sequence[Row], console: "Console") -> Non
     """Print one row per group of connections."""
     every = groups(trace, flows)
     head = [(name, index > 2) for index, name in enumerate(GROUPS_HEAD)]
-    _print(console, head, [cells(group) for group in every[:MOST_GROUPS]])
+    _print(console, head, [cells(group) for group in every[:MOST_GROUPS]], titles=GROUPS_HEAD[:2], whole="main cause")
     if len(every) > MOST_GROUPS:
         console.print(f"{MOST_GROUPS} of {len(every):,} groups.", style="dim")
 
@@ -155,7 +155,9 @@ def _table(flows: Sequence[Row], console: "Console") -> None:
         )
         for flow in flows[:MOST_ROWS]
     ]
-    _print(console, (*head, ("ended", False)), rows)
+    optional = ["segments"] if len({row[-1] for row in rows}) > 1 else ["segments", "ended"]
+    titles = [name for name, _ in head[:2]]
+    _print(console, (*head, ("ended", False)), rows, titles=titles, optional=optional, whole="main cause")
     legend = f"{AVOIDABLE} {SUM_OF_CONNECTIONS} {order(flows)}"
     console.print(legend, style="dim", soft_wrap=not console.is_terminal)
     if len(flows) > MOST_ROWS:
@@ -164,7 +166,15 @@ def _table(flows: Sequence[Row], console: "Console") -> None:
 
 
 def _print(
-    console: "Console", head: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]], *, even: bool = False
+    console: "Console",
+    head: Sequence[tuple[str, bool]],
+    rows: Sequence[Sequence[str]],
+    *,
+    titles: Sequence[str] = (),
+    optional: Sequence[str] = (),
+    whole: str | None = None,
+    even: bool = False,
 ) -> None:
     names = [name for name, _ in head]
-    print_table(console, names, rows, right=[name for name, number in head if number], even=even)
+    right = [name for name, number in head if number]
+    print_table(console, names, rows, right=right, titles=titles, optional=optional, whole=whole, even=even)

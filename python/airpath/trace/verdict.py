@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from airpath.quantities import seconds
 from airpath.trace.causes import cause_shares
 from airpath.trace.elapsed import FULL, LINKS, elapsed
 from airpath.trace.messages import (
@@ -14,6 +13,7 @@ from airpath.trace.messages import (
     filled_by,
     has_radio,
     in_transit,
+    length,
     losses,
     other_causes,
     percent,
@@ -109,7 +109,7 @@ def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
     if len(addresses) == 1:
         own = elapsed(known.values(), trace.causes, trace.directions)
         return [
-            f"{count} of {addresses.pop()}, {seconds(own.span_s)} from the first to the last segment. "
+            f"{count} of {addresses.pop()}, {length(own.span_s)} from the first to the last segment. "
             f"{_of_times(own.causes, own.filled, low, radio=radio)}",
             f"The elapsed time, each moment once, {sum_sentence(own.causes, own.span_s, radio=radio)} "
             f"{' '.join(filter(None, (avoidable_words(own.causes), other_causes(own.causes, radio=radio))))}",
@@ -119,7 +119,7 @@ def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
     begin = min(flow["start"] for flow in known.values())
     end = max(flow["start"] + flow["duration_s"] * 1e9 for flow in known.values())
     times = sum_sentence(totals, sum(flow["duration_s"] for flow in known.values()), radio=radio)
-    span = seconds((end - begin) / 1e9)
+    span = length((end - begin) / 1e9)
     return [
         f"{count}, {span} from the first to the last segment. {_of_times(totals, filled_by(pieces), low, radio=radio)}",
         f"Time of the connections in sum, {times} "
