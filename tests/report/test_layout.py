@@ -1,0 +1,56 @@
+"""Reports in Chromium: nothing is wider than a phone or a page of paper."""
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import airpath
+from airpath import report
+from airpath.page.devtools import Chromium
+from support import ROOT, Command
+
+WIDTH = """(async () => {
+  while (document.documentElement.dataset.drawn !== "all") await new Promise((done) => setTimeout(done, 20));
+  return document.documentElement.scrollWidth;
+})()"""
+"""Pixels that the page needs, after its figures are drawn."""
+
+PHONE = 390
+PAPER = 688
+"""A4 within the margins of `report.css.j2`: 182 mm."""
+
+
+def width(page: Path, available: int, media: str = "") -> int:
+    """Return the width that a page needs with the available number of pixels."""
+    with Chromium([], time.monotonic() + 120) as browser:
+        target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+        session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        size = {"width": available, "height": 800, "deviceScaleFactor": 1, "mobile": not media}
+        browser.call("Emulation.setDeviceMetricsOverride", session, **size)
+        browser.call("Emulation.setEmulatedMedia", session, media=media)
+        browser.call("Page.enable", session)
+        browser.call("Page.navigate", session, url=page.as_uri())
+        while (event := browser.next_event(time.monotonic() + 60)) is not None:
+            if event.get("method") == "Page.loadEventFired":
+                break
+        how = {"expression": WIDTH, "awaitPromise": True, "returnByValue": True}
+        return browser.call("Runtime.evaluate", session, **how)["result"]["value"]
+
+
+def test_tables_fit_on_paper(tmp_path: Path, need: Callable[[str], str]) -> None:
+    need("chromium")
+    runs = [airpath.run(name, out=tmp_path / name) for name in ("hs-dsch-384", "umts-dch-384")]
+    assert width(report.write(runs, tmp_path / "report.html"), PAPER, "print") <= PAPER
+
+
+@pytest.mark.parametrize(("available", "media"), [(PHONE, ""), (PAPER, "print")])
+def test_a_trace_with_a_long_path_fits(tmp_path: Path, need: Callable[[str], str], available: int, media: str) -> None:
+    need("chromium")
+    capture = tmp_path / f"{'a-long-name-' * 8}.pcapng"
+    shutil.copy(ROOT / "tests" / "captures" / "http-separate.pcapng", capture)
+    page = tmp_path / "report.html"
+    assert Command(tmp_path)("trace", capture, "-o", page).code == 0
+    assert width(page, available, media) <= available
