@@ -91,3 +91,13 @@ def similar(scenario: Path) -> str | None:
         known = common | {each["name"]: each["name"] for each in presets} | known
     match = get_close_matches(scenario.name.removesuffix(".toml"), known, n=1)
     return known[match[0]] if match else None
+
+
+def next_step_without(scenario: Path) -> str:
+    """Return what to do about a scenario file that does not exist."""
+    match = similar(scenario)
+    if match:
+        return f"did you mean '{match}'?"
+    if scenario.parts[:1] == ("examples",):
+        return "the examples are in the repository, not in the package; a preset needs no file: `airpath run gprs`"
+    return "check the path, or name a preset: `airpath presets list`"

@@ -151,6 +151,8 @@ INPUTS = [
     wrong("ctl-none", "ctl --link 1 outage='1 s'", "no link runs as process 1", "airpath link", code=1),
     wrong("run-common-name-typo", "run 3gg", "no scenario file '3gg'", "did you mean '3g'"),
     wrong("run-address", "run localhost:3000", "no scenario file", "airpath presets list"),
+    wrong("run-example", "run examples/hs-dsch.toml", "no scenario file", "in the repository, not in the package"),
+    wrong("page-on", "page load http://server/ --on gprs -o x", "no such option --on", "did you mean '--link'?"),
     wrong("link-no-file", "link none.toml -- true", "no scenario file 'none.toml'", "check the path", code=125),
     wrong("link-name-of-devtools", "link 'Slow 3G' -- true", "no preset `Slow 3G`", "did you mean `3g`?", code=125),
     wrong("host-port", "link wired --host-port localhost:80 -- true", "not a port", "number alone", code=125),

@@ -12,12 +12,13 @@ _HELP = """Simulate, emulate and analyse Internet protocols over GSM, GPRS, UMTS
 
 \b
 Examples:
-  airpath run examples/hs-dsch.toml
-  airpath run examples/hs-dsch.toml --set bearer.downlink.bler=0.1 --out runs/lossy
+  airpath run gprs
+  airpath run scenario.toml --set fixed.delay='50 ms' --repeat 30 --format csv
+  airpath run hs-dsch-384 --set bearer.bler=0.1 --capture --out runs/lossy
   airpath report runs/lossy -o report.html
   airpath plot runs/lossy --what time-sequence -o figure.pdf
   airpath export runs/lossy --format perfetto -o trace.json
-  airpath replay runs/lossy --set fixed.queue.packets=20
+  airpath replay runs/lossy --set bearer.queue.packets=20
   airpath link hs-dsch-384 --serve 'python3 -m http.server 8000' -- curl http://server:8000/
   airpath proxy run proxy.toml
   airpath measure bulk server.example --bytes "10 MB"
@@ -25,7 +26,7 @@ Examples:
   airpath presets list
   airpath page show static-site
   airpath study run hsdpa-sim
-  airpath sweep examples/plans/errors.toml --out runs/sweep
+  airpath sweep plan.toml --out runs/sweep
   airpath compare runs/before runs/after --fail-if 'duration_s p95 > 5 %'
 
 \b

@@ -26,7 +26,7 @@ from airpath.cli.second_option import Second, second_override
 from airpath.files import printable, read_text
 from airpath.link import preset_scenario
 from airpath.quantities import seconds
-from airpath.scenario import similar
+from airpath.scenario import next_step_without
 from airpath.sidecar import sidecar
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
@@ -344,9 +344,7 @@ def scenario_of(scenario: str) -> tuple[str, str]:
     path = Path(scenario)
     if path.suffix == ".toml":
         if not path.exists():
-            match = similar(path)
-            next_step = f"did you mean '{match}'?" if match else "check the path, or name a preset"
-            raise Problem(f"no scenario file '{printable(scenario)}'", next_step=next_step)
+            raise Problem(f"no scenario file '{printable(scenario)}'", next_step=next_step_without(path))
         text = read_text(path)
         # Only a preset has a title.
         if not re.search(r"^title\s*=", text, re.MULTILINE):

@@ -183,7 +183,7 @@ def _check_report(report: Path | None, out: Path | None) -> None:
 def _scenario(scenario: Path) -> Path | dict[str, Any]:
     """Return the path of the scenario, or a scenario with the preset of this name."""
     from airpath import ScenarioError
-    from airpath.scenario import bearer_preset, download_over, is_plan, similar
+    from airpath.scenario import bearer_preset, download_over, is_plan, next_step_without
 
     if scenario.is_file():
         if scenario.name == "summary.json":
@@ -204,8 +204,4 @@ def _scenario(scenario: Path) -> Path | dict[str, Any]:
         return download_over(preset)
     if scenario.is_dir():
         raise Problem(f"{scenario} is a folder, not a scenario", next_step="select a TOML file in it")
-    match = similar(scenario)
-    raise Problem(
-        f"no scenario file '{scenario}'",
-        next_step=f"did you mean '{match}'?" if match else "check the path, or name a preset: `airpath presets list`",
-    )
+    raise Problem(f"no scenario file '{scenario}'", next_step=next_step_without(scenario))
