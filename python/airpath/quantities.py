@@ -105,7 +105,16 @@ def parse_seconds(text: str) -> float:
 
 _KINDS = {
     "s": {"ns": "1e-9", "us": "1e-6", "ms": "1e-3", "s": "1", "min": "60", "h": "3600"},
-    "bps": {"bit/s": "1", "kbit/s": "1e3", "Mbit/s": "1e6", "Gbit/s": "1e9"},
+    "bps": {
+        "bit/s": "1",
+        "kbit/s": "1e3",
+        "Mbit/s": "1e6",
+        "Gbit/s": "1e9",
+        "bps": "1",
+        "kbps": "1e3",
+        "Mbps": "1e6",
+        "Gbps": "1e9",
+    },
     "bytes": {"B": "1", "kB": "1e3", "MB": "1e6", "GB": "1e9", "KiB": "1024", "MiB": "1048576", "GiB": "1073741824"},
     "m": {"mm": "1e-3", "m": "1", "km": "1e3"},
     "kmh": {"mm/h": "1e-6", "km/h": "1", "m/s": "3.6"},

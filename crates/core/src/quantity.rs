@@ -69,6 +69,10 @@ pub enum UnitError {
     },
 }
 
+/// Names of the units of a rate in other tools, each with its unit here. Capitals count, as in all
+/// units.
+const OTHER_NAMES: [(&str, &str); 4] = [("bps", "bit/s"), ("kbps", "kbit/s"), ("Mbps", "Mbit/s"), ("Gbps", "Gbit/s")];
+
 /// Spellings of units in other tools, in small letters, each with its unit here. A spelling may be
 /// that of units of several quantities.
 const SPELLINGS: [(&str, &str); 24] = [
@@ -128,7 +132,8 @@ pub(crate) fn parse_quantity(what: &'static str, text: &str, units: &[(&'static 
             example: units[units.len().min(3) - 1].0,
         });
     }
-    let Some((_, scale)) = units.iter().find(|(name, _)| *name == unit) else {
+    let name = OTHER_NAMES.iter().find(|(other, _)| *other == unit).map_or(unit, |(_, name)| name);
+    let Some((_, scale)) = units.iter().find(|(each, _)| *each == name) else {
         return Err(UnitError::WrongUnit { unit: unit.into(), what, units: names() });
     };
     if trimmed.starts_with('-') {

@@ -264,11 +264,12 @@ mod tests {
             "`ms` is not a unit of a bit rate: expected one of bit/s, kbit/s, Mbit/s, Gbit/s"
         );
         let spellings =
-            [("Mbps", "Mbit/s"), ("mbit", "Mbit/s"), ("kbps", "kbit/s"), ("KBIT/S", "kbit/s"), ("M", "Mbit/s")];
+            [("mbps", "Mbit/s"), ("mbit", "Mbit/s"), ("Kbps", "kbit/s"), ("KBIT/S", "kbit/s"), ("M", "Mbit/s")];
         for (wrong, right) in spellings {
             let error = error::<Bitrate>(&format!("10 {wrong}"));
             assert!(error.contains(&format!("bit rate: did you mean `{right}`? expected one of")), "{error}");
         }
+        assert!(!error::<Bytes>("10 Mbps").contains("did you mean"));
         assert!(error::<Bytes>("10 KB").contains("did you mean `kB`?"));
         assert!(error::<Bytes>("10 M").contains("did you mean `MB`?"));
         assert!(!error::<Span>("10 m").contains("did you mean"));

@@ -64,9 +64,14 @@ impl Settings {
 }
 
 /// Writes out the short forms `tcp = "linux-6"` (the profile) and `tcp.congestion = "cubic"` (the
-/// algorithm).
+/// algorithm), also as `tcp.cc`, the option of iperf3 and of `ss`.
 fn written_out(tcp: Node) -> Node {
     let mut tcp = tcp.or_table_with("profile");
+    if tcp.get("congestion").is_none()
+        && let Some(congestion) = tcp.take("cc")
+    {
+        tcp.insert("congestion", congestion);
+    }
     if let Some(congestion) = tcp.take("congestion") {
         tcp.insert("congestion", congestion.or_table_with("algorithm"));
     }

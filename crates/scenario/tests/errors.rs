@@ -304,16 +304,20 @@ fn a_setting_from_the_command_line_is_named_as_such() {
     assert!(error.starts_with("override bearer.bler=2: bearer.downlink.bler: `2` is not a probability"), "{error}");
     let error = set("bearer.rtae", "2").expect_err("no such key").to_string();
     assert!(error.starts_with("override bearer.rtae=2: bearer.rtae: unknown key"), "{error}");
-    for (key, value) in
-        [("tcp.congestion.algorithm", "reno"), ("tcp.congestion", "reno"), ("flow.tcp.congestion", "reno")]
-    {
+    for (key, value) in [
+        ("tcp.congestion.algorithm", "reno"),
+        ("tcp.congestion", "reno"),
+        ("flow.tcp.congestion", "reno"),
+        ("tcp.cc", "reno"),
+    ] {
         assert!(set(key, value).expect("a name of the kernel").contains("algorithm = \"new-reno\""), "{key}");
     }
     assert!(set("tcp", "windows-xp").expect("a profile").contains("profile = \"windows-xp\""));
     assert!(set("tcp.congestion", "cubic").expect("an algorithm").contains("algorithm = \"cubic\""));
     let error = set("tcp.recovery", "rack").expect_err("a table").to_string();
     assert!(error.contains("expected a table") && !error.contains("struct"), "{error}");
-    let error = set("fixed.rate", "10 Mbps").expect_err("no unit here").to_string();
+    assert!(set("fixed.rate", "10 Mbps").expect("a common name").contains("rate = \"10 Mbit/s\""));
+    let error = set("fixed.rate", "10 mbps").expect_err("no unit here").to_string();
     assert!(error.contains("did you mean `Mbit/s`?"), "{error}");
     assert!(set("bearer.preset", "gprs").expect("a common name").contains("model = \"gprs\""));
     let error = set("tcp.profile", "linux-7").expect_err("no such profile").to_string();
