@@ -1,7 +1,6 @@
 //! The IP-ID of IPv4: how it changes from packet to packet of a flow.
 
 use crate::header::Header;
-use crate::profile::Profile;
 
 /// The largest step of an IP-ID that counts packets of its host.
 const ID_STEP: u16 = 20;
@@ -22,12 +21,27 @@ pub(crate) enum IdBehavior {
     Constant,
 }
 
+/// Which IP-IDs a profile has as constant ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Constants {
+    /// None (RFC 3095).
+    None,
+    /// Zero (RFC 5225 §6.3.3, RFC 6846 §6.1.2).
+    Zero,
+    /// All (RFC 3843 §3.3).
+    All,
+}
+
 impl IdBehavior {
-    /// How the IP-ID went from one packet to the next. Profile 0x0004 has constant ones, and TCP
-    /// those that are zero.
-    pub(crate) fn of(profile: Profile, from: u16, to: u16) -> Self {
+    /// How the IP-ID went from one packet to the next.
+    pub(crate) fn of(constants: Constants, from: u16, to: u16) -> Self {
         let is_step = |from: u16, to: u16| (1..=ID_STEP).contains(&to.wrapping_sub(from));
-        if from == to && (profile == Profile::Ip || profile == Profile::Tcp && to == 0) {
+        let is_constant = match constants {
+            Constants::None => false,
+            Constants::Zero => from == to && to == 0,
+            Constants::All => from == to,
+        };
+        if is_constant {
             Self::Constant
         } else if is_step(from, to) {
             Self::Sequential
@@ -56,6 +70,33 @@ impl IdBehavior {
             _ if flags & 0x20 != 0 => Self::Sequential,
             _ => Self::Swapped,
         }
+    }
+
+    /// The behaviour of the IP-ID of `header` as the two bits of RFC 5225 and RFC 6846. IPv6 counts
+    /// as random, and only zero as constant.
+    pub(crate) fn number(self, header: &Header) -> u8 {
+        match self {
+            _ if !header.is_v4() => 2,
+            Self::Sequential => 0,
+            Self::Swapped => 1,
+            Self::Random => 2,
+            Self::Constant => 3,
+        }
+    }
+
+    /// The behaviour that these two bits mean.
+    pub(crate) const fn from_number(number: u8) -> Self {
+        match number & 0x03 {
+            0 => Self::Sequential,
+            1 => Self::Swapped,
+            2 => Self::Random,
+            _ => Self::Constant,
+        }
+    }
+
+    /// Whether compressed packets of `header` carry offsets of the IP-ID.
+    pub(crate) fn has_offset(self, header: &Header) -> bool {
+        header.is_v4() && matches!(self, Self::Sequential | Self::Swapped)
     }
 
     /// The IP-ID less the sequence number.
@@ -91,11 +132,17 @@ pub(crate) enum Change {
 
 impl IdTracker {
     /// Takes up the IP-ID of the next packet. `is_immediate` means that a change costs nothing.
-    pub(crate) fn update(&mut self, last: &Header, header: &Header, is_immediate: bool) -> Change {
+    pub(crate) fn update(
+        &mut self,
+        constants: Constants,
+        last: &Header,
+        header: &Header,
+        is_immediate: bool,
+    ) -> Change {
         if !header.is_v4() {
             return Change::None;
         }
-        let seen = IdBehavior::of(header.profile, last.id(), header.id());
+        let seen = IdBehavior::of(constants, last.id(), header.id());
         if seen == self.behavior {
             self.changes = 0;
             return Change::None;

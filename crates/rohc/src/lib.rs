@@ -48,6 +48,7 @@ mod profile;
 mod reader;
 mod refresh;
 mod scaling;
+mod stride;
 mod tcp;
 mod validity;
 

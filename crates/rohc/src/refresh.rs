@@ -30,6 +30,8 @@ pub(crate) struct Refresh {
     /// The decompressor has not yet acknowledged a packet with this mode (C_TRANS of RFC 3095
     /// §5.6.1).
     pub(crate) is_pending: bool,
+    /// Packets that carry each change.
+    repeats: u32,
     /// Packets that still have to carry the static part, and the dynamic part.
     static_due: u32,
     dynamic_due: u32,
@@ -42,13 +44,15 @@ pub(crate) struct Refresh {
 }
 
 impl Refresh {
-    /// For a context whose first packet has this sequence number.
-    pub(crate) const fn new(sequence: u32) -> Self {
+    /// For a context whose first packet has this sequence number. `repeats` packets carry each
+    /// change.
+    pub(crate) const fn new(sequence: u32, repeats: u32) -> Self {
         Self {
             mode: Mode::Unidirectional,
             is_pending: false,
-            static_due: REPEATS,
-            dynamic_due: REPEATS,
+            repeats,
+            static_due: repeats,
+            dynamic_due: repeats,
             static_since: sequence,
             dynamic_since: sequence,
             since_static: 0,
@@ -63,7 +67,7 @@ impl Refresh {
 
     /// The dynamic part has changed with the packet of this sequence number.
     pub(crate) const fn change(&mut self, sequence: u32) {
-        self.dynamic_due = REPEATS;
+        self.dynamic_due = self.repeats;
         self.dynamic_since = sequence;
     }
 
@@ -103,7 +107,7 @@ impl Refresh {
 
     /// Both parts are sent again, from the packet with this sequence number on.
     pub(crate) const fn change_all(&mut self, sequence: u32) {
-        (self.static_due, self.dynamic_due) = (REPEATS, REPEATS);
+        (self.static_due, self.dynamic_due) = (self.repeats, self.repeats);
         (self.static_since, self.dynamic_since) = (sequence, sequence);
     }
 

@@ -20,9 +20,6 @@ mod option_reader;
 pub(crate) mod options;
 mod replication;
 
-use crate::header::Header;
-use crate::ip_id::IdBehavior;
-
 /// RST, SYN and FIN as an index of two bits (rsf_index_enc); `None` if more than one is set.
 const fn reset_syn_fin_index(flags: u8) -> Option<u8> {
     match flags {
@@ -42,31 +39,4 @@ const fn reset_syn_fin_flags(index: u8) -> u8 {
         3 => 1,
         _ => 0,
     }
-}
-
-/// The behaviour of the IP-ID as the two bits that packets carry. IPv6 counts as random.
-fn id_number(header: &Header, id: IdBehavior) -> u8 {
-    match id {
-        _ if !header.is_v4() => 2,
-        IdBehavior::Sequential => 0,
-        IdBehavior::Swapped => 1,
-        IdBehavior::Random => 2,
-        // Only zero counts as constant.
-        IdBehavior::Constant => 3,
-    }
-}
-
-/// The behaviour that these two bits mean.
-const fn id_behavior(number: u8) -> IdBehavior {
-    match number & 0x03 {
-        0 => IdBehavior::Sequential,
-        1 => IdBehavior::Swapped,
-        2 => IdBehavior::Random,
-        _ => IdBehavior::Constant,
-    }
-}
-
-/// Whether compressed packets carry offsets of the IP-ID.
-fn has_sequential_id(header: &Header, id: IdBehavior) -> bool {
-    header.is_v4() && matches!(id, IdBehavior::Sequential | IdBehavior::Swapped)
 }

@@ -4,16 +4,11 @@
 use super::updates::{Sent, Updates};
 use crate::framework::Config;
 use crate::header::Header;
-use crate::ip_id::{Change, IdBehavior, IdTracker};
+use crate::ip_id::{Change, Constants, IdBehavior, IdTracker};
 use crate::lsb::Window;
 use crate::profile::Profile;
-use crate::refresh::{Due, Refresh};
-use crate::scaling::common_divisor;
-
-/// Steps of the timestamp after which a longer stride is chosen, if all are multiples of it.
-const GROWTH_STEPS: u32 = 32;
-/// The longest stride that a packet carries (29 bits).
-const LONGEST_STRIDE: u32 = 1 << 29;
+use crate::refresh::{Due, REPEATS, Refresh};
+use crate::stride::{Stride, StrideChange};
 
 /// The context.
 #[derive(Clone, Debug)]
@@ -22,13 +17,7 @@ pub(super) struct Context {
     pub(super) refresh: Refresh,
     /// The sequence number, counted on over its wraps.
     pub(super) sequence: u32,
-    /// How much the timestamp grows with the sequence number; 0 while it is constant.
-    pub(super) stride: u32,
-    /// Timestamps that were no multiple of the stride from the last one.
-    misfits: u8,
-    /// Steps of the timestamp since the last review of the stride, and their common divisor.
-    steps: u32,
-    divisor: u32,
+    pub(super) stride: Stride,
     pub(super) id: IdTracker,
     /// Of the packets sent last: sequence number, timestamp by stride, what the timestamp is more
     /// than strides for each packet, and offset of the IP-ID.
@@ -47,12 +36,9 @@ impl Context {
         let sequence = if header.profile == Profile::Rtp { u32::from(header.sequence()) } else { 0 };
         Self {
             header: *header,
-            refresh: Refresh::new(sequence),
+            refresh: Refresh::new(sequence, REPEATS),
             sequence,
-            stride: 0,
-            misfits: 0,
-            steps: 0,
-            divisor: 0,
+            stride: Stride::default(),
             id: IdTracker::default(),
             sequences: Window::default(),
             scaled: Window::default(),
@@ -139,7 +125,8 @@ impl Context {
     /// Whether the behaviour of the IP-ID has changed, or a compressed packet cannot carry it.
     fn update_id(&mut self, last: &Header, header: &Header) -> bool {
         // The first packets carry the whole context anyway.
-        match self.id.update(last, header, self.refresh.is_static_due()) {
+        let constants = if header.profile == Profile::Ip { Constants::All } else { Constants::None };
+        match self.id.update(constants, last, header, self.refresh.is_static_due()) {
             Change::Behavior => {
                 self.offsets.clear();
                 true
@@ -152,57 +139,22 @@ impl Context {
 
     /// Whether the stride has changed, or the timestamp is no multiple of it from the last one.
     fn update_stride(&mut self, last: u32, timestamp: u32) -> bool {
-        let step = (timestamp.wrapping_sub(last) as i32).unsigned_abs();
-        if step == 0 {
-            return false;
+        let change = self.stride.update(last, timestamp);
+        if change == StrideChange::Stride {
+            self.scaled.clear();
+            self.excess.clear();
         }
-        if self.stride > 0 && timestamp % self.stride == last % self.stride {
-            return self.review_stride(step);
-        }
-        (self.steps, self.divisor) = (0, 0);
-        if self.stride == 0 {
-            self.set_stride(step);
-            return true;
-        }
-        self.misfits = self.misfits.saturating_add(1);
-        // The first one may be a wrap of the timestamp.
-        if self.misfits > 1 {
-            self.set_stride(common_divisor(self.stride, step));
-        }
-        true
-    }
-
-    /// Whether the stride grows: the last steps have a larger common divisor.
-    fn review_stride(&mut self, step: u32) -> bool {
-        self.steps += 1;
-        self.divisor = common_divisor(self.divisor, step);
-        if self.steps < GROWTH_STEPS {
-            return false;
-        }
-        let divisor = self.divisor;
-        (self.steps, self.divisor, self.misfits) = (0, 0, 0);
-        let grows = divisor > self.stride && divisor < LONGEST_STRIDE;
-        if grows {
-            self.set_stride(divisor);
-        }
-        grows
-    }
-
-    fn set_stride(&mut self, stride: u32) {
-        // A stride of 1 fits every timestamp.
-        self.stride = if stride < LONGEST_STRIDE { stride } else { 1 };
-        self.scaled.clear();
-        self.excess.clear();
+        change != StrideChange::None
     }
 
     /// The timestamp in strides.
     pub(super) fn scaled_timestamp(&self, header: &Header) -> u32 {
-        header.timestamp() / self.stride.max(1)
+        header.timestamp() / self.stride.value.max(1)
     }
 
     /// What the timestamp is more than a stride for each packet.
     pub(super) fn excess(&self, header: &Header) -> u32 {
-        header.timestamp().wrapping_sub(self.sequence.wrapping_mul(self.stride))
+        header.timestamp().wrapping_sub(self.sequence.wrapping_mul(self.stride.value))
     }
 
     /// The offset of the IP-ID that is to be compressed; 0 for others.
@@ -216,6 +168,6 @@ impl Context {
 
     /// Whether the IP-ID is derived from the sequence number.
     pub(super) fn has_sequential_id(&self, header: &Header) -> bool {
-        header.is_v4() && matches!(self.id.behavior, IdBehavior::Sequential | IdBehavior::Swapped)
+        self.id.behavior.has_offset(header)
     }
 }

@@ -74,9 +74,9 @@ impl Context {
         out.extend_from_slice(&header.sequence().to_be_bytes());
         out.extend_from_slice(&header.timestamp().to_be_bytes());
         out.push(0);
-        out.push(flags & 0x10 | self.refresh.mode.number() << 2 | u8::from(self.stride > 0));
-        if self.stride > 0 {
-            push_sdvl(out, self.stride, sdvl_bits(self.stride).expect("a stride has at most 29 bits"));
+        out.push(flags & 0x10 | self.refresh.mode.number() << 2 | u8::from(self.stride.value > 0));
+        if self.stride.value > 0 {
+            push_sdvl(out, self.stride.value, sdvl_bits(self.stride.value).expect("a stride has at most 29 bits"));
         }
     }
 
@@ -112,7 +112,7 @@ impl Context {
 
     /// Without a stride, a timestamp that changes needs an IR-DYN.
     pub(super) fn fits_time(&self, scaled: u32, bits: u32) -> bool {
-        self.stride > 0 && self.scaled.fits(scaled, bits, Shift::Timestamp, Width::ThirtyTwo)
+        self.stride.value > 0 && self.scaled.fits(scaled, bits, Shift::Timestamp, Width::ThirtyTwo)
     }
 
     pub(super) fn fits_id(&self, offset: u32, bits: u32) -> bool {

@@ -1,14 +1,13 @@
 //! The context of one flow at the compressor (RFC 6846 §5.2).
 
-use super::has_sequential_id;
 use super::item_table::ItemTable;
 use super::options::List;
 use crate::feedback::{Acknowledgement, Feedback};
 use crate::framework::{Config, Mode};
 use crate::header::Header;
-use crate::ip_id::{Change, IdBehavior, IdTracker};
+use crate::ip_id::{Change, Constants, IdBehavior, IdTracker};
 use crate::lsb::Window;
-use crate::refresh::{Due, Refresh};
+use crate::refresh::{Due, REPEATS, Refresh};
 use crate::scaling::common_divisor;
 
 /// Steps of the acknowledgment number after which the stride is chosen.
@@ -132,7 +131,7 @@ impl Context {
         }
         Self {
             header: *header,
-            refresh: Refresh::new(msn),
+            refresh: Refresh::new(msn, REPEATS),
             msn,
             id,
             stride: Stride::default(),
@@ -219,7 +218,7 @@ impl Context {
         let last = &self.header;
         // An IP-ID that is always zero is never sent.
         let is_immediate = self.refresh.is_static_due() || self.id.behavior == IdBehavior::Constant;
-        if self.id.update(last, header, is_immediate) == Change::Behavior {
+        if self.id.update(Constants::Zero, last, header, is_immediate) == Change::Behavior {
             self.references.offset.clear();
         }
         let ecn = |header: &Header| (header.tos() & 0x03, header.tcp_ecn(), header.tcp_reserved());
@@ -231,7 +230,7 @@ impl Context {
     }
 
     fn update_references(&mut self, header: &Header, payload: u32) {
-        let offset = has_sequential_id(header, self.id.behavior).then(|| self.id_offset(header));
+        let offset = self.id.behavior.has_offset(header).then(|| self.id_offset(header));
         let references = &mut self.references;
         references.msn.push(self.msn & 0xffff);
         if let Some(offset) = offset {
@@ -248,7 +247,7 @@ impl Context {
         references.urgent.push(u32::from(header.urgent()));
         references.urgent_pointer.push(u32::from(header.urgent_pointer()));
         references.ecn_used.push(u32::from(self.ecn_used));
-        references.id_behavior.push(u32::from(super::id_number(header, self.id.behavior)));
+        references.id_behavior.push(u32::from(self.id.behavior.number(header)));
     }
 
     /// The offset of a sequential IP-ID.

@@ -5,7 +5,7 @@ use super::formats::{
 };
 use super::option_reader::{OptionReader, Present};
 use super::replication::{PORT, PortPresence};
-use super::{has_sequential_id, id_behavior, reset_syn_fin_flags};
+use super::reset_syn_fin_flags;
 use crate::crc::Crc;
 use crate::error::DecompressError;
 use crate::header::Header;
@@ -216,7 +216,7 @@ impl Reference {
                 return Err(DecompressError::Reserved { field: "the dynamic chain of IPv4" });
             }
             header.set_dont_fragment(flags & 0x04 != 0);
-            self.id = id_behavior(flags);
+            self.id = IdBehavior::from_number(flags);
         }
         header.set_tos(reader.octet()?);
         header.set_ttl(reader.octet()?);
@@ -257,7 +257,7 @@ impl Reference {
             if flags & 0xf0 != 0 {
                 return Err(reserved);
             }
-            self.id = id_behavior(flags >> 2);
+            self.id = IdBehavior::from_number(flags >> 2);
             header.set_dont_fragment(flags & 0x01 != 0);
             header.set_tos(reader.octet()?);
             header.set_id(if self.id == IdBehavior::Constant { 0 } else { reader.word()? });
@@ -368,7 +368,7 @@ impl Reference {
 
     /// A base header of the set for the behaviour of the IP-ID.
     fn read_format(&mut self, first: u8, reader: &mut Reader<'_>) -> Result<Base, DecompressError> {
-        let formats = formats(has_sequential_id(&self.header, self.id));
+        let formats = formats(self.id.has_offset(&self.header));
         let format = formats.iter().find(|format| format.begins_with(first));
         let format = format.ok_or(DecompressError::Type { octet: first })?;
         let octets = format.octets();
@@ -448,7 +448,7 @@ impl Reference {
         if has(numbers, 0x04) {
             header.set_tcp_window(reader.word()?);
         }
-        self.read_id(id_behavior(more >> 1), has(numbers, 0x02), reader)?;
+        self.read_id(IdBehavior::from_number(more >> 1), has(numbers, 0x02), reader)?;
         let header = &mut self.header;
         if has(numbers, 0x01) {
             header.set_urgent_pointer(reader.word()?);

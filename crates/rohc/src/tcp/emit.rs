@@ -8,7 +8,7 @@ use super::formats::{
 };
 use super::item_table::Encoded;
 use super::options::List;
-use super::{has_sequential_id, id_number, reset_syn_fin_index};
+use super::reset_syn_fin_index;
 use crate::crc::Crc;
 use crate::framework::{Config, IR, IR_DYN};
 use crate::header::Header;
@@ -57,7 +57,7 @@ impl Context {
     fn push_dynamic(&self, header: &Header, list: &List, out: &mut Vec<u8>) {
         let id = self.id.behavior;
         if header.is_v4() {
-            out.push(u8::from(header.dont_fragment()) << 2 | id_number(header, id));
+            out.push(u8::from(header.dont_fragment()) << 2 | id.number(header));
         }
         out.extend_from_slice(&[header.tos(), header.ttl()]);
         if header.is_v4() && id != IdBehavior::Constant {
@@ -108,7 +108,7 @@ impl Context {
         let acknowledgment = header.acknowledgment();
         let is_acknowledgment_known = self.references.acknowledgment.is_constant(acknowledgment);
         let encoded = self.options.encode(list, header.tcp_options(), acknowledgment, is_acknowledgment_known);
-        let has_sequential_id = has_sequential_id(header, self.id.behavior);
+        let has_sequential_id = self.id.behavior.has_offset(header);
         let next = Next { header, payload, encoded: &encoded, has_sequential_id };
         let format = self.smallest_format(&next);
         let base = match format {
@@ -144,7 +144,7 @@ impl Context {
             && references.dont_fragment.is_constant(u32::from(header.dont_fragment()))
             && references.urgent_pointer.is_constant(u32::from(header.urgent_pointer()))
             && references.stride.is_constant(u32::from(self.stride.value))
-            && references.id_behavior.is_constant(u32::from(id_number(header, self.id.behavior)));
+            && references.id_behavior.is_constant(u32::from(self.id.behavior.number(header)));
         if !has_defaults || !is_static {
             return None;
         }
@@ -213,7 +213,7 @@ impl Context {
         let acknowledgment = push_variable(&references.acknowledgment, header.acknowledgment(), &mut fields);
         let stride = push_changed(&references.stride, self.stride.value, &mut fields);
         let window = push_changed(&references.window, header.tcp_window(), &mut fields);
-        let behavior = id_number(header, self.id.behavior);
+        let behavior = self.id.behavior.number(header);
         let mut is_id_long = false;
         if next.has_sequential_id {
             // Before it is established, a decompressor may have another offset.

@@ -9,7 +9,7 @@ use super::compressor::{Base, Context};
 use super::emit::push_changed;
 use super::formats::Lsb;
 use super::options::List;
-use super::{id_number, reset_syn_fin_index};
+use super::reset_syn_fin_index;
 use crate::crc::Crc;
 use crate::framework::{Config, IR};
 use crate::header::Header;
@@ -83,7 +83,7 @@ impl Context {
         if header.is_v4() {
             let behavior = self.id.behavior;
             let has_ttl = !references.ttl.is_constant(u32::from(header.ttl()));
-            let id = id_number(header, behavior);
+            let id = behavior.number(header);
             out.push(id << 2 | u8::from(has_ttl) << 1 | u8::from(header.dont_fragment()));
             out.push(header.tos());
             if behavior != IdBehavior::Constant {
