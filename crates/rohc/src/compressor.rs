@@ -10,12 +10,17 @@ use crate::error::{ConfigError, FeedbackError};
 use crate::feedback::{Acknowledgement, Feedback};
 use crate::framework::{Config, IR, Mode, is_feedback, read_feedback};
 use crate::header::Header;
-use crate::profile::Profile;
+use crate::profile::{Profile, Version};
 use crate::reader::Reader;
 use crate::refresh::{IR_INTERVAL, REPEATS};
 use crate::tcp;
 use crate::tcp::compressor::Base;
+use crate::v2;
 use context::Context;
+
+/// From one packet to the next, how far the sequence numbers of contexts are apart that begin with
+/// them: an odd number near 2¹⁶ by the golden ratio.
+const FIRST_MSN_STEP: u64 = 40_503;
 
 /// The sending end of a channel.
 #[derive(Clone, Debug)]
@@ -41,6 +46,8 @@ enum Flow {
         mode: Mode,
     },
     Compressed(Box<Context>),
+    /// Version 2 of the profiles.
+    Version2(Box<v2::compressor::Context>),
     /// Profile 0x0006.
     Tcp(Box<tcp::compressor::Context>),
 }
@@ -71,15 +78,20 @@ impl Compressor {
         let known = |slot: &Slot| match &slot.flow {
             Flow::Uncompressed { .. } => false,
             Flow::Compressed(context) => context.matches(&header),
+            Flow::Version2(context) => context.matches(&header),
             Flow::Tcp(context) => context.matches(&header),
         };
         let known = self.contexts.iter().position(known);
-        let cid = known.unwrap_or_else(|| self.begin(|old| Flow::new(&header, old)));
+        let (config, packets) = (self.config, self.packets);
+        let cid = known.unwrap_or_else(|| self.begin(|old| Flow::new(&config, packets, &header, old)));
         let slot = &mut self.contexts[cid];
         slot.last_use = self.packets;
         match &mut slot.flow {
             Flow::Uncompressed { .. } => {}
             Flow::Compressed(context) => context.send(&self.config, cid as u16, &header, out),
+            Flow::Version2(context) => {
+                context.send(&self.config, cid as u16, &header, length - header.length(), out);
+            }
             Flow::Tcp(_) => self.send_tcp(cid, &header, length - header.length(), out),
         }
         header.length()
@@ -175,9 +187,15 @@ impl Compressor {
             let slot = self.contexts.get_mut(usize::from(cid)).ok_or(FeedbackError::NoContext { cid })?;
             match &mut slot.flow {
                 Flow::Compressed(context) => context.receive(&Feedback::parse(&self.config, data)?),
-                Flow::Tcp(context) => context.receive(&Feedback::parse_tcp(&self.config, data)?),
+                Flow::Version2(context) => context.receive(&Feedback::parse_formal(&self.config, data)?),
+                Flow::Tcp(context) => context.receive(&Feedback::parse_formal(&self.config, data)?),
                 Flow::Uncompressed { since_ir, mode } => {
-                    let feedback = Feedback::parse(&self.config, data)?;
+                    let feedback = Feedback::parse(&self.config, data);
+                    // A decompressor with version 2 requests an unknown context in its format.
+                    let feedback = feedback.or_else(|error| match self.config.version {
+                        Version::One => Err(error),
+                        Version::Two => Feedback::parse_formal(&self.config, data),
+                    })?;
                     *mode = feedback.mode.unwrap_or(*mode);
                     *since_ir = match feedback.acknowledgement {
                         Acknowledgement::Ack => (*since_ir).max(REPEATS),
@@ -195,16 +213,23 @@ impl Slot {
     fn tcp(&self) -> Option<&tcp::compressor::Context> {
         match &self.flow {
             Flow::Tcp(context) => Some(context),
-            Flow::Uncompressed { .. } | Flow::Compressed(_) => None,
+            Flow::Uncompressed { .. } | Flow::Compressed(_) | Flow::Version2(_) => None,
         }
     }
 }
 
 impl Flow {
     /// The flow of this packet, in the place of `old`.
-    fn new(header: &Header, old: Option<&Self>) -> Self {
-        if header.profile != Profile::Tcp {
-            return Self::Compressed(Box::new(Context::new(header)));
+    fn new(config: &Config, packets: u64, header: &Header, old: Option<&Self>) -> Self {
+        match (header.profile, config.version) {
+            (Profile::Tcp, _) => {}
+            (_, Version::One) => return Self::Compressed(Box::new(Context::new(header))),
+            (_, Version::Two) => {
+                // The first sequence number is arbitrary (RFC 5225 §6.3.2). It differs from that of
+                // the flow before, so that the decompressor does not take it for a late packet.
+                let msn = packets.wrapping_mul(FIRST_MSN_STEP) as u16;
+                return Self::Version2(Box::new(v2::compressor::Context::new(header, config.reorder_ratio, msn)));
+            }
         }
         let msn = match old {
             Some(Self::Tcp(context)) => context.next_msn(),

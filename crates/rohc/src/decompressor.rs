@@ -9,9 +9,10 @@ use crate::crc::Crc;
 use crate::error::{ConfigError, DecompressError};
 use crate::feedback::{Acknowledgement, Feedback};
 use crate::framework::{Config, IR, IR_DYN, Mode};
-use crate::profile::Profile;
+use crate::profile::{Profile, Version};
 use crate::reader::Reader;
 use crate::tcp;
+use crate::v2;
 use context::Context;
 
 /// Packets that fail between two negative acknowledgements of one context: about those that are in
@@ -38,6 +39,7 @@ struct Slot {
 /// A packet that has arrived: its first bytes, the length of all of it, and its first octet.
 #[derive(Clone, Copy)]
 struct Received<'a> {
+    version: Version,
     now: Duration,
     packet: &'a [u8],
     length: usize,
@@ -51,6 +53,8 @@ enum Flow {
     Unknown,
     Uncompressed,
     Compressed(Box<Context>),
+    /// Version 2 of the profiles.
+    Version2(Box<v2::decompressor::Context>),
     /// Profile 0x0006.
     Tcp(Box<tcp::decompressor::Context>),
 }
@@ -61,6 +65,7 @@ impl Flow {
         match self {
             Self::Unknown | Self::Uncompressed => false,
             Self::Compressed(context) => context.validity.has_static,
+            Self::Version2(context) => context.validity.has_static,
             Self::Tcp(context) => context.validity.has_static,
         }
     }
@@ -102,7 +107,7 @@ impl Decompressor {
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, Slot::default);
         }
-        let received = Received { now, packet, length, cid, first };
+        let received = Received { version: self.config.version, now, packet, length, cid, first };
         let is_replicated = first == IR && reader.peek() == Some(Profile::Tcp.octet());
         let result = if is_replicated {
             self.replicate(received, &mut reader, out)
@@ -185,21 +190,27 @@ impl Decompressor {
         };
         let sequence = match &slot.flow {
             Flow::Compressed(context) => Some((u32::from(context.sequence()) & 0xfff, 12)),
+            Flow::Version2(context) => Some((u32::from(context.msn()) & 0x3fff, 14)),
             Flow::Tcp(context) => Some((u32::from(context.msn()) & 0x3fff, 14)),
             Flow::Unknown | Flow::Uncompressed => None,
         };
         let feedback = Feedback { cid, acknowledgement, mode: Some(self.config.mode), sequence };
-        if matches!(slot.flow, Flow::Tcp(_)) {
-            feedback.emit_tcp(&self.config, &mut self.feedback);
+        let is_formal = match slot.flow {
+            Flow::Version2(_) | Flow::Tcp(_) => true,
+            Flow::Unknown => self.config.version == Version::Two,
+            Flow::Uncompressed | Flow::Compressed(_) => false,
+        };
+        if is_formal {
+            feedback.emit_formal(&self.config, &mut self.feedback);
         } else {
             feedback.emit(&self.config, &mut self.feedback);
         }
     }
 }
 
-/// Whether a packet carries a context: IR or IR-DYN.
+/// Whether a packet carries a context: IR, IR-DYN, or `co_repair` of version 2.
 const fn is_context(first: u8) -> bool {
-    first & 0xfe == IR || first == IR_DYN
+    first & 0xfe == IR || first == IR_DYN || first == v2::CO_REPAIR
 }
 
 impl Slot {
@@ -210,7 +221,12 @@ impl Slot {
         out: &mut Vec<u8>,
     ) -> Result<usize, DecompressError> {
         let Received { now, length, cid, first, .. } = received;
-        if is_context(first) {
+        if let Flow::Version2(context) = &mut self.flow
+            && first == v2::CO_REPAIR
+        {
+            return context.receive_repair(length, cid, reader, out);
+        }
+        if is_context(first) && first != v2::CO_REPAIR {
             return self.receive_context(received, reader, out);
         }
         match &mut self.flow {
@@ -220,6 +236,7 @@ impl Slot {
                 Ok(reader.position())
             }
             Flow::Compressed(context) => context.receive(now, length, cid, first, reader, out),
+            Flow::Version2(context) => context.receive(length, cid, first, reader, out),
             Flow::Tcp(context) => context.receive(length, cid, first, reader, out),
         }
     }
@@ -231,7 +248,7 @@ impl Slot {
         reader: &mut Reader<'_>,
         out: &mut Vec<u8>,
     ) -> Result<usize, DecompressError> {
-        let Received { now, packet, length, cid, first } = received;
+        let Received { version, now, packet, length, cid, first } = received;
         let number = reader.octet()?;
         let profile = Profile::of(number).ok_or(DecompressError::Profile { profile: u16::from(number) })?;
         let crc_at = reader.position();
@@ -252,6 +269,9 @@ impl Slot {
         if profile == Profile::Tcp {
             return self.receive_tcp_context(received, check, reader, out);
         }
+        if version == Version::Two {
+            return self.receive_version_2(received, profile, check, reader, out);
+        }
         let mut context = match &self.flow {
             Flow::Compressed(known) if known.profile() == profile => (**known).clone(),
             _ if first == IR_DYN => return Err(DecompressError::NoContext { cid }),
@@ -270,6 +290,30 @@ impl Slot {
         check.verify(reader.position())?;
         context.finish(length - reader.position(), out)?;
         self.flow = Flow::Compressed(Box::new(context));
+        Ok(reader.position())
+    }
+
+    /// An IR packet of version 2 (RFC 5225 §6.8.2.1), which has no IR-DYN.
+    fn receive_version_2(
+        &mut self,
+        received: Received<'_>,
+        profile: Profile,
+        check: ContextCrc<'_>,
+        reader: &mut Reader<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, DecompressError> {
+        let Received { length, first, .. } = received;
+        if first != IR | 1 {
+            return Err(DecompressError::Type { octet: first });
+        }
+        let known = match &self.flow {
+            Flow::Version2(known) => Some(&**known),
+            _ => None,
+        };
+        let context = v2::decompressor::Context::read_ir(known, profile, length, reader)?;
+        check.verify(reader.position())?;
+        context.finish(out);
+        self.flow = Flow::Version2(Box::new(context));
         Ok(reader.position())
     }
 

@@ -40,7 +40,9 @@ pub enum DecompressError {
         last: u16,
     },
     /// The profile of an IR packet.
-    #[error("profile {profile:#06x} is not supported: 0x0000, 0x0001, 0x0002, 0x0004 and 0x0006 are")]
+    #[error(
+        "profile {profile:#06x} is not supported: 0x0000, 0x0001, 0x0002, 0x0004 and 0x0006 are, and of version 2 0x0101, 0x0102 and 0x0104"
+    )]
     Profile {
         /// Its number; only the low octet is sent.
         profile: u16,

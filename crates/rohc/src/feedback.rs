@@ -1,4 +1,5 @@
-//! Feedback from the decompressor to the compressor (RFC 3095 §5.7.6, for TCP RFC 6846 §8.3).
+//! Feedback from the decompressor to the compressor: RFC 3095 §5.7.6, and for the profiles in
+//! formal notation RFC 5225 §6.9 and RFC 6846 §8.3, which have the same elements.
 
 use crate::crc::Crc;
 use crate::error::{DecompressError, FeedbackError};
@@ -51,8 +52,8 @@ impl Feedback {
         end(element, out);
     }
 
-    /// Appends it as FEEDBACK-2 of RFC 6846.
-    pub(crate) fn emit_tcp(&self, config: &Config, out: &mut Vec<u8>) {
+    /// Appends it as FEEDBACK-2 of RFC 5225 and RFC 6846.
+    pub(crate) fn emit_formal(&self, config: &Config, out: &mut Vec<u8>) {
         let (msn, _) = self.sequence.unwrap_or_default();
         let element = out.len();
         self.begin(config, (msn >> 8 & 0x3f) as u8, out);
@@ -93,17 +94,17 @@ impl Feedback {
         Self::read(config, data).unwrap_or(Err(FeedbackError::Truncated))
     }
 
-    /// Reads the data of an element of RFC 6846. A decompressor without the context has no
-    /// profile for it, and requests it in the format of RFC 3095.
-    pub(crate) fn parse_tcp(config: &Config, data: &[u8]) -> Result<Self, FeedbackError> {
-        let feedback = Self::read_tcp(config, data).unwrap_or(Err(FeedbackError::Truncated));
+    /// Reads the data of an element of RFC 5225 or RFC 6846. A decompressor of version 1 without
+    /// the context has no profile for it, and requests it in the format of RFC 3095.
+    pub(crate) fn parse_formal(config: &Config, data: &[u8]) -> Result<Self, FeedbackError> {
+        let feedback = Self::read_formal(config, data).unwrap_or(Err(FeedbackError::Truncated));
         feedback.or_else(|error| match Self::parse(config, data) {
             Ok(other) if other.acknowledgement == Acknowledgement::StaticNack && other.sequence.is_none() => Ok(other),
             _ => Err(error),
         })
     }
 
-    fn read_tcp(config: &Config, data: &[u8]) -> Result<Result<Self, FeedbackError>, DecompressError> {
+    fn read_formal(config: &Config, data: &[u8]) -> Result<Result<Self, FeedbackError>, DecompressError> {
         let mut reader = Reader::new(data);
         let cid = read_cid(config, &mut reader)?;
         // Feedback of any kind establishes the feedback channel (RFC 6846 §5.3.2).
@@ -228,12 +229,12 @@ mod tests {
                 let acknowledgement = Acknowledgement::Nack;
                 let feedback = Feedback { cid, acknowledgement, mode: Some(Mode::Optimistic), sequence };
                 let mut out = Vec::new();
-                feedback.emit_tcp(&config, &mut out);
+                feedback.emit_formal(&config, &mut out);
                 assert_eq!(usize::from(out[0] & 7), out.len() - 1);
-                assert_eq!(Feedback::parse_tcp(&config, &out[1..]), Ok(feedback));
+                assert_eq!(Feedback::parse_formal(&config, &out[1..]), Ok(feedback));
                 let last = out.len() - 1;
                 out[last] ^= 1;
-                assert_eq!(Feedback::parse_tcp(&config, &out[1..]), Err(FeedbackError::Crc));
+                assert_eq!(Feedback::parse_formal(&config, &out[1..]), Err(FeedbackError::Crc));
             }
         }
     }
@@ -244,7 +245,7 @@ mod tests {
         let parse = |octets: &[u8]| {
             let mut data = octets.to_vec();
             data[2] = Crc::Eight.of(&data);
-            Feedback::parse_tcp(&config, &data)
+            Feedback::parse_formal(&config, &data)
         };
         // Two more bits of the number; an unknown option is skipped.
         let feedback = parse(&[0x01, 0x02, 0, 0x41, 0x80, 0xf2, 1, 2]).expect("an acknowledgement");
@@ -264,7 +265,7 @@ mod tests {
         let feedback = Feedback { cid: 3, acknowledgement, mode: Some(Mode::Optimistic), sequence: None };
         let mut out = Vec::new();
         feedback.emit(&config, &mut out);
-        assert_eq!(Feedback::parse_tcp(&config, &out[1..]), Ok(feedback));
+        assert_eq!(Feedback::parse_formal(&config, &out[1..]), Ok(feedback));
     }
 
     #[test]

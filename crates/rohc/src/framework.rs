@@ -2,8 +2,9 @@
 
 use crate::error::{ConfigError, DecompressError};
 use crate::lsb::push_sdvl;
-use crate::profile::Profiles;
+use crate::profile::{Profiles, Version};
 use crate::reader::Reader;
+use crate::v2::ReorderRatio;
 
 /// The first octet of a feedback element, without its length.
 pub(crate) const FEEDBACK: u8 = 0xf0;
@@ -25,7 +26,8 @@ pub enum Mode {
     #[default]
     Optimistic,
     /// Only what the decompressor has acknowledged is referred to, so that losses damage no
-    /// context. TCP does not have it (RFC 6846): its contexts are in optimistic mode instead.
+    /// context. TCP (RFC 6846) and version 2 of the profiles (RFC 5225) do not have it: their
+    /// contexts are in optimistic mode instead.
     Reliable,
 }
 
@@ -63,11 +65,22 @@ pub struct Config {
     pub large_cids: bool,
     /// The profiles that the compressor uses. The decompressor restores packets of all profiles.
     pub profiles: Profiles,
+    /// The version of the profiles for RTP, UDP and IP at both ends.
+    pub version: Version,
+    /// How late packets may be. Version 1 of the profiles has no such field.
+    pub reorder_ratio: ReorderRatio,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { mode: Mode::default(), contexts: 16, large_cids: false, profiles: Profiles::ALL }
+        Self {
+            mode: Mode::default(),
+            contexts: 16,
+            large_cids: false,
+            profiles: Profiles::ALL,
+            version: Version::One,
+            reorder_ratio: ReorderRatio::None,
+        }
     }
 }
 

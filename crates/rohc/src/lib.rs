@@ -11,6 +11,7 @@
 //! | 5795 | framework | small and large context identifiers, feedback, padding; no segments |
 //! | 3095, 4815 | profiles 0x0000, 0x0001 (RTP), 0x0002 (UDP) | without lists of sources and of extension headers |
 //! | 3843 | profile 0x0004 (IP) | one IP header |
+//! | 5225 | profiles 0x0101 (RTP), 0x0102 (UDP), 0x0104 (IP) | one IP header, without lists of sources |
 //! | 6846, 4164 | profile 0x0006 (TCP) | one IP header, all options of TCP, context replication |
 //!
 //! PDCP names these profiles (TS 25.323 §5.1.2, TS 36.323 §5.5.1). Whatever they cannot restore
@@ -50,10 +51,12 @@ mod refresh;
 mod scaling;
 mod stride;
 mod tcp;
+mod v2;
 mod validity;
 
 pub use compressor::Compressor;
 pub use decompressor::Decompressor;
 pub use error::{ConfigError, DecompressError, FeedbackError};
 pub use framework::{Config, Mode, split_feedback};
-pub use profile::{Profile, Profiles};
+pub use profile::{Profile, Profiles, Version};
+pub use v2::ReorderRatio;

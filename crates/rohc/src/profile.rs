@@ -1,16 +1,27 @@
 //! Profiles: which headers are compressed.
 
-/// A profile of RFC 3095, RFC 3843 and RFC 6846.
+/// The version of the profiles for RTP, UDP and IP. A channel uses one of them, because IR packets
+/// carry only the low octet of the profile (RFC 5795 §5.1.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// RFC 3095 and RFC 3843.
+    #[default]
+    One,
+    /// RFC 5225, ROHCv2: packets may arrive late.
+    Two,
+}
+
+/// A profile of RFC 3095, RFC 3843, RFC 5225 and RFC 6846.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Profile {
     /// 0x0000: packets as they are (RFC 3095 §5.10).
     #[default]
     Uncompressed,
-    /// 0x0001: RTP, UDP and IP (RFC 3095 §5.7).
+    /// 0x0001 or 0x0101: RTP, UDP and IP (RFC 3095 §5.7, RFC 5225).
     Rtp,
-    /// 0x0002: UDP and IP (RFC 3095 §5.11).
+    /// 0x0002 or 0x0102: UDP and IP (RFC 3095 §5.11, RFC 5225).
     Udp,
-    /// 0x0004: IP (RFC 3843).
+    /// 0x0004 or 0x0104: IP (RFC 3843, RFC 5225).
     Ip,
     /// 0x0006: TCP and IP (RFC 6846).
     Tcp,

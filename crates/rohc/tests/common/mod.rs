@@ -296,8 +296,13 @@ impl Outcome {
 
 /// Sends a packet of `next` for each of `damages`, an octet and what changes it, and then 60 whole
 /// ones. Returns how many of these were restored.
-pub fn restored_after(damages: Vec<(usize, u8)>, mut next: impl FnMut() -> Vec<u8>) -> u32 {
-    let mut channel = Channel::new(&Config::default());
+pub fn restored_after(damages: Vec<(usize, u8)>, next: impl FnMut() -> Vec<u8>) -> u32 {
+    restored_after_with(&Config::default(), damages, next)
+}
+
+/// [`restored_after`] on a channel with this configuration.
+pub fn restored_after_with(config: &Config, damages: Vec<(usize, u8)>, mut next: impl FnMut() -> Vec<u8>) -> u32 {
+    let mut channel = Channel::new(config);
     for (at, value) in damages {
         channel.compress(&next());
         let mut compressed = channel.compressed.clone();
