@@ -18,8 +18,8 @@ use crate::tcp::compressor::Base;
 use crate::v2;
 use context::Context;
 
-/// From one packet to the next, how far the sequence numbers of contexts are apart that begin with
-/// them: an odd number near 2¹⁶ by the golden ratio.
+/// Step of the first sequence number from one packet of the channel to the next: odd and near 2¹⁶
+/// divided by the golden ratio, so that contexts begin far apart.
 const FIRST_MSN_STEP: u64 = 40_503;
 
 /// The sending end of a channel.

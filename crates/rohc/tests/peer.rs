@@ -12,6 +12,9 @@
 //!
 //! An answer is a length of two octets and the data; the length 65535 means that the request
 //! failed.
+//!
+//! `AIRPATH_ROHC_PEER_2` names such a program whose channel has version 2 of the profiles
+//! (RFC 5225).
 
 mod common;
 
@@ -20,7 +23,7 @@ use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use airpath_rohc::{Compressor, Config, Decompressor};
+use airpath_rohc::{Compressor, Config, Decompressor, Profile, Profiles, ReorderRatio, Version};
 use common::tcp::{Connection, connections};
 use common::{Flow, Ids, Kind, Random};
 
@@ -37,9 +40,13 @@ struct Peer {
 
 impl Peer {
     /// The program, or `None` after a line that the test is skipped.
-    fn start() -> Option<Self> {
-        let Some(program) = std::env::var_os("AIRPATH_ROHC_PEER") else {
-            airpath_testing::skip("rohc-peer", "AIRPATH_ROHC_PEER names no program");
+    fn start(version: Version) -> Option<Self> {
+        let (variable, reason) = match version {
+            Version::One => ("AIRPATH_ROHC_PEER", "AIRPATH_ROHC_PEER names no program"),
+            Version::Two => ("AIRPATH_ROHC_PEER_2", "AIRPATH_ROHC_PEER_2 names no program"),
+        };
+        let Some(program) = std::env::var_os(variable) else {
+            airpath_testing::skip("rohc-peer", reason);
             return None;
         };
         let mut child = Command::new(&program)
@@ -127,12 +134,74 @@ impl Problems {
     }
 }
 
+/// Flows of version 2. Of the profile 0x0101, rohc 2.4 sends and restores only IR packets; flows
+/// that are compressed here have 0x0102 and 0x0104.
+fn sources_of_version_2() -> Vec<(String, Source)> {
+    let mut sources = Vec::new();
+    let kinds = [Kind::Voice, Kind::Datagrams].map(|kind| [(kind, false), (kind, true)]);
+    for (kind, has_checksum) in kinds.into_iter().flatten().chain([(Kind::Tcp, false)]) {
+        let flow = |is_v6, ids| Source::Flow(Flow { has_checksum, ..Flow::new(kind, is_v6, ids, 1) });
+        for ids in [Ids::Sequential, Ids::Swapped, Ids::Random, Ids::Zero] {
+            sources.push((format!("{kind:?} {ids:?} checksum {has_checksum}"), flow(false, ids)));
+        }
+        sources.push((format!("{kind:?} IPv6 checksum {has_checksum}"), flow(true, Ids::Zero)));
+    }
+    sources
+}
+
+/// A channel with version 2 of the profiles that the peer has.
+fn version_2(reorder_ratio: ReorderRatio) -> Config {
+    let profiles = Profiles::NONE.with(Profile::Udp).with(Profile::Ip);
+    Config { version: Version::Two, profiles, reorder_ratio, ..Config::default() }
+}
+
 #[test]
 fn the_peer_restores_what_is_compressed_here() {
+    check_compressor(&Config::default(), sources());
+}
+
+#[test]
+fn the_peer_restores_version_2() {
+    for reorder_ratio in [ReorderRatio::None, ReorderRatio::Half] {
+        check_compressor(&version_2(reorder_ratio), sources_of_version_2());
+    }
+}
+
+/// A new compressor for each packet sends IR packets.
+#[test]
+fn the_peer_restores_ir_packets_of_rtp() {
+    for (is_v6, ids) in [(false, Ids::Sequential), (false, Ids::Swapped), (false, Ids::Zero), (true, Ids::Zero)] {
+        let Some(mut peer) = Peer::start(Version::Two) else { return };
+        let (mut flow, mut random) = (Flow::new(Kind::Voice, is_v6, ids, 1), Random(5));
+        for _ in 0..PACKETS {
+            let packet = flow.next(&mut random);
+            let config = Config { version: Version::Two, ..Config::default() };
+            let mut compressed = Vec::new();
+            let replaced = Compressor::new(&config).expect("valid").compress(&packet, packet.len(), &mut compressed);
+            compressed.extend_from_slice(&packet[replaced..]);
+            assert_eq!(compressed[..2], [0xfd, 0x01]);
+            peer.request(b'd', &compressed);
+            let (restored, _) = (peer.answer(), peer.answer());
+            assert_eq!(restored, Some(packet));
+        }
+    }
+}
+
+#[test]
+fn what_the_peer_compresses_is_restored_here() {
+    check_decompressor(&Config::default(), sources());
+}
+
+#[test]
+fn version_2_of_the_peer_is_restored_here() {
+    check_decompressor(&version_2(ReorderRatio::None), sources_of_version_2());
+}
+
+fn check_compressor(config: &Config, sources: Vec<(String, Source)>) {
     let mut failed = Vec::new();
-    for (name, mut source) in sources() {
-        let Some(mut peer) = Peer::start() else { return };
-        let (mut compressor, mut random) = (Compressor::new(&Config::default()).expect("valid"), Random(5));
+    for (name, mut source) in sources {
+        let Some(mut peer) = Peer::start(config.version) else { return };
+        let (mut compressor, mut random) = (Compressor::new(config).expect("valid"), Random(5));
         let (mut problems, mut before, mut after) = (Problems::default(), 0, 0);
         let mut waiting = VecDeque::new();
         for number in 0..PACKETS {
@@ -170,12 +239,11 @@ fn the_peer_restores_what_is_compressed_here() {
     assert!(failed.is_empty(), "{failed:?}");
 }
 
-#[test]
-fn what_the_peer_compresses_is_restored_here() {
+fn check_decompressor(config: &Config, sources: Vec<(String, Source)>) {
     let mut failed = Vec::new();
-    for (name, mut source) in sources() {
-        let Some(mut peer) = Peer::start() else { return };
-        let (mut decompressor, mut random) = (Decompressor::new(&Config::default()).expect("valid"), Random(5));
+    for (name, mut source) in sources {
+        let Some(mut peer) = Peer::start(config.version) else { return };
+        let (mut decompressor, mut random) = (Decompressor::new(config).expect("valid"), Random(5));
         let (mut problems, mut octets) = (Problems::default(), 0);
         for number in 0..PACKETS {
             let packet = source.next(&mut random);
