@@ -44,7 +44,13 @@ proptest! {
     #[test]
     fn bearers_with_header_compression_keep_the_contracts(
         name in prop::sample::select(vec!["umts-r99-64", "hsdpa-cat6", "hspa-plus-42", "lte-10mhz-volte"]),
-        mode in prop::sample::select(vec!["unidirectional", "optimistic", "reliable"]),
+        mode in prop::sample::select(vec![
+            "\"unidirectional\"",
+            "\"optimistic\"",
+            "\"reliable\"",
+            "\"unidirectional\", version = \"v2\"",
+            "\"optimistic\", version = \"v2\", reorder_ratio = \"half\"",
+        ]),
         contexts in 1u16..20,
         queue in 2u32..40,
         users in 1u16..4,
@@ -58,7 +64,7 @@ proptest! {
             }
             _ => (format!("downlink.queue.packets = {queue}"), HORIZON),
         };
-        let more = format!("header_compression = {{ mode = \"{mode}\", contexts = {contexts} }}\n{queue}");
+        let more = format!("header_compression = {{ mode = {mode}, contexts = {contexts} }}\n{queue}");
         let model = preset(name, &more);
         let make = || build(&*model, users);
         let traffic = Traffic {
@@ -154,11 +160,12 @@ fn statistic(outcome: &Outcome, name: &str) -> u64 {
 
 #[test]
 fn a_voice_header_has_three_bytes_of_sixty() {
-    for name in ["umts-r99-64", "hsdpa-cat6"] {
+    let cases = ["umts-r99-64", "hsdpa-cat6"].map(|name| [(name, "v1"), (name, "v2")]);
+    for (name, version) in cases.into_iter().flatten() {
         let plain = voice(&mut *build(&*preset(name, ""), 1), 3000);
-        let with = preset(name, "header_compression.mode = \"optimistic\"");
+        let with = preset(name, &format!("header_compression = {{ mode = \"optimistic\", version = \"{version}\" }}"));
         let compressed = voice(&mut *build(&*with, 1), 3000);
-        println!("{name}\n  without {plain:?}\n  with    {compressed:?}");
+        println!("{name} {version}\n  without {plain:?}\n  with    {compressed:?}");
         assert_eq!((compressed.delivered, compressed.decompression), (plain.delivered, 0), "{name}");
         assert_eq!(statistic(&compressed, "rohc_down_header_bytes"), 60 * 3000);
         // One octet and the checksum of UDP, but for IR packets at the beginning.
@@ -176,14 +183,32 @@ fn losses_of_the_radio_damage_no_context() {
     let lossy = "downlink.bler = 0.1\ndownlink.burst = 2.0\ndownlink.rlc = { max_dat = 2, discard = { timer_mrw = \"100 ms\", max_mrw = 20 } }";
     let plain = voice(&mut *build(&*preset("umts-r99-64", lossy), 1), 3000);
     let run = |mode| {
-        let more = format!("{lossy}\nheader_compression.mode = \"{mode}\"");
+        let more = format!("{lossy}\nheader_compression = {{ mode = {mode} }}");
         voice(&mut *build(&*preset("umts-r99-64", &more), 1), 3000)
     };
-    let [optimistic, unidirectional, reliable] = ["optimistic", "unidirectional", "reliable"].map(run);
-    println!("plain {plain:?}\noptimistic {optimistic:?}\nunidirectional {unidirectional:?}\nreliable {reliable:?}");
-    for outcome in [&optimistic, &unidirectional, &reliable] {
+    println!("plain {plain:?}");
+    let modes = ["\"optimistic\"", "\"unidirectional\"", "\"reliable\""];
+    for mode in modes.into_iter().chain([V2_OPTIMISTIC, V2_UNIDIRECTIONAL]) {
+        let outcome = run(mode);
+        println!("{mode} {outcome:?}");
         assert!(outcome.other > 50, "{outcome:?}");
         assert_eq!((outcome.decompression, outcome.delivered), (0, plain.delivered), "{outcome:?}");
+    }
+}
+
+const V2_OPTIMISTIC: &str = "\"optimistic\", version = \"v2\"";
+const V2_UNIDIRECTIONAL: &str = "\"unidirectional\", version = \"v2\", reorder_ratio = \"quarter\"";
+
+#[test]
+fn keys_that_exclude_each_other_are_refused() {
+    let refused = [
+        ("mode = \"reliable\", version = \"v2\"", "mode"),
+        ("mode = \"optimistic\", reorder_ratio = \"half\"", "reorder_ratio"),
+    ];
+    for (keys, key) in refused {
+        let model = preset("umts-r99-64", &format!("header_compression = {{ {keys} }}"));
+        let Err(error) = model.build(&[None], Seed::new(1), "cell") else { panic!("{keys}") };
+        assert_eq!(error.field(), format!("header_compression.{key}"));
     }
 }
 

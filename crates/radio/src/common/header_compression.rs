@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ValueError;
 
-/// Robust header compression (RFC 5795, RFC 3095, RFC 6846).
+/// Robust header compression (RFC 5795, RFC 3095, RFC 5225, RFC 6846).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeaderCompression {
@@ -40,17 +40,62 @@ pub struct HeaderCompression {
     /// compressed IP header; a packet that fits none of them is sent as it is.
     #[serde(default = "profiles")]
     pub profiles: Vec<Profile>,
+    /// The version of the profiles `"rtp"`, `"udp"` and `"ip"` in both directions. A channel cannot
+    /// have both, because they share their numbers in packets.
+    #[serde(default)]
+    pub version: Version,
+    /// How late packets may arrive without damage; only with version `"v2"`. With more, fewer
+    /// packets may be lost in a row.
+    #[serde(default)]
+    pub reorder_ratio: ReorderRatio,
+}
+
+/// A version of the profiles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Version {
+    /// RFC 3095 and RFC 3843.
+    #[default]
+    V1,
+    /// RFC 5225 (ROHCv2).
+    V2,
+}
+
+/// The part of the interval of a sequence number that is for late packets (RFC 5225 §6.3.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReorderRatio {
+    /// At most 1 packet late.
+    #[default]
+    None,
+    /// At most 3 packets late.
+    Quarter,
+    /// At most 7 packets late.
+    Half,
+    /// At most 11 packets late.
+    ThreeQuarters,
+}
+
+impl From<ReorderRatio> for airpath_rohc::ReorderRatio {
+    fn from(ratio: ReorderRatio) -> Self {
+        match ratio {
+            ReorderRatio::None => Self::None,
+            ReorderRatio::Quarter => Self::Quarter,
+            ReorderRatio::Half => Self::Half,
+            ReorderRatio::ThreeQuarters => Self::ThreeQuarters,
+        }
+    }
 }
 
 /// A profile of ROHC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// 0x0001: RTP, UDP and IP (RFC 3095).
+    /// 0x0001 or 0x0101: RTP, UDP and IP (RFC 3095, RFC 5225).
     Rtp,
-    /// 0x0002: UDP and IP (RFC 3095).
+    /// 0x0002 or 0x0102: UDP and IP (RFC 3095, RFC 5225).
     Udp,
-    /// 0x0004: IP (RFC 3843).
+    /// 0x0004 or 0x0104: IP (RFC 3843, RFC 5225).
     Ip,
     /// 0x0006: TCP and IP (RFC 6846).
     Tcp,
@@ -76,7 +121,7 @@ pub enum Mode {
     /// The decompressor reports a damaged context.
     Optimistic,
     /// The decompressor acknowledges what later packets refer to, so that no loss damages a
-    /// context.
+    /// context. Neither `tcp` nor version `"v2"` has it.
     Reliable,
 }
 
@@ -93,6 +138,26 @@ fn profiles() -> Vec<Profile> {
 }
 
 impl HeaderCompression {
+    /// Rejects keys that exclude each other.
+    fn check(&self) -> Result<(), ValueError> {
+        let refuse =
+            |key: &str, expected| Err(ValueError::Range { key: format!("header_compression.{key}"), expected });
+        match self.mode {
+            Mode::Reliable if self.profiles.contains(&Profile::Tcp) => refuse(
+                "mode",
+                "`unidirectional` or `optimistic` with the profile `tcp`, for which RFC 6846 has no reliable mode",
+            ),
+            Mode::Reliable if self.version == Version::V2 => refuse(
+                "mode",
+                "`unidirectional` or `optimistic` with version `v2`, for which RFC 5225 has no reliable mode",
+            ),
+            _ if self.version == Version::V1 && self.reorder_ratio != ReorderRatio::None => {
+                refuse("reorder_ratio", "`none` with version `v1`, which has no such field; set `version = \"v2\"`")
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn rohc(&self) -> airpath_rohc::Config {
         let mode = match self.mode {
             Mode::Unidirectional => airpath_rohc::Mode::Unidirectional,
@@ -100,7 +165,12 @@ impl HeaderCompression {
             Mode::Reliable => airpath_rohc::Mode::Reliable,
         };
         let profiles = self.profiles.iter().fold(Profiles::NONE, |set, profile| set.with((*profile).into()));
-        airpath_rohc::Config { mode, contexts: self.contexts, large_cids: self.contexts > 16, profiles }
+        let version = match self.version {
+            Version::V1 => airpath_rohc::Version::One,
+            Version::V2 => airpath_rohc::Version::Two,
+        };
+        let (contexts, reorder_ratio) = (self.contexts, self.reorder_ratio.into());
+        airpath_rohc::Config { mode, contexts, large_cids: contexts > 16, profiles, version, reorder_ratio }
     }
 }
 
@@ -120,11 +190,7 @@ pub(crate) fn above(
 ) -> Result<Box<dyn Bearer>, ValueError> {
     let bearer = Box::new(bearer);
     let Some(config) = config else { return Ok(bearer) };
-    if config.mode == Mode::Reliable && config.profiles.contains(&Profile::Tcp) {
-        let expected =
-            "`unidirectional` or `optimistic` with the profile `tcp`, for which RFC 6846 has no reliable mode";
-        return Err(ValueError::Range { key: "header_compression.mode".to_owned(), expected });
-    }
+    config.check()?;
     let refuse =
         |_| ValueError::OutOfRange { key: "header_compression.contexts".to_owned(), min: 1, max: MOST_CONTEXTS };
     Ok(Box::new(Compressed::new(bearer, &config.rohc(), users, is_voice).map_err(refuse)?))
