@@ -310,9 +310,9 @@ impl Slot {
             Flow::Version2(known) => Some(&**known),
             _ => None,
         };
-        let context = v2::decompressor::Context::read_ir(known, profile, length, reader)?;
+        let (context, header) = v2::decompressor::Context::read_ir(known, profile, length, reader)?;
         check.verify(reader.position())?;
-        context.finish(out);
+        out.extend_from_slice(header.as_bytes());
         self.flow = Flow::Version2(Box::new(context));
         Ok(reader.position())
     }

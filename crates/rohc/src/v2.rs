@@ -33,6 +33,15 @@ const FEWEST_BITS: u32 = 4;
 /// Packets that carry each change without reordering, as with version 1.
 const REPEATS: u32 = crate::refresh::REPEATS;
 
+/// Sequence numbers by which an IR or `co_repair` packet counts as late. With an earlier one, the
+/// sender has begun again.
+const LATE: u16 = 128;
+
+/// Whether the sequence number `msn` comes before `other`.
+const fn is_before(msn: u16, other: u16) -> bool {
+    msn.wrapping_sub(other) > u16::MAX / 2
+}
+
 /// How much of the interval of the sequence number is for packets that arrive late (reorder_ratio,
 /// §6.3.1): version 2 of the profiles restores them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -296,6 +296,30 @@ fn feedback_repairs_a_damaged_context() {
     }
 }
 
+/// A sender whose own packets are out of order, or that begins again.
+#[test]
+fn a_sender_may_be_out_of_order() {
+    for ratio in RATIOS {
+        for ids in IDS {
+            let (mut channel, mut random) = (Channel::new(&config(Mode::Optimistic, ratio)), Random(3));
+            let mut flow = voice(false, ids);
+            for number in 0..2000 {
+                if random.one_in(10) {
+                    let step = random.below(300) as u16;
+                    flow.sequence = if random.one_in(2) {
+                        flow.sequence.wrapping_sub(step)
+                    } else {
+                        flow.sequence.wrapping_add(step)
+                    };
+                }
+                flow.has_checksum ^= random.one_in(20);
+                let packet = flow.next(&mut random);
+                assert_eq!(channel.pass(&packet).1, Ok(packet), "{ratio:?} {ids:?} {number}");
+            }
+        }
+    }
+}
+
 /// Without its IR packets, nothing is known of a flow: the decompressor requests the static part.
 #[test]
 fn an_unknown_context_is_requested() {

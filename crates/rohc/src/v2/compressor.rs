@@ -3,7 +3,7 @@
 use super::chains::{push_dynamic, push_irregular, push_static};
 use super::formats::{Format, formats};
 use super::reference::{DEFAULT_STRIDE, Fields, Reference};
-use super::{CO_COMMON, CO_REPAIR, ReorderRatio, common};
+use super::{CO_COMMON, CO_REPAIR, LATE, ReorderRatio, common, is_before};
 use crate::crc::Crc;
 use crate::feedback::Feedback;
 use crate::framework::{Config, IR, Mode};
@@ -65,6 +65,12 @@ impl Context {
         self.advance(header);
         let target = self.target(header);
         let mut parts = self.refresh.next();
+        // Packets of RTP that come out of order are not compressed: the decompressor refers to that
+        // with the highest sequence number, or to any before this one.
+        let latest = self.latest().filter(|latest| is_before(target.msn, latest.msn));
+        if parts == Due::Changes && latest.is_some() {
+            parts = Due::Dynamic;
+        }
         match parts {
             Due::Static => push_ir(config, cid, &target, out),
             Due::Dynamic => push_repair(config, cid, &target, out),
@@ -77,11 +83,23 @@ impl Context {
             },
         }
         self.refresh.sent(parts);
+        if let Some(latest) = latest {
+            self.references.retain(|other| other.msn != latest.msn);
+        }
         let leaving = (self.references.len() + 1).saturating_sub(self.ratio.repeats() as usize);
         self.references.drain(..leaving);
         self.references.push(target);
+        // The highest sequence number stays, as if it had been sent last.
+        self.references.extend(latest.filter(|latest| latest.msn.wrapping_sub(target.msn) <= LATE));
         self.header = *header;
         self.is_new = false;
+    }
+
+    /// What the packet with the highest sequence number has established.
+    fn latest(&self) -> Option<Reference> {
+        let latest =
+            |latest: Reference, other: Reference| if is_before(latest.msn, other.msn) { other } else { latest };
+        self.references.iter().copied().reduce(latest)
     }
 
     /// Takes up sequence number, stride and behaviour of the IP-ID of the next packet.

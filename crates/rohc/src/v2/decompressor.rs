@@ -4,19 +4,16 @@ use std::collections::VecDeque;
 
 use super::chains::{read_dynamic, read_irregular, read_static};
 use super::reference::{Fields, Reference};
-use super::{common, formats};
+use super::{LATE, common, formats, is_before};
 use crate::crc::Crc;
 use crate::error::DecompressError;
+use crate::header::Header;
 use crate::profile::Profile;
 use crate::reader::Reader;
 use crate::validity::Validity;
 
 /// Bits of the sequence number whose interval for late packets the remembered headers cover.
 const REMEMBERED_BITS: u32 = 6;
-/// Sequence numbers by which an IR or `co_repair` packet counts as late. With an earlier one, the
-/// compressor has begun again.
-const LATE: u16 = 128;
-
 /// The context.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
@@ -29,13 +26,14 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// The context after the chains of an IR packet of `length` bytes. `known` is that before it.
+    /// The context after the chains of an IR packet of `length` bytes, and the restored header.
+    /// `known` is the context before it.
     pub(crate) fn read_ir(
         known: Option<&Self>,
         profile: Profile,
         length: usize,
         reader: &mut Reader<'_>,
-    ) -> Result<Self, DecompressError> {
+    ) -> Result<(Self, Header), DecompressError> {
         let mut reference = Reference::new(read_static(profile, reader)?);
         read_dynamic(&mut reference, reader)?;
         reference.complete(length - reader.position())?;
@@ -48,7 +46,7 @@ impl Context {
         context.establish(reference);
         context.validity.has_static = true;
         context.validity.receive_dynamic();
-        Ok(context)
+        Ok((context, reference.header))
     }
 
     /// The sequence number of the packet that came last.
@@ -58,13 +56,6 @@ impl Context {
 
     fn latest(&self) -> &Reference {
         self.references.back().expect("a context has a reference from its IR packet on")
-    }
-
-    /// Appends the header of the packet that came last.
-    pub(crate) fn finish(&self, out: &mut Vec<u8>) {
-        let is_last = |reference: &&Reference| reference.msn == self.received;
-        let reference = self.references.iter().find(is_last).unwrap_or_else(|| self.latest());
-        out.extend_from_slice(reference.header.as_bytes());
     }
 
     /// A `co_repair` packet (§6.8.2.2), of `length` bytes.
@@ -221,9 +212,4 @@ fn decompress(
     let (crc, value) = fields.crc;
     let is_right = restored.crc(crc) == value && fields.control_crc.is_none_or(|crc| crc == restored.control_crc());
     if is_right { Ok(restored) } else { Err(DecompressError::Crc) }
-}
-
-/// Whether the sequence number `msn` comes before `other`.
-const fn is_before(msn: u16, other: u16) -> bool {
-    msn.wrapping_sub(other) > u16::MAX / 2
 }
