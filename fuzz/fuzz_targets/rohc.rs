@@ -5,12 +5,16 @@
 
 use std::time::Duration;
 
-use airpath_rohc::{Compressor, Config, Decompressor};
+use airpath_rohc::{Compressor, Config, Decompressor, ReorderRatio, Version};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|packets: (bool, Vec<Vec<u8>>)| {
-    let (large_cids, packets) = packets;
-    let config = Config { large_cids, ..Config::default() };
+fuzz_target!(|packets: (bool, Option<u8>, Vec<Vec<u8>>)| {
+    // With a number, version 2 of the profiles.
+    let (large_cids, ratio, packets) = packets;
+    let version = if ratio.is_some() { Version::Two } else { Version::One };
+    let ratios = [ReorderRatio::None, ReorderRatio::Quarter, ReorderRatio::Half, ReorderRatio::ThreeQuarters];
+    let reorder_ratio = ratios[usize::from(ratio.unwrap_or_default() % 4)];
+    let config = Config { large_cids, version, reorder_ratio, ..Config::default() };
     let ends = || (Compressor::new(&config).expect("valid"), Decompressor::new(&config).expect("valid"));
     let (mut compressor, mut decompressor) = ends();
     // These two meet bytes that no peer has sent.
