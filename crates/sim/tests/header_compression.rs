@@ -41,9 +41,11 @@ fn run(traffic: &str, preset: &str, compression: &str) -> ([PacketCounters; 2], 
 fn the_same_packets_arrive_with_smaller_headers() {
     let (plain, none) = run(TRAFFIC, "umts-r99-64", "");
     assert!(none.is_empty(), "{none:?}");
-    for mode in ["unidirectional", "optimistic"] {
-        let (compressed, statistics) = run(TRAFFIC, "umts-r99-64", &format!("header_compression.mode = \"{mode}\""));
-        println!("{mode} {statistics:?}");
+    let cases = ["unidirectional", "optimistic"].map(|mode| [(mode, "v1"), (mode, "v2")]);
+    for (mode, version) in cases.into_iter().flatten() {
+        let compression = format!("header_compression = {{ mode = \"{mode}\", version = \"{version}\" }}");
+        let (compressed, statistics) = run(TRAFFIC, "umts-r99-64", &compression);
+        println!("{mode} {version} {statistics:?}");
         assert_eq!(compressed[1].offered.bytes, compressed[1].delivered.bytes);
         assert!(compressed[0].delivered.packets >= plain[0].delivered.packets * 9 / 10);
         for direction in ["down", "up"] {
@@ -91,15 +93,17 @@ fn a_voice_header_has_one_to_four_octets() {
     const CALL: &str =
         "format = 1\nduration = \"120 s\"\n[[flow]]\nkind = \"voice\"\nduration = \"60 s\"\nstart = \"3 s\"\n";
     const PING: &str = "[[flow]]\nkind = \"ping\"\nrequests = 2\n";
-    for (preset, other) in [("umts-r99-64", ""), ("lte-10mhz-volte", PING)] {
+    let cases = [("umts-r99-64", ""), ("lte-10mhz-volte", PING)];
+    for ((preset, other), version) in cases.into_iter().flat_map(|case| [(case, "v1"), (case, "v2")]) {
+        let compression = format!("header_compression = {{ mode = \"optimistic\", version = \"{version}\" }}");
         for (dtx, buffer, most) in [(false, "fixed", 3.1), (true, "adaptive", 4.0)] {
             let traffic = format!("{CALL}dtx = {dtx}\njitter_buffer = \"{buffer}\"\n{other}");
-            let (counters, statistics) = run(&traffic, preset, "header_compression.mode = \"optimistic\"");
+            let (counters, statistics) = run(&traffic, preset, &compression);
             for (direction, name) in Direction::BOTH.into_iter().zip(["down", "up"]) {
                 let of = |key: &str| statistics[format!("rohc_{name}_{key}").as_str()] as f64;
                 let packets = counters[direction as usize].offered.packets as f64;
                 let octets = of("compressed_header_bytes") / packets;
-                println!("{preset}, dtx = {dtx}, {name}: {octets:.2}");
+                println!("{preset}, {version}, dtx = {dtx}, {name}: {octets:.2}");
                 assert!(of("header_bytes") / packets > 39.9 && octets < most, "{preset}: {statistics:?}");
             }
         }
