@@ -212,8 +212,14 @@ fn a_proxy_replays_to_the_nanosecond() {
 
 #[test]
 fn header_compression_replays_to_the_nanosecond() {
-    let profiles = ["[\"tcp\", \"udp\", \"ip\"]", "[\"udp\", \"ip\"]"];
-    for (mode, profiles) in [("unidirectional", profiles[0]), ("optimistic", profiles[0]), ("reliable", profiles[1])] {
+    let profiles = ["[\"tcp\", \"udp\", \"ip\"]", "[\"udp\", \"ip\"]", "[\"ip\"], version = \"v2\""];
+    let cases = [
+        ("unidirectional", profiles[0]),
+        ("optimistic", profiles[0]),
+        ("reliable", profiles[1]),
+        ("optimistic", profiles[2]),
+    ];
+    for (mode, profiles) in cases {
         let compression = format!("header_compression = {{ mode = \"{mode}\", profiles = {profiles} }}");
         for preset in ["umts-r99-384", "lte-10mhz-volte"] {
             let mut original = scenario(&format!("preset = \"{preset}\"\n{compression}"), "", CHANGES);
