@@ -1,7 +1,8 @@
 //! Packets exchanged with another implementation of ROHC.
 //!
-//! `AIRPATH_ROHC_PEER` names a program that has both ends of a channel with small context
-//! identifiers, at most 15. It reads requests from its standard input: `c`, `d` or `f`, the length
+//! `AIRPATH_ROHC_PEER` names a program, such as `benches/rohc_peer/peer.c`, that has both ends of a
+//! channel with small context identifiers, at most 15. Its argument is the version of the profiles:
+//! `1` (RFC 3095, and RFC 6846 for TCP) or `2` (RFC 5225). It reads requests from its standard input: `c`, `d` or `f`, the length
 //! of the data as two octets, and the data. It answers each on its standard output:
 //!
 //! | request | data | answer |
@@ -12,9 +13,6 @@
 //!
 //! An answer is a length of two octets and the data; the length 65535 means that the request
 //! failed.
-//!
-//! `AIRPATH_ROHC_PEER_2` names such a program whose channel has version 2 of the profiles
-//! (RFC 5225).
 
 mod common;
 
@@ -41,15 +39,16 @@ struct Peer {
 impl Peer {
     /// The program, or `None` after a line that the test is skipped.
     fn start(version: Version) -> Option<Self> {
-        let (variable, reason) = match version {
-            Version::One => ("AIRPATH_ROHC_PEER", "AIRPATH_ROHC_PEER names no program"),
-            Version::Two => ("AIRPATH_ROHC_PEER_2", "AIRPATH_ROHC_PEER_2 names no program"),
-        };
-        let Some(program) = std::env::var_os(variable) else {
-            airpath_testing::skip("rohc-peer", reason);
+        let Some(program) = std::env::var_os("AIRPATH_ROHC_PEER") else {
+            airpath_testing::skip("rohc-peer", "AIRPATH_ROHC_PEER names no program");
             return None;
         };
+        let version = match version {
+            Version::One => "1",
+            Version::Two => "2",
+        };
         let mut child = Command::new(&program)
+            .arg(version)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
