@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from support.link import BROWSER, LinkCommand, summary
-from support.needs import needs, program
+from support.needs import missing, needs, program
 from support.programs import PROGRAMS
 
 Need = Callable[..., str]
@@ -84,9 +84,10 @@ def hls_js(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The player hls.js, from the registry of npm."""
     npm = program("npm")
     folder = tmp_path_factory.mktemp("npm")
-    got = subprocess.run([npm, "pack", "--silent", "hls.js@1.5.20"], cwd=folder, capture_output=True, check=False)
+    fetch = [npm, "pack", "--silent", "hls.js@1.5.20"]
+    got = subprocess.run(fetch, cwd=folder, capture_output=True, text=True, check=False)
     if got.returncode != 0:
-        pytest.skip("hls.js cannot be fetched from the registry of npm")
+        missing("npm-registry", f"hls.js cannot be fetched: {' '.join(got.stderr.split())[:200]}")
     with tarfile.open(folder / "hls.js-1.5.20.tgz") as archive:
         member = archive.extractfile("package/dist/hls.light.min.js")
         assert member is not None
