@@ -3,8 +3,9 @@
  * exchanged with another implementation needs them: crates/rohc/tests/peer.rs has the protocol.
  * `python benches/rohc_peer` compiles it and runs the test.
  *
- * The argument is the version of the profiles, 1 or 2. A request is its kind ('c', 'd' or 'f'), the length of the data in two octets, and the data. An
- * answer is a length of two octets and the data; the length 65535 is a failure.
+ * The argument is the version of the profiles, 1 or 2. A request is its kind ('c', 'd' or 'f'), the
+ * length of the data in two octets, and the data. An answer is a length of two octets and the data;
+ * the length 65535 is a failure.
  */
 #include <stdint.h>
 #include <stdio.h>

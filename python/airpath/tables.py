@@ -183,6 +183,7 @@ SUMMARY_TABLES: dict[str, dict[str, str]] = {
         "protocol": "String",
         "opened": "Int64",
         "video_bps": "Int64",
+        "discarded": "Int64",
         "repaired": "Int64",
         "retransmitted_share": "Float64",
         "jitter_s": "Float64",

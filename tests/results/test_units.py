@@ -91,6 +91,7 @@ COUNTS = {
     "delay_periods",
     "dsacks",
     "duplicate_acknowledgements",
+    "discarded",
     "duplicates",
     "early_timer_retransmissions",
     "echo_round_trips",

@@ -118,3 +118,41 @@ def test_a_bad_frame_is_named_with_its_line(tmp_path: Path) -> None:
         execute(_stream(video))
     with pytest.raises(airpath.ScenarioError, match=r"missing.json.*cannot be read"):
         execute(_stream(tmp_path / "missing.json"))
+
+
+# Twice the rate of the video fits the bearer.
+AHEAD = {"flow.0.speed": "2", "flow.0.ahead": '"60 s"', "flow.0.repair": '"none"'}
+
+
+@pytest.mark.parametrize("transport", ["udp", "tcp"])
+def test_the_buffer_has_a_limit(transport: str) -> None:
+    """Without the outage the server stops at the limit, and nothing is discarded."""
+    change = AHEAD | {"flow.0.transport": f'"{transport}"', "change.0.outage": '"1 ms"', "fixed.loss": "0"}
+    limited = airpath.run(EXAMPLE, set=change | {"flow.0.max_buffer": '"12 s"'})
+    flow, most = limited.flows.row(0, named=True), limited.buffers["buffer_s"].max()
+    assert isinstance(most, float)
+    assert 10 < most <= 12.07
+    assert (flow["outcome"], flow["discarded"], flow["lost"], flow["stalls"]) == ("finished", 0, 0, 0)
+    assert flow["frames_decodable"] == flow["frames"]
+    unlimited = airpath.run(EXAMPLE, set=change).buffers["buffer_s"].max()
+    assert isinstance(unlimited, float)
+    assert unlimited > 30
+
+
+@pytest.mark.parametrize("transport", ["udp", "tcp"])
+def test_an_outage_fills_a_limited_buffer(transport: str) -> None:
+    change = {"flow.0.max_buffer": '"6 s"', "flow.0.repair": '"none"', "flow.0.transport": f'"{transport}"'}
+    result = airpath.run(EXAMPLE, set=change | {"fixed.loss": "0"})
+    flow, most = result.flows.row(0, named=True), result.buffers["buffer_s"].max()
+    assert isinstance(most, float)
+    assert most <= 6.07
+    assert flow["stalls"] == 1
+    assert flow["sent"] == flow["received"] + flow["lost"] + flow["discarded"]
+    # Over TCP the player does not read what the bearer has stored above the limit.
+    if transport == "tcp":
+        assert (flow["discarded"], flow["frames_decodable"]) == (0, flow["frames"])
+
+
+def test_a_limit_without_room_for_the_start_is_named() -> None:
+    with pytest.raises(airpath.ScenarioError, match=r"flow.0.max_buffer.*one second more than `buffer`"):
+        execute(EXAMPLE, set={"flow.0.max_buffer": '"5 s"'})

@@ -55,6 +55,9 @@ pub struct Settings {
     pub packet: Bytes,
     /// Media that the client waits for before it displays the first frame, and after a stall.
     pub buffer: Span,
+    /// Most media that the client stores, if that is limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_buffer: Option<Span>,
     /// The protocol that carries the packets.
     pub transport: LowerTransport,
     /// Repair of lost packets.
@@ -78,6 +81,7 @@ impl Default for Settings {
             packet: Bytes::new(1400),
             // The default of the player of the study, Windows Media Player 9.
             buffer: Span::from_secs(5),
+            max_buffer: None,
             transport: LowerTransport::Udp,
             repair: Repair::None,
             speed: 1.0,
@@ -93,6 +97,9 @@ impl Default for Settings {
 impl Settings {
     /// Longest time of a setting: a day.
     const LONGEST: Span = Span::from_secs(24 * 3600);
+    /// Least part of [`Self::max_buffer`] above [`Self::buffer`]: frames within it can be lost, and
+    /// playback begins all the same.
+    const LEAST_ROOM: Span = Span::from_secs(1);
     /// Longest video: ten years.
     const LONGEST_VIDEO: Span = Span::from_secs(3650 * 24 * 3600);
     /// Most bytes of a frame in a packet, so that it fits IPv4 with all headers.
@@ -111,6 +118,9 @@ impl Settings {
         let wrong = |field, message| Err(VideoError { frame: None, field, message });
         if self.buffer > Self::LONGEST {
             return wrong("buffer", "it is too long: at most one day");
+        }
+        if self.max_buffer.is_some_and(|most| most > Self::LONGEST || most < self.buffer + Self::LEAST_ROOM) {
+            return wrong("max_buffer", "it is at least one second more than `buffer`, and at most one day");
         }
         if !(Span::from_millis(1)..=Self::LONGEST).contains(&self.timeout) {
             return wrong("timeout", "it is 1 ms to one day");

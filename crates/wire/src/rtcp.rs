@@ -1,5 +1,5 @@
-//! RTCP packets (RFC 3550 §6), generic NACK (RFC 4585 §6.2.1) and the limit of the rate of a stream
-//! (TMMBR, RFC 5104 §4.2.1).
+//! RTCP packets (RFC 3550 §6), generic NACK (RFC 4585 §6.2.1), the limit of the rate of a stream
+//! (TMMBR, RFC 5104 §4.2.1) and the state of a player's buffer (NADU, TS 26.234 §6.2.3.2).
 //!
 //! A datagram is a compound: the packets follow one another. The functions of [`Compound`] add
 //! packets to one, and [`packets`] reads them.
@@ -19,6 +19,9 @@ const SENDER_REPORT: u8 = 200;
 const RECEIVER_REPORT: u8 = 201;
 const SOURCE_DESCRIPTION: u8 = 202;
 const BYE: u8 = 203;
+const APPLICATION: u8 = 204;
+/// Name and subtype of the packets with the state of a buffer (TS 26.234 §6.2.3.2).
+const NADU: (u8, [u8; 4]) = (0, *b"PSS0");
 /// Transport-layer feedback (RFC 4585 §6.2).
 const TRANSPORT_FEEDBACK: u8 = 205;
 const NACK: u8 = 1;
@@ -56,6 +59,20 @@ pub struct ReportBlock {
     pub delay: u32,
 }
 
+/// The state of a player's buffer: its next application data unit (NADU, TS 26.234 §6.2.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextDataUnit {
+    /// The stream.
+    pub ssrc: u32,
+    /// Milliseconds until the next unit is displayed; `None` with an empty buffer. Zero while the
+    /// player waits for media.
+    pub playout_delay_ms: Option<u16>,
+    /// Sequence number of the packet with the next unit.
+    pub sequence: u16,
+    /// Free bytes of the buffer, in units of 64.
+    pub free_blocks: u16,
+}
+
 /// A packet of a compound, as far as airpath uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet<'a> {
@@ -75,6 +92,8 @@ pub enum Packet<'a> {
         /// Bytes of the headers of a packet.
         overhead: u16,
     },
+    /// The state of a player's buffer, for the first stream that the packet has.
+    NextDataUnit(NextDataUnit),
     /// Another packet.
     Other(u8),
 }
@@ -194,6 +213,20 @@ impl<'a> Compound<'a> {
         });
     }
 
+    /// Adds the state of the buffer of `ssrc`. It follows the receiver report of the same time.
+    pub fn next_data_unit(&mut self, ssrc: u32, unit: &NextDataUnit) {
+        let (subtype, name) = NADU;
+        self.packet(subtype, APPLICATION, |bytes| {
+            bytes.extend(ssrc.to_be_bytes());
+            bytes.extend(name);
+            bytes.extend(unit.ssrc.to_be_bytes());
+            // 16 bits are reserved or the number of the unit within the packet.
+            [unit.playout_delay_ms.unwrap_or(u16::MAX), unit.sequence, 0, unit.free_blocks]
+                .iter()
+                .for_each(|field| bytes.extend(field.to_be_bytes()));
+        });
+    }
+
     /// Adds a packet with this count or format; `write` appends what follows its header.
     fn packet(&mut self, count: u8, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
         let at = self.0.len();
@@ -289,6 +322,15 @@ fn read<'a>(packet: &RawPacket<'a>, block: &mut Option<ReportBlock>) -> Result<P
             Ok(Packet::Block(block_at(4)))
         }
         (BYE, _) => Ok(Packet::Bye),
+        (APPLICATION, subtype) if subtype == NADU.0 && body.get(4..8) == Some(&NADU.1[..]) => {
+            needs(20)?;
+            Ok(Packet::NextDataUnit(NextDataUnit {
+                ssrc: at(8),
+                playout_delay_ms: Some((at(12) >> 16) as u16).filter(|delay| *delay != u16::MAX),
+                sequence: at(12) as u16,
+                free_blocks: at(16) as u16,
+            }))
+        }
         (TRANSPORT_FEEDBACK, NACK) => {
             needs(8)?;
             Ok(Packet::Nack(Nacks(&body[8..])))
@@ -337,6 +379,26 @@ mod tests {
         assert_eq!(read_all(&bytes), [Packet::SenderReport(info), Packet::Block(block), other, Packet::Bye]);
         bytes.pop();
         assert!(packets(&bytes).last().is_some_and(|last| last.is_err()));
+    }
+
+    #[test]
+    fn the_state_of_a_buffer_has_the_octets_of_ts_26_234() {
+        let unit = NextDataUnit { ssrc: 0x0102_0304, playout_delay_ms: Some(40), sequence: 0x0506, free_blocks: 7 };
+        let mut bytes = Vec::new();
+        Compound::new(&mut bytes).next_data_unit(9, &unit);
+        // One source: 24 octets. The length field counts the five words after the first.
+        let head = [0x80, 204, 0, 5, 0, 0, 0, 9, b'P', b'S', b'S', b'0'];
+        assert_eq!(bytes[..12], head);
+        assert_eq!(bytes[12..], [1, 2, 3, 4, 0, 40, 5, 6, 0, 0, 0, 7]);
+        assert_eq!(read_all(&bytes), [Packet::NextDataUnit(unit)]);
+        let empty = NextDataUnit { playout_delay_ms: None, ..unit };
+        Compound::new(&mut bytes).next_data_unit(9, &empty);
+        assert_eq!((read_all(&bytes), &bytes[16..18]), (vec![Packet::NextDataUnit(empty)], &[0xFF; 2][..]));
+        bytes[8] = b'Q';
+        assert_eq!(read_all(&bytes), [Packet::Other(204)], "of another application");
+        (bytes[8], bytes[3]) = (b'P', 4);
+        bytes.truncate(20);
+        assert!(packets(&bytes).all(|packet| packet.is_err()));
     }
 
     #[test]

@@ -422,7 +422,7 @@ def voice(
 
 _GENERATED = {"rate", "duration", "frame_rate", "gop", "b_frames", "peak_to_mean"}
 _RTP_OPTIONS: dict[str | None, set[str]] = {
-    None: _GENERATED | {"packet", "buffer", "repair", "speed", "ahead", "probes", "timeout", "seed"},
+    None: _GENERATED | {"packet", "buffer", "max_buffer", "repair", "speed", "ahead", "probes", "timeout", "seed"},
     "send": {"video", "sdp", "lead", "frame_rate", "packet", "speed", "ahead", "seed"},
     "receive": {"listen", "sdp", "buffer", "timeout", "seed"},
 }
@@ -474,6 +474,9 @@ def stream(
     peak_to_mean: Annotated[float, typer.Option(metavar="N", help="Size of an I frame to that of the mean.")] = 10,
     packet: Annotated[str, typer.Option(metavar="SIZE", help="Most bytes of a frame in a packet.")] = "1400 B",
     buffer: Annotated[str, typer.Option(metavar="TIME", help="Media to wait for before playback.")] = "5 s",
+    max_buffer: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Most media to store: the responder stops there.")
+    ] = None,
     repair: Annotated[Literal["none", "once", "nack"], typer.Option(help="Repair of lost packets.")] = "none",
     speed: Annotated[
         float, typer.Option(metavar="N", help="Highest rate of the responder, as a multiple of the video's.")
@@ -526,6 +529,8 @@ def stream(
     generated |= {"b_frames": b_frames, "peak_to_mean": peak_to_mean}
     settings = {"packet": packet, "buffer": buffer, "repair": repair, "speed": speed, "ahead": ahead}
     settings |= {"probes": probes, "timeout": timeout}
+    if max_buffer is not None:
+        settings["max_buffer"] = max_buffer
     work = {"kind": "stream", "video": generated, "settings": settings, "seed": seed}
     _measure(host, work, "3 h", common, every=interval)
 

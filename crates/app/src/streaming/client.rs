@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use airpath_core::{Bytes, Instant, RandomStream, Span, earliest};
-use airpath_wire::rtcp::{self, Compound, Packet};
+use airpath_wire::rtcp::{self, Compound, NextDataUnit, Packet};
 use airpath_wire::rtp::RtpHeader;
 
 use super::losses::Losses;
 use super::player::{Arrival, Player};
 use super::reception::Reception;
 use super::reports::ReportTimer;
-use super::{Channel, Datagram, HEADERS, PAYLOAD_TYPE, PROBES, RETRANSMISSION_TYPE, Repair, Session};
+use super::{Channel, Datagram, HEADERS, LowerTransport, PAYLOAD_TYPE, PROBES, RETRANSMISSION_TYPE, Repair, Session};
 
 /// Name of the client in its reports (RFC 3550 §6.5.1).
 const NAME: &str = "client@airpath";
@@ -29,6 +29,8 @@ pub struct Client {
     losses: Losses,
     probes: Probes,
     timer: ReportTimer,
+    /// Whether frames were displayed, in the last report of the buffer.
+    reported_playing: bool,
     /// When the client gives up unless a packet arrives before.
     inactivity_timeout: Option<Instant>,
     first: Option<Instant>,
@@ -51,6 +53,8 @@ pub struct Received {
     pub repaired: u64,
     /// Packets that had come before.
     pub duplicates: u64,
+    /// Packets that came when the buffer was full, and were discarded.
+    pub discarded: u64,
     /// Datagrams that were no packets of this session.
     pub foreign: u64,
     /// RTCP packets sent.
@@ -78,6 +82,7 @@ impl Client {
             losses: Losses::default(),
             probes: Probes::default(),
             timer: ReportTimer::new(&session, start, random),
+            reported_playing: false,
             inactivity_timeout: Some(start + session.settings.timeout),
             first: None,
             timed_out: false,
@@ -134,6 +139,11 @@ impl Client {
             self.reception.add(now, number, timestamp);
         }
         self.losses.arrived(now, number, channel == Channel::Repair);
+        // A client of TCP does not read instead.
+        if self.session.settings.transport == LowerTransport::Udp && self.has_no_room_for(now, number) {
+            self.received.discarded += 1;
+            return None;
+        }
         match self.player.receive(now, number) {
             Arrival::Duplicate => {
                 self.received.duplicates += 1;
@@ -146,6 +156,22 @@ impl Client {
         self.received.repaired += u64::from(channel == Channel::Repair);
         self.received.bytes += u64::from(self.session.media_bytes(number, self.session.place_of(number)));
         Some(number)
+    }
+
+    /// Whether the buffer has the most media that the client stores.
+    pub fn is_full(&mut self, now: Instant) -> bool {
+        self.player.advance(now);
+        self.session.settings.max_buffer.is_some_and(|most| self.player.level(now) >= most)
+    }
+
+    /// Whether packet `number` is beyond the most media that the client stores. A client that waits
+    /// for media discards none before the buffer is full.
+    fn has_no_room_for(&mut self, now: Instant, number: u32) -> bool {
+        let is_full = self.is_full(now);
+        let Some(most) = self.session.settings.max_buffer else { return false };
+        let (position, is_playing) = self.player.position(now);
+        let time = self.session.frame_at(self.session.place_of(number)).time;
+        (is_playing || is_full) && time > position + most
     }
 
     /// After the last probe, the rate of those after the first is reported.
@@ -200,7 +226,13 @@ impl Client {
             Repair::Nack => self.losses.due(),
         };
         let probes = self.probes.rate.map(|_| Instant::ZERO);
-        losses.into_iter().chain(probes).min().map(|due| due.max(self.timer.feedback()))
+        losses.into_iter().chain(probes).chain(self.buffer_report_due()).min().map(|due| due.max(self.timer.feedback()))
+    }
+
+    /// The server of a client with a limited buffer must learn when playback begins or stalls.
+    fn buffer_report_due(&self) -> Option<Instant> {
+        let is_limited = self.session.settings.max_buffer.is_some() && self.first.is_some();
+        (is_limited && self.player.next_wakeup().is_some() != self.reported_playing).then_some(Instant::ZERO)
     }
 
     /// When to call [`Self::poll`] next, if nothing arrives before.
@@ -252,9 +284,28 @@ impl Client {
         let Self { session, losses, .. } = self;
         let ssrc = session.client_ssrc;
         let block = self.reception.block(now, session.server_ssrc, session.sequence);
+        let unit = self.player.next_packet().filter(|_| self.first.is_some());
+        let unit = session.settings.max_buffer.zip(unit).map(|(most, next)| {
+            let level = self.player.level(now);
+            let is_playing = self.player.position(now).1;
+            self.reported_playing = is_playing;
+            // Zero is a wait for media. Rounded up, so that the server does not send too early.
+            let due = self.player.next_wakeup().map_or(Span::ZERO, |due| due.since(now).max(Span::from_millis(1)));
+            let free = session.video.rate().as_bps() as f64 * most.saturating_sub(level).as_secs_f64() / 8.0;
+            NextDataUnit {
+                ssrc: session.server_ssrc,
+                playout_delay_ms: (is_playing || level > Span::ZERO)
+                    .then(|| due.as_nanos().div_ceil(1_000_000).min(0xFFFE) as u16),
+                sequence: session.sequence.wrapping_add(next as u16),
+                free_blocks: (free / 64.0) as u16,
+            }
+        });
         let mut compound = Compound::new(&mut self.bytes);
         compound.receiver_report(ssrc, block.as_ref());
         compound.canonical_name(ssrc, NAME);
+        if let Some(unit) = unit {
+            compound.next_data_unit(ssrc, &unit);
+        }
         if losses.due().is_some_and(|due| due <= now) && self.left.is_none() {
             let sequences = losses.pending(now).map(|number| session.sequence.wrapping_add(number as u16));
             let reported = compound.nack(ssrc, session.server_ssrc, sequences, NACK_PAIRS);

@@ -20,6 +20,8 @@ pub struct Interleaved {
     packets: VecDeque<Packet>,
     /// Bytes written so far.
     written: u64,
+    /// Bytes read so far.
+    read: u64,
 }
 
 /// A packet in the connection.
@@ -45,12 +47,13 @@ impl Interleaved {
         self.packets.push_back(Packet { channel, head: head.to_vec(), written: now, end: self.written });
     }
 
-    /// Reads the next packet at the other end, if all of it has arrived.
+    /// Reads the next packet at the other end, if all of it has arrived, and nothing after it.
     pub fn read(&mut self, transport: &mut impl Transport) -> Option<Packet> {
-        let waiting = transport.readable();
-        transport.read(waiting);
-        let is_complete = self.packets.front().is_some_and(|packet| packet.end <= transport.received());
-        if is_complete { self.packets.pop_front() } else { None }
+        let end = self.packets.front()?.end;
+        let rest = transport.readable().min(end - self.read);
+        transport.read(rest);
+        self.read += rest;
+        if self.read == end { self.packets.pop_front() } else { None }
     }
 }
 
@@ -76,5 +79,17 @@ mod tests {
         far.receive(1);
         assert_eq!(packets.read(&mut far).map(|packet| packet.channel), Some(Channel::Reports));
         assert_eq!((packets.read(&mut far), far.readable()), (None, 0));
+    }
+
+    #[test]
+    fn bytes_after_a_packet_stay_in_the_connection() {
+        let mut packets = Interleaved::default();
+        let (mut near, mut far) = (StreamEnd::opened(0), StreamEnd::opened(0));
+        for _ in 0..2 {
+            packets.write(Instant::ZERO, &Datagram { channel: Channel::Media, head: &[1; 12], media: 100 }, &mut near);
+        }
+        far.receive(232);
+        assert!(packets.read(&mut far).is_some());
+        assert_eq!(far.readable(), 116, "TCP offers less window for them");
     }
 }

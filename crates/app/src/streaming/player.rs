@@ -150,6 +150,25 @@ impl Player {
         Some(since + time.saturating_sub(position))
     }
 
+    /// The position in the video at `now`, and whether it advances.
+    pub fn position(&self, now: Instant) -> (Span, bool) {
+        match self.state {
+            State::Playing(since, position) => (position + now.since(since), true),
+            _ => (self.session.video.frames().get(self.next).map_or(self.newest, |frame| frame.time), false),
+        }
+    }
+
+    /// Media in the buffer at `now`: from the position to the latest complete frame.
+    pub fn level(&self, now: Instant) -> Span {
+        self.newest.saturating_sub(self.position(now).0)
+    }
+
+    /// Number of the first packet of the next frame; `None` at the end of the video.
+    pub fn next_packet(&self) -> Option<u32> {
+        let place = self.session.places.get(self.next)?;
+        Some(self.session.first_packets[*place as usize])
+    }
+
     /// Whether the frame of packet `number` was displayed or skipped.
     pub fn is_due(&self, number: u32) -> bool {
         self.session.video.sending_order()[self.session.place_of(number)] < self.next as u32
@@ -232,10 +251,7 @@ impl Player {
         };
         while (self.levels.len() as u64) <= reached {
             let at = self.start + LEVEL_INTERVAL * self.levels.len() as u64;
-            let (position, playing) = match self.state {
-                State::Playing(since, position) => (position + at.since(since), true),
-                _ => (self.session.video.frames()[self.next].time, false),
-            };
+            let (position, playing) = self.position(at);
             self.levels.push(Level { media: self.newest.saturating_sub(position), playing });
         }
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use airpath_core::{Instant, RandomStream, Span};
-use airpath_wire::rtcp::{self, Compound, Packet, ReportBlock, SenderInfo};
+use airpath_wire::rtcp::{self, Compound, NextDataUnit, Packet, ReportBlock, SenderInfo};
 use airpath_wire::rtp::RtpHeader;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,8 @@ pub struct Server {
     /// Probes sent.
     probes: u16,
     pace: Option<Pace>,
+    /// Playback of a client whose buffer is limited.
+    playback: Option<Playback>,
     /// Packets to retransmit, in the order of the requests.
     repairs: VecDeque<u32>,
     /// When the next of them is due.
@@ -113,6 +115,57 @@ impl Pace {
     }
 }
 
+/// Playback as the client has reported it, and the limit of its buffer.
+#[derive(Clone, Copy, Debug)]
+struct Playback {
+    /// Most media that the client stores.
+    most: Span,
+    /// Position in the video by the last report.
+    position: Span,
+    /// Since when it advances; `None` while the client waits for media.
+    since: Option<Instant>,
+    /// Media beyond the limit that are sent because playback still waits. Frames within the limit
+    /// may be lost, and without a later one the client would wait forever.
+    beyond: Span,
+}
+
+impl Playback {
+    fn of(session: &Session) -> Option<Self> {
+        let most = session.settings.max_buffer?;
+        Some(Self { most, position: Span::ZERO, since: None, beyond: Span::ZERO })
+    }
+
+    /// A report, which arrives `now`, with the time of its next frame. `held` is the time
+    /// of the frame that waits for room until a report, if one does.
+    fn report(&mut self, now: Instant, next: Span, unit: &NextDataUnit, held: Option<Span>) {
+        let is_again = next == self.position && self.since.is_none();
+        if !is_again {
+            self.beyond = Span::ZERO;
+        } else if let Some(held) = held {
+            self.beyond = held.saturating_sub(self.position + self.most);
+        }
+        self.since = None;
+        self.position = next;
+        // The client waits for media if the delay does not pass (TS 26.234 §6.2.3.2).
+        if let Some(delay) = unit.playout_delay_ms.filter(|delay| *delay > 0) {
+            self.since = Some(now + Span::from_millis(delay.into()));
+            self.beyond = Span::ZERO;
+        }
+    }
+
+    /// When the frame that is displayed at `time` of the video fits the buffer. Between reports
+    /// playback goes on.
+    fn room_for(&self, time: Span) -> Instant {
+        let end = self.position + self.most + self.beyond;
+        match self.since {
+            // The position is reached at `since`, and may be in the future.
+            Some(since) => Instant::from_nanos((since + time).as_nanos().saturating_sub(end.as_nanos())),
+            None if time <= end => Instant::ZERO,
+            None => Instant::FAR_FUTURE,
+        }
+    }
+}
+
 impl Server {
     /// Highest rate of retransmissions, as a multiple of the session's rate.
     const REPAIR_RATE: f64 = 2.0;
@@ -126,6 +179,7 @@ impl Server {
             place: 0,
             probes: 0,
             pace: Pace::of(&session, start),
+            playback: Playback::of(&session),
             repairs: VecDeque::new(),
             next_repair: start,
             requested: vec![false; session.packets() as usize],
@@ -140,11 +194,12 @@ impl Server {
     }
 
     /// Receives a datagram of the client. What is no RTCP is ignored.
-    pub fn receive(&mut self, _: Instant, bytes: &[u8]) {
+    pub fn receive(&mut self, now: Instant, bytes: &[u8]) {
         for packet in rtcp::packets(bytes).map_while(Result::ok) {
             match (packet, &mut self.pace) {
                 (Packet::Bye, _) => self.left = true,
                 (Packet::Nack(nacks), _) => nacks.sequences().for_each(|sequence| self.repair(sequence)),
+                (Packet::NextDataUnit(unit), _) => self.playback_reported(now, &unit),
                 (Packet::Block(block), Some(pace)) => pace.report(&block),
                 // The rate of the probes is a limit from now on.
                 (Packet::RateLimit { rate, .. }, Some(pace)) => {
@@ -153,6 +208,17 @@ impl Server {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// The client has reported its next frame.
+    fn playback_reported(&mut self, now: Instant, unit: &NextDataUnit) {
+        let Some(number) = self.session.number_of(unit.sequence, self.next) else { return };
+        let time = self.session.frame_at(self.session.place_of(number)).time;
+        let is_held = self.next < self.session.packets() && self.next_packet() == Instant::FAR_FUTURE;
+        let held = is_held.then(|| self.session.frame_at(self.place).time);
+        if let Some(playback) = &mut self.playback {
+            playback.report(now, time, unit, held);
         }
     }
 
@@ -222,7 +288,8 @@ impl Server {
         }
         let time = session.video.send_time(*place);
         let ahead = *start + time.saturating_sub(session.settings.ahead);
-        self.pace.map_or(*start + time, |pace| pace.next.max(ahead).min(*start + time))
+        let due = self.pace.map_or(*start + time, |pace| pace.next.max(ahead).min(*start + time));
+        self.playback.map_or(due, |playback| due.max(playback.room_for(session.frame_at(*place).time)))
     }
 
     fn packet(&mut self, now: Instant) -> Datagram<'_> {

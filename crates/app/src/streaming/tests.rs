@@ -430,3 +430,93 @@ proptest! {
         }
     }
 }
+
+/// Runs a session and returns the most media in the buffer, at full seconds.
+fn most_in_buffer(settings: Settings, path: impl FnMut(&Sending) -> Option<Span>) -> (Server, Client, Span) {
+    let (server, client) = run(&session(settings, Generated::default()), path);
+    let most = client.player().levels().iter().map(|level| level.media).max().unwrap_or_default();
+    (server, client, most)
+}
+
+#[test]
+fn a_server_ahead_of_real_time_stops_at_the_limit_of_the_buffer() {
+    let ahead = Settings { speed: 10.0, ahead: Span::from_secs(60), ..Settings::default() };
+    let (_, _, without) = most_in_buffer(ahead, |_| Some(DELAY));
+    assert!(without > Span::from_secs(40), "{without}");
+    for most in [6, 8, 20] {
+        let limited = Settings { max_buffer: Some(Span::from_secs(most)), ..ahead };
+        let (server, client, level) = most_in_buffer(limited, |_| Some(DELAY));
+        let interval = Span::from_millis(67);
+        assert!(level <= Span::from_secs(most) + interval, "{level} of {most} s");
+        assert!(level + Span::from_secs(1) > Span::from_secs(most), "{level} of {most} s");
+        assert_eq!((client.received().discarded, client.player().stalls().count()), (0, 0));
+        assert_eq!(client.received().packets, server.sent().packets);
+        // Playback starts early, and the rest is sent in real time.
+        assert!(client.player().first_frame().expect("it plays") < second(2));
+        let last = server.sent().last_media.expect("it has sent");
+        assert!(last + Span::from_secs(most + 2) > second(61) && last < second(61), "{last:?}");
+    }
+}
+
+#[test]
+fn a_fast_path_does_not_lead_to_discards() {
+    let limited = Settings {
+        speed: 8.0,
+        ahead: Span::from_secs(60),
+        buffer: Span::from_secs(1),
+        max_buffer: Some(Span::from_secs(3)),
+        ..Settings::default()
+    };
+    for delay in [Span::ZERO, Span::from_micros(50)] {
+        let (server, client, _) = most_in_buffer(limited, |_| Some(delay));
+        assert_eq!((client.received().discarded, client.received().packets), (0, server.sent().packets));
+    }
+}
+
+#[test]
+fn a_full_buffer_discards_what_an_outage_has_held() {
+    // All that is sent from 20 to 28 s arrives after 28 s. Playback stalls at 25 s, and the report
+    // of that is held, too: the server sends on.
+    let held = |packet: &Sending| {
+        let from = packet.sent.since(Instant::ZERO);
+        let is_held = (20..28).contains(&(from.as_nanos() / 1_000_000_000));
+        Some(if is_held { second(28).since(packet.sent) + DELAY } else { DELAY })
+    };
+    let limited = Settings { max_buffer: Some(Span::from_secs(6)), ..Settings::default() };
+    let (server, client, level) = most_in_buffer(limited, held);
+    let (received, lost) = (client.received(), server.sent().packets - client.received().packets);
+    assert!(received.discarded > 0 && received.discarded == lost, "{received:?}");
+    assert!(level <= Span::from_millis(6067), "{level}");
+    let (_, client, level) = most_in_buffer(Settings::default(), held);
+    assert!(client.received().discarded == 0 && level > Span::from_millis(6067), "{level}");
+}
+
+#[test]
+fn lost_frames_at_the_limit_do_not_stop_playback_for_good() {
+    // All of the last two seconds below the limit are lost, so that less than `buffer` arrives.
+    let settings = Settings {
+        speed: 20.0,
+        ahead: Span::from_secs(30),
+        max_buffer: Some(Span::from_secs(6)),
+        timeout: Span::from_secs(60),
+        ..Settings::default()
+    };
+    let session = session(settings, Generated::default());
+    let [from, to] = [60, 91].map(|frame| session.first_packets[frame]);
+    let (_, client) = run(&session, |packet| {
+        let is_lost = packet.channel == Channel::Media && (from..to).contains(&packet.number);
+        (!is_lost).then_some(DELAY)
+    });
+    assert!(!client.timed_out(), "{:?}", client.player().first_frame());
+    assert_eq!(client.player().displayed().iter().filter(|complete| !**complete).count(), 31);
+}
+
+#[test]
+fn the_limit_of_the_buffer_has_room_for_what_playback_waits_for() {
+    let video = Generated::default().video().expect("valid");
+    let check = |most| Settings { max_buffer: Some(most), ..Settings::default() }.check(&video);
+    assert_eq!(check(Span::from_secs(6)), Ok(()));
+    for most in [Span::from_secs(5), Span::MAX] {
+        assert_eq!(check(most).expect_err("out of range").field, "max_buffer");
+    }
+}

@@ -23,6 +23,8 @@ pub struct PlaybackRow {
     pub received: Option<u64>,
     /// Those that did not arrive.
     pub lost: Option<u64>,
+    /// Those that arrived when the buffer was full, and were not stored.
+    pub discarded: Option<u64>,
     /// Those that arrived after their frame was due.
     pub late: Option<u64>,
     /// Those that arrived only as a retransmission.
@@ -131,7 +133,8 @@ impl PlaybackRow {
             video_bps: session.video.rate().as_bps(),
             sent: sent.packets,
             received: Some(received.packets),
-            lost: Some(sent.packets - received.packets),
+            lost: Some(sent.packets.saturating_sub(received.packets + received.discarded)),
+            discarded: Some(received.discarded),
             late: Some(received.late),
             repaired: Some(received.repaired),
             retransmitted_packets: sent.retransmitted_packets,
@@ -166,6 +169,7 @@ impl PlaybackRow {
             sent: sent.packets,
             received: None,
             lost,
+            discarded: None,
             late: None,
             repaired: None,
             retransmitted_packets: sent.retransmitted_packets,

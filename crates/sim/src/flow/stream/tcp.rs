@@ -119,7 +119,11 @@ impl StreamFlow {
             tcp.negotiated = Some(end.negotiated());
             identity.report(network, now, Side::Mobile, AppStep::Connected, 0);
         }
-        while let Some(Packet { channel, head, written, .. }) = tcp.down.read(end) {
+        // What the full buffer has no room for stays in the connection, whose window closes. The
+        // next frame is a wake-up.
+        while !client.is_full(now)
+            && let Some(Packet { channel, head, written, .. }) = tcp.down.read(end)
+        {
             if let Some(sequence) = client.receive(now, channel, &head) {
                 let step = AppStep::Arrived { sequence, delay: now.since(written) };
                 identity.report(network, now, Side::Mobile, step, client.received().bytes);
