@@ -2,8 +2,9 @@
 //!
 //! `AIRPATH_ROHC_PEER` names a program, such as `benches/rohc_peer/peer.c`, that has both ends of a
 //! channel with small context identifiers, at most 15. Its argument is the version of the profiles:
-//! `1` (RFC 3095, and RFC 6846 for TCP) or `2` (RFC 5225). It reads requests from its standard input: `c`, `d` or `f`, the length
-//! of the data as two octets, and the data. It answers each on its standard output:
+//! `1` (RFC 3095, and RFC 6846 for TCP) or `2` (RFC 5225). It reads requests from its standard
+//! input: `c`, `d` or `f`, the length of the data as two octets, and the data. It answers each on
+//! its standard output:
 //!
 //! | request | data | answer |
 //! | --- | --- | --- |
