@@ -349,7 +349,6 @@ fn a_name_of_another_tool_gives_the_key_and_its_table() {
         ("congestion", "tcp.congestion"),
         ("cc", "tcp.congestion"),
         ("bearer.cc", "tcp.congestion"),
-        ("tcp.cc", "congestion"),
         ("flow.0.cc", "flow.0.tcp.congestion"),
         ("flow.0.tcp.mss", "maximum_segment_size"),
         ("fixed.mss", "tcp.maximum_segment_size"),
