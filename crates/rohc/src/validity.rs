@@ -1,5 +1,7 @@
 //! Which parts of a context count as valid (RFC 3095 §5.3.2.2.3, RFC 6846 §5.3.1.2).
 
+use crate::error::DecompressError;
+
 /// Failures among the last [`FAILURES_SEEN`] packets after which the dynamic part counts as
 /// damaged, and then the static part (k₁, n₁, k₂, n₂ of RFC 3095 §5.3.2.2.3).
 const FAILURES_OF_DYNAMIC: u32 = 2;
@@ -16,6 +18,11 @@ pub(crate) struct Validity {
 }
 
 impl Validity {
+    /// The error of a compressed packet without the static part.
+    pub(crate) const fn require_static(&self, cid: u16) -> Result<(), DecompressError> {
+        if self.has_static { Ok(()) } else { Err(DecompressError::NoContext { cid }) }
+    }
+
     /// The static part was received.
     pub(crate) const fn receive_static(&mut self) {
         (self.has_static, self.has_dynamic) = (true, false);

@@ -151,9 +151,7 @@ impl Context {
         reader: &mut Reader<'_>,
         out: &mut Vec<u8>,
     ) -> Result<usize, DecompressError> {
-        if !self.validity.has_static {
-            return Err(DecompressError::NoContext { cid });
-        }
+        self.validity.require_static(cid)?;
         let start = *reader;
         let packet = Packet { has_dynamic: self.validity.has_dynamic, length, first };
         let restored = match self.last.decompress(packet, Wraps::None, reader) {

@@ -140,9 +140,7 @@ impl Context {
         reader: &mut Reader<'_>,
         out: &mut Vec<u8>,
     ) -> Result<usize, DecompressError> {
-        if !self.validity.has_static {
-            return Err(DecompressError::NoContext { cid });
-        }
+        self.validity.require_static(cid)?;
         let start = *reader;
         let mut received = Received { crc: Crc::Three, msn: self.last.msn, is_late: false };
         let mut result = self.last.decompress(length, first, reader, &mut received);

@@ -174,11 +174,7 @@ impl Context {
 impl Compressed {
     fn push(&self, config: &Config, cid: u16, target: &Reference, out: &mut Vec<u8>) {
         match self {
-            Self::Format(format, fields) => {
-                let octets = format.octets(fields);
-                config.begin(out, cid, octets[0]);
-                out.extend_from_slice(&octets[1..]);
-            }
+            Self::Format(format, fields) => format.push(fields, config, cid, out),
             Self::Common(fields) => {
                 config.begin(out, cid, CO_COMMON);
                 common::push(target, fields, out);

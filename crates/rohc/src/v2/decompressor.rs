@@ -14,6 +14,7 @@ use crate::validity::Validity;
 
 /// Bits of the sequence number whose interval for late packets the remembered headers cover.
 const REMEMBERED_BITS: u32 = 6;
+
 /// The context.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
@@ -66,9 +67,7 @@ impl Context {
         reader: &mut Reader<'_>,
         out: &mut Vec<u8>,
     ) -> Result<usize, DecompressError> {
-        if !self.validity.has_static {
-            return Err(DecompressError::NoContext { cid });
-        }
+        self.validity.require_static(cid)?;
         let result = self.read_repair(length, reader);
         if result == Err(DecompressError::Crc) {
             self.validity.count(true);
@@ -127,22 +126,18 @@ impl Context {
         reader: &mut Reader<'_>,
         out: &mut Vec<u8>,
     ) -> Result<usize, DecompressError> {
-        if !self.validity.has_static {
-            return Err(DecompressError::NoContext { cid });
-        }
+        self.validity.require_static(cid)?;
         let result = self.restore(length, first, reader);
         if result != Err(DecompressError::Repair) {
             self.validity.count(result.is_err());
         }
         let reference = result?;
         out.extend_from_slice(reference.header.as_bytes());
-        if self.validity.has_dynamic {
-            self.insert(reference);
-        } else {
+        if !self.validity.has_dynamic {
             self.references.clear();
-            self.insert(reference);
             self.validity.receive_dynamic();
         }
+        self.insert(reference);
         Ok(reader.position())
     }
 

@@ -1,8 +1,9 @@
 //! Base headers with a fixed order of fields (RFC 5225 §6.8.2.4).
 
-use super::reference::{Changes, Fields, IdField, Reference, TimestampField};
+use super::reference::{Fields, IdField, Reference, TimestampField};
 use crate::crc::Crc;
 use crate::error::DecompressError;
+use crate::framework::Config;
 use crate::ip_id::IdBehavior;
 use crate::lsb::low;
 use crate::profile::Profile;
@@ -84,15 +85,7 @@ pub(super) const fn formats(profile: Profile, is_sequential: bool) -> &'static [
 impl Format {
     /// The fields that it carries of a packet. Without a marker it fits none that is marked.
     pub(super) fn fields(&self, target: &Reference) -> Option<Fields> {
-        let mut fields = Fields {
-            crc: (Crc::Three, 0),
-            control_crc: None,
-            msn: (0, 0),
-            id: IdField::Inferred,
-            timestamp: TimestampField::Inferred,
-            marker: false,
-            changes: Changes::default(),
-        };
+        let mut fields = Fields::none();
         for field in self.fields {
             match *field {
                 Field::Msn(bits) => fields.msn = target.msn_bits(bits),
@@ -108,9 +101,14 @@ impl Format {
         (fields.marker == is_marked).then_some(fields)
     }
 
-    /// Its octets with these fields, the first of them in the highest bits.
-    pub(super) fn octets(&self, fields: &Fields) -> Vec<u8> {
-        let (mut value, mut count) = (self.discriminator, self.bits);
+    /// Its bits.
+    fn bits(&self) -> u32 {
+        self.bits + self.fields.iter().map(|field| field.bits()).sum::<u32>()
+    }
+
+    /// Appends its octets with these fields, the first of them in the highest bits.
+    pub(super) fn push(&self, fields: &Fields, config: &Config, cid: u16, out: &mut Vec<u8>) {
+        let mut value = self.discriminator;
         for field in self.fields {
             let bits = match (field, fields.id, fields.timestamp) {
                 (Field::Msn(_), ..) => fields.msn.0,
@@ -121,25 +119,19 @@ impl Format {
                 (Field::Id(_) | Field::Timestamp(_), ..) => 0,
             };
             value = value << field.bits() | bits;
-            count += field.bits();
         }
-        value.to_be_bytes()[4 - count as usize / 8..].to_vec()
+        let octets = value.to_be_bytes();
+        let octets = &octets[octets.len() - self.bits() as usize / 8..];
+        config.begin(out, cid, octets[0]);
+        out.extend_from_slice(&octets[1..]);
     }
 
     /// The fields of a packet that begins with `first`.
     fn read(&self, first: u8, reader: &mut Reader<'_>) -> Result<Fields, DecompressError> {
-        let count = self.bits + self.fields.iter().map(|field| field.bits()).sum::<u32>();
+        let count = self.bits();
         let rest = reader.take(count as usize / 8 - 1)?;
         let value = rest.iter().fold(u32::from(first), |value, octet| value << 8 | u32::from(*octet));
-        let mut fields = Fields {
-            crc: (Crc::Three, 0),
-            control_crc: None,
-            msn: (0, 0),
-            id: IdField::Inferred,
-            timestamp: TimestampField::Inferred,
-            marker: false,
-            changes: Changes::default(),
-        };
+        let mut fields = Fields::none();
         let mut left = count - self.bits;
         for field in self.fields {
             left -= field.bits();
@@ -176,10 +168,7 @@ mod tests {
     /// The sizes of RFC 5225 §6.8.2.4 in octets, and no bit left over.
     #[test]
     fn sizes() {
-        let sizes = |formats: &[Format]| {
-            let bits = |format: &Format| format.bits + format.fields.iter().map(|field| field.bits()).sum::<u32>();
-            formats.iter().map(bits).collect::<Vec<_>>()
-        };
+        let sizes = |formats: &[Format]| formats.iter().map(Format::bits).collect::<Vec<_>>();
         assert_eq!(sizes(&COUNTED_SEQUENTIAL), [8, 16, 16, 24]);
         assert_eq!(sizes(&RTP_RANDOM), [8, 16, 16, 24]);
         assert_eq!(sizes(&RTP_SEQUENTIAL), [8, 16, 16, 16, 24, 24, 32]);

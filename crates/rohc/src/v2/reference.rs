@@ -44,6 +44,21 @@ pub(super) struct Fields {
     pub(super) changes: Changes,
 }
 
+impl Fields {
+    /// None so far: the IP-ID and the timestamp are inferred, and nothing changes.
+    pub(super) fn none() -> Self {
+        Self {
+            crc: (Crc::Three, 0),
+            control_crc: None,
+            msn: (0, 0),
+            id: IdField::Inferred,
+            timestamp: TimestampField::Inferred,
+            marker: false,
+            changes: Changes::default(),
+        }
+    }
+}
+
 /// How a packet carries a sequential IP-ID.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum IdField {

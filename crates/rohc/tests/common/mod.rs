@@ -315,3 +315,17 @@ pub fn restored_after_with(config: &Config, damages: Vec<(usize, u8)>, mut next:
     let is_restored = |packet: Vec<u8>| channel.pass(&packet).1 == Ok(packet);
     std::iter::repeat_with(next).take(60).map(is_restored).map(u32::from).sum()
 }
+
+/// Checks that a decompressor without the first ten packets of a flow requests the static part, and
+/// gets it.
+pub fn check_request(channel: &mut Channel, mut next: impl FnMut() -> Vec<u8>) {
+    for _ in 0..10 {
+        channel.compress(&next());
+    }
+    assert_eq!(channel.pass(&next()).1, Err(DecompressError::NoContext { cid: 0 }));
+    let restored = (0..20).filter(|_| {
+        let packet = next();
+        channel.pass(&packet).1 == Ok(packet)
+    });
+    assert!(restored.count() >= 10);
+}
