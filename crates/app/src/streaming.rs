@@ -14,7 +14,8 @@
 //! | [`server`] | sends packets, retransmissions and sender reports |
 //! | [`client`] | receives packets, sends receiver reports and NACKs |
 //! | [`player`] | playout buffer: start, stalls, frames displayed |
-//! | [`interleaved`] | packets within a TCP connection |
+//! | [`interleaved`] | packets within the TCP connection of RTSP |
+//! | [`framing`] | packets within a TCP connection of their own |
 //! | [`h264`] | H.264: the frames of a file, and the payload of packets |
 //! | [`description`] | the description of a session (SDP) |
 //! | [`live`] | a stream of another program: its receiver, and the video that it had |
@@ -24,6 +25,7 @@
 
 pub mod client;
 pub mod description;
+pub mod framing;
 pub mod h264;
 pub mod interleaved;
 pub mod live;
@@ -208,6 +210,15 @@ pub enum Channel {
 impl Channel {
     /// All, in the order of their numbers.
     pub const ALL: [Self; 3] = [Self::Media, Self::Reports, Self::Repair];
+
+    /// The channel of a packet where RTP and RTCP share a port or a connection: an RTP packet has
+    /// other second bytes than an RTCP packet (RFC 5761 §4).
+    pub fn of_packet(packet: &[u8]) -> Self {
+        match packet.get(1) {
+            Some(192..=223) => Self::Reports,
+            _ => Self::Media,
+        }
+    }
 }
 
 /// A datagram to send.
