@@ -122,7 +122,7 @@ def test_hls_js_plays_two_qualities(link: LinkCommand, web: str, hls_js: bytes, 
 
 
 # Until port 5004 is in the list of the receiver's sockets; and the sender's wait for it.
-LISTENS = "for each in $(seq 200); do grep -q :138C /proc/net/udp* && break; sleep 0.1; done; touch listens"
+LISTENS = "for each in $(seq 200); do grep -q :138C /proc/net/[tu][cd]p* && break; sleep 0.1; done; touch listens"
 LISTENED = "for each in $(seq 200); do test -e listens && break; sleep 0.1; done"
 WAIT = "for each in $(seq 200); do test -e ended && exit; sleep 0.1; done; exit 1"
 """A link ends with its command, so the command waits for the output of the server."""
@@ -215,6 +215,63 @@ def test_airpath_receives_rtp_of_ffmpeg(link: LinkCommand, umts: Path, video: Pa
     else:
         assert (flow["frames"], flow["frames_decodable"], flow["lost"], flow["late"]) == (FRAMES, FRAMES, 0, 0)
         assert flow["delivered_bytes"] == pytest.approx(video.stat().st_size, rel=0.1)
+
+
+RECEIVES_IN_A_CONNECTION = """
+gst-launch-1.0 -q tcpserversrc host=0.0.0.0 port=5004
+  ! application/x-rtp-stream,media=video,clock-rate=90000,encoding-name=H264
+  ! rtpstreamdepay ! rtph264depay ! video/x-h264,stream-format=byte-stream ! filesink location=got.h264"""
+
+SENDS_IN_A_CONNECTION = """
+gst-launch-1.0 -q filesrc location=video.mp4 ! qtdemux ! rtph264pay config-interval=-1 ! rtpstreampay
+  ! tcpclientsink host=mobile port=5004 sync=true"""
+
+
+def test_gstreamer_plays_rtp_of_airpath_in_a_connection(link: LinkCommand, umts: Path, video: Path, need: Need) -> None:
+    """RTP framed by its length (RFC 4571). Each picture is that of the file."""
+    ffmpeg, tshark = [need("ffmpeg"), "-v", "error"], need("tshark")
+    need("gst-launch-1.0", "gstreamer1.0-tools")
+    clip = ["-i", str(video), "-c:v", "libx264", "-b:v", "148k", "-g", "15", "-bf", "2", "-f", "h264", "clip.h264"]
+    subprocess.run([*ffmpeg, *clip], cwd=link.folder, check=True)
+    send = [str(AIRPATH), "measure", "stream", "mobile:5004", "--rtp", "send", "--transport", "tcp"]
+    send += ["--video", "clip.h264", "--format", "json"]
+    serve = f"{LISTENED}; {shlex.join(send)} >sender.json; touch ended"
+    script = f"timeout 30 {_one_line(RECEIVES_IN_A_CONNECTION)} & {LISTENS}; wait $!; {WAIT}"
+    link("sh", "-ec", script, link=umts, serve=serve, options="--out kept --no-log --capture")
+    for name, decoded in (("clip.h264", "want"), ("got.h264", "got")):
+        decode = ["-i", name, "-fps_mode", "passthrough", "-f", "framecrc", decoded]
+        subprocess.run([*ffmpeg, *decode], cwd=link.folder, check=True)
+    assert _checksums(link.folder / "got") == _checksums(link.folder / "want")
+    assert len(_checksums(link.folder / "got")) == FRAMES
+    sender = json.loads((link.folder / "sender.json").read_text(encoding="utf-8"))
+    (flow,) = sender["flows"]
+    assert (flow["outcome"], flow["frames"]) == ("finished", FRAMES)
+    assert "udp" not in _kinds(link.folder / "kept")
+    read = [tshark, "-r", "kept/captures/0000-server.pcapng", "-d", "tcp.port==5004,rtp"]
+    read += ["-T", "fields", "-e", "rtp.seq"]
+    seen = subprocess.run(read, cwd=link.folder, check=True, capture_output=True, text=True).stdout
+    assert len({int(number) for number in seen.replace(",", " ").split()}) == flow["sent"]
+
+
+def test_airpath_receives_rtp_of_gstreamer_in_a_connection(
+    link: LinkCommand, umts: Path, video: Path, need: Need
+) -> None:
+    need("gst-launch-1.0", "gstreamer1.0-tools")
+    receive = [str(AIRPATH), "measure", "stream", "--rtp", "receive", "--transport", "tcp", "--listen", "0.0.0.0"]
+    receive += ["--buffer", "1 s", "--format", "json"]
+    serve = f"{LISTENED}; {_one_line(SENDS_IN_A_CONNECTION)}"
+    script = f"{shlex.join(receive)} 2>note & {LISTENS}; wait $!"
+    done = link("sh", "-ec", script, link=umts, serve=serve, options="--out kept --no-log")
+    received = json.loads(done.out)
+    (flow,) = received["flows"]
+    assert (flow["outcome"], flow["frames"], flow["frames_decodable"]) == ("finished", FRAMES, FRAMES)
+    assert (flow["lost"], flow["late"], flow["stalls"]) == (0, 0, 0)
+    assert flow["delivered_bytes"] == pytest.approx(video.stat().st_size, rel=0.1)
+    assert flow["startup_s"] == pytest.approx(1, abs=0.5)
+    rtp = received["measurement"]["rtp"]
+    assert (rtp["parameter_sets"], rtp["ended"], rtp["foreign"]) == ("stream", "closed", 0)
+    assert (rtp["transport"], rtp["reports_received"]) == ("tcp", 0)
+    assert "udp" not in _kinds(link.folder / "kept")
 
 
 def test_ffmpeg_plays_rtp_in_the_connection_of_rtsp(link: LinkCommand, umts: Path, video: Path, need: Need) -> None:

@@ -210,7 +210,10 @@ impl Control {
 }
 
 /// Connects to `peer` by `until`; `Ok(None)` if `stop` becomes true before.
-fn connect(peer: SocketAddr, until: Instant, stop: &dyn Fn() -> bool) -> io::Result<Option<Socket>> {
+///
+/// # Errors
+/// The peer refuses, or does not respond in time.
+pub fn connect(peer: SocketAddr, until: Instant, stop: &dyn Fn() -> bool) -> io::Result<Option<Socket>> {
     let socket = Socket::new(Domain::for_address(peer), Type::STREAM.cloexec(), Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
     match socket.connect(&peer.into()) {

@@ -94,15 +94,22 @@ pub enum MeasureError {
         source: io::Error,
     },
     /// No stream of another program was received.
-    #[error(
-        "no stream was received at {address}: {why}; send H.264 there, \
-         as `ffmpeg -re -i VIDEO -c:v libx264 -an -f rtp rtp://{address}` does"
-    )]
+    #[error("no stream was received at {address}: {why}; send H.264 there, as `{example}` does")]
     NoStream {
         /// The address of RTP.
         address: SocketAddr,
         /// Cause.
         why: String,
+        /// A command that sends a stream.
+        example: String,
+    },
+    /// A player does not accept the connection for RTP.
+    #[error("cannot connect to a player at {peer}: {source}; start it first, or give it more time with `--lead`")]
+    NoPlayer {
+        /// Address.
+        peer: SocketAddr,
+        /// Cause.
+        source: io::Error,
     },
     /// The result cannot be written.
     #[error(transparent)]

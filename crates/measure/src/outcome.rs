@@ -246,13 +246,18 @@ impl Outcome {
 
     /// Adds a video over RTP of another program.
     pub fn rtp_received(&mut self, origin: Instant, received: plain_rtp::Received, record: Record<'_>) {
-        let plain_rtp::Received { watched, end, reports } = received;
+        let plain_rtp::Received { watched, end, reports, cause } = received;
         let streaming::live::Watched { session, client, sent, start, .. } = watched;
         self.packets += sent.packets + reports;
         self.buffers = BufferRow::of(client.player().levels(), 0, 0);
         self.flows.push(FlowRow {
             start_s: since(origin, start).as_secs_f64(),
-            outcome: if client.is_over() { "finished" } else { "unfinished" },
+            outcome: match cause {
+                Some(_) => "aborted",
+                None if client.is_over() => "finished",
+                None => "unfinished",
+            },
+            cause,
             playback: Some(PlaybackRow { reports, ..PlaybackRow::of(&session, &sent, &client, start, end) }),
             ..row(0, "stream", "stream".into())
         });
@@ -261,9 +266,8 @@ impl Outcome {
 
     /// Adds a video over RTP to another program.
     pub fn rtp_sent(&mut self, origin: Instant, streamed: plain_rtp::Streamed, record: Record<'_>) {
-        let plain_rtp::Streamed { start, end, session, sent, report, reports, is_complete, player_left } = streamed;
+        let plain_rtp::Streamed { start, end, session, sent, report, reports, is_complete, cause } = streamed;
         self.packets += sent.packets + sent.reports;
-        let cause = (player_left && !is_complete).then(|| "the player left the session".to_owned());
         let outcome = match (is_complete, &cause) {
             (true, _) => "finished",
             (false, Some(_)) => "aborted",

@@ -1,19 +1,20 @@
 //! Plain RTP with media, without a responder: a video file to a player of another program, or a
 //! stream of another program.
 
+mod connection;
 mod receive;
 mod send;
 
 use std::path::{Path, PathBuf};
 
-use airpath_app::streaming::{self, VideoError};
+use airpath_app::streaming::{self, LowerTransport, VideoError};
 use airpath_core::{Bytes, RandomStream, Seed, Span};
 use serde::{Deserialize, Serialize};
 
 pub use receive::{Received, receive};
 pub use send::{Streamed, send};
 
-/// Port of RTP unless another is given (RFC 3551 §8). RTCP has the next one.
+/// Port of RTP unless another is given (RFC 3551 §8). Over UDP, RTCP has the next one.
 pub const PORT: u16 = 5004;
 
 /// A video file that is sent to a player of another program.
@@ -28,7 +29,11 @@ pub struct Sending {
     /// Frames per second, instead of the rate in the file.
     #[serde(default)]
     pub frame_rate: Option<f64>,
-    /// From the description to the first packet, in which the player starts.
+    /// The protocol below RTP.
+    #[serde(default)]
+    pub transport: LowerTransport,
+    /// From the description to the first packet, in which the player starts. Over TCP the player
+    /// listens at its end at the latest, and the first packet follows the connection.
     #[serde(default)]
     pub lead: Span,
     /// Most bytes of a payload.
@@ -55,6 +60,9 @@ pub struct Receiving {
     /// The file with the description of the session.
     #[serde(default)]
     pub description: Option<PathBuf>,
+    /// The protocol below RTP; by default that of the description, or UDP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<LowerTransport>,
     /// Media that the player waits for.
     pub buffer: Span,
     /// The stream is over after this time without a packet.

@@ -46,6 +46,8 @@ pub trait End {
     fn next_wakeup(&self, now: Instant) -> Option<Instant>;
     /// Whether the end has left the session.
     fn is_over(&self, now: Instant) -> bool;
+    /// The peer has closed the connection that carries the session.
+    fn closed(&mut self, _: Instant) {}
     /// Whether the last datagram showed who the peer of a [listening](Port::listening) port is.
     fn has_peer(&self) -> bool {
         false

@@ -1,6 +1,7 @@
 //! TCP counters of the kernel (`TCP_INFO`, tcp(7), linux/tcp.h).
 
 use std::fs;
+use std::os::fd::AsFd;
 use std::sync::{Arc, OnceLock};
 
 use airpath_result::summary::TransferRow;
@@ -77,10 +78,8 @@ impl TcpInfo {
     pub fn of(socket: &Socket) -> Option<Self> {
         let mut info = if kernel() >= (6, 7) {
             Self::parse(&getsockopt(socket, option::LongInfo).ok()?)?
-        } else if kernel() >= (5, 5) {
-            Self::parse(&getsockopt(socket, option::ShortInfo).ok()?)?
         } else {
-            return None;
+            Self::parse(&short_info(socket)?)?
         };
         info.congestion_control = congestion_control(socket).unwrap_or_default();
         Some(info)
@@ -152,6 +151,21 @@ impl TcpInfo {
     }
 }
 
+/// Whether the peer has acknowledged all bytes, and the end after them; `None` before Linux 5.5.
+pub fn is_acknowledged(socket: &impl AsFd) -> Option<bool> {
+    let info = short_info(socket)?;
+    let word = |at: usize| info[at..].first_chunk().copied().map(u32::from_ne_bytes);
+    // tcpi_unacked in segments, and tcpi_notsent_bytes.
+    Some(word(24)? == 0 && word(144)? == 0)
+}
+
+fn short_info(socket: &impl AsFd) -> Option<[u8; LINUX_5_5]> {
+    if kernel() < (5, 5) {
+        return None;
+    }
+    getsockopt(socket, option::ShortInfo).ok()
+}
+
 /// The congestion control of this connection.
 pub fn congestion_control(socket: &Socket) -> Option<String> {
     let name = socket.tcp_congestion().ok()?;
@@ -188,6 +202,7 @@ mod tests {
         let (mut far, _) = listener.accept().unwrap();
         near.write_all(&[7; 5000]).unwrap();
         far.read_exact(&mut [0; 5000]).unwrap();
+        assert_ne!(is_acknowledged(&near), Some(false));
         let Some(info) = TcpInfo::of(&near.into()) else { return assert!(kernel() < (5, 5)) };
         assert_eq!((info.data_bytes, info.retransmitted_bytes, info.unique_bytes()), (5000, 0, 5000));
         assert!(info.data_packets > 0 && info.segment_size > 500);

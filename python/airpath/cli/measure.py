@@ -423,8 +423,8 @@ def voice(
 _GENERATED = {"rate", "duration", "frame_rate", "gop", "b_frames", "peak_to_mean"}
 _RTP_OPTIONS: dict[str | None, set[str]] = {
     None: _GENERATED | {"packet", "buffer", "max_buffer", "repair", "speed", "ahead", "probes", "timeout", "seed"},
-    "send": {"video", "sdp", "lead", "frame_rate", "packet", "speed", "ahead", "seed"},
-    "receive": {"listen", "sdp", "buffer", "timeout", "seed"},
+    "send": {"video", "sdp", "transport", "lead", "frame_rate", "packet", "speed", "ahead", "seed"},
+    "receive": {"listen", "sdp", "transport", "buffer", "timeout", "seed"},
 }
 """Options of `stream` by --rtp, beside those of every measurement."""
 
@@ -454,6 +454,12 @@ def stream(
             metavar="FILE", help="Description of the session: --rtp send writes it for the player, receive reads it."
         ),
     ] = None,
+    transport: Annotated[
+        Literal["udp", "tcp"],
+        typer.Option(
+            help="With --rtp: the protocol below RTP; over tcp the receiver listens. receive also reads --sdp."
+        ),
+    ] = "udp",
     lead: Annotated[
         str, typer.Option(metavar="TIME", help="With --rtp send: time to start the player, before the first packet.")
     ] = "2 s",
@@ -497,6 +503,7 @@ def stream(
       airpath measure stream server.example --rate "1 Mbit/s" --repair nack --out runs/stream
       airpath measure stream player.example:5004 --rtp send --video clip.h264 --sdp session.sdp
       airpath measure stream --rtp receive --listen 0.0.0.0 --out runs/received
+      airpath measure stream --rtp receive --transport tcp --listen 0.0.0.0
     """
     _check_rtp_options(context, rtp)
     if rtp == "receive":
@@ -506,6 +513,8 @@ def stream(
                 next_step="leave it out; --listen ADDR[:PORT] is the address of this host",
             )
         work = {"kind": "rtp-receive", "listen": listen, "description": sdp}
+        if _is_given(context, "transport"):
+            work["transport"] = transport
         _measure(
             listen or sdp or "this host",
             work | {"buffer": buffer, "timeout": timeout, "seed": seed},
@@ -520,7 +529,7 @@ def stream(
         if video is None:
             raise Problem("--rtp send needs --video FILE", next_step="ffmpeg -i VIDEO -c:v libx264 -f h264 clip.h264")
         work = {"kind": "rtp-send", "video": video, "description": sdp, "lead": lead, "packet": packet}
-        work |= {"speed": speed, "ahead": ahead, "seed": seed}
+        work |= {"speed": speed, "ahead": ahead, "seed": seed, "transport": transport}
         if _is_given(context, "frame_rate"):
             work["frame_rate"] = frame_rate
         _measure(host, work, "3 h", common, every=interval)

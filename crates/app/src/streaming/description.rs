@@ -3,13 +3,17 @@
 use std::fmt::Write;
 use std::net::IpAddr;
 
+use super::LowerTransport;
+
 /// A session with one video.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
     /// Where its packets are sent; `None` if the description has a name.
     pub address: Option<IpAddr>,
-    /// The port of RTP. That of RTCP is the next one.
+    /// The port of RTP. Over UDP that of RTCP is the next one.
     pub port: u16,
+    /// The protocol below RTP. Over TCP the receiver listens, and RTCP has the same connection.
+    pub transport: LowerTransport,
     /// The payload type.
     pub payload_type: u8,
     /// The parameter sets that decoders need first, as NAL units.
@@ -38,6 +42,7 @@ impl DescriptionError {
 struct Media {
     line: usize,
     port: u16,
+    transport: LowerTransport,
     payload_types: Vec<u8>,
     /// The payload type of H.264, and the encodings of the others.
     h264: Option<u8>,
@@ -50,9 +55,14 @@ impl Description {
         let address = self.address.unwrap_or(origin);
         let kind = |address: IpAddr| if address.is_ipv4() { "IP4" } else { "IP6" };
         let Self { port, payload_type, .. } = self;
+        let (protocol, attributes) = match self.transport {
+            LowerTransport::Udp => ("RTP/AVP", ""),
+            // RFC 4571 §4, RFC 4145 §4 and §5, RFC 5761 §5.1.1.
+            LowerTransport::Tcp => ("TCP/RTP/AVP", "a=setup:passive\r\na=connection:new\r\na=rtcp-mux\r\n"),
+        };
         let mut text = format!(
             "v=0\r\no=- 0 0 IN {} {origin}\r\ns=airpath\r\nc=IN {} {address}\r\nt=0 0\r\n\
-             m=video {port} RTP/AVP {payload_type}\r\na=rtpmap:{payload_type} H264/90000\r\n\
+             m=video {port} {protocol} {payload_type}\r\n{attributes}a=rtpmap:{payload_type} H264/90000\r\n\
              a=fmtp:{payload_type} packetization-mode=1",
             kind(origin),
             kind(address),
@@ -113,6 +123,10 @@ impl Description {
                         media.map(map).ok_or_else(|| wrong("it is a=rtpmap:TYPE ENCODING/CLOCK"))?;
                     } else if let Some(format) = value.strip_prefix("fmtp:") {
                         parameters.push((number, format));
+                    } else if value.trim() == "setup:active" && media.transport == LowerTransport::Tcp {
+                        return Err(wrong(
+                            "with setup:active the receiver would connect; airpath listens, as with setup:passive",
+                        ));
                     } else if let Some(rate) = value.strip_prefix("framerate:") {
                         frame_rate = rate.trim().parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
                     }
@@ -132,7 +146,8 @@ impl Description {
             }
         }
         let address = media_address.or(session_address).flatten();
-        Ok(Self { address, port: media.port, payload_type, parameter_sets, frame_rate })
+        let Media { port, transport, .. } = media;
+        Ok(Self { address, port, transport, payload_type, parameter_sets, frame_rate })
     }
 }
 
@@ -147,16 +162,22 @@ impl Media {
         let [_, port, protocol, formats @ ..] = &words[..] else {
             return Err(wrong("it is m=video PORT RTP/AVP TYPE"));
         };
+        let (transport, most) = match *protocol {
+            "RTP/AVP" | "RTP/AVPF" => (LowerTransport::Udp, u16::MAX - 1),
+            "TCP/RTP/AVP" | "TCP/RTP/AVPF" => (LowerTransport::Tcp, u16::MAX),
+            _ => {
+                let known = "RTP/AVP, RTP/AVPF, TCP/RTP/AVP and TCP/RTP/AVPF can be received";
+                return Err(wrong(&format!("the protocol is {protocol}; {known}")));
+            }
+        };
         // A number of ports follows a slash.
         let port = port.split('/').next().and_then(|port| port.parse().ok());
-        let port = port.filter(|port| *port > 0 && *port < u16::MAX).ok_or_else(|| wrong("the port is 1 to 65534"))?;
-        if !["RTP/AVP", "RTP/AVPF"].contains(protocol) {
-            return Err(wrong(&format!("the protocol is {protocol}; RTP/AVP and RTP/AVPF can be received")));
-        }
+        let port = port.filter(|port| (1..=most).contains(port));
+        let port = port.ok_or_else(|| wrong(&format!("the port is 1 to {most}")))?;
         let payload_types = formats.iter().map(|format| format.parse().ok().filter(|kind| *kind < 128)).collect();
         let payload_types = Option::filter(payload_types, |types: &Vec<u8>| !types.is_empty());
         let payload_types = payload_types.ok_or_else(|| wrong("a payload type is 0 to 127"))?;
-        Ok(Self { line, port, payload_types, h264: None, others: Vec::new() })
+        Ok(Self { line, port, transport, payload_types, h264: None, others: Vec::new() })
     }
 
     /// Reads the encoding of a payload type.
@@ -275,6 +296,8 @@ mod tests {
         assert_eq!(error("H264/90000", "VP8/90000"), "line 8: the video is VP8, not H264");
         assert!(error("video 5004", "video 0").starts_with("line 8: the port"));
         assert!(error("RTP/AVP", "RTP/SAVP").starts_with("line 8: the protocol is RTP/SAVP"));
+        assert_eq!(error("5004 RTP", "65535 RTP"), "line 8: the port is 1 to 65534");
+        assert!(error("RTP/AVP 96", "TCP/RTP/AVP 96\na=setup:active").starts_with("line 9: with setup:active"));
         assert!(error("AVP 96", "AVP x").starts_with("line 8: a payload type"));
         assert!(error("mode=1", "mode=2").starts_with("line 11: the packetization mode"));
         assert!(error("aM4PyA", "aM4*yA").starts_with("line 11: the parameter sets"));
@@ -288,9 +311,15 @@ mod tests {
         fn a_description_reads_as_it_was_written(
             address: IpAddr, port in 1..u16::MAX, payload_type in 96..128_u8, rate in 1..60_u8,
             sets in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..30), 0..3),
+            is_tcp: bool,
         ) {
             let description = Description {
-                address: Some(address), port, payload_type, parameter_sets: sets, frame_rate: Some(rate.into()),
+                address: Some(address),
+                port,
+                transport: if is_tcp { LowerTransport::Tcp } else { LowerTransport::Udp },
+                payload_type,
+                parameter_sets: sets,
+                frame_rate: Some(rate.into()),
             };
             prop_assert_eq!(Description::parse(&description.text(address)), Ok(description));
         }

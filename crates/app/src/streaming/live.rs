@@ -30,8 +30,6 @@ const MOST_PACKETS: u32 = 5_000_000;
 const LONGEST_DISTANCE: u64 = 3600 * CLOCK;
 /// The payload types of encodings that have no fixed one (RFC 3551 §6).
 const DYNAMIC: std::ops::RangeInclusive<u8> = 96..=127;
-/// Second bytes of RTCP packets, which no RTP packet has (RFC 5761 §4).
-const REPORTS: std::ops::RangeInclusive<u8> = 192..=223;
 /// Rate of a session before packets have arrived, in bits per second.
 const FIRST_RATE: f64 = 64_000.0;
 
@@ -44,6 +42,8 @@ pub enum Ended {
     Silence,
     /// It had the most packets that are stored.
     Limit,
+    /// The connection that carried it was closed or lost.
+    Closed,
 }
 
 /// The receiver of a stream.
@@ -55,6 +55,8 @@ pub struct Receiver {
     stream: Option<Stream>,
     /// The source of the receiver's reports.
     ssrc: u32,
+    /// Whether reports wait for the first one of the sender.
+    replies: bool,
     timer: ReportTimer,
     reception: Reception,
     arrivals: Vec<Arrival>,
@@ -155,6 +157,7 @@ impl Receiver {
             timeout,
             stream: None,
             ssrc: random.bits() as u32,
+            replies: false,
             timer: ReportTimer::with_rate(report_interval, FIRST_RATE, start, random),
             reception: Reception::default(),
             arrivals: Vec::new(),
@@ -166,13 +169,20 @@ impl Receiver {
         }
     }
 
+    /// Sends reports only to a sender that sends reports itself. Over TCP a sender that does not
+    /// read would reset the connection at its end, and lose the packets that are in flight.
+    pub fn replying(mut self) -> Self {
+        self.replies = true;
+        self
+    }
+
     /// Receives a datagram on the port of RTP. Returns the packets so far if it is a packet of the
     /// stream; the first one begins it.
     pub fn receive(&mut self, now: Instant, bytes: &[u8]) -> Option<u64> {
         if self.ended.is_some_and(|ended| ended != Ended::Bye) || self.left {
             return None;
         }
-        if self.stream.is_some() && bytes.get(1).is_some_and(|kind| REPORTS.contains(kind)) {
+        if self.stream.is_some() && Channel::of_packet(bytes) == Channel::Reports {
             self.receive_report(now, bytes);
             return None;
         }
@@ -252,6 +262,12 @@ impl Receiver {
         }
     }
 
+    /// The connection that carries the stream was closed or lost: no more packets can arrive.
+    pub fn close(&mut self, now: Instant) {
+        self.end(now, Ended::Closed);
+        self.until = now;
+    }
+
     fn end(&mut self, now: Instant, why: Ended) {
         if self.ended.is_none() {
             self.ended = Some(why);
@@ -264,7 +280,7 @@ impl Receiver {
         if self.left {
             return None;
         }
-        let stream = self.stream;
+        let stream = self.reported();
         if self.until <= now {
             self.ended.get_or_insert(Ended::Silence);
             self.left = true;
@@ -288,9 +304,14 @@ impl Receiver {
         Some(&self.bytes)
     }
 
+    /// The stream, if reports on it are sent.
+    fn reported(&self) -> Option<Stream> {
+        self.stream.filter(|_| !self.replies || self.counts.reports_received > 0)
+    }
+
     /// When to call [`Self::poll`] next, if nothing arrives before.
     pub fn next_wakeup(&self) -> Option<Instant> {
-        let report = self.stream.map(|_| self.timer.next());
+        let report = self.reported().map(|_| self.timer.next());
         (!self.left).then(|| report.map_or(self.until, |report| report.min(self.until)))
     }
 

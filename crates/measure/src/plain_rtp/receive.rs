@@ -1,16 +1,17 @@
 //! Receives a stream of another program.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
 
 use airpath_app::streaming::live::{Ended, Receiver, Watched};
-use airpath_app::streaming::{Channel, Description, Settings};
+use airpath_app::streaming::{Channel, Description, LowerTransport, Settings};
 use airpath_core::{AppStep, FlowId, Instant, Seed};
 use airpath_result::{Folder, Summary};
 use serde_json::json;
 
-use super::{PORT, Receiving, of_file, setting};
+use super::{PORT, Receiving, connection, of_file, setting};
 use crate::clock::now;
 use crate::control::{Family, resolve, split};
 use crate::error::MeasureError;
@@ -28,6 +29,8 @@ pub struct Received {
     pub end: Instant,
     /// RTCP datagrams of both ends.
     pub reports: u64,
+    /// Why the connection that carried it was lost.
+    pub cause: Option<String>,
 }
 
 /// Receives the stream of `work`.
@@ -42,31 +45,36 @@ pub fn receive(
 ) -> Result<Summary, MeasureError> {
     check(work).map_err(MeasureError::InvalidRequest)?;
     let description = description(work).map_err(MeasureError::InvalidRequest)?;
-    let address = address(work, description.as_ref(), request.family)?;
-    let listen = |source| MeasureError::Listen { address, source };
-    let sockets = rtp::bind_pair(address).map_err(listen)?;
-    let address = sockets[0].local_addr().map_err(listen)?;
+    let described = description.as_ref().map(|description| description.transport);
+    let transport = work.transport.or(described).unwrap_or_default();
+    let address = address(work, description.as_ref(), transport, request.family)?;
+    let sockets = Sockets::bind(address, transport);
+    let (sockets, address) = sockets.map_err(|source| MeasureError::Listen { address, source })?;
     let mut outcome = Outcome::new(request, &address);
     let folder = out.map(|out| Folder::create(&out, &outcome.scenario(), &[])).transpose()?;
     outcome.save_so_far(folder.as_ref())?;
-    (hooks.ready)(&format!("waits for RTP on {address}, and for RTCP on the next port"));
+    (hooks.ready)(&match transport {
+        LowerTransport::Udp => format!("waits for RTP on {address}, and for RTCP on the next port"),
+        LowerTransport::Tcp => format!("waits for RTP over TCP on {address}"),
+    });
     let origin = now();
     let payload_type = description.as_ref().map(|description| description.payload_type);
     let interval = Settings::default().report_interval;
     let random = Seed::new(work.seed).stream("receiver");
     let mut record = Record::new(FlowId(0), origin + request.limit, hooks.stop, hooks.progress);
     let receiver = Receiver::new(payload_type, work.timeout, interval, origin, random);
+    let receiver = if transport == LowerTransport::Tcp { receiver.replying() } else { receiver };
     let mut player = Player { receiver, record: &mut record };
     let stop = player.record.stop_check();
-    let mut ports = sockets.map(Port::listening);
-    let over = rtp::run_session(&mut ports, &mut player, origin, &stop)?;
+    let (over, cause) = sockets.run(&mut player, origin, origin + work.timeout, &stop)?;
     let end = now();
     let Player { receiver, .. } = player;
     if !receiver.has_begun() {
         if hooks.is_stopped() {
             return outcome.interrupted(folder.as_ref());
         }
-        return Err(no_stream(address, work, &receiver));
+        let why = cause.unwrap_or_else(|| nothing_arrived(work, &receiver));
+        return Err(MeasureError::NoStream { address, why, example: example(address, transport) });
     }
     let counts = *receiver.counts();
     let described = description.is_some_and(|description| !description.parameter_sets.is_empty());
@@ -84,14 +92,17 @@ pub fn receive(
             Ended::Bye => "bye",
             Ended::Silence => "silence",
             Ended::Limit => "limit",
+            Ended::Closed => "closed",
         }),
+        "transport": transport,
         "foreign": counts.foreign,
         "reports_received": counts.reports_received,
     }));
     let stopped = (!over).then_some(end);
     let watched = receiver.watch(work.buffer, stopped).map_err(|error| MeasureError::NoStream {
         address,
-        why: format!("the stream ended too early: {}", error.message),
+        why: format!("{}: {}", cause.as_deref().unwrap_or("the stream ended too early"), error.message),
+        example: example(address, transport),
     })?;
     record.note(watched.start, AppStep::Started, 0);
     for arrival in &watched.arrivals {
@@ -102,11 +113,63 @@ pub fn receive(
         record.note(left, AppStep::Finished, watched.client.received().bytes);
     }
     let reports = counts.reports_received + counts.reports_sent;
-    outcome.rtp_received(origin, Received { watched, end, reports }, record);
+    outcome.rtp_received(origin, Received { watched, end, reports, cause }, record);
     if hooks.is_stopped() {
         outcome.stopped();
     }
     outcome.finish(origin, end, folder.as_ref())
+}
+
+/// The sockets of a receiver.
+enum Sockets {
+    Udp([UdpSocket; 2]),
+    Tcp(TcpListener),
+}
+
+impl Sockets {
+    /// Binds to `address`. Returns the address of RTP, too.
+    fn bind(address: SocketAddr, transport: LowerTransport) -> io::Result<(Self, SocketAddr)> {
+        match transport {
+            LowerTransport::Udp => {
+                let pair = rtp::bind_pair(address)?;
+                let address = pair[0].local_addr()?;
+                Ok((Self::Udp(pair), address))
+            }
+            LowerTransport::Tcp => {
+                let listener = TcpListener::bind(address)?;
+                let address = listener.local_addr()?;
+                Ok((Self::Tcp(listener), address))
+            }
+        }
+    }
+
+    /// Receives a stream. Over TCP the connection is opened by `until`. Returns whether the stream
+    /// is over, and why its connection was lost or is missing.
+    fn run(
+        self,
+        player: &mut Player<'_, '_>,
+        start: Instant,
+        until: Instant,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(bool, Option<String>), MeasureError> {
+        let listener = match self {
+            Self::Udp(pair) => {
+                return Ok((rtp::run_session(&mut pair.map(Port::listening), player, start, stop)?, None));
+            }
+            Self::Tcp(listener) => listener,
+        };
+        let connection = connection::accept(listener, until, stop);
+        let Some(mut connection) = connection.map_err(MeasureError::socket("cannot accept a connection"))? else {
+            return Ok((false, Some(format!("no connection was opened for {}", until.since(start)))));
+        };
+        match connection.run(player, stop) {
+            Ok(over) => Ok((over, None)),
+            Err(error) => {
+                player.receiver.close(now());
+                Ok((true, Some(error.to_string())))
+            }
+        }
+    }
 }
 
 fn check(work: &Receiving) -> Result<(), String> {
@@ -124,6 +187,11 @@ fn description(work: &Receiving) -> Result<Option<Description>, String> {
     let text = fs::read_to_string(path).map_err(|error| of_file(path, error))?;
     let help = "ffmpeg writes it with `-sdp_file FILE`";
     let description = Description::parse(&text).map_err(|error| of_file(path, format!("{error}; {help}")))?;
+    if let Some(transport) = work.transport.filter(|transport| *transport != description.transport) {
+        let name = |transport| if transport == LowerTransport::Tcp { "tcp" } else { "udp" };
+        let (given, described) = (name(transport), name(description.transport));
+        return Err(of_file(path, format!("it describes RTP over {described}; leave out `--transport {given}`")));
+    }
     let Some(address) = description.address else { return Ok(Some(description)) };
     if address.is_multicast() {
         return Err(of_file(path, format!("{address} is a multicast address; only unicast can be received")));
@@ -141,7 +209,12 @@ fn description(work: &Receiving) -> Result<Option<Description>, String> {
 }
 
 /// The address of RTP.
-fn address(work: &Receiving, description: Option<&Description>, family: Family) -> Result<SocketAddr, MeasureError> {
+fn address(
+    work: &Receiving,
+    description: Option<&Description>,
+    transport: LowerTransport,
+    family: Family,
+) -> Result<SocketAddr, MeasureError> {
     let port = description.map_or(PORT, |description| description.port);
     let Some(text) = &work.listen else {
         let is_v6 = match family {
@@ -154,22 +227,36 @@ fn address(work: &Receiving, description: Option<&Description>, family: Family) 
     };
     let address = split(text, port).and_then(|(ip, port)| Some(SocketAddr::new(ip.parse().ok()?, port)));
     let address = address.map_or_else(|| resolve(text, port, family), Ok)?;
-    match address.port() == u16::MAX {
+    match address.port() == u16::MAX && transport == LowerTransport::Udp {
         true => Err(MeasureError::InvalidRequest(format!("{address}: RTCP needs the port after that of RTP"))),
         false => Ok(address),
     }
 }
 
-/// Why no stream was received.
-fn no_stream(address: SocketAddr, work: &Receiving, receiver: &Receiver) -> MeasureError {
+/// A command that sends a stream to `address`.
+fn example(address: SocketAddr, transport: LowerTransport) -> String {
+    match transport {
+        LowerTransport::Udp => format!("ffmpeg -re -i VIDEO -c:v libx264 -an -f rtp rtp://{address}"),
+        LowerTransport::Tcp => {
+            let (host, port) = (address.ip(), address.port());
+            let encoded = "gst-launch-1.0 filesrc location=VIDEO.mp4 ! qtdemux ! rtph264pay config-interval=-1";
+            format!("{encoded} ! rtpstreampay ! tcpclientsink host={host} port={port} sync=true")
+        }
+    }
+}
+
+/// Why a receiver has received no stream.
+fn nothing_arrived(work: &Receiving, receiver: &Receiver) -> String {
     let counts = receiver.counts();
-    let why = match (counts.foreign_type, counts.foreign) {
+    match (counts.foreign_type, counts.foreign) {
         (Some(33), _) => "packets of an MPEG transport stream (payload type 33) arrived, but no H.264".to_owned(),
         (Some(kind), _) => format!("packets of payload type {kind} arrived, but none of the video"),
+        (None, 0) if receiver.ended() == Some(Ended::Closed) => {
+            "the connection was closed before a packet arrived".to_owned()
+        }
         (None, 0) => format!("no packet arrived for {}", work.timeout),
-        (None, datagrams) => format!("{datagrams} datagrams arrived, but none with H.264 (RFC 6184)"),
-    };
-    MeasureError::NoStream { address, why }
+        (None, packets) => format!("{packets} packets arrived, but none with H.264 (RFC 6184)"),
+    }
 }
 
 /// The end of the session that receives.
@@ -199,6 +286,10 @@ impl rtp::End for Player<'_, '_> {
 
     fn is_over(&self, _: Instant) -> bool {
         self.receiver.is_over()
+    }
+
+    fn closed(&mut self, now: Instant) {
+        self.receiver.close(now);
     }
 
     fn has_peer(&self) -> bool {

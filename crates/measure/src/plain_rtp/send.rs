@@ -7,12 +7,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use airpath_app::streaming::h264::clip::Clip;
-use airpath_app::streaming::{Channel, Description, FirstNumbers, Sent, Server, Session, Settings, round_trip};
+use airpath_app::streaming::{
+    Channel, Description, FirstNumbers, LowerTransport, Sent, Server, Session, Settings, round_trip,
+};
 use airpath_core::{AppStep, FlowId, Instant, Span};
 use airpath_result::{Folder, Summary};
 use airpath_wire::rtcp::{self, Packet, ReportBlock};
 use serde_json::json;
 
+use super::connection::{self, Connection, ConnectionError};
 use super::{PORT, Sending, of_file, setting};
 use crate::clock::now;
 use crate::control::resolve;
@@ -21,14 +24,14 @@ use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::rtp::{self, Datagram, Port};
 use crate::work::{LONGEST, MOST_VIDEO_PACKETS};
-use crate::{Hooks, Request, datagram_socket};
+use crate::{Hooks, Request, local_address};
 
 /// Payload type of the video in its description.
 const PAYLOAD_TYPE: u8 = 96;
 /// Largest video file.
 const MOST_BYTES: u64 = 1 << 30;
-/// From the last packet to BYE: a player may read its port of RTCP first, and would lose packets
-/// that wait on the other one.
+/// From the last packet to BYE over UDP: a player may read its port of RTCP first, and would lose
+/// packets that wait on the other one.
 const BEFORE_BYE: Span = Span::from_millis(500);
 /// Time after BYE in which the player's last report can arrive.
 const LAST_REPORT: Span = Span::from_secs(2);
@@ -51,8 +54,8 @@ pub struct Streamed {
     pub reports: u64,
     /// Whether everything was sent.
     pub is_complete: bool,
-    /// Whether the player left before.
-    pub player_left: bool,
+    /// Why not, if the player left before or the connection was lost.
+    pub cause: Option<String>,
 }
 
 /// Sends the video of `work` to the player at the host of `request`.
@@ -67,22 +70,22 @@ pub fn send(
 ) -> Result<Summary, MeasureError> {
     let Prepared { clip, frame_rate, session, payloads } = prepare(work).map_err(MeasureError::InvalidRequest)?;
     let peer = resolve(&request.host, PORT, request.family)?;
-    if peer.port() == u16::MAX {
+    if peer.port() == u16::MAX && work.transport == LowerTransport::Udp {
         return Err(MeasureError::InvalidRequest(format!("{peer}: RTCP needs the port after that of RTP")));
     }
-    let sockets = sockets(peer).map_err(MeasureError::socket(format!("cannot make a socket for RTP to {peer}")))?;
-    let local = sockets[0].local_addr().map_err(MeasureError::socket("cannot read the address of a socket"))?;
+    let local = local_address(peer).map_err(MeasureError::socket(format!("cannot make a socket for RTP to {peer}")))?;
     let mut outcome = Outcome::new(request, &peer);
     let [width, height] = clip.sequence().size;
     outcome.begin_rtp(&json!({
         "role": "sender", "payload_type": PAYLOAD_TYPE, "encoding": "H264", "width": width, "height": height,
-        "frame_rate": frame_rate, "port": local.port(),
+        "frame_rate": frame_rate, "transport": work.transport,
     }));
     let folder = out.map(|out| Folder::create(&out, &outcome.scenario(), &[])).transpose()?;
     outcome.save_so_far(folder.as_ref())?;
     let description = Description {
         address: Some(peer.ip()),
         port: peer.port(),
+        transport: work.transport,
         payload_type: PAYLOAD_TYPE,
         parameter_sets: clip.parameter_sets().map(<[u8]>::to_vec).to_vec(),
         frame_rate: Some(frame_rate),
@@ -91,32 +94,44 @@ pub fn send(
         let text = description.text(local.ip());
         fs::write(path, text)
             .map_err(|error| MeasureError::InvalidRequest(of_file(path, format!("cannot be written: {error}"))))?;
-        (hooks.ready)(&format!(
-            "the player can start with {}; the first packet is sent in {}",
-            path.display(),
-            work.lead
-        ));
+        let next = match work.transport {
+            LowerTransport::Udp => "the first packet is sent in",
+            LowerTransport::Tcp => "it has to listen within",
+        };
+        (hooks.ready)(&format!("the player can start with {}; {next} {}", path.display(), work.lead));
     }
     let origin = now();
-    let start = origin + work.lead;
+    let due = origin + work.lead;
+    let Some(carrier) = Carrier::open(work.transport, peer, due, hooks)? else {
+        return outcome.interrupted(folder.as_ref());
+    };
+    let is_udp = matches!(carrier, Carrier::Udp(_));
+    let start = if is_udp { due } else { now() };
+    outcome.begin_rtp(&json!({ "port": carrier.port() }));
     let mut record = Record::new(FlowId(0), origin + request.limit, hooks.stop, hooks.progress);
     record.note(start, AppStep::Started, 0);
-    let mut ports = sockets.map(|socket| Port::connected(socket, peer.ip()));
     let mut sender = Sender {
         server: Server::new(Arc::clone(&session), start, work.random("server")),
         payloads,
         report: None,
         reports: 0,
         player_left: false,
+        waits: if is_udp { [BEFORE_BYE, LAST_REPORT] } else { [Span::ZERO; 2] },
         sent_all: None,
         record: &mut record,
     };
     let stop = sender.record.stop_check();
-    rtp::run_session(&mut ports, &mut sender, start, &stop)?;
+    let delivered = carrier.run(peer, &mut sender, start, &stop)?;
     let Sender { server, report, reports, player_left, .. } = sender;
     let sent = server.sent();
     let end = sent.last_media.unwrap_or_else(now);
-    let is_complete = sent.packets == u64::from(session.packets());
+    let is_complete = matches!(delivered, Ok(true)) && sent.packets == u64::from(session.packets());
+    let cause = match delivered {
+        _ if is_complete => None,
+        _ if player_left => Some("the player left the session".to_owned()),
+        Err(error) => Some(error.to_string()),
+        Ok(_) => None,
+    };
     if is_complete {
         record.note(end, AppStep::Finished, sent.bytes);
     }
@@ -125,7 +140,7 @@ pub fn send(
         "reports_received": reports, "round_trip_s": round_trip.map(Span::as_secs_f64),
     }));
     let report = report.map(|(_, block)| block);
-    let streamed = Streamed { start, end, session, sent, report, reports, is_complete, player_left };
+    let streamed = Streamed { start, end, session, sent, report, reports, is_complete, cause };
     outcome.rtp_sent(origin, streamed, record);
     if hooks.is_stopped() {
         outcome.stopped();
@@ -178,9 +193,68 @@ fn prepare(work: &Sending) -> Result<Prepared, String> {
     Ok(Prepared { clip, frame_rate, session: Arc::new(session), payloads })
 }
 
+/// What carries the session.
+enum Carrier {
+    Udp([UdpSocket; 2]),
+    Tcp(Connection),
+}
+
+impl Carrier {
+    /// Opens it. A player that is connected to has to listen at `until`. Returns `None` if it is
+    /// stopped.
+    fn open(
+        transport: LowerTransport,
+        peer: SocketAddr,
+        until: Instant,
+        hooks: &Hooks<'_>,
+    ) -> Result<Option<Self>, MeasureError> {
+        match transport {
+            LowerTransport::Udp => {
+                let failed = MeasureError::socket(format!("cannot make a socket for RTP to {peer}"));
+                Ok(Some(Self::Udp(sockets(peer).map_err(failed)?)))
+            }
+            LowerTransport::Tcp => {
+                let connection = connection::connect(peer, until, &|| hooks.is_stopped());
+                let failed = |source| MeasureError::NoPlayer { peer, source };
+                Ok(connection.map_err(failed)?.map(Self::Tcp))
+            }
+        }
+    }
+
+    /// The port from which RTP is sent.
+    fn port(&self) -> Option<u16> {
+        match self {
+            Self::Udp([media, _]) => media.local_addr().ok().map(|address| address.port()),
+            Self::Tcp(connection) => connection.port(),
+        }
+    }
+
+    /// Sends the session. Returns whether it was sent, and over TCP acknowledged, or why the
+    /// connection was lost.
+    fn run(
+        self,
+        peer: SocketAddr,
+        sender: &mut Sender<'_, '_>,
+        start: Instant,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Result<bool, ConnectionError>, MeasureError> {
+        match self {
+            Self::Udp(sockets) => {
+                let mut ports = sockets.map(|socket| Port::connected(socket, peer.ip()));
+                rtp::run_session(&mut ports, sender, start, stop)?;
+                Ok(Ok(true))
+            }
+            Self::Tcp(mut connection) => {
+                let over = connection.run(sender, stop);
+                Ok(over.and_then(|over| Ok(over && connection.finish(sender, LAST_REPORT, stop)?)))
+            }
+        }
+    }
+}
+
 /// A socket for RTP to `peer`, and one for RTCP to the next port.
 fn sockets(peer: SocketAddr) -> io::Result<[UdpSocket; 2]> {
-    let local = datagram_socket(peer)?.local_addr()?;
+    let local = local_address(peer)?;
     let [media, reports] = rtp::bind_pair(SocketAddr::new(local.ip(), 0))?;
     media.connect(peer)?;
     reports.connect(SocketAddr::new(peer.ip(), peer.port() + 1))?;
@@ -195,6 +269,8 @@ struct Sender<'a, 'b> {
     report: Option<(Instant, ReportBlock)>,
     reports: u64,
     player_left: bool,
+    /// Times from the last packet to BYE, and from there to the end of the session.
+    waits: [Span; 2],
     /// When everything was sent.
     sent_all: Option<Instant>,
     record: &'a mut Record<'b>,
@@ -205,7 +281,7 @@ impl Sender<'_, '_> {
     fn bye(&self) -> Option<Instant> {
         let sent = self.server.sent();
         let is_all = sent.packets == self.payloads.len() as u64;
-        sent.last_media.filter(|_| is_all).map(|last| last + BEFORE_BYE)
+        sent.last_media.filter(|_| is_all).map(|last| last + self.waits[0])
     }
 }
 
@@ -248,10 +324,14 @@ impl rtp::End for Sender<'_, '_> {
         if let Some(bye) = self.bye().filter(|bye| now < *bye) {
             return Some(bye);
         }
-        self.server.next_wakeup().or(self.sent_all.map(|sent| sent + LAST_REPORT))
+        self.server.next_wakeup().or(self.sent_all.map(|sent| sent + self.waits[1]))
     }
 
     fn is_over(&self, now: Instant) -> bool {
-        self.player_left || self.sent_all.is_some_and(|sent| sent + LAST_REPORT <= now)
+        self.player_left || self.sent_all.is_some_and(|sent| sent + self.waits[1] <= now)
+    }
+
+    fn closed(&mut self, _: Instant) {
+        self.player_left = true;
     }
 }

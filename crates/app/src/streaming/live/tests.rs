@@ -160,6 +160,32 @@ fn a_stream_ends_with_bye_and_its_reports_have_the_loss() {
 }
 
 #[test]
+fn a_closed_connection_ends_a_stream_and_reports_reply_to_reports() {
+    let packets = packets(&predicted(), &[1]);
+    for has_reports in [false, true] {
+        let mut receiver = receiver().replying();
+        let mut now = Instant::ZERO;
+        for packet in &packets {
+            now += INTERVAL * 10;
+            assert!(receiver.receive(now, &packet.bytes).is_some());
+            assert_eq!(receiver.poll(now), None, "the sender has sent no report");
+            assert!(receiver.next_wakeup().is_some_and(|due| due > now));
+        }
+        if has_reports {
+            let mut report = Vec::new();
+            Compound::new(&mut report).sender_report(SSRC, &rtcp::SenderInfo::default());
+            receiver.receive_report(now, &report);
+            assert!(receiver.poll(now).is_some(), "it was due before");
+        }
+        receiver.close(now);
+        assert_eq!((receiver.next_wakeup(), receiver.is_over()), (Some(now), false));
+        assert_eq!(receiver.poll(now).is_some(), has_reports, "the last report");
+        assert_eq!((receiver.ended(), receiver.is_over()), (Some(Ended::Closed), true));
+        assert_eq!(frames(&watched(&receiver)), [25; 3]);
+    }
+}
+
+#[test]
 fn other_packets_are_no_packets_of_the_stream() {
     let packets = packets(&predicted(), &[1]);
     let now = Instant::ZERO;
