@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import airpath
-from airpath.trace import stream
+from airpath.trace import messages, stream
 from airpath.trace.causes import CAUSES, seconds_of, shares
 from airpath.trace.messages import sentence
 from airpath.trace.report import page
@@ -143,7 +143,8 @@ def test_a_result_folder_is_its_capture_at_the_server(
     # The result also has the client's capture, which improves the attribution to causes.
     causes = {cause.column for cause in CAUSES}
     for ours, theirs in zip(done.json["connections"], traced.connections.to_dicts(), strict=True):
-        assert all(ours[name] == value for name, value in theirs.items() if name not in causes)
+        attributed = {*causes, "main_cause", "avoidable_s"}
+        assert all(ours[name] == value for name, value in theirs.items() if name not in attributed)
         assert sum(ours[name] for name in causes) == pytest.approx(ours["duration_s"])
     assert done.json["reading"]["files"][0]["name"] == str(server)
 
@@ -154,9 +155,19 @@ def test_text_lists_most_avoidable_time_first(server: Path, command: Command, tr
     frames = traced.reading["files"][0]["frames"]
     assert f"{frames:,} frames" in done.out
     numbers = [line.split()[0] for line in done.out.splitlines() if " → " in line]
+    rows = traced.connections.sort("avoidable_s", descending=True)
+    assert numbers == rows["connection"].cast(pl.String).to_list()
+
+
+def test_rows_have_the_avoidable_time_and_the_main_cause(traced: airpath.Trace) -> None:
     path = pl.sum_horizontal("path_rate_s", "queueing_s", "sharing_s", "latency_s")
-    avoidable = pl.col("duration_s") - path - pl.col("application_s") - pl.col("closing_s")
-    assert numbers == traced.connections.sort(avoidable, descending=True)["connection"].cast(pl.String).to_list()
+    spent = traced.connections.with_columns(
+        expected=pl.col("duration_s") - path - pl.col("application_s") - pl.col("closing_s")
+    )
+    assert spent["avoidable_s"].to_list() == pytest.approx(spent["expected"].to_list())
+    for row in spent.to_dicts():
+        assert row["avoidable_s"] == pytest.approx(messages.avoidable(row))
+        assert row["main_cause"] == max(CAUSES, key=lambda cause: row[cause.column]).name
 
 
 def test_losses_before_the_capture_are_in_the_text_and_in_the_report(run: airpath.Result, command: Command) -> None:

@@ -117,6 +117,17 @@ def test_one_direction_has_no_causes(end: str, ends: dict[str, Path], command: C
     assert f"only segments from the {end} are in the capture" in page
 
 
+@pytest.mark.parametrize("end", ["server", "mobile"])
+def test_a_window_of_unknown_scale_is_no_cause(end: str, ends: dict[str, Path], command: Command) -> None:
+    for skipped, is_unknown in ((0, False), (10, True)):
+        capture = write(command.folder / "part.pcap", frames(ends[end])[skipped:])
+        trace = airpath.trace(capture)
+        # Before the first flight that exceeds it, the window may be what it seems.
+        share = trace.connections["receive_window_s"].sum() / trace.connections["duration_s"].sum()
+        assert share <= (0.02 if is_unknown else 0)
+        assert ("unknown scale" in command("trace", capture).out) == is_unknown
+
+
 def test_a_connection_without_an_answer_is_not_one_direction(ends: dict[str, Path], tmp_path: Path) -> None:
     (syn, *_) = frames(ends["mobile"])
     assert one_direction(airpath.trace(write(tmp_path / "syn.pcap", [syn, (syn[0] + 1, syn[1])]))) == {}

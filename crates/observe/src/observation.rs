@@ -4,9 +4,13 @@ use airpath_core::{Instant, Span};
 use airpath_wire::tcp::{Flags, Timestamps};
 
 use crate::events::Events;
+use crate::figures::MAXIMUM_SHIFT;
 use crate::outstanding::Sending;
 use crate::spurious::Spurious;
 use crate::trigger::Trigger;
+
+/// The largest receive window (RFC 7323 §2.3).
+const LARGEST_WINDOW: u64 = (u16::MAX as u64) << MAXIMUM_SHIFT;
 
 /// One of the two ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -69,6 +73,9 @@ pub struct Observation {
     pub unacknowledged_since: Option<Instant>,
     /// Receive window in bytes, scaled.
     pub window: u64,
+    /// Whether the scale of the window is unknown: the capture lacks the handshake, and the other
+    /// end has sent more than the window without a scale allows.
+    pub scale_is_unknown: bool,
     /// Its events.
     pub events: Events,
     /// The trigger and the earlier copy of a retransmission; `None` for new data.
@@ -93,6 +100,14 @@ pub struct Observation {
     /// The spurious retransmission that this segment shows: itself, if it repeats acknowledged
     /// data, or else the last of those of the other end.
     pub spurious: Option<Spurious>,
+}
+
+impl Observation {
+    /// Bytes that its sender is ready to receive at most. A window of unknown scale limits nothing
+    /// unless it is closed.
+    pub fn most_receivable(&self) -> u64 {
+        if self.scale_is_unknown && self.window > 0 { LARGEST_WINDOW } else { self.window }
+    }
 }
 
 /// A segment with bytes that were seen before.

@@ -21,8 +21,7 @@ def figures(directions: Sequence[Row]) -> list[tuple[str, list[str]]]:
     """
     rows = []
     for name, words in _FIGURES:
-        # The receiver offers the window, so that it is in the other direction's row.
-        texts = [words(row) for row in (reversed(directions) if name == _WINDOW else directions)]
+        texts = _windows(directions) if name == _WINDOW else [words(row) for row in directions]
         if any(texts):
             rows.append((name, [each or "–" for each in texts]))
     return rows
@@ -84,12 +83,30 @@ def _round_trip(row: Row) -> str:
     return f"to the {'server' if row['from'] == 'client' else 'client'}: {spread}" if spread else ""
 
 
+def _windows(directions: Sequence[Row]) -> list[str]:
+    """Return the window that the receiver of each direction offers: it is in the other's row."""
+    return [
+        f"unknown scale{_closed(offered)}" if _scale_is_unknown(sent, offered) else _window(offered)
+        for sent, offered in zip(directions, reversed(directions), strict=True)
+    ]
+
+
+def _scale_is_unknown(sent: Row, offered: Row) -> bool:
+    """Return whether more was in flight than a window allows whose SYN was not captured."""
+    flight, window = sent["largest_outstanding_bytes"] or 0, offered["largest_window_bytes"] or 0
+    return not offered["syns"] and flight > window > 0
+
+
 def _window(row: Row) -> str:
     if not row["largest_window_bytes"]:
         return ""
-    closed = f", closed {count(row['closed_windows'])} times" if row["closed_windows"] else ""
     low, high = size(row["smallest_window_bytes"]), size(row["largest_window_bytes"])
-    return f"{low if low == high else f'{low} to {high}'}{closed}"
+    return f"{low if low == high else f'{low} to {high}'}{_closed(row)}"
+
+
+def _closed(row: Row) -> str:
+    closed = row["closed_windows"]
+    return f", closed {'once' if closed == 1 else f'{count(closed)} times'}" if closed else ""
 
 
 _WINDOW = "window of the other end"

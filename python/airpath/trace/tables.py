@@ -35,7 +35,8 @@ TABLES: dict[str, dict[str, str]] = {
         "reset": "Boolean",
         "ending": "String",
     }
-    | {cause.column: "Float64" for cause in CAUSES},
+    | {cause.column: "Float64" for cause in CAUSES}
+    | {"main_cause": "String", "avoidable_s": "Float64"},
     "directions": {"connection": "Int64", "from": "String"} | _figures(),
     "causes": {
         "connection": "Int64",

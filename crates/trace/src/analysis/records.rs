@@ -43,6 +43,10 @@ impl Record for ConnectionRow<'_> {
         for (cause, name) in Cause::ALL.into_iter().zip(CAUSE_SECONDS) {
             fields.real(name, Some(account.of(cause).as_secs_f64()));
         }
+        // The causes of a connection whose one end alone was captured are unknown.
+        let is_known = End::BOTH.iter().all(|end| connection.figures(*end).segments > 0);
+        fields.text("main_cause", account.longest().filter(|_| is_known).map(Cause::name));
+        fields.real("avoidable_s", is_known.then(|| account.avoidable().as_secs_f64()));
     }
 }
 

@@ -69,6 +69,12 @@ impl Cause {
         matches!(self, Self::PathRate | Self::Queueing | Self::Sharing)
     }
 
+    /// Whether its time is explained neither by the path, as a full link and latency are, nor by
+    /// the applications.
+    pub const fn is_avoidable(self) -> bool {
+        !self.is_full_link() && !matches!(self, Self::Latency | Self::Application | Self::Closing)
+    }
+
     /// Its name in tables.
     pub const fn name(self) -> &'static str {
         match self {
@@ -160,6 +166,19 @@ impl Account {
     /// Time attributed to a cause.
     pub const fn of(&self, cause: Cause) -> Span {
         self.times[cause as usize]
+    }
+
+    /// The cause with the most time; the first in the order of [`Cause::ALL`] if several have it.
+    /// `None` for a connection without elapsed time.
+    pub fn longest(&self) -> Option<Cause> {
+        let longest = Cause::ALL.into_iter().rev().max_by_key(|cause| self.of(*cause))?;
+        (!self.of(longest).is_zero()).then_some(longest)
+    }
+
+    /// The avoidable time.
+    pub fn avoidable(&self) -> Span {
+        let avoidable = Cause::ALL.into_iter().filter(|cause| cause.is_avoidable());
+        avoidable.fold(Span::ZERO, |sum, cause| sum + self.of(cause))
     }
 
     pub(super) fn add_stall(&mut self, stall: Stall) {

@@ -250,7 +250,7 @@ impl ReceiverView {
 
     /// The receiver acknowledged data, and advertised a window.
     pub(super) fn acknowledged(&mut self, observation: &Observation, timeline: &mut Timeline) {
-        self.window = observation.window;
+        self.window = observation.most_receivable();
         self.label_recovery(observation.time, timeline);
         let Some(acknowledged) = observation.acknowledged else { return };
         let was_idle = self.idle();
@@ -272,7 +272,7 @@ impl ReceiverView {
         if self.idle() && !was_idle {
             self.end_of_flight(observation.time, timeline);
         }
-        let edge = acknowledged.saturating_add_unsigned(observation.window);
+        let edge = acknowledged.saturating_add_unsigned(observation.most_receivable());
         self.offered.offer(edge, observation.timestamps.map(|stamps| stamps.value));
         if self.has_room()
             && let Some(closed) = &mut self.closed

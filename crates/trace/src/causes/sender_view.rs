@@ -325,7 +325,8 @@ impl SenderView {
     ) {
         let Some(acknowledged) = observation.acknowledged else { return };
         let now = observation.time;
-        self.window_edge = self.window_edge.max(Some(acknowledged.saturating_add_unsigned(observation.window)));
+        self.window_edge =
+            self.window_edge.max(Some(acknowledged.saturating_add_unsigned(observation.most_receivable())));
         self.close_pending_round(timeline);
         if self.idle() {
             // The receiver accepted a probe, or the capture lacks data of this end.

@@ -55,6 +55,7 @@ impl Script {
             acknowledged: flags.contains(Flags::ACK).then_some(0),
             delivered: 0,
             window: 1 << 20,
+            scale_is_unknown: false,
             events: Events::default(),
             retransmission: None,
             outstanding: 0,

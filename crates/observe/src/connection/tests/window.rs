@@ -59,3 +59,31 @@ fn a_probe_of_a_closed_window_is_no_data_until_it_is_acknowledged() {
     assert_eq!((figures.retransmissions, figures.unique_bytes, figures.unseen_bytes), (0, 3000, 0));
     assert_eq!((figures.window_probes, figures.window_probe_bytes), (2, 2));
 }
+
+#[test]
+fn the_scale_is_unknown_once_the_data_exceeds_a_window_without_handshake() {
+    let lines = "
+        0   > data 0..1000 ack 0 win 500
+        1   < ack 1000 win 100
+        2   > data 1000..1100 ack 0 win 500
+        3   < ack 1100 win 100
+        4   > data 1100..2100 ack 0 win 500
+        5   < ack 2100 win 100
+        6   < win 0 ack 2100
+    ";
+    let (_, seen) = play(lines);
+    let unknown: Vec<bool> = seen.iter().map(|seen| seen.scale_is_unknown).collect();
+    assert_eq!(unknown, [false, false, false, false, false, true, true]);
+    assert_eq!(seen[3].most_receivable(), 100);
+    assert!(seen[5].most_receivable() > 1 << 29, "an open window limits nothing");
+    assert_eq!(seen[6].most_receivable(), 0, "a closed window does");
+    let (_, seen) = opened(
+        "
+        200 > data 0..1000 ack 0
+        201 < ack 1000 win 1
+        202 > data 1000..2000 ack 0
+        203 < ack 2000 win 1
+        ",
+    );
+    assert!(seen.iter().all(|seen| !seen.scale_is_unknown), "the handshake has the scale");
+}
