@@ -1,11 +1,14 @@
 """Figures for papers: `airpath plot`."""
 
+import asyncio
 import re
 from collections.abc import Callable
 from pathlib import Path
 
+import plotly.graph_objects as go
 import pytest
 
+from airpath.plot import image
 from support import Command
 
 POINTS_PER_MM = 72 / 25.4
@@ -59,3 +62,51 @@ def test_a_wrong_input_is_named(
     assert done.code in (2, 3)
     assert message in done.err
     assert not (airpath_command.folder / "figure.pdf").exists()
+
+
+class _Browser:
+    """A browser as Kaleido drives it, that does not answer one of its requests."""
+
+    silent = "close"
+
+    def __init__(self, **options: object) -> None:
+        pass
+
+    async def open(self) -> None:
+        await self.answer("open")
+
+    async def calc_fig(self, figure: object, options: object) -> bytes:
+        await self.answer("draw")
+        return b"an image"
+
+    async def close(self) -> None:
+        await self.answer("close")
+
+    async def answer(self, request: str) -> None:
+        while request == self.silent:
+            await asyncio.sleep(1)
+
+
+def test_an_image_is_written_though_the_browser_does_not_close(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kaleido = pytest.importorskip("kaleido")
+    monkeypatch.setattr(kaleido, "Kaleido", _Browser)
+    monkeypatch.setattr(image, "_CLOSE_S", 0.1)
+    path = tmp_path / "figure.pdf"
+    image.write_image(go.Figure(layout={"height": 300}), path)
+    assert path.read_bytes() == b"an image"
+
+
+@pytest.mark.parametrize("request_", ["open", "draw"])
+def test_a_browser_that_does_not_answer_is_an_error(
+    request_: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kaleido = pytest.importorskip("kaleido")
+    monkeypatch.setattr(_Browser, "silent", request_)
+    monkeypatch.setattr(kaleido, "Kaleido", _Browser)
+    monkeypatch.setattr(image, "_DRAW_S", 0.1)
+
+    async def in_a_notebook() -> None:
+        image.write_image(go.Figure(layout={"height": 300}), tmp_path / "figure.pdf")
+
+    with pytest.raises(image.ImageError, match=f"it did not {request_} within 0.1 s"):
+        asyncio.run(in_a_notebook())

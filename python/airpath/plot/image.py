@@ -3,7 +3,11 @@
 Needs the extra `airpath[plot]` (Kaleido), and Chrome or Chromium.
 """
 
+import asyncio
 import logging
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +24,9 @@ _POINTS_PER_PIXEL = 0.75
 _PAGE_MM = 180
 """The width for which the figures are drawn: two columns of a journal."""
 _DOTS_PER_INCH = 600
+_DRAW_S = 90
+"""The limit of the browser to open, and to draw."""
+_CLOSE_S = 5
 _FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 
@@ -97,9 +104,57 @@ def _thin(trace: Any, factor: float) -> None:
 def _rendered(figure: go.Figure, kind: str) -> bytes:
     # The driver of the browser logs parts of messages with a traceback, and goes on.
     logging.getLogger("choreographer").setLevel(logging.CRITICAL)
+    drawn: Future[bytes] = Future()
+    # A thread of its own, because a notebook already runs an event loop in this one.
+    worker = threading.Thread(target=lambda: asyncio.run(_draw(figure, kind, drawn)), daemon=True)
+    worker.start()
     # Kaleido's errors have no common type: a missing browser, its time-out, its exit.
     try:
-        return figure.to_image(format=kind, scale=_DOTS_PER_INCH / 96 if kind == "png" else 1)
+        return drawn.result(timeout=3 * _DRAW_S)
     except Exception as error:
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise ImageError(f"the browser drew no image: {reason}; images need Chrome or Chromium") from error
+    finally:
+        worker.join(timeout=4 * _CLOSE_S)
+
+
+async def _draw(figure: go.Figure, kind: str, drawn: Future[bytes]) -> None:
+    """Draw in a browser, with a limit for each step: Kaleido itself may wait forever."""
+    browser = None
+    try:
+        import kaleido
+
+        # Without MathJax, which would come from the network.
+        page = kaleido.PageGenerator(mathjax=False)
+        browser = kaleido.Kaleido(n=1, timeout=None, page_generator=page)
+        await _limited(browser.open(), "open")
+        options: Any = {"format": kind, "scale": _DOTS_PER_INCH / 96 if kind == "png" else 1}
+        drawn.set_result(await _limited(browser.calc_fig(figure.to_dict(), options), "draw"))
+    except Exception as error:
+        drawn.set_exception(error)
+    finally:
+        if browser is not None:
+            await _close(browser)
+
+
+async def _limited(step: Coroutine[Any, Any, Any], verb: str) -> Any:
+    task = asyncio.ensure_future(step)
+    done, _ = await asyncio.wait({task}, timeout=_DRAW_S)
+    if not done:
+        task.cancel()
+        raise TimeoutError(f"it did not {verb} within {_DRAW_S:g} s")
+    return task.result()
+
+
+async def _close(browser: Any) -> None:
+    """Close the browser; kill it if it does not answer."""
+    task = asyncio.ensure_future(browser.close())
+    await asyncio.wait({task}, timeout=_CLOSE_S)
+    process = getattr(browser, "subprocess", None)
+    if process is not None and process.poll() is None:
+        process.kill()
+    # Cancelled, Kaleido skips the request to the browser and removes its temporary files.
+    task.cancel()
+    await asyncio.wait({task}, timeout=_CLOSE_S)
+    if task.done() and not task.cancelled():
+        task.exception()
