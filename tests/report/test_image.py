@@ -1,7 +1,9 @@
 """Figures for papers: `airpath plot`."""
 
 import asyncio
+import contextlib
 import re
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,6 +33,19 @@ def test_a_pdf_has_the_width_of_the_column_and_its_fonts(airpath_command: Comman
     assert len(boxes) == 1
     assert abs(float(boxes[0][0]) - 88 * POINTS_PER_MM) < 1
     assert b"/FontFile" in pdf
+    # The image fills the page, and its pixels have 3/4 points, so that text has its size.
+    content = max((_inflated(pdf[start.end() :]) for start in re.finditer(rb"stream\r?\n", pdf)), key=len)
+    scales = re.findall(rb"([\d.]+) 0 0 -?([\d.]+) 0 [\d.]+ cm", content)[:2]
+    assert [float(scales[0][i]) * float(scales[1][i]) for i in range(2)] == pytest.approx([0.75, 0.75], abs=1e-3)
+    assert {round(float(size) * 0.75, 1) for size in re.findall(rb" ([\d.]+) Tf", content)} == {7.2, 8}
+
+
+def _inflated(stream: bytes) -> bytes:
+    """Return what a compressed stream of operators contains; nothing for other streams."""
+    with contextlib.suppress(zlib.error):
+        operators = zlib.decompressobj().decompress(stream)
+        return operators if b" cm\n" in operators else b""
+    return b""
 
 
 @pytest.mark.parametrize("what", ["window", "round-trip-share", "throughput"])
