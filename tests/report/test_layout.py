@@ -1,6 +1,7 @@
 """Reports in Chromium: nothing is wider than a phone or a page of paper."""
 
 import shutil
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +45,16 @@ def test_tables_fit_on_paper(tmp_path: Path, need: Callable[[str], str]) -> None
     need("chromium")
     runs = [airpath.run(name, out=tmp_path / name) for name in ("hs-dsch-384", "umts-dch-384")]
     assert width(report.write(runs, tmp_path / "report.html"), PAPER, "print") <= PAPER
+
+
+def test_a_headless_browser_prints_figures_that_are_drawn(tmp_path: Path, need: Callable[[str], str]) -> None:
+    page = report.write([airpath.run("hs-dsch-384", out=tmp_path / "run")], tmp_path / "report.html")
+    # It writes the document at the load event, as it prints it.
+    options = ["--headless", "--no-sandbox", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
+    done = subprocess.run([need("chromium"), *options, page.as_uri()], capture_output=True, text=True, check=True)
+    assert 'data-drawn="all"' in done.stdout
+    assert 'class="main-svg"' in done.stdout
+    assert "<iframe" not in done.stdout
 
 
 @pytest.mark.parametrize(("available", "media"), [(PHONE, ""), (PAPER, "print")])

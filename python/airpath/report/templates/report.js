@@ -204,22 +204,29 @@
     packed.remove();
   }
 
-  // One at a time, so that the page answers while it draws.
-  const queue = [...figures];
-  const next = async () => {
-    const figure = queue.shift();
-    if (!figure) {
-      document.documentElement.dataset.drawn = "all";
-      return;
-    }
-    await draw(figure, null);
-    listen(figure);
-    setTimeout(next);
+  // The load event waits for this frame: a headless browser prints at that event.
+  const frame = document.createElement("iframe");
+  frame.hidden = true;
+  document.body.append(frame);
+  frame.contentDocument.open();
+  const endLoading = () => {
+    frame.contentDocument.close();
+    frame.remove();
   };
-  unpack().then(next).catch((error) => {
+
+  // One at a time, so that the page answers while it draws.
+  async function drawAll() {
+    for (const figure of figures) {
+      await draw(figure, null);
+      listen(figure);
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+    document.documentElement.dataset.drawn = "all";
+  }
+  unpack().then(drawAll).catch((error) => {
     const banner = document.createElement("p");
     banner.setAttribute("role", "alert");
     banner.textContent = `The figures cannot be drawn: ${error.message}. A newer browser may draw them.`;
     document.body.prepend(banner);
-  });
+  }).finally(endLoading);
 })();
