@@ -2,15 +2,18 @@
 
 import asyncio
 import contextlib
+import itertools
 import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import plotly.graph_objects as go
+import polars as pl
 import pytest
 
 from airpath.plot import image
+from airpath.sweep.figures import draw_lines
 from support import Command
 
 POINTS_PER_MM = 72 / 25.4
@@ -77,6 +80,41 @@ def test_a_wrong_input_is_named(
     assert done.code in (2, 3)
     assert message in done.err
     assert not (airpath_command.folder / "figure.pdf").exists()
+
+
+@pytest.mark.parametrize(("panels", "width_mm", "font_pt"), [(2, 88, 8), (2, 60, 8), (4, 88, 10), (5, 88, 8)])
+def test_titles_of_panels_have_room(panels: int, width_mm: float, font_pt: float) -> None:
+    rows = [(bler, cc, queue) for bler in (0.0, 0.1) for cc in ("cubic", "bbr") for queue in range(1, panels + 1)]
+    means = pl.DataFrame(
+        {
+            "case": range(len(rows)),
+            "bearer.bler": [row[0] for row in rows],
+            "tcp.congestion.algorithm": [row[1] for row in rows],
+            "fixed.queue.packets": [100 * row[2] for row in rows],
+            "mean": [row[0] for row in rows],
+            "low": [row[0] for row in rows],
+            "high": [row[0] for row in rows],
+        }
+    )
+    axes = ["bearer.bler", "tcp.congestion.algorithm", "fixed.queue.packets"]
+    drawn = image._for_paper(draw_lines(means, axes, "duration_s", {}, order=axes), width_mm, None, font_pt)
+    size = drawn.layout.font.size
+    titles = drawn.layout.annotations
+    assert " ".join(titles[-1].text.split("<br>")) == f"fixed network: queue (packets) {100 * panels}"
+    inside = drawn.layout.width - drawn.layout.margin.l - drawn.layout.margin.r
+    places = sorted({title.x for title in titles})
+    longest = max(len(line) for title in titles for line in title.text.split("<br>"))
+    assert longest * 0.5 * 0.9 * size < (places[1] - places[0]) * inside
+    # Between rows there is room for the titles, and for nothing more.
+    high = drawn.layout.height - drawn.layout.margin.t - drawn.layout.margin.b
+    domains = sorted({axis.domain for axis in drawn.select_yaxes()}, reverse=True)
+    lines = max(title.text.count("<br>") + 1 for title in titles)
+    for upper, lower in itertools.pairwise(domains):
+        axis = 0 if panels == 4 else 5 * size
+        assert lines * size < (upper[0] - lower[1]) * high < (1.3 * lines + 1.5) * size + axis
+        assert any(title.y == lower[1] for title in titles)
+    # The least height of a panel.
+    assert all((high_end - low_end) * high >= 5 * size for low_end, high_end in domains)
 
 
 class _Browser:

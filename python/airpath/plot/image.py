@@ -6,8 +6,9 @@ Needs the extra `airpath[plot]` (Kaleido), and Chrome or Chromium.
 import asyncio
 import logging
 import math
+import textwrap
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,10 @@ _POINTS_PER_PIXEL = 0.75
 _PAGE_MM = 180
 """The width for which the figures are drawn: two columns of a journal."""
 _DOTS_PER_INCH = 600
+_SMALL = 0.9
+"""The size of other text, by that of axis titles."""
+_LINE, _LETTER = 1.3, 0.53
+"""About the height of a line and the width of a letter, by the size of the text."""
 _DRAW_S = 90
 """The limit of the browser to open, and to draw."""
 _CLOSE_S = 5
@@ -49,8 +54,7 @@ def write_image(
         width_mm: The width. Columns of IEEE and ACM journals have 88 and 85 mm.
         height_mm: The height; by default the figure's own at 180 mm, reduced in proportion, and at
             least five eighths of the width.
-        font_pt: The size of axis titles and legend in points. Tick labels, titles of panels and
-            notes have nine tenths of it.
+        font_pt: The size of axis titles in points. All other text has nine tenths of it.
 
     Raises:
         ExtraMissingError: Kaleido is not installed.
@@ -74,27 +78,109 @@ def _for_paper(figure: go.Figure, width_mm: float, height_mm: float | None, font
     several = len(list(drawn.select_yaxes())) > 2
     # Names of tracks need their height.
     own = figure.to_plotly_json()["layout"]["height"] * (max(reduction, 0.75) if several else reduction)
-    height = math.floor(max(own, width * 5 / 8) if height_mm is None else height_mm * _PER_MM)
-    # The titles of panels are between the axes and the legend.
-    titles = max(((text.text or "").count("<br>") + 1 for text in drawn.layout.annotations if text.y == 1), default=0)
-    above, below = (2.5 + 1.4 * titles) * size, 3.5 * size
-    legend_y = 1.01 + 1.4 * titles * size / max(height - above - below, size)
-    small = {"size": size * 0.9}
+    small = {"size": size * _SMALL}
     for trace in drawn.data:
         _thin(trace, max(reduction, 0.6))
+    drawn.update_traces(legendgroup=None)  # groups begin new rows of a legend
+    left, right = 4.5 * size, size
+    panels = _Panels(drawn, width - left - right, size)
+    legend, highest_legend = _legend_height(drawn, width - left - right, small["size"])
+    above, below = legend + panels.titles + size, 2.1 * size + panels.axis_titles
+    if height_mm is not None:
+        height = math.floor(height_mm * _PER_MM)
+    else:
+        own = above + panels.least_height + below if panels.titles else max(own, above + 0.3 * width + below)
+        height = math.floor(max(own, width * 5 / 8))
+    inside = max(height - above - below, size)
+    panels.stack(inside)
     drawn.update_layout(
         title=None,
         width=width,
         height=height,
         font={"family": _FONT, "size": size},
-        margin={"l": 4.5 * size, "r": size, "t": above, "b": below},
-        legend={"font": {"size": size}, "itemwidth": 30, "itemsizing": "trace", "y": legend_y},
+        margin={"l": left, "r": right, "t": above, "b": below},
+        legend={"font": small, "itemwidth": 30, "itemsizing": "trace"},
+        legend_title={"side": "top", "font": small},
+        legend_y=1.01 + panels.titles / inside,
+        # By default a legend has at most half of the height, and scrolls.
+        legend_maxheight=highest_legend + 2 * size,
     )
     axis = {"tickfont": small, "title": {"font": {"size": size}, "standoff": 3}, "automargin": True}
     drawn.update_xaxes(axis)
     drawn.update_yaxes(axis)
     drawn.update_annotations(font=small)
     return drawn
+
+
+class _Panels:
+    """The panels of a figure that have titles: their texts wrapped, and their heights in pixels."""
+
+    def __init__(self, drawn: go.Figure, width: float, size: float) -> None:
+        headings = [text for text in drawn.layout.annotations if text.xanchor == "center" and text.yanchor == "bottom"]
+        axes = list(drawn.select_xaxes())
+        columns = sorted({axis.domain for axis in axes if axis.domain}) if headings else []
+        self._drawn, self._headings = drawn, headings
+        # Wide enough for a title that reaches into the gap beside the panel.
+        share = (columns[0][1] + columns[1][0]) / 2 if len(columns) > 1 else 1
+        room = width * share - size / 2
+        for heading in headings:
+            heading.text = _wrapped(heading.text, room / _SMALL, size)
+        for axis in axes if headings else []:
+            axis.title.text = _wrapped(axis.title.text or "", room, size)
+            if axis.type != "category":
+                axis.nticks = max(2, int(room / (4 * size)))
+        self.titles = _LINE * _SMALL * size * _lines(heading.text for heading in headings)
+        self.axis_titles = _LINE * size * max(_lines(axis.title.text for axis in axes), 1)
+        rows: dict[tuple[float, float], list[bool]] = {}
+        for axis in drawn.select_yaxes() if headings else []:
+            rows.setdefault(axis.domain, [])
+        self._rows = sorted(rows, reverse=True)
+        # An axis above the last row, with its labels.
+        low = sum(bool(axis.title.text) for axis in axes) and len(headings) % len(columns) if columns else 0
+        self._gap = self.titles + size + (2.1 * size + self.axis_titles if low else 0)
+        self.least_height = len(self._rows) * max(0.7 * room, 5 * size) + (len(self._rows) - 1) * self._gap
+
+    def stack(self, height: float) -> None:
+        """Set the rows one below another, with gaps of their titles only."""
+        gap = self._gap / height
+        each = (1 - gap * (len(self._rows) - 1)) / max(len(self._rows), 1)
+        if len(self._rows) < 2 or each <= 0:
+            return
+        tops = {}
+        for number, row in enumerate(self._rows):
+            top = 1 - number * (each + gap)
+            tops[row[1]] = top
+            for axis in self._drawn.select_yaxes(lambda axis, row=row: axis.domain == row):
+                axis.domain = (max(top - each, 0), top)
+        for heading in self._headings:
+            heading.y = tops.get(heading.y, heading.y)
+
+
+def _wrapped(text: str, width: float, size: float) -> str:
+    letters = max(int(width / (_LETTER * size)), 6)
+    return "<br>".join(part for line in text.split("<br>") for part in textwrap.wrap(line, letters) or [""])
+
+
+def _lines(texts: Iterable[str | None]) -> int:
+    return max((text.count("<br>") + 1 for text in texts if text), default=0)
+
+
+def _legend_height(drawn: go.Figure, width: float, size: float) -> tuple[float, float]:
+    """Return about the height of a legend, and that with one name in each row.
+
+    As in Plotly, the names are in one row, or in columns of the width of the longest.
+    """
+    every: Any = drawn.data
+    traces = [trace for trace in every if trace.name and trace.showlegend is not False]
+    names = list(dict.fromkeys(trace.name for trace in traces))
+    layout: Any = drawn.layout
+    if not names or layout.showlegend is False or (len(every) == 1 and not traces[0].showlegend):
+        return 0, 0
+    widths = [45 + _LETTER * size * len(name) for name in names]
+    columns = len(names) if sum(widths) < width else max(int(width / max(widths)), 1)
+    title = _LINE * size if layout.legend.title.text else 0
+    row = max(_LINE * size, 16) + 3
+    return title + -(-len(names) // columns) * row, title + len(names) * row
 
 
 def _thin(trace: Any, factor: float) -> None:

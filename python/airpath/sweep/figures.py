@@ -240,8 +240,15 @@ def draw_lines(
     titles = [
         "<br>".join(f"{name} {_text(value)}" for name, value in zip(names, panel, strict=True)) for panel in panels
     ]
+    above = 24 + 15 * len(panel_axes)  # the titles of the panels, below the legend
     drawn = make_subplots(
-        high, wide, shared_yaxes=True, shared_xaxes=True, subplot_titles=titles if panel_axes else None
+        high,
+        wide,
+        shared_yaxes=True,
+        shared_xaxes=True,
+        subplot_titles=titles if panel_axes else None,
+        # Above a place without a panel, an axis has its labels and title.
+        vertical_spacing=(above + (44 if len(panels) % wide else 0)) / (_PANEL * high),
     )
     shown: set[int] = set()  # the lines that the legend has
     for number, panel in enumerate(panels):
@@ -261,7 +268,8 @@ def draw_lines(
                     places,
                     commands,
                     index,
-                    f"{words_of(by)} {_text(value)}" if by else title_of(figure),
+                    by,
+                    _text(value) if by else title_of(figure),
                     markers_only=is_sample,
                     show=index not in shown and by is not None,
                 ),
@@ -269,10 +277,10 @@ def draw_lines(
                 col=number % wide + 1,
             )
             shown.add(index)
-    above = 24 + 15 * len(panel_axes)  # the titles of the panels, below the legend
     margin = {"l": 78, "r": 22, "t": 76 + above, "b": 50}
     drawn.update_layout(template=TEMPLATE, height=_PANEL * high + margin["t"] + margin["b"], margin=margin)
-    drawn.update_layout(legend={"y": 1 + above / (_PANEL * high)})
+    title = {"text": words_of(by) if by else None}
+    drawn.update_layout(legend={"y": 1 + above / (_PANEL * high), "tracegroupgap": 0, "title": title})
     drawn.update_annotations(font_size=11)
     drawn.update_xaxes(type="log" if places.is_log else "linear" if places.numbers else "category")
     # The last panel of each column, which may be above the last row.
@@ -295,6 +303,7 @@ def _line(
     places: Scale,
     commands: Mapping[int, str],
     index: int,
+    by: str | None,
     name: str,
     *,
     markers_only: bool,
@@ -320,7 +329,7 @@ def _line(
         legendgroup=name,
         showlegend=show,
         customdata=[commands.get(case) for case in line["case"]],
-        hovertemplate=f"{places.title} %{{x}}: %{{y:.5g}}<extra>{name}</extra>",
+        hovertemplate=f"{places.title} %{{x}}: %{{y:.5g}}<extra>{f'{words_of(by)} ' if by else ''}{name}</extra>",
     )
 
 
