@@ -125,6 +125,23 @@ def test_the_tracks_of_the_radio_hold_all_its_air_time(hs_dsch: airpath.Result) 
     assert seconds == pytest.approx(used, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("labels", "shown"),
+    [
+        (("CUBIC", "a window of one megabyte"), ["CUBIC ↓", "CUBIC ↑", "a w…abyte ↓", "a w…abyte ↑"]),
+        (("1 window of one byte", "1 window of ten byte"), ["1 …e byte ↓", "1 …e byte ↑"]),
+    ],
+)
+def test_labels_of_radio_tracks_keep_run_and_direction(labels: tuple[str, str], shown: list[str]) -> None:
+    runs = [airpath.run("gprs-4+1", set={"flow.0.bytes": "5 kB"}) for _ in labels]
+    for run, label in zip(runs, labels, strict=True):
+        run.label = label
+    found = list(layout(plot.radio(runs)).yaxis.ticktext)
+    assert len(set(found)) == 4
+    assert max(map(len, found)) <= 11
+    assert found[: len(shown)] == shown
+
+
 def test_queues_are_those_of_the_log_and_empty_when_all_have_left(hs_dsch: airpath.Result) -> None:
     cell = trace(plot.queue(hs_dsch, bins=10**6), "cell, down")
     queued = hs_dsch.packets.filter((pl.col("component") == "cell") & (pl.col("direction") == "down"))

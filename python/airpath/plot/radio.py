@@ -18,6 +18,7 @@ _CELLS = 500
 _MOST_TRACKS = 48
 _GAP = 46
 _MOST_LETTERS = 11
+_ARROWS = {"down": "↓", "up": "↑"}
 _READ = (
     "One track per user, on the time axis of the run. Air time: the share of TTIs used by the user. Repeated: the "
     "share of its PDUs that are retransmissions. Level: the mean C/I level, in HSDPA the CQI, in GPRS the number "
@@ -40,6 +41,8 @@ class _Kind:
 class _Track:
     direction: str
     name: str
+    label: str
+    """The part of the name that differs between the tracks."""
 
 
 def radio(results: Results, *, repetition: int | None = None, cells: int = _CELLS) -> go.Figure:
@@ -97,10 +100,13 @@ def _tracks(runs: Sequence[Drawn]) -> tuple[list[_Track], pl.DataFrame, list[str
             groups.sort(key=lambda group: group[0][2])
         for (_, direction, user), rows in groups:
             name = run.user(user) + (f" {direction}" if directions > 1 else "")
+            label = run.user(user)
             if len(runs) > 1:
                 name = f"{run.label} · {name}" if len(groups) > 1 else run.label
+                label = f"{run.label} {label}" if len({group[0][2] for group in groups}) > 1 else run.label
+            label += f" {_ARROWS.get(direction, direction)}" if directions > 1 else ""
             frames.append(rows.with_columns(track=pl.lit(len(tracks), pl.Int64)))
-            tracks.append(_Track(direction, name))
+            tracks.append(_Track(direction, name, label))
     if not tracks:
         raise NothingToDrawError("nothing was sent over a radio")
     notes = [f"Of {found} users, the {len(tracks)} that used most air time are drawn."] if found > len(tracks) else []
@@ -184,7 +190,7 @@ def _draw(
     names = {
         "tickmode": "array",
         "tickvals": list(range(len(tracks))),
-        "ticktext": [_short(track.name) for track in tracks],
+        "ticktext": _short([track.label for track in tracks]),
     }
     figure.update_layout(
         {
@@ -217,6 +223,11 @@ def _words(track: _Track, rows: pl.DataFrame) -> str:
     return f"{track.name}, {rows.height:,} TTIs, {pdus:,} PDUs, {share:.1%} of them repeated"
 
 
-def _short(name: str) -> str:
-    """Return a name that fits into the margin."""
-    return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"
+def _short(names: Sequence[str]) -> list[str]:
+    """Return names that fit into the margin: without their middle, and different if possible."""
+
+    def shortened(tail: int) -> list[str]:
+        head = _MOST_LETTERS - 1 - tail
+        return [name if len(name) <= _MOST_LETTERS else f"{name[:head]}…{name[-tail:]}" for name in names]
+
+    return max(map(shortened, (7, 6, 5, 4, 8, 9)), key=lambda labels: len(set(labels)))
