@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import airpath
 from airpath import plot, theme
+from airpath.plot.rates import rates_of
 from airpath.plot.template import untitled
 from airpath.plot.thin import changes, thin
 from airpath.plot.values import numbers
@@ -108,8 +109,8 @@ def test_throughput_adds_up_to_what_arrived(hs_dsch: airpath.Result) -> None:
     down = trace(figure, "down")
     step = down.x[1] - down.x[0]
     span = hs_dsch.repetitions["simulated_s"].item()
-    lengths = [min(step, span - start) for start in down.x]
-    bits = sum(rate * 1e3 * length for rate, length in zip(down.y, lengths, strict=True))
+    # The last step ends after the run; the last point repeats it at the end.
+    bits = sum(rate * 1e3 * step for rate in down.y[:-1])
     assert down.x[-1] == span
     arrived = hs_dsch.packets.filter((pl.col("step") == "received") & (pl.col("direction") == "down"))
     assert bits == pytest.approx(arrived["size"].sum() * 8, rel=1e-3)
@@ -123,6 +124,13 @@ def test_the_tracks_of_the_radio_hold_all_its_air_time(hs_dsch: airpath.Result) 
     seconds = sum(share / 100 * width for share in track if share is not None)
     used = float(hs_dsch.radio.filter(direction="down")["duration"].sum()) / 1e9
     assert seconds == pytest.approx(used, rel=0.01)
+
+
+def test_the_rate_of_the_last_step_is_a_mean_of_the_whole_step() -> None:
+    packets = pl.DataFrame({"t": [0.1, 0.3, 1.005], "size": [25_000, 25_000, 2_500]})
+    assert rates_of(packets, 0.2, 1.01)["rate"].to_list() == pytest.approx([1e6, 1e6, 0, 0, 0, 1e5])
+    # A run that is shorter than a step.
+    assert rates_of(packets[:1], 0.5, 0.2)["rate"].to_list() == pytest.approx([1e6])
 
 
 @pytest.mark.parametrize(

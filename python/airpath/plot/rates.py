@@ -17,9 +17,8 @@ def rates_of(packets: pl.DataFrame, step: float, span: float) -> pl.DataFrame:
     number = (pl.col("t") / step).floor().cast(pl.Int64).clip(upper_bound=steps - 1)
     sums = packets.group_by(bin=number).agg(bits=pl.col("size").sum() * 8)
     every = pl.DataFrame({"bin": pl.Series(range(steps), dtype=pl.Int64)}).join(sums, on="bin", how="left")
-    # The last step ends with the run.
-    lengths = pl.min_horizontal(pl.lit(step), span - pl.col("bin") * step)
-    return every.sort("bin").select(t=pl.col("bin") * step, rate=pl.col("bits").fill_null(0) / lengths)
+    # The whole step also where the run ends within it: a packet shortly before is no peak.
+    return every.sort("bin").select(t=pl.col("bin") * step, rate=pl.col("bits").fill_null(0) / min(step, span))
 
 
 def nice_step(step: float) -> float:
