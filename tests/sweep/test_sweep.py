@@ -52,6 +52,19 @@ def plan(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    ("fixed", "axes", "workload"),
+    [
+        ({}, {"bearer.bler": [0.1]}, "small: download of 200 kB"),
+        ({"flow.bytes": "5 kB"}, {"bearer.bler": [0.1]}, "small: download of 5 kB"),
+        ({"flow.0.bytes": "5 kB", "name": "other"}, {"bearer.bler": [0.1]}, "other: download of 5 kB"),
+        ({}, {"flow.bytes": ["5 kB", "10 kB"]}, "small: download"),
+    ],
+)
+def test_the_workload_has_the_settings_of_the_plan(fixed: dict[str, str], axes: dict[str, list], workload: str):
+    assert airpath.sweep(airpath.make_plan(DOWNLOAD, axes, set=fixed), executor=Inline()).workload == workload
+
+
 def test_the_rows_are_those_of_single_runs():
     rows = sweep(executor=Inline()).flows
     alone = airpath.run(DOWNLOAD, set={"bearer.bler": 0.2, "fixed.delay": "50 ms"}, repeat=4)

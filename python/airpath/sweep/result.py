@@ -1,6 +1,7 @@
 """The result of a sweep, as frames."""
 
 import tomllib
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,12 +158,20 @@ class SweepResult:
     def workload(self) -> str:
         """What a run is: the name of the scenario and its flows, or the command, page or study."""
         scenario = tomllib.loads(self.plan["scenario"])
-        flows = scenario.get("flow", [])
-        kinds = dict.fromkeys(
-            f"{each['kind']} of {each['bytes']}" if "bytes" in each else each["kind"] for each in flows
-        )
-        name = str(scenario.get("name", Path(self.file).name))
+        flows = [self._flow_words(index, flow) for index, flow in enumerate(scenario.get("flow", []))]
+        kinds = dict.fromkeys(flows)
+        name = self.plan["set"].get("name") or str(scenario.get("name", Path(self.file).name))
         return f"{name}: {', '.join(kinds)}" if kinds and isinstance(self.work, Simulation) else name
+
+    def _flow_words(self, index: int, flow: Mapping[str, Any]) -> str:
+        """Return kind and size of a flow as all cases have them; what they vary is left out."""
+        found = {}
+        for key in ("kind", "bytes"):
+            paths = [f"flow.{which}{key}" for which in ("", f"{index}.", f"{flow.get('name')}.")]
+            found[key] = next((self.plan["set"][path] for path in paths if path in self.plan["set"]), flow.get(key))
+            if any(path in each for path in paths for each in (self.axes, *self.plan["given"])):
+                found[key] = None
+        return (found["kind"] or "flow") + (f" of {found['bytes']}" if found["bytes"] else "")
 
     @property
     def scenario(self) -> str:
