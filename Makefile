@@ -23,13 +23,14 @@ endif
 setup: $(VENV)/.packages $(VENV)/.native
 
 demo: setup
+	@# A run does not replace the result of another scenario, as of an earlier version of an example.
+	@rm -rf $(DEMO)/hs-dsch $(DEMO)/dch $(DEMO)/no-proxy $(DEMO)/proxy $(DEMO)/curl
 	@$(BIN)/airpath run examples/hs-dsch.toml --out $(DEMO)/hs-dsch
 	@$(BIN)/airpath run examples/dch.toml --out $(DEMO)/dch
 	@# Short downloads beside a long one, without a proxy and with one.
 	@$(BIN)/airpath run examples/short-transfers.toml --out $(DEMO)/no-proxy
 	@$(BIN)/airpath run examples/short-transfers.toml --set proxy.budget=adaptive --set name="GPRS, proxy" --out $(DEMO)/proxy
 	@# Real curl on the bearer of hs-dsch.toml, in real time, where the host allows it.
-	@rm -rf $(DEMO)/curl
 	@sh examples/curl.sh $(DEMO)/curl $(BIN)/airpath || rm -rf $(DEMO)/curl
 	@$(BIN)/airpath report $(DEMO)/hs-dsch $$(ls -d $(DEMO)/curl 2>/dev/null) $(DEMO)/dch -o $(CURDIR)/$(DEMO)/report.html
 	@$(BIN)/airpath report $(DEMO)/no-proxy $(DEMO)/proxy -o $(CURDIR)/$(DEMO)/proxy.html

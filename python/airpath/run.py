@@ -2,7 +2,9 @@
 
 import json
 import operator
+import shlex
 import shutil
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 
 from airpath.files import check_folder_writable
 from airpath.result import is_result
-from airpath.scenario import read_scenario
+from airpath.scenario import read_scenario, repetitions_of
 
 MAX_SEED = 2**63 - 1
 """The largest seed: TOML has integers of 64 bits with a sign."""
@@ -46,7 +48,7 @@ def execute_to_json(
     set: Mapping[str, Any] | None = None,
     seed: int | None = None,
     first: int = 0,
-    repeat: int = 1,
+    repeat: int | None = None,
     out: Path | None = None,
     capture: bool = False,
     log: bool = False,
@@ -55,15 +57,16 @@ def execute_to_json(
 ) -> tuple[bytes, str]:
     """Run a scenario and return the content of its `summary.json`. See `airpath.run`.
 
-    `first` is the number of the first repetition. The second result has the outcomes of the summary
-    alone, for `warn_about`: a large summary takes long to parse.
+    `first` is the number of the first repetition; `repeat` is by default `repetitions_of` the
+    scenario. The second result has the outcomes of the summary alone, for `warn_about`: a large
+    summary takes long to parse.
     """
     from airpath import _native
 
     for option, truth in (("capture", capture), ("log", log)):
         if not isinstance(truth, bool):
             raise TypeError(f"{option} is a {type(truth).__name__}; give True or False")
-    repeat = whole_number("repeat", repeat)
+    repeat = repetitions_of(scenario) if repeat is None else whole_number("repeat", repeat)
     seed = None if seed is None else whole_number("seed", seed)
     if threads is not None and threads < 1:
         raise ValueError(f"threads is {threads}; a run has at least one")
@@ -77,6 +80,13 @@ def execute_to_json(
         needed = _native.files(
             text, name, sets
         )  # before an earlier result is removed: a wrong scenario must not cost it
+        _check_earlier_result(
+            out,
+            tomllib.loads(_native.resolve(text, name, sets)) | ({} if seed is None else {"seed": seed}),
+            repeat=repeat,
+            capture=capture,
+            log=log,
+        )
         clear_result_folder(out, keep=needed)
     folder = None if out is None else str(out)
     return _native.run(text, name, sets, seed, first, repeat, folder, capture, log, threads, progress)
@@ -142,6 +152,63 @@ def _inline(value: Any) -> str:
             return "[" + ", ".join(_inline(each) for each in values) + "]"
         case _:
             raise TypeError(f"{type(value).__name__} is no TOML value; use text, a number, a list or a dictionary")
+
+
+def _check_earlier_result(out: Path, scenario: dict[str, Any], *, repeat: int, capture: bool, log: bool) -> None:
+    """Check that a run in `out` loses nothing that an earlier one there has.
+
+    An earlier result without a summary, or with one that cannot be read, has nothing to lose.
+
+    Args:
+        out: The result folder.
+        scenario: The resolved scenario of the new run.
+        repeat: The number of repetitions of the new run.
+        capture: Whether it has captures.
+        log: Whether it has event tables.
+
+    Raises:
+        FileExistsError: The earlier result has another scenario or seed, or more.
+    """
+    try:
+        repetitions = len(json.loads((out / "summary.json").read_bytes())["repetitions"])
+        earlier = tomllib.loads((out / "scenario.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if repetitions == 0:
+        return
+    fault = None
+    if not _is_same_scenario(earlier, scenario, out):
+        seeds = earlier.get("seed"), scenario.get("seed")
+        other = earlier | {"seed": scenario.get("seed")}
+        same_but_seed = seeds[0] != seeds[1] and _is_same_scenario(other, scenario, out)
+        fault = f"a result with seed {seeds[0]}" if same_but_seed else "the result of another scenario"
+    elif repetitions > repeat:
+        fault = f"{repetitions} repetitions, and this run has {repeat}"
+    elif (out / "captures").is_dir() and not capture:
+        fault = "captures, and this run has none"
+    elif (out / "events").is_dir() and not log:
+        fault = "event tables, and this run has none"
+    if fault is not None:
+        raise FileExistsError(
+            f"{out} has {fault}: nothing was run; name another folder, or remove this one first: "
+            f"`rm -r {shlex.quote(str(out))}`"
+        )
+
+
+def _is_same_scenario(earlier: Any, new: Any, out: Path) -> bool:
+    """Return whether resolved scenarios are equal; a file equals a copy with its content."""
+    if isinstance(earlier, dict) and isinstance(new, dict):
+        return earlier.keys() == new.keys() and all(_is_same_scenario(earlier[key], new[key], out) for key in earlier)
+    if isinstance(earlier, list) and isinstance(new, list):
+        return len(earlier) == len(new) and all(
+            _is_same_scenario(one, other, out) for one, other in zip(earlier, new, strict=True)
+        )
+    if isinstance(earlier, str) and isinstance(new, str) and earlier.startswith("inputs/"):
+        try:
+            return (out / earlier).read_bytes() == Path(new).read_bytes()
+        except OSError:
+            return False
+    return bool(earlier == new)
 
 
 def clear_result_folder(folder: Path, *, keep: Iterable[Path] = ()) -> None:

@@ -13,7 +13,8 @@ from airpath.files import printable, read_text
 def read_scenario(scenario: str | Path | Mapping[str, Any]) -> tuple[str, str]:
     """Return a scenario's TOML text, and its name for messages.
 
-    The name of a bearer's preset is a download of 100 kB over it, as of `airpath run`.
+    The name of a bearer's preset is a download of 100 kB over it, as of `airpath run`. A result
+    folder has the scenario of its run.
 
     Raises:
         FileNotFoundError: There is no such scenario file and no such preset.
@@ -28,6 +29,8 @@ def read_scenario(scenario: str | Path | Mapping[str, Any]) -> tuple[str, str]:
                 f"scenario has type {type(scenario).__name__}; give a path, a preset's name, TOML or a dictionary"
             )
         path = Path(scenario)
+        if (repeated := scenario_of_result(path)) is not None:
+            return read_text(repeated), printable(repeated)
         # A folder is no file either; reading it reports that.
         if path.exists():
             return read_text(path), printable(scenario)
@@ -40,6 +43,25 @@ def read_scenario(scenario: str | Path | Mapping[str, Any]) -> tuple[str, str]:
     import tomli_w
 
     return tomli_w.dumps(scenario), "<dictionary>"
+
+
+def scenario_of_result(folder: Path) -> Path | None:
+    """Return the file of the resolved scenario in a result folder; `None` of other paths."""
+    scenario = folder / "scenario.toml"
+    return scenario if scenario.is_file() and (folder / "summary.json").is_file() else None
+
+
+def repetitions_of(scenario: str | Path | Mapping[str, Any]) -> int:
+    """Return the number of repetitions of a result folder; of other scenarios 1."""
+    if not isinstance(scenario, str | Path) or (isinstance(scenario, str) and "\n" in scenario):
+        return 1  # reading another type reports it
+    folder = Path(scenario)
+    if scenario_of_result(folder) is None:
+        return 1
+    try:
+        return max(1, len(json.loads((folder / "summary.json").read_bytes())["repetitions"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return 1
 
 
 def is_plan(file: Path) -> bool:

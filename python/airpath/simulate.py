@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from airpath.result import Result
 from airpath.run import execute
+from airpath.scenario import repetitions_of
 
 if TYPE_CHECKING:
     from airpath.sweep import Plan, Progress, SweepResult
@@ -20,7 +21,7 @@ def run(
     vary: None = None,
     set: Mapping[str, Any] | None = None,
     seed: int | None = None,
-    repeat: int = 1,
+    repeat: int | None = None,
     out: str | Path | None = None,
     capture: bool = False,
     log: bool = True,
@@ -36,7 +37,7 @@ def run(
     vary: Mapping[str, Iterable[Any]],
     set: Mapping[str, Any] | None = None,
     seed: int | None = None,
-    repeat: int = 1,
+    repeat: int | None = None,
     out: str | Path | None = None,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -49,7 +50,7 @@ def run(
     vary: Mapping[str, Iterable[Any]] | None = None,
     set: Mapping[str, Any] | None = None,
     seed: int | None = None,
-    repeat: int = 1,
+    repeat: int | None = None,
     out: str | Path | None = None,
     capture: bool = False,
     log: bool = True,
@@ -60,7 +61,8 @@ def run(
 
     Args:
         scenario: A file's path, the TOML text itself (recognised by its line breaks), the same as
-            a dictionary, or the name of a bearer's preset: a download of 100 kB over it.
+            a dictionary, the name of a bearer's preset: a download of 100 kB over it; or a result
+            folder, whose run is repeated.
         vary: Values by dotted path, as in `{"tcp.congestion": ["reno", "cubic"]}`: lists, or
             arrays of NumPy. All their combinations are run, as a sweep of one scenario: `flows` of
             the result has a column for each path, and for quantities one of numbers with the unit
@@ -69,9 +71,11 @@ def run(
             ms"}`.
         seed: The seed, in place of the scenario's. The same scenario and seed give the same result
             on any machine.
-        repeat: The number of repetitions, each with its own random streams.
-        out: The result folder. An earlier result there is replaced; a folder with other files is an
-            error. Without it the result lies in a temporary folder that lasts as long as the
+        repeat: The number of repetitions, each with its own random streams; by default 1, with a
+            result folder as many as it has.
+        out: The result folder. An earlier result of the same scenario and seed is replaced if the
+            new one has at least as many repetitions; another one, and a folder with other files,
+            is an error. Without it the result lies in a temporary folder that lasts as long as the
             returned object.
         capture: Whether to write pcapng captures of both ends.
         log: Whether to write the event tables (`packets`, `tcp`, `radio`, `app`) that the scenario
@@ -87,7 +91,7 @@ def run(
         ScenarioError: The scenario is invalid; nothing was run.
         ResultError: The result could not be written in full; the written part is kept.
         FileNotFoundError: There is no such scenario file and no such preset.
-        FileExistsError: `out` has a file that is not of a result.
+        FileExistsError: `out` has a file that is not of a result, or a result that would be lost.
         NotTextError: The scenario file is not UTF-8 text.
         PlanError: A path or value of `vary` is invalid; nothing was run.
         ValueError: `repeat` or `seed` is out of range, or `vary` and `capture` are given.
@@ -97,7 +101,9 @@ def run(
             raise ValueError("vary keeps rows only; run one case with capture")
         from airpath.sweep import make_plan
 
-        plan = make_plan(scenario, vary, set=set, seed=seed, repeat=repeat)
+        plan = make_plan(
+            scenario, vary, set=set, seed=seed, repeat=repetitions_of(scenario) if repeat is None else repeat
+        )
         report = progress and (lambda now: progress(now.runs, now.total))
         return run_plan(plan, out=out, threads=threads, progress=report)
     temporary = None

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,7 @@ def test_repetitions_are_one_row_with_mean_and_deviation(airpath_command: Comman
 
 def test_a_proxy_by_name_and_by_file(airpath_command: Command, scenario: WriteScenario) -> None:
     def proxy(*options: str) -> dict[str, Any]:
+        shutil.rmtree(airpath_command.folder / "kept", ignore_errors=True)
         summary = airpath_command("run", scenario(), *options, "--out", "kept").code
         assert summary == 0
         return tomllib.loads((airpath_command.folder / "kept" / "scenario.toml").read_text())["proxy"]
@@ -124,10 +126,11 @@ def test_out_keeps_and_replaces_a_result(airpath_command: Command, scenario: Wri
     assert airpath_command("run", path, "--out", "kept", "--repeat", "3", "--capture").code == 0
     assert sorted(entry.name for entry in kept.iterdir()) == ["captures", "events", "scenario.toml", "summary.json"]
     assert len(list((kept / "captures").iterdir())) == 6
-    done = airpath_command("run", path, "--out", "kept", "--no-log")
+    assert airpath_command("run", path, "--out", "kept", "--repeat", "3").code == 2
+    done = airpath_command("run", path, "--out", "kept", "--repeat", "4", "--capture")
     assert done.code == 0
     assert "the result is in kept" in done.err
-    assert sorted(entry.name for entry in kept.iterdir()) == ["scenario.toml", "summary.json"]
+    assert len(list((kept / "captures").iterdir())) == 8
 
 
 def test_out_never_touches_what_no_run_wrote(airpath_command: Command, scenario: WriteScenario) -> None:

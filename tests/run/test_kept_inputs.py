@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import airpath
+from airpath.run import clear_result_folder
 from support import Command
 from support.link import LinkCommand, summary
 
@@ -79,7 +80,10 @@ def test_an_earlier_result_makes_room_with_its_inputs(kept: Flows, airpath_comma
         text = text.replace(old, new)
     other.write_text(text)
     done = airpath_command("run", "other.toml", "--out", "one")
-    assert done.code == 0, done.err
+    assert done.code == 2
+    assert "one has the result of another scenario" in done.err
+    assert (airpath_command.folder / "one" / "inputs" / "cell").is_file()
+    clear_result_folder(airpath_command.folder / "one")
     assert not (airpath_command.folder / "one" / "inputs").exists()
 
 
@@ -100,3 +104,49 @@ def test_a_link_runs_from_a_kept_scenario(kept: Flows, link: LinkCommand, tmp_pa
         link("true", link=tmp_path / "one" / "scenario.toml", options=f"--out {out} --no-log")
         assert summary(link.folder / out)["complete"]
     assert (link.folder / "linked" / "inputs" / "cell").read_text() == "10\n20\n30\n"
+
+
+@pytest.fixture
+def three(airpath_command: Command, tmp_path: Path) -> Path:
+    """A result of three repetitions."""
+    done = airpath_command("run", "gprs", "--repeat", "3", "--out", "three")
+    assert done.code == 0, done.err
+    return tmp_path / "three"
+
+
+def test_a_result_runs_again_with_all_repetitions(three: Path, airpath_command: Command) -> None:
+    flows = airpath.load(three).summary["flows"]
+    assert airpath_command("run", "three", "--format", "json").json["flows"] == flows
+    assert airpath_command("run", "three", "--repeat", "1", "--format", "json").json["flows"] == flows[:1]
+    assert airpath.run(three).summary["flows"] == flows
+    assert len(airpath.run(str(three), repeat=2, log=False).summary["flows"]) == 2
+    assert len(airpath.run(three, vary={"tcp.congestion": ["reno"]}).flows) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("gprs",), "three has 3 repetitions, and this run has 1"),
+        (("three", "--repeat", "2", "-q"), "three has 3 repetitions, and this run has 2"),
+        (("gprs", "--repeat", "3", "--seed", "7"), "three has a result with seed 1"),
+        (("hs-dsch-384", "--repeat", "3"), "three has the result of another scenario"),
+        (("gprs", "--repeat", "3", "--no-log"), "three has event tables, and this run has none"),
+    ],
+)
+def test_a_run_does_not_replace_what_it_does_not_have(
+    three: Path, airpath_command: Command, arguments: tuple[str, ...], reason: str
+) -> None:
+    before = (three / "summary.json").read_bytes()
+    done = airpath_command("run", *arguments, "--out", "three")
+    assert done.code == 2
+    assert reason in done.err
+    assert "next: name another folder, or remove this one first: `rm -r three`" in done.err
+    assert (three / "summary.json").read_bytes() == before
+    with pytest.raises(FileExistsError, match="3 repetitions"):
+        airpath.run(three, repeat=1, out=three)
+
+
+def test_a_run_replaces_the_same_run_with_as_many_repetitions(three: Path, airpath_command: Command) -> None:
+    assert "the earlier result in three was replaced" in airpath_command("run", "three", "--out", "three").err
+    assert airpath_command("run", "gprs", "--repeat", "4", "--out", "three").code == 0
+    assert len(airpath.load(three).summary["flows"]) == 4

@@ -130,7 +130,8 @@ def explained() -> Iterator[None]:
     except ResultError as error:
         raise Problem(str(error), exit_code=ExitCode.NOT_WRITTEN) from None
     except FileExistsError as error:
-        raise Problem(str(error)) from None
+        message, _, next_step = str(error).partition("; ")
+        raise Problem(message, next_step=next_step or None) from None
     except BrokenPipeError:
         # The reader of standard output closed the pipe.
         raise

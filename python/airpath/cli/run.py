@@ -34,15 +34,22 @@ def run(
     scenario: Annotated[
         str,
         typer.Argument(
-            metavar="SCENARIO.toml|PRESET",
-            help="The scenario file, or a preset of a bearer: a download of 100 kB on it.",
+            metavar="SCENARIO.toml|PRESET|FOLDER",
+            help="The scenario file; a preset of a bearer: a download of 100 kB on it; or a result to repeat.",
             autocompletion=complete_scenario,
         ),
     ],
     set: Overrides = None,
     seed: Seed = None,
     proxy: Proxy = None,
-    repeat: Annotated[int, typer.Option(min=1, metavar="N", help="Repetitions, in parallel on the cores.")] = 1,
+    repeat: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Repetitions, in parallel on the cores; by default 1, or as many as the result has.",
+        ),
+    ] = None,
     out: Out = None,
     capture: Capture = False,
     vary: Annotated[
@@ -97,6 +104,7 @@ def run(
     from airpath.cli.run_vary import check_set_once, run_vary, values_of
     from airpath.cli.warnings import warn_about
     from airpath.run import execute_to_json, resolve
+    from airpath.scenario import repetitions_of
 
     if capture and out is None:
         raise Problem("--capture needs a result folder", next_step="add --out DIR")
@@ -108,6 +116,7 @@ def run(
         if "://" in scenario:
             raise Problem(f"{scenario} is a URL, not a file", next_step=f"`curl -O {shlex.quote(scenario)}`")
         source = _scenario(Path(scenario))
+        repeat = repeat or repetitions_of(scenario)
         if vary:
             values = values_of(vary)
             check_set_once(values, overrides)
@@ -183,7 +192,7 @@ def _check_report(report: Path | None, out: Path | None) -> None:
 def _scenario(scenario: Path) -> Path | dict[str, Any]:
     """Return the path of the scenario, or a scenario with the preset of this name."""
     from airpath import ScenarioError
-    from airpath.scenario import bearer_preset, download_over, is_plan, next_step_without
+    from airpath.scenario import bearer_preset, download_over, is_plan, next_step_without, scenario_of_result
 
     if scenario.is_file():
         if scenario.name == "summary.json":
@@ -194,7 +203,7 @@ def _scenario(scenario: Path) -> Path | dict[str, Any]:
         if is_capture(scenario):
             raise Problem(f"{scenario} is a capture, not a scenario", next_step=f"`{command_for(str(scenario))}`")
         return scenario
-    if (repeated := scenario / "scenario.toml").is_file() and (scenario / "summary.json").is_file():
+    if (repeated := scenario_of_result(scenario)) is not None:
         return repeated
     try:
         preset = bearer_preset(scenario)
