@@ -182,6 +182,16 @@ def test_runs_sweeps_and_folders_of_results(tmp_path: Path):
         airpath.compare(tmp_path / "a", tmp_path / "c")
 
 
+def test_cases_of_sweeps_are_matched_by_key_in_any_order_of_the_axes(tmp_path: Path):
+    axes = {"fixed.loss": [0.0, 0.02], "bearer.bler": [0.0, 0.2]}
+    for name, vary in (("a", axes), ("b", dict(reversed(axes.items())))):
+        airpath.sweep(airpath.make_plan(DOWNLOAD, vary, repeat=2), executor=Inline(), out=tmp_path / name)
+    compared = airpath.compare(tmp_path / "a", tmp_path / "b", figures=["duration_s"])
+    assert compared.unmatched == []
+    assert [row.verdict for row in compared.rows] == ["equal"] * 4
+    assert compared.rows[0].group == "bearer.bler=0.0, fixed.loss=0.0, download"
+
+
 def test_connections_of_real_programs_are_compared_by_server(tmp_path: Path):
     for side in ("a", "b"):
         for number in range(4):

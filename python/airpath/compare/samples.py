@@ -127,7 +127,10 @@ def _of_sweep(path: Path) -> Samples:
     from airpath.sweep import SweepResult
 
     result = SweepResult(path)
-    settings = [pl.format(f"{axis}={{}}", pl.col(axis)) for axis in result.axes]
+    # Keys in alphabetical order: plans with the same cases may have their axes in another order.
+    labels = result.plan["labels"]
+    axes = [*labels, *sorted(axis for axis in result.axes if axis not in labels)]
+    settings = [pl.format(f"{axis}={{}}", pl.col(axis)) for axis in axes]
     values: Values = {}
     for table, columns in result.work.tables().items():
         group = pl.concat_str([*settings, _GROUPS[table]()], separator=", ", ignore_nulls=True)
