@@ -1,5 +1,6 @@
 """The bases of plans: pages, traces, links, real browsers, and experiments of studies."""
 
+import json
 import os
 from importlib import import_module
 from pathlib import Path
@@ -126,6 +127,33 @@ def test_the_views_have_all_times_and_a_page_file_its_absolute_path(read, tmp_pa
     plan = airpath.read_plan("plan.toml")
     assert isinstance(plan.work, PageLoad)
     assert plan.work.page == str(page)
+
+
+def test_a_recorded_site_is_a_page_of_a_plan(read, tmp_path: Path, airpath_command: Command):
+    site = tmp_path / "recorded" / "shop"
+    site.mkdir(parents=True)
+    response = {"status": 200, "headers": [], "content": {"size": 2, "mimeType": "text/html", "text": "hi"}}
+    entries = [{"request": {"url": "http://a.test/"}, "response": response}]
+    (site / "site.har").write_text(json.dumps({"log": {"entries": entries}}))
+    (site / "site.page").write_text((ROOT / "pages" / "static-site.page").read_text())
+    for name in ("recorded/shop", "recorded/shop/site.har"):
+        work = read(f'scenario = "gprs"\npage = {{ name = "{name}" }}\n').work
+        assert (work.page, work.unused_recording) == (str(tmp_path / name), None)
+    work = read('scenario = "gprs"\npage = { name = "recorded/shop/site.page" }\n').work
+    assert (work.page, work.unused_recording) == (str(site / "site.page"), site)
+    done = airpath_command("sweep", "plan.toml", "--out", "plan.toml/x")
+    assert f'page.name = "{site}" loads the recorded site' in done.err
+    wrong = {
+        "recorded": "recorded is a folder without a recorded site",
+        "recorded/shops": "no page file or recorded site '.*recorded/shops'; check the path",
+        "http://a.test/": r"is a URL, .*`airpath page record http://a\.test/ -o FOLDER`",
+    }
+    for name, message in wrong.items():
+        with pytest.raises(airpath.PlanError, match=rf"plan\.toml:3: page: .*{message}"):
+            read(f'scenario = "gprs"\npage = {{ name = "{name}" }}\n')
+    (site / "site.har").write_text("{")
+    with pytest.raises(airpath.PlanError, match=r"site\.har:1: this is not JSON"):
+        read('scenario = "gprs"\npage = { name = "recorded/shop" }\n')
 
 
 def test_a_scenario_that_changes_during_a_sweep_is_a_failure(read, tmp_path: Path, monkeypatch):

@@ -1,5 +1,6 @@
 """`airpath sweep`: runs a plan of many scenarios."""
 
+import json
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from airpath.cli.command_for import command_for, is_capture
-from airpath.cli.messages import Problem, cleanly_ended, explained, is_quiet
+from airpath.cli.messages import Problem, cleanly_ended, explained, is_quiet, note
 from airpath.cli.options import Quiet
 from airpath.cli.sweep_output import interrupted, print_end, print_means, print_rows, warn_about_failures
 from airpath.suggest import did_you_mean
@@ -85,6 +86,7 @@ def sweep(
     with explained(), explained_tasks(out), cleanly_ended():
         read = read_plan(plan)
         _check_figure(figure, read)
+        _note_page(read)
         if dry_run:
             typer.echo(_estimated(estimate(read, workers)))
             return
@@ -117,6 +119,17 @@ def _check_figure(figure: str | None, plan: "Plan") -> None:
     if figure is not None and figure not in known:
         hint = did_you_mean(figure, known) or "; docs/result-folder.md lists the columns of flows"
         raise Problem(f"--figure: no figure '{figure}'{hint}")
+
+
+def _note_page(plan: "Plan") -> None:
+    """Print a note if a plan loads the description of a recorded site and not its contents."""
+    from airpath.sweep.kinds import PageLoad
+
+    if isinstance(plan.work, PageLoad) and (folder := plan.work.unused_recording) is not None:
+        note(
+            f"{plan.work.page}: contents of the same sizes are loaded, which paint at other times than the recorded "
+            f"ones; page.name = {json.dumps(str(folder))} loads the recorded site"
+        )
 
 
 def _estimated(found: "Estimate") -> str:

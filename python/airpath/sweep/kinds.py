@@ -123,11 +123,19 @@ class PageLoad:
     kind: ClassVar[str] = "page"
     is_real_time: ClassVar[bool] = True
     page: str
-    """Its name, or the absolute path of a page file."""
+    """Its name, or the absolute path of a page file or a recorded site."""
     protocol: str = "http/1.1"
     compression: bool = True
     repeat_view: bool = False
     """Whether the browser loads it twice, with its cache."""
+
+    @property
+    def unused_recording(self) -> Path | None:
+        """The folder of the recorded site whose description for the simulator is loaded instead."""
+        from airpath.page.recording import HAR, PAGE
+
+        path = Path(self.page)
+        return path.parent if path.name == PAGE and (path.parent / HAR).is_file() else None
 
     def tables(self) -> Tables:
         """Return the tables and their columns."""

@@ -1,6 +1,7 @@
 """A plan: a base, the values of its axes, and how often each case is repeated."""
 
 import math
+import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -262,19 +263,35 @@ def _base(table: Table, folder: Path) -> Base:
 
 def _page(table: Table, folder: Path) -> PageLoad:
     name = table.take("name", str)
+    if "://" in name:
+        next_step = f"record it (`airpath page record {shlex.quote(name)} -o FOLDER`), and name the folder"
+        raise table.error(f"{name} is a URL, and a sweep loads pages that airpath serves; {next_step}", "name")
+    path = folder / name
     work = PageLoad(
-        str((folder / name).resolve()) if (folder / name).is_file() else name,
+        str(path.resolve()) if path.exists() else name,
         table.take("protocol", str, "http/1.1"),
         table.take("compression", bool, True),
         table.take("repeat_view", bool, False),
     )
     table.finish()
+    from airpath.page import recording
     from airpath.page.files import load
     from airpath.page.load import PROTOCOLS
 
     if work.protocol not in PROTOCOLS:
         raise table.error(f"no protocol '{work.protocol}'; there are {', '.join(PROTOCOLS)}", "protocol")
-    load(work.page)
+    if path.is_dir() and not (path / recording.HAR).is_file():
+        raise table.error(f"{path} is a folder without a recorded site ({recording.HAR}); name a page", "name")
+    if path.exists() and (recorded := recording.file_of(path)) is not None:
+        try:
+            recording.contents(recorded, compression=False)
+            recording.document_of(recorded)
+        except (recording.PageProblemError, OSError) as error:
+            raise table.error(str(error), "name") from None
+    elif "/" in name and not path.exists():
+        raise table.error(f"no page file or recorded site '{path}'; check the path", "name")
+    else:
+        load(work.page)
     return work
 
 
