@@ -101,7 +101,9 @@ INPUTS = [
     wrong("trace-xplot", "trace {capture} --xplot small.toml/plots", "small.toml", "part of the path", code=3),
     wrong("trace-har", "trace {capture} --har nope/x.har", "nope/x.har", "create the folder", code=3),
     wrong("trace-perfetto", "trace {capture} --perfetto kept", "kept", "name a file", code=3),
-    wrong("compare-report", "trace compare {capture} {capture} -o nope/x", "nope/x", "create the folder", code=3),
+    wrong(
+        "compare-report", "trace compare {capture} {capture} -o nope/x.html", "nope/x.html", "create the folder", code=3
+    ),
     wrong("out-replaces", "run small.toml --out kept", "the earlier result in kept was replaced", code=0),
     wrong("replay-replaces", "replay kept --out other", "the earlier result in other was replaced", code=0),
     # Errors that mislead or do not help.
@@ -176,7 +178,19 @@ INPUTS = [
         )
     ),
     wrong("count-of-mobiles", "run small.toml --set mobile.count=3", code=0, out=("download-2",)),
-    wrong("report-image", "report kept -o x.png", "x.png: a report is HTML", "airpath plot"),
+    wrong("report-image", "report kept -o x.png", "x.png: a report is HTML", "name it x.html", "airpath plot"),
+    wrong("report-table", "report kept -o x.csv", "x.csv: a report is HTML", "`airpath export DIR --format csv"),
+    wrong("report-stdout", "report kept -o -", "not written to standard output", "name it report.html"),
+    wrong("run-report-json", "run gprs --report o.json", "o.json: a report is HTML", "`--format csv > FILE`"),
+    wrong(
+        "trace-table", "trace {capture} -o t.csv", "t.csv: a report is HTML", "name it t.html; `--format csv > FILE`"
+    ),
+    wrong("trace-new-capture", "trace {capture} -o new.pcap", "new.pcap: a report is HTML", "name it new.html"),
+    wrong("trace-stdout", "trace {capture} -o -", "not written to standard output", "`--format csv > FILE`"),
+    wrong("compare-table", "trace compare {capture} {capture} -o t.csv", "t.csv: a report is HTML", "--format csv"),
+    wrong(
+        "study-report-json", "study run hsdpa-sim --report o.json", "o.json: a report is HTML", "--format json > FILE"
+    ),
     wrong("report-capture", "report c.pcapng", "not a result folder", "airpath trace c.pcapng"),
     wrong("trace-radio", "trace c.pcapng --radio none.csv", "none.csv", "next: check the path"),
     # Options of other tools and commands.
@@ -345,10 +359,20 @@ CLOSED = [
     wrong("link-output", "link wired --serve true -o {closed} -- true", "x.toml cannot", "permissions", code=125),
     wrong("report", "report {closed} -o /dev/null", "closed/x"),
     wrong(
-        "report-output", "report kept -o {closed}", "closed/x.toml cannot be written", "check the permissions", code=3
+        "report-output",
+        "report kept -o {closed}.html",
+        "closed/x.toml.html cannot be written",
+        "check the permissions",
+        code=3,
     ),
     wrong("trace", "trace {closed}", "closed/x"),
-    wrong("trace-output", "trace {capture} -o {closed}", "closed/x.toml cannot be written", "permissions", code=3),
+    wrong(
+        "trace-output",
+        "trace {capture} -o {closed}.html",
+        "closed/x.toml.html cannot be written",
+        "permissions",
+        code=3,
+    ),
     wrong("link", "link {closed} -- true", "closed/x", code=125),
     wrong("presets", "presets show {closed}", "closed/x", "permissions"),
     wrong("export-output", "export kept -o {closed} --format perfetto", "cannot be written", "permissions", code=3),
@@ -401,9 +425,9 @@ def test_a_closed_pipe(airpath_command: Command, files: Path, line: list[str]) -
 
 
 FULL = [
-    "report kept -o {disk}/x",
-    "trace {capture} -o {disk}/x",
-    "trace compare {capture} {capture} -o {disk}/x",
+    "report kept -o {disk}/x.html",
+    "trace {capture} -o {disk}/x.html",
+    "trace compare {capture} {capture} -o {disk}/x.html",
     "export kept -o {disk}/x --format perfetto",
     "compare kept kept --markdown {disk}/x",
     "plot kept --what window -o {disk}/x.png",
@@ -417,7 +441,7 @@ def test_a_full_disk_keeps_the_earlier_file(
     if "plot" in line:
         need("chromium")
     assert airpath_command("run", "small.toml", "--out", "kept").code == 0
-    earlier = small_disk / ("x.png" if "x.png" in line else "x")
+    earlier = small_disk / next(name for name in ("x.png", "x.html", "x") if name in line)
     earlier.write_text("earlier")
     _fill(small_disk)
     done = airpath_command(*line.format(disk=small_disk, capture=CAPTURE).split(), timeout=120)

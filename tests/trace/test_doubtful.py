@@ -170,7 +170,7 @@ def test_a_comparison_of_two_ends_suggests_peer(ends: dict[str, Path], command: 
 @pytest.mark.parametrize(
     ("arguments", "message", "advice"),
     [
-        (["{capture}", "-o", "r.pdf"], "--out r.pdf: a report is an HTML page", "name it r.html"),
+        (["{capture}", "-o", "r.pdf"], "r.pdf: a report is HTML", "name it r.html"),
         (["{capture}", "report.html"], "report.html: No such file", "add -o report.html"),
         (["{capture}", "--radio", "nosuch.csv"], "--radio nosuch.csv: no such file", "check the path"),
         (["-r", "{capture}"], "-r is an option of tcpdump and tshark", "airpath trace FILE"),

@@ -241,6 +241,28 @@ def check_outputs(*files: Path | None, folders: Iterable[Path | None] = ()) -> N
 _IMAGES = frozenset({".pdf", ".png", ".svg", ".jpg", ".jpeg"})
 
 
+def check_is_html(report: Path | None, tables: str) -> None:
+    """Check that the name of a report is that of an HTML file; a device may have any name.
+
+    Args:
+        report: The file of the report; `None` is no report.
+        tables: The options or the command that write the figures as a table.
+
+    Raises:
+        Problem: It has another ending.
+    """
+    # `os.path` returns False also without permission.
+    if report is None or (os.path.exists(report) and not os.path.isfile(report)):  # noqa: PTH110, PTH113
+        return
+    ending = report.suffix.lower()
+    if ending in (".html", ".htm"):
+        return
+    if str(report) == "-":
+        raise Problem("a report is not written to standard output", next_step=f"name it report.html; {tables}")
+    other = "`airpath plot` draws a figure as an image" if ending in _IMAGES else tables
+    raise Problem(f"{report}: a report is HTML", next_step=f"name it {report.with_suffix('.html')}; {other}")
+
+
 def check_report_name(report: Path, out: Path | None = None) -> None:
     """Check that a report does not replace a file of a result.
 
@@ -254,10 +276,6 @@ def check_report_name(report: Path, out: Path | None = None) -> None:
     from airpath.result import is_result
     from airpath.run import is_written_by_a_run
 
-    if report.suffix.lower() in _IMAGES:
-        raise Problem(
-            f"{report}: a report is HTML", next_step="name it .html; `airpath plot` draws a figure as an image"
-        )
     path = report.resolve()
     for folder in path.parents:
         name = path.relative_to(folder).parts[0]

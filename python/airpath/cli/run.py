@@ -15,6 +15,7 @@ from airpath.cli.completion import complete_override, complete_scenario
 from airpath.cli.key_value import parse_pairs
 from airpath.cli.messages import (
     Problem,
+    check_is_html,
     check_outputs,
     check_report_name,
     cleanly_ended,
@@ -183,6 +184,7 @@ def _check_report(report: Path | None, out: Path | None) -> None:
     if report is None:
         return
     check_report_name(report, out)
+    check_is_html(report, "`--format csv > FILE` writes the flows as a table")
     if out is not None and not out.exists() and report.resolve().parent == out.resolve():
         check_outputs(folders=[out])
     else:

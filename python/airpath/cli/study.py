@@ -10,6 +10,7 @@ import typer
 from airpath.cli.messages import (
     ExitCode,
     Problem,
+    check_is_html,
     check_outputs,
     cleanly_ended,
     explained,
@@ -137,6 +138,7 @@ def run_study(
         raise Problem("--workers is for a cluster; here a study has all cores", next_step="add --dask, or remove it")
     if links is not None and clock != "real":
         raise Problem("--links is for emulated links", next_step="add --clock real, or remove it")
+    check_is_html(report, "`--format json > FILE` writes the rows")
     check_outputs(report)
     names = None if only is None else [name for each in only for name in each.split(",")]
     try:

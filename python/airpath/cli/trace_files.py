@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from airpath.cli.command_for import command_for
-from airpath.cli.messages import Problem, check_outputs, check_report_name, writing
+from airpath.cli.messages import Problem, check_is_html, check_outputs, check_report_name, writing
 
 _STANDARD_INPUT = Path("-")
-_NO_HTML = {".pdf", ".png", ".svg"}
 
 
 def check_files(
@@ -39,11 +38,6 @@ def check_files(
     for path, name in inputs.items():
         _check_input(path, name)
     named = {name: path for name, path in outputs.items() if path is not None}
-    if report is not None and report.suffix.lower() in _NO_HTML:
-        raise Problem(
-            f"--out {report}: a report is an HTML page",
-            next_step=f"name it {report.with_suffix('.html')}; a browser prints it to a PDF file",
-        )
     seen: dict[Path, str] = {}
     for name, path in named.items():
         if (other := seen.setdefault(path.resolve(), name)) != name:
@@ -51,6 +45,8 @@ def check_files(
         with writing(path):
             check_output(path, inputs)
         check_report_name(path)
+        if path == report:
+            check_is_html(path, "`--format csv > FILE` writes the connections as a table")
     check_outputs(*named.values(), folders=[folder])
 
 
