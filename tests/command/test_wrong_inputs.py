@@ -178,6 +178,17 @@ INPUTS = [
         )
     ),
     wrong("count-of-mobiles", "run small.toml --set mobile.count=3", code=0, out=("download-2",)),
+    wrong(
+        "two-links",
+        "page load static-site --link 3g --link hsdpa -o x",
+        "--link: given twice",
+        "give it once; a command loads a page over one link",
+    ),
+    wrong("two-repeats", "run gprs --repeat 2 --repeat 3", "--repeat: given twice", "next: give it once"),
+    wrong("two-outs", "report kept -o a.html --out b.html", "--out: given twice"),
+    wrong("two-formats", "presets list --format json --format text", "--format: given twice"),
+    wrong("two-proxies", "run gprs --proxy --proxy i-tcp", "--proxy: given twice"),
+    wrong("two-sets", "run small.toml --set seed=2 --set bearer.bler=0.1", code=0, out=("download",)),
     wrong("report-image", "report kept -o x.png", "x.png: a report is HTML", "name it x.html", "airpath plot"),
     wrong("report-table", "report kept -o x.csv", "x.csv: a report is HTML", "`airpath export DIR --format csv"),
     wrong("report-stdout", "report kept -o -", "not written to standard output", "name it report.html"),

@@ -4,9 +4,10 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from airpath.cli.messages import help_without_command
+from airpath.cli.repeated_option import WithSingleOptions
 
 _HELP = """Simulate, emulate and analyse Internet protocols over GSM, GPRS, UMTS, HSDPA, LTE and NR.
 
@@ -94,10 +95,13 @@ def _load(name: str) -> Any:
     module = import_module(f"airpath.cli.{name}")
     loaded = typer.Typer(add_completion=False, rich_markup_mode=None)
     if hasattr(module, "app"):
+        for command in module.app.registered_commands:
+            if command.cls in (None, TyperCommand):
+                command.cls = WithSingleOptions
         loaded.add_typer(module.app, name=name)
     else:
         place = _CLASSES.get(name)
-        own_class = place and getattr(import_module(f"airpath.cli.{place[0]}"), place[1])
+        own_class = getattr(import_module(f"airpath.cli.{place[0]}"), place[1]) if place else WithSingleOptions
         loaded.command(name, cls=own_class)(getattr(module, name))
         loaded.callback()(lambda: None)  # or the only command is the group
     group: Any = typer.main.get_command(loaded)

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+
+from airpath.cli.repeated_option import WithSingleOptions
 
 _OPTION = "--proxy"
 _DEFAULT = "adaptive"
@@ -21,7 +22,7 @@ Proxy = Annotated[
 """`--proxy`: the preset of the proxy; `None` without the option."""
 
 
-class WithProxyOption(TyperCommand):
+class WithProxyOption(WithSingleOptions):
     """A command with `--proxy`, whose value is optional."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

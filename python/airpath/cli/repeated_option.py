@@ -7,6 +7,9 @@ from typer.core import TyperCommand, TyperOption
 
 from airpath.cli.messages import Problem
 
+_REASONS = {"--link": "a command loads a page over one link"}
+"""Why an option has one value, where a user may expect several."""
+
 
 class WithSingleOptions(TyperCommand):
     """A command whose options with one value may not be repeated: the first would be ignored."""
@@ -22,5 +25,6 @@ class WithSingleOptions(TyperCommand):
             has_value = isinstance(option, TyperOption) and not option.is_flag
             if times > 1 and has_value and not option.multiple:
                 name = max(option.opts, key=len)
-                raise Problem(f"{name}: given twice", next_step="give it once")
+                next_step = f"give it once; {_REASONS[name]}" if name in _REASONS else "give it once"
+                raise Problem(f"{name}: given twice", next_step=next_step)
         return super().parse_args(ctx, args)
