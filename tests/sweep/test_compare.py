@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -180,6 +181,29 @@ def test_runs_sweeps_and_folders_of_results(tmp_path: Path):
         airpath.compare(tmp_path / "a", tmp_path / "a-sweep")
     with pytest.raises(airpath.IncomparableError, match="no such result"):
         airpath.compare(tmp_path / "a", tmp_path / "c")
+
+
+def test_a_rule_that_the_repetitions_cannot_decide_is_undecided():
+    drawn = np.random.default_rng(4)
+    base = drawn.normal(10, 4, 20)
+    noisy = base + drawn.normal(0, 4, 20)
+    noisy += base.mean() * 1.08 - noisy.mean()
+    [outcome] = compared(base, noisy, "duration_s > 5 %").outcomes
+    assert outcome.state == "undecided"
+    assert re.search(r"p = 0\.\d+\): 20 and 20 repetitions are too few; about \d{3,4} repetitions", outcome.message)
+    # Enough repetitions for the limit: chance explains the change.
+    base = drawn.normal(10, 0.1, 20)
+    close = base[::-1] * 1.0001
+    [outcome] = compared(base, close, "duration_s > 0 %").outcomes
+    assert (outcome.state, "chance explains" in outcome.message) == ("passed", True)
+
+
+def test_the_caption_names_what_is_corrected(tmp_path: Path, airpath_command: Command):
+    airpath.run(DOWNLOAD, repeat=6, out=tmp_path / "a", log=False)
+    many = " ".join(airpath_command("compare", "a", "a").out.split())
+    assert "p has Holm's correction for" in many
+    assert "the intervals have none" in many
+    assert "Holm" not in airpath_command("compare", "a", "a", "--figure", "duration_s").out
 
 
 def test_cases_of_sweeps_are_matched_by_key_in_any_order_of_the_axes(tmp_path: Path):

@@ -87,7 +87,7 @@ class Outcome:
     p: float | None
     """Of the permutation test, corrected for the number of outcomes."""
     state: str
-    """`passed`, `failed`, or `undecided`: beyond the limit with too few repetitions."""
+    """`passed`, `failed`, or `undecided`: beyond the limit, with too few repetitions for a test."""
     message: str
 
 
@@ -336,13 +336,17 @@ def _outcome(rule: Rule, new: str, group: Group, pair: Pair, p: float, outcomes:
         return Outcome(rule, new, group, value, None, "failed", f"{shown}, the limit is {rule.limit:g}")
     if p < LEVEL:
         return Outcome(rule, new, group, value, p, "failed", f"{shown} (p = {p:.2g})")
-    if pair.least_p * outcomes < LEVEL:
-        return Outcome(rule, new, group, value, p, "passed", f"{shown}, which chance explains (p = {p:.2g})")
     shift = abs(rule.limit) or _ASSUMED_CHANGE
     needed = statistics.needed_samples(pair, shift, LEVEL / outcomes)
+    fewer = min(len(pair.base), len(pair.new))
+    # These repetitions would probably have shown a change of the limit.
+    if pair.least_p * outcomes < LEVEL and (needed is None or needed <= fewer):
+        return Outcome(rule, new, group, value, p, "passed", f"{shown}, which chance explains (p = {p:.2g})")
     enough = f"about {needed} repetitions of each would show {shift:.0%}" if needed else "repeat both at least 4 times"
     n = f"{len(pair.base)} and {len(pair.new)}"
-    return Outcome(rule, new, group, value, p, "undecided", f"{shown}: {n} repetitions are too few; {enough}")
+    return Outcome(
+        rule, new, group, value, p, "undecided", f"{shown} (p = {p:.2g}): {n} repetitions are too few; {enough}"
+    )
 
 
 def _alone(one: Samples, other: Samples, group: Group) -> int:

@@ -31,10 +31,13 @@ def notes(comparison: Comparison) -> list[str]:
     count = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     paired, unpaired = "Wilcoxon's test of pairs with the same seed", "Mann–Whitney's test"
     method = " or ".join(dict.fromkeys(paired if pair.is_paired else unpaired for pair in pairs))
-    return [
-        f"Means of {count} repetitions; {method}, p corrected for {len(pairs)} rows; interval of the change by "
-        "bootstrap."
-    ]
+    text = f"Means of {count} repetitions; {method}; interval of the change by bootstrap."
+    if len(pairs) > 1:
+        text += (
+            f" p has Holm's correction for {len(pairs)} rows, the intervals have none: one may be without zero where "
+            "no difference is found."
+        )
+    return [text]
 
 
 def to_json(comparison: Comparison) -> str:
