@@ -7,11 +7,14 @@ import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
 import pytest
 
+import airpath
+from airpath import plot
 from airpath.plot import image
 from airpath.sweep.figures import draw_lines
 from support import Command
@@ -115,6 +118,19 @@ def test_titles_of_panels_have_room(panels: int, width_mm: float, font_pt: float
         assert any(title.y == lower[1] for title in titles)
     # The least height of a panel.
     assert all((high_end - low_end) * high >= 5 * size for low_end, high_end in domains)
+
+
+@pytest.mark.parametrize(("width_mm", "font_pt"), [(88, 8), (60, 8), (88, 12)])
+def test_a_state_has_its_name_where_it_fits(width_mm: float, font_pt: float) -> None:
+    drawn: Any = image._for_paper(plot.tracks(airpath.run("gprs-4+1")), width_mm, None, font_pt)
+    layout = drawn.layout
+    inside = layout.width - layout.margin.l - layout.margin.r
+    named = 0
+    for band in drawn.select_traces({"type": "bar"}):
+        for name, length in zip(band.text, band.x, strict=True):
+            named += bool(name)
+            assert 0.55 * band.insidetextfont.size * len(name) <= length * inside / layout.xaxis.range[1]
+    assert named >= 4
 
 
 class _Browser:

@@ -5,6 +5,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,13 +20,22 @@ WIDTH = """(async () => {
 })()"""
 """Pixels that the page needs, after its figures are drawn."""
 
+OVERFLOWING = """(async () => {
+  while (document.documentElement.dataset.drawn !== "all") await new Promise((done) => setTimeout(done, 20));
+  const widthOf = (element) => element.getBoundingClientRect().width;
+  const labels = [...document.querySelectorAll(".point .bartext-inside")].filter((label) => label.textContent);
+  const wide = labels.filter((label) => widthOf(label) > widthOf(label.parentElement.querySelector("path")));
+  return [labels.length, wide.map((label) => label.textContent).join()];
+})()"""
+"""The number of names in bands, and those that are wider than their band."""
+
 PHONE = 390
 PAPER = 688
 """A4 within the margins of `report.css.j2`: 182 mm."""
 
 
-def width(page: Path, available: int, media: str = "") -> int:
-    """Return the width that a page needs with the available number of pixels."""
+def evaluated(expression: str, page: Path, available: int, media: str = "") -> Any:
+    """Return the value of an expression on a page with the available number of pixels."""
     with Chromium([], time.monotonic() + 120) as browser:
         target = browser.call("Target.createTarget", url="about:blank")["targetId"]
         session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -37,8 +47,21 @@ def width(page: Path, available: int, media: str = "") -> int:
         while (event := browser.next_event(time.monotonic() + 60)) is not None:
             if event.get("method") == "Page.loadEventFired":
                 break
-        how = {"expression": WIDTH, "awaitPromise": True, "returnByValue": True}
+        how = {"expression": expression, "awaitPromise": True, "returnByValue": True}
         return browser.call("Runtime.evaluate", session, **how)["result"]["value"]
+
+
+def width(page: Path, available: int, media: str = "") -> int:
+    return evaluated(WIDTH, page, available, media)
+
+
+@pytest.mark.parametrize("available", [PHONE, 700, 1200])
+def test_a_state_has_its_name_where_it_fits(available: int, tmp_path: Path, need: Callable[[str], str]) -> None:
+    need("chromium")
+    page = report.write([airpath.run("gprs-4+1", out=tmp_path / "run")], tmp_path / "report.html")
+    labels, wide = evaluated(OVERFLOWING, page, available)
+    assert labels >= 4
+    assert wide == ""
 
 
 def test_tables_fit_on_paper(tmp_path: Path, need: Callable[[str], str]) -> None:

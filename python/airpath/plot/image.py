@@ -82,7 +82,14 @@ def _for_paper(figure: go.Figure, width_mm: float, height_mm: float | None, font
     for trace in drawn.data:
         _thin(trace, max(reduction, 0.6))
     drawn.update_traces(legendgroup=None)  # groups begin new rows of a legend
-    left, right = 4.5 * size, size
+    # Names of tracks of numbers are left of the numbers.
+    named = [text for text in drawn.layout.annotations if text.xanchor == "right" and text.xshift]
+    shift = 2.3 * size
+    for name in named:
+        name.xshift = -shift
+    longest = max((shift + _LETTER * small["size"] * len(name.text) + 2 for name in named), default=0)
+    left, right = max(4.5 * size, longest), size
+    _name_bands(drawn, width - left - right, small["size"])
     panels = _Panels(drawn, width - left - right, size)
     legend, highest_legend = _legend_height(drawn, width - left - right, small["size"])
     above, below = legend + panels.titles + size, 2.1 * size + panels.axis_titles
@@ -110,6 +117,19 @@ def _for_paper(figure: go.Figure, width_mm: float, height_mm: float | None, font
     drawn.update_yaxes(axis)
     drawn.update_annotations(font=small)
     return drawn
+
+
+def _name_bands(drawn: Any, width: float, size: float) -> None:
+    """Keep the names of states, as of the radio log, that fit into their bands."""
+    for band in drawn.select_traces({"type": "bar"}):
+        if drawn.layout.xaxis.range and band.insidetextfont.size:
+            start, end = drawn.layout.xaxis.range
+            letters = width / (end - start) / (_LETTER * size)
+            band.text = [
+                name if length * letters >= len(name) + 2 else ""
+                for name, length in zip(band.text, band.x, strict=True)
+            ]
+            band.insidetextfont.size = size
 
 
 class _Panels:

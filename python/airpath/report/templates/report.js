@@ -64,6 +64,14 @@
     return [start, Math.max(end, ...ends)];
   }
 
+  // Bands of states, as of the radio log, have their names inside where these fit.
+  function nameBands(data, { xaxis, margin }, width) {
+    for (const band of data.filter((trace) => trace.type === "bar" && trace.insidetextfont && xaxis.range)) {
+      const scale = (width - margin.l - margin.r) / (xaxis.range[1] - xaxis.range[0]);
+      band.text = band.text.map((name, index) => (band.x[index] * scale < LETTER * (name.length + 1) ? "" : name));
+    }
+  }
+
   function draw(figure, range) {
     const { data, layout } = painted(figure.text);
     layout.template = painted(JSON.stringify(shared.template));
@@ -79,6 +87,7 @@
       if (layout.margin.l > NARROW) narrow(layout);
       for (const trace of data.filter(isLabels)) trace.text = trace.text.map(brief);
     }
+    nameBands(data, layout, printing ? PAPER : figure.plot.clientWidth);
     figure.plot.style.height = `${figure.height}px`;
     const done = Plotly.react(figure.plot, data, layout, { ...config, displayModeBar: !narrowed });
     return narrowed || printing ? done.then(() => fitLegend(figure)) : done;
