@@ -275,7 +275,7 @@ def _page(table: Table, folder: Path) -> PageLoad:
     )
     table.finish()
     from airpath.page import recording
-    from airpath.page.files import load
+    from airpath.page.files import PageProblemError, load
     from airpath.page.load import PROTOCOLS
 
     if work.protocol not in PROTOCOLS:
@@ -286,7 +286,7 @@ def _page(table: Table, folder: Path) -> PageLoad:
         try:
             recording.contents(recorded, compression=False)
             recording.document_of(recorded)
-        except (recording.PageProblemError, OSError) as error:
+        except (PageProblemError, OSError) as error:
             raise table.error(str(error), "name") from None
     elif "/" in name and not path.exists():
         raise table.error(f"no page file or recorded site '{path}'; check the path", "name")
