@@ -16,6 +16,7 @@ WITH_AN_EXTRA = {
     "page/authority.py": {"trustme", "cryptography"},
     "page/streams.py": {"hypercorn"},
     "page/warc.py": {"warcio", "brotli"},
+    "plot/image.py": {"kaleido"},
     "sweep/clusters.py": {"dask"},
     "sweep/dask_executor.py": {"dask"},
 }
