@@ -1,5 +1,6 @@
 """Figures of a mobile and its server from a log with a proxy."""
 
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,11 @@ outage = "5 s"
 @pytest.fixture
 def observed(tmp_path: Path) -> Any:
     """Run the download with overrides; return a function that computes a metric of it."""
+    numbers = count()
 
     def figures(**overrides: str) -> Any:
         (tmp_path / "download.toml").write_text(DOWNLOAD)
-        out = tmp_path / "out"
+        out = tmp_path / f"out-{next(numbers)}"
         run(tmp_path / "download.toml", set=overrides, out=out)
         log = result.Result(out)
         flow = log.summary["flows"][0]
