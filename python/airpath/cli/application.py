@@ -7,7 +7,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from airpath.cli.messages import help_without_command
-from airpath.cli.repeated_option import WithSingleOptions
 
 _HELP = """Simulate, emulate and analyse Internet protocols over GSM, GPRS, UMTS, HSDPA, LTE and NR.
 
@@ -92,6 +91,8 @@ class _Commands(TyperGroup):
 
 
 def _load(name: str) -> Any:
+    from airpath.cli.repeated_option import WithSingleOptions
+
     module = import_module(f"airpath.cli.{name}")
     loaded = typer.Typer(add_completion=False, rich_markup_mode=None)
     if hasattr(module, "app"):
