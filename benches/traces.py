@@ -1,15 +1,15 @@
 """Measures trace analysers on the same captures in turns, and prints a table in Markdown.
 
-    cargo build --release -p airpath-trace -p airpath-observe --examples
+    cargo build --release -p airpath-trace --example analyse
     cargo run -r -p airpath-benches --bin airpath-synthetic -- flows-1000.pcap
     cargo run -r -p airpath-benches --bin airpath-synthetic -- --flows 100000 flows-100000.pcap
     python benches/traces.py [--rounds 3] [--tshark-packets 500000] CAPTURE…
 
-airpath computes every figure of every connection on one thread; then the work of `airpath trace
---format jsonl` on one thread and on two, with causes and without. tcptrace writes its long output
-with round trips. tshark gets the first packets only: its memory grows with them, and it takes about
-forty microseconds per packet. A missing program is skipped with a line on stderr. The figure is the
-processor time (user and system), the minimum of the rounds.
+airpath does the work of `airpath trace --format jsonl` on one thread and on two, with causes and
+without. tcptrace writes its long output with round trips. tshark gets the first packets only: its
+memory grows with them, and it takes about forty microseconds per packet. A missing program is
+skipped with a line on stderr. The figure is the processor time (user and system), the minimum of
+the rounds.
 
 A second table has the speed-up of two threads over one by elapsed time (minimum of the rounds), and
 the throughput of two parallel processes relative to one, which is its upper limit on this machine.
@@ -92,7 +92,6 @@ def programs(examples: Path) -> dict[str, list[str]]:
         "tcp.analysis.flags",
     ]
     there = {
-        "airpath, figures only, one thread": [str(examples / "statistics")],
         LINES[1]: [str(examples / "analyse"), "--threads=1"],
         LINES[2]: [str(examples / "analyse"), "--threads=2"],
         CAUSES[1]: [str(examples / "analyse"), "--threads=1", "--causes"],

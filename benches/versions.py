@@ -22,7 +22,6 @@ from types import ModuleType
 ROOT = Path(__file__).resolve().parent.parent
 
 ANALYSES = {
-    "figures only": ["statistics"],
     "one thread": ["analyse", "--threads=1"],
     "two threads": ["analyse", "--threads=2"],
     "with causes, one thread": ["analyse", "--threads=1", "--causes"],

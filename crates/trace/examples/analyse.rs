@@ -10,6 +10,10 @@ use std::sync::atomic::AtomicBool;
 
 use airpath_trace::analysis::{Options, Source, analyse};
 
+/// The allocator of the Python module.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let (flags, files): (Vec<_>, Vec<_>) = std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
     if let Some(unknown) =

@@ -190,13 +190,11 @@ struct Found {
 impl Options {
     /// Whether to divide the connections into shards. They may not be divided where the number of a
     /// connection is needed at its first segment, where the results of one depend on others, or
-    /// where the capture is live. For one thread shards pay with causes only, whose state exceeds
-    /// the cache of a processor core.
+    /// where the capture is live.
     fn is_divided(&self) -> bool {
         let is_number = |selector: &Selector| matches!(selector, Selector::Number(_));
         let by_number = self.selectors().iter().any(is_number);
-        let pays = !self.one_thread || self.causes;
-        pays && !self.is_live() && !by_number && !self.exchanges && self.peer.is_none()
+        !self.is_live() && !by_number && !self.exchanges && self.peer.is_none()
     }
 
     /// The selectors of connections; none selects all.

@@ -17,16 +17,43 @@ const UDP_HEADER: usize = 8;
 
 #[inline(always)]
 pub(super) fn segment<'a>(record: &Record<'_>, packet: &Packet<'a>, tunnel: Tunnel) -> Result<Segment<'a>, Cause> {
-    let whole = packet.payload;
+    // By reference: a copy would be read in other widths than the parts were written, which stalls
+    // the processor. So would options that two paths write into one place.
+    let whole = &packet.payload;
     let header: &[u8; TCP_HEADER] = whole.leading()?;
     let header_length = usize::from(header[12] >> 4) * 4;
     if header_length < TCP_HEADER || header_length > whole.length {
         return Err(Cause::Malformed);
     }
+    let captured = whole.bytes.len().min(header_length);
+    let is_cut = captured < header_length;
+    let bytes = &whole.bytes[TCP_HEADER..captured];
+    let mut segment = without_options(record, packet, tunnel, header, whole.beyond(header_length));
+    segment.options_cut = is_cut;
+    match Options::parse_usual(bytes) {
+        Some(timestamps) => segment.options = timestamps.into(),
+        None => {
+            let (options, malformed) = Options::parse_leading(bytes);
+            segment.options = options;
+            segment.options_cut |= malformed.is_some();
+        }
+    }
+    Ok(segment)
+}
+
+/// The segment without its options.
+#[inline(always)]
+fn without_options<'a>(
+    record: &Record<'_>,
+    packet: &Packet<'a>,
+    tunnel: Tunnel,
+    header: &[u8; TCP_HEADER],
+    payload: Part<'a>,
+) -> Segment<'a> {
     let short = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-    let payload = whole.beyond(header_length);
-    let build = |options, options_cut| Segment {
+    let whole = &packet.payload;
+    Segment {
         frame: record.frame,
         time: record.time,
         route: route(packet, short(0), short(2), tunnel),
@@ -38,25 +65,13 @@ pub(super) fn segment<'a>(record: &Record<'_>, packet: &Packet<'a>, tunnel: Tunn
         flags: Flags(header[13]),
         window: short(14),
         urgent: short(18),
-        options,
-        options_cut,
+        options: Options::default(),
+        options_cut: false,
         length: payload.length as u32,
         captured: payload.bytes.len() as u32,
         payload: payload.bytes,
         checksum: whole.is_whole().then(|| pseudo_header(packet, Protocol::TCP).and(whole.bytes).holds()),
-    };
-    let captured = whole.bytes.len().min(header_length);
-    let is_cut = captured < header_length;
-    let bytes = &whole.bytes[TCP_HEADER..captured];
-    // Separate copies: in a shared slot the loads would differ in width from the stores before
-    // them, which stalls the processor.
-    Ok(match Options::parse_usual(bytes) {
-        Some(options) => build(options, is_cut),
-        None => {
-            let (options, malformed) = Options::parse_leading(bytes);
-            build(options, is_cut || malformed.is_some())
-        }
-    })
+    }
 }
 
 /// The datagram, and its payload as a part of the frame.
@@ -89,10 +104,15 @@ pub(super) fn datagram<'a>(
 
 #[inline]
 const fn route(packet: &Packet<'_>, source: u16, destination: u16, tunnel: Tunnel) -> Route {
-    Route {
-        source: Endpoint { address: packet.source, port: source },
-        destination: Endpoint { address: packet.destination, port: destination },
-        tunnel,
+    Route { source: endpoint(&packet.source, source), destination: endpoint(&packet.destination, destination), tunnel }
+}
+
+/// Copies an address version by version, in the widths in which it was written.
+#[inline]
+const fn endpoint(address: &IpAddr, port: u16) -> Endpoint {
+    match address {
+        IpAddr::V4(address) => Endpoint { address: IpAddr::V4(*address), port },
+        IpAddr::V6(address) => Endpoint { address: IpAddr::V6(*address), port },
     }
 }
 

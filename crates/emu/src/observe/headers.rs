@@ -184,7 +184,7 @@ pub(super) fn segment(frame: &Frame, bytes: &[u8], index: u32, route: Route, sig
         _ => frame.payload_of(index, index),
     };
     let (options, malformed) = match Options::parse_usual(options) {
-        Some(options) => (options, None),
+        Some(timestamps) => (timestamps.into(), None),
         None => Options::parse_leading(options),
     };
     // The packets of a super-segment have increasing identifications.

@@ -72,6 +72,14 @@ impl SackBlocks {
     }
 }
 
+impl From<Option<Timestamps>> for Options {
+    /// No other options.
+    #[inline(always)]
+    fn from(timestamps: Option<Timestamps>) -> Self {
+        Self { timestamps, ..Self::default() }
+    }
+}
+
 impl Options {
     /// Bytes of options that fit into a header.
     pub const MAX_LENGTH: usize = 40;
@@ -153,13 +161,16 @@ impl Options {
 
     /// Reads the options of nearly every segment: none, or timestamps alone, padded as RFC 7323
     /// appendix A shows. `None` where it is anything else.
-    #[inline]
-    pub fn parse_usual(bytes: &[u8]) -> Option<Self> {
+    ///
+    /// The caller makes [`Options`] of them where it stores them, by `into`: a copy of options just
+    /// made would be read in other widths than they were written, which stalls the processor.
+    #[inline(always)]
+    pub fn parse_usual(bytes: &[u8]) -> Option<Option<Timestamps>> {
         match bytes {
-            [] => Some(Self::default()),
+            [] => Some(None),
             [NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10, value @ ..] => {
                 let (value, echo) = pair(value.try_into().ok()?);
-                Some(Self { timestamps: Some(Timestamps { value, echo }), ..Self::default() })
+                Some(Some(Timestamps { value, echo }))
             }
             _ => None,
         }
