@@ -42,6 +42,7 @@ class Program:
             print(f"{self.name}: no figures\n{done.stderr[-400:]}", file=sys.stderr)
             return
         words = dict(word.split("=", 1) for word in line.split())
+        words.setdefault("data_pkts", words.get("pkts", "nan"))
         for key in ("cpu_s", "setup_s", "data_pkts", "events", "sim_s", "peak_kb"):
             if key in words:
                 value = float(words[key])
@@ -79,6 +80,15 @@ def cases(ours: Callable[..., list[str]], peers: Path, ns3: Path, slow: bool) ->
             programs.append(Program("ns-3", [str(ns3 / "ns3_flows"), *options], once=True))
         return Case(f"{mbps} Mbit/s, 44 ms, {count} flow{'s' * (count > 1)}, {cc}, 10 s", programs)
 
+    def cell(count: int) -> Case:
+        """A cell of LTE with 20 MHz and one layer; LENA's mobiles are at 50 to 200 m."""
+        lena = [str(ns3 / "ns3_lte"), f"--ues={count}", "--sim=5", "--proto=tcp"]
+        programs = [
+            Program("airpath", ours("lte-cell.toml", sets={"bearer.mobile.layers": 1, "mobile.0.count": count})),
+            Program("ns-3 LENA", lena, once=count > 1),
+        ]
+        return Case(f"LTE 20 MHz, {count} mobile{'s' * (count > 1)} with full buffers", programs)
+
     return [
         Case(
             "16 MB, 384 kbit/s, NewReno, 20 times",
@@ -97,6 +107,8 @@ def cases(ours: Callable[..., list[str]], peers: Path, ns3: Path, slow: bool) ->
         Case("16 MB over HS-DSCH 384, 1 % of TTIs in error", [Program("airpath", ours("hs-dsch.toml"))]),
         Case("the same with 1,000 idle users more", [Program("airpath", ours("hs-dsch-idle.toml"))]),
         Case("cell of 50 users, full buffers, 100 s", [Program("airpath", ours("cell-50.toml"))]),
+        cell(1),
+        cell(50),
     ]
 
 
@@ -151,6 +163,11 @@ def available(program: Program, peers: Path) -> bool:
     return there
 
 
+def _rounded(number: float) -> str:
+    """Without decimals from 10 on."""
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2f}"
+
+
 def row(case: Case, program: Program) -> str:
     """A line of the table."""
     figures, base = program.figures, case.programs[0].figures
@@ -158,10 +175,12 @@ def row(case: Case, program: Program) -> str:
         return f"| {case.title} | {program.name} | – | | | | | |"
     # ns-2 counts processor time in steps of 10 ms.
     cpu = max(figures["cpu_s"], 1e-6)
+    # A slow program simulates less time.
+    per_second, base_per_second = cpu / figures["sim_s"], base["cpu_s"] / base["sim_s"]
     return (
         f"| {case.title} | {program.name} | {cpu:.3f} | {figures.get('setup_s', 0):.3f} "
         f"| {figures['data_pkts'] / cpu:,.0f} "
-        f"| {figures['sim_s'] / cpu:,.0f} | {figures['peak_kb'] / 1024:.1f} | {cpu / base['cpu_s']:.1f} |"
+        f"| {_rounded(figures['sim_s'] / cpu)} | {figures['peak_kb'] / 1024:.1f} | {per_second / base_per_second:.1f} |"
     )
 
 
