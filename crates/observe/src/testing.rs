@@ -15,7 +15,7 @@ const INITIAL: [u32; 2] = [u32::MAX - 1000, 7_000_000];
 
 /// Plays an exchange with one segment per line: milliseconds, `>` from the client or `<` from the
 /// server, and its fields: `syn`, `fin`, `rst`, `psh`, `data FROM..TO`, `ack N`, `win N`,
-/// `sack FROM..TO`, `ts VALUE,ECHO`, `id N`, `scale N`, `mss N`, `permitted`. Byte numbers are
+/// `sack FROM..TO`, `ts VALUE,ECHO`, `id N`, `ttl N`, `scale N`, `mss N`, `permitted`. Byte numbers are
 /// stream offsets.
 pub fn play(exchange: &str) -> (Connection, Vec<Observation>) {
     let segments: Vec<(Segment<'static>, End)> = exchange
@@ -87,6 +87,7 @@ pub fn segment(line: &str, frame: u64) -> (Segment<'static>, End) {
                     "win" => made.window = value.parse().unwrap(),
                     "scale" => made.options.window_scale = Some(value.parse().unwrap()),
                     "id" => made.identification = Some(value.parse().unwrap()),
+                    "ttl" => made.time_to_live = value.parse().unwrap(),
                     "sack" => {
                         let (left, right) = pair("..");
                         assert!(made.options.sack.push(number(other, left), number(other, right)));

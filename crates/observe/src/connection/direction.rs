@@ -64,7 +64,7 @@ pub(crate) struct Direction {
     /// may accept it.
     pub(super) probe: Option<(i64, i64, Transmission)>,
     /// Digests of its last packets, from identification and TCP header numbers, with their times; 0
-    /// for none.
+    /// for none. The lowest byte is the time to live.
     pub(super) packets: [(u64, Instant); DUPLICATES_WITHIN],
     pub(super) next_packet: u8,
     /// Digest and time of the last segment with sequence numbers, if no segment of the other end
@@ -223,32 +223,49 @@ impl Direction {
         }
     }
 
-    /// Whether the same packet was among the last ones. Without identification (RFC 6864 §4.1) only
-    /// segments with sequence numbers match, and only if the copy follows so closely, with no
-    /// segment of the other end between, that no sender can have retransmitted it.
+    /// Whether the same packet was among the last ones.
+    ///
+    /// Packets without identification (RFC 6864 §4.1) may be equal and yet others. They are the
+    /// same if routers between two capture points have decreased the time to live: a sender's
+    /// packets all have the same at one point. Otherwise only segments with sequence numbers match,
+    /// and only if the copy follows so closely, with no segment of the other end between, that no
+    /// sender can have retransmitted it.
     pub(super) fn same_packet(&mut self, segment: &Segment<'_>) -> bool {
-        let identification = segment.identification.unwrap_or(0);
-        // All header fields that differ between packets; odd multipliers separate the fields.
-        let place = u64::from(segment.sequence) << 32 | u64::from(segment.acknowledgment);
-        let kind = u64::from(identification) << 40 | u64::from(segment.flags.0) << 32 | u64::from(segment.length);
-        let mark = (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ kind.wrapping_mul(0xd6e8_feb8_6659_fd93)).max(1);
-        if identification == 0 {
-            let numbers = segment.length > 0 || segment.flags.0 & (Flags::SYN | Flags::FIN).0 != 0;
-            let before = if numbers { self.unanswered.replace((mark, segment.time)) } else { None };
-            return before.is_some_and(|(before, time)| {
-                before == mark && segment.time.since(time) < SHORTEST_TIMER && segment.time >= time
-            });
-        }
-        let seen = self
-            .packets
-            .iter()
-            .any(|(seen, time)| *seen == mark && segment.time.since((*time).min(segment.time)) < LATEST_DUPLICATE);
+        let identified = segment.identification.is_some_and(|identification| identification != 0);
+        let mark = digest(segment, identified);
+        let is_recent = |time: Instant| segment.time.since(time.min(segment.time)) < LATEST_DUPLICATE;
+        let is_same = |seen: u64| seen >> 8 == mark >> 8 && (identified || seen & 0xff > mark & 0xff);
+        let seen = self.packets.iter().any(|(seen, time)| is_same(*seen) && is_recent(*time));
         if !seen {
             self.packets[usize::from(self.next_packet)] = (mark, segment.time);
             self.next_packet = (self.next_packet + 1) % DUPLICATES_WITHIN as u8;
         }
-        seen
+        if identified || seen {
+            return seen;
+        }
+        let numbers = segment.length > 0 || segment.flags.0 & (Flags::SYN | Flags::FIN).0 != 0;
+        let before = if numbers { self.unanswered.replace((mark, segment.time)) } else { None };
+        before.is_some_and(|(before, time)| {
+            before >> 8 == mark >> 8 && segment.time.since(time) < SHORTEST_TIMER && segment.time >= time
+        })
     }
+}
+
+/// A digest of the header fields that differ between packets, with the time to live as its lowest
+/// byte. Window and timestamps separate packets that are not `identified`.
+fn digest(segment: &Segment<'_>, identified: bool) -> u64 {
+    let identification = segment.identification.unwrap_or(0);
+    // Odd multipliers separate the fields.
+    let place = u64::from(segment.sequence) << 32 | u64::from(segment.acknowledgment);
+    let kind = u64::from(identification) << 40 | u64::from(segment.flags.0) << 32 | u64::from(segment.length);
+    let mut mark = place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ kind.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    if !identified {
+        let echo = segment.options.timestamps.map_or(0, |timestamps| timestamps.echo);
+        let stamps = u64::from(stamp(segment)) << 32 | u64::from(echo);
+        mark ^=
+            stamps.wrapping_mul(0xff51_afd7_ed55_8ccd) ^ u64::from(segment.window).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    }
+    (mark & !0xff).max(0x100) | u64::from(segment.time_to_live)
 }
 
 /// The sender's clock in the timestamps option; 0 without the option.

@@ -59,6 +59,40 @@ fn without_identification_only_what_follows_at_once_is_the_same_packet() {
     assert_eq!(again("200 < ack 0\n200 < ack 0"), Events::DUPLICATE_ACK, "acknowledgements repeat each other");
 }
 
+/// Captured before and after a router that decreases the time to live.
+#[test]
+fn without_identification_a_lower_time_to_live_shows_the_same_packet() {
+    let again = |second: &str| {
+        let (_, seen) = opened(&format!("200 > data 0..1000 ack 0 ts 5,1 ttl 64\n{second}"));
+        seen.last().unwrap().events
+    };
+    assert_eq!(again("205 > data 0..1000 ack 0 ts 5,1 ttl 63"), Events::HARDWARE_DUPLICATE);
+    assert_eq!(again("203 < ack 0 ts 1,5\n205 > data 0..1000 ack 0 ts 5,1 ttl 62"), Events::HARDWARE_DUPLICATE);
+    assert_eq!(again("205 > data 0..1000 ack 0 ts 5,1 ttl 64"), Events::RETRANSMISSION, "no router between");
+    assert_eq!(again("205 > data 0..1000 ack 0 ts 5,1 ttl 65"), Events::RETRANSMISSION, "no router increases it");
+    assert_eq!(again("205 > data 0..1000 ack 0 ts 6,1 ttl 63"), Events::RETRANSMISSION, "sent later, on another path");
+    assert_eq!(again("450 > data 0..1000 ack 0 ts 5,1 ttl 63"), Events::RETRANSMISSION, "too late");
+    assert_eq!(again("205 > data 0..1000 ack 0 ts 5,1 win 9 ttl 63"), Events::RETRANSMISSION, "another window");
+}
+
+#[test]
+fn copies_of_duplicate_acknowledgements_count_once() {
+    let (connection, _) = opened(
+        "
+        200 > data 0..1000 ack 0
+        201 > data 1000..2000 ack 0
+        202 > data 2000..3000 ack 0
+        300 < ack 0 ttl 53
+        300 < ack 0 ttl 52
+        301 < ack 0 ttl 53
+        301 < ack 0 ttl 52
+        ",
+    );
+    let server = connection.figures(End::Server);
+    assert_eq!(server.event(Events::HARDWARE_DUPLICATE), 2);
+    assert_eq!(connection.figures(End::Client).duplicate_acknowledgements, 1, "the first changes the window");
+}
+
 #[test]
 fn what_was_lost_before_the_capture_was_sent_later() {
     let (_, seen) = opened(
