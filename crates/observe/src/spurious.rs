@@ -96,6 +96,9 @@ pub(crate) struct Resent {
     pub(crate) verdict: Option<Detector>,
     /// Whether no trigger was visible, and no acknowledgement requested it: a timer expired.
     pub(crate) unrequested: bool,
+    /// Whether a closed window refused the copy before it: only the receiver can show that it was
+    /// spurious.
+    pub(crate) refused: bool,
 }
 
 /// The latest retransmissions of one direction.
@@ -129,7 +132,7 @@ impl Retransmissions {
     }
 
     /// Marks as spurious all retransmissions sent since `since` with data of `start` to before
-    /// `end`; returns the last of them. Counts them in `counts`.
+    /// `end`, unless that was refused before; returns the last of them. Counts them in `counts`.
     pub(crate) fn verdict(
         &mut self,
         start: i64,
@@ -139,7 +142,7 @@ impl Retransmissions {
         counts: &mut SpuriousCounts,
     ) -> Option<Spurious> {
         let mut last = None;
-        for resent in self.undecided(start, end).filter(|resent| resent.time >= since) {
+        for resent in self.undecided(start, end).filter(|resent| resent.time >= since && !resent.refused) {
             resent.verdict = Some(detector);
             counts.add(detector, resent.unrequested);
             last = Some(Spurious { frame: resent.frame, detector });
@@ -196,6 +199,7 @@ mod tests {
                 time: Instant::from_nanos(frame),
                 verdict: None,
                 unrequested: frame == 2,
+                refused: false,
             });
         }
         retransmissions

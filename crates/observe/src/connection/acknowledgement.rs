@@ -149,6 +149,9 @@ pub(super) fn acknowledge(
         Events::ZERO_WINDOW,
         observation.window == 0 && ![Flags::SYN, Flags::FIN, Flags::RST].iter().any(|flag| flags.contains(*flag)),
     );
+    if observation.window == 0 && answered.acknowledged == Some(acknowledged) && !flags.contains(Flags::RST) {
+        answered.refuse(acknowledged);
+    }
     let allowed = acknowledged.saturating_add_unsigned(observation.window);
     sent.allowed = sent.allowed.max(Some(allowed));
 }

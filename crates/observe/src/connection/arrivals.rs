@@ -92,10 +92,11 @@ impl Arrivals {
 
     /// Adds a retransmission.
     pub(crate) fn again(&mut self, resent: &Resent, stamp: u32) {
-        let Resent { start, end, frame, .. } = *resent;
+        let Resent { start, end, frame, verdict, refused, .. } = *resent;
+        let undecided = verdict.is_none() && !refused;
         self.fresh = None;
         self.hole = self.hole.filter(|hole| *hole == start);
-        self.transmitted(Transmitted { start, end, frame, stamp, again: true, undecided: resent.verdict.is_none() });
+        self.transmitted(Transmitted { start, end, frame, stamp, again: true, undecided });
     }
 
     /// Adds any other segment that the receiver answers, from `start` to before `end`; `new` if a

@@ -60,6 +60,9 @@ pub(crate) struct Direction {
     pub(super) fin: Option<i64>,
     /// The payload of its full segments.
     pub(super) full_segment: FullSegment,
+    /// Its data that the other end's closed window refused, from the first byte to one past the
+    /// last.
+    pub(super) refused: Option<(i64, i64)>,
     /// The last probe of the closed window, from its first byte to one past its last. The other end
     /// may accept it.
     pub(super) probe: Option<(i64, i64, Transmission)>,
@@ -187,6 +190,23 @@ impl Direction {
         self.since_push = before + u64::from(segment.length);
         self.pushed = segment.flags.contains(Flags::PSH);
         self.since_push
+    }
+
+    /// The other end has closed its window after the data below `acknowledged`: it refuses the data
+    /// beyond.
+    pub(super) fn refuse(&mut self, acknowledged: i64) {
+        let highest = self.outstanding.highest();
+        if highest > acknowledged {
+            self.refused = Some((acknowledged, highest));
+        }
+    }
+
+    /// Whether a retransmission from `start` to before `end` repeats refused data; then this data
+    /// no longer counts as refused.
+    pub(super) fn was_refused(&mut self, start: i64, end: i64) -> bool {
+        let Some((from, to)) = self.refused.filter(|(from, to)| start < *to && *from < end) else { return false };
+        self.refused = Some((from.max(end), to)).filter(|(from, to)| from < to);
+        true
     }
 
     /// Stops counting acknowledgements.

@@ -311,16 +311,18 @@ fn judge(
             .before
             .is_some_and(|before| before.selectively && sent.outstanding.selectively_acknowledged(offset, end));
     events.set(Events::ACKNOWLEDGED_RETRANSMISSION, known);
+    // A closed window refused the earlier copy, also if that was captured at the receiver.
+    let refused = sent.was_refused(offset, end);
     let verdict = match () {
         () if known => Some(Detector::Acknowledged),
-        () if placed.new == 0 && answered.captured_here(sent) => Some(Detector::OtherEnd),
+        () if placed.new == 0 && !refused && answered.captured_here(sent) => Some(Detector::OtherEnd),
         () => None,
     };
     let unrequested = trigger == Trigger::Unknown && sent.recovery.duplicates == 0;
     if let Some(detector) = verdict {
         sent.figures.spurious.add(detector, unrequested);
     }
-    let resent = Resent { start: offset, end, frame: segment.frame, time: segment.time, verdict, unrequested };
+    let resent = Resent { start: offset, end, frame: segment.frame, time: segment.time, verdict, unrequested, refused };
     sent.retransmissions.push(resent);
     let retransmission = Retransmission {
         of_frame: placed.before.map(|before| before.last.frame),

@@ -2,7 +2,7 @@
 
 use super::opened;
 use crate::testing::play;
-use crate::{End, Events};
+use crate::{Detector, End, Events};
 
 #[test]
 fn a_closed_window_and_its_probes() {
@@ -58,6 +58,60 @@ fn a_probe_of_a_closed_window_is_no_data_until_it_is_acknowledged() {
     let figures = connection.figures(End::Server);
     assert_eq!((figures.retransmissions, figures.unique_bytes, figures.unseen_bytes), (0, 3000, 0));
     assert_eq!((figures.window_probes, figures.window_probe_bytes), (2, 2));
+}
+
+/// As in `zeek__http_206_example_b.pcap`: the sender ignores the window.
+#[test]
+fn a_retransmission_of_data_that_a_closed_window_refused_is_not_spurious() {
+    let exchange = |window: &str, after: &str| {
+        let (connection, _) = play(&format!(
+            "
+            0   > syn
+            0   < syn ack 0
+            100 > ack 0
+            100 < data 0..1000 ack 0
+            200 > ack 1000 {window}
+            201 < data 1000..2000 ack 0
+            202 < data 2000..3000 ack 0
+            301 > ack 1000 {window}
+            302 > ack 1000 {window}
+            500 > ack 1000
+            600 < data 1000..2000 ack 0
+            600 < data 2000..3000 ack 0
+            601 > ack 2000
+            602 > ack 3000
+            {after}
+            "
+        ));
+        connection.spurious(End::Server).map(|spurious| spurious.frame).collect::<Vec<_>>()
+    };
+    assert!(exchange("win 0", "").is_empty());
+    assert_eq!(exchange("win 5000", ""), [11, 12], "without a closed window they came too soon");
+    assert_eq!(exchange("win 0", "700 < data 1000..2000 ack 0"), [15], "only the refused copy was needed again");
+    assert_eq!(exchange("win 0", "602 > ack 3000 sack 1000..2000"), [11], "the receiver reports a duplicate");
+}
+
+/// The capture is at the receiver, which answers each segment at once.
+#[test]
+fn data_that_the_receiver_at_the_capture_refused_was_not_there() {
+    let exchange = |window: &str| {
+        let (connection, _) = play(&format!(
+            "
+            0   > syn
+            100 < syn ack 0
+            100 > ack 0
+            200 < data 0..1000 ack 0
+            200 > ack 1000 {window}
+            201 < data 1000..2000 ack 0
+            201 > ack 1000 {window}
+            300 > ack 1000
+            400 < data 1000..2000 ack 0
+            "
+        ));
+        connection.figures(End::Server).spurious.by_detector[Detector::OtherEnd as usize]
+    };
+    assert_eq!(exchange("win 0"), 0);
+    assert_eq!(exchange("win 5000"), 1);
 }
 
 #[test]
