@@ -158,7 +158,7 @@ pub const COLUMNS: &[Column] = columns! {
     "data_time_s", "s", "data_xmit_time", "time from the first segment with data to the last",
         |figures, _| figures.data_time.map_or(Span::ZERO, |(first, last)| last.since(first)).into();
     "longest_idle_s", "s", "idletime_max", "the longest time between two segments", |figures, _| figures.longest_idle.into();
-    "hardware_duplicates", "", "hardware_dups", "packets seen twice: equal in all numbers, with the same identification or too close to be sent twice",
+    "hardware_duplicates", "", "hardware_dups", "packets seen twice: equal in all numbers, with the same identification, a lower time to live, or too close to be sent twice",
         |figures, _| figures.event(Events::HARDWARE_DUPLICATE).into();
     "throughput_bps", "bit/s", "throughput", "bits of unique bytes over the elapsed time of the connection",
         |figures, connection| connection.throughput(figures).map(|rate| 8.0 * rate).into();

@@ -15,8 +15,8 @@ const INITIAL: [u32; 2] = [u32::MAX - 1000, 7_000_000];
 
 /// Plays an exchange with one segment per line: milliseconds, `>` from the client or `<` from the
 /// server, and its fields: `syn`, `fin`, `rst`, `psh`, `data FROM..TO`, `ack N`, `win N`,
-/// `sack FROM..TO`, `ts VALUE,ECHO`, `id N`, `ttl N`, `scale N`, `mss N`, `permitted`. Byte numbers are
-/// stream offsets.
+/// `sack FROM..TO`, `ts VALUE,ECHO`, `id N`, `ttl N`, `scale N`, `mss N`, `permitted`. Byte numbers
+/// are stream offsets.
 pub fn play(exchange: &str) -> (Connection, Vec<Observation>) {
     let segments: Vec<(Segment<'static>, End)> = exchange
         .lines()

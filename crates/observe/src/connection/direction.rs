@@ -25,8 +25,9 @@ const SHORTEST_TIMER: Span = Span::from_millis(1);
 /// the least retransmission time-out of Linux.
 const LATEST_DUPLICATE: Span = Span::from_millis(200);
 
-/// Number of latest packets that are searched for a duplicate by the capture or a link.
-const DUPLICATES_WITHIN: usize = 8;
+/// Number of latest packets that are searched for a duplicate by the capture or a link. A router
+/// may pass an initial window of ten segments (RFC 6928) before the first of the copies.
+const DUPLICATES_WITHIN: usize = 16;
 
 /// The data of one end, and its acknowledgements by the other end.
 #[derive(Clone, Debug, Default)]

@@ -110,7 +110,7 @@ fn what_was_lost_before_the_capture_was_sent_later() {
 }
 
 #[test]
-fn the_same_packet_is_found_among_the_last_eight() {
+fn the_same_packet_is_found_among_the_last_sixteen() {
     let again = |others: u64| {
         let mut lines = "200 > data 0..100 ack 0 id 1\n".to_owned();
         for other in 1..=others {
@@ -119,7 +119,7 @@ fn the_same_packet_is_found_among_the_last_eight() {
         let (_, seen) = opened(&format!("{lines}200 > data 0..100 ack 0 id 1"));
         seen.last().unwrap().events.contains(Events::HARDWARE_DUPLICATE)
     };
-    assert_eq!([again(0), again(7), again(8)], [true, true, false]);
+    assert_eq!([again(0), again(15), again(16)], [true, true, false]);
     let (_, seen) = opened("200 > data 0..100 ack 0 id 1\n200 > data 0..100 ack 0 id 2");
     assert_eq!(seen[1].events, Events::RETRANSMISSION, "another packet");
 }
