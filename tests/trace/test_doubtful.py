@@ -134,6 +134,22 @@ def test_a_connection_without_an_answer_is_not_one_direction(ends: dict[str, Pat
     assert one_direction(airpath.trace(ends["mobile"])) == {}
 
 
+@pytest.mark.parametrize("delay", [0.0001, 0.003, 0.02])
+@pytest.mark.parametrize("end", ["server", "mobile"])
+def test_copies_behind_a_router_change_no_cause(end: str, delay: float, ends: dict[str, Path], tmp_path: Path) -> None:
+    packets = frames(ends[end])
+    # Byte 8 is the time to live of IPv4.
+    copies = [(time + delay, each[:8] + bytes([each[8] - 1]) + each[9:]) for time, each in packets]
+    once = airpath.trace(write(tmp_path / "once.pcap", packets))
+    twice = airpath.trace(write(tmp_path / "twice.pcap", sorted(packets + copies, key=lambda frame: frame[0])))
+    assert twice.directions["hardware_duplicates"].sum() == len(copies)
+    assert twice.directions["retransmissions"].to_list() == once.directions["retransmissions"].to_list()
+    seconds = [column for column in once.connections.columns if column.endswith("_s")]
+    (expected,), (found,) = (trace.connections.select(seconds).rows() for trace in (once, twice))
+    # The last copy prolongs the capture.
+    assert found == pytest.approx(expected, abs=1.1 * delay)
+
+
 def test_two_ends_in_a_sequence_are_noticed(ends: dict[str, Path], command: Command) -> None:
     done = command("trace", ends["server"], ends["mobile"])
     assert done.code == 0

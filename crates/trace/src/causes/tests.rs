@@ -1,4 +1,5 @@
 mod both_ends;
+mod copies;
 mod exchanges;
 mod handshake;
 mod latency;

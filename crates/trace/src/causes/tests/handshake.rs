@@ -48,7 +48,7 @@ fn a_late_handshake_on_a_path_that_is_not_full_is_set_up() {
 
 #[test]
 fn a_handshake_that_was_sent_again_waited_for_a_timer() {
-    for (at_client, again) in [(true, "1700 > syn mss 1460\n"), (false, "1000 < syn ack 0 mss 1460\n")] {
+    for (at_client, again) in [(true, "1700 > syn mss 1460\n"), (false, "1700 < syn ack 0 mss 1460\n")] {
         let account = late(at_client, again, &busy(at_client, 1800));
         assert_eq!(millis(&account, Cause::Sharing), 0, "{at_client}: {account}");
     }
