@@ -25,6 +25,13 @@ def test_a_capture_with_cut_options_is_reported(airpath_command: Command) -> Non
     assert cut.observations().filter(pl.col("events").str.contains("options_cut")).height == 1385
 
 
+def test_data_that_a_closed_window_refused_was_not_sent_in_vain() -> None:
+    # The server sends 32 segments into a closed window, and again when it is open.
+    directions = airpath.trace(shared_capture("zeek__http_206_example_b.pcap")).directions
+    server = directions.row(by_predicate=(pl.col("connection") == 1) & (pl.col("from") == "server"), named=True)
+    assert (server["retransmissions"], server["spurious"]) == (108, 0)
+
+
 def test_the_capturing_hosts_own_count_of_drops_is_read(tmp_path: Path) -> None:
     # Interface Statistics Block (pcapng): type, length, interface, time, isb_ifdrop, end of
     # options, length.
