@@ -136,6 +136,9 @@ pub struct Windows {
     pub smallest: u64,
     /// Segments that closed it.
     pub closed: u64,
+    /// Whether it has another scale than is known: the capture lacks its SYN, and the other end
+    /// sent more than the window allows.
+    pub scale_is_unknown: bool,
     sum: u64,
     count: u64,
     scaled: bool,

@@ -86,15 +86,9 @@ def _round_trip(row: Row) -> str:
 def _windows(directions: Sequence[Row]) -> list[str]:
     """Return the window that the receiver of each direction offers: it is in the other's row."""
     return [
-        f"unknown scale{_closed(offered)}" if _scale_is_unknown(sent, offered) else _window(offered)
-        for sent, offered in zip(directions, reversed(directions), strict=True)
+        f"unknown scale{_closed(offered)}" if offered["window_scale_unknown"] else _window(offered)
+        for offered in reversed(directions)
     ]
-
-
-def _scale_is_unknown(sent: Row, offered: Row) -> bool:
-    """Return whether more was in flight than a window allows whose SYN was not captured."""
-    flight, window = sent["largest_outstanding_bytes"] or 0, offered["largest_window_bytes"] or 0
-    return not offered["syns"] and flight > window > 0
 
 
 def _window(row: Row) -> str:

@@ -51,9 +51,6 @@ pub(crate) struct Direction {
     pub(super) allowed: Option<i64>,
     /// The shift that its SYN requested.
     pub(super) shift: Option<u8>,
-    /// Whether the window has another scale than is known: its SYN was not seen, and the other end
-    /// sent more than the window allows.
-    pub(super) scale_is_unknown: bool,
     pub(super) selective_permitted: bool,
     pub(super) syns: u32,
     pub(super) reset: bool,

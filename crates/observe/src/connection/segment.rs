@@ -65,7 +65,7 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
         .set(Events::WINDOW_FULL, segment.length > 0 && answered.allowed == Some(arrival.end) && !syn && !fin && !rst);
     events.set(Events::LOST_SEGMENT, arrival.length() == 0 && arrival.offset > arrival.expected && !rst);
     let exceeds = segment.length > 0 && !rst && !arrival.is_window_probe && Some(arrival.end) > answered.allowed;
-    answered.scale_is_unknown |= exceeds && answered.syns == 0 && answered.allowed.is_some();
+    answered.figures.window.scale_is_unknown |= exceeds && answered.syns == 0 && answered.allowed.is_some();
     sent.reset |= rst;
     let fast_open = syn && segment.length > 0;
     events.set(Events::TFO_SYN, fast_open);
@@ -80,7 +80,7 @@ pub(crate) fn observe(segment: &Segment<'_>, from: End, sent: &mut Direction, an
         flags,
         acknowledged: None,
         window,
-        scale_is_unknown: sent.scale_is_unknown,
+        scale_is_unknown: sent.figures.window.scale_is_unknown,
         events,
         retransmission: entered.retransmission,
         outstanding: sent.unacknowledged() + u64::from(arrival.is_beyond_window),

@@ -125,9 +125,10 @@ fn the_scale_is_unknown_once_the_data_exceeds_a_window_without_handshake() {
         5   < ack 2100 win 100
         6   < win 0 ack 2100
     ";
-    let (_, seen) = play(lines);
+    let (connection, seen) = play(lines);
     let unknown: Vec<bool> = seen.iter().map(|seen| seen.scale_is_unknown).collect();
     assert_eq!(unknown, [false, false, false, false, false, true, true]);
+    assert_eq!(End::BOTH.map(|end| connection.figures(end).window.scale_is_unknown), [false, true]);
     assert_eq!(seen[3].most_receivable(), 100);
     assert!(seen[5].most_receivable() > 1 << 29, "an open window limits nothing");
     assert_eq!(seen[6].most_receivable(), 0, "a closed window does");
