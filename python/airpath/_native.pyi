@@ -252,6 +252,12 @@ def replay(
         ValueError: The recordings do not match the scenario.
     """
 
+def trace_causes() -> list[tuple[str, bool]]:
+    """Return the causes of elapsed time, in the order of their columns.
+
+    Their names, and whether their time is avoidable.
+    """
+
 def trace_figures() -> list[tuple[str, str]]:
     """Return the figures of a connection's direction.
 

@@ -5,6 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from airpath import _native
 from airpath.trace import messages, text
 from airpath.trace.causes import CAUSES
 from airpath.trace.connections import cells
@@ -22,6 +23,13 @@ def test_a_full_link_is_not_avoidable_time() -> None:
     stalled = connection(2, 0, 5, radio_s=3.0, application_s=2.0)
     assert messages.avoidable(bulk) == 0.5
     assert messages.worst_first([bulk, stalled]) == [stalled, bulk]
+
+
+def test_the_causes_and_what_is_avoidable_are_those_of_the_core() -> None:
+    assert [name for name, _ in _native.trace_causes()] == [cause.name for cause in CAUSES]
+    for name, is_avoidable in _native.trace_causes():
+        waiting = connection(1, 0, 5, **{f"{name.replace('-', '_')}_s": 5.0})
+        assert messages.avoidable(waiting) == (5.0 if is_avoidable else 0.0)
 
 
 def test_the_connections_that_share_the_path_are_named() -> None:

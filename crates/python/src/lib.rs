@@ -56,6 +56,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(measure::measure, module)?)?;
     module.add_function(wrap_pyfunction!(measure::serve, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::trace_causes, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_figures, module)?)?;
     module.add_function(wrap_pyfunction!(states_with_effect, module)?)?;
     module.add_function(wrap_pyfunction!(event_columns, module)?)?;

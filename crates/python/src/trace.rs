@@ -13,6 +13,7 @@ use airpath_trace::analysis::table::{Column, Table, Values};
 use airpath_trace::analysis::{
     Options, Peer, Reading, Report, Selection, Shortcomings, Source, Step, analyse, figures,
 };
+use airpath_trace::causes::Cause;
 use airpath_trace::event_log::CapturePoint;
 use airpath_trace::radio::{Columns, RadioLog};
 use airpath_trace::two_point::JoinedCaptures;
@@ -74,6 +75,13 @@ pub fn trace<'py>(
     }
     let archive = exchanges.as_ref().map(|exchanges| json!(Har::new(exchanges)).to_string());
     Ok((describe(&reading, shortcomings, stopped, ends.as_ref()).to_string(), frames, archive))
+}
+
+/// The causes of elapsed time, in the order of their columns: names, and whether their time is
+/// avoidable.
+#[pyfunction]
+pub fn trace_causes() -> Vec<(&'static str, bool)> {
+    Cause::ALL.into_iter().map(|cause| (cause.name(), cause.is_avoidable())).collect()
 }
 
 /// The figures of a connection's direction, in the order of their columns: names and kinds.

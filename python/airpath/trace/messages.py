@@ -1,6 +1,7 @@
 """Sentences about connections, and warnings about the files of a trace."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from airpath.quantities import count, rate, seconds, size
@@ -24,8 +25,6 @@ _SKIPPED = {
 The end of a cut file is reported elsewhere. Traffic other than IP is not reported."""
 
 
-_UNAVOIDABLE = {"path-rate", "queueing", "sharing", "latency", "application", "closing"}
-"""Causes that do not count as avoidable time: a full link, latency, the applications, closing."""
 AVOIDABLE = "Avoidable is the time explained neither by the path (a full link, latency) nor by the applications."
 """Defines avoidable time."""
 _LEAST_AVOIDABLE = 0.05
@@ -377,7 +376,15 @@ def avoidable(flow: Row) -> float:
 
 
 def _avoidable(totals: Mapping[str, float]) -> float:
-    return sum(total for name, total in totals.items() if name not in _UNAVOIDABLE)
+    return sum(total for name, total in totals.items() if name not in _unavoidable())
+
+
+@cache
+def _unavoidable() -> frozenset[str]:
+    """Return the causes that do not count as avoidable time."""
+    from airpath import _native
+
+    return frozenset(name for name, is_avoidable in _native.trace_causes() if not is_avoidable)
 
 
 def avoidable_words(totals: Mapping[str, float]) -> str:
