@@ -33,6 +33,8 @@ pub struct PacketDigest {
     pub flags: Flags,
     /// Whether it is a retransmission of bytes in this capture.
     pub resent: bool,
+    /// Whether the other end has refused it, because its window was closed.
+    pub refused: bool,
 }
 
 impl PacketDigest {
@@ -104,11 +106,22 @@ impl Listener for CaptureDigest {
             window: segment.window,
             flags: seen.flags,
             resent: seen.retransmission.is_some(),
+            refused: false,
         });
+        let closes = seen.window == 0 && !seen.flags.contains(Flags::RST);
+        if let Some(acknowledged) = seen.acknowledged.filter(|_| closes) {
+            connection_digest.directions[seen.from.other() as usize].refuse(acknowledged);
+        }
     }
 }
 
 impl DirectionDigest {
+    /// The other end has closed its window: it refuses the data beyond `acknowledged`.
+    fn refuse(&mut self, acknowledged: i64) {
+        let beyond = |packet: &&mut PacketDigest| packet.length > 0 && packet.offset >= acknowledged;
+        self.packets.iter_mut().rev().take_while(beyond).for_each(|packet| packet.refused = true);
+    }
+
     /// The time of the first packet. Packets that the near end sent are in the order of sending,
     /// those that it received in the order of arrival.
     pub(super) fn first_time(&self) -> Option<Instant> {

@@ -127,18 +127,21 @@ fn direction(
         let bytes = piece.end().min(transit.packet.end()).saturating_sub(from).max(0);
         // No more arrives than the length of the packet.
         transit.arrived_bytes = transit.arrived_bytes.saturating_add(bytes as u32).min(transit.packet.length);
+        // The receiver's capture shows this.
+        transit.packet.refused = piece.refused;
     }
     mark_spurious(&mut transits);
     summarize(transits, options)
 }
 
-/// Marks spurious retransmissions: earlier copies of every byte arrived.
+/// Marks spurious retransmissions: earlier copies of every byte arrived, and were not refused.
 fn mark_spurious(transits: &mut [Transit]) {
     let mut arrived = RangeSet::default();
     for transit in transits.iter_mut().filter(|transit| transit.packet.length > 0) {
         let bytes = Range::new(transit.packet.offset, transit.packet.end());
         transit.spurious = transit.packet.resent && arrived.containing(bytes).is_some();
-        if transit.arrival().is_some() && transit.arrived_bytes == transit.packet.length {
+        let is_whole = transit.arrived_bytes == transit.packet.length;
+        if transit.arrival().is_some() && is_whole && !transit.packet.refused {
             arrived.insert(bytes, |_| ());
         }
     }

@@ -9,6 +9,8 @@ use proptest::prelude::*;
 use super::digest::{ConnectionDigest, DirectionDigest};
 use super::*;
 use airpath_observe::End::{Client, Server};
+use airpath_observe::flows::Flows;
+use airpath_observe::testing::segment;
 use airpath_wire::segment::{Endpoint, Tunnel};
 
 /// One delay through the path.
@@ -95,6 +97,7 @@ impl Path {
             window: 1000,
             flags: Flags::ACK,
             resent: before && length > 0,
+            refused: false,
         });
     }
 
@@ -233,6 +236,55 @@ fn what_was_lost_and_what_was_sent_in_vain() {
         assert_eq!((sent.lost, sent.unknown, sent.retransmissions, sent.spurious), (1, 1, 2, 1));
         let frame = sent.transits[4].packet.frame;
         assert_eq!(sent.transit(frame).unwrap().delay(), Some(Span::from_millis(50)));
+    }
+}
+
+/// The capture of an exchange.
+fn captured(exchange: &str) -> CaptureDigest {
+    let (mut flows, mut digest) = (Flows::default(), CaptureDigest::default());
+    let lines = exchange.lines().filter(|line| !line.trim().is_empty());
+    for (line, frame) in lines.zip(1..) {
+        flows.segment(&segment(line, frame).0, &mut digest);
+    }
+    flows.finish(&mut digest);
+    digest
+}
+
+#[test]
+fn data_that_a_closed_window_refused_was_not_sent_in_vain() {
+    for (window, spurious) in [("win 0", 0), ("win 5000", 1)] {
+        let client = captured(&format!(
+            "
+            0   > syn
+            100 < syn ack 0
+            100 > ack 0
+            250 < data 0..1000 ack 0
+            250 > ack 1000 {window}
+            252 < data 1000..2000 ack 0
+            252 > ack 1000 {window}
+            550 > ack 1000
+            650 < data 1000..2000 ack 0
+            650 > ack 2000
+            "
+        ));
+        let server = captured(&format!(
+            "
+            50  > syn
+            50  < syn ack 0
+            150 > ack 0
+            200 < data 0..1000 ack 0
+            202 < data 1000..2000 ack 0
+            300 > ack 1000 {window}
+            302 > ack 1000 {window}
+            600 > ack 1000
+            600 < data 1000..2000 ack 0
+            700 > ack 2000
+            "
+        ));
+        let options = JoinOptions { clock: Some(Clock::SAME), ..JoinOptions::default() };
+        let ends = join(server, client, &options).unwrap();
+        let sent = ends.connections[0].sent_by(Server);
+        assert_eq!((sent.lost, sent.retransmissions, sent.spurious), (0, 1, spurious), "{window}");
     }
 }
 

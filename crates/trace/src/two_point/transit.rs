@@ -13,7 +13,8 @@ pub struct Transit {
     pub fate: Fate,
     /// Bytes of its payload that arrived: fewer where it was segmented and some segments were lost.
     pub arrived_bytes: u32,
-    /// Whether it was a spurious retransmission: earlier copies of all its bytes arrived.
+    /// Whether it was a spurious retransmission: earlier copies of all its bytes arrived, and a
+    /// closed window did not refuse them.
     pub spurious: bool,
     /// When the packet before this one arrived, if that was a packet of another connection of the
     /// client: the path carried the other one until then. Packets of the own connection without
