@@ -223,7 +223,7 @@ pub const COLUMNS: &[Column] = columns! {
         |figures, _| figures.spurious.by_detector[Detector::Timestamp as usize].into();
     "spurious_forward_acknowledgement", "", "", "those that the order of acknowledgements shows (F-RTO, RFC 5682)",
         |figures, _| figures.spurious.by_detector[Detector::ForwardAcknowledgement as usize].into();
-    "spurious_too_soon", "", "", "those acknowledged sooner than half the shortest round trip",
+    "spurious_too_soon", "", "", "those acknowledged sooner than half the shortest round trip between the capture and the receiver",
         |figures, _| figures.spurious.by_detector[Detector::TooSoon as usize].into();
     "spurious_extra_acknowledgement", "", "", "those that the number of acknowledgements shows",
         |figures, _| figures.spurious.by_detector[Detector::ExtraAcknowledgement as usize].into();

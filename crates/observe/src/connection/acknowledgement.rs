@@ -59,7 +59,8 @@ pub(super) fn acknowledge(
     }
     let before = answered.acknowledged;
     let outstanding = answered.outstanding.highest() > before.unwrap_or(0);
-    let shortest = sent.estimate.both_sides(&answered.estimate).minimum();
+    // From the capture to the other end and back: a capture close to it sees prompt answers.
+    let shortest = answered.estimate.minimum();
     let (retransmissions, counts) = (&mut answered.retransmissions, &mut answered.figures.spurious);
     let mut covered = answered.outstanding.acknowledge(acknowledged, |run| {
         if segment.time.since(run.last.time) < shortest / 2 {

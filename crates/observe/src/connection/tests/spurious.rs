@@ -49,6 +49,22 @@ fn an_acknowledgement_sooner_than_any_round_trip() {
     assert_eq!((spurious.frame, spurious.detector), (5, Detector::TooSoon));
 }
 
+/// The capture is ten milliseconds from the receiver; the first copy is lost behind it.
+#[test]
+fn a_capture_close_to_the_receiver_sees_prompt_acknowledgements() {
+    let (connection, _) = play(
+        "
+        0   > syn
+        10  < syn ack 0
+        100 > ack 0
+        200 > data 0..1000 ack 0
+        700 > data 0..1000 ack 0
+        712 < ack 1000
+        ",
+    );
+    assert_eq!(connection.spurious(End::Client).count(), 0);
+}
+
 #[test]
 fn one_acknowledgement_too_many_shows_what_had_arrived() {
     // The first segment was lost; the second had arrived.
