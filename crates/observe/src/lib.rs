@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`flows`] | assigns each segment to its connection, and notifies a [`flows::Listener`] |
 //! | [`connection`] | one connection: [`Observation`]s of its segments, and [`Figures`] of its two directions |
+//! | [`copies`] | packets that the capture has twice |
 //! | [`columns`] | the names of the figures, their units and their meaning |
 //!
 //! Nothing here reads a clock: the time of a segment is a field of it.
@@ -13,6 +14,7 @@
 
 pub mod columns;
 pub mod connection;
+pub mod copies;
 mod events;
 pub mod figures;
 pub mod flows;

@@ -390,7 +390,8 @@ impl Causes {
         }
         self.last = Some(now);
         match self.phase {
-            _ if observation.events.contains(Events::HARDWARE_DUPLICATE) => self.duplicate(observation),
+            // The packet passed only once.
+            _ if observation.events.contains(Events::HARDWARE_DUPLICATE) => {}
             Phase::SetUp => self.set_up(observation),
             Phase::Open | Phase::Closing => self.open(observation),
         }
@@ -522,15 +523,6 @@ impl Causes {
         self.fin |= observation.flags.contains(Flags::FIN) || observation.flags.contains(Flags::RST);
         let done = self.fin && self.sender.idle() && self.receiver.idle();
         self.phase = if done { Phase::Closing } else { Phase::Open };
-    }
-
-    /// The capture has a packet twice. It passed only once, but the log of the host has both.
-    fn duplicate(&mut self, observation: &Observation) {
-        let (now, is_data) = (observation.time, observation.length > 0);
-        if observation.from != self.capture_end() && takes_share(observation.flags, observation.length) {
-            self.sender.bottleneck().passed(now, Span::ZERO, is_data, &mut self.timeline);
-            self.receiver.passed(now, is_data, &mut self.timeline);
-        }
     }
 
     /// The far end sent an acknowledgement. If it waited for most of the excess of the round trip,

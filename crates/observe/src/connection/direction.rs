@@ -1,12 +1,13 @@
 //! The data of one end, and its acknowledgements by the other end.
 
-use airpath_core::{Instant, Span};
+use airpath_core::Instant;
 use airpath_wire::segment::Segment;
 use airpath_wire::tcp::Flags;
 
 use super::arrivals::Arrivals;
 use super::full_segment::FullSegment;
 use super::numbering::{Anchor, Numbering};
+use crate::copies::{Packet, takes_numbers};
 use crate::events::Events;
 use crate::figures::Figures;
 use crate::outstanding::{Outstanding, Placed, Transmission};
@@ -17,13 +18,6 @@ use crate::trigger::Recovery;
 /// The longest segment that is certainly one packet, because it fits an Ethernet frame: RFC 9293
 /// §3.7.1 with an MTU of 1500.
 const LONGEST_IN_ETHERNET: u32 = 1_460;
-
-/// The shortest timer of any sender: a thousandth of the minimum in RFC 6298 §2.4.
-const SHORTEST_TIMER: Span = Span::from_millis(1);
-
-/// A packet with the same identification after this time is no duplicate by the capture or a link:
-/// the least retransmission time-out of Linux.
-const LATEST_DUPLICATE: Span = Span::from_millis(200);
 
 /// Number of latest packets that are searched for a duplicate by the capture or a link. A router
 /// may pass an initial window of ten segments (RFC 6928) before the first of the copies.
@@ -249,41 +243,18 @@ impl Direction {
     /// and only if the copy follows so closely, with no segment of the other end between, that no
     /// sender can have retransmitted it.
     pub(super) fn same_packet(&mut self, segment: &Segment<'_>) -> bool {
-        let identified = segment.identification.is_some_and(|identification| identification != 0);
-        let mark = digest(segment, identified);
-        let is_recent = |time: Instant| segment.time.since(time.min(segment.time)) < LATEST_DUPLICATE;
-        let is_same = |seen: u64| seen >> 8 == mark >> 8 && (identified || seen & 0xff > mark & 0xff);
-        let seen = self.packets.iter().any(|(seen, time)| is_same(*seen) && is_recent(*time));
+        let packet = Packet::of(segment);
+        let seen = self.packets.iter().any(|earlier| packet.is_copy_of(*earlier));
         if !seen {
-            self.packets[usize::from(self.next_packet)] = (mark, segment.time);
+            self.packets[usize::from(self.next_packet)] = packet.seen();
             self.next_packet = (self.next_packet + 1) % DUPLICATES_WITHIN as u8;
         }
-        if identified || seen {
+        if packet.is_identified() || seen {
             return seen;
         }
-        let numbers = segment.length > 0 || segment.flags.0 & (Flags::SYN | Flags::FIN).0 != 0;
-        let before = if numbers { self.unanswered.replace((mark, segment.time)) } else { None };
-        before.is_some_and(|(before, time)| {
-            before >> 8 == mark >> 8 && segment.time.since(time) < SHORTEST_TIMER && segment.time >= time
-        })
+        let before = if takes_numbers(segment) { self.unanswered.replace(packet.seen()) } else { None };
+        before.is_some_and(|before| packet.follows_at_once(before))
     }
-}
-
-/// A digest of the header fields that differ between packets, with the time to live as its lowest
-/// byte. Window and timestamps separate packets that are not `identified`.
-fn digest(segment: &Segment<'_>, identified: bool) -> u64 {
-    let identification = segment.identification.unwrap_or(0);
-    // Odd multipliers separate the fields.
-    let place = u64::from(segment.sequence) << 32 | u64::from(segment.acknowledgment);
-    let kind = u64::from(identification) << 40 | u64::from(segment.flags.0) << 32 | u64::from(segment.length);
-    let mut mark = place.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ kind.wrapping_mul(0xd6e8_feb8_6659_fd93);
-    if !identified {
-        let echo = segment.options.timestamps.map_or(0, |timestamps| timestamps.echo);
-        let stamps = u64::from(stamp(segment)) << 32 | u64::from(echo);
-        mark ^=
-            stamps.wrapping_mul(0xff51_afd7_ed55_8ccd) ^ u64::from(segment.window).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    }
-    (mark & !0xff).max(0x100) | u64::from(segment.time_to_live)
 }
 
 /// The sender's clock in the timestamps option; 0 without the option.

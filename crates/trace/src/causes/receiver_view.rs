@@ -338,13 +338,6 @@ impl ReceiverView {
         }
     }
 
-    /// A packet of the connection came from the far end.
-    pub(super) fn passed(&mut self, now: Instant, is_data: bool, timeline: &mut Timeline) {
-        if let Some((begin, end)) = self.neighbours.as_mut().and_then(|each| each.passed(now, is_data)) {
-            timeline.share(begin, end, View::Receiver);
-        }
-    }
-
     /// Data arrived.
     pub(super) fn arrived(&mut self, observation: &Observation, timeline: &mut Timeline, stalls: &mut Vec<Stall>) {
         let before = std::mem::replace(&mut self.frame, observation.frame);
@@ -353,8 +346,12 @@ impl ReceiverView {
             self.more = false;
         }
         // The further segments of a super-segment acknowledge nothing.
-        if observation.acknowledged.is_some() && takes_share(observation.flags, observation.length) {
-            self.passed(observation.time, observation.length > 0, timeline);
+        if observation.acknowledged.is_some()
+            && takes_share(observation.flags, observation.length)
+            && let Some((begin, end)) =
+                self.neighbours.as_mut().and_then(|each| each.passed(observation.time, observation.length > 0))
+        {
+            timeline.share(begin, end, View::Receiver);
         }
         let events = observation.events;
         if let Some(closed) = &mut self.closed

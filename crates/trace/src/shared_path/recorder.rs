@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use airpath_capture::decode::Decoded;
 use airpath_core::Instant;
+use airpath_observe::copies::RecentPackets;
 use airpath_observe::flows::hash;
 use airpath_wire::segment::{Route, Segment};
 use airpath_wire::tcp::Flags;
@@ -36,6 +37,8 @@ pub struct Recorder {
     /// The places of the source and the destination of recent packets, by the hash of their route:
     /// a packet of the same connection mostly has the same hosts.
     recent: Vec<[u32; 2]>,
+    /// A packet that the capture has twice passed only once.
+    recent_packets: RecentPackets,
     /// Number of packets so far.
     packets: u64,
     /// The intervals that had begun at the last two multiples of [`MOST_AHEAD`] packets: the
@@ -106,6 +109,7 @@ impl Recorder {
             free: Vec::new(),
             places: BTreeMap::new(),
             recent: vec![[u32::MAX; 2]; RECENT],
+            recent_packets: RecentPackets::default(),
             packets: 0,
             begun: [0; 2],
         }
@@ -124,12 +128,14 @@ impl Recorder {
 
     /// Records a TCP segment.
     pub fn segment(&mut self, segment: &Segment<'_>) {
+        let hash = hash(&segment.route);
         let load = match () {
+            () if self.recent_packets.is_copy(segment, hash) => Load::None,
             () if segment.length > 0 => Load::Data,
             () if takes_share(segment.flags, segment.length) => Load::Acknowledgement,
             () => Load::None,
         };
-        self.passed(&segment.route, hash(&segment.route), segment.time, load, Some(segment));
+        self.passed(&segment.route, hash, segment.time, load, Some(segment));
     }
 
     fn passed(&mut self, route: &Route, hash: u32, time: Instant, load: Load, segment: Option<&Segment<'_>>) {

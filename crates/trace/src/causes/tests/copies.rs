@@ -6,7 +6,7 @@ use airpath_core::Span;
 use airpath_observe::Events;
 use airpath_observe::testing::play;
 
-use super::exchanges::account;
+use super::exchanges::{account, beside};
 use crate::causes::{Account, Cause, Fate};
 
 /// Each packet twice, with the same time to live and the same identification, or with a lower time
@@ -77,6 +77,34 @@ fn responses(at_client: bool) -> String {
 fn responses_with_pauses() {
     for at_client in [false, true] {
         assert_copies_change_nothing(&responses(at_client));
+    }
+}
+
+/// Two requests with think time before an outage. Two data packets of the client do not show that
+/// its silences are usual, and their copies must not count.
+#[test]
+fn an_outage_on_the_path_of_one_host() {
+    let mut exchange = "
+        0    > syn mss 1460
+        0    < syn ack 0 mss 1460
+        100  > ack 0
+        100  > psh data 0..100 ack 0
+        110  < psh data 0..500 ack 100
+        210  > ack 500
+        1900 > psh data 100..200 ack 500
+        "
+    .to_owned();
+    for segment in 0..40_u64 {
+        let (begin, end) = (500 + segment * 1460, 500 + (segment + 1) * 1460);
+        let at = 1910 + 25 * segment + if segment >= 20 { 2000 } else { 0 };
+        writeln!(exchange, "{at} < data {begin}..{end} ack 200").unwrap();
+        writeln!(exchange, "{} > ack {end}", at + 20 + if segment == 19 { 1990 } else { 0 }).unwrap();
+    }
+    let once = beside(&exchange, "");
+    assert!(once.of(Cause::Radio) > Span::from_millis(1500), "{once}");
+    for identified in [true, false] {
+        let found = beside(&twice(&exchange, 1, identified), "");
+        assert_eq!(found.of(Cause::Radio), once.of(Cause::Radio), "{once}\n{found}");
     }
 }
 
