@@ -16,9 +16,10 @@ use crate::error::{Origin, ScenarioError, nearest};
 static SHIPPED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../presets");
 
 /// Common names of radio technologies, each with the preset that it selects.
-pub const COMMON_NAMES: [(&str, &str); 13] = [
+pub const COMMON_NAMES: [(&str, &str); 14] = [
     ("gsm", "gsm-csd-9600"),
     ("gprs", "gprs-4+1"),
+    ("2g", "gprs-4+1"),
     ("edge", "egprs-4+1"),
     ("umts", "umts-r99-384"),
     ("3g", "umts-r99-384"),
