@@ -16,7 +16,7 @@ pub enum UnitError {
         units: String,
     },
     /// A number without a unit.
-    #[error("`{text}` has no unit: a {what} is written with one of {units}, as in `{text} {example}`")]
+    #[error("`{text}` has no unit: a {what} is written with one of {units}, as in {}", examples(.text, .unit, '`'))]
     NoUnit {
         /// The text as given.
         text: String,
@@ -24,8 +24,8 @@ pub enum UnitError {
         what: &'static str,
         /// The valid units.
         units: String,
-        /// An example unit.
-        example: &'static str,
+        /// One of them.
+        unit: &'static str,
     },
     /// A unit of another quantity.
     #[error("`{unit}` is not a unit of a {what}: {}expected one of {units}", suggestion(.unit, .units))]
@@ -110,6 +110,22 @@ fn suggestion(unit: &str, units: &str) -> String {
     meant.map_or_else(String::new, |name| format!("did you mean `{name}`? "))
 }
 
+/// How a bare `number` may be meant, with its unit: `"60 s" or "60 ms"` between `quote`s.
+///
+/// `unit` is any unit of the quantity. Sizes and large rates are taken to be in their base unit.
+pub fn examples(number: &str, unit: &str, quote: char) -> String {
+    let number = number.trim();
+    let digits = number.chars().take_while(char::is_ascii_digit).count();
+    let units: &[&str] = match unit {
+        "ns" | "us" | "ms" | "s" | "min" | "h" => &["s", "ms"],
+        "bit/s" | "kbit/s" | "Mbit/s" | "Gbit/s" if digits > 3 => &["bit/s"],
+        "bit/s" | "kbit/s" | "Mbit/s" | "Gbit/s" => &["kbit/s"],
+        "B" | "kB" | "MB" | "GB" | "KiB" | "MiB" | "GiB" => &["B"],
+        _ => &[unit],
+    };
+    units.iter().map(|unit| format!("{quote}{number} {unit}{quote}")).collect::<Vec<_>>().join(" or ")
+}
+
 /// Parses `number unit` into a whole number of the smallest unit, without floats: exact, or rounded
 /// to the nearest if it has more decimals. So any number that a program prints is valid.
 pub(crate) fn parse_quantity(what: &'static str, text: &str, units: &[(&'static str, u64)]) -> Result<u64, UnitError> {
@@ -129,7 +145,7 @@ pub(crate) fn parse_quantity(what: &'static str, text: &str, units: &[(&'static 
             text: text.into(),
             what,
             units: names(),
-            example: units[units.len().min(3) - 1].0,
+            unit: units[units.len().min(3) - 1].0,
         });
     }
     let name = OTHER_NAMES.iter().find(|(other, _)| *other == unit).map_or(unit, |(_, name)| name);

@@ -9,7 +9,7 @@ mod motion;
 use crate::quantity::{parse_quantity, print_quantity, serde_as_text};
 use crate::time::Span;
 
-pub use crate::quantity::UnitError;
+pub use crate::quantity::{UnitError, examples};
 pub use motion::{Frequency, Length, Speed};
 
 /// A rate in bits per second. Written `"384 kbit/s"`, `"10 Mbit/s"`. Never zero: a link that sends
@@ -275,7 +275,10 @@ mod tests {
         assert!(!error::<Span>("10 m").contains("did you mean"));
         assert!(!error::<Bitrate>("10 MB/s").contains("did you mean"));
         assert_eq!(error::<Bitrate>("-1 kbit/s"), "`-1 kbit/s` is negative: a bit rate is not");
-        assert!(error::<Bitrate>("384").contains("as in `384 Mbit/s`"));
+        assert!(error::<Bitrate>("384").ends_with("as in `384 kbit/s`"));
+        assert!(error::<Bitrate>("9600").ends_with("as in `9600 bit/s`"));
+        assert!(error::<Bytes>("1000000").ends_with("as in `1000000 B`"));
+        assert!(error::<Span>("2").ends_with("as in `2 s` or `2 ms`"));
         assert!(error::<Bitrate>("0 bit/s").contains("above zero"));
         assert!(error::<Span>("fast").contains("expected a number and a unit"));
         assert!(error::<Bytes>("99999999999 GB").contains("out of range"));

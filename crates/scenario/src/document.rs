@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use airpath_core::units::examples;
 use airpath_radio::model::{self, ReadError};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path, Segment};
@@ -400,9 +401,11 @@ fn plain_expectation(found: &str, expected: &str) -> (String, Option<String>) {
         "f32" | "f64" => ("a number".to_owned(), None),
         // An example of a quantity follows; a bare number lacks its unit.
         _ => {
-            let number = found.contains("integer").then(|| quoted(found).next()).flatten();
+            let is_number = found.contains("integer") || found.contains("floating point");
+            let number = is_number.then(|| quoted(found).next()).flatten();
             let unit = expected.split('"').nth(1).and_then(|example| example.split(' ').nth(1));
-            let help = number.zip(unit).map(|(number, unit)| format!("add a unit, as in \"{number} {unit}\""));
+            let help =
+                number.zip(unit).map(|(number, unit)| format!("add a unit, as in {}", examples(number, unit, '"')));
             (expected.to_owned(), help)
         }
     }

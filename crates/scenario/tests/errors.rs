@@ -102,6 +102,11 @@ fn a_wrong_value_names_its_line_and_what_would_do() {
 fn a_value_of_another_type_gives_what_to_write() {
     let wrong = error("\"10 Mbit/s\"", "10");
     assert!(wrong.ends_with("expected a bit rate such as \"384 kbit/s\"; add a unit, as in \"10 kbit/s\""), "{wrong}");
+    let duration = |value: &str| error("name = \"good\"", &format!("duration = {value}"));
+    assert!(duration("60").ends_with("add a unit, as in \"60 s\" or \"60 ms\""), "{}", duration("60"));
+    assert!(duration("0.5").ends_with("add a unit, as in \"0.5 s\" or \"0.5 ms\""), "{}", duration("0.5"));
+    let size = error("\"100 kB\"", "1000000");
+    assert!(size.ends_with("add a unit, as in \"1000000 B\""), "{size}");
     let log = |value: &str| error("[fixed]", &format!("[log]\npackets = {value}\n[fixed]"));
     assert!(
         log("\"no\"").contains("log.packets: invalid type: string \"no\", expected `true` or `false`; write `false`")
