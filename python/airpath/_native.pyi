@@ -166,6 +166,13 @@ def link(
         LinkError: The link could not be set up, or failed.
     """
 
+def measurement(request: str) -> str:
+    """Return the `scenario.toml` of the result of a measurement.
+
+    Raises:
+        ValueError: The request is invalid.
+    """
+
 def measure(
     request: str,
     out: str | None,
@@ -212,6 +219,13 @@ def proxy_run(file: str, *, out: str | None, log: bool, capture: bool, take_over
 
 def proxy_check(file: str) -> str:
     """Check what a live proxy needs on this host, as JSON. Nothing is changed."""
+
+def proxy_configuration(file: str) -> str:
+    """Return the configuration of a live proxy with all keys: `scenario.toml` of its result.
+
+    Raises:
+        ScenarioError: The configuration is invalid.
+    """
 
 def doctor() -> str:
     """Check what emulated links need on this host, as JSON; it takes about half a second.

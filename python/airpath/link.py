@@ -99,10 +99,21 @@ def link(
         arguments += [] if serve is None else ["--serve", serve]
         arguments += ["--capture"] if capture else []
         arguments += [] if precise is None else ["--precise" if precise else "--no-precise"]
+        before = _written(Path(out))
         done = _run([*arguments, "--", *command], stdin, timeout, capture_output=capture_output)
-    if done.returncode == _FAILED and not (Path(out) / "summary.json").is_file():
+    # Without a new summary the result, if there is one, is that of an earlier link.
+    if done.returncode == _FAILED and _written(Path(out)) == before:
         done.check_returncode()
     return Linked(done.returncode, Result(out, _temporary=temporary), done.stdout, done.stderr)
+
+
+def _written(out: Path) -> tuple[int, int] | None:
+    """Return what identifies the summary in a result folder; `None` without one."""
+    try:
+        status = (out / "summary.json").stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 def preset_scenario(preset: str) -> str:

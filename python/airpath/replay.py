@@ -2,12 +2,14 @@
 
 import json
 import tempfile
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airpath.result import Result, UnreadableResultError
-from airpath.run import clear_result_folder, override_texts
+from airpath.result_folder import NewResult, prepare_result_folder
+from airpath.run import override_texts
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,8 +31,9 @@ def replay(
     Args:
         result: A result, or its folder; it must have its `packets` table.
         set: Overrides by dotted path, as for `run`.
-        out: The result folder. An earlier result there is replaced. Without it the result is in a
-            temporary folder, which exists as long as the returned object.
+        out: The result folder. An earlier replay with the same scenario is replaced if the new one
+            has as much; other results are not. Without it the result is in a temporary folder,
+            which exists as long as the returned object.
         log: Whether to write the event tables.
 
     Raises:
@@ -39,7 +42,8 @@ def replay(
             overrides.
         ScenarioError: The scenario with the overrides is invalid.
         ResultError: The new result could not be written in full.
-        FileExistsError: `out` has a file that is not of a result, or is the result itself.
+        FileExistsError: `out` has another result or a file that is not of a result, or is the
+            result itself.
     """
     temporary = None
     if out is None:
@@ -67,7 +71,8 @@ def execute(
         )  # before an earlier result is removed: a wrong scenario must not cost it
         if out.resolve() == result.path.resolve():
             raise FileExistsError(f"{out} is the result that is to be replayed; name another folder")
-        clear_result_folder(out, keep=needed)
+        new = NewResult("replay", tomllib.loads(_native.resolve(text, name, sets)), repeat=len(recordings), log=log)
+        prepare_result_folder(out, new, keep=needed)
     try:
         return json.loads(_native.replay(text, name, sets, recordings, None if out is None else str(out), log))
     except ValueError as error:

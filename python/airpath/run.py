@@ -2,35 +2,16 @@
 
 import json
 import operator
-import shlex
-import shutil
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from airpath.files import check_folder_writable
-from airpath.result import is_result
+from airpath.result_folder import NewResult, prepare_result_folder
 from airpath.scenario import read_scenario, repetitions_of
 
 MAX_SEED = 2**63 - 1
 """The largest seed: TOML has integers of 64 bits with a sign."""
-
-# The files that runs and reports write into a result folder; no other file is ever removed.
-_WRITTEN_BY_A_RUN = frozenset(
-    {"scenario.toml", "inputs", "summary.json", "events", "captures", "headers", "report.html", "server.log"}
-    | {"page.har", "page.json", "filmstrip"}
-    # Files are replaced by renaming a draft; a killed run may leave one.
-    | {"scenario.toml.draft", "summary.json.draft"}
-)
-# `airpath report --shared-library` writes it beside the report.
-_LIBRARY = "plotly-*.min.js"
-
-
-def is_written_by_a_run(name: str) -> bool:
-    """Return whether runs and reports write a file or folder of this name into a result folder."""
-    return name in _WRITTEN_BY_A_RUN or fnmatchcase(name, _LIBRARY)
 
 
 def execute(scenario: str | Path | Mapping[str, Any], **options: Any) -> dict[str, Any]:
@@ -80,14 +61,9 @@ def execute_to_json(
         needed = _native.files(
             text, name, sets
         )  # before an earlier result is removed: a wrong scenario must not cost it
-        _check_earlier_result(
-            out,
-            tomllib.loads(_native.resolve(text, name, sets)) | ({} if seed is None else {"seed": seed}),
-            repeat=repeat,
-            capture=capture,
-            log=log,
-        )
-        clear_result_folder(out, keep=needed)
+        resolved = tomllib.loads(_native.resolve(text, name, sets)) | ({} if seed is None else {"seed": seed})
+        new = NewResult("run", resolved, repeat=repeat, capture=capture, log=log)
+        prepare_result_folder(out, new, keep=needed)
     folder = None if out is None else str(out)
     return _native.run(text, name, sets, seed, first, repeat, folder, capture, log, threads, progress)
 
@@ -152,94 +128,3 @@ def _inline(value: Any) -> str:
             return "[" + ", ".join(_inline(each) for each in values) + "]"
         case _:
             raise TypeError(f"{type(value).__name__} is no TOML value; use text, a number, a list or a dictionary")
-
-
-def _check_earlier_result(out: Path, scenario: dict[str, Any], *, repeat: int, capture: bool, log: bool) -> None:
-    """Check that a run in `out` loses nothing that an earlier one there has.
-
-    An earlier result without a summary, or with one that cannot be read, has nothing to lose.
-
-    Args:
-        out: The result folder.
-        scenario: The resolved scenario of the new run.
-        repeat: The number of repetitions of the new run.
-        capture: Whether it has captures.
-        log: Whether it has event tables.
-
-    Raises:
-        FileExistsError: The earlier result has another scenario or seed, or more.
-    """
-    try:
-        repetitions = len(json.loads((out / "summary.json").read_bytes())["repetitions"])
-        earlier = tomllib.loads((out / "scenario.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    if repetitions == 0:
-        return
-    fault = None
-    if not _is_same_scenario(earlier, scenario, out):
-        seeds = earlier.get("seed"), scenario.get("seed")
-        other = earlier | {"seed": scenario.get("seed")}
-        same_but_seed = seeds[0] != seeds[1] and _is_same_scenario(other, scenario, out)
-        fault = f"a result with seed {seeds[0]}" if same_but_seed else "the result of another scenario"
-    elif repetitions > repeat:
-        fault = f"{repetitions} repetitions, and this run has {repeat}"
-    elif (out / "captures").is_dir() and not capture:
-        fault = "captures, and this run has none"
-    elif (out / "events").is_dir() and not log:
-        fault = "event tables, and this run has none"
-    if fault is not None:
-        raise FileExistsError(
-            f"{out} has {fault}: nothing was run; name another folder, or remove this one first: "
-            f"`rm -r {shlex.quote(str(out))}`"
-        )
-
-
-def _is_same_scenario(earlier: Any, new: Any, out: Path) -> bool:
-    """Return whether resolved scenarios are equal; a file equals a copy with its content."""
-    if isinstance(earlier, dict) and isinstance(new, dict):
-        return earlier.keys() == new.keys() and all(_is_same_scenario(earlier[key], new[key], out) for key in earlier)
-    if isinstance(earlier, list) and isinstance(new, list):
-        return len(earlier) == len(new) and all(
-            _is_same_scenario(one, other, out) for one, other in zip(earlier, new, strict=True)
-        )
-    if isinstance(earlier, str) and isinstance(new, str) and earlier.startswith("inputs/"):
-        try:
-            return (out / earlier).read_bytes() == Path(new).read_bytes()
-        except OSError:
-            return False
-    return bool(earlier == new)
-
-
-def clear_result_folder(folder: Path, *, keep: Iterable[Path] = ()) -> None:
-    """Remove an earlier result from a folder, and no other files.
-
-    Args:
-        folder: The result folder.
-        keep: Files that the new run reads; they are kept if they are inputs of the earlier result.
-
-    Raises:
-        FileExistsError: The folder has a file that no run wrote, or is a file.
-        OSError: The folder cannot be written, or there is no room; nothing was removed.
-    """
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise FileExistsError(f"{folder} is a file; select a folder for the result")
-    entries = list(folder.iterdir())
-    if entries and not is_result(folder):
-        raise FileExistsError(f"{folder} is not empty and holds no airpath result; name a new or an empty folder")
-    foreign = sorted(entry.name for entry in entries if not is_written_by_a_run(entry.name))
-    if foreign:
-        raise FileExistsError(f"{folder} holds '{foreign[0]}', which no run wrote; move it away or name another folder")
-    check_folder_writable(folder)  # on a full disk the earlier result would be lost for nothing
-    kept = {path.resolve() for path in keep}
-    for entry in entries:
-        if not entry.is_dir():
-            entry.unlink()
-        elif not any(entry.resolve() in path.parents for path in kept):
-            shutil.rmtree(entry)
-        else:
-            for path in entry.iterdir():
-                if path.resolve() not in kept:
-                    path.unlink()

@@ -124,9 +124,10 @@ def test_the_time_of_a_command_that_fails_does_not_count(link: LinkCommand) -> N
 def test_repetitions_replace_an_earlier_result(link: LinkCommand) -> None:
     link("true", options="-o kept")
     assert "the earlier result in kept was replaced" in link("true", options="--repeat 3 -o kept").err
-    done = link("true", options="--repeat 2 -o kept")
-    assert "the earlier result in kept/2 was removed" in done.err
-    assert sorted(each.name for each in (link.folder / "kept").iterdir()) == ["0", "1"]
+    done = link("true", options="--repeat 2 -o kept", code=125)
+    assert "kept has 3 repetitions, and this run has 2: nothing was run" in done.err
+    assert "kept/2 was replaced" in link("true", options="--repeat 3 -o kept").err
+    assert sorted(each.name for each in (link.folder / "kept").iterdir()) == ["0", "1", "2"]
     drawn = Command(link.folder)("report", "kept")
     assert (drawn.code, drawn.out) == (0, "kept/report.html\n")
     assert (link.folder / "kept" / "report.html").is_file()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import airpath
-from airpath.run import clear_result_folder
+from airpath.result_folder import clear_result_folder
 from support import Command
 from support.link import LinkCommand, summary
 
@@ -100,9 +100,11 @@ def test_inputs_that_no_run_wrote_are_not_touched(airpath_command: Command) -> N
 
 def test_a_link_runs_from_a_kept_scenario(kept: Flows, link: LinkCommand, tmp_path: Path) -> None:
     assert kept
-    for out in ("linked", "one"):
-        link("true", link=tmp_path / "one" / "scenario.toml", options=f"--out {out} --no-log")
-        assert summary(link.folder / out)["complete"]
+    for _ in range(2):
+        link("true", link=tmp_path / "one" / "scenario.toml", options="--out linked --no-log")
+        assert summary(link.folder / "linked")["complete"]
+    done = link("true", link=tmp_path / "one" / "scenario.toml", options="--out one", code=125)
+    assert "one has a result of `airpath run`" in done.err
     assert (link.folder / "linked" / "inputs" / "cell").read_text() == "10\n20\n30\n"
 
 

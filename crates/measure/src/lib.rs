@@ -55,6 +55,7 @@ mod video;
 mod voice;
 pub mod work;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
@@ -104,6 +105,24 @@ impl Request {
             MeasureError::InvalidRequest(message.split(" at line ").next().unwrap_or_default().to_owned())
         })
     }
+
+    /// The request in TOML: `scenario.toml` of the result folder. It is not a scenario that can be
+    /// run.
+    pub fn to_toml(&self) -> String {
+        #[derive(Serialize)]
+        struct Written<'a> {
+            name: String,
+            measurement: &'a Request,
+            log: BTreeMap<&'a str, bool>,
+        }
+        let log = BTreeMap::from([("packets", false), ("tcp", false), ("radio", false), ("app", true)]);
+        toml::to_string(&Written { name: self.name(), measurement: self, log }).expect("a request is text and numbers")
+    }
+
+    /// The workload and the responder: the name of the result.
+    fn name(&self) -> String {
+        format!("{} {}", self.work.name(), self.host)
+    }
 }
 
 /// How a measurement and its caller communicate.
@@ -149,7 +168,7 @@ pub fn measure(request: &Request, out: Option<PathBuf>, hooks: &Hooks<'_>) -> Re
     // Only connections of TCP are identified by their ports.
     let silent = !ports.is_empty();
     let test = TestRequest { work: request.work.clone(), ports };
-    let folder = out.map(|out| Folder::create(&out, &outcome.scenario(), &[])).transpose()?;
+    let folder = out.map(|out| Folder::create(&out, &request.to_toml(), &[])).transpose()?;
     let Some(mut control) = Control::open(peer, &test, stop)? else {
         return outcome.interrupted(folder.as_ref());
     };
@@ -260,7 +279,7 @@ fn ping_by_icmp(
     let mut echo = ping::IcmpEcho::open(peer.ip(), ping)?;
     let mut outcome = Outcome::new(request, &peer.ip());
     outcome.begin_by_icmp(echo.carrier());
-    let folder = out.map(|out| Folder::create(&out, &outcome.scenario(), &[])).transpose()?;
+    let folder = out.map(|out| Folder::create(&out, &request.to_toml(), &[])).transpose()?;
     outcome.save_so_far(folder.as_ref())?;
     let origin = clock::now();
     let mut record = Record::new(FlowId(0), origin + request.limit, stop, progress);

@@ -1,7 +1,6 @@
 //! The result of a measurement: the summary in the schema of a simulated one, and the table of the
 //! applications' steps.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use airpath_app::Datagrams;
@@ -14,7 +13,6 @@ use airpath_result::summary::{
     Repetition, Rows, ScriptRow, SegmentRow, SessionRow, StreamRow, TransactionsRow, TransferRow,
 };
 use airpath_result::{Folder, Summary};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::adaptive::Played;
@@ -39,7 +37,6 @@ const COMPONENTS: [&str; 2] = ["responder", "client"];
 
 /// A result under construction.
 pub struct Outcome {
-    request: Request,
     name: String,
     measurement: Value,
     flows: Vec<FlowRow>,
@@ -57,8 +54,7 @@ impl Outcome {
     /// An empty result of a measurement against the host at `address`.
     pub fn new(request: &Request, address: &impl Display) -> Self {
         Self {
-            name: format!("{} {}", request.work.name(), request.host),
-            request: request.clone(),
+            name: request.name(),
             measurement: json!({ "host": request.host, "address": address.to_string(), "kernel": kernel_name() }),
             flows: Vec::new(),
             scripts: Vec::new(),
@@ -70,20 +66,6 @@ impl Outcome {
             packets: 0,
             stopped: None,
         }
-    }
-
-    /// The request in TOML: `scenario.toml` of the result folder. It is not a scenario that can be
-    /// run.
-    pub fn scenario(&self) -> String {
-        #[derive(Serialize)]
-        struct Written<'a> {
-            name: &'a str,
-            measurement: &'a Request,
-            log: BTreeMap<&'a str, bool>,
-        }
-        let log = BTreeMap::from([("packets", false), ("tcp", false), ("radio", false), ("app", true)]);
-        toml::to_string(&Written { name: &self.name, measurement: &self.request, log })
-            .expect("a request is text and numbers")
     }
 
     /// Adds the responder's information on itself, and the clock offset.

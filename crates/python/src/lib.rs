@@ -50,10 +50,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(link::doctor, module)?)?;
     module.add_function(wrap_pyfunction!(proxy::proxy_run, module)?)?;
     module.add_function(wrap_pyfunction!(proxy::proxy_check, module)?)?;
+    module.add_function(wrap_pyfunction!(proxy::proxy_configuration, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(resolve, module)?)?;
     module.add_function(wrap_pyfunction!(files, module)?)?;
     module.add_function(wrap_pyfunction!(measure::measure, module)?)?;
+    module.add_function(wrap_pyfunction!(measure::measurement, module)?)?;
     module.add_function(wrap_pyfunction!(measure::serve, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_causes, module)?)?;

@@ -37,6 +37,13 @@ pub fn measure(
     summary.map(|summary| summary.to_json()).map_err(|error| failure(&error))
 }
 
+/// The `scenario.toml` of the result of a measurement.
+#[pyfunction]
+pub fn measurement(request: &str) -> PyResult<String> {
+    let request = Request::from_json(request).map_err(|error| failure(&error))?;
+    Ok(request.to_toml())
+}
+
 /// Runs a responder until a signal ends it; `started` gets the addresses on which it listens.
 #[pyfunction]
 pub fn serve(py: Python<'_>, listen: Option<&str>, started: &Bound<'_, PyAny>) -> PyResult<()> {

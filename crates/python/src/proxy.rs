@@ -25,6 +25,13 @@ pub fn proxy_run(
     Ok(json!({ "summary": outcome.summary, "lateness": outcome.lateness }).to_string())
 }
 
+/// The configuration of a live proxy with all keys: `scenario.toml` of its result.
+#[pyfunction]
+pub fn proxy_configuration(py: Python<'_>, file: PathBuf) -> PyResult<String> {
+    let config = live::read(&file).map_err(|error| python_error(py, error))?;
+    Ok(config.to_toml())
+}
+
 /// The checks of this host for a live proxy, as JSON.
 #[pyfunction]
 pub fn proxy_check(py: Python<'_>, file: PathBuf) -> PyResult<String> {

@@ -4,17 +4,7 @@ import json
 import shlex
 from pathlib import Path
 
-_CAPTURES = (
-    b"\xd4\xc3\xb2\xa1",  # pcap, by byte order and resolution of its times
-    b"\xa1\xb2\xc3\xd4",
-    b"\x4d\x3c\xb2\xa1",
-    b"\xa1\xb2\x3c\x4d",
-    b"\x0a\x0d\x0d\x0a",  # pcapng
-    b"snoop\0\0\0",
-    b"\x1f\x8b",  # gzip
-    b"\x28\xb5\x2f\xfd",  # zstd
-)
-"""The first bytes of the files that `airpath trace` reads."""
+from airpath.input_kind import is_capture
 
 _OTHER_NAMES = {
     "analyse": "airpath trace",
@@ -53,15 +43,6 @@ def command_for(word: str, group: str = "airpath") -> str | None:
     if path.is_file():
         return _command_for_file(path, quoted)
     return _command_for_name(word, group)
-
-
-def is_capture(path: Path) -> bool:
-    """Return whether a file begins like a capture, plain or compressed."""
-    try:
-        with path.open("rb") as file:
-            return file.read(8).startswith(_CAPTURES)
-    except OSError:
-        return False
 
 
 def _has_result(folder: Path) -> bool:

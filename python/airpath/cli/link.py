@@ -11,12 +11,13 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from airpath.cli.command_for import command_for, is_capture
+from airpath.cli.command_for import command_for
 from airpath.cli.completion import complete_scenario
 from airpath.cli.link_repeat import FAILED, NOT_EXECUTABLE, NOT_FOUND, repeat_link
 from airpath.cli.messages import COMMAND_LINE, Problem, check_outputs, explained, is_quiet, note, replacing_result
@@ -24,10 +25,14 @@ from airpath.cli.options import Capture, NoLog, Out, Overrides, Quiet, Seed
 from airpath.cli.proxy_option import Proxy, proxy_override
 from airpath.cli.second_option import Second, second_override
 from airpath.files import printable, read_text
+from airpath.input_kind import is_capture, kind_of_folder
 from airpath.link import preset_scenario
 from airpath.quantities import seconds
 from airpath.scenario import next_step_without
 from airpath.sidecar import sidecar
+
+if TYPE_CHECKING:
+    from airpath.result_folder import NewResult
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
@@ -145,11 +150,17 @@ def link(
     """
     if capture and out is None:
         raise Problem("--capture needs a result folder", next_step="add --out DIR", exit_code=FAILED)
-    if "/" not in command[0] and shutil.which(command[0]) is None:
+    # A command in quotes is one word.
+    name, quoted, _ = command[0].partition(" ")
+    is_quoted = bool(quoted) and len(command) == 1 and shutil.which(command[0]) is None and shutil.which(name)
+    if is_quoted or ("/" not in command[0] and shutil.which(command[0]) is None):
         raise _not_started(command[0], errno.ENOENT)
     if repeat > 1:
-        first = _seed(scenario, set or [], proxy, second) if seed is None else seed
-        raise typer.Exit(repeat_link(repeat, seed=first, out=out, record=record))
+        new = _first_of_repetitions(
+            scenario, _programs(command, serve, mtu, _parameters(sysctl or [])), set or [], proxy, second, seed
+        )
+        new = replace(new, capture=capture, log=not no_log)
+        raise typer.Exit(repeat_link(repeat, new, out=out, record=record))
     try:
         outcome = _run(
             scenario,
@@ -206,16 +217,10 @@ def _run(
     **options: Any,
 ) -> dict[str, Any]:
     from airpath import _native
-    from airpath.cli.key_value import parse_pairs
-    from airpath.run import clear_result_folder
+    from airpath.result_folder import NewResult, prepare_result_folder
 
     overrides = _overrides(sets, proxy, second)
-    parameters = parse_pairs("--sysctl", sysctls, example="net.ipv4.tcp_congestion_control=reno")
-    for key in parameters:
-        if not key.startswith("net."):
-            raise Problem(
-                f"--sysctl {key}: not a parameter of a network namespace", next_step="use one that begins with `net.`"
-            )
+    parameters = _parameters(sysctls)
     if (options["serve"] or "").strip() == "--":
         raise Problem("--serve has no command", next_step="write it as in --serve 'python3 -m http.server 8000'")
     _check_hosts(options["hosts"], serve=options["serve"])
@@ -227,7 +232,10 @@ def _run(
             text, name, overrides
         )  # before an earlier result is removed: a wrong scenario must not cost it
         if out is not None:
-            clear_result_folder(out, keep=needed)
+            programs = _programs(command, options["serve"], options["mtu"], parameters)
+            resolved = _resolved(scenario, overrides, options["seed"])
+            new = NewResult("link", resolved, capture=capture, log=options["log"], programs=programs)
+            prepare_result_folder(out, new, keep=needed)
         # Until the command takes the signal, Ctrl-C ends this process at once, and the kernel
         # removes the namespaces.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -351,20 +359,84 @@ def scenario_of(scenario: str) -> tuple[str, str]:
             return text, printable(scenario)
     elif path.is_file() and is_capture(path):
         raise Problem(f"{printable(scenario)} is a capture, not a scenario", next_step=f"`{command_for(scenario)}`")
+    elif "://" in scenario:
+        example = f"airpath link gprs -- curl {shlex.quote(scenario)}"
+        raise Problem(
+            f"{scenario} is a URL, not a link", next_step=f"name the link first, and the URL for a program: `{example}`"
+        )
+    elif path.is_dir():
+        _check_folder(path)
     return preset_scenario(scenario), COMMAND_LINE
 
 
-def _seed(scenario: str, sets: list[str], proxy: str | None, second: str | None) -> int:
-    """Return the seed of a scenario."""
+def _check_folder(folder: Path) -> None:
+    """Check that a folder has the name of a preset, and does not stand for a scenario.
+
+    Raises:
+        Problem: There is no such preset.
+    """
+    from airpath import ScenarioError, _native
+    from airpath.scenario import scenario_of_result
+
+    with suppress(ScenarioError, UnicodeEncodeError):
+        _native.preset(str(folder))
+        return
+    if (scenario := scenario_of_result(folder)) is not None:
+        raise Problem(f"{printable(folder)} is a result, not a scenario", next_step=f"name its scenario: {scenario}")
+    what, next_step = kind_of_folder(folder) or ("a folder", "name a preset, or a TOML file in it")
+    raise Problem(f"{printable(folder)} is {what}, not a scenario", next_step=next_step)
+
+
+def _parameters(sysctls: list[str]) -> dict[str, str]:
+    """Return the kernel parameters of `--sysctl`.
+
+    Raises:
+        Problem: One is not of a network namespace.
+    """
+    from airpath.cli.key_value import parse_pairs
+
+    parameters = parse_pairs("--sysctl", sysctls, example="net.ipv4.tcp_congestion_control=reno")
+    for key in parameters:
+        if not key.startswith("net."):
+            raise Problem(
+                f"--sysctl {key}: not a parameter of a network namespace", next_step="use one that begins with `net.`"
+            )
+    return parameters
+
+
+def _programs(
+    command: list[str], serve: str | None, mtu: int, parameters: Mapping[str, str]
+) -> dict[str, list[str] | list[tuple[str, str]] | str | int | None]:
+    """Return the programs and settings of a link as in its summary."""
+    return {"command": command, "serve": serve, "mtu": mtu, "parameters": list(parameters.items())}
+
+
+def _resolved(scenario: str, overrides: list[tuple[str, str]], seed: int | None) -> dict[str, Any]:
+    """Return the resolved scenario of a link."""
     from airpath import _native
+
+    resolved = tomllib.loads(_native.resolve(*scenario_of(scenario), overrides))
+    return resolved | ({} if seed is None else {"seed": seed})
+
+
+def _first_of_repetitions(
+    scenario: str,
+    programs: dict[str, Any],
+    sets: list[str],
+    proxy: str | None,
+    second: str | None,
+    seed: int | None,
+) -> "NewResult":
+    """Return what the first repetition of a link writes."""
+    from airpath.result_folder import NewResult
 
     try:
         with explained():
-            overrides = _overrides(sets, proxy, second)
-            return tomllib.loads(_native.resolve(*scenario_of(scenario), overrides))["seed"]
+            resolved = _resolved(scenario, _overrides(sets, proxy, second), seed)
     except Problem as problem:
         problem.exit_code = FAILED
         raise
+    return NewResult("link", resolved, programs=programs)
 
 
 def _warn(outcome: dict[str, Any], out: Path | None, *, outside: bool) -> None:
@@ -418,4 +490,7 @@ def _end_like(outcome: dict[str, Any], command: str) -> None:
 def _not_started(command: str, number: int) -> Problem:
     """Return the problem of a command that cannot be executed, by the number of its error."""
     code = NOT_FOUND if number == errno.ENOENT else NOT_EXECUTABLE
-    return Problem(f"{command}: {os.strerror(number)}", next_step="check the command after `--`", exit_code=code)
+    next_step = "check the command after `--`"
+    if " " in command and shutil.which(command.split(maxsplit=1)[0]) is not None:
+        next_step = f"write its words without quotes around them: -- {command}"
+    return Problem(f"{command}: {os.strerror(number)}", next_step=next_step, exit_code=code)

@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airpath.cli.messages import Problem, cleanly_ended, explained, note
 from airpath.quantities import seconds
 from airpath.statistics import mean_interval
+
+if TYPE_CHECKING:
+    from airpath.result_folder import NewResult
 
 FAILED = 125
 """The exit code if the link itself fails, as in env(1), nice(1) and timeout(1)."""
@@ -25,12 +28,12 @@ NOT_RUN = (FAILED, NOT_EXECUTABLE, NOT_FOUND)
 """The exit codes without a time: further repetitions would fail, too."""
 
 
-def repeat_link(repeat: int, *, seed: int, out: Path | None, record: Path | None = None) -> int:
+def repeat_link(repeat: int, first: "NewResult", *, out: Path | None, record: Path | None = None) -> int:
     """Run this command line `repeat` times without `--repeat`, and print the times of its command.
 
     Each link is a process of its own, as it cannot leave its namespaces. Repetition `n` has the
-    seed plus `n`, so that each has other losses, its result in the folder `n` of `out`, and its
-    recorded links at `record` with `.n`.
+    seed of the first plus `n`, so that each has other losses, its result in the folder `n` of
+    `out`, and its recorded links at `record` with `.n`.
 
     Returns:
         The exit code of the first command that failed; 0 without one.
@@ -39,7 +42,8 @@ def repeat_link(repeat: int, *, seed: int, out: Path | None, record: Path | None
     times: list[float] = []
     failures: dict[int, int] = {}
     failed = 0
-    _clear_earlier(out, repeat)
+    seed = first.scenario["seed"]
+    _replace_earlier(out, repeat, first)
     with (
         tempfile.TemporaryDirectory(prefix="airpath-") as temporary,
         cleanly_ended(),
@@ -72,25 +76,36 @@ def repeat_link(repeat: int, *, seed: int, out: Path | None, record: Path | None
     return failed if failed >= 0 else 128 - failed
 
 
-def _clear_earlier(out: Path | None, repeat: int) -> None:
-    """Remove an earlier result from a folder, and repetitions that this run does not replace."""
+def _replace_earlier(out: Path | None, repeat: int, first: "NewResult") -> None:
+    """Remove the result of a single earlier run, which the first repetition replaces.
+
+    Each repetition replaces its own earlier result.
+
+    Raises:
+        Problem: The folder has another result, or more repetitions.
+    """
     from airpath.result import is_result
-    from airpath.run import clear_result_folder
+    from airpath.result_folder import prepare_result_folder, refusal
 
     if out is None or not out.is_dir():
         return
-    numbered = [each for each in out.iterdir() if each.name.isdecimal() and is_result(each)]
-    with explained():
-        if is_result(out):
-            if numbered:
-                raise Problem(f"{out} holds a result and those of repetitions", next_step="name a new folder")
-            clear_result_folder(out)
-            note(f"the earlier result in {out} was replaced")
-        for each in numbered:
-            if int(each.name) >= repeat:
-                clear_result_folder(each)
-                each.rmdir()
-                note(f"the earlier result in {each} was removed")
+    numbers = [int(each.name) for each in out.iterdir() if each.name.isdecimal() and is_result(each)]
+    fault = None
+    if is_result(out) and numbers:
+        fault = "a result and those of repetitions"
+    elif max(numbers, default=0) >= repeat:
+        fault = f"{len(numbers)} repetitions, and this run has {repeat}"
+    if fault is not None:
+        message, _, next_step = refusal(out, fault).partition("; ")
+        raise Problem(message, next_step=next_step, exit_code=FAILED)
+    if is_result(out):
+        try:
+            with explained():
+                prepare_result_folder(out, first)
+        except Problem as problem:
+            problem.exit_code = FAILED
+            raise
+        note(f"the earlier result in {out} was replaced")
 
 
 @contextmanager

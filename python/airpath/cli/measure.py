@@ -1,6 +1,7 @@
 """`airpath measure`: runs the workloads over a real network, against a responder."""
 
 import json
+import tomllib
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from typing import Annotated, Any, Literal
@@ -634,7 +635,7 @@ def _measure(
     from airpath.cli.output import print_line, print_summary
     from airpath.cli.progress import progress_bar
     from airpath.cli.warnings import warn_about
-    from airpath.run import clear_result_folder
+    from airpath.result_folder import NewResult, prepare_result_folder
 
     if common.ipv4 and common.ipv6:
         raise Problem("--ipv4 and --ipv6 exclude each other", next_step="use one of them, or none")
@@ -643,9 +644,17 @@ def _measure(
     request = json.dumps({"host": host, "family": family, "work": work, "icmp": icmp, "limit": limit})
     # Plain RTP is a stream, too.
     kind = "stream" if work["kind"].startswith("rtp-") else work["kind"]
+
+    def invalid(error: ValueError) -> Problem:
+        return Problem(str(error), next_step=f"`airpath measure {kind} --help` shows the options")
+
     with explained(), replacing_result(common.out), progress_bar(f"{kind} {host}") as progress:
+        try:
+            scenario = tomllib.loads(_native.measurement(request))
+        except ValueError as error:
+            raise invalid(error) from None
         if common.out is not None:
-            clear_result_folder(common.out)
+            prepare_result_folder(common.out, NewResult("measure", scenario))
         if common.format == "jsonl":
             print_line("start", {"measurement": kind, "host": host})
 
@@ -660,7 +669,7 @@ def _measure(
                 out = None if common.out is None else str(common.out)
                 summary = json.loads(_native.measure(request, out, counted, note))
         except ValueError as error:
-            raise Problem(str(error), next_step=f"`airpath measure {kind} --help` shows the options") from None
+            raise invalid(error) from None
     print_summary(summary, common.format)
     raise typer.Exit(warn_about(summary, common.out))
 

@@ -274,7 +274,7 @@ def check_report_name(report: Path, out: Path | None = None) -> None:
         Problem: A run writes a file of this name there.
     """
     from airpath.result import is_result
-    from airpath.run import is_written_by_a_run
+    from airpath.result_folder import is_written_by_a_run
 
     path = report.resolve()
     for folder in path.parents:

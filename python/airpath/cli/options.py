@@ -35,7 +35,9 @@ Capture = Annotated[bool, typer.Option("--capture", help="Write pcapng captures 
 
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", metavar="DIR", help="Write the result to this folder, replacing an earlier one."),
+    typer.Option(
+        "--out", "-o", metavar="DIR", help="Write the result to this folder; it replaces only one of the same inputs."
+    ),
 ]
 """`--out`: the result folder; without it no result is written."""
 

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -55,14 +56,15 @@ def run(
       3    the result could not be written in full; the written part is kept
     """
     from airpath import LinkError, _native
-    from airpath.run import clear_result_folder
+    from airpath.result_folder import NewResult, prepare_result_folder
 
     if capture and out is None:
         raise Problem("--capture needs a result folder", next_step="add --out DIR")
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the proxy takes it
     with explained(), replacing_result(out):
         if out is not None:
-            clear_result_folder(out)
+            settings = tomllib.loads(_native.proxy_configuration(str(configuration)))
+            prepare_result_folder(out, NewResult("proxy", settings, capture=capture, log=not no_log))
         try:
             _native.proxy_run(
                 str(configuration),

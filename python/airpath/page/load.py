@@ -18,6 +18,7 @@ from airpath.page.devtools import executable
 from airpath.page.figures import figures
 from airpath.page.origins import Origin, is_name, link_names, origin_of, origins_of
 from airpath.page.site import url_of
+from airpath.result_folder import refusal
 
 PROTOCOLS = {"http/1.0": "http/1.0", "http/1.1": "http/1.1", "h1": "http/1.1", "h2": "h2", "h3": "h3"}
 """The protocols, by their names as options."""
@@ -150,6 +151,7 @@ def load(
         hosts = ", ".join(chosen.hosts)
         reason = f"--dns has no effect: no origin has a name with a domain ({hosts})"
         raise UsageError(reason, "remove it, or name an origin like www.example.com")
+    _check_earlier_views(out, chosen, runs * (2 if repeat_view else 1))
     with temporary_folder("airpath-page-") as folder:
         options = list(chosen.plan["options"])
         if chosen.secure:
@@ -185,6 +187,26 @@ def load(
     if not views:
         raise LoadError(reason or "the browser loaded nothing")
     return Loaded(views, linked, reason)
+
+
+def _check_earlier_views(out: Path, chosen: _Target, number: int) -> None:
+    """Check that new views in a folder replace at most as many of the same page.
+
+    Raises:
+        FileExistsError: The folder has views of another page, or more.
+    """
+    try:
+        views = json.loads((out / "page.json").read_text(encoding="utf-8"))
+        other = next((each for each in views if (each["page"], each["url"]) != (chosen.name, chosen.url)), None)
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    fault = None
+    if other is not None:
+        fault = f"views of another page ({other['url']})"
+    elif len(views) > number:
+        fault = f"{len(views)} views, and this load has {number}"
+    if fault is not None:
+        raise FileExistsError(refusal(out, fault))
 
 
 def _served(target: str, protocol: str, tls: str | None, *, compression: bool) -> _Target:

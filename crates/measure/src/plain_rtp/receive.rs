@@ -51,7 +51,7 @@ pub fn receive(
     let sockets = Sockets::bind(address, transport);
     let (sockets, address) = sockets.map_err(|source| MeasureError::Listen { address, source })?;
     let mut outcome = Outcome::new(request, &address);
-    let folder = out.map(|out| Folder::create(&out, &outcome.scenario(), &[])).transpose()?;
+    let folder = out.map(|out| Folder::create(&out, &request.to_toml(), &[])).transpose()?;
     outcome.save_so_far(folder.as_ref())?;
     (hooks.ready)(&match transport {
         LowerTransport::Udp => format!("waits for RTP on {address}, and for RTCP on the next port"),

@@ -80,7 +80,7 @@ pub fn send(
         "role": "sender", "payload_type": PAYLOAD_TYPE, "encoding": "H264", "width": width, "height": height,
         "frame_rate": frame_rate, "transport": work.transport,
     }));
-    let folder = out.map(|out| Folder::create(&out, &outcome.scenario(), &[])).transpose()?;
+    let folder = out.map(|out| Folder::create(&out, &request.to_toml(), &[])).transpose()?;
     outcome.save_so_far(folder.as_ref())?;
     let description = Description {
         address: Some(peer.ip()),
