@@ -394,6 +394,10 @@ def _read_summary(folder: Path) -> dict[str, Any]:
             f"{folder}: no such result folder; `airpath run SCENARIO.toml --out {folder}` makes one"
         )
     if not path.is_file():
+        from airpath.input_kind import kind_of_folder
+
+        if (kind := kind_of_folder(folder)) is not None:
+            raise UnreadableResultError(f"{folder} is {kind[0]}, not a result; {kind[1]}")
         raise UnreadableResultError(
             f"{folder}: no result, as it has no summary.json; name a folder that `airpath run --out` wrote"
         )

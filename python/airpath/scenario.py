@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from airpath.files import printable, read_text
+from airpath.input_kind import kind_of_folder
 
 
 def read_scenario(scenario: str | Path | Mapping[str, Any]) -> tuple[str, str]:
@@ -31,7 +32,9 @@ def read_scenario(scenario: str | Path | Mapping[str, Any]) -> tuple[str, str]:
         path = Path(scenario)
         if (repeated := scenario_of_result(path)) is not None:
             return read_text(repeated), printable(repeated)
-        # A folder is no file either; reading it reports that.
+        if path.is_dir() and (kind := kind_of_folder(path)) is not None:
+            raise IsADirectoryError(f"{path} is {kind[0]}, not a scenario; {kind[1]}")
+        # Another folder is no file either; reading it reports that.
         if path.exists():
             return read_text(path), printable(scenario)
         name = bearer_preset(path)

@@ -241,26 +241,47 @@ def check_outputs(*files: Path | None, folders: Iterable[Path | None] = ()) -> N
 _IMAGES = frozenset({".pdf", ".png", ".svg", ".jpg", ".jpeg"})
 
 
-def check_is_html(report: Path | None, tables: str) -> None:
-    """Check that the name of a report is that of an HTML file; a device may have any name.
+def check_report_file(report: Path | None, tables: str) -> None:
+    """Check that a report has the name of an HTML file, and replaces no other file than a report.
+
+    A device may have any name.
 
     Args:
         report: The file of the report; `None` is no report.
         tables: The options or the command that write the figures as a table.
 
     Raises:
-        Problem: It has another ending.
+        Problem: It has another ending, or there is a file that is no report.
     """
     # `os.path` returns False also without permission.
     if report is None or (os.path.exists(report) and not os.path.isfile(report)):  # noqa: PTH110, PTH113
         return
     ending = report.suffix.lower()
     if ending in (".html", ".htm"):
+        if not _is_report_or_empty(report):
+            raise Problem(
+                f"{report} exists and is no report of airpath: nothing was done",
+                next_step="name another file, or remove this one first",
+            )
         return
     if str(report) == "-":
         raise Problem("a report is not written to standard output", next_step=f"name it report.html; {tables}")
     other = "`airpath plot` draws a figure as an image" if ending in _IMAGES else tables
     raise Problem(f"{report}: a report is HTML", next_step=f"name it {report.with_suffix('.html')}; {other}")
+
+
+_GENERATOR = b'<meta name="generator" content="airpath">'
+"""What every report has in its head."""
+
+
+def _is_report_or_empty(file: Path) -> bool:
+    """Return whether a file may be replaced by a report; writing reports what cannot be read."""
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(4096)
+    except OSError:
+        return True
+    return not head or _GENERATOR in head
 
 
 def check_report_name(report: Path, out: Path | None = None) -> None:

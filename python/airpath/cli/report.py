@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from airpath.cli.command_for import command_for
-from airpath.cli.messages import Problem, check_is_html, check_outputs, check_report_name, explained, writing
+from airpath.cli.messages import Problem, check_outputs, check_report_file, check_report_name, explained, writing
 from airpath.suggest import did_you_mean
 
 
@@ -62,7 +62,7 @@ def report(
                 load(results[0])  # the folder is missing, not its report
             out = (results[0] if len(results) == 1 else Path()) / "report.html"
         check_report_name(out)
-        check_is_html(out, "`airpath export DIR --format csv -o TABLES` writes tables")
+        check_report_file(out, "`airpath export DIR --format csv -o TABLES` writes tables")
         check_outputs(out)
         if len(results) == 1 and (results[0] / "sweep.json").is_file():
             _report_sweep(results[0], out, figure)

@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from airpath.cli.command_for import command_for, is_capture
+from airpath.cli.command_for import command_for
 from airpath.cli.completion import complete_override, complete_scenario
 from airpath.cli.key_value import parse_pairs
 from airpath.cli.messages import (
     Problem,
-    check_is_html,
     check_outputs,
+    check_report_file,
     check_report_name,
     cleanly_ended,
     explained,
@@ -26,6 +26,7 @@ from airpath.cli.messages import (
 )
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Quiet, Seed
 from airpath.cli.proxy_option import Proxy, proxy_override
+from airpath.input_kind import is_capture, kind_of_folder
 from airpath.result import Result
 
 Format = Literal["text", "json", "jsonl", "csv"]
@@ -115,7 +116,7 @@ def run(
     overrides = proxy_override(proxy) | parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
     with explained():
         if "://" in scenario:
-            raise Problem(f"{scenario} is a URL, not a file", next_step=f"`curl -O {shlex.quote(scenario)}`")
+            raise Problem(f"{scenario} is a URL, not a file", next_step=_next_step_of_url(scenario))
         source = _scenario(Path(scenario))
         repeat = repeat or repetitions_of(scenario)
         if vary:
@@ -184,11 +185,19 @@ def _check_report(report: Path | None, out: Path | None) -> None:
     if report is None:
         return
     check_report_name(report, out)
-    check_is_html(report, "`--format csv > FILE` writes the flows as a table")
+    check_report_file(report, "`--format csv > FILE` writes the flows as a table")
     if out is not None and not out.exists() and report.resolve().parent == out.resolve():
         check_outputs(folders=[out])
     else:
         check_outputs(report)
+
+
+def _next_step_of_url(url: str) -> str:
+    """Return what to do with a URL: save the scenario, or load the page."""
+    quoted = shlex.quote(url)
+    if url.endswith(".toml"):
+        return f"`curl -O {quoted}` saves it"
+    return f"`airpath page load {quoted} --link 3g --out DIR` loads a page; save a scenario as a file first"
 
 
 def _scenario(scenario: Path) -> Path | dict[str, Any]:
@@ -214,5 +223,7 @@ def _scenario(scenario: Path) -> Path | dict[str, Any]:
     if preset:
         return download_over(preset)
     if scenario.is_dir():
+        if (kind := kind_of_folder(scenario)) is not None:
+            raise Problem(f"{scenario} is {kind[0]}, not a scenario", next_step=kind[1])
         raise Problem(f"{scenario} is a folder, not a scenario", next_step="select a TOML file in it")
     raise Problem(f"no scenario file '{scenario}'", next_step=next_step_without(scenario))

@@ -10,8 +10,8 @@ import typer
 from airpath.cli.messages import (
     ExitCode,
     Problem,
-    check_is_html,
     check_outputs,
+    check_report_file,
     cleanly_ended,
     explained,
     help_without_command,
@@ -138,7 +138,7 @@ def run_study(
         raise Problem("--workers is for a cluster; here a study has all cores", next_step="add --dask, or remove it")
     if links is not None and clock != "real":
         raise Problem("--links is for emulated links", next_step="add --clock real, or remove it")
-    check_is_html(report, "`--format json > FILE` writes the rows")
+    check_report_file(report, "`--format json > FILE` writes the rows")
     check_outputs(report)
     names = None if only is None else [name for each in only for name in each.split(",")]
     try:

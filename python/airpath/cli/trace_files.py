@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from airpath.cli.command_for import command_for
-from airpath.cli.messages import Problem, check_is_html, check_outputs, check_report_name, writing
+from airpath.cli.messages import Problem, check_outputs, check_report_file, check_report_name, writing
 
 _STANDARD_INPUT = Path("-")
 
@@ -46,7 +46,7 @@ def check_files(
             check_output(path, inputs)
         check_report_name(path)
         if path == report:
-            check_is_html(path, "`--format csv > FILE` writes the connections as a table")
+            check_report_file(path, "`--format csv > FILE` writes the connections as a table")
     check_outputs(*named.values(), folders=[folder])
 
 
