@@ -102,6 +102,10 @@ def _values(table: Table, key: str, values: Sequence[Any]) -> tuple[Value, ...]:
 
 def _interval(table: Table, path: str) -> Interval:
     bounds = [table.take(name, (int, float, str)) for name in ("from", "to")]
+    if "step" in table.data:
+        raise table.error(f"'{path}' has a step; {_number_for(bounds, table.data['step'])}", "step")
+    if "steps" in table.data and "number" not in table.data:
+        raise table.error(f"'{path}' has steps; write the number of values, both bounds included: number = 5", "steps")
     number = table.take("number", int)
     spacing = table.take("spacing", str, "linear")
     table.finish()
@@ -121,6 +125,18 @@ def _interval(table: Table, path: str) -> Interval:
     if len(set(interval.values)) < number:
         raise table.error(f"'{path}' has fewer than {number} whole numbers in its interval")
     return interval
+
+
+def _number_for(bounds: Sequence[float | str], step: Any) -> str:
+    """Return what to write in place of the step of an interval."""
+    parts = [split_quantity(str(each)) for each in (*bounds, step)]
+    numbers = [each[0] for each in parts if each is not None]
+    units = {each[1].strip() for each in parts if each is not None}
+    if len(numbers) == len(parts) and len(units) == 1 and numbers[2] > 0:
+        values = (numbers[1] - numbers[0]) / numbers[2]
+        if values > 0 and values == values.to_integral_value():
+            return f"write the number of values: number = {int(values) + 1}"
+    return "write the number of values, as in number = 5, or a list of values"
 
 
 def _quantity(table: Table, path: str, bound: float | str) -> tuple[float, str]:
