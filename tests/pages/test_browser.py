@@ -70,9 +70,11 @@ def page(tmp_path: Path, need: Need) -> Path:
     return path
 
 
-def load(command: Command, target: Path | str, *options: str, link: str = "wired", code: int = 0) -> Path:
+def load(
+    command: Command, target: Path | str, *options: str, link: str = "wired", code: int = 0, name: str = "out"
+) -> Path:
     """Load a page; return the result folder."""
-    out = command.folder / "out"
+    out = command.folder / name
     done = command("page", "load", str(target), "--link", link, *options, "-o", str(out))
     assert done.code == code, done.err
     return out
@@ -165,9 +167,26 @@ def test_a_filmstrip_has_the_progress_of_the_page(airpath_command: Command, page
     assert len(list((out / "filmstrip").rglob("*.jpg"))) == len(film)
     # Nothing is visible before the first paint.
     assert view["first_contentful_paint_s"] - 0.1 <= view["speed_index_s"] <= film[-1]["time_s"]
-    # A later run without filmstrip replaces all of it.
-    assert airpath_command("page", "load", str(page), "--link", "wired", "-o", str(out)).code == 0
+    # The same load replaces all of it. A load of another page or over another link does not.
+    load(airpath_command, page, link="umts-dch-384")
     assert len(list((out / "filmstrip").rglob("*.jpg"))) == len(views_of(out)[0]["filmstrip"])
+    for target, link, fault in (
+        (str(page), "wired", "the result of another scenario"),
+        ("static-site", "umts-dch-384", "views of another page (http://"),
+    ):
+        done = airpath_command("page", "load", target, "--link", link, "-o", "out")
+        assert (done.code, f"out has {fault}" in done.err) == (2 if target == "static-site" else 1, True), done.err
+    assert len(views_of(out)) == 1
+
+
+def test_a_server_that_does_not_listen_is_explained(airpath_command: Command, need: Need) -> None:
+    need("chromium")
+    serve = f"exec {sys.executable} -m http.server 8000"
+    words = ("page", "load", "http://server:8001/", "--serve", serve, "--link", "wired", "-o", "out")
+    done = airpath_command(*words)
+    assert done.code == 1
+    assert "no server listens at server:8001 (net::ERR_CONNECTION_REFUSED)" in done.err
+    assert "next: check that it runs, its port" in done.err
 
 
 def test_a_proxy_is_put_before_the_bearer(airpath_command: Command, page: Path) -> None:
@@ -186,7 +205,7 @@ def test_a_server_of_the_user_has_names(airpath_command: Command, tmp_path: Path
     [view] = views_of(load(airpath_command, "http://server:8000/index.html", *options))
     assert (view["protocol"], view["failed"]) == ("http/1.0", {})
     assert view["requests"] >= 2
-    [other] = views_of(load(airpath_command, "http://www.test:8000/index.html", *options))
+    [other] = views_of(load(airpath_command, "http://www.test:8000/index.html", *options, name="other"))
     assert other["url"] == "http://www.test:8000/index.html"
 
 

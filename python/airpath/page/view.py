@@ -4,6 +4,7 @@ import json
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from airpath.page.bodies import Bodies
 from airpath.page.devtools import BrowserError, Chromium
@@ -155,7 +156,7 @@ class Tab:
                     raise BrowserError(f"the page was not loaded in time; {pending} responses were incomplete")
                 return [*ended, *requests.values()]
             if event.get("id") == opened and (reason := event.get("result", event).get("errorText")):
-                raise BrowserError(f"{url} was not loaded: {reason}")
+                raise BrowserError(_not_loaded(url, reason))
             if event.get("method") == "Page.screencastFrame" and frames is not None:
                 self._note_frame(event, frames)
             elif event.get("method") == "Target.attachedToTarget":
@@ -163,6 +164,35 @@ class Tab:
             elif self._bodies is None or not self._bodies.take(event):
                 quiet = None
                 loaded |= _note(event, requests, ended)
+
+
+_REASONS = {
+    "net::ERR_CONNECTION_REFUSED": "no server listens at {server}; check that it runs, its port, and that it listens "
+    "at 0.0.0.0 and not at 127.0.0.1 only",
+    "net::ERR_CONNECTION_RESET": "{server} closed the connection; check that it speaks {scheme} at this port",
+    "net::ERR_EMPTY_RESPONSE": "{server} closed the connection without a response; check that it speaks {scheme} at "
+    "this port",
+    "net::ERR_INVALID_HTTP_RESPONSE": "{server} did not answer with HTTP; check the port",
+    "net::ERR_SSL_PROTOCOL_ERROR": "{server} does not speak TLS; check the port, or write http://",
+    "net::ERR_NAME_NOT_RESOLVED": "the name {host} is unknown on the link; check it, and with --serve name `server`, "
+    "or add --host {host}",
+    "net::ERR_ADDRESS_UNREACHABLE": "there is no route to {server}; check the address, and `airpath doctor`",
+    "net::ERR_CONNECTION_TIMED_OUT": "{server} did not answer; check the address, and `airpath doctor`",
+    "net::ERR_CERT_AUTHORITY_INVALID": "the browser does not trust the certificate of {server}; check the certificate",
+}
+"""What errors of Chromium mean, and what to check."""
+
+
+def _not_loaded(url: str, reason: str) -> str:
+    """Return the message that a document was not loaded, with the browser's name of the error."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    known = _REASONS.get(reason)
+    if known is None:
+        return f"{url} was not loaded: {reason}"
+    values = {"server": f"{parts.hostname}:{port}", "host": parts.hostname, "scheme": parts.scheme.upper()}
+    meaning, _, next_step = known.format(**values).partition("; ")
+    return f"{url} was not loaded: {meaning} ({reason}); {next_step}"
 
 
 def _check_document(url: str, requests: list[dict[str, Any]]) -> None:
