@@ -55,6 +55,7 @@ NAMES = [
     for common, preset in (
         ("gsm", "gsm-csd-9600"),
         ("gprs", "gprs-4+1"),
+        ("2g", "gprs-4+1"),
         ("edge", "egprs-4+1"),
         ("umts", "umts-r99-384"),
         ("3g", "umts-r99-384"),
@@ -105,7 +106,6 @@ INPUTS = [
         "compare-report", "trace compare {capture} {capture} -o nope/x.html", "nope/x.html", "create the folder", code=3
     ),
     wrong("out-replaces", "run small.toml --out kept", "the earlier result in kept was replaced", code=0),
-    wrong("replay-replaces", "replay kept --out other", "the earlier result in other was replaced", code=0),
     # Errors that mislead or do not help.
     *NAMES,
     wrong("no-preset", "presets show gsmm", "no preset `gsmm`", "did you mean `gsm", "airpath presets list"),
@@ -280,7 +280,49 @@ INPUTS = [
     wrong("unit-M", "run small.toml --set fixed.rate=10M", "`M` is not a unit", "did you mean `Mbit/s`?"),
     wrong("unit-of-size", "run small.toml --set flow.0.bytes=10k", "did you mean `kB`?"),
     wrong("no-unit", "run small.toml --set fixed.rate=10", "integer `10`", 'next: add a unit, as in "10 kbit/s"'),
-    wrong("no-unit-of-time", "run small.toml --set duration=60", 'next: add a unit, as in "60 ms"'),
+    wrong("no-unit-of-time", "run small.toml --set duration=60", 'next: add a unit, as in "60 s" or "60 ms"'),
+    wrong("no-unit-of-size", "run small.toml --set flow.0.bytes=1000000", 'next: add a unit, as in "1000000 B"'),
+    wrong("no-unit-of-rate", "run small.toml --set fixed.rate=9600", 'next: add a unit, as in "9600 bit/s"'),
+    wrong("no-unit-of-option", "measure ping ::1 --timeout 2", "`2` has no unit", "as in `2 s` or `2 ms`"),
+    wrong("seed-text", "run small.toml --seed abc", "--seed abc: not a whole number", "as in --seed 3"),
+    wrong("repeat-text", "link gprs --repeat 1.5 -- true", "--repeat 1.5: not a whole number", "as in --repeat 3"),
+    wrong(
+        "timeout-unit",
+        "page load static-site --link 3g --timeout 2s -o x",
+        "--timeout 2s: not a number",
+        "give the seconds without a unit, as in --timeout 2",
+    ),
+    wrong(
+        "page-preset",
+        "page load http://example.org/ 3g -o x",
+        "unexpected argument '3g'",
+        "name the link by its option: --link 3g",
+    ),
+    wrong("run-url", "run http://example.org/", "is a URL", "`airpath page load http://example.org/ --link 3g"),
+    wrong("run-url-toml", "run http://example.org/a.toml", "is a URL", "`curl -O http://example.org/a.toml`"),
+    wrong("link-url", "link http://example.org/ -- true", "is a URL, not a link", "link gprs -- curl http", code=125),
+    wrong(
+        "axis-step",
+        "sweep step.toml --out x",
+        "step.toml:4: axes.fixed.delay: 'fixed.delay' has a step",
+        "write the number of values: number = 5",
+    ),
+    *(
+        wrong(
+            f"{command}-folder-of-{folder}",
+            f"{command} {folder}{' -- true' if command == 'link' else ''}",
+            f"{folder} is {kind}, not a {'scenario' if command in ('run', 'link') else 'result'}",
+            next_step,
+            code=125 if command == "link" else 2,
+        )
+        for folder, kind, next_step in (
+            ("swept", "the folder of a sweep", "next: `airpath report swept` draws it"),
+            ("captures", "a folder of captures", "next: name a file: `airpath trace captures/c.pcapng`"),
+            ("results", "a folder of results", "next: name one of them, as results/one"),
+        )
+        for command in ("run", "replay", "trace", "link")
+    ),
+    wrong("link-result", "link kept -- true", "kept is a result", "name its scenario: kept/scenario.toml", code=125),
     wrong(
         "queue-number",
         "run small.toml --set fixed.queue=100",
@@ -304,7 +346,22 @@ INPUTS = [
     wrong("plot-no-format", "plot kept --what window -o x", "'x' has no format", "ends in .pdf"),
     wrong("replay-senders", "replay kept --set tcp.congestion=bbr", "does not change a replay", "`airpath run`"),
     # A command without a part of it, or of another tool.
-    wrong("no-link", "link -- true", "the link is missing before `--`", "`airpath link gprs -- CMD`"),
+    wrong("no-link", "link -- true", "the link is missing before `--`", "`airpath link gprs -- true`"),
+    wrong("no-link-of-two", "link -- curl http://a/", "the link is missing", "`airpath link gprs -- curl http://a/`"),
+    wrong(
+        "serve-words",
+        "link gprs --serve python3 -m http.server --no-status -- true",
+        "is 3 words",
+        "--serve 'python3 -m http.server'",
+    ),
+    wrong("serve-before-link", "link --serve ./a 8000 gprs -- true", "`./a 8000` is 2 words", "--serve './a 8000'"),
+    wrong(
+        "command-in-quotes",
+        "link gprs -- 'ls -l'",
+        "ls -l: No such file",
+        "without quotes around them: -- ls -l",
+        code=127,
+    ),
     wrong("no-command", "link gprs", "the command is missing", "`airpath link gprs -- curl"),
     wrong("no-program", "link gprs -- no-such-program", "no-such-program: No such file", "after `--`", code=127),
     wrong("serve-nothing", "link gprs --serve -- true", "--serve has no command", "http.server 8000'", code=125),
@@ -328,6 +385,11 @@ def files(airpath_command: Command, scenario: Callable[..., Path]) -> Path:
     (folder / "plan.toml").write_text('format = 1\nscenario = "small.toml"\n[axes]\nbearer.bler = [0.1]\n')
     (folder / "limits.toml").write_text('format = 1\nfail-if = ["duration_s p95 > 5 %"]\n')
     shutil.copy(CAPTURE, folder / "c.pcapng")
+    step = '{ from = "10 ms", to = "50 ms", step = "10 ms" }'
+    (folder / "step.toml").write_text(f'format = 1\nscenario = "small.toml"\n[axes]\nfixed.delay = {step}\n')
+    for name, file in (("swept", "sweep.json"), ("captures", "c.pcapng"), ("results", "one/summary.json")):
+        (folder / name / file).parent.mkdir(parents=True)
+        (folder / name / file).write_bytes(CAPTURE.read_bytes() if name == "captures" else b"{}")
     (folder / "latin.toml").write_bytes('format = 1\nname = "é"\n'.encode("latin-1"))
     (folder / os.fsdecode(b"small\xe9.toml")).write_bytes(path.read_bytes())
     return folder
@@ -453,12 +515,14 @@ def test_a_full_disk_keeps_the_earlier_file(
         need("chromium")
     assert airpath_command("run", "small.toml", "--out", "kept").code == 0
     earlier = small_disk / next(name for name in ("x.png", "x.html", "x") if name in line)
-    earlier.write_text("earlier")
+    # Only a report may be replaced by a report.
+    text = '<meta name="generator" content="airpath">' if earlier.suffix == ".html" else "earlier"
+    earlier.write_text(text)
     _fill(small_disk)
     done = airpath_command(*line.format(disk=small_disk, capture=CAPTURE).split(), timeout=120)
     _check(done, Wrong("", (f"{earlier} cannot be written: No space left", "free disk space"), code=3))
     assert sorted(each.name for each in small_disk.iterdir()) == ["filler", earlier.name]
-    assert earlier.read_text() == "earlier"
+    assert earlier.read_text() == text
 
 
 def _fill(disk: Path) -> None:
@@ -601,7 +665,6 @@ LINKS = [
         "let it listen at 0.0.0.0",
         code=0,
     ),
-    wrong("link-replaces", "link wired --out kept --serve {server} -- true", "result in kept was replaced", code=0),
 ]
 
 
@@ -643,6 +706,9 @@ def test_a_closed_pipe_ends_parquet_as_documented(airpath_command: Command) -> N
 
 API = [
     ("airpath.run(3)", TypeError, "scenario has type int; give a path"),
+    ("airpath.run('swept')", IsADirectoryError, "swept is the folder of a sweep, not a scenario; `airpath report"),
+    ("airpath.load('captures')", airpath.UnreadableResultError, "captures is a folder of captures, not a result"),
+    ("airpath.replay('kept', out='other')", FileExistsError, "other has a result of `airpath run`: nothing was run"),
     ("airpath.run('small.toml', set={1: 2})", TypeError, "a key of set has type int"),
     ("airpath.run('small.toml', log='packets')", TypeError, "log is a str; give True or False"),
     ("airpath.run('small.toml', threads=0)", ValueError, "threads is 0"),
@@ -662,7 +728,8 @@ def test_a_wrong_call(
     files: Path, monkeypatch: pytest.MonkeyPatch, call: str, error: type[Exception], message: str
 ) -> None:
     monkeypatch.chdir(files)
-    if "kept" in call:
-        airpath.run("small.toml", out="kept")
+    for result in ("kept", "other"):
+        if result in call:
+            airpath.run("small.toml", out=result)
     with pytest.raises(error, match=re.escape(message)):
         eval(call, {"airpath": airpath})

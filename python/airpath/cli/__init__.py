@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import typer
 
@@ -149,6 +150,28 @@ def _link_without_command() -> tuple[str, str]:
     return "the command is missing", "write it after `--`, as in `airpath link gprs -- curl http://example.org/`"
 
 
+_NUMBERS = {"int_parsing": "whole number", "int_from_float": "whole number", "float_parsing": "number"}
+"""What an option takes, by the error of pydantic about its value."""
+
+
+def _not_a_number(error: typer.TyperException) -> Problem | None:
+    """Return the problem of an option whose value is no number; `None` for another error."""
+    option = max(getattr(getattr(error, "param", None), "opts", []), key=len, default="")
+    if not option.startswith("--") or not hasattr(error.__cause__, "errors"):
+        return None
+    cause: Any = error.__cause__
+    fault = cause.errors()[0]
+    kind, value = fault.get("type"), fault.get("input")
+    if kind not in _NUMBERS:
+        return None
+    parameter: Any = getattr(error, "param", None)
+    if parameter.metavar == "SECONDS":
+        number = re.match(r"[\d.]*\d", str(value))
+        example = f"{option} {number[0] if number else 30}"
+        return Problem(f"{option} {value}: not a number", next_step=f"give the seconds without a unit, as in {example}")
+    return Problem(f"{option} {value}: not a {_NUMBERS[kind]}", next_step=f"give one, as in {option} 3")
+
+
 _NO_COMMAND = re.compile(r"No such command '(.+?)'")
 
 
@@ -157,6 +180,8 @@ def _usage_problem(error: typer.TyperException) -> Problem:
     from airpath.cli.command_for import command_for
     from airpath.cli.similar_option import similar_option
 
+    if (number := _not_a_number(error)) is not None:
+        return number
     message = error.format_message().replace("Value error, ", "").rstrip(".")
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else _command_of_line()

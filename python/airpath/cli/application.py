@@ -62,7 +62,7 @@ COMMANDS = {
 
 _CLASSES = {
     "run": ("proxy_option", "WithProxyOption"),
-    "link": ("proxy_option", "WithProxyOption"),
+    "link": ("misplaced_arguments", "LinkArguments"),
     "trace": ("trace_compare", "WithCompare"),
 }
 """The commands with a class of their own: its module and its name."""

@@ -20,8 +20,9 @@ from airpath.cli.messages import (
     note,
     writing,
 )
+from airpath.cli.misplaced_arguments import PageLoadArguments
 from airpath.cli.options import Overrides, Seed
-from airpath.cli.proxy_option import Proxy, WithProxyOption, proxy_override
+from airpath.cli.proxy_option import Proxy, proxy_override
 
 app = typer.Typer(help="List, show, import and load web pages.", rich_markup_mode=None, invoke_without_command=True)
 app.callback()(help_without_command)
@@ -104,7 +105,8 @@ def _importable(source: Path) -> Path:
     Raises:
         Problem: It is a URL, a TOML or page file, or a capture.
     """
-    from airpath.cli.command_for import command_for, is_capture
+    from airpath.cli.command_for import command_for
+    from airpath.input_kind import is_capture
     from airpath.page.warc import is_warc
 
     text = str(source)
@@ -200,7 +202,7 @@ def record_page(
     typer.echo(f"{out}: {recorded.responses} responses, {size(recorded.bytes)}")
 
 
-@app.command("load", cls=WithProxyOption)
+@app.command("load", cls=PageLoadArguments)
 def load_page(
     page: Annotated[
         str,

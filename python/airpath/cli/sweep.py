@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from airpath.cli.command_for import command_for, is_capture
+from airpath.cli.command_for import command_for
 from airpath.cli.messages import Problem, cleanly_ended, explained, is_quiet, note
 from airpath.cli.options import Quiet
 from airpath.cli.sweep_output import interrupted, print_end, print_means, print_rows, warn_about_failures
+from airpath.input_kind import is_capture
 from airpath.suggest import did_you_mean
 
 if TYPE_CHECKING:
