@@ -227,6 +227,17 @@ def test_the_result_is_read_as_every_other(network: Network, need, tmp_path: Pat
     for side in ("server", "mobile"):
         traced = network.run("router", airpath(), "trace", out / "captures" / f"0000-{side}.pcapng", timeout=120).out
         assert SERVER in traced
+    # The same proxy replaces it, another one does not.
+    for lines, fault in (
+        ("mtu = 1400", "has the result of another configuration"),
+        ("", "has captures, and this run has none"),
+    ):
+        refused = network.run("router", airpath(), "proxy", "run", network.configure(lines), "--out", out, code=2)
+        assert f"result {fault}: nothing was run" in refused.err
+    with network.proxy("--out", out, "--capture") as proxy:
+        proxy.terminate()
+        _, errors = proxy.communicate(timeout=30)
+        assert "was replaced" in errors
 
 
 def test_the_proxy_becomes_an_ordinary_user(network: Network, need, tmp_path: Path) -> None:
