@@ -1,11 +1,11 @@
-"""Measures how fast links carry TCP, and how late their packets leave, and prints a table in Markdown.
+"""Measures how fast links carry TCP and how late their packets leave; prints a table in Markdown.
 
     .venv/bin/python benches/link_rates.py [--seconds 10] [--only WORD] [--airpath PROGRAM]
 
 Each link has its own server of iperf3 and a download of the given length. The links of a row run at
-the same time. Rates are those at the receivers, summed over the links; the rate of the same download
-in virtual time is beside it. Lateness is the time from when the bearer has a packet leave until the
-link gives it to the kernel, over all packets of all links of the row (the result's
+the same time. Rates are those at the receivers, summed over the links; the rate of the same
+download in virtual time is beside it. Lateness is the time from when the bearer has a packet leave
+until the link gives it to the kernel, over all packets of all links of the row (the result's
 `emulation.lateness`; of several links, the highest of each percentile). Needs iperf3 and links
 (`airpath doctor`), and a machine without other load.
 """
@@ -36,6 +36,8 @@ class Row:
     preset: str
     links: int = 1
     sets: dict[str, str] = field(default_factory=dict)
+    most: str | None = None
+    """The most that each server sends, as iperf3 writes it; without it as fast as TCP can."""
 
 
 ROWS = (
@@ -43,7 +45,8 @@ ROWS = (
     Row("LTE 20 MHz, two layers, 256QAM", "lte-20mhz", sets=GOOD | {"bearer.mobile.modulation": "256qam"}),
     Row("NR 100 MHz", "nr-n78-100mhz-sa", sets=GOOD | {"bearer.pdcp.queue.bytes": "40 MB"}),
     Row("LTE 20 MHz, 2 links", "lte-20mhz", links=2, sets=GOOD),
-    Row("LTE 20 MHz at 20 dB, 16 links", "lte-20mhz", links=16),
+    Row("LTE 20 MHz at 20 dB, 16 links, 20 Mbit/s each", "lte-20mhz", links=16, most="20M"),
+    Row("LTE 20 MHz at 20 dB, 16 links, as fast as they can", "lte-20mhz", links=16),
 )
 
 
@@ -70,7 +73,8 @@ def measured(row: Row, program: str, seconds: int) -> str:
     with tempfile.TemporaryDirectory() as folder:
         folders = [Path(folder) / str(number) for number in range(row.links)]
         sets = [word for key, value in row.sets.items() for word in ("--set", f"{key}={value}")]
-        download = ["iperf3", "-c", "server", "-R", "-J", "-t", str(seconds)]
+        pace = [] if row.most is None else ["-b", row.most]
+        download = ["iperf3", "-c", "server", "-R", "-J", "-t", str(seconds), *pace]
         running = [
             subprocess.Popen(
                 [program, "link", row.preset, *sets, "-q", "-o", str(out), "--serve", "iperf3 -s -1", "--", *download],
@@ -85,10 +89,10 @@ def measured(row: Row, program: str, seconds: int) -> str:
                 sys.exit(f"{row.title}: a link ended with {process.returncode}\n{errors.decode()[-600:]}")
         rate = sum(json.loads(json_of(out))["end"]["sum_received"]["bits_per_second"] for out, _ in texts)
         lateness = [json.loads((out / "summary.json").read_bytes())["emulation"]["lateness"] for out in folders]
-    simulated = row.links * virtual(row, seconds)
+    simulated = f"{row.links * virtual(row, seconds) / 1e6:.0f}" if row.most is None else "–"
     late = " | ".join(f"{highest(lateness, key) * 1e3:.3f}" for key in ("p50_s", "p99_s", "p99_9_s"))
     packets = sum(each["packets"] for each in lateness)
-    return f"| {row.title} | {rate / 1e6:.0f} | {simulated / 1e6:.0f} | {late} | {packets:,} |"
+    return f"| {row.title} | {rate / 1e6:.0f} | {simulated} | {late} | {packets:,} |"
 
 
 def json_of(output: bytes) -> bytes:

@@ -11,6 +11,10 @@ const SHORTEST_TIMER: Span = Span::from_millis(1);
 /// the least retransmission time-out of Linux.
 const LATEST_DUPLICATE: Span = Span::from_millis(200);
 
+/// Packets of [`LastPackets`]. A router may pass an initial window of ten segments (RFC 6928)
+/// before the first of the copies.
+const LAST: usize = 16;
+
 /// Packets of [`RecentPackets`], a power of two.
 const RECENT: usize = 1 << 10;
 
@@ -51,6 +55,31 @@ impl Packet {
     /// Whether it equals the earlier packet, and follows it sooner than any timer.
     pub(crate) fn follows_at_once(&self, (earlier, time): Seen) -> bool {
         earlier >> 8 == self.digest >> 8 && self.time.since(time) < SHORTEST_TIMER && self.time >= time
+    }
+}
+
+/// The last packets of one direction of a connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LastPackets {
+    /// Apart from the times: nearly every packet is compared with the digests only.
+    digests: [u64; LAST],
+    times: [Instant; LAST],
+    next: u8,
+}
+
+impl LastPackets {
+    /// Whether a packet is a copy of one of them; if not, it becomes the last of them.
+    pub(crate) fn is_copy(&mut self, packet: &Packet) -> bool {
+        let equals = |digest: &u64| digest >> 8 == packet.digest >> 8;
+        // Without a branch for each of them.
+        let is_known = self.digests.iter().fold(false, |found, digest| found | equals(digest));
+        if is_known && self.digests.iter().zip(&self.times).any(|(digest, time)| packet.is_copy_of((*digest, *time))) {
+            return true;
+        }
+        let place = usize::from(self.next);
+        (self.digests[place], self.times[place]) = packet.seen();
+        self.next = (self.next + 1) % LAST as u8;
+        false
     }
 }
 

@@ -7,7 +7,7 @@ use airpath_wire::tcp::Flags;
 use super::arrivals::Arrivals;
 use super::full_segment::FullSegment;
 use super::numbering::{Anchor, Numbering};
-use crate::copies::{Packet, takes_numbers};
+use crate::copies::{LastPackets, Packet, takes_numbers};
 use crate::events::Events;
 use crate::figures::Figures;
 use crate::outstanding::{Outstanding, Placed, Transmission};
@@ -18,10 +18,6 @@ use crate::trigger::Recovery;
 /// The longest segment that is certainly one packet, because it fits an Ethernet frame: RFC 9293
 /// §3.7.1 with an MTU of 1500.
 const LONGEST_IN_ETHERNET: u32 = 1_460;
-
-/// Number of latest packets that are searched for a duplicate by the capture or a link. A router
-/// may pass an initial window of ten segments (RFC 6928) before the first of the copies.
-const DUPLICATES_WITHIN: usize = 16;
 
 /// The data of one end, and its acknowledgements by the other end.
 #[derive(Clone, Debug, Default)]
@@ -58,10 +54,8 @@ pub(crate) struct Direction {
     /// The last probe of the closed window, from its first byte to one past its last. The other end
     /// may accept it.
     pub(super) probe: Option<(i64, i64, Transmission)>,
-    /// Digests of its last packets, from identification and TCP header numbers, with their times; 0
-    /// for none. The lowest byte is the time to live.
-    pub(super) packets: [(u64, Instant); DUPLICATES_WITHIN],
-    pub(super) next_packet: u8,
+    /// Its last packets, which a copy repeats.
+    pub(super) packets: LastPackets,
     /// Digest and time of the last segment with sequence numbers, if no segment of the other end
     /// followed it.
     pub(super) unanswered: Option<(u64, Instant)>,
@@ -244,11 +238,7 @@ impl Direction {
     /// sender can have retransmitted it.
     pub(super) fn same_packet(&mut self, segment: &Segment<'_>) -> bool {
         let packet = Packet::of(segment);
-        let seen = self.packets.iter().any(|earlier| packet.is_copy_of(*earlier));
-        if !seen {
-            self.packets[usize::from(self.next_packet)] = packet.seen();
-            self.next_packet = (self.next_packet + 1) % DUPLICATES_WITHIN as u8;
-        }
+        let seen = self.packets.is_copy(&packet);
         if packet.is_identified() || seen {
             return seen;
         }
