@@ -88,8 +88,10 @@ def measured(row: Row, program: str, seconds: int) -> str:
             if process.returncode != 0:
                 sys.exit(f"{row.title}: a link ended with {process.returncode}\n{errors.decode()[-600:]}")
         rate = sum(json.loads(json_of(out))["end"]["sum_received"]["bits_per_second"] for out, _ in texts)
-        lateness = [json.loads((out / "summary.json").read_bytes())["emulation"]["lateness"] for out in folders]
-    simulated = f"{row.links * virtual(row, seconds) / 1e6:.0f}" if row.most is None else "–"
+        emulations = [json.loads((out / "summary.json").read_bytes())["emulation"] for out in folders]
+    lateness = [each["lateness"] for each in emulations]
+    control = emulations[0]["host"]["congestion_control"]
+    simulated = f"{row.links * virtual(row, seconds, control) / 1e6:.0f}" if row.most is None else "–"
     late = " | ".join(f"{highest(lateness, key) * 1e3:.3f}" for key in ("p50_s", "p99_s", "p99_9_s"))
     packets = sum(each["packets"] for each in lateness)
     return f"| {row.title} | {rate / 1e6:.0f} | {simulated} | {late} | {packets:,} |"
@@ -105,8 +107,8 @@ def highest(lateness: Sequence[dict[str, Any]], key: str) -> float:
     return max(each[key] for each in lateness)
 
 
-def virtual(row: Row, seconds: int) -> float:
-    """The rate of the same download in virtual time, in bit/s."""
+def virtual(row: Row, seconds: int, control: str) -> float:
+    """The rate of the same download in virtual time with a congestion control, in bit/s."""
     scenario = (
         f'format = 1\nduration = "{seconds} s"\n[bearer]\npreset = "{row.preset}"\n'
         '[tcp]\nprofile = "linux-6"\n[[flow]]\nkind = "download"\nbytes = "20 GB"\n'
@@ -114,7 +116,7 @@ def virtual(row: Row, seconds: int) -> float:
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(scenario)
         file.flush()
-        result = airpath.run(file.name, set=row.sets)
+        result = airpath.run(file.name, set=row.sets | {"tcp.congestion": control})
     return 8 * float(result.flows["delivered_bytes"].sum()) / seconds
 
 
