@@ -29,15 +29,18 @@ def test_routes_parameters_and_firewall_of_the_host_stay_as_they_are(link: LinkC
 @pytest.mark.parametrize("outside", [False, True])
 def test_sigkill_at_any_moment_leaves_nothing_behind(link: LinkCommand, host: SmallHost, outside: bool) -> None:
     # An idle link shows how long the start takes on this host.
-    how = {"serve": None if outside else "", "options": "--out kept --capture"}
+    serve = None if outside else ""
     chance = random.Random(7)
     busy = ["sh", "-c", "ping -c 40 -i 0.002 100.64.0.1 & setsid sleep 300 & exec sleep 300"]
-    words = link.line(*busy, **how)
+    idle, words = (
+        link.line(*command, serve=serve, options=f"--out {out} --capture")
+        for command, out in ((["true"], "idle"), (busy, "busy"))
+    )
     kills = [{"words": words, "kill_at": chance.uniform(0.2, 2.2)} for _ in range(25)]
-    [first, *killed] = host.run_leaving_nothing({"words": link.line("true", **how)}, *kills)
+    [first, *killed] = host.run_leaving_nothing({"words": idle}, *kills)
     assert first["code"] == 0, first["out"]
     # A busy machine may kill links before they have namespaces; without any, nothing was tested.
-    assert any(ran["had"] for ran in killed)
+    assert any(ran["had"] for ran in killed), killed
 
 
 @pytest.mark.parametrize(
