@@ -182,7 +182,7 @@ impl Outstanding {
         if start >= self.highest {
             placed.after_gap = start > self.highest;
             placed.new = end - start;
-            self.runs.push_back(Sent::new(start, end, now));
+            self.push(Sent::new(start, end, now));
             self.highest = end;
             if self.runs.len() > MAXIMUM_TRACKED {
                 self.forget_oldest();
@@ -227,7 +227,7 @@ impl Outstanding {
         while at < end {
             let Some(run) = self.runs.get_mut(index) else {
                 placed.new += end - at;
-                self.runs.push_back(Sent::new(at, end, now));
+                self.push(Sent::new(at, end, now));
                 break;
             };
             if at < run.start {
@@ -312,6 +312,7 @@ impl Outstanding {
         self.floor = acknowledged;
         self.highest = self.highest.max(acknowledged);
         self.selective.remove_below(acknowledged);
+        self.shrink();
         covered
     }
 
@@ -386,6 +387,23 @@ impl Outstanding {
         filled
     }
 
+    /// Adds a run above all others.
+    fn push(&mut self, run: Sent) {
+        if self.runs.len() == self.runs.capacity() {
+            self.runs.reserve_exact(room(self.runs.len()));
+        }
+        self.runs.push_back(run);
+    }
+
+    /// Returns memory if less than half of it is used: windows are largest at the end of slow
+    /// start.
+    fn shrink(&mut self) {
+        let length = self.runs.len();
+        if self.runs.capacity() > 2 * (length + room(length)) {
+            self.runs.shrink_to(length + room(length));
+        }
+    }
+
     fn forget_oldest(&mut self) {
         if let Some(oldest) = self.runs.pop_front() {
             if oldest.start > self.floor {
@@ -395,6 +413,11 @@ impl Outstanding {
             self.newest_below = self.newest_below.max(oldest.last.time);
         }
     }
+}
+
+/// Unused room beside this number of runs.
+fn room(runs: usize) -> usize {
+    (runs / 4).max(4)
 }
 
 /// The first run that starts at `offset` or later.
@@ -557,6 +580,24 @@ mod tests {
         }
         assert_eq!(outstanding.selective_total(), MAXIMUM_RANGES as i64 * 10);
         assert!(!outstanding.selectively_acknowledged(5, 15) && outstanding.selectively_acknowledged(25, 35));
+    }
+
+    #[test]
+    fn the_memory_follows_the_window() {
+        let mut outstanding = Outstanding::default();
+        outstanding.start(0, false);
+        let send = |outstanding: &mut Outstanding, runs: i64| {
+            for _ in 0..runs {
+                let from = outstanding.highest();
+                outstanding.insert(from, from + 10, Transmission::default());
+            }
+        };
+        send(&mut outstanding, 1000);
+        assert!(outstanding.runs.capacity() <= 1000 + room(1000), "{}", outstanding.runs.capacity());
+        outstanding.acknowledge(9_000, |_| {});
+        assert!(outstanding.runs.capacity() <= 2 * (100 + room(100)), "{}", outstanding.runs.capacity());
+        send(&mut outstanding, 100);
+        assert_eq!(outstanding.runs.len(), 200);
     }
 
     proptest! {

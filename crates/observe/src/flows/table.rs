@@ -9,7 +9,7 @@ use crate::connection::Connection;
 use crate::observation::End;
 
 /// Connections that are allocated together, so that none ever moves.
-const CHUNK: usize = 64;
+const CHUNK: usize = 16;
 
 /// A connection and its key in the table.
 #[derive(Debug)]

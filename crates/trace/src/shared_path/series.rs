@@ -1,16 +1,17 @@
 //! The packets of one direction of a host, by intervals of time.
 
 use std::collections::VecDeque;
+use std::iter;
 
 use airpath_core::Instant;
 
 use super::{INTERVAL, LONGEST_QUERY};
 
-/// Intervals of a chunk with packets, at most: a chunk has 128 bytes, two cache lines.
-const CELLS: usize = 29;
+/// Bytes of the intervals of a chunk: a chunk has 128 bytes, two cache lines.
+const BYTES: usize = 115;
 
-/// Intervals that a chunk covers: as many as the bits of [`Cell`] for the offset distinguish.
-const COVERED: u64 = 1 << 8;
+/// Intervals that a chunk covers, at most: as many as the longest steps.
+const COVERED: u64 = 1 << 14;
 
 /// The most packets of a kind that an interval counts.
 const MOST: u32 = (1 << 12) - 1;
@@ -33,21 +34,102 @@ pub(super) struct Interval {
     others: u32,
 }
 
-/// An interval in a chunk: 8 bits for the offset from its begin, 12 for each of the two counts.
-#[derive(Clone, Copy, Debug, Default)]
-struct Cell(u32);
-
 /// Successive intervals with packets; none at first.
-#[derive(Debug, Default)]
+///
+/// Each is stored as its step from the one before and its counts, in the least number of bytes:
+/// most have only few packets, all of one kind.
+#[derive(Debug)]
 struct Chunk {
     /// The number of its first interval.
     first: u64,
-    length: u32,
-    cells: [Cell; CELLS],
+    /// The last interval, from the first.
+    last: u32,
+    /// Bytes in use.
+    length: u8,
+    bytes: [u8; BYTES],
+}
+
+impl Chunk {
+    const EMPTY: Self = Self { first: 0, last: 0, length: 0, bytes: [0; BYTES] };
+
+    const fn last(&self) -> u64 {
+        self.first + self.last as u64
+    }
+
+    /// Adds a later interval, if there is room.
+    fn push(&mut self, interval: Interval) -> bool {
+        if self.length == 0 {
+            self.first = interval.number;
+        }
+        let step = interval.number - self.last();
+        let (code, length) = encode(step, interval.data, interval.others);
+        let begin = usize::from(self.length);
+        if interval.number - self.first >= COVERED || begin + length > BYTES {
+            return false;
+        }
+        self.bytes[begin..begin + length].copy_from_slice(&code[..length]);
+        self.length += length as u8;
+        self.last = (interval.number - self.first) as u32;
+        true
+    }
+
+    fn intervals(&self) -> impl Iterator<Item = Interval> {
+        let (mut number, mut rest) = (self.first, &self.bytes[..usize::from(self.length)]);
+        iter::from_fn(move || {
+            let (step, data, others);
+            (step, data, others, rest) = decode(rest)?;
+            number += step;
+            Some(Interval { number, data, others })
+        })
+    }
+}
+
+/// The bytes of an interval, and their number. The first bits are those of the form:
+///
+/// | bits | form |
+/// | --- | --- |
+/// | `0`, 2 step, 1 kind, 4 count | packets of one kind |
+/// | `10`, 2 step, 1 kind, 11 count | packets of one kind |
+/// | `11`, 14 step, 12 data, 12 others | packets of both kinds |
+fn encode(step: u64, data: u32, others: u32) -> ([u8; 5], usize) {
+    let (step, kind, count) = (step as u32, u32::from(data > 0), data + others);
+    let is_one_kind = step < 4 && (data == 0 || others == 0);
+    if is_one_kind && count < 1 << 4 {
+        ([(step << 5 | kind << 4 | count) as u8, 0, 0, 0, 0], 1)
+    } else if is_one_kind && count < 1 << 11 {
+        let [high, low] = ((0b10 << 14 | step << 12 | kind << 11 | count) as u16).to_be_bytes();
+        ([high, low, 0, 0, 0], 2)
+    } else {
+        let [a, b, c, d] = (step << 24 | data << 12 | others).to_be_bytes();
+        ([(0b11 << 6 | step >> 8) as u8, a, b, c, d], 5)
+    }
+}
+
+/// Step, packets with data and those without of the first interval in `bytes`, and the bytes after
+/// it; `None` without any.
+fn decode(bytes: &[u8]) -> Option<(u64, u32, u32, &[u8])> {
+    let of_kind = |step: u32, kind: u32, count: u32| {
+        let (data, others) = if kind == 1 { (count, 0) } else { (0, count) };
+        (u64::from(step), data, others)
+    };
+    let (&first, rest) = bytes.split_first()?;
+    let first = u32::from(first);
+    let ((step, data, others), rest) = if first >> 7 == 0 {
+        (of_kind(first >> 5, first >> 4 & 1, first & 0xf), rest)
+    } else if first >> 6 == 0b10 {
+        let (&low, rest) = rest.split_first()?;
+        (of_kind(first >> 4 & 3, first >> 3 & 1, (first & 7) << 8 | u32::from(low)), rest)
+    } else {
+        let (cell, rest) = rest.split_first_chunk::<4>()?;
+        let cell = u32::from_be_bytes(*cell);
+        let step = u64::from((first & 0x3f) << 8 | cell >> 24);
+        ((step, cell >> 12 & MOST, cell & MOST), rest)
+    };
+    Some((step, data, others, rest))
 }
 
 /// The intervals with packets.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Series {
     /// The chunk that receives intervals. It is in place: with thousands of hosts, each pointer to
     /// follow is a cache miss.
@@ -56,23 +138,9 @@ pub(super) struct Series {
     full: VecDeque<Box<Chunk>>,
 }
 
-impl Cell {
-    const fn new(offset: u64, interval: Interval) -> Self {
-        Self((offset as u32) << 24 | interval.data << 12 | interval.others)
-    }
-
-    const fn interval(self, first: u64) -> Interval {
-        Interval { number: first + (self.0 >> 24) as u64, data: self.0 >> 12 & MOST, others: self.0 & MOST }
-    }
-}
-
-impl Chunk {
-    fn intervals(&self) -> impl Iterator<Item = Interval> {
-        self.cells[..self.length as usize].iter().map(|cell| cell.interval(self.first))
-    }
-
-    fn last(&self) -> u64 {
-        self.intervals().last().map_or(self.first, |last| last.number)
+impl Default for Series {
+    fn default() -> Self {
+        Self { last: Chunk::EMPTY, full: VecDeque::new() }
     }
 }
 
@@ -95,18 +163,15 @@ impl Interval {
 impl Series {
     /// Adds an interval that is over, and forgets what is before the interval `oldest`.
     pub(super) fn push(&mut self, interval: Interval, oldest: u64) {
-        let last = &mut self.last;
-        if last.length == 0 {
-            last.first = interval.number;
-        } else if last.length as usize == CELLS || interval.number >= last.first + COVERED {
-            while self.full.front().is_some_and(|chunk| chunk.last() < oldest) {
-                self.full.pop_front();
-            }
-            let full = std::mem::replace(last, Chunk { first: interval.number, ..Chunk::default() });
-            self.full.push_back(Box::new(full));
+        if self.last.push(interval) {
+            return;
         }
-        last.cells[last.length as usize] = Cell::new(interval.number - last.first, interval);
-        last.length += 1;
+        while self.full.front().is_some_and(|chunk| chunk.last() < oldest) {
+            self.full.pop_front();
+        }
+        let full = std::mem::replace(&mut self.last, Chunk::EMPTY);
+        self.full.push_back(Box::new(full));
+        self.last.push(interval);
     }
 
     /// Packets with data, and without, from `begin` to `end`, in whole intervals.
@@ -166,6 +231,28 @@ mod tests {
     }
 
     proptest! {
+        /// Counts and steps of every form, next to each other.
+        #[test]
+        fn intervals_are_read_as_they_were_written(
+            intervals in prop::collection::vec(
+                (1..10_u64, 0..3_u8, 0..20_u32, 0..20_u32, 0..=MOST).prop_map(|(step, kind, few, others, many)| {
+                    let (data, others) = [(few, 0), (0, many), (many, others)][usize::from(kind)];
+                    (if few == 3 { step * 3_000 } else { step }, data, others)
+                }),
+                1..300,
+            ),
+        ) {
+            let (mut series, mut number, mut written) = (Series::default(), 1_u64 << 40, Vec::new());
+            for (step, data, others) in intervals {
+                number += step;
+                let interval = Interval { number, data, others };
+                series.push(interval, 0);
+                written.push(interval);
+            }
+            let chunks = series.full.iter().map(|chunk| &**chunk).chain([&series.last]);
+            prop_assert_eq!(chunks.flat_map(Chunk::intervals).collect::<Vec<_>>(), written);
+        }
+
         /// Against a list of all packets: sparse and dense ones.
         #[test]
         fn a_series_equals_a_list_of_packets(
@@ -208,7 +295,7 @@ mod tests {
             interval.add(Load::Data);
             series.push(interval, u64::saturating_sub(number, 100));
         }
-        assert!(series.full.len() <= 100 / CELLS + 1, "{}", series.full.len());
+        assert!(series.full.len() <= 100 / BYTES + 1, "{}", series.full.len());
         assert_eq!(series.between(at(9_900), at(10_000)), (100, 0));
     }
 
