@@ -48,10 +48,10 @@ pub use merge::merged;
 
 /// Segments of a batch, at most: a full batch closes the epoch. Batches keep the state of a shard's
 /// connections in the cache of the processor core.
-const SEGMENTS: usize = 1 << 10;
+const SEGMENTS: usize = 1 << 9;
 
 /// Connections still open at the end of the capture are reported in batches of this size.
-const CONNECTIONS: usize = 1 << 10;
+const CONNECTIONS: usize = 1 << 6;
 
 /// Epochs that are read and not merged, at most.
 const EPOCHS_AHEAD: usize = 4;

@@ -24,9 +24,9 @@ pub(super) struct Neighbours {
     passage: Passage,
     /// Whether packets with data are compared, or those without.
     data: bool,
-    /// The last intervals with own packets from the far end before the present one: the interval,
-    /// and the packets in it.
-    own: VecDeque<(u64, u64)>,
+    /// The last intervals with own packets from the far end before the present one: the lower half
+    /// of the interval's number, and the packets in it.
+    own: VecDeque<(u32, u32)>,
     /// The time of the last packet of this connection: later intervals are not complete.
     now: Instant,
     /// The begin of the present window, and own packets in it before the present interval.
@@ -34,8 +34,8 @@ pub(super) struct Neighbours {
     count: u64,
     /// The present interval, own packets in it, and those of them that are compared.
     interval: u64,
-    in_interval: u64,
-    compared: u64,
+    in_interval: u32,
+    compared: u32,
     /// The last own packet that counts.
     last: Instant,
 }
@@ -102,13 +102,13 @@ impl Neighbours {
     }
 
     fn end_interval(&mut self) {
-        self.count += std::mem::take(&mut self.compared);
+        self.count += u64::from(std::mem::take(&mut self.compared));
         let packets = std::mem::take(&mut self.in_interval);
         if packets > 0 {
             if self.own.len() == STORED {
                 self.own.pop_front();
             }
-            self.own.push_back((self.interval, packets));
+            self.own.push_back((self.interval as u32, packets));
         }
     }
 
@@ -148,10 +148,13 @@ impl Neighbours {
     pub(super) fn meanwhile(&self, begin: Instant, end: Instant) -> Meanwhile {
         let (begin, end) = (begin.min(self.now), end.min(self.now));
         let (first, last) = (number(begin), number(end));
-        let intervals = self.own.iter().copied().chain([(self.interval, self.in_interval)]);
-        let own: u64 = intervals.filter(|(at, _)| (first..last).contains(at)).map(|(_, packets)| packets).sum();
+        // All stored intervals are within years of the present one.
+        let whole = |at: u32| self.interval - u64::from((self.interval as u32).wrapping_sub(at));
+        let stored = self.own.iter().map(|(at, packets)| (whole(*at), *packets));
+        let intervals = stored.chain([(self.interval, self.in_interval)]);
+        let own = intervals.filter(|(at, _)| (first..last).contains(at)).map(|(_, packets)| u64::from(packets)).sum();
         // Own packets from before the oldest stored interval may have passed, too.
-        let is_stored = self.own.len() < STORED || self.own.front().is_some_and(|(oldest, _)| *oldest <= first);
+        let is_stored = self.own.len() < STORED || self.own.front().is_some_and(|(oldest, _)| whole(*oldest) <= first);
         let packets = self.log.packets(self.passage, begin, end);
         let (from, to) = self.log.longest_silence(self.passage, begin, end);
         match packets {
