@@ -265,26 +265,31 @@ class Ns3(Program):
         return outcome(found)
 
 
-@cache
+NS3_MODULES = ("applications", "internet", "traffic-control", "point-to-point", "bridge", "network", "stats", "core")
+"""The libraries of ns3.cc, in the order of the linker."""
+LENA_MODULES = ("lte", "spectrum", "propagation", "antenna", "buildings", "mobility", *NS3_MODULES)
+"""Those of lena.cc."""
+
+
 def built_ns3() -> Path:
-    """Build ns3.cc against Debian's libraries and return the program.
+    """Build ns3.cc and return the program.
 
     Raises:
         ProgramError: It cannot be built.
     """
-    source, program = FOLDER / "ns3.cc", TARGET / "ns3"
+    return built("ns3", NS3_MODULES)
+
+
+@cache
+def built(name: str, modules: tuple[str, ...]) -> Path:
+    """Build a program against Debian's libraries of ns-3 and return it.
+
+    Raises:
+        ProgramError: It cannot be built.
+    """
+    source, program = FOLDER / f"{name}.cc", TARGET / name
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
         TARGET.mkdir(parents=True, exist_ok=True)
-        modules = (
-            "applications",
-            "internet",
-            "traffic-control",
-            "point-to-point",
-            "bridge",
-            "network",
-            "stats",
-            "core",
-        )
         options = ["-std=c++17", "-O2", "-DNDEBUG", "-I/usr/include/libxml2"]
         libraries = [f"-lns3-{module}" for module in modules]
         command = ["g++", *options, str(source), "-o", str(program), *libraries]
@@ -318,13 +323,30 @@ def measured(command: list[str], source: Path, repetition: Repetition, option: s
         ProgramError: It printed none.
     """
     losses = " ".join(map(str, repetition.losses))
+    return printed(command, source, losses, option)
+
+
+def printed(command: list[str], source: Path, content: str, option: str) -> dict[str, Any]:
+    """Run a command with a temporary file of this content, and return the JSON that it prints.
+
+    It is kept, as `measured` describes.
+
+    Args:
+        command: The command without its last word, the file.
+        source: The file that the program is made from.
+        content: That of the file.
+        option: The option that the file belongs to.
+
+    Raises:
+        ProgramError: It printed none.
+    """
     words = [word for word in command[1:] if word != str(source)]
-    key = "\0".join([source.read_text(), *words, losses])
+    key = "\0".join([source.read_text(), *words, content])
     kept = TARGET / "outcomes" / f"{source.suffix[1:]}-{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
     if kept.exists():
         return json.loads(kept.read_text())
-    with tempfile.NamedTemporaryFile("w", prefix="airpath-losses-") as file:
-        file.write(losses)
+    with tempfile.NamedTemporaryFile("w", prefix="airpath-input-") as file:
+        file.write(content)
         file.flush()
         try:
             done = subprocess.run(
@@ -346,11 +368,14 @@ def missing(family: str) -> str | None:
     """Return why the programs of a family cannot be run here."""
     if family == "ns-2":
         return None if shutil.which("ns") else "the program ns is not installed (Debian package ns2)"
-    if family == "ns-3":
+    if family in ("ns-3", "lena"):
         if not Path("/usr/include/ns3").is_dir() or not shutil.which("g++"):
             return "its headers or g++ are not installed (Debian packages libns3-dev and g++)"
         try:
-            built_ns3()
+            if family == "ns-3":
+                built_ns3()
+            else:
+                built("lena", LENA_MODULES)
         except ProgramError as error:
             return str(error)
     return None
