@@ -5,8 +5,8 @@
 
 The exit code is 1 if a difference is above 10 %, beyond chance and without a known reason. A
 program that is not installed is skipped with a line on stderr. `kernel` as a further rival compares
-with the kernel over emulated links, in real time. `--write` writes the tables of
-docs/validation.md.
+with the kernel over emulated links, in real time, and `lena` compares a cell of LTE with that of
+ns-3. `--write` writes the tables of docs/validation.md, and of docs/lena.md.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[1] / "two_clocks"))
 
 import formulas
+import lena_tables
 import links
 import tables
 from comparison import compare
@@ -28,13 +29,14 @@ from page import replace_table
 from programs import RIVALS, missing
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "validation.md"
+LENA_PAGE = PAGE.with_name("lena.md")
 REAL_COUNT = 16
 """Scenarios of each seed for the kernel."""
 PARALLEL = 3
 """Links that run at the same time."""
 SHOWN = 3
 """Differences of each reason on the page; the command prints all."""
-FAMILIES = ("ns-2", "ns-3", "formulas", "kernel")
+FAMILIES = ("ns-2", "ns-3", "formulas", "kernel", "lena")
 
 
 def main() -> int:
@@ -45,7 +47,7 @@ def main() -> int:
     parser.add_argument("--number", type=int, action="append", help="only these scenarios of each seed")
     parser.add_argument("--repetitions", type=int, default=5, help="of each scenario; more if it differs")
     parser.add_argument("--rivals", default="ns-2,ns-3,formulas", help=f"among {', '.join(FAMILIES)}")
-    parser.add_argument("--write", action="store_true", help=f"write the tables of {PAGE.name}")
+    parser.add_argument("--write", action="store_true", help="write the tables of the pages")
     options = parser.parse_args()
     families = set(options.rivals.split(","))
     if unknown := families - set(FAMILIES):
@@ -72,6 +74,7 @@ def main() -> int:
         kernel_group(seeds, options.repetitions, late.append) if "kernel" in families and not absent["kernel"] else []
     )
     checks = formula_group(seeds, options.repetitions) if "formulas" in families and not options.number else []
+    cell, leftover = lena_group() if "lena" in families and not absent["lena"] else ({}, [])
     found: dict[str, list[str]] = {}
     if rivals:
         found["summary"] = tables.summary(seeds, compared, len(list(numbers)), options.repetitions, len(failures))
@@ -87,10 +90,15 @@ def main() -> int:
         if options.write:
             short = name == "differences"
             replace_table(PAGE, name, tables.differences(compared, SHOWN) if short else lines)
+    for name, lines in cell.items():
+        print("\n".join(lines) + "\n")
+        if options.write:
+            replace_table(LENA_PAGE, name, lines)
     for failure in (*failures, *late):
         print(failure, file=sys.stderr)
     errors = [tables.line(each) for each in tables.unexplained([*compared, *real])]
     errors += [tables.formula_line(each) for each in checks if each.is_beyond]
+    errors += leftover
     for error in errors:
         print(f"error: a difference without a known reason: {error}", file=sys.stderr)
     return 1 if errors else 0
@@ -104,6 +112,24 @@ def formula_group(seeds: list[int], repetitions: int) -> list[formulas.Check]:
             report(f"seed {seed}: {tables.formula_line(check)}")
             checks.append(check)
     return checks
+
+
+def lena_group() -> tuple[dict[str, list[str]], list[str]]:
+    """Compare a cell of LTE; return the tables, and the differences without a known reason."""
+    rows, ours, narrow, theirs = lena_tables.single(report)
+    constant, faded = lena_tables.shared(report)
+    found = {
+        "standard": lena_tables.standard(),
+        "rates": lena_tables.rates(rows),
+        "factors-miesm": lena_tables.factors(rows, "miesm"),
+        "factors-piro": lena_tables.factors(rows, "piro"),
+        "points": lena_tables.points(ours, narrow, theirs),
+        "errors": lena_tables.errors(rows),
+        "oscillations": lena_tables.oscillations(),
+        "shares": constant,
+        "fading": faded,
+    }
+    return found, lena_tables.unexplained(rows)
 
 
 def kernel_group(seeds: list[int], repetitions: int, failed: Callable[[str], None]) -> list[Compared]:
