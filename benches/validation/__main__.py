@@ -117,7 +117,7 @@ def formula_group(seeds: list[int], repetitions: int) -> list[formulas.Check]:
 def lena_group() -> tuple[dict[str, list[str]], list[str]]:
     """Compare a cell of LTE; return the tables, and the differences without a known reason."""
     rows, ours, narrow, theirs = lena_tables.single(report)
-    constant, faded = lena_tables.shared(report)
+    constant, faded, by_rule = lena_tables.shared(report)
     found = {
         "standard": lena_tables.standard(),
         "rates": lena_tables.rates(rows),
@@ -128,6 +128,7 @@ def lena_group() -> tuple[dict[str, list[str]], list[str]]:
         "oscillations": lena_tables.oscillations(),
         "shares": constant,
         "fading": faded,
+        "rule": by_rule,
     }
     return found, lena_tables.unexplained(rows)
 

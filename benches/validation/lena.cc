@@ -1,7 +1,7 @@
 // A cell of ns-3 LENA, or its tables: `lena --KEY=VALUE...`, prints one line of JSON.
 //
 // --mode=tables: transport block sizes and the scheme of each CQI.
-// --mode=schemes: what is selected at each SINR of `sinrs` in `blocks` resource blocks.
+// --mode=schemes: what is selected at each SINR of the first `series` in `blocks` resource blocks.
 // --mode=cell: a mobile with a full buffer at each SINR of `sinrs`, or at those of a `series`.
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
@@ -280,7 +280,7 @@ int main(int argc, char** argv) {
     if (mode == "tables") {
         Tables();
     } else if (mode == "schemes") {
-        Schemes(Numbers(sinrs), blocks, group);
+        Schemes(series.at(0), blocks, group);
     } else {
         Cell(Numbers(sinrs), blocks, duration, rate);
     }

@@ -343,7 +343,8 @@ class Selection:
 
 def lena_selections(sinrs: Sequence[float]) -> list[Selection]:
     """Return what LENA selects at these SINRs."""
-    found = lena(mode="schemes", blocks=BLOCKS, group=GROUP, sinrs=",".join(f"{x:.3f}" for x in sinrs))
+    content = ",".join(f"{sinr:.3f}" for sinr in sinrs) + "\n"
+    found = lena(content, mode="schemes", blocks=BLOCKS, group=GROUP)
     names = ("miesm", "piro", "whole", "group")
     rows = zip(*(found[name] for name in names), found["errors"], strict=True)
     return [Selection(*row[:4], errors=tuple(row[4])) for row in rows]

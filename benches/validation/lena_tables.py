@@ -336,8 +336,8 @@ def oscillations() -> Lines:
 # --- A cell with several mobiles ------------------------------------------------------------------
 
 
-def shared(report: Report) -> tuple[Lines, Lines]:
-    """Return tables of the shares of mobiles at different SINRs, constant and with fading."""
+def shared(report: Report) -> tuple[Lines, Lines, Lines]:
+    """Return tables of shares: at constant SINRs, with fading, and by the rule of LENA."""
     report("five mobiles")
     duration = lena.WARM_UP + MEASURED
     constant = lena.constant(SHARED)
@@ -358,7 +358,55 @@ def shared(report: Report) -> tuple[Lines, Lines]:
         "airpath, step 0.01 dB": lena.faded_cell(series, duration, SLOW_STEP),
         "airpath, without outer loop": lena.faded_cell(series, duration, 0),
     } | {f"LENA {name}": lena.lena_cell(SHARED, model, duration, series) for model, name in MODELS.items()}
-    return still, _shares(moving, with_expected=False)
+    return still, _shares(moving, with_expected=False), scheduled(series, moving)
+
+
+def scheduled(series: Sequence[Sequence[float]], cells: dict[str, list[Mobile]]) -> Lines:
+    """Return a table of the shares that the rule of LENA gives, with and without its details."""
+    selected: dict[Model, list[list[int]]] = {model: [] for model in MODELS}
+    for each in series:
+        selections = lena.lena_selections(each)
+        selected["miesm"].append([selection.miesm for selection in selections])
+        selected["piro"].append([selection.piro for selection in selections])
+    means = (f"{sinr} dB" for sinr in SHARED)
+    lines = _head("shares of subframes", *means, f"time with CQI 0 at {SHARED[0]} dB")
+    for model, name in MODELS.items():
+        cqis = selected[model]
+        silent = cqis[0].count(0) / len(cqis[0])
+        sent = [[max(cqi, 1) for cqi in each] for each in cqis]
+        for title, share, time in (
+            ("measured", shares(cells[f"LENA {name}"]), _percent(silent)),
+            ("rule", proportional_fair(cqis), ""),
+            ("rule, CQI 0 sent as CQI 1", proportional_fair(sent), ""),
+            ("the same with the block in the whole band", proportional_fair(sent, lena.BLOCKS), ""),
+        ):
+            lines.append(_row(f"LENA {name}, {title}", *map(_percent, share), time))
+    return lines
+
+
+AVERAGING = 99.0
+"""Subframes over which PfFfMacScheduler averages."""
+
+
+def proportional_fair(cqis: Sequence[Sequence[int]], group: int = GROUP) -> list[float]:
+    """Return the shares that the rule of PfFfMacScheduler gives, by CQI of each subframe.
+
+    It serves the mobile with the highest ratio of the block in a group to the average of what it
+    got, and no mobile with CQI 0. `group` is the number of resource blocks of that block. Hybrid
+    ARQ and the delay of reports are left out.
+    """
+    averages, counts = [1.0] * len(cqis), [0] * len(cqis)
+    for now in zip(*cqis, strict=True):
+        ratios = [
+            block_bits(LENA_SCHEMES[cqi], group) / average if cqi else 0.0
+            for cqi, average in zip(now, averages, strict=True)
+        ]
+        served = max(range(len(ratios)), key=ratios.__getitem__) if any(ratios) else None
+        for user, cqi in enumerate(now):
+            got = block_bits(LENA_SCHEMES[cqi]) if user == served else 0
+            averages[user] += (got - averages[user]) / AVERAGING
+            counts[user] += user == served
+    return [count / sum(counts) for count in counts]
 
 
 def _shares(cells: dict[str, list[Mobile]], *, with_expected: bool) -> Lines:

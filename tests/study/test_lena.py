@@ -121,6 +121,15 @@ def test_expected_shares_make_the_metric_equal() -> None:
     assert lena_tables.jain([1, 1, 1]) == pytest.approx(1)
 
 
+def test_the_rule_of_lena_gives_the_expected_shares() -> None:
+    cqis = [[3] * 3000, [6] * 3000]
+    known = lena_tables.expected("LENA", [mobile(4), mobile(10)])
+    assert lena_tables.proportional_fair(cqis) == pytest.approx(known, abs=0.01)
+    half = [[3, 0] * 1500, [6] * 3000]
+    assert lena_tables.proportional_fair(half)[0] < 0.5
+    assert lena_tables.proportional_fair([[0] * 10, [6] * 10]) == [0, 1]
+
+
 def test_fading_has_the_mean_power_of_its_sinr() -> None:
     series = [10 ** (level / 10) for level in lena.rayleigh(10, 5, 60, "a")]
     # About 300 independent samples of a mean with a deviation of itself.
