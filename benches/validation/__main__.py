@@ -127,6 +127,7 @@ def lena_group() -> tuple[dict[str, list[str]], list[str]]:
         "errors": lena_tables.errors(rows),
         "oscillations": lena_tables.oscillations(),
         "shares": constant,
+        "highest": lena_tables.above_the_highest(),
         "fading": faded,
         "rule": by_rule,
     }

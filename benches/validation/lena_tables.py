@@ -361,6 +361,22 @@ def shared(report: Report) -> tuple[Lines, Lines, Lines]:
     return still, _shares(moving, with_expected=False), scheduled(series, moving)
 
 
+UNEQUAL = (10, 26)
+"""SINRs of two mobiles, the second with the highest scheme and no errors, in dB."""
+
+
+def above_the_highest() -> Lines:
+    """Return a table of the shares of a mobile whose correction exceeds the highest scheme."""
+    lines = _head("program", *(f"{sinr} dB" for sinr in UNEQUAL))
+    for name, step in (("airpath", None), ("airpath, without outer loop", 0)):
+        document = lena.scenario(lena.constant(UNEQUAL), SLOW_WARM_UP + MEASURED, step=step)
+        cell = lena.airpath_cell(document, warm_up=SLOW_WARM_UP)
+        lines.append(_row(name, *map(_percent, shares(cell))))
+    peer = lena.lena_cell(UNEQUAL, "miesm", lena.WARM_UP + MEASURED)
+    lines.append(_row(f"LENA {MODELS['miesm']}", *map(_percent, shares(peer))))
+    return lines
+
+
 def scheduled(series: Sequence[Sequence[float]], cells: dict[str, list[Mobile]]) -> Lines:
     """Return a table of the shares that the rule of LENA gives, with and without its details."""
     selected: dict[Model, list[list[int]]] = {model: [] for model in MODELS}
