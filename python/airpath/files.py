@@ -104,13 +104,13 @@ def check_writable(path: Path) -> None:
 
 
 _ROOM = 64 * 1024
-"""Bytes that a folder must have room for before an earlier result in it is removed."""
+"""Bytes that a folder must have room for before a result is written to it."""
 
 
 def check_folder_writable(folder: Path) -> None:
     """Check that files can be written in `folder`, or that it can be created.
 
-    An earlier result is removed only after this check, so there must be room, too.
+    There must be some room, so that a full disk is reported before long work.
 
     Raises:
         OSError: They cannot.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from airpath.result import Result
+from airpath.result_folder import summaries_in, written_to
 from airpath.run import override_texts
 from airpath.scenario import read_scenario
 
@@ -77,8 +78,8 @@ def link(
 
     Raises:
         ValueError: `command` is empty, or text. subprocess.TimeoutExpired: It took longer.
-        subprocess.CalledProcessError: The link could not be set up; `stderr` has the reason if it
-        was captured.
+        subprocess.CalledProcessError: The link could not be set up, or the command not be executed;
+        `stderr` has the reason if it was captured.
     """
     if isinstance(command, str) or not command:
         raise ValueError("command is a list: the program and its arguments, as in ['curl', 'http://server/']")
@@ -99,21 +100,12 @@ def link(
         arguments += [] if serve is None else ["--serve", serve]
         arguments += ["--capture"] if capture else []
         arguments += [] if precise is None else ["--precise" if precise else "--no-precise"]
-        before = _written(Path(out))
+        before = summaries_in(Path(out))
         done = _run([*arguments, "--", *command], stdin, timeout, capture_output=capture_output)
     # Without a new summary the result, if there is one, is that of an earlier link.
-    if done.returncode == _FAILED and _written(Path(out)) == before:
+    if summaries_in(Path(out)) <= before:
         done.check_returncode()
-    return Linked(done.returncode, Result(out, _temporary=temporary), done.stdout, done.stderr)
-
-
-def _written(out: Path) -> tuple[int, int] | None:
-    """Return what identifies the summary in a result folder; `None` without one."""
-    try:
-        status = (out / "summary.json").stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns
+    return Linked(done.returncode, Result(written_to(Path(out)), _temporary=temporary), done.stdout, done.stderr)
 
 
 def preset_scenario(preset: str) -> str:
@@ -121,7 +113,6 @@ def preset_scenario(preset: str) -> str:
     return f"format = 1\nname = {json.dumps(Path(preset).stem)}\n\n[bearer]\npreset = {json.dumps(preset)}\n"
 
 
-_FAILED = 125
 _LONGEST_END = 10
 """Seconds in which a link ends its programs after SIGTERM."""
 

@@ -4,11 +4,12 @@ import json
 import tempfile
 import tomllib
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airpath.result import Result, UnreadableResultError
-from airpath.result_folder import NewResult, prepare_result_folder
+from airpath.result_folder import NewResult, new_result, written_to
 from airpath.run import override_texts
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def replay(
         temporary = tempfile.TemporaryDirectory(prefix="airpath-")
         out = temporary.name
     execute(result if isinstance(result, Result) else Result(result), set=set, out=Path(out), log=log)
-    return Result(out, _temporary=temporary)
+    return Result(written_to(Path(out)), _temporary=temporary)
 
 
 def execute(
@@ -65,16 +66,17 @@ def execute(
     _check_overrides(set or {})
     text, name, sets = result.scenario, str(result.path / "scenario.toml"), override_texts(set)
     recordings = _recordings(result)
+    place = nullcontext()
     if out is not None:
-        needed = _native.files(
-            text, name, sets
-        )  # before an earlier result is removed: a wrong scenario must not cost it
         if out.resolve() == result.path.resolve():
             raise FileExistsError(f"{out} is the result that is to be replayed; name another folder")
         new = NewResult("replay", tomllib.loads(_native.resolve(text, name, sets)), repeat=len(recordings), log=log)
-        prepare_result_folder(out, new, keep=needed)
+        place = new_result(out, new)
     try:
-        return json.loads(_native.replay(text, name, sets, recordings, None if out is None else str(out), log))
+        with place as folder:
+            return json.loads(
+                _native.replay(text, name, sets, recordings, None if folder is None else str(folder), log)
+            )
     except ValueError as error:
         raise UnreadableResultError(f"{result.path}: {error}") from None
 

@@ -1,12 +1,19 @@
-"""The folder of a new result: what the result may replace there, and how the folder is cleared."""
+"""The folder of a new result: what the result may replace there, and how it takes that place.
 
+A new result is written to `.new` in the folder while an earlier one is there. So it needs no rights
+in the parent folder and no other file system, and the folder may be `.` or a mount point.
+"""
+
+import fcntl
 import json
+import os
 import re
 import shlex
 import shutil
 import tempfile
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -24,6 +31,13 @@ _WRITTEN_BY_A_RUN = frozenset(
 )
 # `airpath report --shared-library` writes it beside the report.
 _LIBRARY = "plotly-*.min.js"
+
+_NEW = ".new"
+"""The folder, in a result folder, of a new result while the earlier one stays."""
+_DONE = ".new.done"
+"""Its name when it is done: the earlier result is being removed."""
+_MOVING = ".new.moving"
+"""Its name when the earlier result is removed: its entries are being moved to the result folder."""
 
 
 def is_written_by_a_run(name: str) -> bool:
@@ -47,23 +61,65 @@ class NewResult:
     """Of a link: `command`, `serve`, `parameters` and `mtu`, as in the summary."""
 
 
-def prepare_result_folder(out: Path, new: NewResult, *, keep: Iterable[Path] = ()) -> None:
-    """Check that a new result may be written to a folder, and remove an earlier one of the same.
+@contextmanager
+def new_result(out: Path, new: NewResult) -> Iterator[Path]:
+    """Yield the folder to which a new result is to be written: `out`, or `.new` in it.
+
+    It is `.new` if `out` has an earlier result. At the end of the block, also after an exception,
+    the new result takes the place of the earlier one, unless it has no repetition (it is removed)
+    or is incomplete and the earlier one complete (both stay; see `written_to`). If the process is
+    killed, the earlier result stays, or the next call completes the replacement.
 
     Args:
         out: The result folder.
         new: What is about to be written.
-        keep: Files that the command reads; they are kept if they are inputs of the earlier result.
 
     Raises:
-        FileExistsError: The folder holds something else, or more; nothing was removed.
-        OSError: The folder cannot be written, or there is no room; nothing was removed.
+        FileExistsError: The folder holds something else, or more, or another command writes to it;
+            nothing was changed.
+        OSError: The folder cannot be written, or there is no room; nothing was changed.
     """
-    entries = _entries(out)
-    fault = _fault(out, new) if entries else None
+    if not out.is_dir():
+        _check_entries(out)
+        yield out
+        return
+    with _locked(out):
+        _finish_replacement(out)
+        check_result_folder(out, new)
+        shutil.rmtree(out / _NEW, ignore_errors=True)  # of a command that was killed, or incomplete
+        if not any(out.iterdir()):
+            yield out
+            return
+        check_folder_writable(out)
+        try:
+            yield out / _NEW
+        finally:
+            _keep_one(out)
+
+
+def written_to(out: Path) -> Path:
+    """Return where the result is that a command has just written to `out`.
+
+    This is `.new` in it if the new result is incomplete and the earlier one complete.
+    """
+    return out / _NEW if is_result(out / _NEW) else out
+
+
+def summaries_in(out: Path) -> set[tuple[int, int]]:
+    """Return what identifies the summaries of the results that `written_to` distinguishes."""
+    files = {out / "summary.json", written_to(out) / "summary.json"}
+    return {(status.st_ino, status.st_mtime_ns) for status in (file.stat() for file in files if file.is_file())}
+
+
+def check_result_folder(out: Path, new: NewResult) -> None:
+    """Check that a new result may take the place of what is in a folder.
+
+    Raises:
+        FileExistsError: The folder holds something else, or more.
+    """
+    fault = _fault(out, new) if _check_entries(out) else None
     if fault is not None:
         raise FileExistsError(refusal(out, fault))
-    _clear(out, entries, keep)
 
 
 def refusal(out: Path, holds: str) -> str:
@@ -74,39 +130,93 @@ def refusal(out: Path, holds: str) -> str:
     )
 
 
-def clear_result_folder(folder: Path, *, keep: Iterable[Path] = ()) -> None:
-    """Remove an earlier result from a folder, and no other files.
-
-    Args:
-        folder: The result folder.
-        keep: Files that are kept if they are inputs of the result.
+def clear_result_folder(folder: Path) -> None:
+    """Remove the files of a result from a folder, and no other files.
 
     Raises:
-        FileExistsError: The folder has a file that no run wrote, or is a file.
-        OSError: The folder cannot be written, or there is no room; nothing was removed.
+        OSError: One cannot be removed.
     """
-    _clear(folder, _entries(folder), keep)
+    for entry in list(folder.iterdir()):
+        if not is_written_by_a_run(entry.name):
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
 
 
-def _entries(folder: Path) -> list[Path]:
-    """Return what a folder holds.
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder against other commands that write results; the kernel unlocks it at the latest.
+
+    Raises:
+        FileExistsError: Another command has locked it.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise FileExistsError(
+            f"another command writes a result to {folder}; wait for its end, or name another folder"
+        ) from None
+    finally:
+        os.close(descriptor)
+
+
+def _keep_one(out: Path) -> None:
+    """Let the new result take the place of the earlier one, or remove it if it is empty.
+
+    Both stay if only the earlier one is complete.
+    """
+    new, earlier = _summary(out / _NEW), _summary(out)
+    if new is None:
+        shutil.rmtree(out / _NEW, ignore_errors=True)
+    elif new["complete"] or earlier is None or not earlier["complete"]:
+        (out / _NEW).rename(out / _DONE)
+        _finish_replacement(out)
+
+
+def _finish_replacement(out: Path) -> None:
+    """Replace the earlier result by one that is done, from the point where a killed process was."""
+    done, moving = out / _DONE, out / _MOVING
+    if done.is_dir():
+        clear_result_folder(out)
+        done.rename(moving)
+    if moving.is_dir():
+        for entry in list(moving.iterdir()):
+            entry.rename(out / entry.name)
+        moving.rmdir()
+
+
+def _check_entries(folder: Path) -> bool:
+    """Return whether a folder has files, all of a result.
 
     Raises:
         FileExistsError: It has a file that no run wrote, or is a file.
     """
     if not folder.exists():
-        return []
+        return False
     if not folder.is_dir():
         raise FileExistsError(f"{folder} is a file; select a folder for the result")
-    entries = list(folder.iterdir())
+    names = [entry.name for entry in folder.iterdir() if entry.name != _NEW]
     if (folder / "sweep.json").is_file():
         raise FileExistsError(f"{folder} is the folder of a sweep; name a new or an empty folder")
-    if entries and not is_result(folder):
+    if names and not is_result(folder):
         raise FileExistsError(f"{folder} is not empty and holds no airpath result; name a new or an empty folder")
-    foreign = sorted(entry.name for entry in entries if not is_written_by_a_run(entry.name))
+    foreign = sorted(name for name in names if not is_written_by_a_run(name))
     if foreign:
         raise FileExistsError(f"{folder} holds '{foreign[0]}', which no run wrote; move it away or name another folder")
-    return entries
+    return bool(names)
+
+
+def _summary(folder: Path) -> Mapping[str, Any] | None:
+    """Return the summary of a result with a repetition; `None` if there is nothing to lose."""
+    try:
+        summary = json.loads((folder / "summary.json").read_bytes())
+        return summary if summary["repetitions"] else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _fault(out: Path, new: NewResult) -> str | None:
@@ -114,15 +224,14 @@ def _fault(out: Path, new: NewResult) -> str | None:
 
     An earlier result without a summary, or with one that cannot be read, has nothing to lose.
     """
+    summary = _summary(out)
     try:
-        summary = json.loads((out / "summary.json").read_bytes())
-        repetitions = len(summary["repetitions"])
         earlier = tomllib.loads((out / "scenario.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError):
         return None
-    if repetitions == 0:
+    if summary is None:
         return None
-    return _other_input(out, summary, earlier, new) or _more(out, repetitions, new)
+    return _other_input(out, summary, earlier, new) or _more(out, len(summary["repetitions"]), new)
 
 
 def _other_input(out: Path, summary: Mapping[str, Any], earlier: Mapping[str, Any], new: NewResult) -> str | None:
@@ -201,20 +310,3 @@ def _is_same_scenario(earlier: Any, new: Any, out: Path) -> bool:
         except OSError:
             return False
     return bool(earlier == new)
-
-
-def _clear(folder: Path, entries: Iterable[Path], keep: Iterable[Path]) -> None:
-    """Remove the entries of a result folder but for the files in `keep`."""
-    if not folder.exists():
-        return
-    check_folder_writable(folder)  # on a full disk the earlier result would be lost for nothing
-    kept = {path.resolve() for path in keep}
-    for entry in entries:
-        if not entry.is_dir():
-            entry.unlink()
-        elif not any(entry.resolve() in path.parents for path in kept):
-            shutil.rmtree(entry)
-        else:
-            for path in entry.iterdir():
-                if path.resolve() not in kept:
-                    path.unlink()

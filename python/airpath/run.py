@@ -4,10 +4,11 @@ import json
 import operator
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from airpath.result_folder import NewResult, prepare_result_folder
+from airpath.result_folder import NewResult, new_result
 from airpath.scenario import read_scenario, repetitions_of
 
 MAX_SEED = 2**63 - 1
@@ -57,15 +58,13 @@ def execute_to_json(
         raise ValueError(f"seed is {seed}; select one from 0 to {MAX_SEED}")
     text, name = read_scenario(scenario)
     sets = override_texts(set)
+    place = nullcontext()
     if out is not None:
-        needed = _native.files(
-            text, name, sets
-        )  # before an earlier result is removed: a wrong scenario must not cost it
         resolved = tomllib.loads(_native.resolve(text, name, sets)) | ({} if seed is None else {"seed": seed})
-        new = NewResult("run", resolved, repeat=repeat, capture=capture, log=log)
-        prepare_result_folder(out, new, keep=needed)
-    folder = None if out is None else str(out)
-    return _native.run(text, name, sets, seed, first, repeat, folder, capture, log, threads, progress)
+        place = new_result(out, NewResult("run", resolved, repeat=repeat, capture=capture, log=log))
+    with place as folder:
+        written = None if folder is None else str(folder)
+        return _native.run(text, name, sets, seed, first, repeat, written, capture, log, threads, progress)
 
 
 def resolve(scenario: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None) -> str:

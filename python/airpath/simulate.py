@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from airpath.result import Result
+from airpath.result_folder import written_to
 from airpath.run import execute
 from airpath.scenario import repetitions_of
 
@@ -121,7 +122,7 @@ def run(
         threads=threads,
         progress=progress,
     )
-    return Result(out, _temporary=temporary)
+    return Result(written_to(Path(out)), _temporary=temporary)
 
 
 def run_plan(

@@ -2,15 +2,21 @@
 
 import json
 import shlex
+import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import airpath
-from airpath.result_folder import NewResult, prepare_result_folder
-from support import Command
+from airpath.result_folder import NewResult, new_result, written_to
+from support import Command, plain_environment
 from support.link import LinkCommand, python
 
 
@@ -64,14 +70,21 @@ def test_folders_that_are_no_result_are_refused(airpath_command: Command, folder
             refused(airpath_command, f"replay run --out {name}", fault)
 
 
-@pytest.fixture
-def responder(airpath_command: Command) -> Iterator[str]:
-    """A responder of measurements; yields its address."""
-    line = airpath_command.line("measure", "serve", "--listen", "127.0.0.1:0")
-    with subprocess.Popen(line, cwd=airpath_command.folder, stderr=subprocess.PIPE, text=True) as process:
+@contextmanager
+def responding(command: Command) -> Iterator[str]:
+    """Run a responder of measurements during the block; yield its address."""
+    line = command.line("measure", "serve", "--listen", "127.0.0.1:0")
+    with subprocess.Popen(line, cwd=command.folder, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         yield process.stderr.readline().split()[-1]
         process.terminate()
+
+
+@pytest.fixture
+def responder(airpath_command: Command) -> Iterator[str]:
+    """The address of a responder of measurements."""
+    with responding(airpath_command) as address:
+        yield address
 
 
 def test_a_measurement_replaces_the_same_measurement(airpath_command: Command, folder: Path, responder: str) -> None:
@@ -85,6 +98,16 @@ def test_a_measurement_replaces_the_same_measurement(airpath_command: Command, f
     assert files_of(folder / "measured") == before
     refused(airpath_command, line.replace("measured", "run"), "has a result of `airpath run`")
     refused(airpath_command, "run small.toml --out measured", "has a result of `airpath measure`")
+
+
+def test_a_measurement_without_responder_costs_no_result(airpath_command: Command) -> None:
+    with responding(airpath_command) as address:
+        line = f"measure ping {address} --count 1 --out measured"
+        assert airpath_command(*line.split()).code == 0
+    before = files_of(airpath_command.folder / "measured")
+    done = airpath_command(*line.split())
+    assert (done.code, "replaced" in done.err) == (1, False), done.err
+    assert files_of(airpath_command.folder / "measured") == before
 
 
 def test_a_link_replaces_the_same_link(link: LinkCommand) -> None:
@@ -122,10 +145,204 @@ def test_a_live_proxy_replaces_one_with_the_same_configuration(tmp_path: Path) -
         (NewResult("proxy", {"mtu": 1400}), "the result of another configuration"),
         (NewResult("link", {"mtu": 1500}), "a result of `airpath proxy`"),
     ):
-        with pytest.raises(FileExistsError, match=fault):
-            prepare_result_folder(out, new)
-    prepare_result_folder(out, NewResult("proxy", {"mtu": 1500}))
-    assert list(out.iterdir()) == []
+        with pytest.raises(FileExistsError, match=fault), new_result(out, new):
+            pass
+    with new_result(out, NewResult("proxy", {"mtu": 1500})) as folder:
+        written = write_result(folder, "new")
+    assert files_of(out) == written
+
+
+NEW = NewResult("run", {"seed": 1})
+OTHER = NewResult("run", {"seed": 1, "name": "other"})
+
+
+def write_result(folder: Path, name: str, *, complete: bool = True, repetitions: int = 1) -> dict[str, bytes]:
+    """Write a result of `NEW` with an event table `name`; return its files."""
+    summary = {"complete": complete, "repetitions": [{}] * repetitions, "flows": [{}]}
+    (folder / "events").mkdir(parents=True)
+    (folder / "events" / name).touch()
+    (folder / "scenario.toml").write_text("seed = 1\n")
+    (folder / "summary.json").write_text(json.dumps(summary))
+    return files_of(folder)
+
+
+@pytest.fixture
+def earlier(tmp_path: Path) -> tuple[Path, dict[str, bytes]]:
+    """A folder with a complete result and a report, and its files."""
+    out = tmp_path / "out"
+    files = write_result(out, "earlier")
+    (out / "report.html").touch()
+    return out, files | {"report.html": b""}
+
+
+class Killed(BaseException):
+    """The process ends at this point."""
+
+
+@pytest.mark.parametrize("error", [None, Killed])
+@pytest.mark.parametrize(
+    ("new", "replaces"),
+    [
+        pytest.param(None, False, id="nothing"),
+        pytest.param({"complete": False, "repetitions": 0}, False, id="no-repetition"),
+        pytest.param({"complete": False}, False, id="incomplete"),
+        pytest.param({}, True, id="complete"),
+    ],
+)
+def test_an_earlier_result_stays_until_there_is_a_new_one(
+    earlier: tuple[Path, dict[str, bytes]], new: dict[str, Any] | None, replaces: bool, error: type[Killed] | None
+) -> None:
+    out, files = earlier
+    written: dict[str, bytes] = {}
+    with suppress(Killed), new_result(out, NEW) as folder:
+        written |= {} if new is None else write_result(folder, "new", **new)
+        assert {name: files_of(out)[name] for name in files} == files
+        if error is not None:
+            raise error
+    if replaces:
+        assert files_of(out) == written
+        return
+    assert {name: files_of(out).get(name) for name in files} == files
+    # An incomplete result with a repetition stays, too, until the next one.
+    is_kept = bool(new) and "repetitions" not in (new or {})
+    assert (files_of(written_to(out)) == written) is is_kept
+    with new_result(out, NEW) as folder:
+        assert not folder.exists()
+    assert files_of(out) == files
+
+
+def killed_after(steps: int, change: Callable[..., Any], done: Iterator[int]) -> Callable[..., Any]:
+    """Return `change`, after which the process is killed if `done` has counted to `steps`."""
+
+    def step(*arguments: Any, **options: Any) -> Any:
+        if next(done) >= steps:
+            raise Killed
+        return change(*arguments, **options)
+
+    return step
+
+
+@pytest.mark.parametrize("steps", range(10))
+def test_a_replacement_may_be_killed_at_any_moment(
+    earlier: tuple[Path, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    """Either result is there, at the latest when the next command has begun."""
+    out, files = earlier
+    changes, done = ((Path, "unlink"), (Path, "rename"), (Path, "rmdir"), (shutil, "rmtree")), count()
+    new: dict[str, bytes] = {}
+    with monkeypatch.context() as patch, pytest.raises(Killed), new_result(out, NEW) as folder:
+        new |= write_result(folder, "new")
+        for place, name in changes:
+            patch.setattr(place, name, killed_after(steps, getattr(place, name), done))
+    assert next(done) == steps + 1
+    # One that is refused completes the replacement, and begins nothing.
+    with pytest.raises(FileExistsError, match="another scenario"), new_result(out, OTHER):
+        pass
+    assert files_of(written_to(out)) == new
+    if steps == 0:
+        assert {name: files_of(out)[name] for name in files} == files
+
+
+def test_two_commands_do_not_write_to_one_folder(earlier: tuple[Path, dict[str, bytes]]) -> None:
+    out, files = earlier
+    with new_result(out, NEW) as folder:
+        written = write_result(folder, "new")
+        with (
+            pytest.raises(FileExistsError, match=r"another command writes a result to .*out; wait"),
+            new_result(out, NEW),
+        ):
+            pass
+        assert files_of(folder) == written
+    assert files_of(out) == written != files
+
+
+def test_the_folder_may_be_the_current_one_or_a_link_to_one(airpath_command: Command, folder: Path) -> None:
+    (folder / "link").symlink_to("run")
+    inside = Command(folder / "run")
+    for command, scenario, out in ((inside, "../small.toml", "."), (airpath_command, "small.toml", "link")):
+        done = command("run", scenario, "--out", out)
+        assert (done.code, f"the earlier result in {out} was replaced" in done.err) == (0, True), done.err
+    assert (folder / "link").is_symlink()
+    assert airpath_command("report", "run").code == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_ended_does_not_replace_a_complete_one(
+    airpath_command: Command, scenario: Callable[..., Path], number: signal.Signals
+) -> None:
+    scenario(('bytes = "200 kB"', 'bytes = "500 MB"'), name="long.toml")
+    words = ("run", "long.toml", "--no-log", "--out", "kept")
+    assert airpath_command(*words).code == 0
+    out = airpath_command.folder / "kept"
+    before = files_of(out)
+    with started(airpath_command.line(*words), airpath_command.folder) as process:
+        wait_for(out / ".new" / "summary.json")
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+    assert {name: files_of(out)[name] for name in before} == before
+    assert not airpath.load(out / ".new").complete
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert "the partial result is in kept/.new" in err
+        assert "it is in kept/.new until the next one, and the earlier one in kept stays" in err
+
+
+def started(line: list[str], folder: Path) -> "subprocess.Popen[str]":
+    """Start a command line; its output is not shown."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(line, cwd=folder, env=plain_environment(), stdout=pipe, stderr=pipe, text=True)
+
+
+def wait_for(path: Path) -> None:
+    """Wait until a file is there; fail after half a minute."""
+    until = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < until, path
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_link_that_is_ended_during_its_set_up_costs_no_result(link: LinkCommand, number: signal.Signals) -> None:
+    command = Command(link.folder)
+    # With the file `late` the server listens only after a minute.
+    server = f"touch begun; test -e late && sleep 60; exec {shlex.join(python('listen.py'))}"
+    line = shlex.split(f"link wired --serve {shlex.quote(server)} --out kept -- true")
+    assert command(*line).code == 0
+    out = link.folder / "kept"
+    before = files_of(out)
+    (link.folder / "late").touch()
+    (link.folder / "begun").unlink()
+    with started(command.line(*line), link.folder) as process:
+        wait_for(link.folder / "begun")
+        process.send_signal(number)
+        process.communicate(timeout=30)
+        assert process.returncode
+    assert {name: files_of(out)[name] for name in before} == before
+    (link.folder / "late").unlink()
+    assert "the earlier result in kept was replaced" in command(*line).err
+    assert not (out / ".new").exists()
+
+
+def test_a_link_that_runs_no_command_costs_no_result(link: LinkCommand) -> None:
+    command = Command(link.folder)
+    script = link.folder / "script"
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    server = f"test -e broken && exit 3; exec {shlex.join(python('listen.py'))}"
+    line = shlex.split(f"link wired --serve {shlex.quote(server)} --out kept -- ./script")
+    assert command(*line).code == 0
+    before = files_of(link.folder / "kept")
+    script.chmod(0o644)
+    done = command(*line)
+    assert (done.code, "Permission denied" in done.err, "result" in done.err) == (126, True, False), done.err
+    assert files_of(link.folder / "kept") == before
+    (link.folder / "broken").touch()
+    done = command(*line)
+    assert (done.code, "the server ended with exit code 3 before it listened" in done.err) == (125, True), done.err
+    assert files_of(link.folder / "kept") == before
+    done = command(*line[:-2], "--repeat", "2", *line[-2:])
+    assert done.code == 125, done.err
+    assert {name: files_of(link.folder / "kept")[name] for name in before} == before
 
 
 @pytest.mark.parametrize(

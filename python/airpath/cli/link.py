@@ -192,10 +192,12 @@ def link(
         if is_outside and "the outside" in problem.message and (place := localhost_in(command)):
             problem.next_step = own_host(place)
         raise
+    if outcome["exit"] == "not-executed":
+        raise _not_started(command[0], outcome["number"])
     if outcome["exit"] == "code" and outcome["number"] and host_port and (place := localhost_in(command)):
         note(f"{place} is the mobile itself; {own_host(place)}")
     _warn(outcome, None if no_result_note else out, outside=serve is None and not host_port)
-    _end_like(outcome, command[0])
+    _end_like(outcome)
 
 
 def _run(
@@ -217,7 +219,7 @@ def _run(
     **options: Any,
 ) -> dict[str, Any]:
     from airpath import _native
-    from airpath.result_folder import NewResult, prepare_result_folder
+    from airpath.result_folder import NewResult, clear_result_folder, new_result
 
     overrides = _overrides(sets, proxy, second)
     parameters = _parameters(sysctls)
@@ -228,14 +230,12 @@ def _run(
         check_outputs(record.with_name(f"{record.name}.down"), record.with_name(f"{record.name}.up"))
     with explained(), _advised(parameters), replacing_result(out), ExitStack() as stack:
         text, name = scenario_of(scenario)
-        needed = _native.files(
-            text, name, overrides
-        )  # before an earlier result is removed: a wrong scenario must not cost it
+        folder = None
         if out is not None:
             programs = _programs(command, options["serve"], options["mtu"], parameters)
             resolved = _resolved(scenario, overrides, options["seed"])
             new = NewResult("link", resolved, capture=capture, log=options["log"], programs=programs)
-            prepare_result_folder(out, new, keep=needed)
+            folder = stack.enter_context(new_result(out, new))
         # Until the command takes the signal, Ctrl-C ends this process at once, and the kernel
         # removes the namespaces.
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -258,7 +258,7 @@ def _run(
             overrides,
             options.pop("seed"),
             command,
-            out=None if out is None else str(out),
+            out=None if folder is None else str(folder),
             capture=capture,
             precise=precise,
             budget=budget,
@@ -270,7 +270,10 @@ def _run(
             status=sys.stderr.isatty() and not is_quiet() if status is None else status,
             **options,
         )
-    return json.loads(result)
+        outcome = json.loads(result)
+        if outcome["exit"] == "not-executed" and folder is not None:
+            clear_result_folder(folder)  # no command ran: an earlier result stays
+    return outcome
 
 
 def _overrides(sets: list[str], proxy: str | None, second: str | None) -> list[tuple[str, str]]:
@@ -471,20 +474,16 @@ def late_text(lateness: dict[str, Any], period_s: float | None) -> str:
     )
 
 
-def _end_like(outcome: dict[str, Any], command: str) -> None:
+def _end_like(outcome: dict[str, Any]) -> None:
     """Exit with the command's exit code or signal."""
     number = outcome["number"]
-    match outcome["exit"]:
-        case "code":
-            raise typer.Exit(number)
-        case "signal":
-            sys.stdout.flush()
-            if number != signal.SIGKILL:  # which has no handler
-                signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)
-            raise typer.Exit(128 + number)  # reached if the signal does not end this process
-        case _:
-            raise _not_started(command, number)
+    if outcome["exit"] == "code":
+        raise typer.Exit(number)
+    sys.stdout.flush()
+    if number != signal.SIGKILL:  # which has no handler
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    raise typer.Exit(128 + number)  # reached if the signal does not end this process
 
 
 def _not_started(command: str, number: int) -> Problem:

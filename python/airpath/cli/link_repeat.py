@@ -38,12 +38,14 @@ def repeat_link(repeat: int, first: "NewResult", *, out: Path | None, record: Pa
     Returns:
         The exit code of the first command that failed; 0 without one.
     """
+    from airpath.result_folder import clear_result_folder
+
     arguments = list(without_options(sys.argv[1:], ("--repeat", "--seed", "--out", "-o", "--record")))
     times: list[float] = []
     failures: dict[int, int] = {}
     failed = 0
     seed = first.scenario["seed"]
-    _replace_earlier(out, repeat, first)
+    replaces = _check_earlier(out, repeat, first)
     with (
         tempfile.TemporaryDirectory(prefix="airpath-") as temporary,
         cleanly_ended(),
@@ -62,6 +64,10 @@ def repeat_link(repeat: int, first: "NewResult", *, out: Path | None, record: Pa
             summary = _summary(folder)
             if summary is None:
                 return done.returncode  # the link has printed the reason
+            if out is not None and replaces and summary["repetitions"]:
+                clear_result_folder(out)
+                note(f"the earlier result in {out} was replaced")
+                replaces = False
             if done.returncode:
                 failures[number] = done.returncode
             elif summary["complete"]:
@@ -76,8 +82,8 @@ def repeat_link(repeat: int, first: "NewResult", *, out: Path | None, record: Pa
     return failed if failed >= 0 else 128 - failed
 
 
-def _replace_earlier(out: Path | None, repeat: int, first: "NewResult") -> None:
-    """Remove the result of a single earlier run, which the first repetition replaces.
+def _check_earlier(out: Path | None, repeat: int, first: "NewResult") -> bool:
+    """Return whether a folder has the result of a single earlier run, which the first one replaces.
 
     Each repetition replaces its own earlier result.
 
@@ -85,10 +91,10 @@ def _replace_earlier(out: Path | None, repeat: int, first: "NewResult") -> None:
         Problem: The folder has another result, or more repetitions.
     """
     from airpath.result import is_result
-    from airpath.result_folder import prepare_result_folder, refusal
+    from airpath.result_folder import check_result_folder, refusal
 
     if out is None or not out.is_dir():
-        return
+        return False
     numbers = [int(each.name) for each in out.iterdir() if each.name.isdecimal() and is_result(each)]
     fault = None
     if is_result(out) and numbers:
@@ -98,14 +104,15 @@ def _replace_earlier(out: Path | None, repeat: int, first: "NewResult") -> None:
     if fault is not None:
         message, _, next_step = refusal(out, fault).partition("; ")
         raise Problem(message, next_step=next_step, exit_code=FAILED)
-    if is_result(out):
-        try:
-            with explained():
-                prepare_result_folder(out, first)
-        except Problem as problem:
-            problem.exit_code = FAILED
-            raise
-        note(f"the earlier result in {out} was replaced")
+    if not is_result(out):
+        return False
+    try:
+        with explained():
+            check_result_folder(out, first)
+    except Problem as problem:
+        problem.exit_code = FAILED
+        raise
+    return True
 
 
 @contextmanager
@@ -164,8 +171,10 @@ def without_options(arguments: list[str], names: Iterable[str]) -> Iterable[str]
 
 
 def _summary(folder: Path) -> dict[str, Any] | None:
+    from airpath.result_folder import written_to
+
     try:
-        return json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        return json.loads((written_to(folder) / "summary.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from typing import Annotated, Any, Literal
@@ -635,7 +636,7 @@ def _measure(
     from airpath.cli.output import print_line, print_summary
     from airpath.cli.progress import progress_bar
     from airpath.cli.warnings import warn_about
-    from airpath.result_folder import NewResult, prepare_result_folder
+    from airpath.result_folder import NewResult, new_result, written_to
 
     if common.ipv4 and common.ipv6:
         raise Problem("--ipv4 and --ipv6 exclude each other", next_step="use one of them, or none")
@@ -648,13 +649,19 @@ def _measure(
     def invalid(error: ValueError) -> Problem:
         return Problem(str(error), next_step=f"`airpath measure {kind} --help` shows the options")
 
-    with explained(), replacing_result(common.out), progress_bar(f"{kind} {host}") as progress:
+    with (
+        explained(),
+        replacing_result(common.out),
+        progress_bar(f"{kind} {host}") as progress,
+        ExitStack() as stack,
+    ):
         try:
             scenario = tomllib.loads(_native.measurement(request))
         except ValueError as error:
             raise invalid(error) from None
+        folder = None
         if common.out is not None:
-            prepare_result_folder(common.out, NewResult("measure", scenario))
+            folder = stack.enter_context(new_result(common.out, NewResult("measure", scenario)))
         if common.format == "jsonl":
             print_line("start", {"measurement": kind, "host": host})
 
@@ -666,12 +673,12 @@ def _measure(
 
         try:
             with interval_lines(seconds, kind, show, progress) as counted:
-                out = None if common.out is None else str(common.out)
+                out = None if folder is None else str(folder)
                 summary = json.loads(_native.measure(request, out, counted, note))
         except ValueError as error:
             raise invalid(error) from None
     print_summary(summary, common.format)
-    raise typer.Exit(warn_about(summary, common.out))
+    raise typer.Exit(warn_about(summary, common.out and written_to(common.out)))
 
 
 def _interval(text: str | None, format: Format) -> float | None:

@@ -310,18 +310,23 @@ def check_report_name(report: Path, out: Path | None = None) -> None:
 
 @contextmanager
 def replacing_result(out: Path | None) -> Iterator[None]:
-    """Print a note after the block if `out` had an earlier result, which the block replaced.
+    """Print a note after the block if `out` had an earlier result: that it was replaced, or stays.
 
     Raises:
         Problem: Nothing can be written there; an earlier result stays.
     """
-    from airpath.result import is_result
+    from airpath.result_folder import summaries_in, written_to
 
-    if out is not None and not os.path.isfile(out):  # noqa: PTH113 - False also without permission
+    if out is None:
+        yield
+        return
+    if not os.path.isfile(out):  # noqa: PTH113 - False also without permission
         check_outputs(folders=[out])
-    replaces = out is not None and is_result(out)
+    before = summaries_in(out)
     yield
-    if replaces:
+    if (new := written_to(out)) != out:
+        note(f"the new result is incomplete: it is in {new} until the next one, and the earlier one in {out} stays")
+    elif before and not summaries_in(out) <= before:
         note(f"the earlier result in {out} was replaced")
 
 

@@ -3,6 +3,7 @@
 import json
 import signal
 import tomllib
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -56,19 +57,21 @@ def run(
       3    the result could not be written in full; the written part is kept
     """
     from airpath import LinkError, _native
-    from airpath.result_folder import NewResult, prepare_result_folder
+    from airpath.result_folder import NewResult, new_result
 
     if capture and out is None:
         raise Problem("--capture needs a result folder", next_step="add --out DIR")
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the proxy takes it
-    with explained(), replacing_result(out):
+    with explained(), replacing_result(out), ExitStack() as stack:
+        folder = None
         if out is not None:
             settings = tomllib.loads(_native.proxy_configuration(str(configuration)))
-            prepare_result_folder(out, NewResult("proxy", settings, capture=capture, log=not no_log))
+            new = NewResult("proxy", settings, capture=capture, log=not no_log)
+            folder = stack.enter_context(new_result(out, new))
         try:
             _native.proxy_run(
                 str(configuration),
-                out=None if out is None else str(out),
+                out=None if folder is None else str(folder),
                 log=not no_log,
                 capture=capture,
                 take_over=take_over,

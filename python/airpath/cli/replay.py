@@ -45,6 +45,7 @@ def replay(
     from airpath import NotLoggedError, load
     from airpath.cli.output import print_summary
     from airpath.replay import execute
+    from airpath.result_folder import written_to
 
     overrides = parse_pairs("--set", set or [], example="fixed.delay='80 ms'")
     with explained(), replacing_result(out):
@@ -58,6 +59,7 @@ def replay(
     else:
         print_summary(summary, format)
     if out is not None:
+        out = written_to(out)
         note(f"the result is in {out}; `airpath report {result} {out} -o report.html` draws both")
     if not summary["complete"]:
         note(f"{summary['stopped']}: the figures are those of a partial replay")

@@ -105,6 +105,7 @@ def run(
     from airpath.cli.progress import progress_bar
     from airpath.cli.run_vary import check_set_once, run_vary, values_of
     from airpath.cli.warnings import warn_about
+    from airpath.result_folder import written_to
     from airpath.run import execute_to_json, resolve
     from airpath.scenario import repetitions_of
 
@@ -166,8 +167,8 @@ def run(
             assert folder is not None
             sys.stdout.flush()
             with explained():
-                write_report(Result(folder, _temporary=temporary), report)
-    raise typer.Exit(warn_about(json.loads(outcomes), out))
+                write_report(Result(written_to(folder), _temporary=temporary), report)
+    raise typer.Exit(warn_about(json.loads(outcomes), out and written_to(out)))
 
 
 def write_report(result: Result, report: Path) -> None:
