@@ -179,6 +179,25 @@ def test_a_filmstrip_has_the_progress_of_the_page(airpath_command: Command, page
     assert len(views_of(out)) == 1
 
 
+def test_a_load_replaces_one_with_the_same_options_only(airpath_command: Command, page: Path) -> None:
+    words = ("page", "load", str(page), "--link", "wired", "-o", "out")
+    out = load(airpath_command, page, "--tls", "TLSv1.3")
+    before = views_of(out)
+    for options, fault in (
+        (("--protocol", "http/1.0", "--tls", "TLSv1.3"), 'another value of `protocol` ("http/1.1")'),
+        (("--tls", "TLSv1.2"), 'another value of `tls` ("TLSv1.3")'),
+        (("--tls", "TLSv1.3", "--no-compression"), "another value of `compression` (true)"),
+    ):
+        done = airpath_command(*words, *options)
+        assert (done.code, f"out has views with {fault}: nothing was run" in done.err) == (2, True), done.err
+    assert views_of(out) == before
+    load(airpath_command, page, "--tls", "TLSv1.3", "--protocol", "h1")
+    assert views_of(out) != before
+    # Views without their options, as written before: page and URL decide.
+    (out / "page.json").write_text(json.dumps([{k: v for k, v in each.items() if k != "options"} for each in before]))
+    load(airpath_command, page, "--tls", "TLSv1.2")
+
+
 def test_a_server_that_does_not_listen_is_explained(airpath_command: Command, need: Need) -> None:
     need("chromium")
     serve = f"exec {sys.executable} -m http.server 8000"

@@ -18,7 +18,7 @@ from airpath.page.devtools import executable
 from airpath.page.figures import figures
 from airpath.page.origins import Origin, is_name, link_names, origin_of, origins_of
 from airpath.page.site import url_of
-from airpath.result_folder import refusal
+from airpath.result_folder import refusal, written_to
 
 PROTOCOLS = {"http/1.0": "http/1.0", "http/1.1": "http/1.1", "h1": "http/1.1", "h2": "h2", "h3": "h3"}
 """The protocols, by their names as options."""
@@ -73,6 +73,8 @@ class _Target:
     host_ports: Sequence[int] = ()
     secure: list[Origin] = field(default_factory=list)
     """Origins that need a certificate."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Options of the load that belong to its inputs; `options` of the rows of `page.json`."""
 
 
 def load(
@@ -151,6 +153,15 @@ def load(
         hosts = ", ".join(chosen.hosts)
         reason = f"--dns has no effect: no origin has a name with a domain ({hosts})"
         raise UsageError(reason, "remove it, or name an origin like www.example.com")
+    chosen.options = {
+        # Those of a page that airpath serves have defaults; those of a URL are up to its server.
+        "protocol": chosen.plan.get("protocol", protocol and PROTOCOLS[protocol]),
+        "tls": chosen.plan.get("tls"),
+        "compression": chosen.plan.get("compression"),
+        "dns": dns,
+        "repeat_view": repeat_view,
+        "throttle": None if throttle is None else dict(throttle),
+    }
     _check_earlier_views(out, chosen, runs * (2 if repeat_view else 1))
     with temporary_folder("airpath-page-") as folder:
         options = list(chosen.plan["options"])
@@ -193,16 +204,19 @@ def _check_earlier_views(out: Path, chosen: _Target, number: int) -> None:
     """Check that new views in a folder replace at most as many of the same page.
 
     Raises:
-        FileExistsError: The folder has views of another page, or more.
+        FileExistsError: The folder has views of another page, with other options, or more.
     """
     try:
         views = json.loads((out / "page.json").read_text(encoding="utf-8"))
         other = next((each for each in views if (each["page"], each["url"]) != (chosen.name, chosen.url)), None)
+        earlier = [option for each in views for option in each.get("options", chosen.options).items()]
     except (OSError, ValueError, KeyError, TypeError):
         return
     fault = None
     if other is not None:
         fault = f"views of another page ({other['url']})"
+    elif (differs := next((each for each in earlier if chosen.options.get(each[0]) != each[1]), None)) is not None:
+        fault = f"views with another value of `{differs[0]}` ({json.dumps(differs[1])})"
     elif len(views) > number:
         fault = f"{len(views)} views, and this load has {number}"
     if fault is not None:
@@ -327,7 +341,8 @@ def _keep(folder: Path, out: Path, chosen: _Target) -> list[dict[str, Any]]:
     if not file.is_file():
         return []
     raw = json.loads(file.read_text(encoding="utf-8"))
-    views = [figures(each, chosen.name, chosen.objects) for each in raw]
+    views = [figures(each, chosen.name, chosen.objects) | {"options": chosen.options} for each in raw]
+    out = written_to(out)
     (out / "page.json").write_text(json.dumps(views, indent=1), encoding="utf-8")
     if (folder / "filmstrip").is_dir():
         shutil.move(folder / "filmstrip", out / "filmstrip")
