@@ -268,7 +268,8 @@ def _command_of(summary: Mapping[str, Any]) -> str:
         return "measure"
     if "emulation" in summary:
         return "proxy" if "configuration" in summary["emulation"] else "link"
-    # A run has flows; a replay has the packets of flows only.
+    # A run has a row for each flow, also for one that did not start; a scenario without flows is
+    # refused. A replay has packets, and no flows.
     return "run" if summary.get("flows") else "replay"
 
 

@@ -56,6 +56,20 @@ def test_a_replay_replaces_the_same_replay(airpath_command: Command, folder: Pat
     refused(airpath_command, "run small.toml --out replay", "has a result of `airpath replay`")
 
 
+def test_a_run_has_flows_and_a_replay_has_none(airpath_command: Command, scenario: Callable[..., Path]) -> None:
+    """The flows of a summary show whether a run or a replay wrote it."""
+    flow = '[[flow]]\nkind = "download"\nbytes = "200 kB"\n'
+    scenario((flow, ""), name="none.toml")
+    assert "there is nothing to run" in airpath_command("run", "none.toml", "--out", "none").err
+    scenario((flow, flow + 'start = "10 s"\n'), ("seed = 3", 'seed = 3\nduration = "1 s"'), name="late.toml")
+    assert airpath_command("run", "late.toml", "--out", "late").code == 0
+    assert airpath_command("run", "late.toml", "--set", "flow.0.start=0.1s", "--out", "early").code == 0
+    refused(airpath_command, "replay early --out late", "has a result of `airpath run`")
+    assert airpath_command("replay", "early", "--out", "replayed").code == 0
+    assert airpath.load(airpath_command.folder / "replayed").flows.is_empty()
+    refused(airpath_command, "run late.toml --out replayed", "has a result of `airpath replay`")
+
+
 def test_folders_that_are_no_result_are_refused(airpath_command: Command, folder: Path) -> None:
     for name, file, fault in (
         ("swept", "sweep.json", "is the folder of a sweep"),
