@@ -94,6 +94,14 @@ def test_an_ordinary_user_has_links(
     assert (link.folder / "kept" / "summary.json").stat().st_uid == user
 
 
+def test_an_ordinary_user_replaces_a_result(link: LinkCommand, ordinary: Ordinary) -> None:
+    for _ in range(2):
+        done = link("true", options="--device veth --out kept", under=ordinary())
+    assert "the earlier result in kept was replaced" in done.err
+    assert summary(link.folder / "kept")["complete"]
+    assert not (link.folder / "kept" / ".new").exists()
+
+
 def test_an_ordinary_user_pings_by_icmp(link: LinkCommand, ordinary: Ordinary) -> None:
     ping = [
         Path(sys.executable).with_name("airpath"),
