@@ -15,7 +15,7 @@ use airpath_eventlog::EventLog;
 use airpath_path::{Path as HopPath, PolledPath};
 use airpath_result::summary::{Ended, FlowRow, LinkRow, RadioRow, Repetition};
 use airpath_result::{Folder, INPUTS, Rows, Summary};
-use airpath_scenario::{BearerConfig, Origin, PlannedPath, Scenario, ScenarioError, Users};
+use airpath_scenario::{BearerConfig, Scenario, Users};
 use nix::poll::{PollFd, PollFlags, poll};
 use serde::Serialize;
 
@@ -154,7 +154,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     if options.mptcp && scenario.second_bearer.is_none() {
         return Err(LinkError::MptcpAlone);
     }
-    let planned = plan_path(scenario)?;
+    let planned = scenario.build_path(Seed::new(scenario.seed), Users::First)?;
     let components = planned.topology.component_names();
     let folder = create_folder(scenario, options, &components)?;
     // Opened here, because the namespaces of the link hide it.
@@ -283,21 +283,6 @@ impl Host {
             tcp["congestion"] = serde_json::json!({ "algorithm": self.congestion_control });
         }
     }
-}
-
-/// The path of `scenario` for the one mobile of a link.
-fn plan_path(scenario: &Scenario) -> Result<PlannedPath, LinkError> {
-    if scenario.access.is_some() {
-        let message = "a link has one path, but `access` gives each flow its own";
-        let error = ScenarioError::new(message, Origin::default(), "access");
-        return Err(error.help("move its keys into `fixed`").into());
-    }
-    if scenario.steering.is_some() {
-        let message = "programs on a link choose their interface themselves";
-        let error = ScenarioError::new(message, Origin::default(), "steering");
-        return Err(error.help("remove the table, or run the scenario with `airpath run`").into());
-    }
-    Ok(scenario.build_path(Seed::new(scenario.seed), Users::First)?)
 }
 
 /// Creates the result folder of a link.

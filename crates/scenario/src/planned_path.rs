@@ -51,8 +51,12 @@ impl Scenario {
     /// Builds the path between the servers and `users` for a run with this seed.
     ///
     /// # Errors
-    /// If the bearers cannot be built, or there are more than 16,777,216 components.
+    /// If the bearers cannot be built, there are more than 16,777,216 components, or the path of
+    /// [`Users::First`] is to have access links or steering.
     pub fn build_path(&self, seed: Seed, users: Users) -> Result<PlannedPath, ScenarioError> {
+        if users == Users::First {
+            self.check_link()?;
+        }
         let mut mobiles = self.user_names();
         let mut cells = self.build_cells(seed)?;
         if users == Users::First && self.second_bearer.is_some() {
@@ -103,6 +107,21 @@ impl Scenario {
         });
         let changes = changes.collect();
         Ok(PlannedPath { topology: Topology { hops, route, mobiles }, changes })
+    }
+
+    /// Checks that programs, not flows of the scenario, can use the path.
+    fn check_link(&self) -> Result<(), ScenarioError> {
+        let refuse =
+            |key, message: &str, help: &str| Err(ScenarioError::new(message, Origin::default(), key).help(help));
+        if self.access.is_some() {
+            let help = "move its keys into `fixed`";
+            return refuse("access", "a link has one path, but `access` gives each flow its own", help);
+        }
+        if self.steering.is_some() {
+            let help = "remove the table, or run the scenario with `airpath run`";
+            return refuse("steering", "programs on a link choose their interface themselves", help);
+        }
+        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod support;
 
+use airpath_core::Seed;
 use airpath_scenario::Users;
 use support::{assert_errors, component_names, read, resolved};
 
@@ -30,12 +31,20 @@ fn the_middlebox_is_between_fixed_network_and_cells() {
     let all = component_names(&scenario, Users::All);
     assert_eq!(all[..2], ["fixed", "middlebox"]);
     assert_eq!(all[all.len() - 5..], ["access-ping-0", "access-ping-1", "server", "mobile-0", "mobile-1"]);
-    let first = component_names(&scenario, Users::First);
+    let without_access = read(&GOOD.replace("[access]\ndelay = \"1 ms\"\n", "")).expect("a valid scenario");
+    let first = component_names(&without_access, Users::First);
     assert_eq!(
         (first.len(), &first[..2], &first[3..]),
         (5, &all[..2], &["server".to_owned(), "mobile-0".to_owned()][..])
     );
     assert_eq!(resolved(&scenario).middlebox, scenario.middlebox);
+}
+
+#[test]
+fn the_path_of_one_mobile_has_no_access_link() {
+    let path = read(GOOD).expect("a valid scenario").build_path(Seed::new(1), Users::First);
+    let error = path.err().expect("`access` is refused").to_string();
+    assert!(error.contains("a link has one path, but `access` gives each flow its own"), "{error}");
 }
 
 #[test]
