@@ -11,6 +11,12 @@ pub struct Clock {
     origin: QuinnInstant,
 }
 
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Clock {
     /// A clock. Nothing observable depends on its origin: quinn only adds to and subtracts from it.
     #[expect(clippy::disallowed_methods, reason = "no other function makes a `std::time::Instant`")]
@@ -18,10 +24,12 @@ impl Clock {
         Self { origin: QuinnInstant::now() }
     }
 
+    /// The same time in quinn.
     pub fn to_quinn(self, time: Instant) -> QuinnInstant {
         self.origin + Duration::from_nanos(time.as_nanos())
     }
 
+    /// The same time in airpath; times before the origin are [`Instant::ZERO`].
     pub fn instant_of(self, time: QuinnInstant) -> Instant {
         Instant::ZERO + span(time.saturating_duration_since(self.origin))
     }

@@ -9,13 +9,12 @@ use airpath_core::{Context, Ecn, Instant, Span, TcpEvent, TcpTrigger};
 use bytes::{Bytes, BytesMut};
 use quinn_proto::crypto;
 use quinn_proto::{
-    ClientConfig, ConnectionError, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, Event, ServerConfig,
-    TransportErrorCode, VarInt,
+    ConnectionError, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint, Event, TransportErrorCode, VarInt,
 };
 
 use crate::clock::{Clock, span};
 use crate::config::Config;
-use crate::identity::{Identity, NoTime};
+use crate::identity::Identity;
 use crate::null_crypto::NullCrypto;
 use crate::statistics::{Figures, SharedFigures, Statistics};
 use crate::streams::{Stream, Streams};
@@ -77,7 +76,7 @@ pub struct Connection {
 impl Connection {
     /// A client, with the null crypto of `config`.
     pub fn connect(config: Arc<Config>, id: Identity, now: Instant) -> Self {
-        let crypto = null_crypto(&config);
+        let crypto = Arc::new(NullCrypto::new(&config));
         Self::connect_with(config, id, now, crypto, "server.test")
     }
 
@@ -93,11 +92,9 @@ impl Connection {
         name: &str,
     ) -> Self {
         let (clock, figures) = (Clock::new(), SharedFigures::default());
-        let mut endpoint = Endpoint::new(Arc::new(id.endpoint(config.datagram_size)), None, true, None);
-        let mut client = ClientConfig::new(crypto);
-        let destination = id.first_destination();
+        let mut endpoint = Endpoint::new(Arc::new(id.endpoint_config(config.datagram_size)), None, true, None);
+        let mut client = id.client_config(crypto);
         client.transport_config(Arc::new(config.transport(&figures)));
-        client.initial_dst_cid_provider(Arc::new(move || destination));
         let connected = endpoint.connect(clock.to_quinn(now), client, id.remote, name);
         let quinn = Some(connected.expect("the address, the version and the name are valid"));
         Self::new(clock, config, id, endpoint, quinn, figures)
@@ -105,20 +102,16 @@ impl Connection {
 
     /// A server that waits for one client, with the null crypto of `config`.
     pub fn listen(config: Arc<Config>, id: Identity) -> Self {
-        let crypto = null_crypto(&config);
+        let crypto = Arc::new(NullCrypto::new(&config));
         Self::listen_with(config, id, crypto)
     }
 
     /// A server with its own cryptography that waits for one client.
     pub fn listen_with(config: Arc<Config>, mut id: Identity, crypto: Arc<dyn crypto::ServerConfig>) -> Self {
         let (clock, figures) = (Clock::new(), SharedFigures::default());
-        let endpoint = id.endpoint(config.datagram_size);
-        let mut server = ServerConfig::new(crypto, id.token_key());
-        server
-            .transport_config(Arc::new(config.transport(&figures)))
-            .migration(id.migration)
-            .time_source(Arc::new(NoTime));
-        server.validation_token.sent(0);
+        let endpoint = id.endpoint_config(config.datagram_size);
+        let mut server = id.server_config(crypto);
+        server.transport_config(Arc::new(config.transport(&figures)));
         let endpoint = Endpoint::new(Arc::new(endpoint), Some(Arc::new(server)), true, None);
         Self::new(clock, config, id, endpoint, None, figures)
     }
@@ -414,11 +407,6 @@ impl fmt::Debug for Connection {
         connection.field("id", id).field("established", established).field("outcome", outcome);
         connection.field("streams", streams).finish_non_exhaustive()
     }
-}
-
-fn null_crypto(config: &Config) -> Arc<NullCrypto> {
-    let size = |bytes: airpath_core::Bytes| usize::try_from(bytes.get()).expect("`Config::check` limits the size");
-    Arc::new(NullCrypto { client_hello: size(config.client_hello), certificates: size(config.certificates) })
 }
 
 /// The probe time-out in the application space (RFC 9002 §6.2.1), with the default maximum delay of

@@ -1,12 +1,12 @@
 //! Who an end of a connection is: its flow, its addresses, and its random numbers.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use airpath_core::{Direction, FlowId, RandomStream};
-use quinn_proto::crypto::{AeadKey, CryptoError, HandshakeTokenKey, HmacKey};
-use quinn_proto::{ConnectionId, ConnectionIdGenerator, EndpointConfig, TimeSource};
+use quinn_proto::crypto::{self, AeadKey, CryptoError, HandshakeTokenKey, HmacKey};
+use quinn_proto::{ClientConfig, ConnectionId, ConnectionIdGenerator, EndpointConfig, ServerConfig, TimeSource};
 
 /// Bytes of a connection identifier: as of quinn's own generator.
 const IDENTIFIER: usize = 8;
@@ -38,24 +38,37 @@ impl Identity {
         Self { flow, direction, remote, migration: false, seed: random("seed"), identifiers: random("identifiers") }
     }
 
-    /// The settings of quinn's end point that depend on the random streams.
-    pub(crate) fn endpoint(&mut self, datagram_size: u32) -> EndpointConfig {
+    /// The settings of quinn's end point, for UDP payloads of up to `datagram_size` bytes.
+    ///
+    /// # Panics
+    /// If the size is above 65,527 bytes, the largest of UDP.
+    pub fn endpoint_config(&mut self, datagram_size: u32) -> EndpointConfig {
         let mut config = EndpointConfig::new(Arc::new(Key(self.seed.bits())));
         let generator = Generator(self.identifiers.clone());
         config.rng_seed(Some(bytes(&mut self.seed))).cid_generator(move || Box::new(generator.clone()));
-        let largest = u16::try_from(datagram_size.max(1472)).expect("`Config::check` limits the size");
+        let largest = u16::try_from(datagram_size.max(1472)).expect("a UDP datagram has at most 65,527 bytes");
         config.max_udp_payload_size(largest).expect("at least 1200 bytes are allowed");
         config
     }
 
-    /// The key of the tokens of a server.
-    pub(crate) fn token_key(&mut self) -> Arc<dyn HandshakeTokenKey> {
-        Arc::new(Key(self.seed.bits()))
+    /// The settings of quinn's client with this cryptography, and the default transport.
+    pub fn client_config(&mut self, crypto: Arc<dyn crypto::ClientConfig>) -> ClientConfig {
+        let mut config = ClientConfig::new(crypto);
+        // Each connection has a destination identifier of its own.
+        let destinations = Mutex::new(self.seed.clone());
+        config.initial_dst_cid_provider(Arc::new(move || {
+            let mut destinations = destinations.lock().unwrap_or_else(PoisonError::into_inner);
+            ConnectionId::new(&bytes::<FIRST_DESTINATION>(&mut destinations))
+        }));
+        config
     }
 
-    /// The destination identifier of the first packet of a client.
-    pub(crate) fn first_destination(&mut self) -> ConnectionId {
-        ConnectionId::new(&bytes::<FIRST_DESTINATION>(&mut self.seed))
+    /// The settings of quinn's server with this cryptography, and the default transport.
+    pub fn server_config(&mut self, crypto: Arc<dyn crypto::ServerConfig>) -> ServerConfig {
+        let mut config = ServerConfig::new(crypto, Arc::new(Key(self.seed.bits())));
+        config.migration(self.migration).time_source(Arc::new(NoTime));
+        config.validation_token.sent(0);
+        config
     }
 }
 
@@ -144,7 +157,7 @@ impl AeadKey for TokenKey {
 }
 
 /// The time of tokens: constant, because no token expires in a run.
-pub struct NoTime;
+struct NoTime;
 
 impl TimeSource for NoTime {
     fn now(&self) -> SystemTime {

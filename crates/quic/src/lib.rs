@@ -6,8 +6,10 @@
 //!
 //! | module | contents |
 //! | --- | --- |
+//! | [`clock`] | the times of quinn and of airpath |
 //! | [`config`] | settings: controller, windows, datagram size, sizes of TLS messages |
 //! | [`connection`] | one end of one connection, with its streams |
+//! | [`Identity`] | the settings of quinn that depend on random streams |
 //! | [`null_crypto`] | a handshake with the sizes and steps of TLS 1.3, without encryption |
 //! | [`statistics`] | counters and round trips |
 //!
@@ -20,7 +22,7 @@
 //!
 //! [`RandomStream`]: airpath_core::RandomStream
 
-mod clock;
+pub mod clock;
 pub mod config;
 pub mod connection;
 mod controller;
@@ -29,6 +31,7 @@ pub mod null_crypto;
 pub mod statistics;
 mod streams;
 
+pub use clock::Clock;
 pub use config::{Config, ConfigError, Controller, NAME};
 pub use connection::{Connection, Outcome};
 pub use identity::Identity;

@@ -49,6 +49,24 @@ pub struct NullCrypto {
     pub certificates: usize,
 }
 
+/// The sizes of [`Config::default`](crate::Config).
+impl Default for NullCrypto {
+    fn default() -> Self {
+        Self::new(&crate::Config::default())
+    }
+}
+
+impl NullCrypto {
+    /// The sizes of `config`.
+    ///
+    /// # Panics
+    /// If a size does not fit into memory, which [`Config::check`](crate::Config::check) excludes.
+    pub fn new(config: &crate::Config) -> Self {
+        let size = |bytes: airpath_core::Bytes| usize::try_from(bytes.get()).expect("`Config::check` limits the size");
+        Self { client_hello: size(config.client_hello), certificates: size(config.certificates) }
+    }
+}
+
 impl ClientConfig for NullCrypto {
     fn start_session(
         self: Arc<Self>,
