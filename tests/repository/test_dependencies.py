@@ -46,6 +46,7 @@ ALLOWED: dict[str, set[str]] = {
         "eventlog",
         "result",
     },
+    "quinn": {"core", "wire", "path", "quic", "scenario", "sim"},
     "emu": {
         "core",
         "wire",
