@@ -62,6 +62,8 @@ fn transport() -> Arc<TransportConfig> {
     // A deep queue ends a connection with a larger window: docs/quic.md, "The receive window".
     let window = VarInt::from_u32(3_000_000);
     transport.stream_receive_window(window).receive_window(window);
+    // With the offload of real sockets, quinn pads datagrams of a batch to equal sizes.
+    transport.enable_segmentation_offload(false);
     transport.max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(120_000))));
     Arc::new(transport)
 }
