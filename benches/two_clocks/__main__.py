@@ -1,12 +1,12 @@
 """Runs the cases of docs/two-clocks.md under both clocks, and writes its tables.
 
-    .venv/bin/python benches/two_clocks [--only kernel|bbr|quic|study] [--case NAME]... [--links 5]
-                                        [--seeds 9] [--write]
+    .venv/bin/python benches/two_clocks [--only kernel|bbr|quic|quinn|study] [--case NAME]...
+                                        [--links 5] [--seeds 9] [--write]
 
 Takes minutes: the links run in real time. With `--case` only these cases of kernel.toml run (with
-`--only bbr` also presets of bearers, with `--only quic` those of quic.toml), and nothing is
-written. Needs what `airpath link` needs;
-`airpath doctor` checks this host.
+`--only bbr` also presets of bearers, with `--only quic` those of quic.toml, with `--only quinn`
+presets), and nothing is written. Needs what `airpath link` needs; `airpath doctor` checks this
+host.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from pathlib import Path
 import bbr
 import kernel
 import quic
+import quinn
 import steps
 from page import replace_table
 
@@ -32,7 +33,7 @@ STEPPED = ("utilisation-20kB", "utilisation-100kB")
 def main() -> int:
     """Run the cases, print the tables, and write them with `--write`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=["kernel", "bbr", "quic", "study"])
+    parser.add_argument("--only", choices=["kernel", "bbr", "quic", "quinn", "study"])
     parser.add_argument("--case", action="append", default=[])
     parser.add_argument("--links", type=int, default=5, help="links that run at the same time")
     parser.add_argument("--seeds", type=int, default=9, help="links of each case with BBR, at most")
@@ -65,6 +66,12 @@ def tables(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
             quic.load_cases(options.case), links=options.links, report=lambda words: print(words, file=sys.stderr)
         )
         yield "quic", [*quic.table(rows), "", f"Kernel {platform.release()}. {quic.verdict(rows)}"]
+    if options.only == "quinn" or (options.only is None and not options.case):
+        rows = quinn.compare(options.case, links=options.links, report=lambda words: print(words, file=sys.stderr))
+        yield (
+            "quinn",
+            [*quinn.table(rows), "", f"Kernel {platform.release()}. {len(rows)} cases.", *quinn.verdict(rows)],
+        )
     if options.only in {None, "study"} and not options.case:
         yield "steps", steps.table(STUDY, STEPPED)
         result = study.run(STUDY, only=EXPERIMENTS, clock="real", links=options.links)

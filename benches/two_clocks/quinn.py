@@ -1,0 +1,169 @@
+"""Compares an application of the crate quinn in virtual time with itself over emulated links.
+
+The application is crates/quinn/examples/transfers.rs: a bulk download beside requests and responses
+on one connection. In virtual time it runs over the bearer of a scenario, and in real time with
+tokio and UDP sockets over `airpath link` with the same scenario and seed.
+"""
+
+import json
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CASES = {
+    "gprs-4+1": 60_000,
+    "egprs-4+1": 150_000,
+    "umts-dch-64": 100_000,
+    "umts-dch-128": 300_000,
+    "umts-dch-384": 1_000_000,
+    "umts-r99-384": 800_000,
+    "hs-dsch-360": 800_000,
+    "hs-dsch-384": 800_000,
+    "hsdpa-cat6": 4_000_000,
+    "nb-iot": 30_000,
+    "lte-cat-m1": 1_000_000,
+    "lte-10mhz": 10_000_000,
+}
+"""Bytes of the bulk download over each preset."""
+
+SEEDS = 3
+
+FIGURES = ("bulk", "requests")
+"""Figures of `Times` that are compared."""
+
+_AIRPATH = (sys.executable, "-m", "airpath")
+
+_TIMEOUT = 900
+"""Limit of a link, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """When the transfers ended, in seconds from the start of the client."""
+
+    bulk: float
+    requests: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A preset under both clocks, seed by seed."""
+
+    preset: str
+    simulated: tuple[Times, ...]
+    real: tuple[Times, ...]
+    late_s: float
+    """The largest 99th percentile of the links' lateness, in seconds."""
+
+    def medians(self, figure: str) -> tuple[float, float]:
+        """Return the simulated and the real median of a figure of `Times`."""
+        simulated, real = (
+            statistics.median(getattr(run, figure) for run in runs) for runs in (self.simulated, self.real)
+        )
+        return simulated, real
+
+    def difference(self, figure: str) -> float:
+        """Return the relative difference of the simulated median from the real one."""
+        simulated, real = self.medians(figure)
+        return simulated / real - 1
+
+
+def build() -> Path:
+    """Build the application; return its path.
+
+    Raises:
+        subprocess.CalledProcessError: It cannot be built.
+    """
+    command = ["cargo", "build", "--quiet", "--locked", "--package", "airpath-quinn", "--example", "transfers"]
+    subprocess.run(command, cwd=ROOT, check=True)
+    metadata = subprocess.run(
+        ["cargo", "metadata", "--no-deps", "--format-version", "1"], cwd=ROOT, check=True, capture_output=True
+    )
+    return Path(json.loads(metadata.stdout)["target_directory"]) / "debug" / "examples" / "transfers"
+
+
+def compare(
+    only: Iterable[str] = (), *, links: int, seeds: int = SEEDS, report: Callable[[str], None] = lambda _: None
+) -> list[Row]:
+    """Run the application over the presets, or over those with these names, under both clocks.
+
+    Raises:
+        RuntimeError: A run failed.
+    """
+    program = build()
+    names = set(only)
+    presets = [preset for preset in CASES if not names or preset in names]
+    jobs = [(preset, seed) for preset in presets for seed in range(1, seeds + 1)]
+
+    def run(job: tuple[str, int]) -> tuple[Times, Times, float]:
+        preset, seed = job
+        runs = _run(program, preset, seed)
+        report(f"{preset}, seed {seed}: {runs}")
+        return runs
+
+    with ThreadPoolExecutor(links) as pool:
+        done = dict(zip(jobs, pool.map(run, jobs), strict=True))
+    rows: list[Row] = []
+    for preset in presets:
+        simulated, real, late = zip(*(done[preset, seed] for seed in range(1, seeds + 1)), strict=True)
+        rows.append(Row(preset, simulated, real, max(late)))
+    return rows
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """Return the lines of a table in Markdown."""
+    heads = ["preset", "bytes", "seeds"]
+    heads += [f"{figure}, {head}" for figure in FIGURES for head in ("simulated (s)", "real (s)", "difference")]
+    heads += ["late (ms)"]
+    lines = [f"| {' | '.join(each)} |" for each in (heads, ["---"] * len(heads))]
+    for row in rows:
+        cells = [row.preset, f"{CASES[row.preset]:,}", str(len(row.real))]
+        for figure in FIGURES:
+            cells += [f"{seconds:.3f}" for seconds in row.medians(figure)]
+            cells.append(f"{100 * row.difference(figure):+.2f} %".replace("-", "−"))
+        cells.append(f"{1e3 * row.late_s:.1f}")
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def verdict(rows: Sequence[Row]) -> list[str]:
+    """Return a summary of the table, a line for each figure."""
+    lines: list[str] = []
+    for figure in FIGURES:
+        differences = [abs(row.difference(figure)) for row in rows]
+        median, largest = 100 * statistics.median(differences), 100 * max(differences)
+        lines.append(f"{figure.title()}: the median difference is {median:.2f} %, the largest {largest:.2f} %.")
+    return lines
+
+
+def _run(program: Path, preset: str, seed: int) -> tuple[Times, Times, float]:
+    """Return the simulated and the real times, and the lateness of the link."""
+    with tempfile.TemporaryDirectory(prefix="airpath-") as temporary:
+        folder = Path(temporary)
+        scenario, out = folder / "link.toml", folder / "link"
+        text = f'format = 1\nname = "two clocks"\nseed = {seed}\n[bearer]\npreset = "{preset}"\n'
+        scenario.write_text(text, encoding="utf-8")
+        size = str(CASES[preset])
+        simulated = _times([str(program), "virtual", str(scenario), size])
+        line = [*_AIRPATH, "link", str(scenario), "--serve", shlex.join([str(program), "server"])]
+        line += ["--out", str(out), "--no-log", "--no-status", "--", str(program), "client", "server", size]
+        real = _times(line)
+        lateness = json.loads((out / "summary.json").read_text())["emulation"]["lateness"]["p99_s"]
+    return simulated, real, lateness
+
+
+def _times(line: Sequence[str]) -> Times:
+    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=_TIMEOUT)
+    match = re.search(r"bulk ([\d.]+) s, requests ([\d.]+) s", done.stdout)
+    if done.returncode != 0 or match is None:
+        raise RuntimeError(f"{shlex.join(line)}: {done.stderr.strip() or done.stdout.strip()}")
+    return Times(float(match[1]), float(match[2]))
