@@ -6,8 +6,9 @@ Each link has its own server of iperf3 and a download of the given length. The l
 the same time. Rates are those at the receivers, summed over the links; the rate of the same
 download in virtual time is beside it. Lateness is the time from when the bearer has a packet leave
 until the link gives it to the kernel, over all packets of all links of the row (the result's
-`emulation.lateness`; of several links, the highest of each percentile). Needs iperf3 and links
-(`airpath doctor`), and a machine without other load.
+`emulation.lateness`; of several links, the highest of each percentile). The buffers of both ends
+have room for the product of rate and round trip, so that TCP is limited by the link alone. Needs
+iperf3 and links (`airpath doctor`), and a machine without other load.
 """
 
 import argparse
@@ -23,6 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import airpath
+
+BUFFER = 32 << 20
+"""The most that a kernel's socket buffers, in bytes, its overhead of about a half included."""
 
 GOOD = {"bearer.conditions.ci": "45 dB"}
 """A mobile that gets the highest rate of its cell."""
@@ -74,10 +78,26 @@ def measured(row: Row, program: str, seconds: int) -> str:
         folders = [Path(folder) / str(number) for number in range(row.links)]
         sets = [word for key, value in row.sets.items() for word in ("--set", f"{key}={value}")]
         pace = [] if row.most is None else ["-b", row.most]
+        buffers = [
+            word for key in ("rmem", "wmem") for word in ("--sysctl", f"net.ipv4.tcp_{key}=4096 131072 {BUFFER}")
+        ]
         download = ["iperf3", "-c", "server", "-R", "-J", "-t", str(seconds), *pace]
         running = [
             subprocess.Popen(
-                [program, "link", row.preset, *sets, "-q", "-o", str(out), "--serve", "iperf3 -s -1", "--", *download],
+                [
+                    program,
+                    "link",
+                    row.preset,
+                    *sets,
+                    *buffers,
+                    "-q",
+                    "-o",
+                    str(out),
+                    "--serve",
+                    "iperf3 -s -1",
+                    "--",
+                    *download,
+                ],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
             )
@@ -116,7 +136,8 @@ def virtual(row: Row, seconds: int, control: str) -> float:
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(scenario)
         file.flush()
-        result = airpath.run(file.name, set=row.sets | {"tcp.congestion": control})
+        sets = row.sets | {"tcp.congestion": control, "tcp.receive_buffer.maximum": f"{BUFFER // 2} B"}
+        result = airpath.run(file.name, set=sets)
     return 8 * float(result.flows["delivered_bytes"].sum()) / seconds
 
 
