@@ -217,19 +217,21 @@ POINT = 0.1
 """The share of blocks in error that a CQI promises at most (TS 36.213 §7.2.3)."""
 ENOUGH = 100
 """Blocks from which an error rate is computed."""
+LARGE_STEP = 0.1
+"""Of the outer loop, in dB."""
 
 
 def airpath_points(control: int, duration: float = 4.0, step: float = 0.2) -> dict[int, float]:
     """Return the SINR at which a tenth of the blocks of each scheme in the whole band are in error.
 
-    The outer loop uses a scheme where its error rate is around a tenth. The rate between two SINRs
-    is interpolated as normal deviates.
+    The outer loop uses a scheme where its error rate is around a tenth, and with a large step also
+    several schemes beside it. The rate between two SINRs is interpolated as normal deviates.
     """
     deviate = statistics.NormalDist().inv_cdf
     rates: dict[int, list[tuple[float, float]]] = {}
     for number in range(round(32 / step)):
         sinr = -10 + step * number
-        document = scenario(constant([sinr]), duration, control=control)
+        document = scenario(constant([sinr]), duration, step=LARGE_STEP, control=control)
         radio = airpath.run(document, seed=1, log=True).radio
         first = radio.filter((pl.col("direction") == "down") & (pl.col("repeated") == 0))
         for scheme, count, wrong in first.group_by("level").agg(pl.len(), pl.col("errored").sum()).iter_rows():

@@ -17,11 +17,12 @@ SHOWN = 2
 """The tables of rates show each second SINR, the exit code covers all."""
 MEASURED = 6.0
 """Seconds of a measurement."""
-SLOW_STEP = 0.01
-"""A step of the outer loop, in dB, with which it hardly oscillates."""
-SLOW_WARM_UP = 5.0
-STEPS = (0.1, 0.03, 0.01, 0.001)
-"""Steps of the outer loop, in dB; the first is that of the preset."""
+SETTLED = 5.0
+"""Seconds until the outer loop of the preset has settled, if it gets each subframe."""
+SHARED_SETTLED = 20.0
+"""The same with a fifth of the subframes."""
+STEPS = (0.1, 0.03, 0.01, 0.002)
+"""Steps of the outer loop, in dB; the last is that of the preset."""
 OSCILLATING = (0, 10)
 """SINRs at which they are compared, in dB."""
 SHARED = (0, 5, 10, 15, 20)
@@ -48,8 +49,6 @@ class Row:
     sinr: float
     preset: Mobile
     """airpath with the outer loop of the preset."""
-    slow: Mobile
-    """With a small step."""
     plain: Mobile
     """Without an outer loop."""
     peers: dict[Model, Mobile]
@@ -74,8 +73,7 @@ class Row:
         ours, theirs, of_group = (block_bits(scheme) for scheme in levels)
         used = block_bits(LENA_SCHEMES[cqi])
         found = {
-            "oscillation": self.preset.block / self.slow.block,
-            "outer loop": self.slow.block / ours,
+            "outer loop": self.preset.block / ours,
             "error model": ours / theirs,
         }
         if model == "miesm":
@@ -95,7 +93,6 @@ class Row:
 
 
 REASONS = {
-    "oscillation": "step of airpath's outer loop",
     "outer loop": "outer loop between two schemes",
     "error model": "error models",
     "group": "CQI for a group",
@@ -126,8 +123,7 @@ def single(report: Report) -> tuple[list[Row], dict[int, float], dict[int, float
         rows.append(
             Row(
                 sinr=sinr,
-                preset=cell(None, lena.WARM_UP),
-                slow=cell(SLOW_STEP, SLOW_WARM_UP),
+                preset=cell(None, SETTLED),
                 plain=cell(0, lena.WARM_UP),
                 peers={model: lena.lena_cell([sinr], model, lena.WARM_UP + MEASURED)[0] for model in MODELS},
                 selection=selection,
@@ -185,13 +181,12 @@ def rates(rows: Sequence[Row]) -> Lines:
     lines = _head(
         "SINR",
         "airpath: mean I_MCS, block, rate",
-        "the same, step 0.01 dB",
         "without outer loop",
         *(f"LENA {name}: CQI, I_MCS, block, rate" for name in MODELS.values()),
         "difference",
     )
     for row in rows[::SHOWN]:
-        cells = [_mobile(each) for each in (row.preset, row.slow, row.plain)]
+        cells = [_mobile(each) for each in (row.preset, row.plain)]
         for model, peer in row.peers.items():
             cqi = row.selection.miesm if model == "miesm" else row.selection.piro
             cells.append(f"{cqi}: {_mobile(peer)}" if peer.attempts[0] else f"{cqi}: nothing is sent")
@@ -294,7 +289,6 @@ def errors(rows: Sequence[Row]) -> Lines:
     lines = _head(
         "SINR",
         "airpath: first, second, third",
-        "step 0.01 dB: first, second, third",
         "without outer loop: first",
         "LENA MiErrorModel: first, second",
         "LENA PiroEW2010: first",
@@ -306,7 +300,6 @@ def errors(rows: Sequence[Row]) -> Lines:
             _row(
                 _decibels(row.sinr),
                 _rates(row.preset, 3),
-                _rates(row.slow, 3),
                 _rates(row.plain, 1),
                 _rates(row.peers["miesm"], 2),
                 _rates(row.peers["piro"], 1),
@@ -324,7 +317,7 @@ def oscillations() -> Lines:
     """Return a table of the outer loop of airpath with several steps."""
     lines = _head("SINR", "step", "I_MCS", "errors in a burst", "time between bursts", "rate")
     for sinr, step in itertools.product(OSCILLATING, STEPS):
-        found = lena.oscillation(sinr, step, SLOW_WARM_UP, FADED)
+        found = lena.oscillation(sinr, step, SETTLED, FADED)
         low, high = found.schemes
         times = f"{1000 * found.interval:.0f} ms"
         swing = f"{low} to {high}"
@@ -342,10 +335,7 @@ def shared(report: Report) -> tuple[Lines, Lines, Lines]:
     duration = lena.WARM_UP + MEASURED
     constant = lena.constant(SHARED)
     ours = {
-        "airpath": lena.airpath_cell(lena.scenario(constant, duration)),
-        "airpath, step 0.01 dB": lena.airpath_cell(
-            lena.scenario(constant, SLOW_WARM_UP + MEASURED, step=SLOW_STEP), warm_up=SLOW_WARM_UP
-        ),
+        "airpath": lena.airpath_cell(lena.scenario(constant, SHARED_SETTLED + MEASURED), warm_up=SHARED_SETTLED),
         "airpath, without outer loop": lena.airpath_cell(lena.scenario(constant, duration, step=0)),
     }
     peers = {f"LENA {name}": lena.lena_cell(SHARED, model, duration) for model, name in MODELS.items()}
@@ -355,7 +345,6 @@ def shared(report: Report) -> tuple[Lines, Lines, Lines]:
     series = [lena.rayleigh(mean, DOPPLER, duration, f"mobile {number}") for number, mean in enumerate(SHARED)]
     moving = {
         "airpath": lena.faded_cell(series, duration),
-        "airpath, step 0.01 dB": lena.faded_cell(series, duration, SLOW_STEP),
         "airpath, without outer loop": lena.faded_cell(series, duration, 0),
     } | {f"LENA {name}": lena.lena_cell(SHARED, model, duration, series) for model, name in MODELS.items()}
     return still, _shares(moving, with_expected=False), scheduled(series, moving)
@@ -366,11 +355,11 @@ UNEQUAL = (10, 26)
 
 
 def above_the_highest() -> Lines:
-    """Return a table of the shares of a mobile whose correction exceeds the highest scheme."""
+    """Return a table of the shares of a mobile whose SINR is above that of the highest scheme."""
     lines = _head("program", *(f"{sinr} dB" for sinr in UNEQUAL))
     for name, step in (("airpath", None), ("airpath, without outer loop", 0)):
-        document = lena.scenario(lena.constant(UNEQUAL), SLOW_WARM_UP + MEASURED, step=step)
-        cell = lena.airpath_cell(document, warm_up=SLOW_WARM_UP)
+        document = lena.scenario(lena.constant(UNEQUAL), SHARED_SETTLED + MEASURED, step=step)
+        cell = lena.airpath_cell(document, warm_up=SHARED_SETTLED)
         lines.append(_row(name, *map(_percent, shares(cell))))
     peer = lena.lena_cell(UNEQUAL, "miesm", lena.WARM_UP + MEASURED)
     lines.append(_row(f"LENA {MODELS['miesm']}", *map(_percent, shares(peer))))

@@ -61,6 +61,21 @@ def test_cqi_scheme_block_and_rate_of_airpath_agree_with_the_standard(sinr: int)
     assert lena.PAYLOAD / (lena.PAYLOAD + 28 + 2 + 6 * 5) < share < lena.PAYLOAD / (lena.PAYLOAD + 28 + 2)
 
 
+@pytest.mark.parametrize("sinr", [0, 10])
+def test_the_outer_loop_of_the_preset_uses_neighbouring_schemes(sinr: int) -> None:
+    document = lena.scenario(lena.constant([sinr]), lena_tables.SETTLED + MEASURED)
+    (mobile,) = lena.airpath_cell(document, warm_up=lena_tables.SETTLED)
+    assert max(mobile.schemes) - min(mobile.schemes) == 1
+    assert mobile.error_rate(0) == pytest.approx(0.1, abs=0.02)
+    assert mobile.rate > cell(sinr).rate
+
+
+def test_a_mobile_above_the_highest_scheme_has_no_advantage() -> None:
+    document = lena.scenario(lena.constant(lena_tables.UNEQUAL), lena_tables.SHARED_SETTLED + MEASURED)
+    mobiles = lena.airpath_cell(document, warm_up=lena_tables.SHARED_SETTLED)
+    assert lena_tables.shares(mobiles) == pytest.approx([0.5, 0.5], abs=0.01)
+
+
 def test_schemes_rise_with_the_sinr() -> None:
     chosen = [cell(sinr).scheme for sinr in range(-8, 26, 3)]
     assert chosen == sorted(chosen)
@@ -78,7 +93,6 @@ def mobile(scheme: int, *, first: int = 1000, wrong: int = 0) -> Mobile:
 ROW = lena_tables.Row(
     sinr=6,
     preset=mobile(12, first=900, wrong=100),
-    slow=mobile(14, first=900, wrong=100),
     plain=mobile(12),
     peers={"miesm": mobile(10), "piro": mobile(6)},
     selection=Selection(miesm=6, piro=4, whole=13, group=12, errors=(0.0,) * 29),
@@ -90,7 +104,7 @@ def test_the_product_of_the_factors_is_the_ratio() -> None:
     for model in lena_tables.MODELS:
         assert math.prod(ROW.factors(model).values()) == pytest.approx(ROW.ratio(model))
     assert ROW.factors("miesm")["repetitions"] == pytest.approx(0.9)
-    assert ROW.factors("miesm")["oscillation"] == lena.block_bits(12) / lena.block_bits(14)
+    assert ROW.factors("miesm")["outer loop"] == lena.block_bits(12) / lena.block_bits(13)
     assert lena_tables.unexplained([ROW]) == []
     assert lena_tables.largest(ROW, "miesm").startswith("rounding to a CQI, CQI for a group")
 

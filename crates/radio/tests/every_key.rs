@@ -56,7 +56,7 @@ const OFDMA: &[Case] = &[
     ("downlink.bler", "", "0.4"),
     ("drx.inactivity", "", "\"60 ms\""),
     ("drx.long", "", "\"640 ms\""),
-    ("drx.on", "", "\"20 ms\""),
+    ("drx.on", "", "\"1 ms\""),
     ("drx.short", "", "\"20 ms\""),
     ("drx.short_count", "", "7"),
     ("harq.combining", "", "\"none\""),

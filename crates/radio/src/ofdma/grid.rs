@@ -162,7 +162,8 @@ impl Grid {
     }
 
     /// Bits a symbol at the SINR that a CQI stands for, plus a correction in decibels: between the
-    /// CQIs interpolated. CQI 0 stands for [`OUT_OF_RANGE`] less than CQI 1.
+    /// CQIs interpolated, and at most those of the highest CQI. CQI 0 stands for [`OUT_OF_RANGE`]
+    /// less than CQI 1.
     #[inline]
     pub fn corrected_efficiency(&self, cqi: u8, correction: f64) -> f64 {
         let at = match usize::from(cqi).checked_sub(1) {
@@ -174,11 +175,22 @@ impl Grid {
         match above {
             // Far below capacity the rate is proportional to the power.
             0 => self.cqis[0].1 * libm::exp10((at - self.cqis[0].0) / 10.0),
+            above if above == self.cqis.len() => self.cqis[above - 1].1,
             above => {
-                let upper = above.min(self.cqis.len() - 1);
-                let ((x0, y0), (x1, y1)) = (self.cqis[upper - 1], self.cqis[upper]);
+                let ((x0, y0), (x1, y1)) = (self.cqis[above - 1], self.cqis[above]);
                 y0 + (y1 - y0) * (at - x0) / (x1 - x0)
             }
+        }
+    }
+
+    /// Whether more bits a symbol, or fewer, would not change the scheme: they are those of the
+    /// highest CQI, or at most those of I_MCS 0.
+    #[inline]
+    pub fn is_limit(&self, efficiency: f64, more: bool) -> bool {
+        if more {
+            self.cqis.last().is_some_and(|(_, highest)| efficiency >= *highest)
+        } else {
+            self.efficiencies.first().is_some_and(|lowest| efficiency <= *lowest)
         }
     }
 
@@ -374,6 +386,18 @@ pub(super) mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_outer_loop_of_presets_has_a_step_of_a_thousandth_of_a_cqi() {
+        let lte = parameters::<lte::Config>(include_str!("../../../../presets/lte-20mhz.toml"), "");
+        let nr = parameters::<nr::Config>(include_str!("../../../../presets/nr-n78-100mhz-sa.toml"), "");
+        for (parameters, apart) in [(lte, 2.0), (nr, 2.4)] {
+            let cqis = &parameters.down.cqis;
+            let distance = (cqis[14].0 - cqis[0].0) / 14.0;
+            assert!((distance - apart).abs() < 0.05, "{distance}");
+            assert!((parameters.cell.step.get() / distance - 0.001).abs() < 0.0002);
         }
     }
 

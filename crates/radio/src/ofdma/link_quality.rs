@@ -77,10 +77,16 @@ impl LinkQuality {
         self.heard = [self.reports[0].heard(now), self.reports[1].heard(now)];
     }
 
-    /// A first transmission was acknowledged, or not.
-    pub fn learn(&mut self, direction: Direction, is_positive: bool) {
+    /// A first transmission was acknowledged, or not. Where the scheme cannot change any more, the
+    /// correction stays: otherwise it would drift to its limit, and be wrong for as long as it took
+    /// to come back.
+    pub fn learn(&mut self, direction: Direction, is_positive: bool, plan: &Plan) {
+        let (cqi, grid) = (self.cqi(direction), plan.grid(direction));
         if let Some(outer) = &mut self.loops[direction as usize] {
-            outer.record(is_positive);
+            let efficiency = grid.corrected_efficiency(cqi, outer.offset().get());
+            if !grid.is_limit(efficiency, is_positive) {
+                outer.record(is_positive);
+            }
         }
     }
 
@@ -101,9 +107,59 @@ impl LinkQuality {
 
 #[cfg(test)]
 mod tests {
+    use airpath_core::Seed;
+
     use super::*;
     use crate::lte;
     use crate::ofdma::grid::tests::parameters;
+
+    const DOWN: Direction = Direction::Down;
+
+    /// The plan of a preset, and a mobile of it that was measured once.
+    fn measured(preset: &str, sinr: f64) -> (Plan, LinkQuality) {
+        let parameters = parameters::<lte::Config>(preset, "step = \"0.1 dB\"");
+        let plan = Plan::new(&parameters, Seed::new(1), "cell").expect("sound parameters");
+        let mut quality = LinkQuality::new(&parameters);
+        quality.due(Instant::ZERO).expect("the first report");
+        quality.measure(Some([sinr, sinr]), &plan);
+        quality.hear(Instant::ZERO);
+        (plan, quality)
+    }
+
+    #[test]
+    fn the_estimate_rises_to_the_highest_cqi_and_no_further() {
+        let preset = include_str!("../../../../presets/lte-20mhz.toml");
+        let (plan, mut quality) = measured(preset, 23.0);
+        let highest = plan.down.efficiency_of(15);
+        let before = quality.estimate(DOWN, &plan).efficiency;
+        (0..1000).for_each(|_| quality.learn(DOWN, true, &plan));
+        assert!(before < highest, "{before}");
+        assert_eq!(quality.estimate(DOWN, &plan).efficiency, highest);
+        // The correction is not more than it needs: one error has an effect at once.
+        quality.learn(DOWN, false, &plan);
+        assert!(quality.estimate(DOWN, &plan).efficiency < 0.99 * highest);
+        // At the highest CQI there is nothing to correct upwards.
+        let (plan, mut quality) = measured(preset, 45.0);
+        (0..1000).for_each(|_| quality.learn(DOWN, true, &plan));
+        quality.learn(DOWN, false, &plan);
+        assert!(quality.estimate(DOWN, &plan).efficiency < highest);
+    }
+
+    #[test]
+    fn the_estimate_falls_to_the_lowest_scheme_and_no_further() {
+        let (plan, mut quality) = measured(include_str!("../../../../presets/lte-20mhz.toml"), -4.0);
+        let scheme = |quality: &LinkQuality| {
+            plan.down.allocate(quality.estimate(DOWN, &plan), 10_000, 100, 14).expect("a format").scheme
+        };
+        (0..20).for_each(|_| quality.learn(DOWN, false, &plan));
+        assert_eq!(scheme(&quality), 0);
+        let lowest = quality.estimate(DOWN, &plan);
+        quality.learn(DOWN, false, &plan);
+        assert_eq!(quality.estimate(DOWN, &plan), lowest);
+        // 3 dB of blocks without errors, not 5 dB.
+        (0..30).for_each(|_| quality.learn(DOWN, true, &plan));
+        assert!(scheme(&quality) > 0);
+    }
 
     #[test]
     fn a_mobile_out_of_range_reports_one_layer() {

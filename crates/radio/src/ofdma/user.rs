@@ -254,7 +254,7 @@ impl User {
     /// What happens at one time: what comes in first, what goes out last.
     pub fn work(&mut self, now: Instant, plan: &mut Plan, cx: &mut Context<'_>) {
         self.clock = now;
-        self.hear(now);
+        self.hear(now, plan);
         if self.rrc.change(now) {
             self.connected(now, cx);
         }
@@ -270,14 +270,14 @@ impl User {
     }
 
     /// What the base station hears and can use at `now`.
-    fn hear(&mut self, now: Instant) {
+    fn hear(&mut self, now: Instant, plan: &Plan) {
         self.knowledge.advance(now);
         if self.requested_at.take_if(|at| *at <= now).is_some() {
             self.knowledge.request();
         }
         for direction in Direction::BOTH {
             while let Some(is_positive) = pop_due(&mut self.feedback[direction as usize], now) {
-                self.quality.learn(direction, is_positive);
+                self.quality.learn(direction, is_positive, plan);
             }
         }
     }
