@@ -1,18 +1,21 @@
 """Real programs on an emulated link, from Python."""
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from airpath.files import printable, read_text
 from airpath.result import Result
-from airpath.result_folder import summaries_in, written_to
+from airpath.result_folder import NewResult, summaries_in, written_to
 from airpath.run import override_texts
-from airpath.scenario import read_scenario
+from airpath.scenario import COMMAND_LINE, read_scenario
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,6 +109,52 @@ def link(
     if summaries_in(Path(out)) <= before:
         done.check_returncode()
     return Linked(done.returncode, Result(written_to(Path(out)), _temporary=temporary), done.stdout, done.stderr)
+
+
+def read_link(scenario: str | Path | Mapping[str, Any]) -> tuple[str, str]:
+    """Return the TOML text of a link, as for `link`, and its name for messages."""
+    if isinstance(scenario, Mapping) or "\n" in str(scenario):
+        return read_scenario(scenario)
+    path = Path(scenario)
+    if path.suffix == ".toml" and path.exists():
+        text = read_text(path)
+        # Only a preset has a title.
+        if not re.search(r"^title\s*=", text, re.MULTILINE):
+            return text, printable(scenario)
+    return preset_scenario(str(scenario)), COMMAND_LINE
+
+
+def new_link_result(
+    read: tuple[str, str],
+    command: Sequence[str],
+    *,
+    overrides: Sequence[tuple[str, str]],
+    seed: int | None,
+    serve: str | None,
+    mtu: int = 1500,
+    sysctl: Mapping[str, str] | None = None,
+    capture: bool = False,
+    log: bool = True,
+) -> NewResult:
+    """Return what a link is about to write to its result folder.
+
+    Args:
+        read: The text and the name of the link, from `read_link`.
+        command: As of `link`, and so the arguments below.
+        overrides: Overrides as on the command line.
+        seed: The seed, in place of the scenario's.
+        serve: The server.
+        mtu: The largest IP packet.
+        sysctl: Kernel parameters.
+        capture: Whether it has captures.
+        log: Whether it has event tables.
+    """
+    from airpath import _native
+
+    resolved = tomllib.loads(_native.resolve(*read, list(overrides))) | ({} if seed is None else {"seed": seed})
+    # As in the summary.
+    programs = {"command": list(command), "serve": serve, "mtu": mtu, "parameters": list((sysctl or {}).items())}
+    return NewResult("link", resolved, capture=capture, log=log, programs=programs)
 
 
 def preset_scenario(preset: str) -> str:

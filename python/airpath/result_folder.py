@@ -97,6 +97,11 @@ def new_result(out: Path, new: NewResult) -> Iterator[Path]:
             _keep_one(out)
 
 
+def has_earlier_result(out: Path) -> bool:
+    """Return whether a folder has a result, also while a replacement of it is not complete."""
+    return any(is_result(each) for each in (out, out / _DONE, out / _MOVING))
+
+
 def written_to(out: Path) -> Path:
     """Return where the result is that a command has just written to `out`.
 

@@ -10,6 +10,9 @@ from typing import Any
 from airpath.files import printable, read_text
 from airpath.input_kind import kind_of_folder
 
+COMMAND_LINE = "command line"
+"""The name of a scenario that is made from an argument: it has no lines."""
+
 
 def read_scenario(scenario: str | Path | Mapping[str, Any]) -> tuple[str, str]:
     """Return a scenario's TOML text, and its name for messages.

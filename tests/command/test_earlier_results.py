@@ -1,10 +1,12 @@
 """What commands replace at the place of a new result, and what they do not."""
 
 import json
+import os
 import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,6 +20,7 @@ import airpath
 from airpath.result_folder import NewResult, new_result, written_to
 from support import Command, plain_environment
 from support.link import LinkCommand, python
+from support.needs import needs
 
 
 @pytest.fixture
@@ -357,6 +360,78 @@ def test_a_link_that_runs_no_command_costs_no_result(link: LinkCommand) -> None:
     done = command(*line[:-2], "--repeat", "2", *line[-2:])
     assert done.code == 125, done.err
     assert {name: files_of(link.folder / "kept")[name] for name in before} == before
+
+
+@pytest.fixture
+def loaded(link: LinkCommand, need: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A page load, which wrote `kept` in the folder of the command, and its command line.
+
+    Its server listens at the port of the file `port`, and its browser is the file `bin/chromium`.
+    """
+    browser = link.folder / "bin" / "chromium"
+    browser.parent.mkdir()
+    browser.symlink_to(need("chromium"))
+    monkeypatch.setenv("PATH", f"{browser.parent}:{os.environ['PATH']}")
+    (link.folder / "port").write_text("8000")
+    (link.folder / "index.html").write_text("<link rel=icon href=data:,><p>text")
+    serve = f"exec {shlex.quote(sys.executable)} -m http.server $(cat port)"
+    line = ["page", "load", "http://server:8000/index.html", "--serve", serve, "--link", "wired", "--out", "kept"]
+    done = Command(link.folder)(*line)
+    assert done.code == 0, done.err
+    return line
+
+
+def set_browser(folder: Path, script: str) -> None:
+    """Let the browser of `loaded` be a shell script."""
+    browser = folder / "bin" / "chromium"
+    browser.unlink()
+    browser.write_text(f"#!/bin/sh\n{script}\n")
+    browser.chmod(0o755)
+
+
+@needs("tun")
+def test_a_load_without_a_view_costs_no_result(link: LinkCommand, loaded: list[str]) -> None:
+    before = files_of(link.folder / "kept")
+    assert {"page.json", "page.har", "summary.json"} < before.keys()
+    command = Command(link.folder)
+
+    def fails(reason: str) -> None:
+        done = command(*loaded)
+        assert (done.code, reason in done.err, "result" in done.err) == (1, True, False), done.err
+        assert files_of(link.folder / "kept") == before
+
+    (link.folder / "port").write_text("8001")
+    fails("no server listens at server:8000")
+    (link.folder / "port").write_text("8000")
+    (link.folder / "index.html").rename(link.folder / "other.html")
+    fails("the server answered with status 404")
+    (link.folder / "other.html").rename(link.folder / "index.html")
+    done = command(*loaded)
+    assert (done.code, "the earlier result in kept was replaced" in done.err) == (0, True), done.err
+    assert "the result is in kept;" in done.err
+    assert not (link.folder / "kept" / ".new").exists()
+    before = files_of(link.folder / "kept")
+    set_browser(link.folder, "echo no display >&2; exit 3")
+    fails("no display")
+    other = shlex.join([*loaded[:-2], "--set", "fixed.delay=1ms", *loaded[-2:]])
+    refused(command, other, "has the result of another scenario")
+
+
+@needs("tun")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_load_that_is_ended_before_its_first_view_costs_no_result(
+    link: LinkCommand, loaded: list[str], number: signal.Signals
+) -> None:
+    out = link.folder / "kept"
+    before = files_of(out)
+    set_browser(link.folder, "touch begun; exec sleep 60")
+    with started(Command(link.folder).line(*loaded), link.folder) as process:
+        wait_for(link.folder / "begun")
+        process.send_signal(number)
+        process.communicate(timeout=30)
+        assert process.returncode
+    assert {name: files_of(out)[name] for name in before} == before
+    assert (out / ".new").exists() is (number == signal.SIGKILL)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,8 @@ import shlex
 import shutil
 import signal
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -20,19 +18,19 @@ import typer
 from airpath.cli.command_for import command_for
 from airpath.cli.completion import complete_scenario
 from airpath.cli.link_repeat import FAILED, NOT_EXECUTABLE, NOT_FOUND, repeat_link
-from airpath.cli.messages import COMMAND_LINE, Problem, check_outputs, explained, is_quiet, note, replacing_result
+from airpath.cli.messages import Problem, check_outputs, explained, is_quiet, note, replacing_result
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Quiet, Seed
 from airpath.cli.proxy_option import Proxy, proxy_override
 from airpath.cli.second_option import Second, second_override
-from airpath.files import printable, read_text
+from airpath.files import printable
 from airpath.input_kind import is_capture, kind_of_folder
-from airpath.link import preset_scenario
+from airpath.link import new_link_result, read_link
 from airpath.quantities import seconds
 from airpath.scenario import next_step_without
 from airpath.sidecar import sidecar
 
 if TYPE_CHECKING:
-    from airpath.result_folder import NewResult
+    pass
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
@@ -156,10 +154,22 @@ def link(
     if is_quoted or ("/" not in command[0] and shutil.which(command[0]) is None):
         raise _not_started(command[0], errno.ENOENT)
     if repeat > 1:
-        new = _first_of_repetitions(
-            scenario, _programs(command, serve, mtu, _parameters(sysctl or [])), set or [], proxy, second, seed
-        )
-        new = replace(new, capture=capture, log=not no_log)
+        try:
+            with explained():
+                new = new_link_result(
+                    scenario_of(scenario),
+                    command,
+                    overrides=_overrides(set or [], proxy, second),
+                    seed=seed,
+                    serve=serve,
+                    mtu=mtu,
+                    sysctl=_parameters(sysctl or []),
+                    capture=capture,
+                    log=not no_log,
+                )
+        except Problem as problem:
+            problem.exit_code = FAILED
+            raise
         raise typer.Exit(repeat_link(repeat, new, out=out, record=record))
     try:
         outcome = _run(
@@ -219,7 +229,7 @@ def _run(
     **options: Any,
 ) -> dict[str, Any]:
     from airpath import _native
-    from airpath.result_folder import NewResult, clear_result_folder, new_result
+    from airpath.result_folder import clear_result_folder, new_result
 
     overrides = _overrides(sets, proxy, second)
     parameters = _parameters(sysctls)
@@ -232,9 +242,10 @@ def _run(
         text, name = scenario_of(scenario)
         folder = None
         if out is not None:
-            programs = _programs(command, options["serve"], options["mtu"], parameters)
-            resolved = _resolved(scenario, overrides, options["seed"])
-            new = NewResult("link", resolved, capture=capture, log=options["log"], programs=programs)
+            inputs = {key: options[key] for key in ("seed", "serve", "mtu", "log")}
+            new = new_link_result(
+                (text, name), command, overrides=overrides, sysctl=parameters, capture=capture, **inputs
+            )
             folder = stack.enter_context(new_result(out, new))
         # Until the command takes the signal, Ctrl-C ends this process at once, and the kernel
         # removes the namespaces.
@@ -356,10 +367,6 @@ def scenario_of(scenario: str) -> tuple[str, str]:
     if path.suffix == ".toml":
         if not path.exists():
             raise Problem(f"no scenario file '{printable(scenario)}'", next_step=next_step_without(path))
-        text = read_text(path)
-        # Only a preset has a title.
-        if not re.search(r"^title\s*=", text, re.MULTILINE):
-            return text, printable(scenario)
     elif path.is_file() and is_capture(path):
         raise Problem(f"{printable(scenario)} is a capture, not a scenario", next_step=f"`{command_for(scenario)}`")
     elif "://" in scenario:
@@ -369,7 +376,7 @@ def scenario_of(scenario: str) -> tuple[str, str]:
         )
     elif path.is_dir():
         _check_folder(path)
-    return preset_scenario(scenario), COMMAND_LINE
+    return read_link(scenario)
 
 
 def _check_folder(folder: Path) -> None:
@@ -405,41 +412,6 @@ def _parameters(sysctls: list[str]) -> dict[str, str]:
                 f"--sysctl {key}: not a parameter of a network namespace", next_step="use one that begins with `net.`"
             )
     return parameters
-
-
-def _programs(
-    command: list[str], serve: str | None, mtu: int, parameters: Mapping[str, str]
-) -> dict[str, list[str] | list[tuple[str, str]] | str | int | None]:
-    """Return the programs and settings of a link as in its summary."""
-    return {"command": command, "serve": serve, "mtu": mtu, "parameters": list(parameters.items())}
-
-
-def _resolved(scenario: str, overrides: list[tuple[str, str]], seed: int | None) -> dict[str, Any]:
-    """Return the resolved scenario of a link."""
-    from airpath import _native
-
-    resolved = tomllib.loads(_native.resolve(*scenario_of(scenario), overrides))
-    return resolved | ({} if seed is None else {"seed": seed})
-
-
-def _first_of_repetitions(
-    scenario: str,
-    programs: dict[str, Any],
-    sets: list[str],
-    proxy: str | None,
-    second: str | None,
-    seed: int | None,
-) -> "NewResult":
-    """Return what the first repetition of a link writes."""
-    from airpath.result_folder import NewResult
-
-    try:
-        with explained():
-            resolved = _resolved(scenario, _overrides(sets, proxy, second), seed)
-    except Problem as problem:
-        problem.exit_code = FAILED
-        raise
-    return NewResult("link", resolved, programs=programs)
 
 
 def _warn(outcome: dict[str, Any], out: Path | None, *, outside: bool) -> None:

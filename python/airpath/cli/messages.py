@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from airpath.scenario import COMMAND_LINE
+
 if TYPE_CHECKING:
     from airpath._native import ScenarioError
-
-
-COMMAND_LINE = "command line"
-"""The name of a scenario that is made from an argument: it has no lines."""
 
 
 class ExitCode(IntEnum):

@@ -18,6 +18,7 @@ from airpath.cli.messages import (
     explained,
     help_without_command,
     note,
+    replacing_result,
     writing,
 )
 from airpath.cli.misplaced_arguments import PageLoadArguments
@@ -270,7 +271,7 @@ def load_page(
     \b
     Exit codes:
       0    done
-      1    the link or a browser failed; earlier views are kept
+      1    the link or a browser failed; views before the failure are kept, or an earlier result
       2    bad usage, page or scenario, or no Chromium
     """
     import subprocess
@@ -284,7 +285,7 @@ def load_page(
 
     overrides = proxy_override(proxy) | parse_pairs("--set", set or [], example="bearer.downlink.bler=0.1")
     ports = ports_of(host_port or [])
-    with explained(), _browser_problems(), cleanly_ended():
+    with explained(), _browser_problems(), cleanly_ended(), replacing_result(out):
         _native.files(*scenario_of(link), override_texts(overrides))
         try:
             loaded = load_in_browser(
@@ -311,7 +312,8 @@ def load_page(
             log = (error.stderr or b"").decode(errors="replace").strip()
             raise Problem(f"the link failed: {log.removeprefix('error: ')}", exit_code=ExitCode.FAILED) from None
     _print_views(loaded.views, format)
-    note(f"the result is in {out}; `airpath report {out} -o report.html` draws it")
+    result = loaded.linked.result.path
+    note(f"the result is in {result}; `airpath report {result} -o report.html` draws it")
     if loaded.error is not None:
         raise Problem(f"later views are missing: {loaded.error}", exit_code=ExitCode.FAILED)
 

@@ -6,19 +6,22 @@ import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from contextlib import nullcontext
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from airpath import extras
 from airpath.files import temporary_folder
-from airpath.link import Linked, link
+from airpath.link import Linked, link, new_link_result, read_link
 from airpath.page import authority, files, har_browser, har_log, recording
 from airpath.page.devtools import executable
 from airpath.page.figures import figures
 from airpath.page.origins import Origin, is_name, link_names, origin_of, origins_of
 from airpath.page.site import url_of
-from airpath.result_folder import refusal, written_to
+from airpath.result import Result
+from airpath.result_folder import has_earlier_result, new_result, refusal, written_to
+from airpath.run import override_texts
 
 PROTOCOLS = {"http/1.0": "http/1.0", "http/1.1": "http/1.1", "h1": "http/1.1", "h2": "h2", "h3": "h3"}
 """The protocols, by their names as options."""
@@ -130,7 +133,8 @@ def load(
         ExtraMissingError: Packages of the extra `page` are missing.
         UsageError: Arguments do not fit together.
         ScenarioError: The page cannot be used. PageProblemError: The recorded site cannot be used.
-        LoadError: No view was completed.
+        LoadError: No view was completed; an earlier result in `out` stays.
+        FileExistsError: `out` has another result, or more; nothing was changed.
     """
     executable()
     target = str(target)
@@ -175,29 +179,34 @@ def load(
         plan["ready"] = str(folder / "ready") if is_served else None
         file = folder / "plan.json"
         file.write_text(json.dumps(plan), encoding="utf-8")
-        server = shlex.join(["exec", sys.executable, "-c", SERVER, str(file)])
-        try:
-            linked = link(
-                scenario,
-                [sys.executable, "-m", "airpath.page.browse", str(file), str(folder)],
-                serve=server if plan["ready"] else chosen.serve,
-                hosts=link_names(chosen.hosts, hidden=dns),
-                host_ports=chosen.host_ports,
-                set=overrides,
-                seed=seed,
-                out=out,
-                capture=True,
-                capture_output=True,
-            )
-        except BaseException:
-            # Also after Ctrl-C: what was measured is kept.
-            _keep(folder, out, chosen)
-            raise
-        views = _keep(folder, out, chosen)
+        server = shlex.join(["exec", sys.executable, "-c", SERVER, str(file)]) if plan["ready"] else chosen.serve
+        command = [sys.executable, "-m", "airpath.page.browse", str(file), str(folder)]
+        inputs = {"overrides": override_texts(overrides), "seed": seed, "serve": server, "capture": True}
+        # Without an earlier result, the link checks the folder.
+        new = new_link_result(read_link(scenario), command, **inputs) if has_earlier_result(out) else None
+        with nullcontext(out) if new is None else new_result(out, new) as written:
+            try:
+                linked = link(
+                    scenario,
+                    command,
+                    serve=server,
+                    hosts=link_names(chosen.hosts, hidden=dns),
+                    host_ports=chosen.host_ports,
+                    set=overrides,
+                    seed=seed,
+                    out=written,
+                    capture=True,
+                    capture_output=True,
+                )
+            finally:
+                # Also after Ctrl-C: what was measured is kept.
+                views = _keep(folder, written, chosen)
+                if not views and written != out:
+                    shutil.rmtree(written, ignore_errors=True)  # the earlier result stays
         reason = _reason(folder, linked) if linked.returncode else None
     if not views:
         raise LoadError(reason or "the browser loaded nothing")
-    return Loaded(views, linked, reason)
+    return Loaded(views, replace(linked, result=Result(written_to(out))), reason)
 
 
 def _check_earlier_views(out: Path, chosen: _Target, number: int) -> None:
@@ -342,7 +351,6 @@ def _keep(folder: Path, out: Path, chosen: _Target) -> list[dict[str, Any]]:
         return []
     raw = json.loads(file.read_text(encoding="utf-8"))
     views = [figures(each, chosen.name, chosen.objects) | {"options": chosen.options} for each in raw]
-    out = written_to(out)
     (out / "page.json").write_text(json.dumps(views, indent=1), encoding="utf-8")
     if (folder / "filmstrip").is_dir():
         shutil.move(folder / "filmstrip", out / "filmstrip")
