@@ -783,6 +783,12 @@ def test_the_studies_readme_counts_as_the_tables_of_agreement_do() -> None:
     )
 
 
+@pytest.mark.parametrize("name", sorted(each.parent.name for each in (ROOT / "studies").glob("*/study.toml")))
+def test_each_finding_is_a_sentence_of_its_own(name: str) -> None:
+    for finding in definition.load_study(name).findings:
+        assert re.fullmatch(r"[A-Z0-9].*[.]", finding.text), finding.text
+
+
 def test_studies_lie_in_the_checkout_and_in_the_package() -> None:
     folder = ROOT / "studies" / "hsdpa-sim"
     rtt = next(each for each in definition.load_study("hsdpa-sim").experiments if each.name == "rtt")
