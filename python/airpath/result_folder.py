@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from airpath.files import check_folder_writable
+from airpath.outline import Outline, outline_of
 from airpath.result import is_result
 
 # The files that runs and reports write into a result folder; no other file is ever removed.
@@ -174,10 +175,10 @@ def _keep_one(out: Path) -> None:
 
     Both stay if only the earlier one is complete.
     """
-    new, earlier = _summary(out / _NEW), _summary(out)
+    new, earlier = _outline(out / _NEW), _outline(out)
     if new is None:
         shutil.rmtree(out / _NEW, ignore_errors=True)
-    elif new["complete"] or earlier is None or not earlier["complete"]:
+    elif new.complete or earlier is None or not earlier.complete:
         (out / _NEW).rename(out / _DONE)
         _finish_replacement(out)
 
@@ -215,13 +216,10 @@ def _check_entries(folder: Path) -> bool:
     return bool(names)
 
 
-def _summary(folder: Path) -> Mapping[str, Any] | None:
-    """Return the summary of a result with a repetition; `None` if there is nothing to lose."""
-    try:
-        summary = json.loads((folder / "summary.json").read_bytes())
-        return summary if summary["repetitions"] else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+def _outline(folder: Path) -> Outline | None:
+    """Return the outline of a result with a repetition; `None` if there is nothing to lose."""
+    outline = outline_of(folder)
+    return outline if outline is not None and outline.repetitions else None
 
 
 def _fault(out: Path, new: NewResult) -> str | None:
@@ -229,27 +227,27 @@ def _fault(out: Path, new: NewResult) -> str | None:
 
     An earlier result without a summary, or with one that cannot be read, has nothing to lose.
     """
-    summary = _summary(out)
+    outline = _outline(out)
     try:
         earlier = tomllib.loads((out / "scenario.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    if summary is None:
+    if outline is None:
         return None
-    return _other_input(out, summary, earlier, new) or _more(out, len(summary["repetitions"]), new)
+    return _other_input(out, outline, earlier, new) or _more(out, outline.repetitions, new)
 
 
-def _other_input(out: Path, summary: Mapping[str, Any], earlier: Mapping[str, Any], new: NewResult) -> str | None:
+def _other_input(out: Path, outline: Outline, earlier: Mapping[str, Any], new: NewResult) -> str | None:
     """Return what an earlier result is if another command wrote it, or from other inputs."""
-    if (command := _command_of(summary)) != new.command:
-        return f"a result of `airpath {command}`"
+    if outline.command != new.command:
+        return f"a result of `airpath {outline.command}`"
     if _is_same_scenario(earlier, new.scenario, out):
-        return _other_programs(summary, new)
+        return _other_programs(outline.emulation, new)
     seeds = earlier.get("seed"), new.scenario.get("seed")
     other = {**earlier, "seed": new.scenario.get("seed")}
     if seeds[0] != seeds[1] and _is_same_scenario(other, new.scenario, out):
         return f"a result with seed {seeds[0]}"
-    return f"the result of another {_INPUTS[command]}"
+    return f"the result of another {_INPUTS[outline.command]}"
 
 
 def _more(out: Path, repetitions: int, new: NewResult) -> str | None:
@@ -267,22 +265,10 @@ _INPUTS = {"measure": "measurement", "proxy": "configuration", **dict.fromkeys((
 """What each command reads."""
 
 
-def _command_of(summary: Mapping[str, Any]) -> str:
-    """Return the command that wrote a summary."""
-    if "measurement" in summary:
-        return "measure"
-    if "emulation" in summary:
-        return "proxy" if "configuration" in summary["emulation"] else "link"
-    # A run has a row for each flow, also for one that did not start; a scenario without flows is
-    # refused. A replay has packets, and no flows.
-    return "run" if summary.get("flows") else "replay"
-
-
-def _other_programs(summary: Mapping[str, Any], new: NewResult) -> str | None:
+def _other_programs(emulation: Mapping[str, Any], new: NewResult) -> str | None:
     """Return what the link of an earlier result had that the new one has not."""
     if new.programs is None:
         return None
-    emulation = summary["emulation"]
     for name, value in new.programs.items():
         before = emulation.get(name)
         if _stable(before) == _stable(value):

@@ -9,6 +9,7 @@ from typing import Any
 
 from airpath.files import printable, read_text
 from airpath.input_kind import kind_of_folder
+from airpath.outline import outline_of
 
 COMMAND_LINE = "command line"
 """The name of a scenario that is made from an argument: it has no lines."""
@@ -64,10 +65,8 @@ def repetitions_of(scenario: str | Path | Mapping[str, Any]) -> int:
     folder = Path(scenario)
     if scenario_of_result(folder) is None:
         return 1
-    try:
-        return max(1, len(json.loads((folder / "summary.json").read_bytes())["repetitions"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return 1
+    outline = outline_of(folder)
+    return 1 if outline is None else max(1, outline.repetitions)
 
 
 def is_plan(file: Path) -> bool:

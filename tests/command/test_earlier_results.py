@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import airpath
 from airpath.result_folder import NewResult, new_result, written_to
+from airpath.run import execute
 from support import Command, plain_environment
 from support.link import LinkCommand, python
 from support.needs import needs
@@ -155,7 +157,7 @@ def test_a_link_replaces_the_same_link(link: LinkCommand) -> None:
 def test_a_live_proxy_replaces_one_with_the_same_configuration(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    summary = {"repetitions": [{}], "flows": [], "emulation": {"configuration": "proxy.toml"}}
+    summary = {"complete": True, "repetitions": [{}], "flows": [], "emulation": {"configuration": "proxy.toml"}}
     (out / "summary.json").write_text(json.dumps(summary))
     (out / "scenario.toml").write_text("mtu = 1500\n")
     for new, fault in (
@@ -258,6 +260,22 @@ def test_a_replacement_may_be_killed_at_any_moment(
     assert files_of(written_to(out)) == new
     if steps == 0:
         assert {name: files_of(out)[name] for name in files} == files
+
+
+def test_a_run_that_repeats_a_result_in_its_place_reads_each_summary_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[bytes] = []
+
+    def loads(text: bytes) -> Any:
+        read.append(text)
+        return json.loads(text)
+
+    monkeypatch.setattr("airpath.outline.json", SimpleNamespace(loads=loads))
+    before = (folder / "run" / "summary.json").read_bytes()
+    # Another process has run it: nothing of it is known.
+    execute(folder / "run", out=folder / "run", log=True)
+    assert read == [before, (folder / "run" / "summary.json").read_bytes()]
 
 
 def test_two_commands_do_not_write_to_one_folder(earlier: tuple[Path, dict[str, bytes]]) -> None:
