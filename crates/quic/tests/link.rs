@@ -70,22 +70,8 @@ fn early_calls_change_nothing() {
 
 /// A download with TLS 1.3, and the size of its certificate.
 fn download_with_tls(run: &Run) -> Done {
-    let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("Ed25519 is supported");
-    let names = vec!["server.test".to_owned()];
-    let certificate = rcgen::CertificateParams::new(names).expect("the name is valid").self_signed(&key);
-    let certificate = certificate.expect("it can be signed").der().clone();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let versions = [&rustls::version::TLS13];
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(certificate.clone()).expect("the certificate is valid");
-    let client = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider));
-    let client = client.with_protocol_versions(&versions).expect("TLS 1.3 is supported");
-    let client = client.with_root_certificates(roots).with_no_client_auth();
-    let server = rustls::ServerConfig::builder_with_provider(provider).with_protocol_versions(&versions);
-    let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).expect("it is PKCS #8");
-    let server = server.expect("TLS 1.3 is supported").with_no_client_auth().with_single_cert(vec![certificate], key);
+    let (server, client) = airpath_testing::tls();
     let client = quinn_proto::crypto::rustls::QuicClientConfig::try_from(client).expect("it has an initial suite");
-    let server = server.expect("the key belongs to the certificate");
     let server = quinn_proto::crypto::rustls::QuicServerConfig::try_from(server).expect("it has an initial suite");
     let config = Arc::new(run.config.clone());
     let identity = |direction, name| Identity::new(FlowId(0), direction, random(run.seed, name));

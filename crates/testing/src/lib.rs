@@ -1,14 +1,20 @@
-//! For tests only: what a test needs of the machine, and captures to test with.
+//! For tests only: what a test needs of the machine, captures to test with, and TLS.
 //!
 //! A test that lacks what it needs calls [`skip`] and returns. The line is printed to the terminal
 //! although the test passes. It is appended to the file that `AIRPATH_SKIPPED` names, from which
 //! the run's closing list is made. With `CI=true` the test fails unless `docs/testing.md` lists the
 //! feature as optional.
 
+#[cfg(feature = "tls")]
+mod tls;
+
 use std::env;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+#[cfg(feature = "tls")]
+pub use tls::tls;
 
 /// Reports that the calling test is not run because the machine lacks `feature`, a name of the
 /// table in `docs/testing.md`.

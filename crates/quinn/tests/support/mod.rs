@@ -57,27 +57,10 @@ pub fn client_config(identity: &mut Identity) -> ClientConfig {
     config
 }
 
-/// Configurations with TLS 1.3 and a certificate for `server.test`, whose signature has a fixed
-/// length.
+/// Configurations with TLS 1.3.
 pub fn tls() -> (ServerConfig, ClientConfig) {
-    let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("Ed25519 is supported");
-    let names = vec!["server.test".to_owned()];
-    let mut certificate = rcgen::CertificateParams::new(names).expect("the name is valid");
-    // That of rcgen is random, and without leading zeros it is shorter.
-    certificate.serial_number = Some(1.into());
-    let certificate = certificate.self_signed(&key).expect("it can be signed").der().clone();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let versions = [&rustls::version::TLS13];
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(certificate.clone()).expect("the certificate is valid");
-    let client = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider));
-    let client = client.with_protocol_versions(&versions).expect("TLS 1.3 is supported");
-    let client = client.with_root_certificates(roots).with_no_client_auth();
-    let server = rustls::ServerConfig::builder_with_provider(provider).with_protocol_versions(&versions);
-    let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).expect("it is PKCS #8");
-    let server = server.expect("TLS 1.3 is supported").with_no_client_auth().with_single_cert(vec![certificate], key);
+    let (server, client) = airpath_testing::tls();
     let client = QuicClientConfig::try_from(client).expect("it has an initial suite");
-    let server = server.expect("the key belongs to the certificate");
     let server = QuicServerConfig::try_from(server).expect("it has an initial suite");
     let mut server = ServerConfig::with_crypto(Arc::new(server));
     server.transport_config(transport());
