@@ -17,6 +17,7 @@ from typing import Any
 
 import kernel
 import polars as pl
+from clocks import difference, medians
 
 from airpath import realtime
 from airpath.run import execute
@@ -65,23 +66,10 @@ class Row:
     real: tuple[Run, ...]
     valid: bool
 
-    def medians(self, field: str) -> tuple[float, float]:
-        """The medians of a field over the seeds, simulated and real."""
-        return (
-            statistics.median(getattr(run, field) for run in self.simulated),
-            statistics.median(getattr(run, field) for run in self.real),
-        )
-
     @staticmethod
     def shares(runs: Sequence[Run]) -> list[float]:
         """The mean shares of time of the gains."""
         return [statistics.fmean(share) for share in zip(*(run.gains for run in runs), strict=True)]
-
-    @property
-    def difference(self) -> float:
-        """The relative difference of the simulated median duration from the real one."""
-        simulated, real = self.medians("duration_s")
-        return simulated / real - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +149,12 @@ def table(rows: Sequence[Row]) -> list[str]:
     heads += [f"share of time (%) with gain {' / '.join(GAINS)}, simulated", "real"]
     lines = [f"| {' | '.join(each)} |" for each in (heads, ["---"] * len(heads))]
     for row in rows:
-        simulated, real = row.medians("duration_s")
-        difference = f"{100 * row.difference:+.1f} %".replace("-", "−") + ("" if row.valid else ", invalid")
-        cells = [row.title, f"{row.bytes:,}", str(len(row.real)), f"{simulated:.2f}", f"{real:.2f}", difference]
+        simulated, real = medians(row)
+        deviation = f"{100 * difference(row):+.1f} %".replace("-", "−") + ("" if row.valid else ", invalid")
+        cells = [row.title, f"{row.bytes:,}", str(len(row.real)), f"{simulated:.2f}", f"{real:.2f}", deviation]
         cells += [f"{statistics.fmean(run.retransmitted for run in runs):.1f}" for runs in (row.simulated, row.real)]
         for field in ("delay_mean_s", "delay_p95_s"):
-            cells += [f"{1e3 * value:.1f}" for value in row.medians(field)]
+            cells += [f"{1e3 * value:.1f}" for value in medians(row, field)]
         cells += [" / ".join(f"{100 * share:.0f}" for share in row.shares(runs)) for runs in (row.simulated, row.real)]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -174,7 +162,7 @@ def table(rows: Sequence[Row]) -> list[str]:
 
 def verdict(rows: Sequence[Row]) -> str:
     """Return a summary of the table."""
-    differences = [abs(row.difference) for row in rows]
+    differences = [abs(difference(row)) for row in rows]
     invalid = sum(not row.valid for row in rows)
     words = f"{len(rows)} cases: the median difference is {100 * statistics.median(differences):.1f} %, "
     words += f"the largest {100 * max(differences):.1f} %."

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clocks import difference, medians
+
 from airpath import realtime
 from airpath.quantities import rate, seconds
 from airpath.run import execute
@@ -178,12 +180,6 @@ class Compared:
     """Whether all runs were valid: lateness within the budget, no overruns."""
 
     @property
-    def medians(self) -> tuple[float, float]:
-        """Simulated and real durations."""
-        simulated, real = (statistics.median(each.duration_s for each in runs) for runs in (self.simulated, self.real))
-        return simulated, real
-
-    @property
     def retransmitted(self) -> tuple[float, float]:
         """Mean numbers of retransmitted packets, simulated and real."""
         simulated, real = (
@@ -196,12 +192,6 @@ class Compared:
         """The median over the seeds of the absolute relative difference from the real duration."""
         pairs = zip(self.simulated, self.real, strict=True)
         return statistics.median(abs(simulated.duration_s / real.duration_s - 1) for simulated, real in pairs)
-
-    @property
-    def difference(self) -> float:
-        """The relative difference of the simulated median from the real one."""
-        simulated, real = self.medians
-        return simulated / real - 1
 
 
 def load_cases(only: Iterable[str] = ()) -> list[Case]:
@@ -252,12 +242,12 @@ def table(compared: Sequence[Compared]) -> list[str]:
     heads += ["range simulated", "range real", "retransmitted simulated", "retransmitted real"]
     lines = [f"| {' | '.join(each)} |" for each in (heads, ["---"] * len(heads))]
     for each in compared:
-        simulated, real = each.medians
-        difference = f"{100 * each.difference:+.1f} %".replace("-", "−")
+        simulated, real = medians(each)
+        deviation = f"{100 * difference(each):+.1f} %".replace("-", "−")
         durations = ([run.duration_s for run in runs] for runs in (each.simulated, each.real))
         ranges = (f"{min(times):.2f} to {max(times):.2f}" for times in durations)
         cells = [each.case.title, f"{each.case.bytes:,}", each.case.options, str(each.case.seeds)]
-        cells += [f"{simulated:.2f}", f"{real:.2f}", difference if each.valid else f"{difference}, invalid"]
+        cells += [f"{simulated:.2f}", f"{real:.2f}", deviation if each.valid else f"{deviation}, invalid"]
         cells += [f"{100 * each.by_seed:.1f} %", *ranges, *(f"{packets:.1f}" for packets in each.retransmitted)]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -265,8 +255,8 @@ def table(compared: Sequence[Compared]) -> list[str]:
 
 def verdict(compared: Sequence[Compared]) -> str:
     """Return a summary of the table."""
-    differences = [abs(each.difference) for each in compared]
-    beyond = [each.case.title for each in compared if abs(each.difference) > MOST]
+    differences = [abs(difference(each)) for each in compared]
+    beyond = [each.case.title for each in compared if abs(difference(each)) > MOST]
     invalid = sum(not each.valid for each in compared)
     words = f"{len(compared)} cases: the median difference is {100 * statistics.median(differences):.1f} %, "
     words += f"the largest {100 * max(differences):.1f} %."

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clocks import difference, medians
+
 from airpath.quantities import rate, seconds
 from airpath.run import execute
 
@@ -114,18 +116,6 @@ class Row:
     real: tuple[Run, ...]
 
     @property
-    def medians(self) -> tuple[float, float]:
-        """Simulated and real durations."""
-        simulated, real = (statistics.median(run.duration_s for run in runs) for runs in (self.simulated, self.real))
-        return simulated, real
-
-    @property
-    def difference(self) -> float:
-        """The relative difference of the simulated median from the real one."""
-        simulated, real = self.medians
-        return simulated / real - 1
-
-    @property
     def valid(self) -> bool:
         """Whether all links were in time."""
         return all(run.valid for run in self.real)
@@ -171,10 +161,10 @@ def table(rows: Sequence[Row]) -> list[str]:
     heads += ["lost, simulated", "lost, real"]
     lines = [f"| {' | '.join(each)} |" for each in (heads, ["---"] * len(heads))]
     for row in rows:
-        simulated, real = row.medians
-        difference = f"{100 * row.difference:+.2f} %".replace("-", "−") + ("" if row.valid else ", invalid")
+        simulated, real = medians(row)
+        deviation = f"{100 * difference(row):+.2f} %".replace("-", "−") + ("" if row.valid else ", invalid")
         cells = [row.case.title, f"{row.case.bytes:,}", row.case.congestion, str(row.case.seeds)]
-        cells += [f"{simulated:.3f}", f"{real:.3f}", difference]
+        cells += [f"{simulated:.3f}", f"{real:.3f}", deviation]
         cells += [f"{statistics.fmean(run.lost for run in runs):.1f}" for runs in (row.simulated, row.real)]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -182,7 +172,7 @@ def table(rows: Sequence[Row]) -> list[str]:
 
 def verdict(rows: Sequence[Row]) -> str:
     """Return a summary of the table."""
-    differences = [abs(row.difference) for row in rows]
+    differences = [abs(difference(row)) for row in rows]
     invalid = sum(not row.valid for row in rows)
     words = f"{len(rows)} cases: the median difference is {100 * statistics.median(differences):.2f} %, "
     words += f"the largest {100 * max(differences):.2f} %."

@@ -17,6 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from clocks import difference, medians
+
 ROOT = Path(__file__).resolve().parents[2]
 
 CASES = {
@@ -63,18 +65,6 @@ class Row:
     real: tuple[Times, ...]
     late_s: float
     """The largest 99th percentile of the links' lateness, in seconds."""
-
-    def medians(self, figure: str) -> tuple[float, float]:
-        """Return the simulated and the real median of a figure of `Times`."""
-        simulated, real = (
-            statistics.median(getattr(run, figure) for run in runs) for runs in (self.simulated, self.real)
-        )
-        return simulated, real
-
-    def difference(self, figure: str) -> float:
-        """Return the relative difference of the simulated median from the real one."""
-        simulated, real = self.medians(figure)
-        return simulated / real - 1
 
 
 def build() -> Path:
@@ -128,8 +118,8 @@ def table(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         cells = [row.preset, f"{CASES[row.preset]:,}", str(len(row.real))]
         for figure in FIGURES:
-            cells += [f"{seconds:.3f}" for seconds in row.medians(figure)]
-            cells.append(f"{100 * row.difference(figure):+.2f} %".replace("-", "−"))
+            cells += [f"{seconds:.3f}" for seconds in medians(row, figure)]
+            cells.append(f"{100 * difference(row, figure):+.2f} %".replace("-", "−"))
         cells.append(f"{1e3 * row.late_s:.1f}")
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -139,7 +129,7 @@ def verdict(rows: Sequence[Row]) -> list[str]:
     """Return a summary of the table, a line for each figure."""
     lines: list[str] = []
     for figure in FIGURES:
-        differences = [abs(row.difference(figure)) for row in rows]
+        differences = [abs(difference(row, figure)) for row in rows]
         median, largest = 100 * statistics.median(differences), 100 * max(differences)
         lines.append(f"{figure.title()}: the median difference is {median:.2f} %, the largest {largest:.2f} %.")
     return lines

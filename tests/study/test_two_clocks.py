@@ -10,6 +10,7 @@ import kernel
 import page
 import pytest
 import steps
+from clocks import difference, medians
 
 from airpath import realtime, study
 from airpath.quantities import parse_size
@@ -39,7 +40,7 @@ def test_the_profile_linux_6_takes_as_long_as_the_kernel(links: None) -> None:
     if late:
         missing("idle-host", f"packets were late in the links of {', '.join(late)}")
     for each in compared:
-        assert abs(each.difference) < kernel.MOST, f"{each.case.name}: {each.medians}"
+        assert abs(difference(each)) < kernel.MOST, f"{each.case.name}: {medians(each)}"
 
 
 @pytest.mark.slow
@@ -48,8 +49,8 @@ def test_bbr_takes_as_long_as_that_of_the_kernel(links: None) -> None:
     (row,) = bbr.compare(bbr.downloads(["2M-40ms-large-buffer"], seeds=1), links=1)
     if not row.valid:
         missing("idle-host", "packets were late in the link")
-    assert abs(row.difference) < 0.08, row
-    simulated, real = row.medians("delay_p95_s")
+    assert abs(difference(row)) < 0.08, row
+    simulated, real = medians(row, "delay_p95_s")
     # CUBIC fills the queue of 1,000 packets: seconds.
     assert simulated < 0.2
     assert real < 0.2
