@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::checksum::Sum;
 use crate::error::{ParseError, after, leading};
 
-pub use options::{Options, SackBlocks, Timestamps};
+pub use options::{EcnCounters, Options, SackBlocks, Timestamps};
 
 const NAME: &str = "TCP";
 

@@ -9,7 +9,7 @@ use airpath_wire::icmp::{EchoTypes, IcmpEcho};
 use airpath_wire::ip::{IpHeader, Protocol};
 use airpath_wire::ipv4::Ipv4Header;
 use airpath_wire::ipv6::Ipv6Header;
-use airpath_wire::tcp::{Flags, Options, SackBlocks, TcpHeader, Timestamps};
+use airpath_wire::tcp::{EcnCounters, Flags, Options, SackBlocks, TcpHeader, Timestamps};
 use airpath_wire::udp::UdpHeader;
 use etherparse::{Icmpv4Type, Icmpv6Type, TcpOptionElement};
 use proptest::prelude::*;
@@ -55,7 +55,7 @@ prop_compose! {
     ) -> Options {
         let timestamps = timestamps.map(|(value, echo)| Timestamps { value, echo });
         let mut options =
-            Options { maximum_segment_size, window_scale, sack_permitted, timestamps, sack: SackBlocks::default() };
+            Options { maximum_segment_size, window_scale, sack_permitted, timestamps, sack: SackBlocks::default(), accurate_ecn: None };
         for (start, end) in blocks {
             let fewer = options;
             options.sack.push(start, end);
@@ -289,6 +289,45 @@ fn unknown_options_are_skipped() {
     let (header, payload) = TcpHeader::parse(&segment).expect("all options are well formed");
     assert_eq!(header.options, Options { maximum_segment_size: Some(1460), ..Options::default() });
     assert!(payload.is_empty());
+}
+
+#[test]
+fn accurate_ecn_has_counters_of_24_bits_in_two_orders() {
+    let read = |options: &[u8]| TcpHeader::parse(&with_options(options)).expect("it is well formed").0.options;
+    let counters = |ect1_first, values: &[u32]| {
+        let mut counters = EcnCounters::new(ect1_first);
+        values.iter().for_each(|value| counters.push(*value));
+        Some(counters)
+    };
+    let all = [174, 11, 0, 0, 1, 0xff, 0xff, 0xff, 1, 2, 3, 1];
+    assert_eq!(read(&all).accurate_ecn, counters(true, &[1, 0xff_ffff, 0x01_0203]));
+    assert_eq!(read(&[172, 5, 0, 1, 0, 1, 1, 1]).accurate_ecn, counters(false, &[256]));
+    assert_eq!(read(&[172, 2, 1, 1]).accurate_ecn, counters(false, &[]));
+    // RFC 9768 section 3.2.3: whole counters are used, the rest is padding.
+    assert_eq!(read(&[174, 7, 0, 0, 1, 9, 9, 1]).accurate_ecn, counters(true, &[1]));
+    assert_eq!(read(&[174, 12, 0, 0, 1, 0, 0, 2, 0, 0, 3, 9]).accurate_ecn, counters(true, &[1, 2, 3]));
+}
+
+#[test]
+fn accurate_ecn_shares_the_padding_of_blocks() {
+    let stamps = Some(Timestamps { value: 1, echo: 2 });
+    let length = |timestamps: Option<Timestamps>, fields: usize, blocks: u32| {
+        let mut counters = EcnCounters::new(true);
+        (0..fields).for_each(|_| counters.push(7));
+        let mut options = Options { timestamps, accurate_ecn: Some(counters), ..Options::default() };
+        (0..blocks).for_each(|block| assert!(options.sack.push(block * 10, block * 10 + 5)));
+        let header = TcpHeader { options, ..TcpHeader::default() };
+        if header.wire_length() <= TcpHeader::MAX_LENGTH {
+            let mut segment = vec![0; header.wire_length()];
+            header.emit(&mut segment, Sum::default());
+            assert_eq!(TcpHeader::parse(&segment).expect("it was written").0, header);
+        }
+        options.wire_length()
+    };
+    // Without blocks padded by itself, with them together with their two bytes.
+    assert_eq!([0, 1, 2, 3].map(|fields| length(None, fields, 0)), [4, 8, 8, 12]);
+    assert_eq!([0, 1, 2, 3].map(|fields| length(None, fields, 1)), [12, 16, 20, 24]);
+    assert_eq!((length(stamps, 3, 1), length(stamps, 2, 2), length(stamps, 3, 2)), (36, 40, 44));
 }
 
 #[test]

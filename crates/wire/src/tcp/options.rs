@@ -12,6 +12,9 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
+/// AccECN with the counter of ECT(0) first, and with that of ECT(1) (RFC 9768 §3.2.3).
+const ACCURATE_ECN_0: u8 = 172;
+const ACCURATE_ECN_1: u8 = 174;
 
 /// TCP options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +31,63 @@ pub struct Options {
     /// Selective acknowledgement (RFC 2018 §3): first and one past the last sequence number of each
     /// block.
     pub sack: SackBlocks,
+    /// Accurate ECN feedback (RFC 9768 §3.2.3).
+    pub accurate_ecn: Option<EcnCounters>,
+}
+
+/// The counters of an AccECN option (RFC 9768 §3.2.3): payload bytes, modulo 2²⁴, that arrived with
+/// ECT(0), CE and ECT(1), or in the opposite order. An option may have the first of them only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(C)]
+pub struct EcnCounters {
+    ect1_first: bool,
+    count: u8,
+    values: [u32; 3],
+}
+
+impl EcnCounters {
+    /// The most counters of an option.
+    pub const MAX: usize = 3;
+    /// Bytes of a counter.
+    const WIDTH: usize = 3;
+
+    /// No counters, in the order of kind 174 (ECT(1) first) or of kind 172.
+    pub const fn new(ect1_first: bool) -> Self {
+        Self { ect1_first, count: 0, values: [0; Self::MAX] }
+    }
+
+    /// Adds a counter: its lowest 24 bits.
+    ///
+    /// # Panics
+    /// If there are three already.
+    pub fn push(&mut self, value: u32) {
+        self.values[usize::from(self.count)] = value & 0xff_ffff;
+        self.count += 1;
+    }
+
+    /// Whether the order is ECT(1), CE, ECT(0).
+    pub const fn ect1_first(&self) -> bool {
+        self.ect1_first
+    }
+
+    /// The counters in their order.
+    pub fn as_slice(&self) -> &[u32] {
+        &self.values[..usize::from(self.count)]
+    }
+
+    /// Bytes of the option without padding.
+    const fn length(&self) -> usize {
+        2 + Self::WIDTH * self.count as usize
+    }
+
+    /// The whole counters of a value; what is left is padding (§3.2.3).
+    fn parse(ect1_first: bool, value: &[u8]) -> Self {
+        let mut counters = Self::new(ect1_first);
+        for bytes in value.as_chunks::<{ Self::WIDTH }>().0.iter().take(Self::MAX) {
+            counters.push(u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]));
+        }
+        counters
+    }
 }
 
 /// The timestamps option.
@@ -70,6 +130,11 @@ impl SackBlocks {
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
+
+    /// Removes the last block, if there is one.
+    pub const fn pop(&mut self) {
+        self.count = self.count.saturating_sub(1);
+    }
 }
 
 impl From<Option<Timestamps>> for Options {
@@ -86,8 +151,8 @@ impl Options {
 
     /// Bytes that these options take in a header, padded to a multiple of four.
     ///
-    /// Timestamps and blocks are preceded by two bytes of padding each, as most stacks do (RFC 7323
-    /// appendix A), so that their words are aligned.
+    /// Timestamps and blocks are preceded by padding, as most stacks do (RFC 7323 appendix A), so
+    /// that their words are aligned. Before blocks it also pads the AccECN option.
     pub fn wire_length(&self) -> usize {
         let mut length = 0;
         if self.maximum_segment_size.is_some() {
@@ -103,10 +168,14 @@ impl Options {
         if self.window_scale.is_some() {
             length += 4;
         }
-        if !self.sack.is_empty() {
-            length += 4 + 8 * self.sack.as_slice().len();
+        if let Some(counters) = &self.accurate_ecn {
+            length += counters.length();
         }
-        length
+        if !self.sack.is_empty() {
+            // Its two bytes are followed by aligned words.
+            length = (length + 2).next_multiple_of(4) + 8 * self.sack.as_slice().len();
+        }
+        length.next_multiple_of(4)
     }
 
     /// Writes the options into `buffer`, which has exactly [`Self::wire_length`] bytes.
@@ -133,13 +202,22 @@ impl Options {
         if let Some(shift) = self.window_scale {
             out.put(&[NO_OPERATION, WINDOW_SCALE, 3, shift]);
         }
+        if let Some(counters) = &self.accurate_ecn {
+            let kind = if counters.ect1_first { ACCURATE_ECN_1 } else { ACCURATE_ECN_0 };
+            out.put(&[kind, counters.length() as u8]);
+            for value in counters.as_slice() {
+                out.put(&value.to_be_bytes()[1..]);
+            }
+        }
         if !self.sack.is_empty() {
-            out.put(&[NO_OPERATION, NO_OPERATION, SACK, 2 + 8 * self.sack.count]);
+            out.pad((out.at + 2).next_multiple_of(4) - 2);
+            out.put(&[SACK, 2 + 8 * self.sack.count]);
             for (start, end) in self.sack.as_slice() {
                 out.put(&start.to_be_bytes());
                 out.put(&end.to_be_bytes());
             }
         }
+        out.pad(out.at.next_multiple_of(4));
     }
 
     /// Reads the options of a header. If an option is repeated, the last one counts; but all blocks
@@ -218,6 +296,9 @@ impl Options {
                     self.sack.push(start, end);
                 }
             }
+            ACCURATE_ECN_0 | ACCURATE_ECN_1 => {
+                self.accurate_ecn = Some(EcnCounters::parse(kind == ACCURATE_ECN_1, value));
+            }
             _ => {}
         }
         Some(())
@@ -240,5 +321,11 @@ impl Output<'_> {
     fn put(&mut self, bytes: &[u8]) {
         self.buffer[self.at..self.at + bytes.len()].copy_from_slice(bytes);
         self.at += bytes.len();
+    }
+
+    /// Fills up to `at` with options of one byte that mean nothing.
+    fn pad(&mut self, at: usize) {
+        self.buffer[self.at..at].fill(NO_OPERATION);
+        self.at = at;
     }
 }
