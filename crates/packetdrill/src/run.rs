@@ -5,6 +5,7 @@ mod segments;
 mod support;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use airpath_core::{ComponentId, Context, Direction, FlowId, Instant, Span};
 use airpath_tcp::{Connection, Identity, Segment, State};
@@ -13,7 +14,7 @@ use airpath_wire::tcp::Flags;
 use crate::Finding;
 use crate::code::{Code, CodeError, Variables};
 use crate::script::{Action, Event, Packet, Script, Time};
-use crate::settings::Settings;
+use crate::settings::{Settings, changes};
 use crate::values;
 
 use calls::{Pending, Socket};
@@ -118,7 +119,8 @@ impl<'a> Runner<'a> {
                         self.call(call, if relative { base } else { START })?;
                     }
                     Action::Code(code) => self.code(code)?,
-                    Action::Command(_) | Action::Unsupported(_) | Action::Departure(_) => {}
+                    Action::Command(command) => self.command(command),
+                    Action::Unsupported(_) | Action::Departure(_) => {}
                 }
             }
         }
@@ -239,6 +241,16 @@ impl<'a> Runner<'a> {
                 }
             }
         }
+    }
+
+    /// A command within the script, which may change settings of the connection.
+    fn command(&mut self, command: &str) {
+        let Some(connection) = &mut self.connection else { return };
+        let mut config = (**connection.config()).clone();
+        for line in command.lines() {
+            changes(line, &mut config);
+        }
+        connection.restore(Arc::new(config), Self::identity().flow);
     }
 
     fn code(&mut self, code: &Code) -> Result<(), Stop> {

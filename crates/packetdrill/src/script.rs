@@ -1,7 +1,7 @@
 //! A script as read.
 
 use airpath_core::{Ecn, Span};
-use airpath_wire::tcp::Flags;
+use airpath_wire::tcp::{EcnCounters, Flags};
 
 use crate::code::Code;
 use crate::position::Position;
@@ -84,8 +84,7 @@ pub enum TcpOption {
     SackPermitted,
     Sack(Vec<(u32, u32)>),
     Timestamps(u32, u32),
-    /// An option that this end point does not have.
-    Other(String),
+    AccurateEcn(EcnCounters),
 }
 
 /// A system call.

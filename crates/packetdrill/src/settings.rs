@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use airpath_core::{Bytes, Span};
-use airpath_tcp::{Algorithm, Config, Profile};
+use airpath_tcp::{Algorithm, Config, EcnOption, Profile};
 
 use crate::Finding;
 use crate::position::Position;
@@ -24,13 +24,25 @@ pub struct Settings {
 impl Settings {
     /// The settings of an end that opens connections.
     pub fn connecting(&self) -> Config {
-        let accurate_ecn = self.ecn == 3;
-        Config { ecn: matches!(self.ecn, 1 | 3 | 4), accurate_ecn, ..self.config.clone() }
+        self.with_ecn(matches!(self.ecn, 1 | 3 | 4), self.ecn == 3)
     }
 
     /// The settings of an end that listens.
     pub fn listening(&self) -> Config {
-        Config { ecn: self.ecn != 0, accurate_ecn: self.ecn >= 3, ..self.config.clone() }
+        self.with_ecn(self.ecn != 0, self.ecn >= 3)
+    }
+
+    /// The kernel's settings of the AccECN option may be there without effect.
+    fn with_ecn(&self, ecn: bool, accurate_ecn: bool) -> Config {
+        let mut config = Config { ecn, accurate_ecn, ..self.config.clone() };
+        let kernel = Profile::Linux6.config();
+        if !accurate_ecn {
+            config.ecn_option = kernel.ecn_option;
+        }
+        if config.ecn_option != EcnOption::Minimum {
+            config.ecn_option_beacon = kernel.ecn_option_beacon;
+        }
+        config
     }
 }
 
@@ -136,6 +148,32 @@ pub fn is_harmless(command: &str) -> bool {
     command.is_empty() || starts.iter().any(|start| command.starts_with(start))
 }
 
+/// Applies a command that sets the AccECN option, which a connection may have changed while it is
+/// open. Returns whether it is one.
+pub fn changes(command: &str, config: &mut Config) -> bool {
+    let words = words(command);
+    let settings = words.iter().filter_map(|word| word.split_once('=')).collect::<Vec<_>>();
+    words.first().is_some_and(|first| first == "sysctl")
+        && !settings.is_empty()
+        && settings
+            .iter()
+            .all(|(name, value)| ecn_option(config, name.rsplit('.').next().unwrap_or(name), value).is_some())
+}
+
+/// Sets the AccECN option; `None` for other settings, and for values that it does not have.
+fn ecn_option(config: &mut Config, name: &str, value: &str) -> Option<()> {
+    let value: u32 = value.parse().ok()?;
+    match name {
+        "tcp_ecn_option" => {
+            let policies = [EcnOption::Never, EcnOption::Minimum, EcnOption::Full, EcnOption::Persist];
+            config.ecn_option = *policies.get(value as usize)?;
+        }
+        "tcp_ecn_option_beacon" => config.ecn_option_beacon = value,
+        _ => return None,
+    }
+    Some(())
+}
+
 /// The words of a command; quotation marks keep words together.
 fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
@@ -198,6 +236,9 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), String>
         "tcp_recovery" => config.recovery.rack = first()? & 1 != 0,
         "tcp_early_retrans" => config.recovery.tail_loss_probe = first()? >= 3,
         "tcp_rto_min_us" => config.retransmission_timeout.minimum = Span::from_micros(first()?),
+        "tcp_ecn_option" | "tcp_ecn_option_beacon" => {
+            ecn_option(config, name, value).ok_or_else(|| format!("{name} = {value}"))?;
+        }
         "tcp_ecn" => {
             settings.ecn = match first()? {
                 known @ 0..=5 => known as u8,
@@ -217,7 +258,6 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), String>
         | "tcp_fastopen"
         | "tcp_fastopen_key"
         | "tcp_syncookies"
-        | "tcp_ecn_option"
         | "tcp_limit_output_bytes"
         | "tcp_autocorking"
         | "tcp_no_metrics_save"

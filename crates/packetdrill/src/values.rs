@@ -47,7 +47,7 @@ pub fn lookup(connection: &Connection, name: &str) -> Option<f64> {
 type Field = (&'static str, fn(&Connection) -> u64);
 
 /// Fields of `struct tcp_info` that this end point has.
-const FIELDS: [Field; 32] = [
+const FIELDS: [Field; 38] = [
     ("tcpi_state", |connection| state(connection.state())),
     ("tcpi_ca_state", |connection| match connection.info().congestion_state {
         CongestionState::Open => 0,
@@ -78,6 +78,12 @@ const FIELDS: [Field; 32] = [
     ("tcpi_total_retrans", |connection| connection.statistics().retransmitted_segments),
     ("tcpi_delivered_ce", |connection| connection.info().marks_delivered),
     ("tcpi_received_ce", |connection| connection.info().marks_received),
+    ("tcpi_delivered_e1_bytes", |connection| connection.info().ecn_bytes_delivered[0]),
+    ("tcpi_delivered_ce_bytes", |connection| connection.info().ecn_bytes_delivered[1]),
+    ("tcpi_delivered_e0_bytes", |connection| connection.info().ecn_bytes_delivered[2]),
+    ("tcpi_received_e1_bytes", |connection| connection.info().ecn_bytes_received[0]),
+    ("tcpi_received_ce_bytes", |connection| connection.info().ecn_bytes_received[1]),
+    ("tcpi_received_e0_bytes", |connection| connection.info().ecn_bytes_received[2]),
     ("tcpi_notsent_bytes", |connection| connection.info().unsent),
     ("tcpi_bytes_acked", Connection::acknowledged),
     ("tcpi_bytes_received", Connection::received),

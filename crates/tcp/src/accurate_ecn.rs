@@ -1,8 +1,10 @@
-//! Accurate ECN feedback (AccECN, RFC 9768) by the ACE field of three header bits. The AccECN
-//! option, which a sender may leave out (§3.2.3), is neither sent nor read.
+//! Accurate ECN feedback (AccECN, RFC 9768): the ACE field of three header bits, and the
+//! [option](self::option).
 //!
 //! The bits AE, CWR and ECE have three meanings: an offer in a SYN, the ECN field of the other
 //! end's SYN or SYN-ACK during the handshake, and after it a counter of packets with CE marks.
+
+pub mod option;
 
 use airpath_core::Ecn;
 use airpath_wire::tcp::{Flags, TcpHeader};
@@ -12,6 +14,8 @@ use serde::{Deserialize, Serialize};
 const INITIAL: u64 = 5;
 /// The counter in the header counts modulo this (`DIVACE`).
 const MODULUS: u64 = 8;
+/// Marked segments may be this much smaller than full ones (`SAFETY_FACTOR`, appendix A.2.2).
+const SAFETY: u64 = 2;
 /// Marked packets since the last acknowledgement that are acknowledged at once (§3.2.2.5.1).
 const UNACKNOWLEDGED_MARKS: u64 = 2;
 /// Where acknowledgements deliver more segments than this on average, the receiver or the path
@@ -126,6 +130,21 @@ impl MarkCounter {
     }
 }
 
+/// What an acknowledgement delivers.
+#[derive(Clone, Copy, Debug)]
+pub struct DeliveredMarks {
+    /// Segments.
+    pub segments: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Bytes with marks, where options show them.
+    pub marked_bytes: Option<u64>,
+    /// Payload of a full segment.
+    pub segment_size: u64,
+    /// Whether `segments` is exact: selective acknowledgement, or no loss.
+    pub counts_exactly: bool,
+}
+
 /// The sender's copy of its peer's counter.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct PeerMarks {
@@ -157,17 +176,39 @@ impl PeerMarks {
         field != 0
     }
 
-    /// An acknowledgement with `field` of `segments` newly delivered segments. Returns the number
-    /// of marked ones. If the counter may have wrapped, the greatest number that fits is taken
-    /// (appendix A.2.1).
-    pub const fn on_ack(&mut self, field: u8, segments: u64) -> u64 {
+    /// An acknowledgement with `field`. Returns the number of marked ones of its newly delivered
+    /// segments. If the counter may have wrapped, the bytes of an option show whether (appendix
+    /// A.2.2); without one, the greatest number that fits is taken (appendix A.2.1).
+    pub fn on_ack(&mut self, field: u8, delivered: &DeliveredMarks) -> u64 {
+        let DeliveredMarks { segments, bytes, marked_bytes, .. } = *delivered;
         let delta = (field as u64 + MODULUS - self.packets % MODULUS) % MODULUS;
         if segments > 0 {
             let sample = segments * 64;
             self.average = if self.average == 0 { sample } else { (self.average * 63 + sample) / 64 };
         }
-        let is_usual = segments < MODULUS || self.average > THINNED * 64;
-        let marked = if is_usual { delta } else { segments - (segments - delta) % MODULUS };
+        let marked = if segments < MODULUS {
+            delta
+        } else {
+            let greatest = segments - (segments - delta) % MODULUS;
+            match marked_bytes {
+                None if self.average > THINNED * 64 => delta,
+                None => greatest,
+                Some(0) => delta,
+                Some(marked) if segments >= 2 * MODULUS && delivered.counts_exactly => {
+                    if bytes <= marked {
+                        greatest
+                    } else {
+                        let estimate = (marked * segments).div_ceil(bytes);
+                        greatest.min(delta + estimate / MODULUS * MODULUS)
+                    }
+                }
+                Some(marked) => {
+                    let fits = marked <= delta * delivered.segment_size;
+                    let wrapped = marked >= greatest * delivered.segment_size / SAFETY;
+                    if fits && !wrapped { delta } else { greatest }
+                }
+            }
+        };
         self.packets += marked;
         marked
     }
@@ -176,6 +217,28 @@ impl PeerMarks {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn delivered(segments: u64) -> DeliveredMarks {
+        let bytes = segments * 1000;
+        DeliveredMarks { segments, bytes, marked_bytes: None, segment_size: 1000, counts_exactly: true }
+    }
+
+    #[test]
+    fn marked_bytes_show_whether_the_counter_has_wrapped() {
+        let marked = |field: u8, segments: u64, bytes: u64, counts_exactly: bool| {
+            let option = DeliveredMarks { marked_bytes: Some(bytes), counts_exactly, ..delivered(segments) };
+            PeerMarks::default().on_ack(field, &option)
+        };
+        // Without an option all eight are taken as marked; with one, none.
+        let mut marks = PeerMarks::default();
+        assert_eq!([1, 8].map(|segments| marks.on_ack(5, &delivered(segments))), [0, 8]);
+        assert_eq!([0, 8000].map(|bytes| marked(5, 8, bytes, true)), [0, 8]);
+        assert_eq!([1000, 4000, 9000].map(|bytes| marked(6, 9, bytes, true)), [1, 9, 9]);
+        // From 16 segments on, by the share of the bytes.
+        assert_eq!([2000, 10_000, 18_000, 20_000].map(|bytes| marked(7, 20, bytes, true)), [2, 10, 18, 18]);
+        assert_eq!(marked(7, 20, 2000, false), 2);
+        assert_eq!(marked(7, 20, 10_000, false), 18);
+    }
 
     #[test]
     fn the_client_takes_the_mode_from_the_syn_ack() {
@@ -204,24 +267,27 @@ mod tests {
         assert_eq!(fields, [0b010, 0b011, 0b100, 0b110]);
         let mut marks = PeerMarks::default();
         assert!(marks.on_handshake(0b010) && !PeerMarks::default().on_handshake(0));
-        assert_eq!(marks.on_ack(5, 1), 0);
+        assert_eq!(marks.on_ack(5, &delivered(1)), 0);
         let mut marks = PeerMarks::default();
         assert!(marks.on_handshake(0b110));
-        assert_eq!(marks.on_ack(6, 1), 0);
+        assert_eq!(marks.on_ack(6, &delivered(1)), 0);
     }
 
     #[test]
     fn the_counter_wraps() {
         let mut marks = PeerMarks::default();
-        assert_eq!(marks.on_ack(7, 2), 2);
-        assert_eq!(marks.on_ack(7, 2), 0);
-        assert_eq!(marks.on_ack(1, 2), 2);
+        assert_eq!(marks.on_ack(7, &delivered(2)), 2);
+        assert_eq!(marks.on_ack(7, &delivered(2)), 0);
+        assert_eq!(marks.on_ack(1, &delivered(2)), 2);
         // Eight segments without a change: none, or all of them; the safe number is all.
-        assert_eq!(marks.on_ack(1, 8), 8);
-        assert_eq!(marks.on_ack(3, 20), 18);
+        assert_eq!(marks.on_ack(1, &delivered(8)), 8);
+        assert_eq!(marks.on_ack(3, &delivered(20)), 18);
         // All acknowledgements cover many segments.
         let mut marks = PeerMarks::default();
-        assert_eq!([(5, 10), (6, 10), (4, 16)].map(|(field, segments)| marks.on_ack(field, segments)), [0, 1, 6]);
+        assert_eq!(
+            [(5, 10), (6, 10), (4, 16)].map(|(field, segments)| marks.on_ack(field, &delivered(segments))),
+            [0, 1, 6]
+        );
     }
 
     #[test]

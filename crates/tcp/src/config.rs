@@ -9,6 +9,7 @@ use airpath_core::{Bytes, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::accurate_ecn::EcnMode;
+use crate::accurate_ecn::option::EcnOption;
 
 pub use choice::{HyStartVariant, Nagle};
 pub use limit::{InitialWindow, Limit, WindowClamp};
@@ -64,6 +65,14 @@ pub struct Config {
     /// Whether to offer its accurate feedback (AccECN, RFC 9768): the number of marked packets
     /// instead of one signal per round trip. Needs `ecn`.
     pub accurate_ecn: bool,
+    /// When the receiver sends the AccECN option, with accurate feedback: marked bytes (RFC 9768
+    /// §3.2.3).
+    #[serde(default)]
+    pub ecn_option: EcnOption,
+    /// Least number of these options in a round trip, with `ecn_option = "minimum"` (RFC 9768
+    /// §3.2.3.3: 3).
+    #[serde(default = "three")]
+    pub ecn_option_beacon: u32,
 
     /// The window that the receiver offers.
     pub receive_buffer: ReceiveBuffer,
@@ -95,6 +104,11 @@ pub struct Config {
     pub recovery: Recovery,
     /// The retransmission timer.
     pub retransmission_timeout: RetransmissionTimeout,
+}
+
+/// The default of `ecn_option_beacon`.
+const fn three() -> u32 {
+    3
 }
 
 /// The window that the receiver offers.
@@ -421,6 +435,16 @@ impl Config {
                 self.accurate_ecn && !self.handshake,
                 "accurate_ecn",
                 "needs `handshake`, which negotiates it: set it to true",
+            ),
+            (
+                !self.accurate_ecn && self.ecn_option != EcnOption::Full,
+                "ecn_option",
+                "needs `accurate_ecn`: set it to true, or leave out the option",
+            ),
+            (
+                self.ecn_option != EcnOption::Minimum && self.ecn_option_beacon != three(),
+                "ecn_option_beacon",
+                "needs `ecn_option` = \"minimum\"",
             ),
             (self.recovery.duplicate_threshold == 0, "recovery.duplicate_threshold", "is zero: 3 is usual"),
             (timeout.initial.is_zero(), "retransmission_timeout.initial", "is zero: \"1 s\" is usual"),

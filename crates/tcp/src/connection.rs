@@ -14,6 +14,7 @@ use airpath_core::{Bitrate, Context, Direction, Ecn, FlowId, Instant, SegmentInf
 use airpath_wire::tcp::TcpHeader;
 use serde::{Deserialize, Serialize};
 
+use crate::accurate_ecn::option::{ByteCounters, EcnOption};
 use crate::accurate_ecn::{EcnMode, MarkCounter};
 use crate::config::Config;
 use crate::congestion::{CongestionControl, Controller};
@@ -109,6 +110,13 @@ struct Options {
     marks: MarkCounter,
     /// The ECN field of the peer's SYN or SYN-ACK, until it is reported.
     handshake_field: Option<Ecn>,
+    /// The bytes that arrived, for the AccECN option.
+    bytes: ByteCounters,
+    /// Header bytes that full segments leave for the AccECN option.
+    reserved: u8,
+    /// No segment of the peer but its SYN-ACK has arrived: the first must have a field that is not
+    /// zero.
+    awaits_feedback: bool,
 }
 
 /// Settings in force after the handshake.
@@ -369,6 +377,14 @@ impl Connection {
             Controller::Custom(controller) => controller.state(),
             _ => None,
         }
+    }
+
+    /// Whether this end uses the AccECN option: it sends it when it is due.
+    #[inline]
+    fn has_ecn_option(&self) -> bool {
+        self.sender.marks.mode == EcnMode::Accurate
+            && self.config.ecn_option != EcnOption::Never
+            && self.sender.marks.peer_bytes.is_seen()
     }
 
     /// The sending half, with the state that it shares.

@@ -16,7 +16,7 @@
 //!    | `frto`, `undo` | detection of spurious window reductions | RFC 5682, RFC 3522, RFC 3708, RFC 4015 |
 //!    | `rtt` | round trips and the retransmission timeout | RFC 6298 |
 //!    | `congestion` | NewReno, CUBIC, BBR 1 and 3, Prague, Copa, LEDBAT++, Vegas, Westwood+, WTCP, a fixed window, or the caller's | RFC 5681, RFC 9438, RFC 9406, draft-cardwell-iccrg-bbr-congestion-control-00, draft-ietf-ccwg-bbr |
-//!    | `accurate_ecn` | feedback of ECN by a counter | RFC 9768 |
+//!    | `accurate_ecn` | feedback of ECN by counters of packets and bytes | RFC 9768 |
 //!    | `receiver` | reassembly, selective acknowledgements | RFC 9293, RFC 2018, RFC 2883 |
 //!    | `receive_window`, `delayed_ack` | window to offer, when to acknowledge | RFC 9293, RFC 5681 |
 //!
@@ -80,6 +80,7 @@ mod undo;
 pub mod testing;
 
 pub use accurate_ecn::EcnMode;
+pub use accurate_ecn::option::EcnOption;
 pub use config::{
     Algorithm, Config, ConfigError, Congestion, Counting, DelayedAck, Floor, Halving, HyStartVariant, InitialWindow,
     Limit, Nagle, PartialAcks, ReceiveBuffer, Recovery, RetransmissionTimeout, Samples, WindowClamp,

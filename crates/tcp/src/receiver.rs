@@ -35,6 +35,8 @@ pub struct Receiver {
     gaps: RangeSet<Sequence>,
     /// A range that arrived twice, to be reported once (DSACK, RFC 2883).
     duplicate: Option<Range<Sequence>>,
+    /// Start of the range that the last blocks reported as duplicate.
+    reported: Option<Sequence>,
     /// The ranges of `gaps` changed most recently, the newest first (RFC 2018 §4).
     recent: [Range<Sequence>; SackBlocks::MAX],
 }
@@ -75,6 +77,7 @@ impl Receiver {
             gaps: RangeSet::default(),
             recent: [NOTHING; SackBlocks::MAX],
             duplicate: None,
+            reported: None,
             window: ReceiveWindow::new(&config.receive_buffer, segment_size),
             acks: AckSchedule::new(&config.delayed_ack),
             full_size: 0,
@@ -197,7 +200,9 @@ impl Receiver {
             let (start, end) = (to_wire(self.initial, range.start), to_wire(self.initial, range.end));
             blocks.as_slice().len() < room && blocks.push(start, end)
         };
-        if let Some(duplicate) = self.duplicate.take() {
+        let duplicate = self.duplicate.take();
+        self.reported = duplicate.map(|range| range.start);
+        if let Some(duplicate) = duplicate {
             put(duplicate);
         }
         if !self.gaps.is_empty() {
@@ -214,6 +219,11 @@ impl Receiver {
     #[inline]
     pub fn has_blocks(&self) -> bool {
         !self.gaps.is_empty() || self.duplicate.is_some()
+    }
+
+    /// Start of the duplicate that the last selective acknowledgement reported, if it did.
+    pub const fn reported_duplicate(&self) -> Option<Sequence> {
+        self.reported
     }
 
     /// The window to offer now, for segments of `segment_size` bytes.

@@ -8,6 +8,7 @@ mod transmit;
 use airpath_core::{Instant, Span};
 use serde::{Deserialize, Serialize};
 
+use crate::accurate_ecn::option::PeerBytes;
 use crate::accurate_ecn::{EcnMode, PeerMarks};
 use crate::config::Config;
 use crate::congestion::{CongestionControl, Controller};
@@ -173,6 +174,8 @@ pub struct EcnState {
     pub capable: bool,
     /// The marks that the peer has reported, with accurate feedback.
     pub peer: PeerMarks,
+    /// The bytes that the peer has reported in AccECN options.
+    pub peer_bytes: PeerBytes,
     /// Set CWR on the next new data: the window was reduced.
     pub reduced: bool,
     /// The window was reduced because of a mark, and nothing above `until` is acknowledged yet (the
@@ -236,6 +239,7 @@ impl Sender {
                 mode: EcnMode::Off,
                 capable: false,
                 peer: PeerMarks::default(),
+                peer_bytes: PeerBytes::default(),
                 reduced: false,
                 reducing: false,
                 until: 0,

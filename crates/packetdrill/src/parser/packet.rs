@@ -1,7 +1,7 @@
 //! Packets of a script.
 
 use airpath_core::Ecn;
-use airpath_wire::tcp::Flags;
+use airpath_wire::tcp::{EcnCounters, Flags};
 
 use super::{Parser, Stop};
 use crate::lexer::Kind;
@@ -97,6 +97,10 @@ impl Parser<'_> {
                     'P' => Flags::PSH,
                     'E' => Flags::ECE,
                     'W' => Flags::CWR,
+                    '0'..='7' if ace.is_none() => {
+                        ace = letter.to_digit(8).map(|digit| digit as u8);
+                        Flags::default()
+                    }
                     'A' => {
                         accurate = true;
                         Flags::default()
@@ -218,15 +222,17 @@ impl Parser<'_> {
         Ok(TcpOption::Timestamps(value, self.integer("an echoed timestamp")?))
     }
 
-    /// The counters of an AccECN option (RFC 9768 §3.2.3), kept as text.
+    /// The counters of an AccECN option (RFC 9768 §3.2.3): the first one sets their order.
     fn accurate_ecn(&mut self) -> Result<TcpOption, SyntaxError> {
-        let mut text = String::from("ECN");
-        while let Kind::Word(counter @ ("e0b" | "e1b" | "ceb")) = *self.peek() {
-            self.take();
-            let value: u32 = self.integer("a counter of bytes")?;
-            text += &format!(" {counter} {value}");
+        let names = if self.is_word("e0b") { ["e0b", "ceb", "e1b"] } else { ["e1b", "ceb", "e0b"] };
+        let mut counters = EcnCounters::new(names[0] == "e1b");
+        for name in names {
+            if !self.accept_word(name) {
+                break;
+            }
+            counters.push(self.integer("a counter of bytes")?);
         }
-        Ok(TcpOption::Other(text))
+        Ok(TcpOption::AccurateEcn(counters))
     }
 }
 
@@ -258,6 +264,17 @@ mod tests {
     fn accurate_ecn_has_a_field_of_three_bits() {
         let sent = packet("+0 > [ect01] P.5 1:1001(1000) ack 1 <ECN e1b 1 ceb 0 e0b 1,nop>");
         assert_eq!((sent.ecn, sent.ace), (EcnCheck::Capable, Some(5)));
+        let counters = |line: &str, ect1_first, values: &[u32]| {
+            let mut counters = EcnCounters::new(ect1_first);
+            values.iter().for_each(|value| counters.push(*value));
+            assert_eq!(packet(line).options, Some(vec![TcpOption::AccurateEcn(counters)]), "{line}");
+        };
+        counters("+0 > P.5 1:1001(1000) ack 1 <ECN e1b 1 ceb 0 e0b 1,nop>", true, &[1, 0, 1]);
+        counters("+0 > P.5 1:1001(1000) ack 1 <ECN e0b 1 ceb 0>", false, &[1, 0]);
+        counters("+0 > P.5 1:1001(1000) ack 1 <nop,ECN>", true, &[]);
+        // The notation with the digit before the point.
+        let sent = packet("+0 > [ect0] P5. 1:1001(1000) ack 1");
+        assert_eq!((sent.flags, sent.ace), (Flags::PSH | Flags::ACK, Some(5)));
         assert!(packet("+0 > SEWA 0:0(0) <...>").accurate);
         assert_eq!(packet("+0 < - 1:11(10) win 5").flags, Flags::default());
     }

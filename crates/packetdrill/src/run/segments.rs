@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use airpath_core::{Ecn, SegmentInfo, Span};
 use airpath_tcp::Segment;
-use airpath_wire::tcp::{Flags, Options, TcpHeader, Timestamps};
+use airpath_wire::tcp::{EcnCounters, Flags, Options, TcpHeader, Timestamps};
 
 use super::{OURS, THEIRS};
 use crate::script::{EcnCheck, Packet, TcpOption};
@@ -46,7 +46,7 @@ impl TimestampMap {
                         options.sack.push(OURS.wrapping_add(*start), OURS.wrapping_add(*end));
                     }
                 }
-                TcpOption::Other(_) => {}
+                TcpOption::AccurateEcn(counters) => options.accurate_ecn = Some(*counters),
             }
         }
         let acknowledges = packet.flags.contains(Flags::ACK);
@@ -171,6 +171,7 @@ fn same_options(wanted: &[TcpOption], sent: &Options) -> bool {
     found.extend(sent.window_scale.map(TcpOption::WindowScale));
     let blocks: Vec<_> = sent.sack.as_slice().iter().map(|(start, end)| relative(*start, *end)).collect();
     found.extend((!blocks.is_empty()).then_some(TcpOption::Sack(blocks)));
+    found.extend(sent.accurate_ecn.map(TcpOption::AccurateEcn));
     let plain = |option: &TcpOption| match option {
         TcpOption::Timestamps(..) => TcpOption::Timestamps(0, 0),
         other => other.clone(),
@@ -207,6 +208,13 @@ fn letters(flags: Flags) -> String {
     names.iter().filter(|(flag, _)| flags.contains(*flag)).map(|(_, letter)| *letter).collect()
 }
 
+/// An AccECN option in the notation of scripts.
+fn show_counters(counters: &EcnCounters) -> String {
+    let names = if counters.ect1_first() { ["e1b", "ceb", "e0b"] } else { ["e0b", "ceb", "e1b"] };
+    let values = names.iter().zip(counters.as_slice()).map(|(name, value)| format!(" {name} {value}"));
+    values.fold("ECN".into(), |text, value| text + &value)
+}
+
 /// A segment of the connection in the notation of scripts.
 pub fn show(segment: &Segment) -> String {
     let header = &segment.header;
@@ -229,6 +237,7 @@ pub fn show(segment: &Segment) -> String {
     options.extend(header.options.window_scale.map(|shift| format!("wscale {shift}")));
     let blocks = header.options.sack.as_slice().iter().map(|(start, end)| relative(*start, *end));
     let blocks: Vec<_> = blocks.map(|(start, end)| format!("{start}:{end}")).collect();
+    options.extend(header.options.accurate_ecn.map(|counters| show_counters(&counters)));
     options.extend((!blocks.is_empty()).then(|| format!("sack {}", blocks.join(" "))));
     if !options.is_empty() {
         let _ = write!(text, " <{}>", options.join(","));
@@ -255,7 +264,7 @@ pub fn describe(packet: &Packet) -> String {
             let blocks: Vec<_> = blocks.iter().map(|(start, end)| format!("{start}:{end}")).collect();
             format!("sack {}", blocks.join(" "))
         }
-        TcpOption::Other(text) => text.clone(),
+        TcpOption::AccurateEcn(counters) => show_counters(counters),
     });
     let options: Vec<_> = options.collect();
     if !options.is_empty() {

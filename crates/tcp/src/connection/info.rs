@@ -58,6 +58,11 @@ pub struct ConnectionInfo {
     pub marks_delivered: u64,
     /// Packets with CE marks that arrived, with accurate ECN feedback.
     pub marks_received: u64,
+    /// Payload bytes that the peer has reported as received with ECT(1), CE and ECT(0), by AccECN
+    /// options.
+    pub ecn_bytes_delivered: [u64; 3],
+    /// Payload bytes that arrived with ECT(1), CE and ECT(0), with accurate ECN feedback.
+    pub ecn_bytes_received: [u64; 3],
     /// Bytes written and not sent.
     pub unsent: u64,
 }
@@ -93,6 +98,8 @@ impl Connection {
             retransmission_timeout: sender.rtt.timeout(&self.config.retransmission_timeout),
             marks_delivered: sender.marks.peer.total(),
             marks_received: self.options.marks.total(),
+            ecn_bytes_delivered: sender.marks.peer_bytes.totals(),
+            ecn_bytes_received: self.options.bytes.totals(),
             unsent: sender.unsent(),
         }
     }

@@ -87,10 +87,18 @@ impl Connection {
             return;
         }
         let again = self.state == State::SynReceived && sequence == 0 && header.flags.contains(Flags::SYN);
-        if again && !self.on_syn_again(header) {
+        if again && !self.on_syn_again(segment) {
             return;
         }
+        if !again && sequence == 0 && header.flags.contains(Flags::SYN | Flags::ACK) {
+            // RFC 9768 §3.1.5: the answer reports the latest SYN-ACK.
+            self.options.handshake_field = Some(segment.ecn);
+        }
         if !again && !self.is_acceptable(sequence, length) {
+            // As in Linux (`tcp_sequence`), a copy of what the last acknowledgement was for counts.
+            if length > 0 && sequence + u64::from(length) == self.receiver.last_ack {
+                self.count_mark(segment);
+            }
             return self.on_unacceptable(now, header, length);
         }
         if header.flags.contains(Flags::RST) {
@@ -104,10 +112,10 @@ impl Connection {
         if !header.flags.contains(Flags::ACK) {
             return;
         }
-        self.count_mark(segment);
         if !self.on_acknowledgment(now, segment, sequence, length, cx) {
             return;
         }
+        self.count_mark(segment);
         self.keep_timestamp(header, sequence);
         if length > 0 && self.state.is_synchronised() {
             self.on_payload(now, segment, sequence, length);
@@ -146,6 +154,10 @@ impl Connection {
             }
             self.establish(now, header, cx);
             reports_handshake = self.on_handshake_feedback(header, length);
+        } else if self.options.awaits_feedback {
+            self.options.awaits_feedback = false;
+            // RFC 9768 §3.2.2.4: it was cleared on the path.
+            self.sender.marks.capable &= accurate_ecn::field(header) != 0;
         }
         let accurate = self.sender.marks.mode == EcnMode::Accurate;
         let (_, shift) = self.options.scaling.unwrap_or((0, 0));
@@ -159,6 +171,8 @@ impl Connection {
             // In a SYN-ACK the flag is an offer.
             marked: !accurate && header.flags.contains(Flags::ECE) && !header.flags.contains(Flags::SYN),
             mark_counter: (accurate && !reports_handshake).then(|| accurate_ecn::field(header)),
+            byte_counters: header.options.accurate_ecn.as_ref().filter(|_| accurate),
+            newer: self.is_newer(header),
             loss_notification: header.loss_notification,
             echo: self.echoed(now, header),
             timestamp: header.options.timestamps.map(|timestamps| timestamps.value),
@@ -170,13 +184,22 @@ impl Connection {
     }
 
     /// The server's end of the handshake: the client's acknowledgement reports the SYN-ACK, if it
-    /// has no payload (RFC 9768 §3.2.2.1). Returns whether it does.
+    /// has no payload (RFC 9768 §3.2.2.1). Returns whether the field is no counter.
     fn on_handshake_feedback(&mut self, header: &TcpHeader, length: u32) -> bool {
+        if header.flags.contains(Flags::SYN) {
+            // Simultaneous open: the field is that of our SYN, and the next one a counter.
+            self.options.awaits_feedback = true;
+            return true;
+        }
         self.options.handshake_field = None;
         let marks = &mut self.sender.marks;
         let reports = marks.mode == EcnMode::Accurate && length == 0 && header.options.sack.is_empty();
+        let field = accurate_ecn::field(header);
         if reports {
-            marks.capable &= marks.peer.on_handshake(accurate_ecn::field(header));
+            marks.capable &= marks.peer.on_handshake(field);
+        } else if marks.mode == EcnMode::Accurate {
+            // RFC 9768 §3.2.2.4.
+            marks.capable &= field != 0;
         }
         reports
     }
@@ -190,8 +213,12 @@ impl Connection {
         self.statistics.marked_segments += u64::from(marked && segment.length > 0);
         // Acknowledgements alone are not answered, whatever their marks: the RFC requires an answer
         // to the third, but two ends could answer each other.
-        if self.options.marks.on_packet(segment.ecn) && segment.length > 0 {
-            self.receiver.acks.demand();
+        let mut at_once = self.options.marks.on_packet(segment.ecn);
+        if segment.length > 0 {
+            at_once |= self.options.bytes.on_packet(segment.ecn, segment.length) && self.has_ecn_option();
+            if at_once {
+                self.receiver.acks.demand();
+            }
         }
     }
 
@@ -212,7 +239,10 @@ impl Connection {
         let fin = segment.header.flags.contains(Flags::FIN);
         match self.receiver.on_segment(now, sequence, length, fin, timeout, &self.config) {
             Arrival::Now => {}
-            Arrival::Duplicate => self.statistics.duplicate_segments += 1,
+            Arrival::Duplicate => {
+                self.statistics.duplicate_segments += 1;
+                self.options.bytes.on_duplicate(sequence);
+            }
             Arrival::After(wait) => {
                 if !self.timers.is_set(Timer::DelayedAck) {
                     self.timers.set(Timer::DelayedAck, after(now, wait));
@@ -237,7 +267,14 @@ impl Connection {
     }
 
     /// The peer retransmits its SYN before this end's is acknowledged. Returns whether to continue.
-    fn on_syn_again(&mut self, header: &TcpHeader) -> bool {
+    fn on_syn_again(&mut self, segment: &Segment) -> bool {
+        let header = &segment.header;
+        if self.opening.uses_accurate_ecn() {
+            // RFC 9768 §3.1.5: the latest is reported, and one without ECN ends it here.
+            self.options.handshake_field = Some(segment.ecn);
+            self.opening.on_field(accurate_ecn::field(header));
+            self.keep_first_option(header);
+        }
         if header.flags.contains(Flags::ACK) {
             // Simultaneous open, and this acknowledges our SYN (RFC 9293 §3.5 figure 7).
             self.receiver.acks.demand();
@@ -261,6 +298,7 @@ impl Connection {
             && start + u64::from(length) <= self.receiver.next
         {
             self.statistics.duplicate_segments += 1;
+            self.options.bytes.on_duplicate(start);
             self.receiver.on_old(start, length, &self.config);
         }
         if self.state == State::TimeWait {
@@ -303,6 +341,14 @@ impl Connection {
             self.on_unacceptable(now, header, length);
         }
         false
+    }
+
+    /// Whether the timestamp is later than all before.
+    #[inline]
+    fn is_newer(&self, header: &TcpHeader) -> bool {
+        header.options.timestamps.is_some_and(|stamps| {
+            self.options.timestamps && stamps.value.wrapping_sub(self.options.recent).cast_signed() > 0
+        })
     }
 
     /// RFC 7323 §4.3: the timestamp to echo is that of the segment that triggers the

@@ -1,10 +1,11 @@
 //! Opening of a connection: the SYN and its options (RFC 9293 §3.5).
 
 use airpath_core::{Context, Instant, TcpTrigger};
-use airpath_wire::tcp::{Flags, TcpHeader, Timestamps};
+use airpath_wire::tcp::{EcnCounters, Flags, TcpHeader, Timestamps};
 use serde::{Deserialize, Serialize};
 
 use super::Connection;
+use crate::accurate_ecn::option::EcnOption;
 use crate::accurate_ecn::{self, EcnMode};
 use crate::config::{Config, Samples};
 use crate::congestion::CongestionControl;
@@ -27,7 +28,9 @@ pub(super) struct Opening {
     last: Instant,
     /// The feedback of ECN that both ends have.
     ecn: EcnMode,
-    /// A SYN-ACK without ECN was sent, although there is accurate feedback.
+    /// SYN-ACKs sent.
+    answers: u32,
+    /// A SYN or SYN-ACK without ECN was sent or has arrived, although there is accurate feedback.
     bare: bool,
 }
 
@@ -49,6 +52,8 @@ const UNSCALED: u64 = 65_535;
 const MOST_OFFERS: u32 = 2;
 /// RFC 7323 §2.3.
 const MAX_SHIFT: u8 = 14;
+/// Length of an AccECN option with all counters, including padding.
+const OPTION_LENGTH: u8 = 12;
 /// Length of the timestamps option in each segment, including padding (RFC 7323 appendix A).
 pub(super) const TIMESTAMPS_LENGTH: u32 = 12;
 
@@ -61,8 +66,19 @@ impl Opening {
             first: Instant::ZERO,
             last: Instant::ZERO,
             ecn: EcnMode::Off,
+            answers: 0,
             bare: false,
         }
+    }
+
+    /// Whether both ends have accurate feedback of ECN.
+    pub fn uses_accurate_ecn(&self) -> bool {
+        self.ecn == EcnMode::Accurate
+    }
+
+    /// The peer's SYN arrived again, with this field of accurate feedback.
+    pub const fn on_field(&mut self, field: u8) {
+        self.bare |= field == 0;
     }
 
     /// Schedules the SYN.
@@ -190,7 +206,10 @@ impl Connection {
         self.opening.ecn = negotiate(config.ecn_mode(), field);
         if self.opening.ecn == EcnMode::Accurate {
             self.options.handshake_field = Some(segment.ecn);
+            self.options.bytes.begin(segment.ecn);
             if answers {
+                self.keep_first_option(header);
+                self.options.awaits_feedback = true;
                 // RFC 9768 §3.2.2.2: a marked SYN-ACK counts, a marked SYN does not.
                 self.options.marks.on_packet(segment.ecn);
             }
@@ -199,9 +218,20 @@ impl Connection {
         self.sender.set_initial_peer_window(u64::from(header.window));
     }
 
+    /// Stores whether the path passes the AccECN option of the handshake.
+    pub(super) fn keep_first_option(&mut self, header: &TcpHeader) {
+        // RFC 9768 §3.2.3.2.1: a SYN has none.
+        if let Some(option) = header.options.accurate_ecn.filter(|_| header.flags.contains(Flags::ACK)) {
+            self.sender.marks.peer_bytes.on_first(&option);
+        }
+    }
+
     /// This end's SYN was acknowledged by a segment with this header: the connection is open.
     pub(super) fn establish(&mut self, now: Instant, header: &TcpHeader, cx: &mut Context<'_>) {
         let echo = self.echoed(now, header);
+        if self.opening.uses_accurate_ecn() {
+            self.keep_first_option(header);
+        }
         let config = &self.config;
         self.opening.step = Step::Done;
         self.timers.stop(Timer::Retransmission);
@@ -211,8 +241,15 @@ impl Connection {
             let size = segment_size(config, config.maximum_segment_size, config.timestamps);
             (size, config.selective_acknowledgement, config.ecn_mode())
         };
+        // A full segment leaves room for the option.
+        let has_option = ecn == EcnMode::Accurate
+            && config.ecn_option != EcnOption::Never
+            && self.sender.marks.peer_bytes.is_seen()
+            && size > u32::from(OPTION_LENGTH);
+        self.options.reserved = if has_option { OPTION_LENGTH } else { 0 };
+        let size = size - u32::from(self.options.reserved);
         self.sender.open(now, config, size, selective, ecn);
-        // RFC 9768 §3.1.4.2.
+        // RFC 9768 §3.1.4.2, §3.1.5.
         self.sender.marks.capable &= !self.opening.bare;
         if self.opening.attempts == 1 {
             self.sender.rtt.measure(self.opening.last, now, &config.retransmission_timeout);
@@ -261,14 +298,19 @@ impl Connection {
             .then(|| Timestamps { value: self.timestamp(now), echo: if answer { self.options.recent } else { 0 } });
         if answer {
             header.flags |= Flags::ACK;
+            self.opening.answers += 1;
             match self.opening.ecn {
                 EcnMode::Off => {}
                 EcnMode::Classic => header.flags |= Flags::ECE,
                 // RFC 9768 §3.1.4.2: the second retransmission is without ECN.
-                EcnMode::Accurate if self.opening.attempts > MOST_OFFERS => self.opening.bare = true,
+                EcnMode::Accurate if self.opening.answers > MOST_OFFERS => self.opening.bare = true,
                 EcnMode::Accurate => {
                     let arrived = self.options.handshake_field.unwrap_or_default();
                     accurate_ecn::set_field(header, accurate_ecn::handshake_field(arrived));
+                    // RFC 9768 §3.2.3.2.2: a retransmission has no option, which may be blocked.
+                    if self.opening.answers == 1 && self.config.ecn_option != EcnOption::Never {
+                        header.options.accurate_ecn = Some(self.options.bytes.option(EcnCounters::MAX));
+                    }
                 }
             }
             self.receiver.acks.on_sent();

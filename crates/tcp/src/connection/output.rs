@@ -1,15 +1,19 @@
 //! The segments that a connection sends.
 
 use airpath_core::{Context, Ecn, Instant, TcpTrigger};
-use airpath_wire::tcp::{Flags, SackBlocks, Timestamps};
+use airpath_wire::tcp::{EcnCounters, Flags, Options, SackBlocks, Timestamps};
 
 use super::Connection;
 use crate::accurate_ecn::{self, EcnMode};
+use crate::config::Config;
 use crate::segment::Segment;
 use crate::sender::{Cause, Transmission};
 use crate::sequence::{FIRST_BYTE, from_wire, to_offset, to_wire};
 use crate::state::State;
 use crate::timers::Timer;
+
+/// SACK blocks that give way to no other option.
+const LEAST_BLOCKS: usize = 2;
 
 impl Connection {
     /// The next segment to send; call it until it returns `None`.
@@ -76,7 +80,13 @@ impl Connection {
             header.options.sack = self.receiver.sack_blocks(((room - 4) / 8).min(self.most_blocks()) as usize);
         }
         self.count(&sent);
-        self.acknowledge_with(now, &mut segment, to_offset(sent.start), sent.repeated);
+        // RFC 9768 §3.2.3.2.2: until the first data is acknowledged, the option may be the reason
+        // of its loss.
+        let is_first = sent.repeated
+            && self.sender.acknowledged == FIRST_BYTE
+            && self.sender.scoreboard.highest_sacked().is_none();
+        let space = if is_first { 0 } else { room + u32::from(self.options.reserved) };
+        self.acknowledge_with(now, &mut segment, to_offset(sent.start), sent.repeated, space);
         self.receiver.acks.on_data_sent(now);
         match sent.cause {
             Cause::Stream => {}
@@ -98,13 +108,14 @@ impl Connection {
         self.statistics.segments += 1;
         self.statistics.pure_acks += 1;
         let offset = to_offset(self.sender.next);
-        self.acknowledge_with(now, &mut segment, offset, false);
+        self.acknowledge_with(now, &mut segment, offset, false, u32::MAX);
         segment
     }
 
-    /// Adds the acknowledgement of everything received to `segment`.
+    /// Adds the acknowledgement of everything received to `segment`, which has `space` bytes for
+    /// SACK and AccECN options.
     #[inline]
-    fn acknowledge_with(&mut self, now: Instant, segment: &mut Segment, offset: i64, repeated: bool) {
+    fn acknowledge_with(&mut self, now: Instant, segment: &mut Segment, offset: i64, repeated: bool, space: u32) {
         let offered = self.receiver.offer(self.sender.segment_size);
         let window = if self.window_closed { 0 } else { offered };
         let (shift, _) = self.options.scaling.unwrap_or((0, 0));
@@ -128,10 +139,41 @@ impl Connection {
         if self.options.timestamps {
             header.options.timestamps = Some(Timestamps { value: self.timestamp(now), echo: self.options.recent });
         }
+        if self.has_ecn_option() {
+            self.add_ecn_option(now, &mut segment.header.options, space);
+        }
         self.receiver.acks.on_sent();
         self.receiver.last_ack = self.receiver.next;
         self.timers.stop(Timer::DelayedAck);
         self.stamp(segment, offset, window, repeated);
+    }
+
+    /// Adds the AccECN option, if it is due and fits beside the others into `space` bytes without
+    /// timestamps. As in Linux, the third and fourth SACK blocks give way to counters that have
+    /// changed; the option gives way to others (RFC 9768 §3.2.3.3).
+    fn add_ecn_option(&mut self, now: Instant, options: &mut Options, space: u32) {
+        let Config { ecn_option, ecn_option_beacon, .. } = *self.config;
+        let bytes = &mut self.options.bytes;
+        if bytes.is_due(now, ecn_option, ecn_option_beacon, self.sender.rtt.smoothed()) {
+            let timestamps = if options.timestamps.is_some() { super::opening::TIMESTAMPS_LENGTH } else { 0 };
+            let most = space.saturating_add(timestamps).min(Options::MAX_LENGTH as u32) as usize;
+            let (required, blocks) = (bytes.required(), options.sack);
+            loop {
+                for fields in (required..=EcnCounters::MAX).rev() {
+                    options.accurate_ecn = Some(bytes.option(fields));
+                    if options.wire_length() <= most {
+                        let has_duplicate = self.receiver.reported_duplicate().filter(|_| !options.sack.is_empty());
+                        return bytes.on_sent(now, has_duplicate);
+                    }
+                }
+                if required == 0 || options.sack.as_slice().len() <= LEAST_BLOCKS {
+                    break;
+                }
+                options.sack.pop();
+            }
+            (options.accurate_ecn, options.sack) = (None, blocks);
+        }
+        bytes.on_omitted();
     }
 
     /// The ECN field of segments with accurate feedback.

@@ -10,6 +10,7 @@
 use airpath_core::{Bytes, Span};
 
 use super::{CONGESTION, RECOVERY};
+use crate::accurate_ecn::option::EcnOption;
 use crate::config::{
     Algorithm, Config, Congestion, Counting, DelayedAck, Floor, InitialWindow, Limit, Nagle, PartialAcks,
     ReceiveBuffer, Recovery, RetransmissionTimeout, Samples, WindowClamp,
@@ -33,6 +34,8 @@ pub(super) const CONFIG: Config = Config {
     duplicate_reports: false,
     ecn: false,
     accurate_ecn: false,
+    ecn_option: EcnOption::Full,
+    ecn_option_beacon: 3,
     // tcp_new_window: half of SK_RMEM_MAX 32767, in whole multiples of 1024; a kernel with
     // CONFIG_SKB_LARGE offers 31744.
     receive_buffer: ReceiveBuffer {

@@ -6,6 +6,7 @@
 use airpath_core::{Bytes, Span};
 
 use super::{CONGESTION, RECOVERY};
+use crate::accurate_ecn::option::EcnOption;
 use crate::config::{
     Algorithm, Config, Congestion, Counting, DelayedAck, Floor, InitialWindow, Limit, Nagle, ReceiveBuffer, Recovery,
     RetransmissionTimeout, Samples, WindowClamp,
@@ -31,6 +32,8 @@ pub(super) const CONFIG: Config = Config {
     // sysctl_tcp_ecn depends on how the kernel was built; distributions turned it off.
     ecn: false,
     accurate_ecn: false,
+    ecn_option: EcnOption::Full,
+    ecn_option_beacon: 3,
     // sysctl_tcp_rmem 87380 less a quarter for overhead (sysctl_tcp_adv_win_scale 2);
     // sysctl_tcp_moderate_rcvbuf 0: it does not grow.
     receive_buffer: ReceiveBuffer {

@@ -6,6 +6,7 @@
 use airpath_core::{Bytes, Span};
 
 use super::{CONGESTION, RECOVERY};
+use crate::accurate_ecn::option::EcnOption;
 use crate::config::{
     Algorithm, Config, Congestion, DelayedAck, Floor, HyStartVariant, InitialWindow, Limit, Nagle, ReceiveBuffer,
     Recovery, RetransmissionTimeout, Samples, WindowClamp,
@@ -31,6 +32,9 @@ pub(super) const CONFIG: Config = Config {
     // tcp_ecn 2: accepts ECN, but does not initiate it.
     ecn: false,
     accurate_ecn: false,
+    // tcp_ecn_option 2, tcp_ecn_option_beacon 3.
+    ecn_option: EcnOption::Full,
+    ecn_option_beacon: 3,
     // tcp_rmem 131072 to 6291456 with tcp_moderate_rcvbuf, half for overhead
     // (tcp_adv_win_scale 1; since 6.6 the share is measured).
     receive_buffer: ReceiveBuffer {

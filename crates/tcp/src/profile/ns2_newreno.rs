@@ -8,6 +8,7 @@
 use airpath_core::{Bytes, Span};
 
 use super::{CONGESTION, RECOVERY};
+use crate::accurate_ecn::option::EcnOption;
 use crate::config::{
     Algorithm, Config, Congestion, Counting, DelayedAck, Floor, Halving, InitialWindow, Limit, Nagle, PartialAcks,
     ReceiveBuffer, Recovery, RetransmissionTimeout, Samples, WindowClamp,
@@ -30,6 +31,8 @@ pub(super) const CONFIG: Config = Config {
     duplicate_reports: false,
     ecn: false,
     accurate_ecn: false,
+    ecn_option: EcnOption::Full,
+    ecn_option_beacon: 3,
     // The sink accepts everything: window_limit stands for window_.
     receive_buffer: ReceiveBuffer {
         clamp: WindowClamp::UNLIMITED,

@@ -6,6 +6,7 @@
 use airpath_core::{Bytes, Span};
 
 use super::{CONGESTION, RECOVERY};
+use crate::accurate_ecn::option::EcnOption;
 use crate::config::{
     Algorithm, Config, Congestion, Counting, DelayedAck, Floor, InitialWindow, Limit, Nagle, ReceiveBuffer, Recovery,
     RetransmissionTimeout, Samples, WindowClamp,
@@ -31,6 +32,8 @@ pub(super) const CONFIG: Config = Config {
     duplicate_reports: false,
     ecn: false,
     accurate_ecn: false,
+    ecn_option: EcnOption::Full,
+    ecn_option_beacon: 3,
     // 64 KB on fast links, rounded down to whole segments: 44 × 1460 (KB 224829). On links of 1 to
     // 100 Mbit/s it is 17520.
     receive_buffer: ReceiveBuffer {

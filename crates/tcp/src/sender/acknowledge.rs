@@ -2,9 +2,10 @@
 
 use airpath_core::range_set::Range;
 use airpath_core::{Instant, Span};
-use airpath_wire::tcp::SackBlocks;
+use airpath_wire::tcp::{EcnCounters, SackBlocks};
 
 use super::{Phase, Sender, Shared, TailProbe};
+use crate::accurate_ecn::{DeliveredMarks, EcnMode};
 use crate::config::{PartialAcks, Samples};
 use crate::congestion::{Acknowledged, CongestionControl, Delivered, Signal};
 use crate::frto::{Evidence, ForwardRto, Verdict};
@@ -33,6 +34,10 @@ pub struct Acknowledgment<'a> {
     pub marked: bool,
     /// The field of accurate ECN feedback, where it is in use.
     pub mark_counter: Option<u8>,
+    /// The AccECN option, with that feedback.
+    pub byte_counters: Option<&'a EcnCounters>,
+    /// Whether its timestamp is later than all before.
+    pub newer: bool,
     /// Whether the loss that it reports was not congestion (ELN).
     pub loss_notification: bool,
     /// Start and end of the timestamp-clock tick in which the echoed segment was sent.
@@ -126,8 +131,7 @@ impl Sender {
             self.marks.reducing = false;
             self.prr = None;
         }
-        let counter = ack.mark_counter.filter(|_| !overtaken);
-        let marked = counter.map_or(0, |counter| self.marks.peer.on_ack(counter, delivery.segments));
+        let marked = if overtaken { 0 } else { self.take_counters(ack, &delivery, advanced) };
         let responds = self.marks.capable && (ack.marked && !overtaken || marked > 0);
         if responds {
             self.restorable = false;
@@ -156,6 +160,28 @@ impl Sender {
         }
         self.settled = self.outstanding() == 0 && self.is_settled();
         changes
+    }
+
+    /// Takes the counters of accurate ECN feedback. Returns the newly marked segments. Without
+    /// progress, the acknowledgement may be older than the last, and is skipped (RFC 9768
+    /// §3.2.2.5.2).
+    #[inline]
+    fn take_counters(&mut self, ack: &Acknowledgment<'_>, delivery: &Delivery, advanced: bool) -> u64 {
+        let progresses = advanced || delivery.bytes > 0 || ack.newer;
+        if self.marks.mode != EcnMode::Accurate || !progresses {
+            return 0;
+        }
+        let sent = self.next;
+        let marked_bytes = self.marks.peer_bytes.on_ack(ack.byte_counters, delivery.bytes, sent);
+        let Some(counter) = ack.mark_counter else { return 0 };
+        let delivered = DeliveredMarks {
+            segments: delivery.segments,
+            bytes: delivery.bytes,
+            marked_bytes,
+            segment_size: u64::from(self.segment_size),
+            counts_exactly: self.selective || self.phase == Phase::Open,
+        };
+        self.marks.peer.on_ack(counter, &delivered)
     }
 
     /// What every acknowledgement sets.

@@ -11,13 +11,14 @@
 //!
 //! Sequence numbers count from each side's SYN. Flags: S F R P . (none but perhaps ACK), E (ECE), W
 //! (CWR), A (AE); `ack` sets ACK. Fields that a line omits are not compared, except sequence
-//! numbers, flags (but PSH) and SACK blocks.
+//! numbers, flags (but PSH), SACK blocks and AccECN options (`e1b 1:0:1`: bytes of ECT(1), CE and
+//! ECT(0); `e0b` in the other order).
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 
 use airpath_core::{ComponentId, Context, Direction, Ecn, FlowId, Instant, SegmentInfo, Span};
 use airpath_tcp::{Config, Connection, Identity, Segment};
-use airpath_wire::tcp::{Flags, Options, TcpHeader, Timestamps};
+use airpath_wire::tcp::{EcnCounters, Flags, Options, TcpHeader, Timestamps};
 
 /// Start of the two sides' sequence numbers: near the wrap.
 const OURS: u32 = u32::MAX - 500;
@@ -200,6 +201,11 @@ impl Script {
                     let (start, end) = pair();
                     options.sack.push(OURS.wrapping_add(start), OURS.wrapping_add(end));
                 }
+                "e1b" | "e0b" => {
+                    let mut counters = EcnCounters::new(name == "e1b");
+                    value.split(':').for_each(|value| counters.push(value.parse().expect("a number")));
+                    options.accurate_ecn = Some(counters);
+                }
                 _ => panic!("`{option}`: no such option"),
             }
         }
@@ -305,7 +311,8 @@ fn compare(whole: &str, wanted: &Line<'_>, sent: &Segment) {
     }
     let options = show_options(&header.options);
     let sacks = |options: &[String]| -> Vec<String> {
-        options.iter().filter(|option| option.starts_with("sack ")).cloned().collect()
+        let kept = |option: &&String| option.starts_with("sack ") || option.starts_with("e1b ");
+        options.iter().filter(kept).cloned().collect()
     };
     let listed: Vec<String> = wanted.options.iter().map(ToString::to_string).collect();
     assert_eq!(sacks(&options), sacks(&listed), "`{whole}`, but it is {shown}");
@@ -325,6 +332,10 @@ fn show_options(options: &Options) -> Vec<String> {
     }
     if let Some(timestamps) = options.timestamps {
         shown.push(format!("ts {}:{}", timestamps.value, timestamps.echo));
+    }
+    if let Some(counters) = options.accurate_ecn {
+        let values: Vec<_> = counters.as_slice().iter().map(ToString::to_string).collect();
+        shown.push(format!("{} {}", if counters.ect1_first() { "e1b" } else { "e0b" }, values.join(":")));
     }
     if let Some(shift) = options.window_scale {
         shown.push(format!("ws {shift}"));
