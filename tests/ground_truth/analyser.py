@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 def analyser() -> Path:
     """Builds the analyser; returns its path."""
-    command = ["cargo", "build", "--quiet", "--package", "airpath-trace", "--example", "causes"]
+    command = ["cargo", "build", "--quiet", "--workspace", "--example", "causes"]
     command += ["--message-format", "json"]
     output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     messages = [json.loads(line) for line in output.splitlines()]
