@@ -53,7 +53,7 @@ def main() -> int:
     program.parent.mkdir(exist_ok=True)
     source = Path(__file__).with_name("peer.c")
     subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-o", program, source, *library], check=True)
-    test = ["cargo", "test", "--locked", "--package", "airpath-rohc", "--test", "peer", "--", "--nocapture"]
+    test = ["cargo", "test", "--locked", "--package", "airpath-rohc", "--test", "all", "peer::", "--", "--nocapture"]
     return subprocess.run(test, cwd=ROOT, env=os.environ | {"AIRPATH_ROHC_PEER": str(program)}, check=False).returncode
 
 

@@ -5,6 +5,7 @@ they may use what it defines.
 """
 
 import re
+import tomllib
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -75,3 +76,15 @@ def test_use_trees_are_read() -> None:
     known = {("a",): Path(), ("a", "b"): Path(), ("c",): Path(), ("d", "e"): Path()}
     text = "use crate::{c::X, d::{e::Y, Z}};\nuse super::b::f;\nuse super::Q;\n#[cfg(test)]\nmod tests {}"
     assert list(used(("a", "g"), text, known)) == [("c",), ("d", "e"), ("a", "b")]
+
+
+@pytest.mark.parametrize("tests", sorted((ROOT / "crates").glob("*/tests/all.rs")), ids=lambda path: path.parts[-3])
+def test_the_program_of_a_crates_tests_has_all_its_files(tests: Path) -> None:
+    """Cargo finds no test file by itself in a crate with `autotests = false`."""
+    modules = set(re.findall(r"^mod (\w+);$", tests.read_text(), re.MULTILINE))
+    files = {path.stem for path in tests.parent.glob("*.rs")} - {"all"}
+    folders = {path.parent.name for path in tests.parent.glob("*/mod.rs")}
+    assert modules == files | folders
+    manifest = tomllib.loads((tests.parents[1] / "Cargo.toml").read_text())
+    programs = {path.parent.name for path in tests.parent.glob("*/main.rs")}
+    assert {test["name"] for test in manifest["test"]} == {"all"} | programs

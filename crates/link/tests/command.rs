@@ -1,14 +1,12 @@
 //! Effects of commands on packets inside, calculated by hand.
 
-mod common;
-
+use crate::common::arrival;
 use airpath_core::{Bitrate, ComponentId, Context, DropCause, Instant, Probability, Seed, Span};
 use airpath_link::command::Buffer;
 use airpath_link::delay::Distribution;
 use airpath_link::loss::{GilbertElliott, Loss};
 use airpath_link::testing::{Commanded, OneWay, Outcome, Polling, Script, drive};
 use airpath_link::{Bearer, BearerCommand, Chain, Change, CommandError, Config, Link, Pipe, duplex};
-use common::arrival;
 
 const HORIZON: Instant = Instant::from_nanos(60_000_000_000);
 

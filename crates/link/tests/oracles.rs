@@ -1,7 +1,6 @@
 //! Links compared with queueing theory and the specifications.
 
-mod common;
-
+use crate::common::{arrival, mean_and_error};
 use airpath_core::{
     Bitrate, Bytes, ComponentId, Context, DropCause, Ecn, Event, FlowId, Instant, Memory, PacketStep, Seed, Slot, Span,
 };
@@ -9,7 +8,6 @@ use airpath_link::delay::{Delay, Distribution};
 use airpath_link::queue::{Discipline, Queue, cake, codel, dual_pi2, fq_codel, pie};
 use airpath_link::testing::{Arrival, OneWay, Outcome, Polling, drive};
 use airpath_link::{Change, Config, Departure, Link, Pipe};
-use common::{arrival, mean_and_error};
 
 fn run(config: &Config, arrivals: &[Arrival]) -> Outcome {
     let horizon = Instant::ZERO + Span::from_secs(1_000_000);

@@ -1,14 +1,12 @@
 //! Recorded links of real networks: they read, write and deliver at their rate.
 
-mod common;
-
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::common::arrival;
 use airpath_core::{ComponentId, Context, Instant, Seed, Span};
 use airpath_link::queue::Queue;
 use airpath_link::{Config, Link, Recording};
-use common::arrival;
 
 /// The recorded links of others; none where they are missing, which the run reports.
 fn files() -> Vec<PathBuf> {

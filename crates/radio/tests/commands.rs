@@ -1,13 +1,11 @@
 //! Which changes of conditions a bearer supports, and their effects on the channels of the study.
 
-mod common;
-
+use crate::common::{cell, cell_abc, dch, dch_384, hs_dsch_384, paced};
 use airpath_core::{Direction, DropCause, Instant, Seed, Span, UserId};
 use airpath_link::command::{BearerCommand, CommandError};
 use airpath_link::testing::{Commanded, Outcome, Polling, Script, drive};
 use airpath_link::{Bearer, Change};
 use airpath_radio::Models;
-use common::{cell, cell_abc, dch, dch_384, hs_dsch_384, paced};
 
 const HORIZON: Instant = Instant::from_nanos(100_000_000_000);
 

@@ -1,13 +1,11 @@
 //! Parameters that make no sense are refused, with the key that is to blame and what to do.
 
-mod common;
-
+use crate::common::{cell_abc, csd_9600, dch_384, hs_dsch_384};
 use airpath_core::Seed;
 use airpath_radio::ModelError;
 use airpath_radio::gsm::csd::{self, GsmCsd};
 use airpath_radio::study::dch_simple::{self, DchSimple};
 use airpath_radio::study::hs_dsch_simple::{self, HsDschSimple};
-use common::{cell_abc, csd_9600, dch_384, hs_dsch_384};
 
 fn refused<T>(result: Result<T, impl ModelError>) -> (String, String) {
     let error = result.err().expect("it makes no sense");

@@ -1,10 +1,10 @@
 //! Each key of LTE, LTE-M, NR, NB-IoT, HSPA, Wi-Fi and their radio conditions changes a run, or is
 //! rejected: none is accepted and ignored.
 
-mod common;
-
+use crate::common;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::common::overlay;
 use airpath_core::{
     ComponentId, Context, Direction, Dropped, Instant, Memory, Packet, Seed, SegmentInfo, SegmentLookup, Slot, Span,
     UserId,
@@ -13,7 +13,6 @@ use airpath_link::command::Change;
 use airpath_link::{Bearer, BearerCommand, Departure};
 use airpath_radio::Models;
 use airpath_radio::model::Entry;
-use common::overlay;
 use serde_json::Value;
 
 /// A key, other keys that give it a meaning, and another value.

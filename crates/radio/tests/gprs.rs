@@ -1,7 +1,6 @@
 //! A GPRS cell: the contracts of a bearer, and the times of its procedures.
 
-mod common;
-
+use crate::common;
 use airpath_core::{Direction, DropCause, Instant, Packet, Probability, Seed, Span, UserId};
 use airpath_link::command::{Buffer, Change};
 use airpath_link::testing::{

@@ -1,12 +1,10 @@
 //! Circuit-switched data against arithmetic.
 
-mod common;
-
+use crate::common::{csd_9600, overlay, paced, saturate};
 use airpath_core::{Direction, DropCause, Instant, Span};
 use airpath_link::command::{BearerCommand, Change};
 use airpath_link::testing::{Commanded, Polling, Script, drive};
 use airpath_radio::gsm::csd::GsmCsd;
-use common::{csd_9600, overlay, paced, saturate};
 
 const HORIZON: Instant = Instant::from_nanos(10_000_000_000_000);
 

@@ -1,8 +1,9 @@
 //! The HSDPA cell: the contracts, whatever its parameters; goodput and combining against what can
 //! be calculated.
 
-mod common;
-
+use crate::common;
+use crate::common::contracts::{keeps_contracts_of_hsdpa, keeps_contracts_with_commands};
+use crate::common::{saturate, saturate_with};
 use airpath_core::{Direction, Instant, Probability, Seed, Span};
 use airpath_link::Bearer;
 use airpath_radio::common::shared_channel::scheduler::maximum_ci::MaximumCi;
@@ -10,8 +11,6 @@ use airpath_radio::common::shared_channel::scheduler::proportional_fair::Proport
 use airpath_radio::common::shared_channel::scheduler::round_robin::RoundRobin;
 use airpath_radio::common::shared_channel::scheduler::{Candidate, Scheduler};
 use airpath_radio::umts::hsdpa::{Config, Hsdpa};
-use common::contracts::{keeps_contracts_of_hsdpa, keeps_contracts_with_commands};
-use common::{saturate, saturate_with};
 use proptest::prelude::*;
 
 const HORIZON: Instant = Instant::from_nanos(20_000_000_000_000);

@@ -1,16 +1,15 @@
 //! HSPA and HSPA+ in the HSDPA cell: 64QAM, two carriers, PDUs of flexible size, and the E-DCH,
 //! against the contracts and what can be calculated.
 
-mod common;
-
+use crate::common;
 use std::collections::BTreeMap;
 
+use crate::common::contracts::{keeps_contracts_of_hsdpa, keeps_contracts_with_commands};
+use crate::common::{overlay, saturate_towards};
 use airpath_core::{ComponentId, Context, Direction, Instant, Memory, Probability, RadioEvent, Seed, Span};
 use airpath_link::{Bearer, Departure};
 use airpath_radio::ModelError;
 use airpath_radio::umts::hsdpa::{Config, Hsdpa};
-use common::contracts::{keeps_contracts_of_hsdpa, keeps_contracts_with_commands};
-use common::{overlay, saturate_towards};
 use proptest::prelude::*;
 
 const HORIZON: Instant = Instant::from_nanos(2_000_000_000_000);

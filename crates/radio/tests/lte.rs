@@ -1,14 +1,13 @@
 //! The LTE cell: rates, delays, retransmissions, states.
 
-mod common;
-
+use crate::common;
+use crate::common::cells::{at_millis, burst, config, first_errors, gaps, mean_down, run, statistics, try_config};
+use crate::common::contracts::{keeps_contracts, traffic};
 use airpath_core::{ComponentId, Context, Direction, DropCause, Instant, RadioEvent, Seed, Span};
 use airpath_link::command::{Buffer, Change};
 use airpath_link::{Bearer, BearerCommand};
 use airpath_radio::ModelError;
 use airpath_radio::lte::{Config, Lte};
-use common::cells::{at_millis, burst, config, first_errors, gaps, mean_down, run, statistics, try_config};
-use common::contracts::{keeps_contracts, traffic};
 use proptest::prelude::*;
 
 /// What makes a mobile sleep or drops packets.

@@ -1,12 +1,10 @@
 //! The LTE cell with time division duplex: subframes, and the fixed times of feedback, repetitions
 //! and grants.
 
-mod common;
-
+use crate::common::cells::{at_millis, burst, config, run, statistics};
 use airpath_core::{Direction, Seed, Span};
 use airpath_radio::ModelError;
 use airpath_radio::lte::{Config, Lte, tables, tdd};
-use common::cells::{at_millis, burst, config, run, statistics};
 
 /// Without what makes a mobile sleep or drops packets.
 const STATES: [&str; 3] = ["drx", "rrc", "pdcp"];

@@ -1,7 +1,7 @@
 //! A voice bearer beside that of other data: delays of a call beside a bulk transfer.
 
-mod common;
-
+use crate::common;
+use crate::common::cells::{at_millis, config, statistics};
 use airpath_core::{
     ComponentId, Context, Direction, DropCause, Dropped, Instant, Packet, Seed, SegmentInfo, SegmentLookup, Slot, Span,
 };
@@ -10,7 +10,6 @@ use airpath_link::{Bearer, BearerCommand};
 use airpath_radio::ModelError;
 use airpath_radio::lte::{Config, Lte};
 use airpath_radio::model::Model;
-use common::cells::{at_millis, config, statistics};
 
 /// IPv4 and UDP headers: packets of up to 200 bytes have the port of a call.
 struct Calls;

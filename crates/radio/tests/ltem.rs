@@ -1,14 +1,13 @@
 //! The narrowband of LTE-M: peak rates, times, half duplex, coverage modes, sleep.
 
-mod common;
-
+use crate::common;
+use crate::common::cells::{Outcome, at_millis, burst, config, run, statistics, try_config};
+use crate::common::contracts::{keeps_contracts, traffic};
 use airpath_core::{ComponentId, Context, Direction, Instant, Seed, Span};
 use airpath_link::Bearer;
 use airpath_link::testing::Traffic;
 use airpath_radio::ModelError;
 use airpath_radio::ltem::{Config, LteM};
-use common::cells::{Outcome, at_millis, burst, config, run, statistics, try_config};
-use common::contracts::{keeps_contracts, traffic};
 use proptest::prelude::*;
 
 /// Always awake while connected, and without errors.

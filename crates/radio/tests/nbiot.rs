@@ -1,15 +1,14 @@
 //! The NB-IoT carrier: rates, times, coverage levels, sleep.
 
-mod common;
-
+use crate::common;
+use crate::common::cells::{Pushed, at_millis, statistics};
+use crate::common::contracts::{keeps_contracts, traffic};
 use airpath_core::{ComponentId, Context, Direction, Event, Instant, Memory, RadioEvent, Seed, Span};
 use airpath_link::command::Change;
 use airpath_link::testing::Traffic;
 use airpath_link::{Bearer, BearerCommand, Departure};
 use airpath_radio::ModelError;
 use airpath_radio::nbiot::{Config, NbIot};
-use common::cells::{Pushed, at_millis, statistics};
-use common::contracts::{keeps_contracts, traffic};
 use proptest::prelude::*;
 
 /// The preset with what `more` has, without errors and delays beside the radio's.

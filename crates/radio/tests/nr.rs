@@ -1,17 +1,15 @@
 //! The NR cell: rates, delays, retransmissions, states.
 
-mod common;
-
 use std::collections::BTreeMap;
 
+use crate::common::cells::{Outcome, at_millis, burst, config, first_errors, mean_down, run, statistics, try_config};
+use crate::common::contracts::{keeps_contracts, traffic};
 use airpath_core::{Aspect, Direction, DropCause, Instant, LteRrcState, Seed, Span, StateValue};
 use airpath_radio::ModelError;
 use airpath_radio::common::slots::{Offsets, SlotPattern, Timeline};
 use airpath_radio::lte;
 use airpath_radio::nr::tables::{self, FormatTable, Link, Numerology, Range};
 use airpath_radio::nr::{Config, Nr, tdd};
-use common::cells::{Outcome, at_millis, burst, config, first_errors, mean_down, run, statistics, try_config};
-use common::contracts::{keeps_contracts, traffic};
 use proptest::prelude::*;
 
 /// What makes a mobile sleep.

@@ -1,11 +1,9 @@
 //! The bearers against what can be calculated by hand.
 
-mod common;
-
+use crate::common::{cell, dch, dch_384, hs_dsch_384, paced, saturate};
 use airpath_core::{DropCause, Instant, Span};
 use airpath_link::Bearer;
 use airpath_link::testing::{Arrival, Polling, drive};
-use common::{cell, dch, dch_384, hs_dsch_384, paced, saturate};
 
 const HORIZON: Instant = Instant::from_nanos(100_000_000_000_000);
 

@@ -1,11 +1,9 @@
 //! What a bearer reports of its transmissions, and that users do not disturb each other's draws.
 
-mod common;
-
+use crate::common::{cell, cell_abc, dch, dch_384, hs_dsch_384, saturate};
 use airpath_core::{Direction, Instant, RadioEvent, RadioTotals, Span, UserId};
 use airpath_link::Bearer;
 use airpath_link::testing::{Polling, Traffic, drive};
-use common::{cell, cell_abc, dch, dch_384, hs_dsch_384, saturate};
 
 const HORIZON: Instant = Instant::from_nanos(1_000_000_000_000);
 

@@ -1,7 +1,7 @@
 //! The pages of `docs/bearers`: the list of models, and the keys of every model with type, default
 //! and meaning, from its types and their comments.
 //!
-//! `AIRPATH_BLESS=1 cargo test -p airpath-radio --test reference` writes them again.
+//! `AIRPATH_BLESS=1 cargo test -p airpath-radio --test all reference::` writes them again.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ fn every_key_has_a_meaning() {
     }
 }
 
-const BLESS: &str = "run `AIRPATH_BLESS=1 cargo test -p airpath-radio --test reference`";
+const BLESS: &str = "run `AIRPATH_BLESS=1 cargo test -p airpath-radio --test all reference::`";
 const CONDITIONS: &str = "conditions";
 const INDEX: &str = "README";
 

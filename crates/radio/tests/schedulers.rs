@@ -1,9 +1,7 @@
 //! Who gets what of a shared cell.
 
-mod common;
-
+use crate::common::{cell, cell_abc, hs_dsch_384, saturate};
 use airpath_core::Span;
-use common::{cell, cell_abc, hs_dsch_384, saturate};
 
 const ABC: [Option<&str>; 3] = [Some("a"), Some("b"), Some("c")];
 

@@ -1,8 +1,7 @@
 //! The UMTS packet bearer: the contracts, whatever its parameters; RLC against what can be
 //! calculated; its states.
 
-mod common;
-
+use crate::common;
 use airpath_core::{
     Aspect, Direction, DropCause, Event, Instant, PacketStep, Probability, Seed, Span, StateValue, UserId,
 };

@@ -1,13 +1,12 @@
 //! The Wi-Fi bearer: times of exchanges, rates, shares of the channel, retransmissions, coverage.
 
-mod common;
-
+use crate::common;
+use crate::common::contracts::{keeps_contracts, traffic};
+use crate::common::{packet, saturate, saturate_towards};
 use airpath_core::{ComponentId, Context, Direction, Dropped, Event, Instant, Memory, RadioEvent, Seed, Span, UserId};
 use airpath_link::command::{Buffer, Change};
 use airpath_link::{Bearer, BearerCommand};
 use airpath_radio::wifi::{Config, Wifi};
-use common::contracts::{keeps_contracts, traffic};
-use common::{packet, saturate, saturate_towards};
 use proptest::prelude::*;
 
 /// The preset with what `more` has, without errors, delay and bounds of queues.

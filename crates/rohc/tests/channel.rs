@@ -1,11 +1,9 @@
 //! What comes out of a channel is what went in, or nothing, under losses and hostile input.
 
-mod common;
-
 use std::time::Duration;
 
+use crate::common::{Channel, Flow, Ids, Kind, Outcome, Random, restored_after};
 use airpath_rohc::{Compressor, Config, Decompressor, Mode};
-use common::{Channel, Flow, Ids, Kind, Outcome, Random, restored_after};
 use proptest::prelude::*;
 
 fn flows() -> Vec<Flow> {

@@ -15,16 +15,14 @@
 //! An answer is a length of two octets and the data; the length 65535 means that the request
 //! failed.
 
-mod common;
-
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use crate::common::tcp::{Connection, connections};
+use crate::common::{Flow, Ids, Kind, Random};
 use airpath_rohc::{Compressor, Config, Decompressor, Profile, Profiles, ReorderRatio, Version};
-use common::tcp::{Connection, connections};
-use common::{Flow, Ids, Kind, Random};
 
 /// Packets of each flow.
 const PACKETS: usize = 600;

@@ -1,11 +1,9 @@
 //! The sizes of compressed headers, and how a damaged context recovers.
 
-mod common;
-
 use std::time::Duration;
 
+use crate::common::{Channel, Flow, Ids, Kind, Random, check_request};
 use airpath_rohc::{Config, DecompressError, Mode, split_feedback};
-use common::{Channel, Flow, Ids, Kind, Random, check_request};
 
 fn voice(is_v6: bool, ids: Ids) -> Flow {
     Flow { is_calm: true, ..Flow::new(Kind::Voice, is_v6, ids, 1) }

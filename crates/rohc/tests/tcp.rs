@@ -1,12 +1,10 @@
 //! Profile 0x0006 (RFC 6846): what comes out is what went in, or nothing; sizes; repair.
 
-mod common;
-
 use std::time::Duration;
 
+use crate::common::tcp::{Connection, Role, SEGMENT, connections};
+use crate::common::{Channel, Ids, Outcome, Random, check_request, restored_after};
 use airpath_rohc::{Compressor, Config, DecompressError, Decompressor, Mode, Profile, Profiles};
-use common::tcp::{Connection, Role, SEGMENT, connections};
-use common::{Channel, Ids, Outcome, Random, check_request, restored_after};
 use proptest::prelude::*;
 
 fn configs() -> [Config; 3] {

@@ -1,12 +1,11 @@
 //! Version 2 of the profiles (RFC 5225): losses, packets that arrive late, sizes, repair, and
 //! hostile input.
 
-mod common;
-
+use crate::common;
 use std::time::Duration;
 
+use crate::common::{Channel, Flow, Ids, Kind, Outcome, Random, check_request};
 use airpath_rohc::{Compressor, Config, Decompressor, Mode, Profile, Profiles, ReorderRatio, Version};
-use common::{Channel, Flow, Ids, Kind, Outcome, Random, check_request};
 use proptest::prelude::*;
 
 const RATIOS: [ReorderRatio; 4] =

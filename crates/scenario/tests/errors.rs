@@ -1,12 +1,10 @@
 //! Errors in scenarios, and their messages.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::{error_in, read};
 use airpath_scenario::error::NAMES_ELSEWHERE;
 use airpath_scenario::{Hop, Scenario};
-use support::{error_in, read};
 
 const GOOD: &str = r#"format = 1
 name = "good"

@@ -1,10 +1,8 @@
 //! The `[middlebox]` table: its place in the path, and its errors.
 
-mod support;
-
+use crate::support::{assert_errors, component_names, read, resolved};
 use airpath_core::Seed;
 use airpath_scenario::Users;
-use support::{assert_errors, component_names, read, resolved};
 
 const GOOD: &str = r#"format = 1
 

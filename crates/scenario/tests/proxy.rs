@@ -1,11 +1,9 @@
 //! The `[proxy]` table: its place in the path, its defaults, and its errors.
 
-mod support;
-
+use crate::support::{assert_errors, component_names, read, resolved};
 use airpath_core::Bytes;
 use airpath_proxy::BudgetSource;
 use airpath_scenario::{ProxyConfig, Scenario, Users};
-use support::{assert_errors, component_names, read, resolved};
 
 const GOOD: &str = r#"format = 1
 

@@ -1,0 +1,31 @@
+//! The tests of the crate's public interface, in one program: it links once.
+
+mod acknowledged;
+mod commands;
+mod common;
+mod conditions;
+mod config;
+mod contracts;
+mod every_key;
+mod gprs;
+mod gsm_csd;
+mod header_compression;
+mod hsdpa;
+mod hspa;
+mod link_adaptation;
+mod lte;
+mod lte_tdd;
+mod lte_voice;
+mod ltem;
+mod nbiot;
+mod nr;
+mod oracles;
+mod preset_rates;
+mod presets;
+mod radio;
+mod reference;
+mod schedulers;
+mod slots;
+mod states;
+mod umts;
+mod wifi;
