@@ -16,6 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod blockage;
 mod cell_selection;
 mod config;
 pub mod environments;
@@ -33,6 +34,7 @@ mod table;
 use airpath_core::{Decibel, Instant, Seed, Span};
 use airpath_link::{Change, CommandError};
 
+pub use blockage::Blockage;
 pub use config::{CellChange, Config, Network, Variation};
 pub use error::ConfigError;
 pub use movement::{Movement, Path};
@@ -100,7 +102,9 @@ pub struct Conditions {
     process: Process,
     /// Fast fading that is a part of C/I.
     fading: Option<Box<Fading>>,
-    /// The last sample with fading: an uplink and a downlink block often share a slot.
+    /// What blocks the signal at times.
+    blockage: Option<Box<blockage::Process>>,
+    /// The last sample with fading or blockage: an uplink and a downlink block often share a slot.
     last: Option<(Instant, Sample)>,
     profile: Profile,
     /// When the process began: a commanded environment starts at its beginning.
@@ -168,6 +172,7 @@ impl Conditions {
         Ok(Self {
             process: config.process(seed, path)?,
             fading: config.rayleigh(seed, path)?.map(Box::new),
+            blockage: config.blockage(seed, path)?.map(Box::new),
             last: None,
             profile: config.profile(),
             origin: Instant::ZERO,
@@ -182,6 +187,7 @@ impl Conditions {
         Self {
             process: Process::Fixed { ratio, cell: 0 },
             fading: None,
+            blockage: None,
             last: None,
             profile: Profile::default(),
             origin: Instant::ZERO,
@@ -201,8 +207,8 @@ impl Conditions {
     /// The C/I, if it never changes without a command; such a mobile is always covered.
     #[inline]
     pub const fn constant(&self) -> Option<f64> {
-        match (&self.process, &self.fading) {
-            (Process::Fixed { ratio, .. }, None) => Some(*ratio),
+        match (&self.process, &self.fading, &self.blockage) {
+            (Process::Fixed { ratio, .. }, None, None) => Some(*ratio),
             _ => None,
         }
     }
@@ -228,6 +234,11 @@ impl Conditions {
         };
         if let Some(fading) = &self.fading {
             fading.apply(now, &mut sample);
+        }
+        if let Some(blockage) = &mut self.blockage {
+            blockage.apply(now, &mut sample);
+        }
+        if self.fading.is_some() || self.blockage.is_some() {
             self.last = Some((sampled_at, sample));
         }
         sample
@@ -281,6 +292,7 @@ impl Conditions {
                 self.process = Process::Fixed { ratio: ratio.get(), cell };
                 // What the curves are averaged over goes on, but where C/I had the fading.
                 self.last = None;
+                self.blockage = None;
                 if self.fading.take().is_some() {
                     self.profile = Profile::default();
                 }

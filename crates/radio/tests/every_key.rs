@@ -297,6 +297,9 @@ const CONDITIONS: &[Case] = &[
     ("conditions.network.window", CELLS, "\"6 dB\""),
     ("conditions.network.window", SOFT, "\"1 dB\""),
     ("conditions.rayleigh", CELLS, "\"70 km/h\""),
+    ("conditions.blockage.attenuation", BLOCKED, "\"4 dB\""),
+    ("conditions.blockage.every", BLOCKED, "\"700 ms\""),
+    ("conditions.blockage.lasting", BLOCKED, "\"15 ms\""),
     ("conditions.recorded", "", "\"nowhere.csv\""),
     ("conditions.shadowing.correlation_distance", CELLS, "\"60 m\""),
     (
@@ -310,6 +313,8 @@ const CONDITIONS: &[Case] = &[
     ("conditions.table.values", TABLE, "[\"9 dB\", \"30 dB\"]"),
     ("conditions.table.weights", TABLE, "[1, 5]"),
 ];
+const BLOCKED: &str = "conditions = { ci = \"15 dB\", \
+                       blockage = { attenuation = \"12 dB\", every = \"500 ms\", lasting = \"50 ms\" } }";
 const TABLE: &str = "conditions = { table = { hold = \"1 s\", values = [\"7 dB\", \"30 dB\"], weights = [1, 1] } }";
 
 /// Fast fading, and losses that the RLC repairs.

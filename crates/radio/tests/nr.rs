@@ -304,6 +304,49 @@ fn one_way_delays_are_below_7_ms_and_round_trips_below_those_of_lte() {
 }
 
 #[test]
+fn millimetre_waves_have_the_rate_and_the_slots_of_120_khz() {
+    let name = "nr-n261-400mhz";
+    let config = plain(name, "conditions = { ci = \"45 dB\" }\npdcp.queue.bytes = \"100 MB\"");
+    let outcome = run(&config, 1, &burst(60_000, Direction::Down, 1500), Span::from_secs(1));
+    assert_eq!((outcome.departures.len(), outcome.dropped.len()), (60_000, 0));
+    let mu = Numerology::new(3).expect("120 kHz");
+    let peak =
+        tables::peak_rate(Range::Fr2, Link::Down, mu, 264, 2, tables::schemes(FormatTable::Qam64)[28].modulation);
+    let share = tdd::named("DDDSU").expect("a pattern").pattern().downlink_share();
+    // 5 to 12 % less, as in FR1.
+    let measured = mac_rate(&outcome) / (peak.as_bps() as f64 * share);
+    assert!((0.88..0.95).contains(&measured), "{measured}");
+    // An isolated packet waits for a D slot of 0.125 ms, and takes one.
+    let packets: Vec<_> = (0..2000).map(|n| (at_millis(10.017 * f64::from(n)), Direction::Down, 0, 125)).collect();
+    let config = plain(name, "conditions = { ci = \"45 dB\" }\ncell.delay = \"0 ms\"");
+    let [_, mean, largest] = statistics(&run(&config, 1, &packets, Span::from_secs(30)).delays(&packets));
+    assert!((0.15..0.35).contains(&mean) && largest < 1.5, "{mean} {largest}");
+}
+
+#[test]
+fn millimetre_waves_have_no_duplex_in_frequency_and_their_own_periods() {
+    for (more, without, key, text) in [
+        ("", &["cell.tdd"] as &[&str], "cell.tdd.pattern", "TS 38.101-2"),
+        ("uplink.sr_period = \"1.25 ms\"", &[], "uplink.sr_period", "slots of 0.125 ms"),
+        (&configured("period = \"5 ms\""), &[], "cell.spacing", "configured_grant"),
+    ] {
+        let error = Nr::new(&config("nr-n261-400mhz", more, without), 1, Seed::new(1), "cell").expect_err(more);
+        assert!(error.field() == key && error.to_string().contains(text), "{}: {error}", error.field());
+    }
+}
+
+#[test]
+fn a_blocked_signal_has_a_lower_rate() {
+    let rate = |blockage: &str| {
+        let more = format!("conditions = {{ ci = \"22 dB\"{blockage} }}\npdcp.queue.bytes = \"1 GB\"");
+        mac_rate(&run(&plain("nr-n261-400mhz", &more), 1, &burst(200_000, Direction::Down, 1500), Span::from_secs(9)))
+    };
+    let clear = rate("");
+    let blocked = rate(", blockage = { attenuation = \"20 dB\", every = \"1 s\", lasting = \"100 ms\" }");
+    assert!((0.6..0.97).contains(&(blocked / clear)), "{blocked} {clear}");
+}
+
+#[test]
 fn parameters_that_the_standard_does_not_have_are_refused() {
     let pattern =
         |pattern: &str| format!("cell.tdd = {{ pattern = \"{pattern}\", special_downlink = 10, special_uplink = 2 }}");
@@ -311,6 +354,7 @@ fn parameters_that_the_standard_does_not_have_are_refused() {
         ("cell.bandwidth = \"7 MHz\"".to_owned(), "cell.bandwidth", "TS 38.101-1 Table 5.3.2-1"),
         ("cell.bandwidth = \"100 MHz\"\ncell.spacing = \"15 kHz\"".to_owned(), "cell.bandwidth", "or 50 MHz at 15 kHz"),
         ("cell.spacing = \"60 kHz\"".to_owned(), "cell.spacing", "15 or 30 kHz"),
+        ("cell.spacing = \"120 kHz\"\ncell.bandwidth = \"40 MHz\"".to_owned(), "cell.bandwidth", "400 MHz at 120 kHz"),
         (pattern("DDDDS"), "cell.tdd.pattern", "a pattern with a U slot"),
         (pattern("DDUDU"), "cell.tdd.pattern", "TDD-UL-DL-Pattern"),
         (pattern("DDSSU"), "cell.tdd.pattern", "TDD-UL-DL-Pattern"),
@@ -477,6 +521,7 @@ fn any_config() -> impl Strategy<Value = Config> {
         ("nr-n41-100mhz", "cell.background = { downlink = 0.9, uplink = 0.5 }\n".to_owned(), vec![]),
         ("nr-redcap", "mobile.duplex = \"half\"\ncell.processing = \"0 ms\"\n".to_owned(), vec!["rrc"]),
         ("nr-n78-low-latency", String::new(), vec![]),
+        ("nr-n261-400mhz", String::new(), vec![]),
         ("nr-n41-100mhz", unacknowledged.to_owned(), vec!["rlc"]),
         ("nr-n28-fdd-20mhz", "rlc.max_retx = 1\nrlc.sequence_bits = 12\n".to_owned(), vec!["rrc"]),
         ("nr-n78-low-latency", "cell.bandwidth = \"5 MHz\"\npdcp.t_reordering = \"5 ms\"\n".to_owned(), vec![]),

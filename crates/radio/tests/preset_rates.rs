@@ -44,6 +44,7 @@ const RATES: &[(&str, Option<[f64; 2]>)] = &[
     ("lte-tdd-20mhz", None),
     ("nb-iot", None),
     ("nb-iot-psm", None),
+    ("nr-n261-400mhz", None),
     ("nr-n28-fdd-20mhz", None),
     ("nr-n41-100mhz", None),
     ("nr-n78-100mhz-sa", None),

@@ -6,6 +6,7 @@ use airpath_core::{Decibel, Frequency, Length, Probability, Seed, Span, Speed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::blockage::{self, Blockage};
 use super::cell_selection::{Measurements, Rule};
 use super::fading::Fading;
 use super::mobility::{Correlation, Manner, Mobility};
@@ -59,6 +60,9 @@ pub struct Config {
     /// The speed of fast fading that is part of C/I, in place of that of the block-error curves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rayleigh: Option<Speed>,
+    /// What stands in the way of the signal at times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blockage: Option<Blockage>,
     /// How the technology uses the cells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
@@ -210,6 +214,12 @@ impl Config {
         }
         let network = self.network.as_ref().ok_or_else(|| foreign("rayleigh", "network"))?;
         Ok(Some(Fading::new(speed, network.frequency, seed, &format!("{path}/fading"))))
+    }
+
+    /// What blocks the signal at times, if anything does.
+    pub(super) fn blockage(&self, seed: Seed, path: &str) -> Result<Option<blockage::Process>, ConfigError> {
+        let process = |blockage: &Blockage| blockage.process(seed, &format!("{path}/blockage"));
+        self.blockage.as_ref().map(process).transpose()
     }
 
     /// The fast fading of the block-error curves.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::config::{self, Config};
-use super::tables::{self, Allocation as SlotAllocation, FormatTable, Range};
+use super::tables::{self, Allocation as SlotAllocation, FormatTable};
 use crate::common::link_adaptation::{Coding, Decoder, Format};
 use crate::ofdma::config::{DownlinkModulation, UplinkModulation};
 use crate::ofdma::rlc::{Framing, ModeParameters};
@@ -41,8 +41,8 @@ impl Technology for Config {
 
     fn parameters(&self) -> Result<Parameters, ConfigError> {
         let timeline = self.check()?;
-        let config::Cell { bandwidth, spacing, pucch_blocks, users_per_slot, scheduler, .. } = self.cell;
-        let blocks = tables::resource_blocks(Range::Fr1, bandwidth, spacing).expect("it was checked before");
+        let config::Cell { pucch_blocks, users_per_slot, scheduler, .. } = self.cell;
+        let blocks = self.cell.resource_blocks().expect("it was checked before");
         let decoder = Decoder { coding: Coding::Ldpc, gap: self.harq.gap };
         let grid = |table, total, allocation: OfSymbols| {
             let schemes = tables::schemes(table);

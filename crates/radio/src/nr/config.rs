@@ -49,10 +49,10 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
-    /// The channel bandwidth; with FDD, in each direction. One that TS 38.101-1 Table 5.3.2-1 has
-    /// for the spacing.
+    /// The channel bandwidth; with FDD, in each direction. One that TS 38.101-1 (FR2: TS 38.101-2)
+    /// Table 5.3.2-1 has for the spacing.
     pub bandwidth: Frequency,
-    /// The subcarrier spacing: 15 or 30 kHz.
+    /// The subcarrier spacing: 15 or 30 kHz in FR1, 120 kHz in FR2 (millimetre waves, TDD only).
     pub spacing: Frequency,
     /// Time division duplex. Without it, frequency division duplex.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -55,6 +55,10 @@ impl Config {
     fn check_configured_grant(&self, numerology: Numerology, pattern: &SlotPattern) -> Result<(), ValueError> {
         let Some(grant) = &self.uplink.configured_grant else { return Ok(()) };
         let refused = |key, expected| Err(range("uplink.configured_grant", key, expected));
+        if numerology.mu() == MILLIMETRE {
+            let expected = "15 or 30 kHz with `uplink.configured_grant`: it is not modelled at 120 kHz";
+            return Err(range("cell", "spacing", expected));
+        }
         let slot = numerology.slot().as_nanos();
         let period = grant.period.as_nanos() / slot;
         let is_allowed = match numerology.mu() {
@@ -120,15 +124,27 @@ fn bits(bits: u8, allowed: [u8; 2], table: &str, expected: &'static str) -> Resu
     if allowed.contains(&bits) { Ok(()) } else { Err(range(table, "sequence_bits", expected)) }
 }
 
+/// The numerology of FR2 that bearers have: data at 60 kHz, which FR2 allows as well, are left out.
+const MILLIMETRE: u8 = 3;
+
 impl Cell {
+    /// The resource blocks of the band, if the standard has the bandwidth and the spacing.
+    pub(in crate::nr) fn resource_blocks(&self) -> Option<u32> {
+        let is_millimetre = Numerology::of_spacing(self.spacing)?.mu() == MILLIMETRE;
+        tables::resource_blocks(if is_millimetre { Range::Fr2 } else { Range::Fr1 }, self.bandwidth, self.spacing)
+    }
+
     fn check(&self) -> Result<(Numerology, Timeline), ValueError> {
-        let numerology = Numerology::of_spacing(self.spacing).filter(|numerology| numerology.mu() <= 1);
+        let numerology =
+            Numerology::of_spacing(self.spacing).filter(|numerology| [0, 1, MILLIMETRE].contains(&numerology.mu()));
         let Some(numerology) = numerology else {
-            return Err(range("cell", "spacing", "15 or 30 kHz (numerologies 0 and 1 of TS 38.211 §4.2)"));
+            let expected = "15 or 30 kHz in FR1, or 120 kHz in FR2 (numerologies 0, 1 and 3 of TS 38.211 §4.2)";
+            return Err(range("cell", "spacing", expected));
         };
-        let Some(blocks) = tables::resource_blocks(Range::Fr1, self.bandwidth, self.spacing) else {
+        let Some(blocks) = self.resource_blocks() else {
             let expected = match numerology.mu() {
                 0 => "5, 10, 15, 20, 25, 30, 35, 40, 45 or 50 MHz at 15 kHz (TS 38.101-1 Table 5.3.2-1)",
+                MILLIMETRE => "50, 100, 200 or 400 MHz at 120 kHz (TS 38.101-2 Table 5.3.2-1)",
                 _ => {
                     "5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90 or 100 MHz at 30 kHz \
                      (TS 38.101-1 Table 5.3.2-1)"
@@ -151,6 +167,10 @@ impl Cell {
         slots(self.k1, least_k1, LONGEST_K1, "k1")?;
         slots(self.k2, least_k2, LONGEST_K2, "k2")?;
         let pattern = match &self.tdd {
+            None if numerology.mu() == MILLIMETRE => {
+                let expected = "a pattern at 120 kHz: all bands of FR2 are duplexed in time (TS 38.101-2 §5.2)";
+                return Err(range("cell.tdd", "pattern", expected));
+            }
             None => SlotPattern::fdd(slot),
             Some(tdd) => tdd.pattern(numerology)?,
         };
@@ -217,8 +237,8 @@ impl Tdd {
         });
         let Some(periods) = whole.into_iter().chain(halves).next() else {
             return refused(
-                "one or two times D slots, at most one S slot and U slots, as DDDSU, each of 0.5, 1, 2, 2.5, 3, 4, 5 \
-                 or 10 ms (TDD-UL-DL-Pattern, TS 38.331 §6.3.2)",
+                "one or two times D slots, at most one S slot and U slots, as DDDSU, each of 0.5, 0.625, 1, 1.25, \
+                 2, 2.5, 3, 4, 5 or 10 ms (TDD-UL-DL-Pattern, TS 38.331 §6.3.2)",
             );
         };
         let duration = periods.iter().fold(Span::ZERO, |sum, period| sum + period.duration);
@@ -252,7 +272,7 @@ impl Tdd {
         let ordered = "D".repeat(down) + &"S".repeat(special) + &"U".repeat(up);
         let duration = numerology.slot() * letters.len() as u64;
         // dl-UL-TransmissionPeriodicity; 0.625 and 1.25 ms are no whole slots of FR1.
-        let durations = [500, 1000, 2000, 2500, 3000, 4000, 5000, 10_000].map(Span::from_micros);
+        let durations = [500, 625, 1000, 1250, 2000, 2500, 3000, 4000, 5000, 10_000].map(Span::from_micros);
         let symbols = |symbols| if special > 0 { symbols } else { 0 };
         (ordered == letters && special <= 1 && durations.contains(&duration)).then_some(Period {
             duration,
@@ -269,19 +289,23 @@ impl Tdd {
 fn check_requests(period: Span, numerology: Numerology, pattern: &SlotPattern) -> Result<(), ValueError> {
     let slot = numerology.slot().as_nanos();
     let slots = period.as_nanos() / slot;
-    let is_allowed = period.as_nanos().is_multiple_of(slot)
-        && [1, 2, 4, 5, 8, 10, 16, 20, 40, 80, 160].contains(&slots)
-        && slots <= 80 << numerology.mu();
-    if !is_allowed {
-        let expected = match numerology.mu() {
-            0 => {
-                "1, 2, 4, 5, 8, 10, 16, 20, 40 or 80 slots of 1 ms (SchedulingRequestResourceConfig, TS 38.331 §6.3.2)"
-            }
-            _ => {
-                "1, 2, 4, 5, 8, 10, 16, 20, 40, 80 or 160 slots of 0.5 ms \
-                 (SchedulingRequestResourceConfig, TS 38.331 §6.3.2)"
-            }
-        };
+    let (allowed, expected): (&[u64], _) = match numerology.mu() {
+        0 => (
+            &[1, 2, 4, 5, 8, 10, 16, 20, 40, 80],
+            "1, 2, 4, 5, 8, 10, 16, 20, 40 or 80 slots of 1 ms (SchedulingRequestResourceConfig, TS 38.331 §6.3.2)",
+        ),
+        MILLIMETRE => (
+            &[1, 2, 4, 8, 16, 40, 80, 160, 320, 640],
+            "1, 2, 4, 8, 16, 40, 80, 160, 320 or 640 slots of 0.125 ms \
+             (SchedulingRequestResourceConfig, TS 38.331 §6.3.2)",
+        ),
+        _ => (
+            &[1, 2, 4, 5, 8, 10, 16, 20, 40, 80, 160],
+            "1, 2, 4, 5, 8, 10, 16, 20, 40, 80 or 160 slots of 0.5 ms \
+             (SchedulingRequestResourceConfig, TS 38.331 §6.3.2)",
+        ),
+    };
+    if !period.as_nanos().is_multiple_of(slot) || !allowed.contains(&slots) {
         return Err(range("uplink", "sr_period", expected));
     }
     if !Occasions::new(slots, pattern.uplink_from(0)).fit(pattern) {
