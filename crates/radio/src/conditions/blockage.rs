@@ -57,8 +57,8 @@ impl Blockage {
 /// most: of those that would be longer (one in 22,000) the end is cut off.
 const SHARE: u64 = 10;
 
-/// Random numbers of a frame. A Poisson variable of mean 1 is above this half with a probability of
-/// 10⁻²⁰.
+/// Random numbers of a frame: half of them for how many blockages begin in it, and two for each of
+/// these. In one of 10⁸ frames more than ten begin; the others are left out.
 const NUMBERS: u64 = 40;
 
 /// The blockages of one mobile.
