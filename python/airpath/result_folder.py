@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from airpath.files import check_folder_writable
-from airpath.outline import Outline, outline_of
 from airpath.result import is_result
+from airpath.summary_outline import Outline, outline_of
 
 # The files that runs and reports write into a result folder; no other file is ever removed.
 _WRITTEN_BY_A_RUN = frozenset(

@@ -9,7 +9,7 @@ from typing import Any
 
 from airpath.files import printable, read_text
 from airpath.input_kind import kind_of_folder
-from airpath.outline import outline_of
+from airpath.summary_outline import outline_of
 
 COMMAND_LINE = "command line"
 """The name of a scenario that is made from an argument: it has no lines."""

@@ -271,7 +271,7 @@ def test_a_run_that_repeats_a_result_in_its_place_reads_each_summary_once(
         read.append(text)
         return json.loads(text)
 
-    monkeypatch.setattr("airpath.outline.json", SimpleNamespace(loads=loads))
+    monkeypatch.setattr("airpath.summary_outline.json", SimpleNamespace(loads=loads))
     before = (folder / "run" / "summary.json").read_bytes()
     # Another process has run it: nothing of it is known.
     execute(folder / "run", out=folder / "run", log=True)
