@@ -4,6 +4,8 @@
 //! each call. Building an event costs nothing when no [`Sink`](crate::Sink) wants its class: the
 //! closure given to [`Context::emit`](crate::Context::emit) is then not run.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::packet::{Direction, FlowId, Packet, UserId};
@@ -91,8 +93,8 @@ pub struct SegmentInfo {
     pub offset: i64,
     /// Payload bytes.
     pub length: u32,
-    /// Stream offset that is acknowledged, of the other direction; `None` without the ACK flag.
-    pub ack: Option<i64>,
+    /// Stream offset that is acknowledged, of the other direction; none without the ACK flag.
+    pub ack: OptionalOffset,
     /// Receive window in bytes, after scaling.
     pub window: u64,
     /// The flag byte of the TCP header (RFC 9293 §3.1): FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32,
@@ -100,6 +102,56 @@ pub struct SegmentInfo {
     pub flags: u8,
     /// Whether any of its payload was sent before.
     pub retransmission: bool,
+}
+
+/// A stream offset, or none, which is less than all. It has half the size of an `Option`, and each
+/// segment has one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "Option<i64>", into = "Option<i64>")]
+pub struct OptionalOffset(i64);
+
+impl OptionalOffset {
+    /// No offset.
+    pub const NONE: Self = Self(i64::MIN);
+
+    /// The offset, if there is one.
+    #[inline]
+    pub const fn get(self) -> Option<i64> {
+        if self.0 == Self::NONE.0 { None } else { Some(self.0) }
+    }
+}
+
+impl Default for OptionalOffset {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+impl fmt::Debug for OptionalOffset {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(formatter)
+    }
+}
+
+impl From<i64> for OptionalOffset {
+    #[inline]
+    fn from(offset: i64) -> Self {
+        Self(offset)
+    }
+}
+
+impl From<Option<i64>> for OptionalOffset {
+    #[inline]
+    fn from(offset: Option<i64>) -> Self {
+        offset.map_or(Self::NONE, Self)
+    }
+}
+
+impl From<OptionalOffset> for Option<i64> {
+    #[inline]
+    fn from(offset: OptionalOffset) -> Self {
+        offset.get()
+    }
 }
 
 /// Why a link or bearer lost a packet.

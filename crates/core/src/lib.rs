@@ -32,8 +32,8 @@ pub mod units;
 
 pub use counters::{Count, PacketCounters, RadioTotals};
 pub use event::{
-    AppEvent, AppStep, Aspect, ChangeEvent, ChangeKind, ComponentId, DropCause, Event, PacketEvent, PacketStep,
-    RadioEvent, SegmentInfo, StateEvent, StateValue, TcpEvent, TcpTrigger,
+    AppEvent, AppStep, Aspect, ChangeEvent, ChangeKind, ComponentId, DropCause, Event, OptionalOffset, PacketEvent,
+    PacketStep, RadioEvent, SegmentInfo, StateEvent, StateValue, TcpEvent, TcpTrigger,
 };
 pub use packet::{Direction, Ecn, FlowId, Packet, Slot, UserId};
 pub use rng::{RandomStream, Seed};

@@ -131,13 +131,18 @@ mod tests {
 
     #[test]
     fn data_carries_an_acknowledgement_of_no_more() {
-        let info = |offset, ack, flags: Flags| SegmentInfo { offset, ack, flags: flags.0, ..SegmentInfo::default() };
+        let info = |offset, ack: i64, flags: Flags| SegmentInfo {
+            offset,
+            ack: ack.into(),
+            flags: flags.0,
+            ..SegmentInfo::default()
+        };
         let (ack, end) = (Flags::ACK, Flags::ACK | Flags::FIN);
-        let held = info(10, Some(100), ack);
-        assert!(carries(info(10, Some(101), ack), held) && carries(info(20, Some(101), end), held));
-        assert!(carries(info(10, Some(100), ack | Flags::PSH), held));
-        assert!(!carries(info(10, Some(99), ack), held) && !carries(info(9, Some(101), ack), held));
-        assert!(!carries(info(10, Some(101), ack | Flags::RST), held));
+        let held = info(10, 100, ack);
+        assert!(carries(info(10, 101, ack), held) && carries(info(20, 101, end), held));
+        assert!(carries(info(10, 100, ack | Flags::PSH), held));
+        assert!(!carries(info(10, 99, ack), held) && !carries(info(9, 101, ack), held));
+        assert!(!carries(info(10, 101, ack | Flags::RST), held));
         let (mut packets, mut held) = (PacketBuffer::default(), HeldAcknowledgements::default());
         let [a, b] = [1, 2].map(|flow| acknowledgement(flow, 100, &mut packets));
         held.push(Instant::ZERO, a);

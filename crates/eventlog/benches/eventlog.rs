@@ -33,7 +33,7 @@ fn packet(row: u64) -> Recorded {
         0 => PacketStep::Sent(Some(SegmentInfo {
             offset: (number * 1448) as i64,
             length: size - 52,
-            ack: Some((number * 7 % 1000) as i64),
+            ack: ((number * 7 % 1000) as i64).into(),
             window: 65_535,
             flags: 16,
             retransmission: number % 100 == 0,

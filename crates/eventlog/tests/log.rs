@@ -59,9 +59,9 @@ fn app(step: AppStep) -> Event {
 fn packets_are_read_back() {
     let folder = folder("packets");
     let mut log = create(&folder, Classes::ALL);
-    let data = SegmentInfo { offset: -1, length: 0, ack: None, window: 65_535, flags: 2, retransmission: false };
+    let data = SegmentInfo { offset: -1, length: 0, ack: None.into(), window: 65_535, flags: 2, retransmission: false };
     let again =
-        SegmentInfo { offset: 1448, length: 1448, ack: Some(12), window: 1 << 30, flags: 0x98, retransmission: true };
+        SegmentInfo { offset: 1448, length: 1448, ack: 12.into(), window: 1 << 30, flags: 0x98, retransmission: true };
     let at = |nanos, component, event| (Instant::from_nanos(nanos), ComponentId(component), event);
     let events = [
         at(1, 0, packet(PacketStep::Sent(Some(data)), Direction::Down, Ecn::NotEct)),

@@ -122,7 +122,7 @@ impl Segments {
             let slot = packet.slot.0 as usize;
             segments.resize(segments.len().max(slot + 1), None);
             segments[slot] =
-                Some(SegmentInfo { offset: at, length, ack: Some(0), flags: 0x10, ..SegmentInfo::default() });
+                Some(SegmentInfo { offset: at, length, ack: 0.into(), flags: 0x10, ..SegmentInfo::default() });
         }
         Self(segments)
     }

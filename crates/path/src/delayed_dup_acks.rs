@@ -61,7 +61,7 @@ impl DelayedDupAcks {
     /// Whether a packet of the uplink is a duplicate that has to wait.
     fn waits(&mut self, now: Instant, packet: Packet, cx: &mut MiddleboxContext<'_>) -> bool {
         let Some(segment) = cx.segment(packet.slot) else { return false };
-        let Some(ack) = segment.ack else { return false };
+        let Some(ack) = segment.ack.get() else { return false };
         if segment.flags & (Flags::SYN.0 | Flags::RST.0 | Flags::FIN.0) != 0 {
             self.flows.remove(&packet.flow);
             return false;

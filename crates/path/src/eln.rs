@@ -87,7 +87,7 @@ impl Eln {
             self.flows.remove(&packet.flow);
             return None;
         }
-        let (ack, flow) = (info.ack?, self.flows.get_mut(&packet.flow)?);
+        let (ack, flow) = (info.ack.get()?, self.flows.get_mut(&packet.flow)?);
         let acknowledged = Some((ack, info.window));
         let repeats = flow.acknowledged == acknowledged;
         if flow.acknowledged.is_none_or(|(last, _)| ack >= last) {

@@ -70,10 +70,10 @@ impl Flow {
 /// `segment` with another acknowledgement and window.
 fn acknowledging(segment: &Segment, ack: i64, window: Option<u64>) -> Segment {
     let mut changed = *segment;
-    let by = segment.info.ack.map_or(0, |old| ack - old);
+    let by = segment.info.ack.get().map_or(0, |old| ack - old);
     // Sequence numbers wrap.
     changed.header.acknowledgment = segment.header.acknowledgment.wrapping_add(by as u32);
-    changed.info.ack = Some(ack);
+    changed.info.ack = ack.into();
     if let Some(window) = window {
         changed.info.window = window;
         changed.header.window = 0;
@@ -106,7 +106,7 @@ impl MTcp {
             self.set_timer(id, Some(time + PROBE_INTERVAL));
             let Some(flow) = self.flows.get_mut(&id) else { continue };
             let Some(last) = flow.last else { continue };
-            let acknowledged = last.info.ack.unwrap_or(flow.forwarded);
+            let acknowledged = last.info.ack.get().unwrap_or(flow.forwarded);
             let (direction, segment) = if std::mem::replace(&mut flow.frozen, true) {
                 (Direction::Down, probe(&flow.data, acknowledged))
             } else {
@@ -160,10 +160,10 @@ impl MTcp {
             self.forget(packet.flow);
             return None;
         }
-        let (ack, flow) = (segment.info.ack?, self.flows.get_mut(&packet.flow)?);
+        let (ack, flow) = (segment.info.ack.get()?, self.flows.get_mut(&packet.flow)?);
         let freeze_after = self.freeze_after;
         let visible = flow.visible(ack);
-        if flow.last.is_none_or(|last| last.info.ack <= Some(ack)) {
+        if flow.last.is_none_or(|last| last.info.ack <= ack.into()) {
             flow.last = Some(Segment { length: 0, info: SegmentInfo { length: 0, ..segment.info }, ..segment });
         }
         flow.frozen = false;

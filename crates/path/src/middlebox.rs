@@ -142,7 +142,7 @@ impl<'a> MiddleboxContext<'a> {
     pub fn pure_ack(&self, slot: Slot) -> Option<i64> {
         let segment = self.segment(slot)?;
         let pure = segment.length == 0 && segment.flags & !Flags::PSH.0 == Flags::ACK.0;
-        segment.ack.filter(|_| pure)
+        segment.ack.get().filter(|_| pure)
     }
 
     /// The TCP segment of `packet` with its whole header; `None` if it is not TCP, or the packet

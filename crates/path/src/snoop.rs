@@ -237,7 +237,7 @@ impl Snoop {
             self.forget(now, packet.flow, cx);
             return true;
         }
-        let (Some(ack), Some(flow)) = (segment.ack, self.flows.get_mut(&packet.flow)) else { return true };
+        let (Some(ack), Some(flow)) = (segment.ack.get(), self.flows.get_mut(&packet.flow)) else { return true };
         let pure = cx.pure_ack(packet.slot).is_some();
         let last = flow.acknowledged;
         if last.is_none_or(|(last, _)| ack > last) {

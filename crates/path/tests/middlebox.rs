@@ -194,7 +194,7 @@ proptest! {
 
 /// A segment of `length` bytes that acknowledges up to `ack`.
 fn segment(length: u32, ack: i64) -> Segment {
-    let info = SegmentInfo { length, ack: Some(ack), flags: ACK, ..SegmentInfo::default() };
+    let info = SegmentInfo { length, ack: ack.into(), flags: ACK, ..SegmentInfo::default() };
     let header = TcpHeader { flags: Flags(ACK), ..TcpHeader::default() };
     Segment { header, length, ecn: Ecn::NotEct, info }
 }

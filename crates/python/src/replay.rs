@@ -84,7 +84,7 @@ fn arrival(((time, up, id, size, ecn, flow, user, after), header): (ArrivalRow, 
     let header = header.map(|(offset, length, ack, window, flags, retransmission)| SegmentInfo {
         offset,
         length,
-        ack,
+        ack: ack.into(),
         window,
         flags,
         retransmission,

@@ -20,6 +20,9 @@ pub struct Segment {
     pub info: SegmentInfo,
 }
 
+// Larger values are copied by a call of `memmove`.
+const _: () = assert!(size_of::<Segment>() <= 128, "two cache lines");
+
 impl Segment {
     /// Size of the IP packet in bytes, with an IP header of `ip_header` bytes.
     #[inline]

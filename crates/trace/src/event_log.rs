@@ -173,7 +173,7 @@ impl EventLog {
             time_to_live: TIME_TO_LIVE,
             ecn,
             sequence: sequence(header.offset),
-            acknowledgment: header.ack.map_or(0, sequence),
+            acknowledgment: header.ack.get().map_or(0, sequence),
             flags,
             window: u16::try_from(window).unwrap_or(u16::MAX),
             urgent: 0,

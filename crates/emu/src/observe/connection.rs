@@ -69,7 +69,7 @@ impl Connection {
         SegmentInfo {
             offset: observation.offset,
             length: segment.length,
-            ack: observation.acknowledged,
+            ack: observation.acknowledged.into(),
             window: observation.window,
             flags: segment.flags.0,
             retransmission: observation.retransmission.is_some(),

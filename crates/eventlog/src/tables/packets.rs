@@ -91,12 +91,12 @@ impl PacketRows {
     fn add_headers(&mut self, batch: &PacketBatch) {
         self.with_header.set(batch.flags().iter().map(|flags| flags.has_header));
         let headers = || batch.headers.iter();
-        let mut acks = headers().map(|header| header.ack.is_some());
+        let mut acks = headers().map(|header| header.ack.get().is_some());
         self.with_ack.set(batch.flags().iter().map(|flags| flags.has_header && acks.next().unwrap_or(false)));
         let present = &self.with_header;
         self.offset.add_some(present, headers().map(|header| header.offset));
         self.length.add_some(present, headers().map(|header| short(header.length)));
-        self.ack.add_some(&self.with_ack, headers().filter_map(|header| header.ack));
+        self.ack.add_some(&self.with_ack, headers().filter_map(|header| header.ack.get()));
         self.window.add_some(present, headers().map(|header| signed(header.window)));
         self.flags.add_some(present, headers().map(|header| header.flags.into()));
         self.retransmission.add_some(present, headers().map(|header| header.retransmission));

@@ -211,7 +211,7 @@ fn letters(flags: Flags) -> String {
 /// An AccECN option in the notation of scripts.
 fn show_counters(counters: &EcnCounters) -> String {
     let names = if counters.ect1_first() { ["e1b", "ceb", "e0b"] } else { ["e0b", "ceb", "e1b"] };
-    let values = names.iter().zip(counters.as_slice()).map(|(name, value)| format!(" {name} {value}"));
+    let values = names.iter().zip(counters.iter()).map(|(name, value)| format!(" {name} {value}"));
     values.fold("ECN".into(), |text, value| text + &value)
 }
 

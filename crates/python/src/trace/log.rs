@@ -47,7 +47,7 @@ pub fn read((name, flows, columns): &Columns<'_>) -> PyResult<EventLog> {
         let header = SegmentInfo {
             offset,
             length: whole(length)?,
-            ack: Some(ack).filter(|ack| *ack != MISSING),
+            ack: Some(ack).filter(|ack| *ack != MISSING).into(),
             window: whole(window)?,
             flags: whole(flags.0)?,
             retransmission: flags.1 != 0,

@@ -203,12 +203,13 @@ impl PeerBytes {
         if matches!(self.seen, Seen::Counters | Seen::Unusable) {
             return;
         }
-        let values = option.as_slice();
-        let cleared = |at: usize| values.get(at) == Some(&0);
-        self.seen = match values {
-            [] => Seen::Empty,
-            _ if cleared(0) || cleared(2) => Seen::Unusable,
-            _ => Seen::Counters,
+        let cleared = |at: usize| option.iter().nth(at) == Some(0);
+        self.seen = if option.iter().len() == 0 {
+            Seen::Empty
+        } else if cleared(0) || cleared(2) {
+            Seen::Unusable
+        } else {
+            Seen::Counters
         };
     }
 
@@ -223,7 +224,7 @@ impl PeerBytes {
         let marked = self.bytes[CE];
         let (mut certain, mut ambiguous) = (self.growing.is_some(), false);
         let (known, mut grown) = (self.growing, None);
-        for (at, &value) in option.as_slice().iter().enumerate() {
+        for (at, value) in option.iter().enumerate() {
             let field = if option.ect1_first() { at } else { COUNTERS - 1 - at };
             let growth = difference(value, self.bytes[field] + INITIAL[field]);
             self.bytes[field] = self.bytes[field].saturating_add_signed(growth);
@@ -341,12 +342,13 @@ mod tests {
     fn an_option_has_the_counters_that_changed() {
         let mut counters = ByteCounters::default();
         counters.begin(Ecn::Ect1);
-        assert_eq!((counters.required(), counters.option(3).as_slice()), (0, &[1, 0, 1][..]));
+        let option = |counters: &ByteCounters, fields| counters.option(fields).iter().collect::<Vec<_>>();
+        assert_eq!((counters.required(), option(&counters, 3)), (0, vec![1, 0, 1]));
         assert!(!counters.on_packet(Ecn::Ect1, 1000));
         assert_eq!(counters.required(), 1);
         assert!(counters.on_packet(Ecn::Ce, 500) && counters.on_packet(Ecn::Ect0, 30));
-        assert_eq!((counters.required(), counters.option(3).as_slice()), (3, &[1001, 500, 31][..]));
-        assert_eq!(counters.option(2).as_slice(), [1001, 500]);
+        assert_eq!((counters.required(), option(&counters, 3)), (3, vec![1001, 500, 31]));
+        assert_eq!(option(&counters, 2), [1001, 500]);
         counters.on_sent(Instant::ZERO, None);
         assert_eq!(counters.required(), 0);
     }

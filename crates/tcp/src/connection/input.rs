@@ -172,7 +172,7 @@ impl Connection {
             marked: !accurate && header.flags.contains(Flags::ECE) && !header.flags.contains(Flags::SYN),
             mark_counter: (accurate && !reports_handshake).then(|| accurate_ecn::field(header)),
             byte_counters: header.options.accurate_ecn.as_ref().filter(|_| accurate),
-            newer: self.is_newer(header),
+            newer: accurate && self.is_newer(header),
             loss_notification: header.loss_notification,
             echo: self.echoed(now, header),
             timestamp: header.options.timestamps.map(|timestamps| timestamps.value),

@@ -192,7 +192,7 @@ impl Connection {
         let info = &mut segment.info;
         if header.flags.contains(Flags::ACK) {
             header.acknowledgment = to_wire(self.receiver.initial, self.receiver.next);
-            info.ack = Some(to_offset(self.receiver.next));
+            info.ack = to_offset(self.receiver.next).into();
         }
         info.offset = offset;
         info.length = segment.length;
@@ -215,7 +215,7 @@ impl Connection {
                 let timestamps = Timestamps { value: self.timestamp(now), echo: self.options.recent };
                 segment.header.options.timestamps = Some(timestamps);
             }
-            segment.info.ack = from_wire(self.receiver.initial, self.receiver.next, number).map(to_offset);
+            segment.info.ack = from_wire(self.receiver.initial, self.receiver.next, number).map(to_offset).into();
         }
         segment.info.flags = segment.header.flags.0;
         segment.info.offset =

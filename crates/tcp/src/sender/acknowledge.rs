@@ -36,7 +36,7 @@ pub struct Acknowledgment<'a> {
     pub mark_counter: Option<u8>,
     /// The AccECN option, with that feedback.
     pub byte_counters: Option<&'a EcnCounters>,
-    /// Whether its timestamp is later than all before.
+    /// Whether its timestamp is later than all before; only with that feedback.
     pub newer: bool,
     /// Whether the loss that it reports was not congestion (ELN).
     pub loss_notification: bool,

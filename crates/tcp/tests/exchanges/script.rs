@@ -334,7 +334,7 @@ fn show_options(options: &Options) -> Vec<String> {
         shown.push(format!("ts {}:{}", timestamps.value, timestamps.echo));
     }
     if let Some(counters) = options.accurate_ecn {
-        let values: Vec<_> = counters.as_slice().iter().map(ToString::to_string).collect();
+        let values: Vec<_> = counters.iter().map(|value| value.to_string()).collect();
         shown.push(format!("{} {}", if counters.ect1_first() { "e1b" } else { "e0b" }, values.join(":")));
     }
     if let Some(shift) = options.window_scale {

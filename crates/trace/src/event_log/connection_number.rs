@@ -68,14 +68,14 @@ impl Open {
     fn new(number: u32, direction: Direction, header: &SegmentInfo) -> Self {
         let mut next = [0; 2];
         next[direction as usize] = header.offset;
-        next[1 - direction as usize] = header.ack.unwrap_or(0);
+        next[1 - direction as usize] = header.ack.get().unwrap_or(0);
         Self { number, next, goes_on: [false; 2] }
     }
 
     /// Whether a segment fits this connection: it leaves no gap, and acknowledges only sent data.
     fn fits(&self, direction: Direction, header: &SegmentInfo) -> bool {
         let index = direction as usize;
-        header.offset <= self.next[index] && header.ack.is_none_or(|ack| ack <= self.next[1 - index])
+        header.offset <= self.next[index] && header.ack.get().is_none_or(|ack| ack <= self.next[1 - index])
     }
 
     fn take(&mut self, direction: Direction, header: &SegmentInfo) {

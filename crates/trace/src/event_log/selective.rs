@@ -31,7 +31,7 @@ pub(super) fn blocks(flows: &[LoggedFlow], segments: &[Logged], connections: &[u
         let receiver = receivers.entry((*flow, connections[index], is_mobile)).or_default();
         if arrives {
             receiver.arrived(header.offset, header.offset.saturating_add(i64::from(header.length)));
-        } else if let Some(acknowledged) = header.ack {
+        } else if let Some(acknowledged) = header.ack.get() {
             blocks[index] = receiver.sack_blocks(acknowledged, numbers[index]);
         }
     }

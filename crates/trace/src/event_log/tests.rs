@@ -31,7 +31,7 @@ impl Writer {
             flow: 0,
             direction,
             size: 40 + length,
-            header: SegmentInfo { offset, length, ack, window: 65_536 * 4, flags, retransmission: false },
+            header: SegmentInfo { offset, length, ack: ack.into(), window: 65_536 * 4, flags, retransmission: false },
             sent: event(sent, self.row),
             received: Some(event(sent + MILLISECOND * 20, self.row + 1)),
         });
@@ -184,7 +184,7 @@ fn anything() -> impl Strategy<Value = Logged> {
     let header = header.prop_map(|(offset, length, ack, window, flags)| SegmentInfo {
         offset,
         length,
-        ack,
+        ack: ack.into(),
         window,
         flags,
         retransmission: false,
@@ -193,7 +193,7 @@ fn anything() -> impl Strategy<Value = Logged> {
     let near = near.prop_map(|(offset, length, ack, window, flags)| SegmentInfo {
         offset,
         length,
-        ack,
+        ack: ack.into(),
         window,
         flags,
         retransmission: false,

@@ -38,11 +38,11 @@ pub struct Options {
 /// The counters of an AccECN option (RFC 9768 §3.2.3): payload bytes, modulo 2²⁴, that arrived with
 /// ECT(0), CE and ECT(1), or in the opposite order. An option may have the first of them only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[repr(C)]
 pub struct EcnCounters {
     ect1_first: bool,
     count: u8,
-    values: [u32; 3],
+    /// As in the header: in network byte order.
+    values: [[u8; Self::WIDTH]; Self::MAX],
 }
 
 impl EcnCounters {
@@ -53,15 +53,16 @@ impl EcnCounters {
 
     /// No counters, in the order of kind 174 (ECT(1) first) or of kind 172.
     pub const fn new(ect1_first: bool) -> Self {
-        Self { ect1_first, count: 0, values: [0; Self::MAX] }
+        Self { ect1_first, count: 0, values: [[0; Self::WIDTH]; Self::MAX] }
     }
 
     /// Adds a counter: its lowest 24 bits.
     ///
     /// # Panics
     /// If there are three already.
-    pub fn push(&mut self, value: u32) {
-        self.values[usize::from(self.count)] = value & 0xff_ffff;
+    pub const fn push(&mut self, value: u32) {
+        let [_, bytes @ ..] = value.to_be_bytes();
+        self.values[self.count as usize] = bytes;
         self.count += 1;
     }
 
@@ -71,8 +72,10 @@ impl EcnCounters {
     }
 
     /// The counters in their order.
-    pub fn as_slice(&self) -> &[u32] {
-        &self.values[..usize::from(self.count)]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = u32> {
+        self.values[..usize::from(self.count)]
+            .iter()
+            .map(|&[high, middle, low]| u32::from_be_bytes([0, high, middle, low]))
     }
 
     /// Bytes of the option without padding.
@@ -83,8 +86,9 @@ impl EcnCounters {
     /// The whole counters of a value; what is left is padding (§3.2.3).
     fn parse(ect1_first: bool, value: &[u8]) -> Self {
         let mut counters = Self::new(ect1_first);
-        for bytes in value.as_chunks::<{ Self::WIDTH }>().0.iter().take(Self::MAX) {
-            counters.push(u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]));
+        for (counter, bytes) in counters.values.iter_mut().zip(value.as_chunks().0) {
+            *counter = *bytes;
+            counters.count += 1;
         }
         counters
     }
@@ -205,9 +209,7 @@ impl Options {
         if let Some(counters) = &self.accurate_ecn {
             let kind = if counters.ect1_first { ACCURATE_ECN_1 } else { ACCURATE_ECN_0 };
             out.put(&[kind, counters.length() as u8]);
-            for value in counters.as_slice() {
-                out.put(&value.to_be_bytes()[1..]);
-            }
+            out.put(counters.values[..usize::from(counters.count)].as_flattened());
         }
         if !self.sack.is_empty() {
             out.pad((out.at + 2).next_multiple_of(4) - 2);

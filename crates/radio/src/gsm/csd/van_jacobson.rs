@@ -43,7 +43,7 @@ impl HeaderContext {
         let Some(last) = last.filter(|_| is_plain) else { return false };
         // Differences are unsigned and have 16 bits.
         let fits = |from: i64, to: i64| (0..=0xffff).contains(&(to - from));
-        let (ack, last_ack) = (segment.ack.unwrap_or(0), last.ack.unwrap_or(0));
+        let (ack, last_ack) = (segment.ack.get().unwrap_or(0), last.ack.get().unwrap_or(0));
         if !fits(last.offset, segment.offset) || !fits(last_ack, ack) {
             return false;
         }
@@ -73,7 +73,7 @@ impl Compressor {
     /// form.
     pub fn compress(&mut self, packet: &Packet, segment: Option<&SegmentInfo>) -> (Form, u32) {
         let known = self.connections.iter().position(|(flow, _)| *flow == packet.flow);
-        let compressible = segment.filter(|segment| segment.flags & FIN_SYN_RST == 0 && segment.ack.is_some());
+        let compressible = segment.filter(|segment| segment.flags & FIN_SYN_RST == 0 && segment.ack.get().is_some());
         let Some(segment) = compressible else {
             // A segment that opens a connection has no predecessor, and neither has the one that
             // follows it.
@@ -141,7 +141,7 @@ mod tests {
         }
 
         fn segment(&mut self, flow: u32, offset: i64, length: u32, ack: Option<i64>, flags: u8) -> Form {
-            let segment = SegmentInfo { offset, length, ack, window: 8192, flags, retransmission: false };
+            let segment = SegmentInfo { offset, length, ack: ack.into(), window: 8192, flags, retransmission: false };
             self.send(flow, PLAIN_HEADERS + length, Some(segment)).0
         }
     }
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(next(1500, 0, Some(70_100), 0x11), Form::Plain, "FIN");
         assert_eq!(next(-1, 0, None, 0x02), Form::Plain, "another connection with the same ports");
         assert_eq!(next(0, 0, Some(0), 0x10), Form::Whole, "nothing of it precedes it");
-        let with_options = SegmentInfo { offset: 0, length: 10, ack: Some(0), ..SegmentInfo::default() };
+        let with_options = SegmentInfo { offset: 0, length: 10, ack: 0.into(), ..SegmentInfo::default() };
         assert_eq!(sender.send(1, 12 + PLAIN_HEADERS + 10, Some(with_options)).0, Form::Whole);
     }
 
@@ -170,7 +170,7 @@ mod tests {
     fn the_compressor_remembers_sixteen_connections() {
         let mut sender = Sender(Compressor::new(5));
         assert_eq!(sender.send(1, 808, None), (Form::Plain, 808), "not TCP");
-        let data = |offset| Some(SegmentInfo { offset, length: 768, ack: Some(0), ..SegmentInfo::default() });
+        let data = |offset| Some(SegmentInfo { offset, length: 768, ack: 0.into(), ..SegmentInfo::default() });
         assert_eq!(sender.send(1, 808, data(0)), (Form::Whole, 808), "the first of its connection");
         assert_eq!(sender.send(1, 808, data(768)), (Form::Difference, 773));
         (2..18).for_each(|flow| assert_eq!(sender.segment(flow, 0, 1, Some(0), 0x10), Form::Whole));
