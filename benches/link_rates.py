@@ -47,6 +47,8 @@ class Row:
 ROWS = (
     Row("LTE 20 MHz, two layers", "lte-20mhz", sets=GOOD),
     Row("LTE 20 MHz, two layers, 256QAM", "lte-20mhz", sets=GOOD | {"bearer.mobile.modulation": "256qam"}),
+    Row("LTE 2 × 20 MHz, two layers", "lte-2x20mhz", sets=GOOD),
+    Row("LTE 2 × 20 MHz, two layers, 256QAM", "lte-2x20mhz", sets=GOOD | {"bearer.mobile.modulation": "256qam"}),
     Row("NR 100 MHz", "nr-n78-100mhz-sa", sets=GOOD | {"bearer.pdcp.queue.bytes": "40 MB"}),
     Row("LTE 20 MHz, 2 links", "lte-20mhz", links=2, sets=GOOD),
     Row("LTE 20 MHz at 20 dB, 16 links, 20 Mbit/s each", "lte-20mhz", links=16, most="20M"),

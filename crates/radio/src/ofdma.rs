@@ -120,7 +120,9 @@ pub(crate) struct Voice {
 /// The base station.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
-    /// Mobiles that a slot can serve in each direction.
+    /// Carriers of the downlink.
+    pub carriers: u8,
+    /// Mobiles that a slot of a carrier can serve in each direction.
     pub users_per_slot: u8,
     pub scheduler: SchedulerName,
     pub averaging_time: Option<Span>,

@@ -45,6 +45,7 @@ const OFDMA: &[Case] = &[
     ("cell.background.off", BACKGROUND, "\"90 ms\""),
     ("cell.background.on", BACKGROUND, "\"90 ms\""),
     ("cell.background.uplink", BACKGROUND, "0.9"),
+    ("cell.carriers", "", "2"),
     ("cell.delay", "", "\"9 ms\""),
     ("cell.max_correction", "", "\"0.1 dB\""),
     ("cell.processing", "", "\"1 ms\""),

@@ -1,5 +1,7 @@
 //! The LTE cell: rates, delays, retransmissions, states.
 
+use std::collections::BTreeMap;
+
 use crate::common;
 use crate::common::cells::{at_millis, burst, config, first_errors, gaps, mean_down, run, statistics, try_config};
 use crate::common::contracts::{keeps_contracts, traffic};
@@ -27,6 +29,30 @@ fn the_mac_rate_of_20_mhz_is_that_of_the_largest_block() {
     let seconds = outcome.departures.last().expect("a packet").1.due.as_secs_f64();
     let goodput = outcome.departures.len() as f64 * 1500.0 * 8.0 / seconds;
     assert!((0.985..1.0).contains(&(goodput / 75.376e6)), "{goodput}");
+}
+
+#[test]
+fn each_carrier_has_the_rate_of_a_cell() {
+    // Blocks of a subframe, all of the largest size, and the share of the rate of one carrier.
+    let run = |carriers: u8, users: u16| {
+        let config = plain(&format!("mobile.layers = 1\nconditions.ci = \"40 dB\"\ncell.carriers = {carriers}"));
+        let packets: Vec<_> =
+            (0..4000).flat_map(|_| (0..users).map(|user| (Instant::ZERO, Direction::Down, user, 1500))).collect();
+        let outcome = run(&config, users.into(), &packets, Span::from_secs(60));
+        assert_eq!(outcome.departures.len(), 4000 * usize::from(users));
+        outcome
+    };
+    for users in [1, 3] {
+        let seconds = |carriers| run(carriers, users).departures.last().expect("a packet").1.due.as_secs_f64();
+        let gain = seconds(1) / seconds(5);
+        assert!((4.7..5.0).contains(&gain), "{users} mobiles: {gain}");
+    }
+    let mut blocks = BTreeMap::<Instant, u32>::new();
+    for (at, event) in run(2, 1).radio.iter().filter(|(_, event)| event.direction == Direction::Down) {
+        assert!(event.bytes <= 75_376 / 8);
+        *blocks.entry(*at).or_default() += 1;
+    }
+    assert_eq!(blocks.values().max(), Some(&2));
 }
 
 #[test]
@@ -322,6 +348,9 @@ fn parameters_that_the_standard_does_not_have_are_refused() {
         ("cell.control_symbols = 4", "cell.control_symbols", "1 to 3"),
         ("cell.processing = \"2500 us\"", "cell.processing", "whole milliseconds"),
         ("cell.processing = \"4 ms\"", "cell.processing", "TS 36.213 §9.1.2"),
+        ("cell.carriers = 0", "cell.carriers", "1 to 5"),
+        ("cell.carriers = 6", "cell.carriers", "1 to 5"),
+        ("cell.carriers = 2\nmobile.duplex = \"half\"", "cell.carriers", "TS 38.306 §4.2.21"),
     ];
     for (more, key, text) in cases {
         let error = Lte::new(&config::<Config>("lte-20mhz", more, &[]), 1, Seed::new(1), "cell").expect_err(more);
@@ -346,6 +375,9 @@ fn any_config() -> impl Strategy<Value = Config> {
         ("lte-10mhz", "rlc.max_retx = 1\nrlc.t_reordering = \"20 ms\"\n".to_owned(), vec!["rrc"]),
         ("lte-20mhz", "cell.bandwidth = \"1.4 MHz\"\ncell.pucch_blocks = 1\n".to_owned(), vec!["drx"]),
         ("lte-20mhz", "pdcp.queue = { discipline = \"codel\" }\n".to_owned(), vec!["drx", "rrc"]),
+        ("lte-2x20mhz", String::new(), vec![]),
+        ("lte-tdd-20mhz", "cell.carriers = 5\n".to_owned(), vec!["drx"]),
+        ("lte-2x20mhz", unacknowledged.to_owned(), vec!["rlc"]),
         ("lte-10mhz", "pdcp.queue = { discipline = \"fq-codel\", packets = 12 }\n".to_owned(), vec![]),
         ("lte-10mhz", "pdcp.queue = { discipline = \"pie\" }\n".to_owned(), vec!["drx"]),
         ("lte-10mhz", "pdcp.queue = { discipline = \"dualpi2\" }\n".to_owned(), vec!["rrc"]),

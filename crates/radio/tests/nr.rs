@@ -521,6 +521,7 @@ fn any_config() -> impl Strategy<Value = Config> {
         ("nr-n41-100mhz", "cell.background = { downlink = 0.9, uplink = 0.5 }\n".to_owned(), vec![]),
         ("nr-redcap", "mobile.duplex = \"half\"\ncell.processing = \"0 ms\"\n".to_owned(), vec!["rrc"]),
         ("nr-n78-low-latency", String::new(), vec![]),
+        ("nr-n28-fdd-20mhz", "cell.carriers = 3\n".to_owned(), vec!["drx"]),
         ("nr-n261-400mhz", String::new(), vec![]),
         ("nr-n41-100mhz", unacknowledged.to_owned(), vec!["rlc"]),
         ("nr-n28-fdd-20mhz", "rlc.max_retx = 1\nrlc.sequence_bits = 12\n".to_owned(), vec!["rrc"]),

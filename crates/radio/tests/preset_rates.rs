@@ -38,6 +38,7 @@ const RATES: &[(&str, Option<[f64; 2]>)] = &[
     ("lte-10mhz", None),
     ("lte-10mhz-volte", None),
     ("lte-20mhz", None),
+    ("lte-2x20mhz", None),
     ("lte-20mhz-prescheduled", None),
     ("lte-cat-m1", None),
     ("lte-cat-m1-psm", None),

@@ -129,6 +129,7 @@ impl Technology for Config {
             decoder,
             buffer_sizes: tables::buffer_sizes(),
             cell: Cell {
+                carriers: self.cell.carriers,
                 users_per_slot: users_per_tti,
                 scheduler,
                 averaging_time: self.cell.averaging_time,

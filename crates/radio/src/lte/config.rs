@@ -58,6 +58,10 @@ pub struct Config {
 pub struct Cell {
     /// The channel bandwidth in each direction: 1.4, 3, 5, 10, 15 or 20 MHz (TS 36.101 §5.6).
     pub bandwidth: Frequency,
+    /// Carriers of the downlink that a mobile has at once (carrier aggregation), each of this
+    /// bandwidth: 1 to 5 (TS 36.300 §5.5). The uplink has one. Default: 1.
+    #[serde(default = "crate::ofdma::config::one_carrier")]
+    pub carriers: u8,
     /// Time division duplex. Without it, frequency division duplex.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tdd: Option<Tdd>,
@@ -66,7 +70,7 @@ pub struct Cell {
     pub control_symbols: u8,
     /// Resource blocks of the uplink that carry PUCCH, and no data.
     pub pucch_blocks: u8,
-    /// Mobiles that a subframe can serve in each direction: the limit of the PDCCH.
+    /// Mobiles that a subframe of a carrier can serve in each direction: the limit of the PDCCH.
     pub users_per_tti: u8,
     /// Who is served next. Default: `round-robin`.
     #[serde(default)]

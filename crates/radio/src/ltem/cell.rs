@@ -123,6 +123,7 @@ impl Technology for Config {
             buffer_sizes: tables::buffer_sizes(),
             cell: Cell {
                 // The room for MPDCCH is the limit.
+                carriers: 1,
                 users_per_slot: BLOCKS as u8,
                 scheduler: self.cell.scheduler,
                 averaging_time: self.cell.averaging_time,

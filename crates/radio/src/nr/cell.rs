@@ -78,6 +78,7 @@ impl Technology for Config {
             decoder,
             buffer_sizes: tables::buffer_sizes(),
             cell: Cell {
+                carriers: self.cell.carriers,
                 users_per_slot,
                 scheduler,
                 averaging_time: self.cell.averaging_time,

@@ -52,6 +52,10 @@ pub struct Cell {
     /// The channel bandwidth; with FDD, in each direction. One that TS 38.101-1 (FR2: TS 38.101-2)
     /// Table 5.3.2-1 has for the spacing.
     pub bandwidth: Frequency,
+    /// Carriers of the downlink that a mobile has at once (carrier aggregation), each of this
+    /// bandwidth: 1 to 16 (TS 38.300 §5.4.1); with half duplex 1. The uplink has one. Default: 1.
+    #[serde(default = "crate::ofdma::config::one_carrier")]
+    pub carriers: u8,
     /// The subcarrier spacing: 15 or 30 kHz in FR1, 120 kHz in FR2 (millimetre waves, TDD only).
     pub spacing: Frequency,
     /// Time division duplex. Without it, frequency division duplex.
@@ -65,8 +69,8 @@ pub struct Cell {
     pub k2: u8,
     /// Resource blocks of the uplink that carry PUCCH, and no data.
     pub pucch_blocks: u8,
-    /// Mobiles that a slot can serve in each direction: the limit of the PDCCH. Grants for uplink
-    /// repetitions do not count.
+    /// Mobiles that a slot of a carrier can serve in each direction: the limit of the PDCCH. Grants
+    /// for uplink repetitions do not count.
     pub users_per_slot: u8,
     /// Who is served next. Default: `round-robin`.
     #[serde(default)]

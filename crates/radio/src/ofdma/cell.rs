@@ -1,10 +1,11 @@
 //! The cell: its mobiles, and who gets what of each slot.
 //!
-//! In a slot of the downlink, blocks that are to be sent again come first; they have the same
-//! resource blocks as before. What is left goes to mobiles that the scheduler chooses one after the
-//! other: each gets resource blocks for what waits for it, at most all that are left. The uplink is
-//! scheduled in the same way, for the slots that the timeline has for grants of this one; what is
-//! sent again there keeps its resource blocks.
+//! In a slot of the downlink, the carriers are filled one after the other. On each, blocks that are
+//! to be sent again come first; they have the same resource blocks as before. What is left goes to
+//! mobiles that the scheduler chooses one after the other: each gets resource blocks for what waits
+//! for it, at most all that are left. The uplink has one carrier. It is scheduled in the same way,
+//! for the slots that the timeline has for grants of this one; what is sent again there keeps its
+//! resource blocks.
 //!
 //! Only mobiles for which the base station can do something are looked at in a slot.
 
@@ -13,6 +14,7 @@ mod repeated;
 use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, earliest};
 use airpath_link::{Admission, BearerCommand, Departure};
 
+use super::harq::Process;
 use super::plan::Plan;
 use super::user::User;
 use crate::common::multiplexing::tournament::Tournament;
@@ -38,9 +40,16 @@ pub struct Cell {
     busy: usize,
     /// Of the current slot; kept for their memory.
     looked_at: Vec<usize>,
-    candidates: [Vec<Candidate>; 2],
+    carriers: Box<[Carrier]>,
+    up: Vec<Candidate>,
     slot_candidates: Vec<Candidate>,
-    repeats: Vec<(usize, usize)>,
+}
+
+/// What a carrier of the downlink can send in a slot: blocks of mobiles again, and new ones.
+#[derive(Clone, Debug, Default)]
+struct Carrier {
+    repeats: Vec<(usize, Process)>,
+    candidates: Vec<Candidate>,
 }
 
 impl Cell {
@@ -48,6 +57,7 @@ impl Cell {
     pub fn new(plan: Plan, schedulers: [Box<dyn Scheduler>; 2], users: Vec<User>) -> Self {
         let count = users.len();
         Self {
+            carriers: vec![Carrier::default(); plan.carriers].into(),
             plan,
             schedulers,
             users,
@@ -58,9 +68,8 @@ impl Cell {
             is_busy: vec![false; count],
             busy: 0,
             looked_at: Vec::new(),
-            candidates: [Vec::new(), Vec::new()],
+            up: Vec::new(),
             slot_candidates: Vec::new(),
-            repeats: Vec::new(),
         }
     }
 
@@ -214,19 +223,21 @@ impl Cell {
             return;
         }
         if plan.carries_downlink(now) && user.is_served(now, Direction::Down) {
-            if let Some(process) = user.harq_down.repeat_at(now, user.listens(now)) {
-                self.repeats.push((index, process));
-            } else if user.waiting_down(now) > 0 && user.listens(now) && user.harq_down.idle(now).is_some() {
-                self.candidates[0].push(candidate(index, user, Direction::Down, plan));
+            for (number, carrier) in self.carriers.iter_mut().enumerate() {
+                if let Some(process) = user.repeat_process(now, number, user.listens(now)) {
+                    carrier.repeats.push((index, process));
+                } else if user.waiting_down(now) > 0 && user.listens(now) && user.idle_process(now, number).is_some() {
+                    carrier.candidates.push(candidate(index, user, Direction::Down, plan));
+                }
             }
         }
         if user.is_served(now, Direction::Up) && user.wanted_up(plan.first_grant) > 0 && user.listens_for_grants(now) {
-            self.candidates[1].push(candidate(index, user, Direction::Up, plan));
+            self.up.push(candidate(index, user, Direction::Up, plan));
         }
     }
 
     fn grant_uplink(&mut self, now: Instant, cx: &mut Context<'_>) {
-        let Self { plan, users, schedulers, candidates: [_, all], slot_candidates: candidates, .. } = self;
+        let Self { plan, users, schedulers, up: all, slot_candidates: candidates, .. } = self;
         let number = plan.number(now);
         let mut served = 0;
         for rank in 0.. {
@@ -260,12 +271,21 @@ impl Cell {
     }
 
     fn assign_downlink(&mut self, now: Instant, cx: &mut Context<'_>) {
-        let Self { plan, users, schedulers, candidates: [candidates, _], repeats, .. } = self;
+        (0..self.carriers.len()).for_each(|carrier| self.assign_carrier(carrier, now, cx));
+    }
+
+    fn assign_carrier(&mut self, carrier: usize, now: Instant, cx: &mut Context<'_>) {
+        let Self { plan, users, schedulers, carriers, .. } = self;
+        let Carrier { repeats, candidates } = &mut carriers[carrier];
         let number = plan.number(now);
+        if carrier > 0 {
+            // What waited may have gone on a carrier before this one.
+            candidates.retain(|candidate| users[candidate.user as usize].waiting_down(now) > 0);
+        }
         let (mut left, mut served) = (plan.down.total, 0);
         repeats.sort_unstable_by_key(|(index, _)| (users[*index].waiting_since[0], *index));
         for (index, process) in repeats.drain(..) {
-            let blocks = users[index].harq_down.format(process).map_or(0, |format| format.blocks);
+            let blocks = users[index].format_again(process).map_or(0, |format| format.blocks);
             if served < plan.users_per_slot && blocks <= left {
                 users[index].waiting_since[0] = number + 1;
                 users[index].send_again(now, process, plan, cx);
@@ -277,7 +297,7 @@ impl Cell {
         while served < plan.users_per_slot && left > 0 && !candidates.is_empty() {
             let index = choose(&mut *schedulers[0], candidates, users, Direction::Down);
             let user = &mut users[index];
-            let process = user.harq_down.idle(now).expect("a candidate has one");
+            let process = user.idle_process(now, carrier).expect("a candidate has one");
             let estimate = user.quality.estimate(Direction::Down, plan);
             if let Some(format) = plan.allocate(Direction::Down, now, estimate, user.waiting_down(now) + MARGIN, left) {
                 user.waiting_since[0] = number + 1;

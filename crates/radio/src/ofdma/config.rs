@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::paging::PowerSaving;
 use crate::common::link_adaptation::Combining;
-pub(crate) use check::{milliseconds, no_configured_grant, outer_loop, pdcp, within};
+pub(crate) use check::{carriers, milliseconds, no_configured_grant, outer_loop, pdcp, within};
 
 /// Other users of the cell, who take resource blocks and are not simulated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -229,6 +229,11 @@ pub struct Rrc {
     /// in each paging cycle.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub power_saving: Option<PowerSaving>,
+}
+
+/// The carriers of a cell without carrier aggregation.
+pub(crate) const fn one_carrier() -> u8 {
+    1
 }
 
 /// Documents the key that selects the mode: it is no field.

@@ -11,7 +11,7 @@ use super::rlc::Block;
 use super::transport_block::Sent;
 use super::transport_format::TransportFormat;
 
-/// The processes of the downlink. What is looked at in each slot lies together.
+/// The processes of a carrier of the downlink. What is looked at in each slot lies together.
 #[derive(Clone, Debug)]
 pub struct Downlink {
     /// When each can be used, with what is in it or for a new block.
@@ -21,6 +21,13 @@ pub struct Downlink {
     sent: Box<[Option<Box<Sent>>]>,
     /// The processes that are used: the first ones.
     used: usize,
+}
+
+/// A process of the downlink of a mobile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    pub carrier: usize,
+    pub number: usize,
 }
 
 /// What is in a process.

@@ -28,6 +28,8 @@ pub struct Plan {
     combining: Combining,
     /// Of both directions.
     first_errors: FirstErrors,
+    /// Carriers of the downlink.
+    pub carriers: usize,
     pub users_per_slot: usize,
     /// From the end of what the base station heard to what it sends about it.
     pub processing: Span,
@@ -97,6 +99,7 @@ impl Plan {
             decoder: parameters.decoder,
             combining: harq.combining,
             first_errors: FirstErrors::default(),
+            carriers: cell.carriers.into(),
             users_per_slot: cell.users_per_slot.into(),
             processing: cell.processing,
             mobile_processing: parameters.mobile.processing,

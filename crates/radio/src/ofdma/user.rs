@@ -46,7 +46,8 @@ pub struct User {
     id: UserId,
     down: Channels,
     up: Channels,
-    pub harq_down: harq::Downlink,
+    /// Of each carrier.
+    harq_down: Box<[harq::Downlink]>,
     harq_up: harq::Uplink,
     /// Blocks that were decoded, in transit to the RLC: downlink, uplink.
     arrivals: [VecDeque<(Instant, Block)>; 2],
@@ -144,7 +145,7 @@ impl User {
             id: UserId::new(index as u32),
             down: rlc(Direction::Down, config.cell.delay),
             up: rlc(Direction::Up, config.cell.delay),
-            harq_down: harq::Downlink::new(config.harq.processes),
+            harq_down: (0..config.cell.carriers).map(|_| harq::Downlink::new(config.harq.processes)).collect(),
             harq_up: harq::Uplink::default(),
             arrivals: Default::default(),
             feedback: Default::default(),
@@ -497,7 +498,7 @@ impl User {
     /// Hybrid ARQ and the requests for the uplink start again.
     fn reset_mac(&mut self) {
         let Self { harq_down, harq_up, spare, arrivals, feedback, .. } = self;
-        harq_down.clear(|block| recycle(spare, block));
+        harq_down.iter_mut().for_each(|carrier| carrier.clear(|block| recycle(spare, block)));
         harq_up.clear(|block| recycle(spare, block));
         for queue in arrivals {
             queue.drain(..).for_each(|(_, block)| recycle(spare, block));
@@ -547,7 +548,7 @@ impl User {
         let down = from.max(self.movement.served_from(Direction::Down));
         let mut first = None;
         if self.waiting_down(now) > 0 {
-            first = self.harq_down.next_idle().map(|at| self.next_active(at.max(down)));
+            first = self.next_process(harq::Downlink::next_idle).map(|at| self.next_active(at.max(down)));
         }
         if first != Some(from) && self.wanted_up(plan.first_grant) > 0 {
             let up = from.max(self.movement.served_from(Direction::Up));
@@ -555,8 +556,9 @@ impl User {
             first = earliest([first, Some(up)]);
         }
         if first != Some(from) {
-            let repeat = self.harq_down.next_repeat(true).map(|at| at.max(down));
-            let unknown = self.harq_down.next_repeat(false).map(|at| self.next_active(at.max(down)));
+            let repeat = self.next_process(|carrier| carrier.next_repeat(true)).map(|at| at.max(down));
+            let unknown =
+                self.next_process(|carrier| carrier.next_repeat(false)).map(|at| self.next_active(at.max(down)));
             first = earliest([first, repeat, unknown]);
         }
         let first = first.map(|first| if first == from { from } else { plan.control_from(first) });
@@ -564,6 +566,12 @@ impl User {
             None => first,
             Some(occupancy) => first.map(|first| plan.start(occupancy.receives_from(plan.number(first)))),
         }
+    }
+
+    /// The earliest of times of the carriers.
+    #[inline]
+    fn next_process(&self, time: impl Fn(&harq::Downlink) -> Option<Instant>) -> Option<Instant> {
+        self.harq_down.iter().filter_map(time).min()
     }
 
     /// The first time from `from` on in which it listens.

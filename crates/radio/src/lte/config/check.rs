@@ -7,13 +7,16 @@ use crate::common::slots::{Occasions, SlotPattern};
 use crate::error::{ValueError, above_zero, at_most, range, within_an_hour};
 use crate::lte::{tables, tdd};
 use crate::ofdma::ConfigError;
-use crate::ofdma::config::{Background, UplinkModulation, milliseconds, no_configured_grant, outer_loop, pdcp, within};
+use crate::ofdma::config::{
+    Background, UplinkModulation, carriers, milliseconds, no_configured_grant, outer_loop, pdcp, within,
+};
 use crate::ofdma::rlc_am::LONGEST_TIMER;
 
 impl Config {
     /// Refuses what makes no sense.
     pub(in crate::lte) fn check(&self) -> Result<(), ConfigError> {
         self.cell.check()?;
+        carriers(self.cell.carriers, MAX_CARRIERS, self.mobile.duplex)?;
         self.mobile.check(2, self.cell.tdd.is_some())?;
         let processes = self.cell.tdd.map_or(FDD_PROCESSES, |tdd| tdd.processes().downlink);
         within(self.harq.processes, processes, "harq", "processes")?;
@@ -69,6 +72,8 @@ impl Config {
 
 /// Processes of the downlink with frequency division duplex (TS 36.213 §7).
 const FDD_PROCESSES: u8 = 8;
+/// Carriers of a mobile at most (TS 36.300 §5.5).
+const MAX_CARRIERS: u8 = 5;
 /// A radio frame, the period of a TDD configuration (TS 36.211 §4.2).
 const FRAME: Span = Span::from_millis(10);
 

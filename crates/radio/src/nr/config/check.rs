@@ -8,12 +8,13 @@ use crate::error::{ValueError, above_zero, at_most, range, within_an_hour};
 use crate::nr::tables::{self, Numerology, ProcessingCapability, Range};
 use crate::nr::tdd::{self, LEAST_DOWNLINK, Period};
 use crate::ofdma::ConfigError;
-use crate::ofdma::config::{Background, Duplex, UplinkModulation, milliseconds, outer_loop, pdcp};
+use crate::ofdma::config::{Background, Duplex, UplinkModulation, carriers, milliseconds, outer_loop, pdcp};
 
 impl Config {
     /// The timeline of the cell, if all makes sense.
     pub(in crate::nr) fn check(&self) -> Result<Timeline, ConfigError> {
         let (numerology, timeline) = self.cell.check()?;
+        carriers(self.cell.carriers, MAX_CARRIERS, self.mobile.duplex)?;
         // Layers of a code word, and of maxNumberMIMO-LayersPDSCH here (TS 38.211 §7.3.1.3).
         self.mobile.check(4, self.cell.tdd.is_some())?;
         if ![2, 4, 6, 8, 10, 12, 16].contains(&self.harq.processes) {
@@ -194,6 +195,8 @@ const LONGEST_PROCESSING: u64 = 31;
 /// The largest dl-DataToUL-ACK and k2 (TS 38.331 §6.3.2).
 const LONGEST_K1: u32 = 15;
 const LONGEST_K2: u32 = 32;
+/// Carriers of a mobile at most (TS 38.300 §5.4.1).
+const MAX_CARRIERS: u8 = 16;
 
 fn slots(slots: u8, least: u32, most: u32, key: &str) -> Result<(), ValueError> {
     if (least..=most).contains(&slots.into()) {

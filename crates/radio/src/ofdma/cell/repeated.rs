@@ -3,13 +3,13 @@
 
 use airpath_core::{Context, Direction, Instant};
 
-use super::{Cell, MARGIN};
+use super::{Carrier, Cell, MARGIN};
 use crate::common::shared_channel::scheduler::Candidate;
 
 impl Cell {
     /// Grants of the uplink whose MPDCCH begins at `now`.
     pub(super) fn grant_repeated(&mut self, now: Instant, cx: &mut Context<'_>) {
-        let Self { plan, users, schedulers, candidates: [_, candidates], .. } = self;
+        let Self { plan, users, schedulers, up: candidates, .. } = self;
         let number = plan.number(now);
         if let Some(narrowband) = &mut plan.narrowband {
             narrowband.forget_before(number);
@@ -36,12 +36,13 @@ impl Cell {
 
     /// Assignments of the downlink whose MPDCCH begins at `now`.
     pub(super) fn assign_repeated(&mut self, now: Instant, cx: &mut Context<'_>) {
-        let Self { plan, users, schedulers, candidates: [candidates, _], repeats, .. } = self;
+        let Self { plan, users, schedulers, carriers, .. } = self;
         let number = plan.number(now);
+        let Carrier { repeats, candidates } = &mut carriers[0];
         repeats.sort_unstable_by_key(|(index, _)| (users[*index].waiting_since[0], *index));
         for (index, process) in repeats.drain(..) {
             let user = &mut users[index];
-            let blocks = user.harq_down.format(process).map_or(0, |format| format.blocks);
+            let blocks = user.format_again(process).map_or(0, |format| format.blocks);
             let slots = user.downlink_slots(number, plan).filter(|(_, left)| *left >= blocks);
             if let Some((slots, _)) = slots {
                 user.waiting_since[0] = number + 1;
@@ -54,7 +55,7 @@ impl Cell {
             let index = candidates.swap_remove(schedulers[0].choose(candidates)).user as usize;
             let user = &mut users[index];
             let Some((slots, left)) = user.downlink_slots(number, plan) else { continue };
-            let process = user.harq_down.idle(now).expect("a candidate has one");
+            let process = user.idle_process(now, 0).expect("a candidate has one");
             let (at, estimate) = (plan.start(slots.data.start), user.estimate(Direction::Down, plan));
             let wanted = user.waiting_down(now) + MARGIN;
             if let Some(format) = plan.allocate(Direction::Down, at, estimate, wanted, left) {

@@ -26,6 +26,16 @@ pub(crate) fn within(number: u8, max: u8, table: &str, key: &str) -> Result<(), 
     }
 }
 
+/// Refuses a number of carriers that a mobile cannot have.
+pub(crate) fn carriers(number: u8, max: u8, duplex: Duplex) -> Result<(), ValueError> {
+    within(number, max, "cell", "carriers")?;
+    if number > 1 && duplex == Duplex::Half {
+        let expected = "1 with `mobile.duplex = \"half\"`: such mobiles have one carrier (TS 38.306 §4.2.21)";
+        return Err(range("cell", "carriers", expected));
+    }
+    Ok(())
+}
+
 /// Refuses an outer loop that cannot work.
 pub(crate) fn outer_loop(target: Probability, step: Decibel, max_correction: Decibel) -> Result<(), ValueError> {
     if target == Probability::NEVER || target.get() > 0.5 {

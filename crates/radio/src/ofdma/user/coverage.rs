@@ -24,7 +24,7 @@ impl User {
         self.mode = narrowband.mode_at(sinr);
         let mode = narrowband.mode(self.mode);
         self.gain = mode.gain;
-        self.harq_down.limit(mode.processes);
+        self.harq_down.iter_mut().for_each(|carrier| carrier.limit(mode.processes));
         if let Some(occupancy) = &mut self.occupancy {
             occupancy.set_request(mode.feedback);
         }

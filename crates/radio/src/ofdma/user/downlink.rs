@@ -3,17 +3,35 @@
 use airpath_core::{Context, Direction, Instant};
 
 use super::User;
+use crate::ofdma::harq::Process;
 use crate::ofdma::plan::Plan;
 use crate::ofdma::rlc::Block;
 use crate::ofdma::transport_block::Sent;
 use crate::ofdma::transport_format::TransportFormat;
 
 impl User {
+    /// The process of a carrier whose block is to be sent again at `now`.
+    #[inline]
+    pub fn repeat_process(&self, now: Instant, carrier: usize, listens: bool) -> Option<Process> {
+        self.harq_down[carrier].repeat_at(now, listens).map(|number| Process { carrier, number })
+    }
+
+    /// A process of a carrier for a new block.
+    #[inline]
+    pub fn idle_process(&self, now: Instant, carrier: usize) -> Option<Process> {
+        self.harq_down[carrier].idle(now).map(|number| Process { carrier, number })
+    }
+
+    /// The format of the block of a process that is to be sent again.
+    pub fn format_again(&self, process: Process) -> Option<TransportFormat> {
+        self.harq_down[process.carrier].format(process.number)
+    }
+
     /// Sends a new block.
     pub fn send_new(
         &mut self,
         now: Instant,
-        process: usize,
+        process: Process,
         format: TransportFormat,
         plan: &Plan,
         cx: &mut Context<'_>,
@@ -27,12 +45,13 @@ impl User {
     }
 
     /// Sends a block again.
-    pub fn send_again(&mut self, now: Instant, process: usize, plan: &Plan, cx: &mut Context<'_>) {
-        let sent = self.harq_down.take(process).expect("the process has something to send again");
+    pub fn send_again(&mut self, now: Instant, process: Process, plan: &Plan, cx: &mut Context<'_>) {
+        let sent =
+            self.harq_down[process.carrier].take(process.number).expect("the process has something to send again");
         self.transmit_down(now, process, *sent, plan, cx);
     }
 
-    fn transmit_down(&mut self, now: Instant, process: usize, mut sent: Sent, plan: &Plan, cx: &mut Context<'_>) {
+    fn transmit_down(&mut self, now: Instant, process: Process, mut sent: Sent, plan: &Plan, cx: &mut Context<'_>) {
         self.has_changed = true;
         let direction = Direction::Down;
         let sample = self.conditions.at(now);
@@ -60,7 +79,7 @@ impl User {
         } else {
             Some(Box::new(sent))
         };
-        self.harq_down.transmitted(process, &times, again);
+        self.harq_down[process.carrier].transmitted(process.number, &times, again);
         self.report_harq(now, direction, cx);
         self.will_send(now, times.feedback, plan);
         if is_first && !is_missed {

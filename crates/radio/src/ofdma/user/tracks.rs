@@ -82,7 +82,7 @@ impl User {
             return;
         }
         let repeats = match direction {
-            Direction::Down => self.harq_down.has_repeats(),
+            Direction::Down => self.harq_down.iter().any(|carrier| carrier.has_repeats()),
             Direction::Up => self.harq_up.has_repeats(),
         };
         let state = if repeats { HarqState::Repeat } else { HarqState::None };
