@@ -138,7 +138,20 @@ impl Connection {
 
     /// Whether both ends have closed and acknowledged it, or one has reset it.
     pub fn closed(&self) -> bool {
-        self.directions.iter().any(Direction::reset) || self.directions.iter().all(Direction::finished)
+        self.directions.iter().any(Direction::reset) || self.finished()
+    }
+
+    /// Whether both ends have closed it, and each has acknowledged the FIN of the other.
+    pub fn finished(&self) -> bool {
+        self.directions.iter().all(Direction::finished)
+    }
+
+    /// Returns the memory that it does not use: a closed connection receives few segments.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        for direction in &mut self.directions {
+            direction.outstanding.shrink_to_fit();
+            direction.retransmissions.shrink_to_fit();
+        }
     }
 
     /// Whether a SYN with this sequence number from `from` begins a new connection on the same

@@ -404,6 +404,15 @@ impl Outstanding {
         }
     }
 
+    /// Returns all unused memory.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.runs.shrink_to_fit();
+        self.holes.shrink_to_fit();
+        if self.selective.is_empty() {
+            self.selective = RangeSet::default();
+        }
+    }
+
     fn forget_oldest(&mut self) {
         if let Some(oldest) = self.runs.pop_front() {
             if oldest.start > self.floor {

@@ -131,6 +131,11 @@ impl Retransmissions {
         self.0.push_back(resent);
     }
 
+    /// Returns all unused memory.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.0.shrink_to_fit();
+    }
+
     /// Marks as spurious all retransmissions sent since `since` with data of `start` to before
     /// `end`, unless that was refused before; returns the last of them. Counts them in `counts`.
     pub(crate) fn verdict(

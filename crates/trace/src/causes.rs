@@ -16,6 +16,7 @@
 //! | `radio_states` | which states of the radio log delayed packets, and the names of the radio's time |
 //! | `link_load` | when the link was full, and when data queued |
 //! | `neighbours` | what the path carried of other connections of the host |
+//! | `closed` | what remains when both ends have closed the connection |
 //! | `timeline` | the slices of time that wait for evidence |
 //! | [`stall`](Stall) | the longest stalls, each in a sentence |
 //!
@@ -24,6 +25,7 @@
 mod account;
 mod arrivals;
 mod bottleneck;
+mod closed;
 mod handshake;
 mod link_load;
 mod neighbours;
@@ -56,6 +58,7 @@ use sender_view::SenderView;
 use timeline::{Label, Timeline, View, Waiting};
 
 pub use account::{Account, Cause, Confidence, Piece};
+pub use closed::{ClosedCauses, ConnectionCauses};
 pub use radio_states::RadioState;
 pub use stall::{Fate, Stall};
 
@@ -402,33 +405,16 @@ impl Causes {
             // The load in front of the acknowledgements is reported when later packets enter.
             until = until.min(self.timeline.reverse_until());
         }
-        self.timeline.settle(until, &mut |piece| {
-            account.times[piece.cause as usize] += piece.end.since(piece.begin);
-            states.name(piece);
-            settled(piece);
-        });
+        self.timeline.settle(until, &mut |piece| account.add(piece, states, settled));
     }
 
     /// Ends the connection: settles the pending time, and returns the sum.
     pub fn finish(mut self, settled: &mut impl FnMut(&Piece)) -> Account {
-        let mut stalls = Vec::new();
         if self.phase != Phase::Closing {
             // Later packets could have decided otherwise.
             self.timeline.doubt_undecided();
         }
-        self.receiver.end(&mut self.timeline);
-        self.sender.end(&mut self.timeline, &mut stalls);
-        for stall in stalls {
-            self.account.add_stall(stall);
-        }
-        let (account, states) = (&mut self.account, &mut self.radio_states);
-        self.timeline.finish(&mut |piece| {
-            account.times[piece.cause as usize] += piece.end.since(piece.begin);
-            states.name(piece);
-            settled(piece);
-        });
-        self.account.radio_states = std::mem::take(&mut self.radio_states.found);
-        self.account
+        ClosedCauses::of(self).finish(settled)
     }
 
     /// Counts what an observation shows to be delivered: acknowledged data of this end, and data of

@@ -67,6 +67,7 @@ impl Shard {
         let (was_closed, number) = (slot.closed, slot.number);
         slot.closed = slot.connection.closed();
         if !was_closed && slot.closed {
+            slot.connection.shrink_to_fit();
             self.closed.push_back((index, number, segment.time));
             self.let_go(segment.time, listener);
         } else if was_closed && !slot.closed {

@@ -9,7 +9,7 @@ use super::records::{BlockRow, ConnectionRow, DirectionRow, ObservationRow, Piec
 use super::table::Fields;
 use super::table_builder::TableBuilder;
 use super::{Options, Selection, Shortcomings};
-use crate::causes::Causes;
+use crate::causes::{Causes, ConnectionCauses};
 use crate::radio::RadioLog;
 use crate::shared_path::SharedPaths;
 use crate::two_point::JoinedCaptures;
@@ -36,7 +36,7 @@ pub struct Collector<'a> {
     selected: Vec<u64>,
     shortcomings: Shortcomings,
     /// The causes of the open connections, with [`Options::causes`].
-    open: Option<PerFlow<Causes>>,
+    open: Option<PerFlow<ConnectionCauses>>,
     /// Their application data, with [`Options::exchanges`].
     web: Option<Web>,
     tables: TableBuilders,
@@ -184,16 +184,21 @@ impl Listener for Collector<'_> {
         if connection.segments() == 1 && self.matches(flow, connection) {
             let causes = self.open.is_some().then(|| self.causes(flow, connection));
             if let (Some(open), Some(causes)) = (&mut self.open, causes) {
-                open.insert(flow, causes);
+                open.insert(flow, ConnectionCauses::Open(Box::new(causes)));
             }
         }
-        if let Some(causes) = self.open.as_mut().and_then(|open| open.get_mut(flow)) {
+        if let Some(open) = &mut self.open
+            && let Some(causes) = open.get_mut(flow)
+        {
             let (pieces, keep, frame) = (&mut self.tables.pieces, !self.stream, self.frame);
             causes.observe(observation, &mut |piece| {
                 if keep {
                     pieces.push(frame, &PieceRow { flow, piece });
                 }
             });
+            if connection.finished() && causes.may_close() {
+                open.change(flow, ConnectionCauses::close);
+            }
         }
         if let Some(web) = &mut self.web
             && self.select.as_ref().is_none_or(|select| select.matches(flow.0, connection.route()))

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use airpath_observe::flows::FlowNumber;
 
-/// Values by flow number. Memory: a word for each number from the oldest flow with a value to the
-/// newest.
+/// Values by flow number. Memory: an `Option<T>` for each number from the oldest flow with a value
+/// to the newest.
 #[derive(Debug)]
 pub struct PerFlow<T> {
     first: u64,
-    slots: VecDeque<Option<Box<T>>>,
+    slots: VecDeque<Option<T>>,
 }
 
 impl<T> Default for PerFlow<T> {
@@ -23,7 +23,7 @@ impl<T> PerFlow<T> {
     #[inline]
     pub fn get_mut(&mut self, flow: FlowNumber) -> Option<&mut T> {
         let index = self.index(flow)?;
-        self.slots.get_mut(index)?.as_deref_mut()
+        self.slots.get_mut(index)?.as_mut()
     }
 
     /// Gives a flow a value. Flows older than the oldest with a value get none.
@@ -35,7 +35,14 @@ impl<T> PerFlow<T> {
         while self.slots.len() <= index {
             self.slots.push_back(None);
         }
-        self.slots[index] = Some(Box::new(value));
+        self.slots[index] = Some(value);
+    }
+
+    /// Replaces the value of a flow by the result of `change`.
+    pub fn change(&mut self, flow: FlowNumber, change: impl FnOnce(T) -> T) {
+        if let Some(slot) = self.index(flow).and_then(|index| self.slots.get_mut(index)) {
+            *slot = slot.take().map(change);
+        }
     }
 
     /// Takes the value of a flow.
@@ -46,7 +53,7 @@ impl<T> PerFlow<T> {
             self.slots.pop_front();
             self.first += 1;
         }
-        value.map(|value| *value)
+        value
     }
 
     fn index(&self, flow: FlowNumber) -> Option<usize> {
@@ -66,10 +73,11 @@ mod tests {
         }
         assert_eq!(values.get_mut(FlowNumber(4)).copied(), Some(40));
         assert_eq!(values.get_mut(FlowNumber(5)), None);
+        values.change(FlowNumber(7), |value| value + 1);
         assert_eq!(values.remove(FlowNumber(3)), Some(30));
         assert_eq!(values.slots.len(), 4, "slots before the oldest are dropped");
         assert_eq!(values.remove(FlowNumber(3)), None);
-        assert_eq!(values.remove(FlowNumber(7)), Some(70));
+        assert_eq!(values.remove(FlowNumber(7)), Some(71));
         assert_eq!(values.remove(FlowNumber(4)), Some(40));
         assert!(values.slots.is_empty());
         values.insert(FlowNumber(9), 90);

@@ -5,7 +5,7 @@ use core::fmt;
 use airpath_core::{Instant, Span};
 use airpath_observe::End;
 
-use super::radio_states::RadioState;
+use super::radio_states::{RadioState, RadioStates};
 use super::stall::{Fate, Stall};
 
 /// What a moment of a connection is spent on.
@@ -179,6 +179,13 @@ impl Account {
     pub fn avoidable(&self) -> Span {
         let avoidable = Cause::ALL.into_iter().filter(|cause| cause.is_avoidable());
         avoidable.fold(Span::ZERO, |sum, cause| sum + self.of(cause))
+    }
+
+    /// Adds a settled piece, finds its states of the radio, and passes it on.
+    pub(super) fn add(&mut self, piece: &Piece, states: &mut RadioStates, settled: &mut impl FnMut(&Piece)) {
+        self.times[piece.cause as usize] += piece.end.since(piece.begin);
+        states.name(piece);
+        settled(piece);
     }
 
     pub(super) fn add_stall(&mut self, stall: Stall) {

@@ -1,4 +1,5 @@
 mod both_ends;
+mod closed;
 mod copies;
 mod exchanges;
 mod handshake;

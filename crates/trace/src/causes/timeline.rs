@@ -525,6 +525,12 @@ impl Timeline {
         }
     }
 
+    /// Returns all unused memory.
+    pub(super) fn shrink_to_fit(&mut self) {
+        self.pending.shrink_to_fit();
+        self.return_queues.shrink_to_fit();
+    }
+
     /// Emits all pieces.
     pub(super) fn finish(&mut self, settled: &mut impl FnMut(&Piece)) {
         while let Some(slice) = self.pending.pop_front() {
