@@ -1,6 +1,6 @@
 //! Records as rows: one definition of a record's fields gives its columns, and its line of JSON.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::ops::Range;
 
 use airpath_observe::flows::FlowNumber;
@@ -236,8 +236,10 @@ impl Object {
         if !self.text.ends_with('{') {
             self.text.push(',');
         }
-        self.quote(name);
-        self.text.push(':');
+        // Names have no characters to escape.
+        self.text.push('"');
+        self.text.push_str(name);
+        self.text.push_str("\":");
     }
 
     fn quote(&mut self, text: &str) {
@@ -256,37 +258,31 @@ impl Object {
         self.text.push('"');
     }
 
-    fn put(&mut self, value: std::fmt::Arguments<'_>) {
-        self.text.write_fmt(value).expect("writing to a string does not fail");
+    fn value(&mut self, name: &'static str, value: Option<impl fmt::Display>) {
+        self.name(name);
+        match value {
+            Some(value) => self.put(value),
+            None => self.text.push_str("null"),
+        }
     }
 
-    fn value(&mut self, name: &'static str, value: Option<std::fmt::Arguments<'_>>) {
-        self.name(name);
-        self.put(value.unwrap_or(format_args!("null")));
+    fn put(&mut self, value: impl fmt::Display) {
+        write!(self.text, "{value}").expect("writing to a string does not fail");
     }
 }
 
 impl Fields for Object {
     fn whole(&mut self, name: &'static str, value: Option<i64>) {
-        match value {
-            Some(value) => self.value(name, Some(format_args!("{value}"))),
-            None => self.value(name, None),
-        }
+        self.value(name, value);
     }
 
     fn real(&mut self, name: &'static str, value: Option<f64>) {
         // JSON has neither infinity nor NaN (RFC 8259 §6).
-        match value.filter(|value| value.is_finite()) {
-            Some(value) => self.value(name, Some(format_args!("{value}"))),
-            None => self.value(name, None),
-        }
+        self.value(name, value.filter(|value| value.is_finite()));
     }
 
     fn flag(&mut self, name: &'static str, value: Option<bool>) {
-        match value {
-            Some(value) => self.value(name, Some(format_args!("{value}"))),
-            None => self.value(name, None),
-        }
+        self.value(name, value);
     }
 
     fn text(&mut self, name: &'static str, value: Option<&str>) {
@@ -300,7 +296,7 @@ impl Fields for Object {
     fn connection(&mut self, flow: FlowNumber) {
         self.name(CONNECTION);
         let start = self.text.len();
-        self.put(format_args!("{}", flow.0));
+        self.put(flow.0);
         self.numbers.push(start..self.text.len());
     }
 }
