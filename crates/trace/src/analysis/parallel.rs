@@ -248,6 +248,7 @@ impl<'a> WorkQueue<'a> {
             }
             self.hand_over(&mut batches);
             process();
+            self.refill(&mut batches);
             !stop.load(Ordering::Relaxed) && !self.lock().cancelled
         });
         self.hand_over(&mut batches);
@@ -273,7 +274,7 @@ impl<'a> WorkQueue<'a> {
         }
     }
 
-    /// Queues an epoch, and replaces its batches with empty ones for the next.
+    /// Queues an epoch, and replaces its batches with new ones.
     fn hand_over(&self, batches: &mut [Batch; SHARDS]) {
         let mut state = self.lock();
         let number = state.merged + state.epochs.len() as u64;
@@ -281,12 +282,19 @@ impl<'a> WorkQueue<'a> {
         for (shard, batch) in batches.iter_mut().enumerate() {
             if batch.ending > 0 || !batch.segments.is_empty() {
                 pending += 1;
-                let full = std::mem::replace(batch, state.spare_batches.pop().unwrap_or_default());
-                state.shards[shard].batches.push_back((number, full));
+                state.shards[shard].batches.push_back((number, std::mem::take(batch)));
             }
         }
         state.epochs.push_back(Epoch { pending, results: Box::default() });
         self.changed.notify_one();
+    }
+
+    /// Gives new batches the memory of processed ones.
+    fn refill(&self, batches: &mut [Batch; SHARDS]) {
+        let mut state = self.lock();
+        for batch in batches.iter_mut().filter(|batch| batch.segments.capacity() == 0) {
+            *batch = state.spare_batches.pop().unwrap_or_default();
+        }
     }
 
     /// Processes batches in the reader thread until it must read, or no task is left.

@@ -50,6 +50,7 @@ impl Work<'_> {
     /// Processes the batch, and empties it.
     pub fn process(mut self) -> Self {
         let Worker { flows, begun, open, collector } = &mut *self.worker;
+        std::mem::swap(&mut self.result.lines, collector.lines());
         let ended = &mut self.result.ended;
         let mut reporter = Reporter { collector, on_end: |flow, _: &mut Collector<'_>| ended.push(flow) };
         for (hash, segment) in &self.batch.segments {
