@@ -2,8 +2,9 @@
 
 use std::io::{self, BufRead, Read};
 
-/// Bytes requested in one read.
-const BLOCK: usize = 1 << 20;
+/// Bytes requested in one read: a small part of a cache of 2 MB, as the reader may share it with
+/// the state of the connections.
+const BLOCK: usize = 1 << 16;
 
 /// A window on a stream of bytes that moves forward.
 pub(super) struct Input<'a> {
