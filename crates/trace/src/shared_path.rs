@@ -163,10 +163,16 @@ impl State {
             // A SYN or a SYN-ACK that is sent again has no unambiguous answer.
             (true, _, Some(at)) => drop(self.handshakes.remove(at)),
             (false, true, Some(at)) if passage == Passage::Sent => {
-                if let Some(Handshake { syn, syn_ack: Some(syn_ack), other, .. }) = self.handshakes.remove(at) {
+                let over = self.handshakes.remove(at);
+                if self.handshakes.is_empty() {
+                    self.handshakes = VecDeque::new();
+                }
+                if let Some(Handshake { syn, syn_ack: Some(syn_ack), other, .. }) = over {
                     let halves = [syn_ack.since(syn.min(syn_ack)), now.since(syn_ack.min(now))];
                     self.add_round_trip(other, now, halves[0].max(halves[1]));
                     if self.answers.last().is_none_or(|(_, shortest)| halves[1] < *shortest) {
+                        // Mostly the only one.
+                        self.answers.reserve_exact(1);
                         self.answers.push((now, halves[1]));
                     }
                 }
@@ -178,6 +184,7 @@ impl State {
     fn add_round_trip(&mut self, other: IpAddr, now: Instant, sample: Span) {
         let shortest = self.round_trips.iter().filter(|(end, ..)| *end == other).map(|(.., sample)| *sample).min();
         if shortest.is_none_or(|shortest| sample < shortest) {
+            self.round_trips.reserve_exact(1);
             self.round_trips.push((other, now, sample));
         }
     }

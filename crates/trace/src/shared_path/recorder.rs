@@ -12,7 +12,7 @@ use airpath_observe::flows::hash;
 use airpath_wire::segment::{Route, Segment};
 use airpath_wire::tcp::Flags;
 
-use super::series::{Interval, Load, number};
+use super::series::{Load, Packets, number};
 use super::{HostLog, LONGEST_QUERY, Passage, SharedPaths, State, takes_share};
 
 /// Packets that a reader is at most ahead of the analysis.
@@ -46,23 +46,26 @@ pub struct Recorder {
     begun: [u64; 2],
 }
 
-/// A host of the capture.
+/// A host of the capture: one cache line, as each packet needs two of thousands.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Host {
     /// `None` for a place that is free.
     address: Option<IpAddr>,
     log: Arc<HostLog>,
     /// The number of its last packet in the capture.
     last_packet: u64,
-    /// The route of its packets, in either direction, as long as they have one.
-    route: Option<Route>,
+    /// The hash of the route of its packets, as long as they have one.
+    route: Option<u32>,
     /// The interval of its last packet, and the packets in it that it received and sent: the log
     /// gets them when the next begins, because the analysis queries earlier ones only.
     interval: u64,
-    passed: [Option<Interval>; 2],
+    passed: [Option<Packets>; 2],
     /// Whether its log has handshakes in progress.
     has_handshakes: bool,
 }
+
+const _: () = assert!(size_of::<Host>() == 64, "one cache line");
 
 /// Whether a host with this last packet is forgotten before the packet of number `now`.
 const fn is_forgotten(last_packet: u64, now: u64) -> bool {
@@ -70,7 +73,7 @@ const fn is_forgotten(last_packet: u64, now: u64) -> bool {
 }
 
 impl Host {
-    fn new(address: IpAddr, route: Route, packet: u64) -> Self {
+    fn new(address: IpAddr, route: u32, packet: u64) -> Self {
         Self {
             address: Some(address),
             log: Arc::default(),
@@ -90,11 +93,11 @@ impl Host {
 
     /// Begins an interval, and forgets what is before the interval `oldest`.
     fn begin(&mut self, interval: u64, oldest: u64) {
-        self.interval = interval;
+        let over = std::mem::replace(&mut self.interval, interval);
         let mut state = self.log.lock();
         for (series, passed) in state.series.iter_mut().zip(&mut self.passed) {
-            if let Some(over) = passed.take() {
-                series.push(over, oldest);
+            if let Some(packets) = passed.take() {
+                series.push(over, packets, oldest);
             }
         }
     }
@@ -157,10 +160,7 @@ impl Recorder {
                 host.restart();
             }
             host.last_packet = packets;
-            if let Some(only) = &host.route
-                && only != route
-                && *only != route.reversed()
-            {
+            if host.route.is_some_and(|only| only != hash) {
                 host.log.is_shared.store(true, Ordering::Relaxed);
                 host.route = None;
             }
@@ -168,7 +168,7 @@ impl Recorder {
             if now > host.interval {
                 host.begin(now, oldest);
             }
-            host.passed[passage as usize].get_or_insert(Interval::new(host.interval)).add(load);
+            host.passed[passage as usize].get_or_insert_default().add(load);
             if let Some(segment) = segment
                 && (segment.flags.contains(Flags::SYN) || host.has_handshakes)
             {
@@ -191,17 +191,17 @@ impl Recorder {
         if is(other, addresses[0]) && is(one, addresses[1]) {
             return [other, one];
         }
-        let places = addresses.map(|address| self.place(address, route));
+        let places = addresses.map(|address| self.place(address, hash));
         self.recent[at] = places;
         places
     }
 
     /// The place of an address.
-    fn place(&mut self, address: IpAddr, route: &Route) -> u32 {
+    fn place(&mut self, address: IpAddr, route: u32) -> u32 {
         if let Some(place) = self.places.get(&address) {
             return *place;
         }
-        let host = Host::new(address, *route, self.packets);
+        let host = Host::new(address, route, self.packets);
         self.paths.lock().insert(address, Arc::clone(&host.log));
         let place = match self.free.pop() {
             Some(place) => {

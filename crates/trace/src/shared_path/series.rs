@@ -14,7 +14,7 @@ const BYTES: usize = 115;
 const COVERED: u64 = 1 << 14;
 
 /// The most packets of a kind that an interval counts.
-const MOST: u32 = (1 << 12) - 1;
+const MOST: u16 = (1 << 12) - 1;
 
 /// What a packet takes of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +25,18 @@ pub(super) enum Load {
     Data,
 }
 
-/// Packets with a share of the path in an interval.
+/// Packets with a share of the path: those with data, and those without. [`MOST`] may be more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Packets {
+    data: u16,
+    others: u16,
+}
+
+/// The packets of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Interval {
-    pub(super) number: u64,
-    /// Packets with data, and those without. [`MOST`] may be more.
-    data: u32,
-    others: u32,
+struct Interval {
+    number: u64,
+    packets: Packets,
 }
 
 /// Successive intervals with packets; none at first.
@@ -62,7 +67,7 @@ impl Chunk {
             self.first = interval.number;
         }
         let step = interval.number - self.last();
-        let (code, length) = encode(step, interval.data, interval.others);
+        let (code, length) = encode(step, interval.packets);
         let begin = usize::from(self.length);
         if interval.number - self.first >= COVERED || begin + length > BYTES {
             return false;
@@ -76,10 +81,10 @@ impl Chunk {
     fn intervals(&self) -> impl Iterator<Item = Interval> {
         let (mut number, mut rest) = (self.first, &self.bytes[..usize::from(self.length)]);
         iter::from_fn(move || {
-            let (step, data, others);
-            (step, data, others, rest) = decode(rest)?;
+            let (step, packets);
+            (step, packets, rest) = decode(rest)?;
             number += step;
-            Some(Interval { number, data, others })
+            Some(Interval { number, packets })
         })
     }
 }
@@ -91,7 +96,8 @@ impl Chunk {
 /// | `0`, 2 step, 1 kind, 4 count | packets of one kind |
 /// | `10`, 2 step, 1 kind, 11 count | packets of one kind |
 /// | `11`, 14 step, 12 data, 12 others | packets of both kinds |
-fn encode(step: u64, data: u32, others: u32) -> ([u8; 5], usize) {
+fn encode(step: u64, packets: Packets) -> ([u8; 5], usize) {
+    let [data, others] = [packets.data, packets.others].map(u32::from);
     let (step, kind, count) = (step as u32, u32::from(data > 0), data + others);
     let is_one_kind = step < 4 && (data == 0 || others == 0);
     if is_one_kind && count < 1 << 4 {
@@ -105,16 +111,15 @@ fn encode(step: u64, data: u32, others: u32) -> ([u8; 5], usize) {
     }
 }
 
-/// Step, packets with data and those without of the first interval in `bytes`, and the bytes after
-/// it; `None` without any.
-fn decode(bytes: &[u8]) -> Option<(u64, u32, u32, &[u8])> {
+/// Step and packets of the first interval in `bytes`, and the bytes after it; `None` without any.
+fn decode(bytes: &[u8]) -> Option<(u64, Packets, &[u8])> {
     let of_kind = |step: u32, kind: u32, count: u32| {
-        let (data, others) = if kind == 1 { (count, 0) } else { (0, count) };
-        (u64::from(step), data, others)
+        let count = count as u16;
+        (step, if kind == 1 { Packets { data: count, others: 0 } } else { Packets { data: 0, others: count } })
     };
     let (&first, rest) = bytes.split_first()?;
     let first = u32::from(first);
-    let ((step, data, others), rest) = if first >> 7 == 0 {
+    let ((step, packets), rest) = if first >> 7 == 0 {
         (of_kind(first >> 5, first >> 4 & 1, first & 0xf), rest)
     } else if first >> 6 == 0b10 {
         let (&low, rest) = rest.split_first()?;
@@ -122,10 +127,10 @@ fn decode(bytes: &[u8]) -> Option<(u64, u32, u32, &[u8])> {
     } else {
         let (cell, rest) = rest.split_first_chunk::<4>()?;
         let cell = u32::from_be_bytes(*cell);
-        let step = u64::from((first & 0x3f) << 8 | cell >> 24);
-        ((step, cell >> 12 & MOST, cell & MOST), rest)
+        let [data, others] = [cell >> 12, cell].map(|count| count as u16 & MOST);
+        (((first & 0x3f) << 8 | cell >> 24, Packets { data, others }), rest)
     };
-    Some((step, data, others, rest))
+    Some((u64::from(step), packets, rest))
 }
 
 /// The intervals with packets.
@@ -144,12 +149,7 @@ impl Default for Series {
     }
 }
 
-impl Interval {
-    /// Without packets so far.
-    pub(super) const fn new(number: u64) -> Self {
-        Self { number, data: 0, others: 0 }
-    }
-
+impl Packets {
     /// Counts a packet.
     pub(super) fn add(&mut self, load: Load) {
         match load {
@@ -161,8 +161,10 @@ impl Interval {
 }
 
 impl Series {
-    /// Adds an interval that is over, and forgets what is before the interval `oldest`.
-    pub(super) fn push(&mut self, interval: Interval, oldest: u64) {
+    /// Adds the packets of the interval `number`, which is over, and forgets what is before the
+    /// interval `oldest`.
+    pub(super) fn push(&mut self, number: u64, packets: Packets, oldest: u64) {
+        let interval = Interval { number, packets };
         if self.last.push(interval) {
             return;
         }
@@ -177,7 +179,8 @@ impl Series {
     /// Packets with data, and without, from `begin` to `end`, in whole intervals.
     pub(super) fn between(&self, begin: Instant, end: Instant) -> (u64, u64) {
         self.within(number(begin), number(end))
-            .fold((0, 0), |(data, others), each| (data + u64::from(each.data), others + u64::from(each.others)))
+            .map(|each| [each.packets.data, each.packets.others].map(u64::from))
+            .fold((0, 0), |(data, others), each| (data + each[0], others + each[1]))
     }
 
     /// The longest time between `begin` and `end` without a packet.
@@ -235,7 +238,7 @@ mod tests {
         #[test]
         fn intervals_are_read_as_they_were_written(
             intervals in prop::collection::vec(
-                (1..10_u64, 0..3_u8, 0..20_u32, 0..20_u32, 0..=MOST).prop_map(|(step, kind, few, others, many)| {
+                (1..10_u64, 0..3_u8, 0..20_u16, 0..20_u16, 0..=MOST).prop_map(|(step, kind, few, others, many)| {
                     let (data, others) = [(few, 0), (0, many), (many, others)][usize::from(kind)];
                     (if few == 3 { step * 3_000 } else { step }, data, others)
                 }),
@@ -245,9 +248,9 @@ mod tests {
             let (mut series, mut number, mut written) = (Series::default(), 1_u64 << 40, Vec::new());
             for (step, data, others) in intervals {
                 number += step;
-                let interval = Interval { number, data, others };
-                series.push(interval, 0);
-                written.push(interval);
+                let packets = Packets { data, others };
+                series.push(number, packets, 0);
+                written.push(Interval { number, packets });
             }
             let chunks = series.full.iter().map(|chunk| &**chunk).chain([&series.last]);
             prop_assert_eq!(chunks.flat_map(Chunk::intervals).collect::<Vec<_>>(), written);
@@ -260,17 +263,17 @@ mod tests {
             queries in prop::collection::vec((0..20_000_u64, 0..6_000_u64), 20),
         ) {
             let (mut series, mut list, mut now) = (Series::default(), Vec::new(), 1000_u64);
-            let mut interval: Option<Interval> = None;
+            let mut interval: Option<(u64, Packets)> = None;
             for (step, load) in packets {
                 now += step;
                 let load = [Load::None, Load::Acknowledgement, Load::Data][usize::from(load)];
-                if let Some(over) = interval.take_if(|interval| now > interval.number) {
-                    series.push(over, 0);
+                if let Some((number, packets)) = interval.take_if(|(number, _)| now > *number) {
+                    series.push(number, packets, 0);
                 }
-                interval.get_or_insert(Interval::new(now)).add(load);
+                interval.get_or_insert((now, Packets::default())).1.add(load);
                 list.push((now, load));
             }
-            interval.into_iter().for_each(|over| series.push(over, 0));
+            interval.into_iter().for_each(|(number, packets)| series.push(number, packets, 0));
             for (begin, length) in queries {
                 let (begin, end) = (begin, begin + length);
                 let from = begin.max(end.saturating_sub(LONGEST_QUERY));
@@ -291,9 +294,9 @@ mod tests {
     fn old_intervals_are_forgotten() {
         let mut series = Series::default();
         for number in 0..10_000 {
-            let mut interval = Interval::new(number);
-            interval.add(Load::Data);
-            series.push(interval, u64::saturating_sub(number, 100));
+            let mut packets = Packets::default();
+            packets.add(Load::Data);
+            series.push(number, packets, u64::saturating_sub(number, 100));
         }
         assert!(series.full.len() <= 100 / BYTES + 1, "{}", series.full.len());
         assert_eq!(series.between(at(9_900), at(10_000)), (100, 0));
@@ -301,9 +304,9 @@ mod tests {
 
     #[test]
     fn an_interval_counts_up_to_its_limit() {
-        let (mut series, mut interval) = (Series::default(), Interval::new(7));
-        (0..2 * MOST).for_each(|_| interval.add(Load::Acknowledgement));
-        series.push(interval, 0);
+        let (mut series, mut packets) = (Series::default(), Packets::default());
+        (0..2 * MOST).for_each(|_| packets.add(Load::Acknowledgement));
+        series.push(7, packets, 0);
         assert_eq!(series.between(at(7), at(8)), (0, MOST.into()));
     }
 }
