@@ -414,7 +414,7 @@ impl Causes {
             // Later packets could have decided otherwise.
             self.timeline.doubt_undecided();
         }
-        ClosedCauses::of(self).finish(settled)
+        ClosedCauses::of(&mut self).finish(settled)
     }
 
     /// Counts what an observation shows to be delivered: acknowledged data of this end, and data of

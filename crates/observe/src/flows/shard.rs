@@ -90,8 +90,9 @@ impl Shard {
     }
 
     fn end(&mut self, index: u32, why: Ending, listener: &mut impl Listener) {
-        let slot = self.table.remove(index);
+        let slot = self.table.slot(index);
         listener.ended(slot.number, &slot.connection, why);
+        self.table.remove(index);
     }
 
     /// Removes closed connections that have lingered, or are too many.

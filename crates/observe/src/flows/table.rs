@@ -109,12 +109,12 @@ impl Table {
         number
     }
 
-    pub(super) fn remove(&mut self, number: u32) -> Slot {
-        let slot = self.chunks[number as usize / CHUNK][number as usize % CHUNK].take();
-        let slot = slot.expect("only a slot in use is removed");
+    pub(super) fn remove(&mut self, number: u32) {
+        let hash = self.slot(number).hash;
+        self.chunks[number as usize / CHUNK][number as usize % CHUNK] = None;
         let mask = self.index.len() - 1;
-        let entry = u64::from(slot.hash) << 32 | u64::from(number + 1);
-        let mut hole = slot.hash as usize & mask;
+        let entry = u64::from(hash) << 32 | u64::from(number + 1);
+        let mut hole = hash as usize & mask;
         while self.index[hole] != entry {
             hole = (hole + 1) & mask;
         }
@@ -135,7 +135,6 @@ impl Table {
         self.index[hole] = 0;
         self.free.push(number);
         self.length -= 1;
-        slot
     }
 
     fn enter(&mut self, entry: u64) {
@@ -240,7 +239,10 @@ mod tests {
                         table.slot_mut(index).closed = true;
                         prop_assert!(table.slot(index).closed);
                     }
-                    Some(index) => prop_assert_eq!(table.remove(index).number, FlowNumber(port.into())),
+                    Some(index) => {
+                        prop_assert_eq!(table.slot(index).number, FlowNumber(port.into()));
+                        table.remove(index);
+                    }
                 }
                 prop_assert!(table.capacity() <= 24, "free slots are used again");
             }

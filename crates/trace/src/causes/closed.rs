@@ -47,7 +47,7 @@ impl ConnectionCauses {
     #[must_use]
     pub fn close(self) -> Self {
         match self {
-            Self::Open(causes) => Self::Closed(Box::new(ClosedCauses::of(*causes))),
+            Self::Open(mut causes) => Self::Closed(Box::new(ClosedCauses::of(&mut causes))),
             closed @ Self::Closed(_) => closed,
         }
     }
@@ -63,14 +63,17 @@ impl ConnectionCauses {
 
 impl ClosedCauses {
     /// Decides the pending time of a connection by the evidence so far.
-    pub(super) fn of(mut causes: Causes) -> Self {
+    pub(super) fn of(causes: &mut Causes) -> Self {
         let mut stalls = Vec::new();
         causes.receiver.end(&mut causes.timeline);
         causes.sender.end(&mut causes.timeline, &mut stalls);
-        stalls.into_iter().for_each(|stall| causes.account.add_stall(stall));
-        let delivered = [0, 1].map(|end| causes.delivered[end] - causes.delivered_before[end]);
-        let Causes { last, mut timeline, account, radio_states, .. } = causes;
+        let mut account = std::mem::take(&mut causes.account);
+        stalls.into_iter().for_each(|stall| account.add_stall(stall));
+        let mut timeline = std::mem::take(&mut causes.timeline);
         timeline.shrink_to_fit();
+        let radio_states = std::mem::take(&mut causes.radio_states);
+        let delivered = [0, 1].map(|end| causes.delivered[end] - causes.delivered_before[end]);
+        let last = causes.last;
         Self { last, delivered, timeline, account, radio_states }
     }
 

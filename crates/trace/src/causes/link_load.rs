@@ -82,6 +82,8 @@ struct BusyPeriod {
 #[derive(Clone, Debug, Default)]
 pub(super) struct LoadMeter {
     busy: Option<BusyPeriod>,
+    /// The memory of the samples of the last busy period.
+    spare: VecDeque<(Instant, f64)>,
 }
 
 impl LoadMeter {
@@ -107,7 +109,8 @@ impl LoadMeter {
             _ => {
                 self.run_empty(estimate, report);
                 report(entered, Load::Free);
-                let samples = VecDeque::from([(entered, 0.0)]);
+                let mut samples = std::mem::take(&mut self.spare);
+                samples.push_back((entered, 0.0));
                 self.busy = Some(BusyPeriod {
                     begin: entered,
                     end: left,
@@ -150,6 +153,8 @@ impl LoadMeter {
                 busy.report_next(estimate, report);
             }
         }
+        busy.samples.clear();
+        self.spare = busy.samples;
         report(end, Load::Free);
     }
 }
