@@ -1,6 +1,6 @@
 //! Records as rows: one definition of a record's fields gives its columns, and its line of JSON.
 
-use std::fmt::{self, Write};
+use std::fmt::Write;
 use std::ops::Range;
 
 use airpath_observe::flows::FlowNumber;
@@ -249,7 +249,9 @@ impl Object {
         while let Some(at) = rest.bytes().position(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
             self.text.push_str(&rest[..at]);
             match rest.as_bytes()[at] {
-                control if control < b' ' => self.put(format_args!("\\u{control:04x}")),
+                control if control < b' ' => {
+                    write!(self.text, "\\u{control:04x}").expect("writing to a string does not fail");
+                }
                 other => self.text.extend(['\\', other.into()]),
             }
             rest = &rest[at + 1..];
@@ -258,31 +260,26 @@ impl Object {
         self.text.push('"');
     }
 
-    fn value(&mut self, name: &'static str, value: Option<impl fmt::Display>) {
+    fn value(&mut self, name: &'static str, value: Option<&str>) {
         self.name(name);
-        match value {
-            Some(value) => self.put(value),
-            None => self.text.push_str("null"),
-        }
-    }
-
-    fn put(&mut self, value: impl fmt::Display) {
-        write!(self.text, "{value}").expect("writing to a string does not fail");
+        self.text.push_str(value.unwrap_or("null"));
     }
 }
 
 impl Fields for Object {
     fn whole(&mut self, name: &'static str, value: Option<i64>) {
-        self.value(name, value);
+        let mut buffer = itoa::Buffer::new();
+        self.value(name, value.map(|value| buffer.format(value)));
     }
 
     fn real(&mut self, name: &'static str, value: Option<f64>) {
         // JSON has neither infinity nor NaN (RFC 8259 §6).
-        self.value(name, value.filter(|value| value.is_finite()));
+        let mut buffer = zmij::Buffer::new();
+        self.value(name, value.filter(|value| value.is_finite()).map(|value| buffer.format_finite(value)));
     }
 
     fn flag(&mut self, name: &'static str, value: Option<bool>) {
-        self.value(name, value);
+        self.value(name, value.map(|value| if value { "true" } else { "false" }));
     }
 
     fn text(&mut self, name: &'static str, value: Option<&str>) {
@@ -296,7 +293,7 @@ impl Fields for Object {
     fn connection(&mut self, flow: FlowNumber) {
         self.name(CONNECTION);
         let start = self.text.len();
-        self.put(flow.0);
+        self.text.push_str(itoa::Buffer::new().format(flow.0));
         self.numbers.push(start..self.text.len());
     }
 }
