@@ -67,6 +67,8 @@ NAMES = [
         ("4g", "lte-10mhz"),
         ("nr", "nr-n78-100mhz-sa"),
         ("5g", "nr-n78-100mhz-sa"),
+        ("nsa", "nr-n78-100mhz-nsa"),
+        ("en-dc", "nr-n78-100mhz-nsa"),
     )
 ]
 

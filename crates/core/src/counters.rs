@@ -148,6 +148,17 @@ pub struct RadioTotals {
     pub bytes: u64,
 }
 
+/// The sum of two cells.
+impl std::ops::AddAssign for RadioTotals {
+    fn add_assign(&mut self, other: Self) {
+        self.ttis += other.ttis;
+        self.pdus += other.pdus;
+        self.repeated += other.repeated;
+        self.errored += other.errored;
+        self.bytes += other.bytes;
+    }
+}
+
 impl RadioTotals {
     /// Counts one transmission.
     #[inline]

@@ -490,6 +490,9 @@ pub enum Aspect {
     /// The RRC state of UMTS or LTE: an [`RrcState`](crate::RrcState) or an
     /// [`LteRrcState`](crate::LteRrcState).
     Rrc,
+    /// The cell group that carries the downlink in EN-DC: a
+    /// [`CellGroupState`](crate::CellGroupState).
+    CellGroup,
     /// Discontinuous reception of LTE: a [`DrxState`](crate::DrxState).
     Drx,
     /// Why data of a direction waits in LTE and NR: a [`WaitState`](crate::WaitState).
@@ -508,7 +511,7 @@ pub enum Aspect {
 
 impl Aspect {
     /// All aspects, in the order of their declaration.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Mode,
         Self::Cell,
         Self::CarrierToInterference,
@@ -517,6 +520,7 @@ impl Aspect {
         Self::Slots,
         Self::Tbf,
         Self::Rrc,
+        Self::CellGroup,
         Self::Drx,
         Self::Wait,
         Self::Harq,
@@ -537,6 +541,7 @@ impl Aspect {
             Self::Slots => "slots",
             Self::Tbf => "tbf",
             Self::Rrc => "rrc",
+            Self::CellGroup => "cell-group",
             Self::Drx => "drx",
             Self::Wait => "wait",
             Self::Harq => "harq",

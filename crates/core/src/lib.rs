@@ -38,6 +38,8 @@ pub use event::{
 pub use packet::{Direction, Ecn, FlowId, Packet, Slot, UserId};
 pub use rng::{RandomStream, Seed};
 pub use sink::{Classes, Context, Dropped, Memory, Reporter, SegmentLookup, Sink};
-pub use state::{DrxState, HarqState, LinkState, LteRrcState, ModeState, RrcState, TbfState, WaitState};
+pub use state::{
+    CellGroupState, DrxState, HarqState, LinkState, LteRrcState, ModeState, RrcState, TbfState, WaitState,
+};
 pub use time::{Instant, Span, earliest};
 pub use units::{Bitrate, Bytes, Decibel, Frequency, Length, Probability, Speed, UnitError};

@@ -198,6 +198,11 @@ impl<'a> Context<'a> {
         self.segments.is_some_and(|segments| segments.headers(direction, packet, out))
     }
 
+    /// All classes that the sink records.
+    pub const fn wanted(&self) -> Classes {
+        self.wants
+    }
+
     /// Whether anyone wants events of `class`.
     #[inline]
     pub fn wants(&self, class: Classes) -> bool {

@@ -129,6 +129,16 @@ states! {
 }
 
 states! {
+    /// The cell group that carries the downlink of a mobile with EN-DC (TS 37.340 §4.1).
+    CellGroupState: CellGroup {
+        /// The LTE cell.
+        Master = "master",
+        /// The NR cell.
+        Secondary = "secondary",
+    }
+}
+
+states! {
     /// Discontinuous reception of a connected mobile (TS 36.321 §5.7, TS 38.321 §5.7).
     DrxState: Drx {
         /// It listens all the time: its inactivity timer runs.
@@ -204,6 +214,7 @@ pub fn all() -> impl Iterator<Item = (Aspect, &'static str, Effect)> {
         .chain(rows!(RrcState))
         // UMTS has the same `idle`.
         .chain(rows!(LteRrcState).skip(1))
+        .chain(rows!(CellGroupState))
         .chain(rows!(DrxState))
         .chain(rows!(WaitState))
         .chain(rows!(HarqState))

@@ -10,15 +10,17 @@ use airpath_core::{Aspect, Classes, ComponentId, Direction, Event, Instant, Sink
 pub struct RadioState {
     mode: Option<&'static str>,
     rrc: Option<&'static str>,
+    cell_group: Option<&'static str>,
     scheme: Option<&'static str>,
     ratio: Option<f64>,
 }
 
 impl RadioState {
-    /// Mode, RRC state, downlink coding scheme and C/I as text; empty if nothing was reported.
+    /// Mode, RRC state, cell group, downlink coding scheme and C/I as text; empty if nothing was
+    /// reported.
     pub fn words(&self) -> String {
         let ratio = self.ratio.map(|ratio| format!("C/I {ratio:.0} dB"));
-        let names = [self.mode, self.rrc, self.scheme].into_iter().flatten().map(str::to_owned);
+        let names = [self.mode, self.rrc, self.cell_group, self.scheme].into_iter().flatten().map(str::to_owned);
         names.chain(ratio).collect::<Vec<_>>().join(", ")
     }
 
@@ -30,6 +32,7 @@ impl RadioState {
         match (event.aspect, event.value) {
             (Aspect::Mode, StateValue::Name(name)) => self.mode = Some(name),
             (Aspect::Rrc, StateValue::Name(name)) => self.rrc = Some(name),
+            (Aspect::CellGroup, StateValue::Name(name)) => self.cell_group = Some(name),
             (Aspect::Scheme, StateValue::Name(name)) => self.scheme = Some(name),
             (Aspect::CarrierToInterference, StateValue::Number(ratio)) => self.ratio = Some(ratio),
             _ => {}

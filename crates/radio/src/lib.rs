@@ -13,6 +13,7 @@
 //! | [`ltem`] | an LTE-M narrowband: coverage modes with repetitions, half duplex, small blocks |
 //! | [`nbiot`] | an NB-IoT carrier: coverage levels with repetitions, random access, sleep |
 //! | [`nr`] | an NR cell; tables of the physical layer and TDD patterns |
+//! | [`endc`] | an LTE cell and an NR cell that serve the same mobiles (EN-DC, NSA) |
 //! | [`wifi`] | a Wi-Fi access point: shared channel, aggregation, retransmission |
 //! | [`plain`] | bearers that are no radio: two plain links for each mobile |
 //! | [`study::dch_simple`] | the study's UMTS dedicated channels: a constant rate, ARQ by its mean effect |
@@ -24,6 +25,7 @@
 
 pub mod common;
 pub mod conditions;
+pub mod endc;
 mod error;
 pub mod gsm;
 pub mod lte;

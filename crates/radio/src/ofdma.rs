@@ -21,7 +21,7 @@
 
 mod background;
 mod buffer_status;
-mod cell;
+pub(crate) mod cell;
 pub(crate) mod channels;
 pub(crate) mod config;
 pub(crate) mod configured_grant;
@@ -42,14 +42,13 @@ pub(crate) mod rrc;
 mod scheduling_request;
 mod transport_block;
 mod transport_format;
-mod user;
+pub(crate) mod user;
 
 use std::marker::PhantomData;
 
 use airpath_core::{
     Context, Decibel, Direction, Instant, Packet, PacketCounters, Probability, RadioTotals, Seed, Span, UserId,
 };
-use airpath_link::command::Change;
 use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
 
 pub use error::ConfigError;
@@ -60,8 +59,6 @@ use crate::common::link_adaptation::Decoder;
 use crate::common::shared_channel::scheduler::SchedulerName;
 use crate::common::slots::Timeline;
 use crate::conditions;
-use plan::Plan;
-use user::User;
 
 /// What LTE and NR do differently.
 pub trait Technology: std::fmt::Debug {
@@ -161,33 +158,11 @@ impl<T: Technology> CellBearer<T> {
     /// # Errors
     /// If the parameters make no sense.
     pub fn new(config: &T, users: usize, seed: Seed, name: &str) -> Result<Self, ConfigError> {
-        let parameters = config.parameters()?;
-        let cell = &parameters.cell;
-        let slot = parameters.timeline.pattern().duration();
-        let scheduler = || cell.scheduler.build(users, slot, cell.averaging_time, "cell");
-        let schedulers = [scheduler()?, scheduler()?];
-        let mut plan = Plan::new(&parameters, seed, name)?;
-        let user = |index| User::new(&parameters, index, seed, &format!("{name}/user-{index}"));
-        let users = (0..users).map(user).collect::<Result<Vec<_>, _>>()?;
-        users.iter().filter_map(User::configured_slot).try_for_each(|slot| plan.reserve_configured(slot))?;
-        Ok(Self { cell: cell::Cell::new(plan, schedulers, users), technology: PhantomData })
+        Ok(Self { cell: cell::Cell::new(&config.parameters()?, users, seed, name)?, technology: PhantomData })
     }
 
     fn directions(&self, command: &BearerCommand) -> Result<Vec<Direction>, CommandError> {
-        let users = self.cell.users.len();
-        if let Some(user) = command.user.filter(|user| user.index() >= users) {
-            return Err(CommandError::NoSuchUser { user: user.number(), users });
-        }
-        // A handover ends the connection of both directions.
-        let concerns_both =
-            command.change.needs_radio_conditions() || matches!(command.change, Change::Handover { .. });
-        if concerns_both && command.direction.is_some() {
-            let (key, what) = (command.change.kind().name(), T::ONE_DIRECTION);
-            return Err(CommandError::Foreign { key, what, help: "it is that of both: leave out `direction`" });
-        }
-        // All mobiles are alike in what they can do.
-        let first = self.cell.users.first();
-        command.directions(|_| first.map_or(Ok(()), |user| user.check(&command.change, T::CELL)))
+        self.cell.directions(command, T::CELL, T::ONE_DIRECTION)
     }
 }
 
@@ -222,13 +197,7 @@ impl<T: Technology> Bearer for CellBearer<T> {
 
     fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) -> Result<(), CommandError> {
         let directions = self.directions(command)?;
-        let users = match command.user {
-            Some(user) => user.index()..user.index() + 1,
-            None => 0..self.cell.users.len(),
-        };
-        for user in users {
-            self.cell.command(user, now, command, &directions, cx);
-        }
+        self.cell.command(now, command, &directions, cx);
         command.report(now, cx);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The list of bearer models: one line for each. Another crate adds its own with [`Models::with`].
 
 use crate::model::{Entry, Model};
-use crate::{gsm, lte, ltem, nbiot, nr, plain, study, umts, wifi};
+use crate::{endc, gsm, lte, ltem, nbiot, nr, plain, study, umts, wifi};
 
 /// A list of models, by name.
 #[derive(Clone, Debug)]
@@ -22,6 +22,7 @@ impl Models {
             Entry::of::<lte::Config>(),
             Entry::of::<ltem::Config>(),
             Entry::of::<nr::Config>(),
+            Entry::of::<endc::Config>(),
             Entry::of::<nbiot::Config>(),
             Entry::of::<wifi::Config>(),
         ])

@@ -6,6 +6,7 @@ mod common;
 mod conditions;
 mod config;
 mod contracts;
+mod endc;
 mod every_key;
 mod gprs;
 mod gsm_csd;

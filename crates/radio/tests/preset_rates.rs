@@ -34,7 +34,8 @@ const RATES: &[(&str, Option<[f64; 2]>)] = &[
     ("hspa-plus-21", Some([19_224.7, 5436.4])),
     ("hspa-plus-42", Some([38_449.5, 5436.4])),
     ("hsdpa-cat6", Some([3357.8, 63.3])),
-    // Their rates follow from the SINR: `lte.rs`, `ltem.rs`, `nr.rs` and `nbiot.rs` have them.
+    // Their rates follow from the SINR: `lte.rs`, `ltem.rs`, `nr.rs`, `endc.rs` and `nbiot.rs` have
+    // them.
     ("lte-10mhz", None),
     ("lte-10mhz-volte", None),
     ("lte-20mhz", None),
@@ -48,6 +49,8 @@ const RATES: &[(&str, Option<[f64; 2]>)] = &[
     ("nr-n261-400mhz", None),
     ("nr-n28-fdd-20mhz", None),
     ("nr-n41-100mhz", None),
+    ("nr-n71-fdd-20mhz-nsa", None),
+    ("nr-n78-100mhz-nsa", None),
     ("nr-n78-100mhz-sa", None),
     ("nr-n78-low-latency", None),
     ("nr-redcap", None),

@@ -8,6 +8,7 @@ use airpath_core::{Bitrate, Direction, Instant, Probability, Seed, Span};
 use airpath_link::Bearer;
 use airpath_link::testing::{Arrival, Polling, Traffic, drive};
 use airpath_radio::conditions::Profile;
+use airpath_radio::endc;
 use airpath_radio::gsm::{csd, gprs};
 use airpath_radio::lte;
 use airpath_radio::ltem;
@@ -142,6 +143,14 @@ fn error_free(name: &str, bearer: &Table, users: usize) -> Option<Box<dyn Bearer
             config.downlink.bler = Some(Probability::NEVER);
             config.uplink.bler = Some(Probability::NEVER);
             Some(Box::new(nr::Nr::new(&config, users, Seed::new(1), "cell").expect(name)))
+        }
+        Some("en-dc") => {
+            let mut config: endc::Config = read(parameters);
+            config.master.downlink.bler = Some(Probability::NEVER);
+            config.master.uplink.bler = Some(Probability::NEVER);
+            config.secondary.downlink.bler = Some(Probability::NEVER);
+            config.secondary.uplink.bler = Some(Probability::NEVER);
+            Some(Box::new(endc::EnDc::new(&config, users, Seed::new(1), "cell").expect(name)))
         }
         Some("nb-iot") => {
             let mut config: nbiot::Config = read(parameters);

@@ -16,7 +16,7 @@ use crate::error::{Origin, ScenarioError, nearest};
 static SHIPPED: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../presets");
 
 /// Common names of radio technologies, each with the preset that it selects.
-pub const COMMON_NAMES: [(&str, &str); 14] = [
+pub const COMMON_NAMES: [(&str, &str); 16] = [
     ("gsm", "gsm-csd-9600"),
     ("gprs", "gprs-4+1"),
     ("2g", "gprs-4+1"),
@@ -31,6 +31,8 @@ pub const COMMON_NAMES: [(&str, &str); 14] = [
     ("4g", "lte-10mhz"),
     ("nr", "nr-n78-100mhz-sa"),
     ("5g", "nr-n78-100mhz-sa"),
+    ("nsa", "nr-n78-100mhz-nsa"),
+    ("en-dc", "nr-n78-100mhz-nsa"),
 ];
 
 /// The kind of a preset.

@@ -44,6 +44,7 @@ _RADIO = _Log(
         "slots": "slots",
         "tbf": "TBF",
         "rrc": "RRC",
+        "cell-group": "cell group",
         "drx": "DRX",
         "wait": "wait",
         "harq": "HARQ",

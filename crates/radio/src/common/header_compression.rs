@@ -573,8 +573,7 @@ impl SegmentLookup for Entities<'_> {
 
 impl Sink for Restoring<'_, '_> {
     fn wants(&self) -> Classes {
-        let all = [Classes::PACKET, Classes::TCP, Classes::RADIO, Classes::APP, Classes::CHANGE, Classes::STATE];
-        all.into_iter().filter(|class| self.cx.wants(*class)).fold(Classes::NONE, Classes::with)
+        self.cx.wanted()
     }
 
     fn record(&mut self, time: Instant, _: ComponentId, event: &Event) {

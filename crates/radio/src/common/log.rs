@@ -20,6 +20,11 @@ impl Tracks {
         Self { user, reported: [[None; 3]; Aspect::ALL.len()], mode_until: None }
     }
 
+    /// Reports all values again when they are known.
+    pub const fn forget(&mut self) {
+        self.reported = [[None; 3]; Aspect::ALL.len()];
+    }
+
     /// Reports the value of an aspect if it has changed. Times of one aspect never decrease.
     pub fn report(
         &mut self,

@@ -9,14 +9,17 @@
 //!
 //! Only mobiles for which the base station can do something are looked at in a slot.
 
+mod cell_group;
 mod repeated;
 
-use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, earliest};
-use airpath_link::{Admission, BearerCommand, Departure};
+use airpath_core::{Context, Direction, Instant, Packet, PacketCounters, Seed, earliest};
+use airpath_link::command::Change;
+use airpath_link::{Admission, BearerCommand, CommandError, Departure};
 
 use super::harq::Process;
 use super::plan::Plan;
 use super::user::User;
+use super::{ConfigError, Parameters};
 use crate::common::multiplexing::tournament::Tournament;
 use crate::common::shared_channel::scheduler::{Candidate, Scheduler};
 
@@ -38,6 +41,8 @@ pub struct Cell {
     /// Whether each has packets inside, and how many have.
     is_busy: Vec<bool>,
     busy: usize,
+    /// The layers below PDCP of a mobile have started again.
+    has_re_established: bool,
     /// Of the current slot; kept for their memory.
     looked_at: Vec<usize>,
     carriers: Box<[Carrier]>,
@@ -53,10 +58,20 @@ struct Carrier {
 }
 
 impl Cell {
-    /// An idle cell.
-    pub fn new(plan: Plan, schedulers: [Box<dyn Scheduler>; 2], users: Vec<User>) -> Self {
-        let count = users.len();
-        Self {
+    /// An idle cell with this number of mobiles, with streams below `name`.
+    ///
+    /// # Errors
+    /// If the parameters make no sense.
+    pub fn new(parameters: &Parameters, count: usize, seed: Seed, name: &str) -> Result<Self, ConfigError> {
+        let station = &parameters.cell;
+        let slot = parameters.timeline.pattern().duration();
+        let scheduler = || station.scheduler.build(count, slot, station.averaging_time, "cell");
+        let schedulers = [scheduler()?, scheduler()?];
+        let mut plan = Plan::new(parameters, seed, name)?;
+        let user = |index| User::new(parameters, index, seed, &format!("{name}/user-{index}"));
+        let users = (0..count).map(user).collect::<Result<Vec<_>, _>>()?;
+        users.iter().filter_map(User::configured_slot).try_for_each(|slot| plan.reserve_configured(slot))?;
+        Ok(Self {
             carriers: vec![Carrier::default(); plan.carriers].into(),
             plan,
             schedulers,
@@ -67,10 +82,11 @@ impl Cell {
             next_slot: Instant::ZERO,
             is_busy: vec![false; count],
             busy: 0,
+            has_re_established: false,
             looked_at: Vec::new(),
             up: Vec::new(),
             slot_candidates: Vec::new(),
-        }
+        })
     }
 
     /// Works off all that happens up to `now`.
@@ -103,18 +119,43 @@ impl Cell {
         admission
     }
 
-    /// Changes the conditions of a mobile, which was checked before.
-    pub fn command(
-        &mut self,
-        index: usize,
-        now: Instant,
+    /// The directions that a command concerns, in a cell that messages call `cell`.
+    ///
+    /// # Errors
+    /// If it cannot do that, or not in `one_direction`.
+    pub fn directions(
+        &self,
         command: &BearerCommand,
-        directions: &[Direction],
-        cx: &mut Context<'_>,
-    ) {
-        self.advance(now, cx);
-        self.users[index].command(now, command, directions, &mut self.plan, cx);
-        self.update_from_outside(index, now);
+        cell: &'static str,
+        one_direction: &'static str,
+    ) -> Result<Vec<Direction>, CommandError> {
+        let users = self.users.len();
+        if let Some(user) = command.user.filter(|user| user.index() >= users) {
+            return Err(CommandError::NoSuchUser { user: user.number(), users });
+        }
+        // A handover ends the connection of both directions.
+        let concerns_both =
+            command.change.needs_radio_conditions() || matches!(command.change, Change::Handover { .. });
+        if concerns_both && command.direction.is_some() {
+            let (key, what) = (command.change.kind().name(), one_direction);
+            return Err(CommandError::Foreign { key, what, help: "it is that of both: leave out `direction`" });
+        }
+        // All mobiles are alike in what they can do.
+        let first = self.users.first();
+        command.directions(|_| first.map_or(Ok(()), |user| user.check(&command.change, cell)))
+    }
+
+    /// Changes the conditions of a mobile, or of all, which was checked before.
+    pub fn command(&mut self, now: Instant, command: &BearerCommand, directions: &[Direction], cx: &mut Context<'_>) {
+        let users = match command.user {
+            Some(user) => user.index()..user.index() + 1,
+            None => 0..self.users.len(),
+        };
+        for index in users {
+            self.advance(now, cx);
+            self.users[index].command(now, command, directions, &mut self.plan, cx);
+            self.update_from_outside(index, now);
+        }
     }
 
     /// The next packet that left at or before `now`.
@@ -181,6 +222,7 @@ impl Cell {
         let user = &self.users[index];
         self.events.set(index, user.next_event());
         self.departures.set(index, user.next_departure().map(|(due, _)| due));
+        self.has_re_established |= user.has_re_established();
         let is_busy = !user.is_empty();
         if is_busy != std::mem::replace(&mut self.is_busy[index], is_busy) {
             if is_busy { self.busy += 1 } else { self.busy -= 1 }

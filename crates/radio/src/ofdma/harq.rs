@@ -169,6 +169,15 @@ impl Uplink {
         self.planned.iter().any(|(_, planned)| !matches!(planned, Planned::Again(_)))
     }
 
+    /// Bytes of the new blocks that are planned.
+    pub fn granted(&self) -> u64 {
+        let bytes = |planned: &Planned| match planned {
+            Planned::New(format) | Planned::Prescheduled(format) => u64::from(format.bits / 8),
+            Planned::Again(_) => 0,
+        };
+        self.planned.iter().map(|(_, planned)| bytes(planned)).sum()
+    }
+
     /// Whether nothing is planned.
     pub fn is_empty(&self) -> bool {
         self.planned.is_empty()

@@ -117,6 +117,12 @@ impl Pdcp {
         self.again.push_front(packet);
     }
 
+    /// Puts a packet behind those that are sent once more, in front of the queue.
+    pub fn append(&mut self, packet: Packet) {
+        self.again_bytes += u64::from(packet.size);
+        self.again.push_back(packet);
+    }
+
     /// Takes out all that waits.
     pub fn clear(&mut self, now: Instant, mut lost: impl FnMut(Packet)) {
         self.again.drain(..).for_each(&mut lost);

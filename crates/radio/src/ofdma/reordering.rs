@@ -103,6 +103,24 @@ impl Reordering {
         self.received.insert(pdu.range, |_| {});
         self.highest = self.highest.max(self.next + index as u64 + 1);
         self.advance_to(self.highest.saturating_sub(self.parameters.window));
+        self.settle(now);
+    }
+
+    /// A unit is not sent: it has no sequence number any more.
+    pub fn withdraw(&mut self, now: Instant, unit: Range<u64>) {
+        let index = self.sent.partition_point(|sent| sent.end <= unit.start);
+        if self.sent.get(index) != Some(&unit) {
+            return;
+        }
+        self.sent.remove(index);
+        for edge in [&mut self.highest, &mut self.reordering_from] {
+            *edge -= u64::from(*edge > self.next + index as u64);
+        }
+        self.settle(now);
+    }
+
+    /// Moves on behind what was received. The timer runs while there is a gap.
+    fn settle(&mut self, now: Instant) {
         self.advance_to(self.next);
         if self.reordering_at.is_some() && !self.has_gap(self.reordering_from) {
             self.reordering_at = None;

@@ -464,6 +464,48 @@ impl Rlc {
         self.report_lost(now, cause, cx);
     }
 
+    /// Takes out the packets that no PDU carries yet, in their order.
+    pub fn take_waiting(&mut self, now: Instant) -> Vec<Packet> {
+        let Self { pdcp, counters, .. } = self;
+        let mut packets = Vec::new();
+        pdcp.clear(now, |packet| {
+            counters.absorb(&packet);
+            packets.push(packet);
+        });
+        packets
+    }
+
+    /// Takes out the first packets that no PDU carries yet, of at least this number of bytes.
+    pub fn take_first(&mut self, now: Instant, bytes: u64, cx: &mut Context<'_>) -> Vec<Packet> {
+        let Self { pdcp, counters, lost, .. } = self;
+        let (mut packets, mut taken) = (Vec::new(), 0);
+        while taken < bytes
+            && let Some(packet) = pdcp.dequeue(now, |packet| lost.push(packet))
+        {
+            taken += u64::from(packet.size);
+            counters.absorb(&packet);
+            packets.push(packet);
+        }
+        self.report_lost(now, DropCause::QueueManagement, cx);
+        packets
+    }
+
+    /// Takes packets to send behind those that are sent again.
+    pub fn append(&mut self, packets: Vec<Packet>) {
+        for packet in packets {
+            self.counters.offer(&packet);
+            self.pdcp.append(packet);
+        }
+    }
+
+    /// Takes packets to send before all that waits, past the bound of the queue.
+    pub fn take_over(&mut self, packets: Vec<Packet>) {
+        for packet in packets.into_iter().rev() {
+            self.counters.offer(&packet);
+            self.pdcp.put_back(packet);
+        }
+    }
+
     /// Drops all packets that were not delivered. In the acknowledged mode these include packets
     /// that the far end has beyond a gap.
     pub fn discard(&mut self, now: Instant, cause: DropCause, cx: &mut Context<'_>) {

@@ -92,11 +92,16 @@ impl Rrc {
         self.last_activity = self.last_activity.max(now);
     }
 
+    /// When an active connection is released or suspended, if nothing happens before.
+    pub fn released_at(&self) -> Option<Instant> {
+        self.config.as_ref().map(|config| self.last_activity + config.inactivity)
+    }
+
     /// Releases or suspends the connection if nothing has happened for long enough. Returns when
     /// that was, and the state before. Called until it returns nothing.
     pub fn release(&mut self, now: Instant) -> Option<(Instant, State)> {
         let config = self.config.as_ref()?;
-        let suspended_at = self.last_activity + config.inactivity;
+        let suspended_at = self.released_at()?;
         let (at, next) = match (self.state, config.inactive) {
             (State::Connected, None) => (suspended_at, State::Idle),
             (State::Connected, Some(_)) => (suspended_at, State::Inactive),

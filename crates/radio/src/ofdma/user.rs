@@ -4,12 +4,15 @@
 //! What happens inside happens at exact times, worked off in their order. The slots in which the
 //! base station decides are the cell's.
 
+mod cell_group;
 mod change;
 mod coverage;
 mod downlink;
 mod movement;
 mod tracks;
 mod uplink;
+
+pub(crate) use cell_group::Connection;
 
 use std::collections::VecDeque;
 
@@ -94,12 +97,16 @@ pub struct User {
     tracks: Tracks,
     /// The headers of a packet; kept for its memory.
     headers: Vec<u8>,
+    /// Bytes that wait in the other cell group, and may be sent in this one.
+    shared_up: u64,
     /// The memory of blocks that are no more.
     spare: Vec<Block>,
     /// All that happens up to here has happened.
     clock: Instant,
     /// The times of its events may have changed in a slot.
     has_changed: bool,
+    /// Why the layers below PDCP have started again.
+    re_established: Option<DropCause>,
 }
 
 impl User {
@@ -181,9 +188,11 @@ impl User {
             waiting_since: [0; 2],
             totals: Default::default(),
             tracks: Tracks::new(UserId::new(index as u32)),
+            shared_up: 0,
             spare: Vec::new(),
             clock: Instant::ZERO,
             has_changed: false,
+            re_established: None,
         };
         if user.rrc.state() == State::Idle {
             user.set_connected(None);
@@ -268,6 +277,11 @@ impl User {
         self.transmit_up(now, plan, cx);
         self.request_up(now, plan, cx);
         self.prepare(now, plan, cx);
+    }
+
+    /// Whether the layers below PDCP have started again, and the cause was not taken.
+    pub const fn has_re_established(&self) -> bool {
+        self.re_established.is_some()
     }
 
     /// What the base station hears and can use at `now`.
@@ -423,9 +437,7 @@ impl User {
     /// released if nothing was inside before.
     fn connect(&mut self, now: Instant, direction: Direction, was_empty: bool, plan: &Plan, cx: &mut Context<'_>) {
         if was_empty {
-            while let Some((at, from)) = self.rrc.release(now) {
-                self.released(at, from, cx);
-            }
+            self.release_inactive(now, cx);
         }
         let was_idle = matches!(self.rrc.state(), State::Idle | State::Inactive);
         if was_idle {
@@ -436,6 +448,13 @@ impl User {
                 self.report_rrc(now, LteRrcState::Paging, cx);
             }
             self.promotion_from = begins;
+        }
+    }
+
+    /// Releases or suspends the connection if it was not used for long enough. Nothing is inside.
+    pub(crate) fn release_inactive(&mut self, now: Instant, cx: &mut Context<'_>) {
+        while let Some((at, from)) = self.rrc.release(now) {
+            self.released(at, from, cx);
         }
     }
 
@@ -487,6 +506,7 @@ impl User {
         self.reset_mac();
         Direction::BOTH.into_iter().for_each(|direction| self.report_harq(now, direction, cx));
         self.must_choose_mode = true;
+        self.re_established = Some(cause);
         self.down.establish_again(now, cause, cx);
         self.up.establish_again(now, cause, cx);
         self.movement.block(&Direction::BOTH, until);
@@ -588,7 +608,7 @@ impl User {
     /// Bytes that wait at the mobile, its status report included.
     #[inline]
     fn waiting_up(&self, now: Instant) -> u64 {
-        self.up.waiting() + self.down.data.status_bytes(now)
+        self.up.waiting() + self.shared_up + self.down.data.status_bytes(now)
     }
 
     /// Whether new data can be sent to it in the slot that begins at `now`.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use airpath_core::{
     ComponentId, Context, Direction, Dropped, Event, Instant, Memory, RadioEvent, Seed, Span, StateEvent,
 };
-use airpath_link::{Bearer, Departure};
+use airpath_link::{Bearer, BearerCommand, Departure};
 use airpath_radio::ofdma::{CellBearer, Technology};
 use serde::de::DeserializeOwned;
 
@@ -16,13 +16,7 @@ pub fn config<T: DeserializeOwned>(name: &str, more: &str, less: &[&str]) -> T {
 
 /// The same, if the parameters have the right types.
 pub fn try_config<T: DeserializeOwned>(name: &str, more: &str, less: &[&str]) -> Result<T, toml::de::Error> {
-    let path = format!("{}/../../presets/{name}.toml", env!("CARGO_MANIFEST_DIR"));
-    let mut preset: toml::Table = std::fs::read_to_string(path).expect("the preset").parse().expect("TOML");
-    let mut bearer = match preset.remove("bearer") {
-        Some(toml::Value::Table(bearer)) => bearer,
-        _ => panic!("a preset has a bearer"),
-    };
-    bearer.remove("model");
+    let mut bearer = parameters(name);
     for table in less {
         match table.split_once('.') {
             Some((table, key)) => drop(bearer[table].as_table_mut().expect("a table").remove(key)),
@@ -32,6 +26,18 @@ pub fn try_config<T: DeserializeOwned>(name: &str, more: &str, less: &[&str]) ->
     super::overlay(&mut bearer, &PLAIN.parse().expect("TOML"));
     super::overlay(&mut bearer, &more.parse().expect("TOML"));
     bearer.try_into()
+}
+
+/// The parameters of the preset `name`.
+pub fn parameters(name: &str) -> toml::Table {
+    let path = format!("{}/../../presets/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let mut preset: toml::Table = std::fs::read_to_string(path).expect("the preset").parse().expect("TOML");
+    let mut bearer = match preset.remove("bearer") {
+        Some(toml::Value::Table(bearer)) => bearer,
+        _ => panic!("a preset has a bearer"),
+    };
+    bearer.remove("model");
+    bearer
 }
 
 /// Without delays beside the radio's and without mistaken feedback, unless a test sets them.
@@ -64,15 +70,39 @@ pub type Pushed = (Instant, Direction, u16, u32);
 
 /// Pushes packets, and runs until `end`.
 pub fn run<T: Technology>(config: &T, users: usize, packets: &[Pushed], end: Span) -> Outcome {
-    let mut bearer = CellBearer::new(config, users, Seed::new(3), "cell").expect("sound parameters");
+    let bearer = CellBearer::new(config, users, Seed::new(3), "cell").expect("sound parameters");
+    run_bearer(bearer, packets, &[], end)
+}
+
+/// Pushes packets into a bearer and changes its conditions, both in the order of time, and runs
+/// until `end`.
+pub fn run_bearer(
+    mut bearer: impl Bearer,
+    packets: &[Pushed],
+    commands: &[(Instant, BearerCommand)],
+    end: Span,
+) -> Outcome {
+    let mut commands = commands.iter().peekable();
     let (mut log, mut dropped) = (Memory::default(), Vec::new());
     let mut cx = Context::new(Some(&mut log), &mut dropped, ComponentId(0));
     let mut departures = Vec::new();
     for (id, (at, direction, user, size)) in (0..).zip(packets) {
+        while let Some((time, command)) = commands.next_if(|(time, _)| time <= at) {
+            while let Some(departure) = bearer.pop(*time, &mut cx) {
+                departures.push(departure);
+            }
+            bearer.command(*time, command, &mut cx).expect("it can do that");
+        }
         while let Some(departure) = bearer.pop(*at, &mut cx) {
             departures.push(departure);
         }
         bearer.push(*at, *direction, super::packet(id, *user, *size), &mut cx);
+    }
+    for (time, command) in commands {
+        while let Some(departure) = bearer.pop(*time, &mut cx) {
+            departures.push(departure);
+        }
+        bearer.command(*time, command, &mut cx).expect("it can do that");
     }
     while let Some(departure) = bearer.pop(Instant::ZERO + end, &mut cx) {
         departures.push(departure);

@@ -1,0 +1,390 @@
+//! The bearer: two cells, the PDCP above them, and the secondary cell group of each mobile.
+//!
+//! What happens in the cells is handled at its exact time, so that what moves from one to the other
+//! does not depend on when the bearer is polled.
+
+use std::collections::VecDeque;
+
+use airpath_core::{
+    CellGroupState, Context, Direction, DropCause, Dropped, Instant, Packet, PacketCounters, PacketStep, RadioTotals,
+    Seed, UserId, earliest,
+};
+use airpath_link::command::Change;
+use airpath_link::{Admission, Bearer, BearerCommand, CommandError, Departure};
+
+use super::ConfigError;
+use super::config::{CellGroup, Config, Uplink};
+use super::events::OfCell;
+use super::mobile::Mobile;
+use super::pdcp::Received;
+use super::secondary_group::{Parameters, SecondaryGroup};
+use crate::common::multiplexing::tournament::Tournament;
+use crate::ofdma::cell::Cell;
+use crate::ofdma::user::Connection;
+
+/// What messages call it.
+const NAME: &str = "a bearer with EN-DC";
+const ONE_DIRECTION: &str = "one direction of a bearer with EN-DC";
+
+/// An LTE cell and an NR cell with their mobiles.
+#[derive(Debug)]
+pub struct EnDc {
+    /// That of LTE and that of NR.
+    cells: [Cell; 2],
+    mobiles: Vec<Mobile>,
+    /// When something happens in each mobile outside the cells.
+    events: Tournament,
+    parameters: Parameters,
+    uplink: Uplink,
+    /// Mobiles with packets inside.
+    busy: usize,
+    counters: [PacketCounters; 2],
+    departures: VecDeque<(Direction, Departure)>,
+    /// Packets that a cell has dropped, and mobiles of a cell; kept for their memory.
+    dropped: Vec<Dropped>,
+    re_established: Vec<(usize, DropCause)>,
+}
+
+impl EnDc {
+    /// Idle cells with `users` mobiles. Generator streams are below `name/master` and
+    /// `name/secondary`, those of an LTE and an NR cell.
+    ///
+    /// # Errors
+    /// If the parameters make no sense.
+    pub fn new(config: &Config, users: usize, seed: Seed, name: &str) -> Result<Self, ConfigError> {
+        let [master, secondary] = config.parameters()?;
+        let master = Cell::new(&master, users, seed, &format!("{name}/master")).map_err(ConfigError::in_master)?;
+        let secondary = Cell::new(&secondary, users, seed, &format!("{name}/secondary"));
+        let secondary = secondary.map_err(ConfigError::in_secondary)?;
+        let mobile = |index| Mobile::new(UserId::new(index as u32), config.secondary.pdcp.t_reordering);
+        Ok(Self {
+            cells: [master, secondary],
+            mobiles: (0..users).map(mobile).collect(),
+            events: Tournament::new(users),
+            parameters: Parameters {
+                addition: config.addition.clone(),
+                release: config.release.clone(),
+                random_access: config.secondary.uplink.random_access.clone(),
+            },
+            uplink: config.uplink.clone(),
+            busy: 0,
+            counters: Default::default(),
+            departures: VecDeque::new(),
+            dropped: Vec::new(),
+            re_established: Vec::new(),
+        })
+    }
+
+    /// Calls a cell. Its events are passed on, and the packets that it drops.
+    fn call<R>(
+        &mut self,
+        group: CellGroup,
+        cx: &mut Context<'_>,
+        call: impl FnOnce(&mut Cell, &mut Context<'_>) -> R,
+    ) -> R {
+        let mut dropped = std::mem::take(&mut self.dropped);
+        let at = cx.at;
+        let (mobiles, uplink) = (&self.mobiles, &self.uplink);
+        let carrier = |index: usize, direction| mobiles[index].carrier(direction, uplink);
+        let mut sink = OfCell { cx, group, carrier };
+        let mut inner = Context::new(Some(&mut sink), &mut dropped, at);
+        let result = call(&mut self.cells[group as usize], &mut inner);
+        for Dropped { time, packet, cause } in dropped.drain(..) {
+            if let Some(direction) = self.mobiles[packet.user.index()].withdraw(time, packet.id) {
+                self.lose(time, direction, packet, cause, cx);
+                self.deliver(time, packet.user.index(), direction);
+                self.update(packet.user.index());
+            }
+        }
+        self.dropped = dropped;
+        result
+    }
+
+    fn lose(&mut self, now: Instant, direction: Direction, packet: Packet, cause: DropCause, cx: &mut Context<'_>) {
+        self.leave(packet.user.index());
+        self.counters[direction as usize].lose(&packet, cause);
+        cx.direction = direction;
+        cx.drop_packet(now, packet, cause);
+    }
+
+    /// A packet of a mobile is not inside any more.
+    fn leave(&mut self, index: usize) {
+        let mobile = &mut self.mobiles[index];
+        mobile.inside -= 1;
+        self.busy -= usize::from(mobile.inside == 0);
+    }
+
+    /// Handles all that happens up to `now`, each at its time.
+    fn advance(&mut self, now: Instant, cx: &mut Context<'_>) {
+        loop {
+            let wakeups = [self.cells[0].next_wakeup(), self.cells[1].next_wakeup()];
+            let event = self.events.first().map(|(_, at)| at);
+            let Some(at) = earliest([wakeups[0], wakeups[1], event]).filter(|at| *at <= now) else { return };
+            for (group, wakeup) in CellGroup::BOTH.into_iter().zip(wakeups) {
+                if wakeup.is_some_and(|wakeup| wakeup <= at) {
+                    while let Some((direction, departure)) = self.call(group, cx, |cell, cx| cell.pop(at, cx)) {
+                        self.receive(at, direction, departure.packet, cx);
+                    }
+                }
+            }
+            self.re_established(at, cx);
+            if self.uplink.ul_data_split_threshold.is_some() {
+                (0..self.mobiles.len()).for_each(|index| self.split_uplink(at, index, cx));
+            }
+            if let Some((index, _)) = self.events.first().filter(|(_, event)| *event <= at) {
+                self.work(at, index, cx);
+                self.re_established(at, cx);
+            }
+        }
+    }
+
+    /// A packet has come out of a cell.
+    fn receive(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) {
+        let index = packet.user.index();
+        self.cells[0].users[index].keep_connection(now);
+        match self.mobiles[index].pdcp[direction as usize].receive(now, packet) {
+            Received::InTime => self.deliver(now, index, direction),
+            Received::Late => self.lose(now, direction, packet, DropCause::AttemptsExhausted, cx),
+        }
+        self.update(index);
+    }
+
+    /// Packets of a direction leave for which it is their turn.
+    fn deliver(&mut self, now: Instant, index: usize, direction: Direction) {
+        while let Some(packet) = self.mobiles[index].pdcp[direction as usize].pop() {
+            self.departures.push_back((direction, Departure { due: now, packet }));
+            self.leave(index);
+        }
+    }
+
+    /// Does what is to be done for a mobile at `now`, outside its cells.
+    fn work(&mut self, now: Instant, index: usize, cx: &mut Context<'_>) {
+        for direction in Direction::BOTH {
+            let pdcp = &mut self.mobiles[index].pdcp[direction as usize];
+            if pdcp.next_timer().is_some_and(|at| at <= now) {
+                pdcp.expire(now);
+                self.deliver(now, index, direction);
+            }
+        }
+        // A cell without packets has no wake-ups.
+        self.call(CellGroup::Master, cx, |cell, cx| cell.advance(now, cx));
+        let connection = self.cells[0].users[index].connection();
+        let mobile = &mut self.mobiles[index];
+        let is_due = mobile.group.next_event().is_some_and(|at| at <= now);
+        match mobile.group {
+            SecondaryGroup::Absent if matches!(connection, Connection::Until(_)) => {
+                mobile.configure(now, &self.parameters);
+                mobile.report(now, CellGroupState::Master, cx);
+            }
+            SecondaryGroup::Measured { .. } | SecondaryGroup::Active { .. } if is_due => self.measure(now, index, cx),
+            SecondaryGroup::Added { .. } if is_due => self.add(now, index, cx),
+            _ => {}
+        }
+        if self.mobiles[index].inside == 0 && matches!(connection, Connection::Until(at) if at <= now) {
+            self.call(CellGroup::Master, cx, |cell, cx| cell.release_connection(index, now, cx));
+            if self.cells[0].users[index].connection() == Connection::None {
+                self.release(now, index, cx);
+                self.mobiles[index].group = SecondaryGroup::Absent;
+            }
+        }
+        self.update(index);
+    }
+
+    /// The mobile measures its cells.
+    fn measure(&mut self, now: Instant, index: usize, cx: &mut Context<'_>) {
+        let is_constant = self.cells.iter().all(|cell| cell.users[index].is_constant());
+        if !is_constant {
+            self.call(CellGroup::Master, cx, |cell, cx| cell.measure(index, now, cx));
+        }
+        let sample = self.call(CellGroup::Secondary, cx, |cell, cx| cell.measure(index, now, cx));
+        let sinr = sample.covered.then_some(sample.carrier_to_interference);
+        let Mobile { group, filter, .. } = &mut self.mobiles[index];
+        let sinr = if is_constant { sinr } else { filter.measured(sinr, self.parameters.addition.measurement_period) };
+        if group.measured(now, sinr, is_constant, &self.parameters) {
+            self.fail(now, index, cx);
+        }
+    }
+
+    /// The NR cell is there: what waits for it moves there.
+    fn add(&mut self, now: Instant, index: usize, cx: &mut Context<'_>) {
+        self.mobiles[index].group.activate(now, &self.parameters);
+        self.mobiles[index].report(now, CellGroupState::Secondary, cx);
+        self.call(CellGroup::Secondary, cx, |cell, cx| cell.begin_group(index, now, cx));
+        for direction in Direction::BOTH {
+            if self.mobiles[index].carrier(direction, &self.uplink) == CellGroup::Secondary {
+                let take = |cell: &mut Cell, cx: &mut Context<'_>| cell.take_waiting(index, now, direction, cx);
+                let packets = self.call(CellGroup::Master, cx, take);
+                self.take_over(now, index, direction, packets, CellGroup::Secondary, cx);
+            }
+        }
+    }
+
+    /// The NR cell is not there any more: LTE sends again what did not arrive (data recovery, TS
+    /// 38.323 §5.5).
+    fn release(&mut self, now: Instant, index: usize, cx: &mut Context<'_>) {
+        if !self.mobiles[index].group.is_active() {
+            return;
+        }
+        let packets = self.call(CellGroup::Secondary, cx, |cell, cx| cell.end_group(index, now, cx));
+        self.mobiles[index].group = SecondaryGroup::Absent;
+        self.mobiles[index].report(now, CellGroupState::Master, cx);
+        self.cells[0].users[index].carry_alone();
+        for (direction, packets) in Direction::BOTH.into_iter().zip(packets) {
+            self.take_over(now, index, direction, packets, CellGroup::Master, cx);
+        }
+    }
+
+    /// The radio link to the NR cell has failed (TS 37.340 §7.7).
+    fn fail(&mut self, now: Instant, index: usize, cx: &mut Context<'_>) {
+        self.release(now, index, cx);
+        self.mobiles[index].group.fail(now, &self.parameters);
+    }
+
+    fn take_over(
+        &mut self,
+        now: Instant,
+        index: usize,
+        direction: Direction,
+        packets: Vec<Packet>,
+        group: CellGroup,
+        cx: &mut Context<'_>,
+    ) {
+        if !packets.is_empty() {
+            self.call(group, cx, |cell, cx| cell.take_over(index, now, direction, packets, cx));
+        }
+    }
+
+    /// Handles what has started again in the cells: a handover or a failure of LTE releases the NR
+    /// cell, which is added again later; a failure of NR releases it; a handover of NR does not.
+    fn re_established(&mut self, now: Instant, cx: &mut Context<'_>) {
+        let mut mobiles = std::mem::take(&mut self.re_established);
+        self.cells[0].re_established(|index, cause| mobiles.push((index, cause)));
+        for (index, _) in mobiles.drain(..) {
+            if self.mobiles[index].group != SecondaryGroup::Absent {
+                self.release(now, index, cx);
+                let resumed = self.cells[0].users[index].sends_from(now);
+                self.mobiles[index].configure(resumed, &self.parameters);
+                self.update(index);
+            }
+        }
+        self.cells[1].re_established(|index, cause| mobiles.push((index, cause)));
+        for (index, cause) in mobiles.drain(..) {
+            if cause != DropCause::Handover && self.mobiles[index].group.is_active() {
+                self.fail(now, index, cx);
+                self.update(index);
+            }
+        }
+        self.re_established = mobiles;
+    }
+
+    /// Lets both cells carry the uplink of a mobile for which much waits: packets of the primary
+    /// path move to the other cell when they are granted there (TS 38.323 §5.2.1).
+    fn split_uplink(&mut self, now: Instant, index: usize, cx: &mut Context<'_>) {
+        let Some(threshold) = self.uplink.ul_data_split_threshold else { return };
+        if !self.mobiles[index].group.is_active() {
+            return;
+        }
+        let primary = self.mobiles[index].carrier(Direction::Up, &self.uplink);
+        let mobile = |group: CellGroup| &self.cells[group as usize].users[index];
+        let [waiting, others] = [primary, primary.other()].map(|group| mobile(group).data_volume(Direction::Up));
+        let (lacks, shared) = (mobile(primary.other()).lacks_up(), mobile(primary.other()).shared_up());
+        if waiting == 0 && shared == 0 {
+            return;
+        }
+        let is_split = waiting + others >= threshold.get();
+        let take = |cell: &mut Cell, cx: &mut Context<'_>| cell.take_first_up(index, now, lacks, cx);
+        let packets = if is_split && lacks > 0 { self.call(primary, cx, take) } else { Vec::new() };
+        let waiting = self.cells[primary as usize].users[index].data_volume(Direction::Up);
+        let waiting = if is_split { waiting } else { 0 };
+        if !packets.is_empty() || waiting != shared {
+            self.call(primary.other(), cx, |cell, cx| cell.share_up(index, now, packets, waiting, cx));
+        }
+    }
+
+    /// Notes when something happens next in a mobile outside the cells.
+    fn update(&mut self, index: usize) {
+        let mobile = &self.mobiles[index];
+        let connection = match self.cells[0].users[index].connection() {
+            Connection::SetUp(until) if mobile.group == SecondaryGroup::Absent => Some(until),
+            Connection::Until(at) if mobile.inside == 0 => Some(at),
+            _ => None,
+        };
+        self.events.set(index, earliest([connection, mobile.next_event()]));
+    }
+}
+
+impl Bearer for EnDc {
+    fn push(&mut self, now: Instant, direction: Direction, packet: Packet, cx: &mut Context<'_>) -> Admission {
+        self.advance(now, cx);
+        let index = packet.user.index();
+        self.cells[0].users[index].keep_connection(now);
+        let group = self.mobiles[index].carrier(direction, &self.uplink);
+        self.counters[direction as usize].offer(&packet);
+        let mobile = &mut self.mobiles[index];
+        mobile.pdcp[direction as usize].send(packet.id);
+        self.busy += usize::from(mobile.inside == 0);
+        mobile.inside += 1;
+        let admission = self.call(group, cx, |cell, cx| cell.push(now, direction, packet, cx));
+        self.split_uplink(now, index, cx);
+        self.update(index);
+        admission
+    }
+
+    fn pop(&mut self, now: Instant, cx: &mut Context<'_>) -> Option<(Direction, Departure)> {
+        self.advance(now, cx);
+        let (direction, departure) = self.departures.pop_front()?;
+        self.counters[direction as usize].deliver(&departure.packet);
+        cx.direction = direction;
+        cx.packet(departure.due, departure.packet, || PacketStep::Delivered);
+        Some((direction, departure))
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        let leaves = self.departures.front().map(|(_, departure)| departure.due);
+        let event = self.events.first().filter(|_| self.busy > 0).map(|(_, at)| at);
+        earliest([leaves, event, self.cells[0].next_wakeup(), self.cells[1].next_wakeup()])
+    }
+
+    fn counters(&self, direction: Direction) -> PacketCounters {
+        self.counters[direction as usize]
+    }
+
+    fn radio_totals(&self, direction: Direction, user: UserId) -> Option<RadioTotals> {
+        let mut sum = RadioTotals::default();
+        for cell in &self.cells {
+            sum += cell.users.get(user.index())?.radio_totals(direction);
+        }
+        Some(sum)
+    }
+
+    fn check(&self, command: &BearerCommand) -> Result<(), CommandError> {
+        self.cells.iter().try_for_each(|cell| cell.directions(command, NAME, ONE_DIRECTION).map(drop))
+    }
+
+    fn command(&mut self, now: Instant, command: &BearerCommand, cx: &mut Context<'_>) -> Result<(), CommandError> {
+        self.check(command)?;
+        self.advance(now, cx);
+        let concerned = match command.user {
+            Some(user) => user.index()..user.index() + 1,
+            None => 0..self.mobiles.len(),
+        };
+        let directions = self.cells[0].directions(command, NAME, ONE_DIRECTION)?;
+        // A handover is one of LTE: NR is released before.
+        let is_handover = matches!(command.change, Change::Handover { .. });
+        for index in concerned.clone().filter(|_| is_handover) {
+            if self.mobiles[index].group.is_active() {
+                self.fail(now, index, cx);
+            }
+        }
+        for group in CellGroup::BOTH.into_iter().filter(|group| !is_handover || *group == CellGroup::Master) {
+            self.call(group, cx, |cell, cx| cell.command(now, command, &directions, cx));
+        }
+        self.re_established(now, cx);
+        for index in concerned {
+            self.mobiles[index].group.measure_again(now, &self.parameters);
+            self.update(index);
+        }
+        command.report(now, cx);
+        Ok(())
+    }
+}

@@ -1,0 +1,194 @@
+//! The parameters of EN-DC, as a scenario has them.
+
+use airpath_core::{Bytes, Decibel, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ConfigError;
+use crate::error::{ValueError, range, within_an_hour};
+use crate::ofdma::config::{milliseconds, pdcp};
+use crate::ofdma::{Parameters, Technology};
+use crate::{lte, nr};
+
+/// An LTE cell and an NR cell, and what all their mobiles have in common.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The LTE cell, the master cell group: the table of `lte-cell`, without `pdcp`, `voice` and
+    /// `header_compression`.
+    pub master: lte::Config,
+    /// The NR cell, the secondary cell group: the table of `nr-cell`, without `rrc`. Its `pdcp` and
+    /// `header_compression` are those of the bearer.
+    pub secondary: nr::Config,
+    /// When the NR cell is added (TS 37.340 §10.2).
+    pub addition: Addition,
+    /// When it is released though the connection stays (TS 37.340 §10.3).
+    pub release: Release,
+    /// Which cell carries the uplink.
+    pub uplink: Uplink,
+}
+
+/// When the NR cell is added.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Addition {
+    /// From the set-up of the LTE connection, or from its handover, to the first measurement of NR:
+    /// the network configures it, and the mobile finds the cell.
+    pub measurement: Span,
+    /// How often NR is measured: whole milliseconds.
+    pub measurement_period: Span,
+    /// b1-ThresholdNR: the SINR from which on the cell is reported, −23 to 40 dB (event B1, TS
+    /// 36.331 §5.5.4.7).
+    pub threshold: Decibel,
+    /// timeToTrigger: for how long it must be reached. 0, 40, 64, 80, 100, 128, 160, 256, 320, 480,
+    /// 512, 640, 1024, 1280, 2560 or 5120 ms (TS 36.331 §6.3.5).
+    pub time_to_trigger: Span,
+    /// From the report to the reconfiguration of the mobile: the LTE base station requests the
+    /// addition over X2, and the NR base station acknowledges it.
+    pub preparation: Span,
+    /// How long the mobile takes for the reconfiguration (TS 38.331 §12). Random access to the NR
+    /// cell follows, with `secondary.uplink.random_access`.
+    pub reconfiguration: Span,
+}
+
+/// When the NR cell is released: an SCG failure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Release {
+    /// The SINR below which the radio link of NR has a problem: −23 dB to `addition.threshold`.
+    pub threshold: Decibel,
+    /// T310: after what time below the threshold the radio link has failed. 0, 50, 100, 200, 500,
+    /// 1000, 2000, 4000 or 6000 ms (TS 38.331 §6.3.2).
+    pub t310: Span,
+}
+
+/// Which cell carries the uplink while the NR cell is there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Uplink {
+    /// primaryPath: the cell that carries it (TS 38.331 §6.3.2).
+    pub primary_path: CellGroup,
+    /// ul-DataSplitThreshold: from this volume of waiting data on, both cells carry the uplink,
+    /// each what it is granted (TS 38.323 §5.2.1). 0 B, 100 B to 819200 B in powers of two,
+    /// 1228800, 1638400, 2457600, 3276800, 4096000, 4915200, 5734400 or 6553600 B (TS 38.331
+    /// §6.3.2). Without it, infinity: only the primary path is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ul_data_split_threshold: Option<Bytes>,
+}
+
+/// A cell group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CellGroup {
+    /// That of LTE.
+    Master,
+    /// That of NR.
+    Secondary,
+}
+
+impl CellGroup {
+    /// Both.
+    pub(super) const BOTH: [Self; 2] = [Self::Master, Self::Secondary];
+
+    /// The other one.
+    pub(super) const fn other(self) -> Self {
+        match self {
+            Self::Master => Self::Secondary,
+            Self::Secondary => Self::Master,
+        }
+    }
+}
+
+/// TimeToTrigger (TS 36.331 §6.3.5), in milliseconds.
+const TIMES_TO_TRIGGER: [u64; 16] = [0, 40, 64, 80, 100, 128, 160, 256, 320, 480, 512, 640, 1024, 1280, 2560, 5120];
+/// t310 (RLF-TimersAndConstants, TS 38.331 §6.3.2), in milliseconds.
+const T310: [u64; 9] = [0, 50, 100, 200, 500, 1000, 2000, 4000, 6000];
+/// The lowest and the highest value of SINR-Range (TS 38.331 §6.3.2), in decibels.
+const SINR_RANGE: [f64; 2] = [-23.0, 40.0];
+
+impl Config {
+    /// The parameters of the LTE cell and the NR cell, if all makes sense.
+    pub(super) fn parameters(&self) -> Result<[Parameters; 2], ConfigError> {
+        self.check()?;
+        let mut master = self.master.parameters().map_err(ConfigError::in_master)?;
+        let mut secondary = self.secondary.parameters().map_err(ConfigError::in_secondary)?;
+        pdcp(self.secondary.pdcp.discard, None, self.master.drx.as_ref()).map_err(ConfigError::in_secondary)?;
+        // The PDCP above both cells reorders.
+        secondary.pdcp.reordering = None;
+        master.pdcp = secondary.pdcp.clone();
+        Ok([master, secondary])
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let left_out = |is: bool, key: &str, expected| {
+            if is { Ok(()) } else { Err(ValueError::Range { key: key.to_owned(), expected }) }
+        };
+        let Self { master, secondary, addition, release, uplink } = self;
+        let pdcp = "left out: the bearer has the PDCP of NR, in `secondary.pdcp` (TS 37.340 §6.2)";
+        left_out(master.pdcp == lte::Pdcp::default(), "master.pdcp", pdcp)?;
+        let compression = "left out: the bearer has the PDCP of NR, so give `secondary.header_compression`";
+        left_out(master.header_compression.is_none(), "master.header_compression", compression)?;
+        left_out(master.voice.is_none(), "master.voice", "left out: a voice bearer beside EN-DC is not modelled")?;
+        let rrc = "given: the NR cell is added to a connection of LTE (TS 37.340 §10.2)";
+        left_out(master.rrc.is_some(), "master.rrc", rrc)?;
+        let rrc = "left out: the connection is that of LTE, in `master.rrc` (TS 37.340 §4.1)";
+        left_out(secondary.rrc.is_none(), "secondary.rrc", rrc)?;
+        let mode = "\"acknowledged\": EN-DC without acknowledgements is not modelled";
+        left_out(matches!(master.rlc, lte::Rlc::Acknowledged(_)), "master.rlc.mode", mode)?;
+        left_out(matches!(secondary.rlc, nr::Rlc::Acknowledged(_)), "secondary.rlc.mode", mode)?;
+        addition.check()?;
+        release.check(addition.threshold)?;
+        uplink.check()?;
+        Ok(())
+    }
+}
+
+impl Addition {
+    fn check(&self) -> Result<(), ValueError> {
+        let table = "addition";
+        within_an_hour(self.measurement, table, "measurement")?;
+        milliseconds(self.measurement_period, table, "measurement_period")?;
+        sinr(self.threshold, SINR_RANGE[1], table, "-23 to 40 dB (SINR-Range, TS 38.331 §6.3.2)")?;
+        if !TIMES_TO_TRIGGER.map(Span::from_millis).contains(&self.time_to_trigger) {
+            let expected = "0, 40, 64, 80, 100, 128, 160, 256, 320, 480, 512, 640, 1024, 1280, 2560 or 5120 ms \
+                            (TimeToTrigger, TS 36.331 §6.3.5)";
+            return Err(range(table, "time_to_trigger", expected));
+        }
+        within_an_hour(self.preparation, table, "preparation")?;
+        within_an_hour(self.reconfiguration, table, "reconfiguration")
+    }
+}
+
+impl Release {
+    fn check(&self, addition: Decibel) -> Result<(), ValueError> {
+        let expected = "-23 dB (SINR-Range, TS 38.331 §6.3.2) to `addition.threshold`";
+        sinr(self.threshold, addition.get(), "release", expected)?;
+        if T310.map(Span::from_millis).contains(&self.t310) {
+            return Ok(());
+        }
+        let expected = "0, 50, 100, 200, 500, 1000, 2000, 4000 or 6000 ms (t310, TS 38.331 §6.3.2)";
+        Err(range("release", "t310", expected))
+    }
+}
+
+impl Uplink {
+    fn check(&self) -> Result<(), ValueError> {
+        let Some(threshold) = self.ul_data_split_threshold else { return Ok(()) };
+        let is_allowed = match threshold.get() {
+            0 | 1_228_800 | 1_638_400 | 2_457_600 | 3_276_800 | 4_096_000 | 4_915_200 | 5_734_400 | 6_553_600 => true,
+            bytes => bytes.is_multiple_of(100) && (bytes / 100).is_power_of_two() && bytes <= 819_200,
+        };
+        if is_allowed {
+            return Ok(());
+        }
+        let expected = "0, 100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 51200, 102400, 204800, 409600, \
+                        819200, 1228800, 1638400, 2457600, 3276800, 4096000, 4915200, 5734400 or 6553600 B \
+                        (UL-DataSplitThreshold, TS 38.331 §6.3.2)";
+        Err(range("uplink", "ul_data_split_threshold", expected))
+    }
+}
+
+/// Refuses a threshold that the standard does not have.
+fn sinr(threshold: Decibel, most: f64, table: &str, expected: &'static str) -> Result<(), ValueError> {
+    if (SINR_RANGE[0]..=most).contains(&threshold.get()) { Ok(()) } else { Err(range(table, "threshold", expected)) }
+}
