@@ -7,6 +7,8 @@ import pytest
 from airpath.study.arrivals import ARRIVAL_METRICS, Observation
 from airpath.study.blocks import BLOCK_METRICS
 from airpath.study.blocks import Observation as Blocks
+from airpath.study.cell_groups import CELL_GROUP_METRICS
+from airpath.study.cell_groups import Observation as CellGroups
 from airpath.study.delays import DELAY_METRICS
 
 
@@ -38,3 +40,14 @@ def test_first_blocks_in_error() -> None:
     metric = BLOCK_METRICS["first-block-errors"]
     assert metric.compute([{"blocks": Blocks(sent=200, errored=30)}], {}) == pytest.approx(15)
     assert math.isnan(metric.compute([{"blocks": Blocks(sent=0, errored=0)}], {}))
+
+
+def test_addition_of_nr_and_the_rise_of_the_rate() -> None:
+    groups = [(1.0, "master"), (2.2, "secondary"), (5.0, "master"), (6.0, "secondary"), (9.0, "master")]
+    # 10 packets in 100 ms for 1.2 s, then 20.
+    arrivals = [0.21 + 0.01 * number for number in range(120)] + [1.41 + 0.005 * number for number in range(200)]
+    flows = [{"cell-groups": CellGroups(arrivals, groups)}]
+    assert CELL_GROUP_METRICS["addition-of-nr"].compute(flows, {}) == pytest.approx(1100)
+    assert CELL_GROUP_METRICS["rate-rise"].compute(flows, {}) == pytest.approx(1200)
+    never = [{"cell-groups": CellGroups(arrivals[:120], [])}]
+    assert all(math.isnan(metric.compute(never, {})) for metric in CELL_GROUP_METRICS.values())

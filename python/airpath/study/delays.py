@@ -104,7 +104,7 @@ DELAY_METRICS = (
     }
     | {
         name: Metric(name, "ms", 1, _quantile(percent), observer_name=KEY)
-        for name, percent in ((f"delay-quantile-{percent}", percent) for percent in (5, 25, 50, 75, 95))
+        for name, percent in ((f"delay-quantile-{percent}", percent) for percent in (5, 25, 50, 75, 90, 95))
     }
     | {
         "delay-deviation": Metric("delay-deviation", "ms", 1, _deviation, observer_name=KEY),

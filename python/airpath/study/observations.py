@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from airpath.result import Result
-from airpath.study import air_interface, arrivals, blocks, delays, mobile, sender, timelines
+from airpath.study import air_interface, arrivals, blocks, cell_groups, delays, mobile, sender, timelines
 from airpath.study.air_interface import AIR_METRICS
 from airpath.study.arrivals import ARRIVAL_METRICS
 from airpath.study.blocks import BLOCK_METRICS
+from airpath.study.cell_groups import CELL_GROUP_METRICS
 from airpath.study.delays import DELAY_METRICS
 from airpath.study.metrics import METRICS
 from airpath.study.mobile import MOBILE_METRICS
@@ -23,6 +24,7 @@ OBSERVERS: dict[str, Callable[[Result], Sequence[Any]]] = {
     air_interface.KEY: air_interface.observe,
     arrivals.KEY: arrivals.observe,
     blocks.KEY: blocks.observe,
+    cell_groups.KEY: cell_groups.observe,
     delays.KEY: delays.observe,
     mobile.KEY: mobile.observe,
     sender.KEY: sender.observe,
@@ -31,7 +33,14 @@ OBSERVERS: dict[str, Callable[[Result], Sequence[Any]]] = {
 """By name; each returns one observation per flow of the summary, in its order."""
 
 OBSERVED_METRICS = (
-    AIR_METRICS | ARRIVAL_METRICS | BLOCK_METRICS | DELAY_METRICS | MOBILE_METRICS | SENDER_METRICS | TIMELINE_METRICS
+    AIR_METRICS
+    | ARRIVAL_METRICS
+    | BLOCK_METRICS
+    | CELL_GROUP_METRICS
+    | DELAY_METRICS
+    | MOBILE_METRICS
+    | SENDER_METRICS
+    | TIMELINE_METRICS
 )
 """The metrics that need an observer, by name."""
 
