@@ -126,6 +126,15 @@ def test_the_tracks_of_the_radio_hold_all_its_air_time(hs_dsch: airpath.Result) 
     assert seconds == pytest.approx(used, rel=0.01)
 
 
+def test_blocks_without_pdus_have_no_share_of_repeats() -> None:
+    # A page has figures as JSON, which has no NaN.
+    run = airpath.run("lte-20mhz", set={"flow.0.bytes": "500 kB", "bearer.downlink.bler": 0.3})
+    assert run.radio.filter(pdus=0).height > 0
+    tracks = trace(plot.radio(run, cells=2000), "repeated PDUs")
+    assert any(share for row in tracks.z for share in row)
+    assert not any(math.isnan(share) for row in tracks.z for share in row if share is not None)
+
+
 def test_the_rate_of_the_last_step_is_a_mean_of_the_whole_step() -> None:
     packets = pl.DataFrame({"t": [0.1, 0.3, 1.005], "size": [25_000, 25_000, 2_500]})
     assert rates_of(packets, 0.2, 1.01)["rate"].to_list() == pytest.approx([1e6, 1e6, 0, 0, 0, 1e5])

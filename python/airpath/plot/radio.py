@@ -117,7 +117,8 @@ def _binned(frame: pl.DataFrame, width: float) -> pl.DataFrame:
     """Return the sums of each track in each cell of time."""
     return frame.group_by("track", cell=(pl.col("t") / width + 1e-9).floor().cast(pl.Int64)).agg(
         airtime=pl.col("duration").sum() / 1e9 / width,
-        repeated=pl.col("repeated").sum() / pl.col("pdus").sum(),
+        # Blocks with nothing but status reports have no PDUs.
+        repeated=pl.when(pl.col("pdus").sum() > 0).then(pl.col("repeated").sum() / pl.col("pdus").sum()),
         level=pl.col("level").cast(pl.Float64).mean(),
     )
 
