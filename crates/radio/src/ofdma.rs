@@ -33,7 +33,7 @@ mod link_quality;
 mod occupancy;
 pub(crate) mod paging;
 pub(crate) mod pdcp;
-mod plan;
+pub(crate) mod plan;
 pub(crate) mod reordering;
 pub(crate) mod repetition;
 pub(crate) mod rlc;

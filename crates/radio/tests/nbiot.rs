@@ -1,7 +1,7 @@
 //! The NB-IoT carrier: rates, times, coverage levels, sleep.
 
 use crate::common;
-use crate::common::cells::{Pushed, at_millis, statistics};
+use crate::common::cells::{Pushed, at_millis, parameters, statistics};
 use crate::common::contracts::{keeps_contracts, traffic};
 use airpath_core::{ComponentId, Context, Direction, Event, Instant, Memory, RadioEvent, Seed, Span};
 use airpath_link::command::Change;
@@ -17,13 +17,7 @@ fn config(more: &str) -> Config {
 }
 
 fn try_config(name: &str, more: &str) -> Result<Config, toml::de::Error> {
-    let path = format!("{}/../../presets/{name}.toml", env!("CARGO_MANIFEST_DIR"));
-    let mut preset: toml::Table = std::fs::read_to_string(path).expect("the preset").parse().expect("TOML");
-    let mut bearer = match preset.remove("bearer") {
-        Some(toml::Value::Table(bearer)) => bearer,
-        _ => panic!("a preset has a bearer"),
-    };
-    bearer.remove("model");
+    let mut bearer = parameters(name);
     bearer.remove("queue");
     let plain = "carrier.delay = \"0 ms\"\nmobile.processing = \"0 ms\"\ndownlink.bler = 0.0\nuplink.bler = 0.0";
     common::overlay(&mut bearer, &plain.parse().expect("TOML"));

@@ -20,7 +20,8 @@ use super::pdcp::Received;
 use super::secondary_group::{Parameters, SecondaryGroup};
 use crate::common::multiplexing::tournament::Tournament;
 use crate::ofdma::cell::Cell;
-use crate::ofdma::user::Connection;
+use crate::ofdma::plan::Plan;
+use crate::ofdma::user::{Connection, User};
 
 /// What messages call it.
 const NAME: &str = "a bearer with EN-DC";
@@ -38,6 +39,8 @@ pub struct EnDc {
     uplink: Uplink,
     /// Mobiles with packets inside.
     busy: usize,
+    /// Those whose uplink may be split: they had packets inside when it was last looked at.
+    splitting: Vec<usize>,
     counters: [PacketCounters; 2],
     departures: VecDeque<(Direction, Departure)>,
     /// Packets that a cell has dropped, and mobiles of a cell; kept for their memory.
@@ -68,6 +71,7 @@ impl EnDc {
             },
             uplink: config.uplink.clone(),
             busy: 0,
+            splitting: Vec::new(),
             counters: Default::default(),
             departures: VecDeque::new(),
             dropped: Vec::new(),
@@ -100,6 +104,18 @@ impl EnDc {
         result
     }
 
+    /// Lets a mobile do something in a cell.
+    fn with_user<R>(
+        &mut self,
+        group: CellGroup,
+        index: usize,
+        now: Instant,
+        cx: &mut Context<'_>,
+        act: impl FnOnce(&mut User, &mut Plan, &mut Context<'_>) -> R,
+    ) -> R {
+        self.call(group, cx, |cell, cx| cell.with_user(index, now, cx, act))
+    }
+
     fn lose(&mut self, now: Instant, direction: Direction, packet: Packet, cause: DropCause, cx: &mut Context<'_>) {
         self.leave(packet.user.index());
         self.counters[direction as usize].lose(&packet, cause);
@@ -128,9 +144,7 @@ impl EnDc {
                 }
             }
             self.re_established(at, cx);
-            if self.uplink.ul_data_split_threshold.is_some() {
-                (0..self.mobiles.len()).for_each(|index| self.split_uplink(at, index, cx));
-            }
+            self.split_uplinks(at, cx);
             if let Some((index, _)) = self.events.first().filter(|(_, event)| *event <= at) {
                 self.work(at, index, cx);
                 self.re_established(at, cx);
@@ -181,7 +195,7 @@ impl EnDc {
             _ => {}
         }
         if self.mobiles[index].inside == 0 && matches!(connection, Connection::Until(at) if at <= now) {
-            self.call(CellGroup::Master, cx, |cell, cx| cell.release_connection(index, now, cx));
+            self.with_user(CellGroup::Master, index, now, cx, |user, _, cx| user.release_inactive(now, cx));
             if self.cells[0].users[index].connection() == Connection::None {
                 self.release(now, index, cx);
                 self.mobiles[index].group = SecondaryGroup::Absent;
@@ -209,11 +223,11 @@ impl EnDc {
     fn add(&mut self, now: Instant, index: usize, cx: &mut Context<'_>) {
         self.mobiles[index].group.activate(now, &self.parameters);
         self.mobiles[index].report(now, CellGroupState::Secondary, cx);
-        self.call(CellGroup::Secondary, cx, |cell, cx| cell.begin_group(index, now, cx));
+        self.with_user(CellGroup::Secondary, index, now, cx, |user, _, cx| user.begin_group(now, cx));
         for direction in Direction::BOTH {
             if self.mobiles[index].carrier(direction, &self.uplink) == CellGroup::Secondary {
-                let take = |cell: &mut Cell, cx: &mut Context<'_>| cell.take_waiting(index, now, direction, cx);
-                let packets = self.call(CellGroup::Master, cx, take);
+                let take = |user: &mut User, _: &mut Plan, _: &mut Context<'_>| user.take_waiting(now, direction);
+                let packets = self.with_user(CellGroup::Master, index, now, cx, take);
                 self.take_over(now, index, direction, packets, CellGroup::Secondary, cx);
             }
         }
@@ -225,7 +239,7 @@ impl EnDc {
         if !self.mobiles[index].group.is_active() {
             return;
         }
-        let packets = self.call(CellGroup::Secondary, cx, |cell, cx| cell.end_group(index, now, cx));
+        let packets = self.with_user(CellGroup::Secondary, index, now, cx, |user, _, cx| user.end_group(now, cx));
         self.mobiles[index].group = SecondaryGroup::Absent;
         self.mobiles[index].report(now, CellGroupState::Master, cx);
         self.cells[0].users[index].carry_alone();
@@ -250,7 +264,7 @@ impl EnDc {
         cx: &mut Context<'_>,
     ) {
         if !packets.is_empty() {
-            self.call(group, cx, |cell, cx| cell.take_over(index, now, direction, packets, cx));
+            self.with_user(group, index, now, cx, |user, plan, cx| user.take_over(now, direction, packets, plan, cx));
         }
     }
 
@@ -277,6 +291,21 @@ impl EnDc {
         self.re_established = mobiles;
     }
 
+    /// Splits the uplink of all mobiles that have packets inside.
+    fn split_uplinks(&mut self, now: Instant, cx: &mut Context<'_>) {
+        let mut place = 0;
+        while let Some(index) = self.splitting.get(place).copied() {
+            self.split_uplink(now, index, cx);
+            let mobile = &mut self.mobiles[index];
+            mobile.is_splitting = mobile.inside > 0;
+            if mobile.is_splitting {
+                place += 1;
+            } else {
+                self.splitting.swap_remove(place);
+            }
+        }
+    }
+
     /// Lets both cells carry the uplink of a mobile for which much waits: packets of the primary
     /// path move to the other cell when they are granted there (TS 38.323 §5.2.1).
     fn split_uplink(&mut self, now: Instant, index: usize, cx: &mut Context<'_>) {
@@ -292,12 +321,15 @@ impl EnDc {
             return;
         }
         let is_split = waiting + others >= threshold.get();
-        let take = |cell: &mut Cell, cx: &mut Context<'_>| cell.take_first_up(index, now, lacks, cx);
-        let packets = if is_split && lacks > 0 { self.call(primary, cx, take) } else { Vec::new() };
+        let take = |user: &mut User, _: &mut Plan, cx: &mut Context<'_>| user.take_first_up(now, lacks, cx);
+        let packets = if is_split && lacks > 0 { self.with_user(primary, index, now, cx, take) } else { Vec::new() };
         let waiting = self.cells[primary as usize].users[index].data_volume(Direction::Up);
         let waiting = if is_split { waiting } else { 0 };
         if !packets.is_empty() || waiting != shared {
-            self.call(primary.other(), cx, |cell, cx| cell.share_up(index, now, packets, waiting, cx));
+            let share = |user: &mut User, plan: &mut Plan, cx: &mut Context<'_>| {
+                user.share_up(now, packets, waiting, plan, cx);
+            };
+            self.with_user(primary.other(), index, now, cx, share);
         }
     }
 
@@ -324,6 +356,9 @@ impl Bearer for EnDc {
         mobile.pdcp[direction as usize].send(packet.id);
         self.busy += usize::from(mobile.inside == 0);
         mobile.inside += 1;
+        if self.uplink.ul_data_split_threshold.is_some() && !std::mem::replace(&mut mobile.is_splitting, true) {
+            self.splitting.push(index);
+        }
         let admission = self.call(group, cx, |cell, cx| cell.push(now, direction, packet, cx));
         self.split_uplink(now, index, cx);
         self.update(index);

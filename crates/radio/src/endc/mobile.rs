@@ -18,6 +18,8 @@ pub struct Mobile {
     pub pdcp: [Pdcp; 2],
     /// Packets that have not left, in the cells or behind them.
     pub inside: u64,
+    /// Whether it is one of those whose uplink may be split.
+    pub is_splitting: bool,
     tracks: Tracks,
 }
 
@@ -29,6 +31,7 @@ impl Mobile {
             filter: Filter::default(),
             pdcp: [Pdcp::new(t_reordering), Pdcp::new(t_reordering)],
             inside: 0,
+            is_splitting: false,
             tracks: Tracks::new(user),
         }
     }

@@ -1,9 +1,11 @@
 //! The cell as a cell group of mobiles with dual connectivity.
 
-use airpath_core::{Context, Direction, DropCause, Instant, Packet};
+use airpath_core::{Context, DropCause, Instant};
 
 use super::Cell;
 use crate::conditions::Sample;
+use crate::ofdma::plan::Plan;
+use crate::ofdma::user::User;
 
 impl Cell {
     /// Calls `each` for the mobiles whose layers below PDCP have started again since the last call,
@@ -27,81 +29,17 @@ impl Cell {
         sample
     }
 
-    /// The connection of a mobile ends, without anything inside.
-    pub(crate) fn release_connection(&mut self, index: usize, now: Instant, cx: &mut Context<'_>) {
-        self.advance(now, cx);
-        self.users[index].release_inactive(now, cx);
-        self.update_from_outside(index, now);
-    }
-
-    /// Begins to serve a mobile.
-    pub(crate) fn begin_group(&mut self, index: usize, now: Instant, cx: &mut Context<'_>) {
-        self.advance(now, cx);
-        self.users[index].begin_group(now, cx);
-        self.update_from_outside(index, now);
-    }
-
-    /// Ends to serve a mobile: returns the packets of each direction that did not arrive.
-    pub(crate) fn end_group(&mut self, index: usize, now: Instant, cx: &mut Context<'_>) -> [Vec<Packet>; 2] {
-        self.advance(now, cx);
-        let packets = self.users[index].end_group(now, cx);
-        self.update_from_outside(index, now);
-        packets
-    }
-
-    /// The packets of a mobile that no PDU carries yet: they leave this cell.
-    pub(crate) fn take_waiting(
+    /// Lets a mobile do something at `now`, from outside.
+    pub(crate) fn with_user<R>(
         &mut self,
         index: usize,
         now: Instant,
-        direction: Direction,
         cx: &mut Context<'_>,
-    ) -> Vec<Packet> {
+        act: impl FnOnce(&mut User, &mut Plan, &mut Context<'_>) -> R,
+    ) -> R {
         self.advance(now, cx);
-        let packets = self.users[index].take_waiting(now, direction);
+        let result = act(&mut self.users[index], &mut self.plan, cx);
         self.update_from_outside(index, now);
-        packets
-    }
-
-    /// Takes the first packets of the uplink out that no PDU carries yet.
-    pub(crate) fn take_first_up(
-        &mut self,
-        index: usize,
-        now: Instant,
-        bytes: u64,
-        cx: &mut Context<'_>,
-    ) -> Vec<Packet> {
-        self.advance(now, cx);
-        let packets = self.users[index].take_first_up(now, bytes, cx);
-        self.update_from_outside(index, now);
-        packets
-    }
-
-    /// Takes packets of the uplink from the other cell, where `waiting` bytes remain.
-    pub(crate) fn share_up(
-        &mut self,
-        index: usize,
-        now: Instant,
-        packets: Vec<Packet>,
-        waiting: u64,
-        cx: &mut Context<'_>,
-    ) {
-        self.advance(now, cx);
-        self.users[index].share_up(now, packets, waiting, &mut self.plan, cx);
-        self.update_from_outside(index, now);
-    }
-
-    /// Takes over packets of a mobile from another cell.
-    pub(crate) fn take_over(
-        &mut self,
-        index: usize,
-        now: Instant,
-        direction: Direction,
-        packets: Vec<Packet>,
-        cx: &mut Context<'_>,
-    ) {
-        self.advance(now, cx);
-        self.users[index].take_over(now, direction, packets, &mut self.plan, cx);
-        self.update_from_outside(index, now);
+        result
     }
 }
