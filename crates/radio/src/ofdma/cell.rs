@@ -152,10 +152,22 @@ impl Cell {
             None => 0..self.users.len(),
         };
         for index in users {
-            self.advance(now, cx);
-            self.users[index].command(now, command, directions, &mut self.plan, cx);
-            self.update_from_outside(index, now);
+            self.with_user(index, now, cx, |user, plan, cx| user.command(now, command, directions, plan, cx));
         }
+    }
+
+    /// Lets a mobile do something at `now`, from outside.
+    pub(crate) fn with_user<R>(
+        &mut self,
+        index: usize,
+        now: Instant,
+        cx: &mut Context<'_>,
+        act: impl FnOnce(&mut User, &mut Plan, &mut Context<'_>) -> R,
+    ) -> R {
+        self.advance(now, cx);
+        let result = act(&mut self.users[index], &mut self.plan, cx);
+        self.update_from_outside(index, now);
+        result
     }
 
     /// The next packet that left at or before `now`.

@@ -4,8 +4,6 @@ use airpath_core::{Context, DropCause, Instant};
 
 use super::Cell;
 use crate::conditions::Sample;
-use crate::ofdma::plan::Plan;
-use crate::ofdma::user::User;
 
 impl Cell {
     /// Calls `each` for the mobiles whose layers below PDCP have started again since the last call,
@@ -27,19 +25,5 @@ impl Cell {
         let sample = self.users[index].measure(now, &self.plan, cx);
         self.update(index, now);
         sample
-    }
-
-    /// Lets a mobile do something at `now`, from outside.
-    pub(crate) fn with_user<R>(
-        &mut self,
-        index: usize,
-        now: Instant,
-        cx: &mut Context<'_>,
-        act: impl FnOnce(&mut User, &mut Plan, &mut Context<'_>) -> R,
-    ) -> R {
-        self.advance(now, cx);
-        let result = act(&mut self.users[index], &mut self.plan, cx);
-        self.update_from_outside(index, now);
-        result
     }
 }
