@@ -337,6 +337,11 @@ def test_axes_are_multiplied_out_and_published_values_put_in_place(small: Callab
         ("{ relative = 0.1 }", "{ relative = 0.1, factor = 3 }", "exactly one of relative, absolute and factor"),
         ("round-trip = { relative = 0.1 }", "", "metric 'round-trip' has no tolerance"),
         (
+            "round-trip = {",
+            "rond-trip = { absolute = 1 }\nround-trip = {",
+            "no metric or difference of this study .*'rond-trip'",
+        ),
+        (
             'metrics = ["application-bit-rate"]',
             'metrics = ["utilisation"]',
             "needs 'channel_bps' in 'inputs'|in 'metrics'",
@@ -424,6 +429,12 @@ def test_differences_are_paired(small: Callable[..., Path], core: Core) -> None:
     assert difference.interval.mean == pytest.approx(90)
     assert difference.interval.high - difference.interval.low == pytest.approx(0, abs=1e-9)
     assert (difference.published, difference.agrees) == (100, True)
+
+
+def test_a_difference_may_have_a_tolerance_of_its_own(small: Callable[..., Path], core: Core) -> None:
+    # Without one it has the 10 % of the round trip.
+    small(("round-trip = {", "trip-difference = { absolute = 9 }\nround-trip = {"))
+    assert study.run("small").rows[4].agrees is False
 
 
 def test_a_difference_in_percent_is_one_of_the_minuend(small: Callable[..., Path], core: Core) -> None:

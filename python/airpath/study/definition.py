@@ -181,6 +181,9 @@ def read_study(folder: Path) -> Study:
     used = {metric.name for each in experiments for case in each.cases for metric in case.metrics}
     for name in sorted(used - set(study.tolerances)):
         raise table.error(f"the metric '{name}' has no tolerance", "tolerance")
+    used |= {difference.name for each in experiments for difference in each.differences}
+    for name in sorted(set(study.tolerances) - used):
+        raise table.error(f"no metric or difference of this study has the name '{name}'", f"tolerance.{name}")
     return study
 
 

@@ -20,6 +20,7 @@ from airpath.study.errors import StudyError, UnknownNameError
 from airpath.study.result import Finding, StudyResult
 from airpath.study.rows import Row, Rows, require_two_values
 from airpath.study.simulation import plan_of
+from airpath.study.tolerance import Tolerance
 from airpath.sweep.driver import Pool, run_plans
 from airpath.sweep.plan import Plan
 from airpath.sweep.progress import Progress as SweepProgress
@@ -304,12 +305,19 @@ def _rows_of(experiment: Experiment, study: Study, result: SweepResult) -> list[
     table = Rows(measured)
     aggregates = [row for aggregate in experiment.aggregates for row in aggregate.rows(table, experiment.axes)]
     # Differences are defined between measured rows only, not between aggregates.
-    differences = [row for difference in experiment.differences for row in _difference_rows(difference, table)]
+    differences = [
+        row
+        for difference in experiment.differences
+        for row in _difference_rows(difference, table, study.tolerances.get(difference.name))
+    ]
     return [*measured, *aggregates, *differences]
 
 
-def _difference_rows(difference: Difference, rows: Rows) -> list[Row]:
-    """Return the rows that are differences between two measured rows, repetition by repetition."""
+def _difference_rows(difference: Difference, rows: Rows, tolerance: Tolerance | None) -> list[Row]:
+    """Return the rows that are differences between two measured rows, repetition by repetition.
+
+    Without a tolerance of their own they have that of the metric.
+    """
     made = []
     axis, metric = difference.axis, difference.metric
     for minuend_row in rows.select(difference.experiment, metric.name, {axis: difference.minuend}):
@@ -328,7 +336,7 @@ def _difference_rows(difference: Difference, rows: Rows) -> list[Row]:
                 metric=difference.name,
                 definition=replace(metric, unit="%", decimals=1) if difference.in_percent else metric,
                 published=difference.published[tuple(other_axes.values())],
-                tolerance=minuend_row.tolerance,
+                tolerance=tolerance or minuend_row.tolerance,
                 samples=samples,
             )
         )
