@@ -332,7 +332,7 @@ fn what_makes_no_sense_is_refused_with_its_key() {
     assert_eq!(read("recorded = \"nowhere.csv\""), "conditions.recorded");
     assert_eq!(read("ci = \"1 dB\"\nrayleigh = \"3 km/h\""), "conditions.rayleigh");
     assert_eq!(error(&driving("network.reuse = 5")), "conditions.network.reuse");
-    assert_eq!(error(&driving("network.frequency = \"3 GHz\"")), "conditions.network.frequency");
+    assert_eq!(error(&driving("network.frequency = \"28 GHz\"")), "conditions.network.frequency");
     assert_eq!(error(&driving("network.period = \"1 ms\"")), "conditions.network.period");
     assert_eq!(error(&driving("network.window = \"3 dB\"")), "conditions.network.window");
     assert_eq!(error(&driving("network.change = \"soft-handover\"")), "conditions.network.gap");

@@ -12,7 +12,7 @@
 
 use airpath_core::{Decibel, Probability, Seed};
 
-use super::{Cells, Radio, Sites, path_loss, power};
+use super::{Cells, PathLoss, Radio, Sites, power};
 use crate::conditions::indexed_random::IndexedRandom;
 
 const PLACES: usize = 3000;
@@ -35,8 +35,8 @@ const ADJACENT: f64 = 18.0;
 fn cells() -> (Cells, f64, f64) {
     let text = "count = 4\nspacing = \"1.5 km\"\nsetback = \"200 m\"\nantenna = \"30 m\"";
     let cells: Cells = toml::from_str(text).expect("cells");
-    let (loss, slope) = path_loss("900 MHz".parse().expect("a frequency"), cells.antenna);
-    (cells, POWER_OVER_NOISE - loss, slope)
+    let loss = PathLoss::new("900 MHz".parse().expect("a frequency"), cells.antenna);
+    (cells, POWER_OVER_NOISE - loss.at_a_kilometre, loss.by_decade)
 }
 
 /// Where on the line the mobile is, between the second and the third site, and where in the
