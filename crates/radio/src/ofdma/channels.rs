@@ -35,10 +35,6 @@ impl Channels {
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = &Rlc> {
-        self.voice.as_deref().into_iter().chain([&self.data])
-    }
-
     fn for_each(&mut self, mut act: impl FnMut(&mut Rlc)) {
         if let Some(voice) = &mut self.voice {
             act(voice);
@@ -56,7 +52,7 @@ impl Channels {
 
     /// Whether all packets have come to the far end.
     pub fn is_empty(&self) -> bool {
-        self.all().all(Rlc::is_empty)
+        self.data.is_empty() && self.voice.as_ref().is_none_or(|voice| voice.is_empty())
     }
 
     /// Whether a packet of data that comes now only lengthens a queue.
@@ -165,8 +161,13 @@ impl Channels {
     }
 
     /// When the next packet leaves.
+    #[inline]
     pub fn next_departure(&self) -> Option<Instant> {
-        self.all().filter_map(|rlc| rlc.departures.front()).map(|departure| departure.due).min()
+        let due = |rlc: &Rlc| rlc.departures.front().map(|departure| departure.due);
+        match &self.voice {
+            None => due(&self.data),
+            Some(voice) => earliest([due(voice), due(&self.data)]),
+        }
     }
 
     /// The next packet, which has left; of two at the same time that of voice.
