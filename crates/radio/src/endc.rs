@@ -8,6 +8,8 @@
 //!   at a handover of LTE, after which it is added again.
 //! - The NR cell carries the downlink while it is there. The uplink has a primary path, and may use
 //!   both above a threshold.
+//! - Both cells have the same sites, and a mobile is at one place: with the shared `conditions` it
+//!   has the same way and the same shadows in both, each at its own frequency.
 //! - One PDCP, that of NR, is above both: it puts the packets of both cells into their order, and
 //!   sends packets again by LTE that NR did not carry before its release. Nothing is lost then.
 //!
@@ -46,6 +48,7 @@ pub use config::{Addition, CellGroup, Config, Release, Uplink};
 pub use error::ConfigError;
 
 use crate::common::header_compression;
+use crate::conditions;
 use crate::model::Model;
 
 impl Model for Config {
@@ -59,14 +62,22 @@ impl Model for Config {
         Model::transmission_period(&self.secondary)
     }
 
+    fn conditions(&mut self) -> Option<&mut conditions::Config> {
+        Some(&mut self.conditions)
+    }
+
     fn files_mut(&mut self) -> Vec<&mut PathBuf> {
-        let Self { master, secondary, .. } = self;
-        [&mut master.conditions, &mut secondary.conditions].into_iter().flat_map(|it| it.files_mut()).collect()
+        let Self { conditions, master, secondary, .. } = self;
+        [conditions, &mut master.conditions, &mut secondary.conditions]
+            .into_iter()
+            .flat_map(|it| it.files_mut())
+            .collect()
     }
 
     fn build(&self, classes: &[Option<String>], seed: Seed, name: &str) -> Result<Box<dyn Bearer>, ConfigError> {
         let bearer = EnDc::new(self, classes.len(), seed, name)?;
         let compression = self.secondary.header_compression.as_ref();
-        header_compression::above(compression, bearer, classes.len(), None).map_err(ConfigError::in_secondary)
+        header_compression::above(compression, bearer, classes.len(), None)
+            .map_err(|error| self.error_in(CellGroup::Secondary, error))
     }
 }

@@ -158,7 +158,7 @@ impl<T: Technology> CellBearer<T> {
     /// # Errors
     /// If the parameters make no sense.
     pub fn new(config: &T, users: usize, seed: Seed, name: &str) -> Result<Self, ConfigError> {
-        Ok(Self { cell: cell::Cell::new(&config.parameters()?, users, seed, name)?, technology: PhantomData })
+        Ok(Self { cell: cell::Cell::new(&config.parameters()?, users, seed, name, name)?, technology: PhantomData })
     }
 
     fn directions(&self, command: &BearerCommand) -> Result<Vec<Direction>, CommandError> {

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 const PRESETS: [&str; 2] = ["nr-n78-100mhz-nsa", "nr-n71-fdd-20mhz-nsa"];
 
-/// The preset `name` with what `more` has, and without the keys `less` of the tables of the cells.
+/// The preset `name` with what `more` has, and without the keys `less` of its tables.
 fn config(name: &str, more: &str, less: &[(&str, &str)]) -> Config {
     let mut bearer = parameters(name);
     for (cell, key) in less {
@@ -21,6 +21,9 @@ fn config(name: &str, more: &str, less: &[(&str, &str)]) -> Config {
     overlay(&mut bearer, &more.parse().expect("TOML"));
     bearer.try_into().expect("parameters of the right types")
 }
+
+/// Cells with 1 km between them, as a part of the table of conditions.
+const CELLS: &str = "cells = { count = 3, spacing = \"1 km\", setback = \"100 m\", antenna = \"30 m\" }";
 
 fn try_bearer(config: &Config, users: usize) -> Result<EnDc, ConfigError> {
     EnDc::new(config, users, Seed::new(3), "cell")
@@ -154,6 +157,14 @@ fn a_split_uplink_carries_more_than_either_cell_and_keeps_the_order() {
 
 #[test]
 fn what_makes_no_sense_is_refused_with_the_key_and_the_clause() {
+    let among_mmwaves = format!(
+        "secondary.conditions.network.frequency = \"28 GHz\"\nsecondary.conditions.movement = {{ speed = \"0 km/h\", \
+         from = \"0 m\", to = \"1 km\", path = \"once\" }}\nsecondary.conditions.shadowing = {{ deviation = \"8 dB\", \
+         correlation_distance = \"20 m\" }}\nsecondary.conditions.{CELLS}"
+    );
+    let network = "conditions.network = { frequency = \"1 GHz\", reuse = 1, load = 0.5, power_over_noise = \"150 dB\", \
+                   lowest = \"-7 dB\", period = \"200 ms\", hysteresis = \"3 dB\", time_to_trigger = \"480 ms\", \
+                   change = \"hard-handover\", gap = \"40 ms\" }";
     let cases = [
         ("master.cell.bandwidth = \"7 MHz\"", "master.cell.bandwidth", "1.4"),
         ("secondary.cell.k1 = 90", "secondary.cell.k1", "1 to 15"),
@@ -163,6 +174,11 @@ fn what_makes_no_sense_is_refused_with_the_key_and_the_clause() {
             "secondary.rrc",
             "master.rrc",
         ),
+        ("conditions.level = \"5 dB\"", "conditions", "one way"),
+        ("master.conditions.rayleigh = \"3 km/h\"", "master.conditions", "one way"),
+        ("conditions.fading = \"tu3\"", "conditions.fading", "rayleigh"),
+        (network, "conditions.network", "master.conditions.network"),
+        (among_mmwaves.as_str(), "secondary.conditions.network.frequency", "7.125 GHz"),
         ("secondary.pdcp.discard = \"300 ms\"", "secondary.pdcp.discard", "drx.long"),
         ("addition.threshold = \"41 dB\"", "addition.threshold", "SINR-Range"),
         ("addition.time_to_trigger = \"50 ms\"", "addition.time_to_trigger", "TimeToTrigger, TS 36.331 §6.3.5"),
@@ -220,11 +236,20 @@ fn each_key_of_its_own_changes_a_run() {
     }
 }
 
+/// Where mobiles are: each cell has conditions of its own, or both have the same.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Still,
+    Moving,
+    AmongCells,
+}
+
 fn any_config() -> impl Strategy<Value = Config> {
     let moving = "movement = { speed = \"50 km/h\", from = \"0 m\", to = \"2 km\", path = \"to-and-fro\" }, \
-                  shadowing = { deviation = \"8 dB\", correlation_distance = \"20 m\" }, ";
+                  shadowing = { deviation = \"8 dB\", correlation_distance = \"20 m\" }";
+    let place = prop::sample::select(vec![Place::Still, Place::Moving, Place::AmongCells]);
     (
-        (prop::sample::select(PRESETS.to_vec()), any::<bool>(), any::<bool>()),
+        (prop::sample::select(PRESETS.to_vec()), any::<bool>(), place),
         prop::sample::select(vec![None, Some(0.0), Some(0.1), Some(0.6)]),
         prop::sample::select(vec!["-4 dB", "2 dB", "12 dB", "30 dB"]),
         prop::sample::select(vec!["master", "secondary"]),
@@ -232,25 +257,32 @@ fn any_config() -> impl Strategy<Value = Config> {
         prop::sample::select(vec!["", "{ packets = 20 }", "{ discipline = \"codel\" }"]),
         (prop::sample::select(vec!["5 ms", "220 ms"]), any::<bool>()),
     )
-        .prop_map(move |((name, sleeps, moves), bler, ci, path, split, queue, (t_reordering, is_fragile))| {
+        .prop_map(move |((name, sleeps, place), bler, ci, path, split, queue, (t_reordering, is_fragile))| {
             let bler = bler.map_or(String::new(), |bler| {
                 format!(
                     "master.downlink.bler = {bler}\nmaster.uplink.bler = {bler}\nsecondary.downlink.bler = {bler}\n\
                      secondary.uplink.bler = {bler}\n"
                 )
             });
-            let moving = if moves { moving } else { "" };
+            let conditions = match place {
+                Place::Still => format!("secondary.conditions.ci = \"{ci}\"\nmaster.conditions.ci = \"10 dB\"\n"),
+                Place::Moving => format!(
+                    "secondary.conditions = {{ {moving}, ci = \"{ci}\" }}\nmaster.conditions = {{ {moving}, ci = \
+                     \"10 dB\" }}\n"
+                ),
+                Place::AmongCells => format!("conditions = {{ {moving}, {CELLS} }}\n"),
+            };
             let split = if split.is_empty() { String::new() } else { format!("uplink.{split}\n") };
             let queue = if queue.is_empty() { String::new() } else { format!("secondary.pdcp.queue = {queue}\n") };
             let fragile = if is_fragile { "secondary.rlc.max_retx = 1\nmaster.rlc.max_retx = 1\n" } else { "" };
             let more = format!(
-                "{bler}{split}{queue}{fragile}secondary.conditions = {{ {moving} ci = \"{ci}\" }}\n\
-                 master.conditions = {{ {moving} ci = \"10 dB\" }}\nuplink.primary_path = \"{path}\"\n\
+                "{bler}{split}{queue}{fragile}{conditions}uplink.primary_path = \"{path}\"\n\
                  addition.measurement = \"100 ms\"\nrelease.t310 = \"100 ms\"\nmaster.rrc.inactivity = \"700 ms\"\n\
                  secondary.pdcp.t_reordering = \"{t_reordering}\"\n"
             );
-            let asleep = [("master", "drx"), ("secondary", "drx")];
-            config(name, &more, if sleeps { &[] } else { &asleep })
+            let mut less = if sleeps { vec![] } else { vec![("master", "drx"), ("secondary", "drx")] };
+            less.extend(matches!(place, Place::AmongCells).then_some(("conditions", "ci")));
+            config(name, &more, &less)
         })
 }
 

@@ -50,15 +50,19 @@ pub struct EnDc {
 
 impl EnDc {
     /// Idle cells with `users` mobiles. Generator streams are below `name/master` and
-    /// `name/secondary`, those of an LTE and an NR cell.
+    /// `name/secondary`, those of an LTE and an NR cell; `conditions` that both share are in
+    /// `name/user-N`.
     ///
     /// # Errors
     /// If the parameters make no sense.
     pub fn new(config: &Config, users: usize, seed: Seed, name: &str) -> Result<Self, ConfigError> {
         let [master, secondary] = config.parameters()?;
-        let master = Cell::new(&master, users, seed, &format!("{name}/master")).map_err(ConfigError::in_master)?;
-        let secondary = Cell::new(&secondary, users, seed, &format!("{name}/secondary"));
-        let secondary = secondary.map_err(ConfigError::in_secondary)?;
+        let cell = |group: CellGroup, parameters| {
+            let own = format!("{name}/{}", group.table());
+            let conditions = if config.shares_conditions(group) { name } else { &own };
+            Cell::new(parameters, users, seed, &own, conditions).map_err(|error| config.error_in(group, error))
+        };
+        let (master, secondary) = (cell(CellGroup::Master, &master)?, cell(CellGroup::Secondary, &secondary)?);
         let mobile = |index| Mobile::new(UserId::new(index as u32), config.secondary.pdcp.t_reordering);
         Ok(Self {
             cells: [master, secondary],
@@ -421,5 +425,57 @@ impl Bearer for EnDc {
         }
         command.report(now, cx);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airpath_core::{ComponentId, Span};
+
+    use super::*;
+    use crate::conditions::Sample;
+
+    /// What a mobile has in both cells every half second, with the network of LTE in each and
+    /// conditions that `more` has.
+    fn samples(more: &str) -> Vec<[Sample; 2]> {
+        let preset = include_str!("../../../../presets/nr-n71-fdd-20mhz-nsa.toml");
+        let mut bearer = preset.parse::<toml::Table>().expect("TOML")["bearer"].as_table().expect("a table").clone();
+        bearer.remove("model");
+        let mut config: Config = bearer.try_into().expect("parameters");
+        config.secondary.conditions = config.master.conditions.clone();
+        let conditions: toml::Table = more.parse().expect("TOML");
+        let read = |key: &str| conditions.get(key).map(|table| table.clone().try_into().expect("conditions"));
+        config.conditions = read("conditions").unwrap_or_default();
+        for (own, key) in [(&mut config.master.conditions, "master"), (&mut config.secondary.conditions, "secondary")] {
+            *own = crate::conditions::Config { network: own.network.clone(), ..read(key).unwrap_or_default() };
+        }
+        config.conditions.of_mobiles = vec![None, read("mobile")];
+        let mut bearer = EnDc::new(&config, 2, Seed::new(7), "cell").expect("sound parameters");
+        let mut dropped = Vec::new();
+        let mut cx = Context::new(None, &mut dropped, ComponentId(0));
+        (0..600)
+            .map(|step| {
+                let at = Instant::ZERO + Span::from_millis(500).saturating_mul(step);
+                CellGroup::BOTH.map(|group| bearer.cells[group as usize].measure(1, at, &mut cx))
+            })
+            .collect()
+    }
+
+    const WALK: &str = "{ cells = { count = 3, spacing = \"1 km\", setback = \"100 m\", antenna = \"30 m\" }, \
+        movement = { speed = \"30 km/h\", from = \"0 m\", to = \"2 km\", path = \"to-and-fro\" }, \
+        shadowing = { deviation = \"8 dB\", correlation_distance = \"20 m\" } }";
+
+    #[test]
+    fn a_mobile_is_at_one_place_in_both_cells() {
+        let share_equal = |more: &str| {
+            let samples = samples(more);
+            samples.iter().filter(|[master, secondary]| master == secondary).count() as f64 / samples.len() as f64
+        };
+        assert_eq!(share_equal(&format!("conditions = {WALK}")), 1.0);
+        assert_eq!(share_equal(&format!("conditions.ci = \"20 dB\"\nmobile = {WALK}")), 1.0, "one mobile alone");
+        // Cells with conditions of their own have no place in common.
+        assert!(share_equal(&format!("master = {WALK}\nsecondary = {WALK}")) < 0.1);
+        let levels = samples(&format!("conditions = {WALK}\nsecondary.ci = \"3 dB\""));
+        assert!(levels.iter().all(|[master, secondary]| master.level.is_some() && secondary.level.is_none()));
     }
 }

@@ -5,15 +5,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
-use crate::error::{ValueError, range, within_an_hour};
+use crate::error::{ModelError, ValueError, range, within_an_hour};
 use crate::ofdma::config::{milliseconds, pdcp};
-use crate::ofdma::{Parameters, Technology};
-use crate::{lte, nr};
+use crate::ofdma::{self, Parameters, Technology};
+use crate::{conditions, lte, nr};
 
 /// An LTE cell and an NR cell, and what all their mobiles have in common.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
+    /// What the radio of each mobile is like in both cells, whose antennas stand on the same sites:
+    /// without `network`, which each cell has in its own `conditions`. A cell whose `conditions`
+    /// have more than that uses those alone. Conditions of single mobiles hold in both cells.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub conditions: conditions::Config,
     /// The LTE cell, the master cell group: the table of `lte-cell`, without `pdcp`, `voice` and
     /// `header_compression`.
     pub master: lte::Config,
@@ -90,6 +95,14 @@ impl CellGroup {
     /// Both.
     pub(super) const BOTH: [Self; 2] = [Self::Master, Self::Secondary];
 
+    /// The table of its cell.
+    pub(super) const fn table(self) -> &'static str {
+        match self {
+            Self::Master => "master",
+            Self::Secondary => "secondary",
+        }
+    }
+
     /// The other one.
     pub(super) const fn other(self) -> Self {
         match self {
@@ -97,6 +110,10 @@ impl CellGroup {
             Self::Secondary => Self::Master,
         }
     }
+}
+
+fn is_default(conditions: &conditions::Config) -> bool {
+    *conditions == conditions::Config::default()
 }
 
 /// TimeToTrigger (TS 36.331 §6.3.5), in milliseconds.
@@ -110,20 +127,57 @@ impl Config {
     /// The parameters of the LTE cell and the NR cell, if all makes sense.
     pub(super) fn parameters(&self) -> Result<[Parameters; 2], ConfigError> {
         self.check()?;
-        let mut master = self.master.parameters().map_err(ConfigError::in_master)?;
-        let mut secondary = self.secondary.parameters().map_err(ConfigError::in_secondary)?;
-        pdcp(self.secondary.pdcp.discard, None, self.master.drx.as_ref()).map_err(ConfigError::in_secondary)?;
+        let master = lte::Config { conditions: self.conditions_of(CellGroup::Master), ..self.master.clone() };
+        let secondary = nr::Config { conditions: self.conditions_of(CellGroup::Secondary), ..self.secondary.clone() };
+        let mut master = master.parameters().map_err(|error| self.error_in(CellGroup::Master, error))?;
+        let mut secondary = secondary.parameters().map_err(|error| self.error_in(CellGroup::Secondary, error))?;
+        pdcp(self.secondary.pdcp.discard, None, self.master.drx.as_ref())
+            .map_err(|error| self.error_in(CellGroup::Secondary, error))?;
         // The PDCP above both cells reorders.
         secondary.pdcp.reordering = None;
         master.pdcp = secondary.pdcp.clone();
         Ok([master, secondary])
     }
 
+    /// The conditions in the table of a cell.
+    const fn own_conditions(&self, group: CellGroup) -> &conditions::Config {
+        match group {
+            CellGroup::Master => &self.master.conditions,
+            CellGroup::Secondary => &self.secondary.conditions,
+        }
+    }
+
+    /// Whether a cell has the conditions of the bearer: its own table has at most `network`.
+    pub(super) fn shares_conditions(&self, group: CellGroup) -> bool {
+        is_default(&conditions::Config { network: None, ..self.own_conditions(group).clone() })
+    }
+
+    /// The conditions in a cell.
+    fn conditions_of(&self, group: CellGroup) -> conditions::Config {
+        let own = self.own_conditions(group);
+        let here = |shared: &conditions::Config| conditions::Config { network: own.network.clone(), ..shared.clone() };
+        let of_mobiles = self.conditions.of_mobiles.iter().map(|mobile| mobile.as_ref().map(here)).collect();
+        let of_others = if self.shares_conditions(group) { &self.conditions } else { own };
+        conditions::Config { of_mobiles, ..here(of_others) }
+    }
+
+    /// What is wrong in a cell, by the table in which it was given.
+    pub(super) fn error_in(&self, group: CellGroup, source: impl Into<ofdma::ConfigError>) -> ConfigError {
+        let source = source.into();
+        let field = source.field();
+        let is_shared = field.split('.').next() == Some("conditions") && !field.starts_with("conditions.network");
+        let table = if is_shared && self.shares_conditions(group) { "" } else { group.table() };
+        ConfigError::Cell { table, source }
+    }
+
     fn check(&self) -> Result<(), ConfigError> {
         let left_out = |is: bool, key: &str, expected| {
             if is { Ok(()) } else { Err(ValueError::Range { key: key.to_owned(), expected }) }
         };
-        let Self { master, secondary, addition, release, uplink } = self;
+        let Self { conditions, master, secondary, addition, release, uplink } = self;
+        let mut given = std::iter::once(conditions).chain(conditions.of_mobiles.iter().flatten());
+        let network = "left out: each cell has its own, `master.conditions.network` and `secondary.conditions.network`";
+        left_out(given.all(|it| it.network.is_none()), "conditions.network", network)?;
         let pdcp = "left out: the bearer has the PDCP of NR, in `secondary.pdcp` (TS 37.340 §6.2)";
         left_out(master.pdcp == lte::Pdcp::default(), "master.pdcp", pdcp)?;
         let compression = "left out: the bearer has the PDCP of NR, so give `secondary.header_compression`";

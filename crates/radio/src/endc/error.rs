@@ -13,29 +13,18 @@ pub enum ConfigError {
     /// In the table of a cell.
     #[error("{source}")]
     Cell {
-        /// `master` or `secondary`.
+        /// `master` or `secondary`; empty if both have it from the bearer.
         table: &'static str,
         /// What is wrong in it.
         source: ofdma::ConfigError,
     },
 }
 
-impl ConfigError {
-    /// In the LTE cell.
-    pub(super) fn in_master(source: impl Into<ofdma::ConfigError>) -> Self {
-        Self::Cell { table: "master", source: source.into() }
-    }
-
-    /// In the NR cell.
-    pub(super) fn in_secondary(source: impl Into<ofdma::ConfigError>) -> Self {
-        Self::Cell { table: "secondary", source: source.into() }
-    }
-}
-
 impl ModelError for ConfigError {
     fn field(&self) -> String {
         match self {
             Self::Value(error) => error.field(),
+            Self::Cell { table: "", source } => source.field(),
             Self::Cell { table, source } => format!("{table}.{}", source.field()),
         }
     }

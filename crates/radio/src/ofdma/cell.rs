@@ -58,17 +58,25 @@ struct Carrier {
 }
 
 impl Cell {
-    /// An idle cell with this number of mobiles, with streams below `name`.
+    /// An idle cell with this number of mobiles, with streams below `name`, those of radio
+    /// conditions below `conditions`.
     ///
     /// # Errors
     /// If the parameters make no sense.
-    pub fn new(parameters: &Parameters, count: usize, seed: Seed, name: &str) -> Result<Self, ConfigError> {
+    pub fn new(
+        parameters: &Parameters,
+        count: usize,
+        seed: Seed,
+        name: &str,
+        conditions: &str,
+    ) -> Result<Self, ConfigError> {
         let station = &parameters.cell;
         let slot = parameters.timeline.pattern().duration();
         let scheduler = || station.scheduler.build(count, slot, station.averaging_time, "cell");
         let schedulers = [scheduler()?, scheduler()?];
         let mut plan = Plan::new(parameters, seed, name)?;
-        let user = |index| User::new(parameters, index, seed, &format!("{name}/user-{index}"));
+        let of_user = |name: &str, index| format!("{name}/user-{index}");
+        let user = |index| User::new(parameters, index, seed, &of_user(name, index), &of_user(conditions, index));
         let users = (0..count).map(user).collect::<Result<Vec<_>, _>>()?;
         users.iter().filter_map(User::configured_slot).try_for_each(|slot| plan.reserve_configured(slot))?;
         Ok(Self {

@@ -110,8 +110,9 @@ pub struct User {
 }
 
 impl User {
-    /// A mobile without a packet, with streams below `path`.
-    pub fn new(config: &Parameters, index: usize, seed: Seed, path: &str) -> Result<Self, ConfigError> {
+    /// A mobile without a packet, with streams below `path`, those of its radio conditions in
+    /// `place`/conditions.
+    pub fn new(config: &Parameters, index: usize, seed: Seed, path: &str, place: &str) -> Result<Self, ConfigError> {
         let slot = config.timeline.pattern().duration();
         let rlc = |direction: Direction, delay| {
             let queue = RlcQueue::new(&config.pdcp.queue, slot, seed, &format!("{path}/{}", direction.name()));
@@ -170,7 +171,7 @@ impl User {
             drx,
             rrc,
             promotion_from: Instant::ZERO,
-            conditions: Conditions::new(&config.conditions, index, seed, &format!("{path}/conditions"))?,
+            conditions: Conditions::new(&config.conditions, index, seed, &format!("{place}/conditions"))?,
             movement: movement::Movement::default(),
             quality: LinkQuality::new(config),
             errors: ["down/errors", "up/errors"].map(|name| seed.stream(&format!("{path}/{name}"))),
