@@ -89,6 +89,13 @@ def test_the_first_of_a_burst_and_the_others_differ() -> None:
     )
 
 
+def test_the_rate_of_a_train_ends_with_its_last_datagram() -> None:
+    # Trains of two datagrams of 1500 bytes, complete after 10 and 20 ms; of the third one is lost.
+    seen = [(0, 0.010), (1, 0.008), (2, 0.019), (3, 0.020), (4, 0.001)]
+    rate = delays.DELAY_METRICS["train-rate"].compute([{delays.KEY: seen}], {"burst": 2, "payload": 1500})
+    assert rate == pytest.approx((2400 + 1200) / 2)
+
+
 def test_arrivals_are_bunched_after_what_kept_them(tmp_path: Path) -> None:
     scenario = ROOT / "studies" / "umts-live" / "datagrams.toml"
     flow = {"flow.0.rate": "80 kbit/s", "flow.0.size": 972, "flow.0.duration": "30 s"}

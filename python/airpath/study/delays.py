@@ -88,6 +88,21 @@ def _deviation_of_later(flows: Sequence[Flow], inputs: Inputs) -> float:
     )
 
 
+def _train_rate(flows: Sequence[Flow], inputs: Inputs) -> float:
+    """Return the mean rate of trains of datagrams that are sent at once, in kbit/s.
+
+    The rate of a train is its bytes over the time from its departure until its last datagram has
+    arrived. A train counts if all of its datagrams arrive.
+    """
+    trains: dict[tuple[int, int], list[float]] = {}
+    size = int(inputs["burst"])
+    for index, flow in enumerate(flows):
+        for number, delay in flow[KEY]:
+            trains.setdefault((index, number // size), []).append(delay)
+    bits = 8 * size * inputs["payload"]
+    return fmean(1e-3 * bits / max(delays) for delays in trains.values() if len(delays) == size)
+
+
 def _relative_deviation(flows: Sequence[Flow], _: Inputs) -> float:
     """Return the standard deviation of the delays as a percentage of their mean."""
     delays = _delays(flows)
@@ -110,6 +125,7 @@ DELAY_METRICS = (
         "delay-deviation": Metric("delay-deviation", "ms", 1, _deviation, observer_name=KEY),
         "deviation-of-first": Metric("deviation-of-first", "ms", 1, _deviation_of_first, ("burst",), KEY),
         "deviation-of-later": Metric("deviation-of-later", "ms", 1, _deviation_of_later, ("burst",), KEY),
+        "train-rate": Metric("train-rate", "kbit/s", 1, _train_rate, ("burst", "payload"), KEY),
         "ping-deviation": Metric("ping-deviation", "ms", 1, _deviation, observer_name=KEY),
         "largest-rise": Metric("largest-rise", "ms", 1, _largest_rise, observer_name=KEY),
         "share-of-falls": Metric("share-of-falls", "%", 1, _share_of_falls, ("fall",), KEY),
