@@ -6,7 +6,8 @@ Each link has its own server of iperf3 and a download of the given length. The l
 the same time. Rates are those at the receivers, summed over the links; the rate of the same
 download in virtual time is beside it. Lateness is the time from when the bearer has a packet leave
 until the link gives it to the kernel, over all packets of all links of the row (the result's
-`emulation.lateness`; of several links, the highest of each percentile). The buffers of both ends
+`emulation.lateness`; of several links, the highest of each percentile). "In time" is how many of
+the links have 99 % of their packets less than 1 ms late, the goal. The buffers of both ends
 have room for the product of rate and round trip, so that TCP is limited by the link alone. Needs
 iperf3 and links (`airpath doctor`), and a machine without other load.
 """
@@ -27,6 +28,9 @@ import airpath
 
 BUFFER = 32 << 20
 """The most that a kernel's socket buffers, in bytes, its overhead of about a half included."""
+
+GOAL = 1e-3
+"""How late 99 % of the packets of a link may be, in seconds."""
 
 GOOD = {"bearer.conditions.ci": "45 dB"}
 """A mobile that gets the highest rate of its cell."""
@@ -67,8 +71,8 @@ def main() -> None:
     if shutil.which("iperf3") is None:
         sys.exit("there is no iperf3; install Debian's package iperf3")
     print(f"Load of the machine at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.\n")
-    print("| links | Mbit/s | simulated, Mbit/s | late p50, ms | p99, ms | p99.9, ms | packets |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    print("| links | Mbit/s | simulated, Mbit/s | late p50, ms | p99, ms | p99.9, ms | in time | packets |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for row in ROWS:
         if arguments.only is None or arguments.only in row.title:
             print(measured(row, arguments.airpath, arguments.seconds), flush=True)
@@ -115,8 +119,9 @@ def measured(row: Row, program: str, seconds: int) -> str:
     control = emulations[0]["host"]["congestion_control"]
     simulated = f"{row.links * virtual(row, seconds, control) / 1e6:.0f}" if row.most is None else "–"
     late = " | ".join(f"{highest(lateness, key) * 1e3:.3f}" for key in ("p50_s", "p99_s", "p99_9_s"))
+    in_time = sum(each["p99_s"] < GOAL for each in lateness)
     packets = sum(each["packets"] for each in lateness)
-    return f"| {row.title} | {rate / 1e6:.0f} | {simulated} | {late} | {packets:,} |"
+    return f"| {row.title} | {rate / 1e6:.0f} | {simulated} | {late} | {in_time} of {row.links} | {packets:,} |"
 
 
 def json_of(output: bytes) -> bytes:
