@@ -1,4 +1,4 @@
-"""Figures of terminals and mail: what they draw is what the tables have."""
+"""Figures of terminals, mail and transactions: what they draw is what the tables have."""
 
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, airpath.Resul
     folder = tmp_path_factory.mktemp("media")
     changes: dict[str, dict[str, Any]] = {
         "terminal": {"flow.0.session.rounds": "2", "flow.1.start": '"60 s"'},
+        "lte-drive": {"duration": "120 s", "flow.0.duration": "100 s"},
     }
     return {
         name: airpath.run(ROOT / "examples" / f"{name}.toml", out=folder / name, set=change)
@@ -42,6 +43,18 @@ def test_interaction_times_are_drawn_by_kind(results: dict[str, airpath.Result])
     assert half == pytest.approx(flow["exchange_key_p50_s"] * scale, rel=1e-6)
 
 
+def test_interaction_times_are_drawn_over_time(results: dict[str, airpath.Result]) -> None:
+    result = results["lte-drive"]
+    (trace,) = _traces(plot.latency(result)).values()
+    flow = result.flows.row(0, named=True)
+    scale = 1e3 if max(trace.y) > 50 * flow["delay_max_s"] else 1
+    assert len(trace.y) == flow["received"]
+    assert max(trace.y) == pytest.approx(flow["delay_max_s"] * scale, rel=1e-6)
+    assert max(trace.x) <= 120
+    share = _traces(plot.latency_share(result))
+    assert list(share) == [f"transactions ({flow['received']})"]
+
+
 def test_several_runs_are_overlaid(results: dict[str, airpath.Result], tmp_path: Path) -> None:
     pair = [results["terminal"], airpath.run(results["terminal"].path / "scenario.toml", seed=9, out=tmp_path / "b")]
     latencies: Any = plot.latency_share(pair)
@@ -50,14 +63,16 @@ def test_several_runs_are_overlaid(results: dict[str, airpath.Result], tmp_path:
 
 def test_runs_without_them_have_nothing_to_draw() -> None:
     result = airpath.run(NOTHING)
-    with pytest.raises(plot.NothingToDrawError):
-        plot.latency_share(result)
+    for draw in (plot.latency, plot.latency_share):
+        with pytest.raises(plot.NothingToDrawError):
+            draw(result)
 
 
 @pytest.mark.parametrize(
     ("name", "figure", "table"),
     [
         ("terminal", "interaction-times", "Interactions"),
+        ("lte-drive", "interactions", "Interaction time"),
     ],
 )
 def test_a_report_has_figure_and_table(
@@ -66,7 +81,7 @@ def test_a_report_has_figure_and_table(
     html = report.write([results[name]], tmp_path / "report.html").read_text(encoding="utf-8")
     assert f'id="{figure}"' in html or f'"{figure}"' in html
     assert table in html
-    assert "exchanges were complete" in html
+    assert "exchanges were complete" in html or "transactions were complete" in html
 
 
 @pytest.mark.parametrize(

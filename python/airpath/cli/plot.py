@@ -31,6 +31,7 @@ class What(StrEnum):
     WATERFALL = "waterfall"
     PLAYBACK = "playback"
     QUALITY = "quality"
+    LATENCY = "latency"
     LATENCY_SHARE = "latency-share"
 
 
@@ -94,6 +95,7 @@ def plot(
       waterfall         requests of a web page
       playback          buffer and stalls of a video
       quality           qualities of an adaptive video
+      latency           how long each interaction took, over time
       latency-share     distribution of the times of interactions
 
     \b

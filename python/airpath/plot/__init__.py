@@ -24,14 +24,14 @@ Each takes one result or several, and overlays several. A path is that of a resu
 | `mark_changes` | marks outages, handovers and new conditions in any figure over time |
 | `playback` | playout buffer and stalls of videos |
 | `quality` | quality of the segments of videos over HTTP |
-| `latency_share` | distribution of the latencies of terminals and mail |
+| `latency`, `latency_share` | how long responses of terminals, mail and transactions took, and their distribution |
 | `compare` | a figure over all repetitions or flows, with the mean and its interval |
 """
 
 from airpath.plot.changes import mark_changes
 from airpath.plot.distribution import ENOUGH, compare
 from airpath.plot.hops import hops
-from airpath.plot.latency import latency_share
+from airpath.plot.latency import latency, latency_share
 from airpath.plot.losses import losses
 from airpath.plot.playback import playback
 from airpath.plot.quality import quality
@@ -54,6 +54,7 @@ __all__ = [
     "caption_of",
     "compare",
     "hops",
+    "latency",
     "latency_share",
     "losses",
     "mark_changes",

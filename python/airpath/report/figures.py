@@ -11,6 +11,7 @@ from polars.exceptions import PolarsError
 from airpath import plot
 from airpath.plot.changes import mark
 from airpath.plot.distribution import TITLES
+from airpath.plot.latency import KINDS
 from airpath.plot.selection import MOST_FLOWS, Drawn
 from airpath.plot.template import Caption, untitled
 from airpath.report import metrics
@@ -57,6 +58,8 @@ def over_time(runs: Sequence[Drawn]) -> list[Figure | Missing]:
         ("Lost packets", lambda: plot.losses(results)),
     ]
     kinds = {flow["kind"] for run in runs for flow in run.flows}
+    if kinds & set(KINDS):
+        makers.insert(0, ("Interactions", lambda: plot.latency(results)))
     if "adaptive" in kinds:
         makers.insert(0, ("Video quality", lambda: plot.quality(results)))
     if kinds & set(VIDEOS):
@@ -72,7 +75,7 @@ def distributions(runs: Sequence[Drawn]) -> list[Figure | Missing]:
     """Return the figures over all repetitions, flows and samples."""
     results = _one_or_several(runs)
     made = [_draw("Distribution of the round trip", lambda: plot.round_trip_share(results), time=False)]
-    if any(flow["kind"] in ("terminal", "mail") for run in runs for flow in run.flows):
+    if any(flow["kind"] in KINDS for run in runs for flow in run.flows):
         made.insert(0, _draw("Interaction times", lambda: plot.latency_share(results), time=False))
     if len(runs) > 1:
         made.insert(0, _draw("Where the time goes", lambda: plot.hops(results), time=False))

@@ -6,6 +6,7 @@ from statistics import fmean
 
 import polars as pl
 
+from airpath.plot.latency import KINDS
 from airpath.plot.selection import Drawn
 from airpath.quantities import rate, seconds, share
 from airpath.report import metrics
@@ -35,6 +36,7 @@ def tiles(runs: Sequence[Drawn], *, transfers: bool = True) -> list[Tile]:
     made: list[Tile] = []
     makers: list[tuple[str, Callable[[Result], Reading | None]]] = [
         *([("Completion time", _completion), ("Goodput", _goodput)] if transfers else []),
+        ("Interaction time", _interaction),
         (_round_trip_title(runs), _round_trip),
         ("Loss and repair", _loss),
         ("Repair on the air", _air),
@@ -58,6 +60,19 @@ def _completion(result: Result) -> Reading | None:
     values = metrics.COMPLETION.values(result)
     spread = f"{done.len():,} from {seconds(_least(done))} to {seconds(_most(done))}" if done.len() > 1 else ""
     return Reading(seconds(fmean(values)), _joined(missing, _interval(metrics.COMPLETION, values) or spread))
+
+
+def _interaction(result: Result) -> Reading | None:
+    if "delay_p50_s" not in result.flows.columns:
+        return None
+    flows = result.flows.filter(pl.col("kind").is_in(KINDS)).drop_nulls("delay_p50_s")
+    if flows.height == 0:
+        return None
+    median, high = (fmean(flows[column].to_list()) for column in ("delay_p50_s", "delay_p95_s"))
+    of = "median" if flows.height == 1 else f"mean of the medians of {flows.height:,}"
+    return Reading(
+        seconds(median), f"{of}; 95 % within {seconds(high)}, longest {seconds(_most(flows['delay_max_s']))}"
+    )
 
 
 def _goodput(result: Result) -> Reading | None:
