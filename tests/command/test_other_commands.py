@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
+import airpath
 from support import ROOT, Command
 
 PRESETS = {
@@ -25,16 +26,22 @@ def test_the_version_is_the_workspaces(airpath_command: Command) -> None:
 
 
 def test_presets_are_listed(airpath_command: Command) -> None:
-    listed = airpath_command("presets", "list", "--format", "json").json
-    assert {each["name"] for each in listed} >= PRESETS
-    text = airpath_command("presets", "list").out
+    # Each list simulates the figures of all bearers: one as JSON and one as a table are enough.
+    listed = {each["name"]: each for each in airpath_command("presets", "list", "--format", "json").json}
+    text = airpath_command("presets", "list", FORCE_COLOR="").out
+    assert listed.keys() >= PRESETS
     assert all(f"{name} " in text for name in PRESETS)
+    assert "\x1b" not in text
+    assert "figures" not in listed["driving"]
+    for name, nominal in (("umts-dch-384", 384e3), ("hs-dsch-360", 360e3), ("wired", 100e6)):
+        assert 0.85 * nominal < listed[name]["figures"]["down_bps"] < nominal
+    assert 0.4 < listed["gprs-4+1"]["figures"]["round_trip_s"] < 1.0
 
 
-def test_every_parameter_has_a_source(airpath_command: Command) -> None:
-    for preset in airpath_command("presets", "list", "--format", "json").json:
-        for parameter in preset["parameters"]:
-            assert parameter["source"] or parameter["key"] == "model", f"{preset['name']}: {parameter['key']}"
+def test_every_parameter_has_a_source() -> None:
+    for preset in airpath.presets():
+        for parameter in preset.parameters:
+            assert parameter.source or parameter.key == "model", f"{preset.name}: {parameter.key}"
 
 
 def test_a_preset_becomes_a_file_of_ones_own(airpath_command: Command, scenario: Callable[..., Path]) -> None:
@@ -115,8 +122,9 @@ def test_completion_lists_commands_and_presets(airpath_command: Command) -> None
 
 
 def test_no_color_and_pipes_have_no_escapes(airpath_command: Command) -> None:
-    assert "\x1b" not in airpath_command("presets", "list", FORCE_COLOR="").out
-    assert "\x1b" not in airpath_command("presets", "list", NO_COLOR="1", TERM="xterm-256color").out
+    for words in (("presets", "show", "driving"), ("study", "list")):
+        assert "\x1b" not in airpath_command(*words, FORCE_COLOR="").out
+        assert "\x1b" not in airpath_command(*words, NO_COLOR="1", TERM="xterm-256color").out
 
 
 def test_a_group_alone_shows_its_help(airpath_command: Command) -> None:

@@ -471,7 +471,9 @@ def test_a_folder_of_another_user(tmp_path: Path, files: Path, case: Wrong) -> N
 
 
 @needs("full-device")
-@pytest.mark.parametrize("line", [["trace", CAPTURE], ["presets", "list"], ["study", "list"]], ids=lambda line: line[0])
+@pytest.mark.parametrize(
+    "line", [["trace", CAPTURE], ["presets", "show", "driving"], ["study", "list"]], ids=lambda line: line[0]
+)
 def test_a_full_standard_output(airpath_command: Command, line: list[str]) -> None:
     for unbuffered in ("", "1"):
         environment = plain_environment() | {"PYTHONUNBUFFERED": unbuffered}
