@@ -123,6 +123,8 @@ def test_a_cluster_that_loses_its_last_worker_ends_the_sweep(
 ):
     monkeypatch.setattr(dask_executor, "IDLE_SECONDS", 0.5)
     monkeypatch.setattr(dask_executor, "CHECK_SECONDS", 0.1)
+    # The results of the killed workers never arrive.
+    monkeypatch.setattr(dask_executor, "_RESULT_SECONDS", 1.0)
     killed = []
 
     def kill_workers(_: Progress) -> None:
