@@ -13,9 +13,11 @@ RUST_SOURCES := $(shell find crates presets -type f -not -path '*/tests/*' -not 
 DEMO := runs/demo
 # Cargo's profile of the Python module; the test of the wheel builds with the same.
 export AIRPATH_PROFILE ?= $(if $(CI),ci,release)
-# A single build has no use for what Cargo keeps for the next one.
+# A single build has no use for what Cargo keeps for the next one, nor for the line tables of
+# backtraces: the message of a panic has its line without them.
 ifdef CI
 export CARGO_INCREMENTAL := 0
+export CARGO_PROFILE_DEV_DEBUG := false
 endif
 
 .PHONY: setup demo test soak lint lint-rust lint-python rust-tests docs wheel wheels deny bench validate captures fresh mutants clean
