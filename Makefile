@@ -62,8 +62,9 @@ lint: lint-rust lint-python
 lint-rust: $(VENV)/.python
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
-	@# The shipped features only: the crates' tests enable further ones in each other.
-	cargo clippy --package airpath-python --locked --quiet -- -D warnings
+	@# The shipped features only: the crates' tests enable further ones in each other. Most
+	@# dependencies of the workspace have the same features as above and are not checked again.
+	cargo clippy --workspace --locked --quiet -- -D warnings
 	@# Without the advisories, which need the network and change from day to day: `make deny`.
 	PATH="$(CURDIR)/$(BIN):$$PATH" cargo deny --log-level error --workspace --locked check licenses bans sources
 
