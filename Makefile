@@ -13,6 +13,8 @@ RUST_SOURCES := $(shell find crates presets -type f -not -path '*/tests/*' -not 
 DEMO := runs/demo
 # Cargo's profile of the Python module; the test of the wheel builds with the same.
 export AIRPATH_PROFILE ?= $(if $(CI),ci,release)
+# Tests start hundreds of commands: some machines forbid Python to keep compiled modules.
+export PYTHONDONTWRITEBYTECODE :=
 # A single build has no use for what Cargo keeps for the next one, nor for the line tables of
 # backtraces: the message of a panic has its line without them.
 ifdef CI
