@@ -172,13 +172,13 @@ def test_a_stream_agrees_with_the_simulated_one(link: LinkCommand, preset: str) 
 format = 1
 fixed.delay = "40 ms"
 bearer = {{ preset = "{preset}", {keys} }}
-change = [{{ at = "10 s", outage = "6 s" }}]
+change = [{{ at = "7 s", outage = "6 s" }}]
 """
     (link.folder / "link.toml").write_text(scenario)
-    video = {"rate": "64 kbit/s", "duration": "20 s", "gop": 15, "peak_to_mean": 2}
+    video = {"rate": "64 kbit/s", "duration": "13 s", "gop": 15, "peak_to_mean": 2}
     flow = {"kind": "stream", "start": "3 s", "video": video, "buffer": "2 s", "repair": "nack"}
     simulated = airpath.run(tomllib.loads(scenario) | {"flow": [flow]}).summary["flows"][0]
-    words = ("--rate", "64 kbit/s", "--duration", "20 s", "--gop", 15, "--peak-to-mean", 2)
+    words = ("--rate", "64 kbit/s", "--duration", "13 s", "--gop", 15, "--peak-to-mean", 2)
     words = ("stream", "server", *words, "--buffer", "2 s", "--repair", "nack")
     out = link.folder / "out"
     slow: list[dict[str, float]] = []
