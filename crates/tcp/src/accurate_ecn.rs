@@ -53,7 +53,7 @@ pub fn set_field(header: &mut TcpHeader, field: u8) {
     }
 }
 
-/// The feedback of the ECN field of a SYN or SYN-ACK (§3.1.1 table 2, §3.2.2.1 table 3).
+/// The feedback of the ECN field of a SYN or SYN-ACK (§3.1.2 table 2, §3.2.2.1 table 3).
 pub const fn handshake_field(ecn: Ecn) -> u8 {
     match ecn {
         Ecn::NotEct => 0b010,

@@ -69,8 +69,8 @@ pub struct Config {
     /// §3.2.3).
     #[serde(default)]
     pub ecn_option: EcnOption,
-    /// Least number of these options in a round trip, with `ecn_option = "minimum"` (RFC 9768
-    /// §3.2.3.3: 3).
+    /// Least number of these options in a round trip, with `ecn_option = "minimum"`: as
+    /// `tcp_ecn_option_beacon` of Linux. RFC 9768 §3.2.3.3 leaves the frequency open.
     #[serde(default = "three")]
     pub ecn_option_beacon: u32,
 

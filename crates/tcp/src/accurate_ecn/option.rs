@@ -1,6 +1,6 @@
 //! The AccECN option (RFC 9768 §3.2.3): counters of payload bytes by the ECN field of their
 //! packets. Choices that the RFC leaves are those of Linux (`tcp_ecn.h`). One is a departure of
-//! both: an end that has received no option sends none, where §3.2.3.2.3 lets it continue.
+//! both: an end that has received no option sends none, where §3.2.3.2.3 recommends to continue.
 
 use airpath_core::{Ecn, Instant, Span};
 use airpath_wire::tcp::EcnCounters;
@@ -15,7 +15,7 @@ pub enum EcnOption {
     /// Never: 0 in Linux.
     Never,
     /// After a change of the ECN field and after marks, and as often as
-    /// [`Config::ecn_option_beacon`](crate::Config::ecn_option_beacon) sets (§3.2.3.3): 1.
+    /// [`Config::ecn_option_beacon`](crate::Config::ecn_option_beacon) sets: 1.
     Minimum,
     /// In each segment with room for it, until a path seems to drop segments with it: 2.
     #[default]
@@ -33,8 +33,7 @@ const INITIAL: [u64; COUNTERS] = [1, 0, 1];
 const CE: usize = 1;
 /// Counters in the option have 24 bits.
 const MASK: u64 = 0xff_ffff;
-/// A counter that has grown by this much since the last option is reported (`DIVOPT` / 4, as in
-/// Linux).
+/// A counter that has grown by this many bytes since the last option is reported (§3.2.3.3).
 const LONGEST_GROWTH: u64 = 1 << 22;
 /// Bytes sent without an option of the peer, after which its counters may have wrapped.
 const TOO_LATE: u64 = (1 << 23) - 1;
@@ -92,7 +91,8 @@ impl ByteCounters {
     }
 
     /// A packet with payload arrived. Returns whether its counter is another one than that of the
-    /// packet before: then an acknowledgement is sent at once (§3.2.3.3, change-triggered).
+    /// packet before: then an acknowledgement is sent at once, as in Linux. §3.2.3.3 requires the
+    /// option in the next scheduled one only.
     pub fn on_packet(&mut self, ecn: Ecn, length: u32) -> bool {
         let changes = ecn != self.last;
         self.last = ecn;

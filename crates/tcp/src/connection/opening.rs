@@ -249,7 +249,7 @@ impl Connection {
         self.options.reserved = if has_option { OPTION_LENGTH } else { 0 };
         let size = size - u32::from(self.options.reserved);
         self.sender.open(now, config, size, selective, ecn);
-        // RFC 9768 §3.1.4.2, §3.1.5.
+        // RFC 9768 §3.1.5: a server that has sent or received one without ECN sends no ECT.
         self.sender.marks.capable &= !self.opening.bare;
         if self.opening.attempts == 1 {
             self.sender.rtt.measure(self.opening.last, now, &config.retransmission_timeout);
@@ -302,7 +302,7 @@ impl Connection {
             match self.opening.ecn {
                 EcnMode::Off => {}
                 EcnMode::Classic => header.flags |= Flags::ECE,
-                // RFC 9768 §3.1.4.2: the second retransmission is without ECN.
+                // RFC 9768 §3.2.3.2.2: the second retransmission is without ECN.
                 EcnMode::Accurate if self.opening.answers > MOST_OFFERS => self.opening.bare = true,
                 EcnMode::Accurate => {
                     let arrived = self.options.handshake_field.unwrap_or_default();

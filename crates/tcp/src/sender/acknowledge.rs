@@ -164,7 +164,7 @@ impl Sender {
 
     /// Takes the counters of accurate ECN feedback. Returns the newly marked segments. Without
     /// progress, the acknowledgement may be older than the last, and is skipped (RFC 9768
-    /// §3.2.2.5.2).
+    /// §3.2.2.2, appendix A.1).
     #[inline]
     fn take_counters(&mut self, ack: &Acknowledgment<'_>, delivery: &Delivery, advanced: bool) -> u64 {
         let progresses = advanced || delivery.bytes > 0 || ack.newer;
