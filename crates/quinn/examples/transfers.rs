@@ -195,8 +195,8 @@ async fn run_server() -> Result<()> {
     Ok(())
 }
 
-async fn run_client(host: &str, bytes: u32) -> Result<Times> {
-    let addresses = (host, PORT).to_socket_addrs().map_err(|error| format!("{host}: {error}"))?;
+async fn run_client(host: String, bytes: u32) -> Result<Times> {
+    let addresses = (host.as_str(), PORT).to_socket_addrs().map_err(|error| format!("{host}: {error}"))?;
     let address = addresses.into_iter().find(SocketAddr::is_ipv4);
     let address = address.ok_or_else(|| format!("{host} has no IPv4 address"))?;
     let (endpoint, mut identity) = real_endpoint(UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?, Direction::Up)?;
@@ -204,12 +204,18 @@ async fn run_client(host: &str, bytes: u32) -> Result<Times> {
     load(endpoint.connect_with(config, address, "server")?, bytes, Arc::new(TokioRuntime)).await
 }
 
+/// Runs an application as a task among those of quinn, as in virtual time: tokio polls the future
+/// of `block_on` after the tasks that are ready.
+fn run_real<T: Send + 'static>(application: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    tokio.block_on(async { tokio::spawn(application).await? })
+}
+
 fn run(arguments: &[&str]) -> Result<()> {
-    let tokio = || tokio::runtime::Builder::new_current_thread().enable_all().build();
     let times = match arguments {
         ["virtual", scenario, bytes] => run_virtual(Path::new(scenario), bytes.parse()?)?,
-        ["client", host, bytes] => tokio()?.block_on(run_client(host, bytes.parse()?))?,
-        ["server"] => return tokio()?.block_on(run_server()),
+        ["client", host, bytes] => run_real(run_client((*host).to_owned(), bytes.parse()?))?,
+        ["server"] => return run_real(run_server()),
         _ => return Err(USAGE.into()),
     };
     times.print();
