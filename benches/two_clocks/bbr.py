@@ -3,7 +3,7 @@
 The cases are the wired ones of kernel.toml, with BBR, and downloads over cellular bearers. Beside
 durations and retransmissions, the queueing delay of the packets towards the client is compared: the
 time from entering the bearer to leaving it, less the least of the run. The share of time of each
-pacing gain is sampled in the kernel; in the simulator it is estimated from the pacing rate.
+pacing gain is sampled in the kernel; the simulator has it in its event log.
 """
 
 import statistics
@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -205,26 +204,14 @@ def _simulated(case: Download, seed: int) -> Run:
 
 
 def gains_of(folder: Path) -> tuple[float, ...]:
-    """Estimate the share of time of each pacing gain in a simulation.
-
-    The event log has the pacing rate, not the gain. Startup lasts until the rate falls for the
-    first time. Afterwards each rate is divided by their median, which is the bandwidth if it is
-    constant and the gain is mostly 1, and the nearest gain is taken. A bandwidth that changes, as
-    that of a cellular bearer, is taken for a gain.
-    """
+    """Return the share of time of each pacing gain in a simulation."""
     events = pl.scan_parquet(folder / "events" / "tcp" / "*.parquet")
     sender = events.filter((pl.col("component") == "server") & (pl.col("direction") == "down"))
-    rows = sender.filter(pl.col("pacing_rate").is_not_null()).select("time", "pacing_rate").sort("time").collect()
-    times, rates = rows["time"].to_list(), rows["pacing_rate"].to_list()
-    pairs = pairwise(rates)
-    startup = next((index + 1 for index, (before, after) in enumerate(pairs) if after < before), len(rates))
-    reference = statistics.median(rates[startup:] or rates)
-    shares = [0.0] * len(GAINS)
-    for index, (begin, end) in enumerate(pairwise(times)):
-        ratio = rates[index] / reference
-        later = 1 if ratio < 0.55 else 3 if ratio < 0.87 else 4 if ratio < 1.12 else 2
-        shares[0 if index < startup else later] += end - begin
-    return tuple(share / (times[-1] - times[0]) for share in shares)
+    rows = sender.select("time", "pacing_gain").sort("time").collect()
+    spent = rows.with_columns(pl.col("time").diff().shift(-1).alias("spent"))
+    shares = spent.group_by("pacing_gain").agg(pl.col("spent").sum() / spent["spent"].sum())
+    share_of = dict(shares.iter_rows())
+    return tuple(share_of.get(gain, 0.0) for gain in GAINS.values())
 
 
 def delays_of(folder: Path) -> tuple[float, float]:

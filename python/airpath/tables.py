@@ -49,6 +49,7 @@ EVENT_TABLES: dict[str, dict[str, str]] = {
         "smoothed_round_trip": "Int64",
         "retransmission_timeout": "Int64",
         "pacing_rate": "Int64",
+        "pacing_gain": "Int32",
     },
     "radio": {
         "time": TIME,

@@ -65,6 +65,7 @@ RATIOS = {
     "efficiency",
     "efficiency_of_reused",
     "most_pipeline_factor",
+    "pacing_gain",
     "pipeline_factor",
     "pipelining_efficiency",
     "pipelining_efficiency_of_reused",

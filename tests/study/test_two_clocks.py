@@ -68,7 +68,7 @@ def test_the_delivery_rate_of_the_kernel_is_that_of_the_link(links: None, conges
     assert measured.transfers[0].delivery_rate_bps == pytest.approx(case.rate * 1448 / 1500, rel=0.15)
 
 
-def test_pacing_gains_follow_from_pacing_rates(tmp_path: Path) -> None:
+def test_pacing_gains_are_read_from_the_event_log(tmp_path: Path) -> None:
     case = bbr.downloads(["2M-40ms-large-buffer"], seeds=1)[0]
     summary = execute(case.scenario, set={**case.overrides(1), **case.tcp}, seed=1, out=tmp_path, log=True)
     shares = dict(zip(bbr.GAINS, bbr.gains_of(tmp_path), strict=True))

@@ -233,6 +233,9 @@ pub struct TcpEvent {
     pub retransmission_timeout: Span,
     /// Pacing rate in bit/s; `None` unless the congestion control has one.
     pub pacing_rate: Option<u64>,
+    /// Factor of the pacing rate on the bandwidth of the model, in 256ths; `None` unless the
+    /// congestion control has one (BBR).
+    pub pacing_gain: Option<u32>,
 }
 
 /// What changed a TCP sender's state.

@@ -63,6 +63,7 @@ fn tcp() -> Vec<Recorded> {
         smoothed_round_trip: Some(Span::from_nanos(200_000_000 + row * 17 % 999_983)),
         retransmission_timeout: Span::from_nanos(400_000_000 + row * 31 % 999_983),
         pacing_rate: None,
+        pacing_gain: None,
     };
     (0..ROWS).map(|row| (Instant::from_nanos(row * 20_000_003), ComponentId(0), Event::Tcp(event(row)))).collect()
 }

@@ -80,6 +80,7 @@ pub(crate) const TCP: &[Field] = &[
     field("smoothed_round_trip", NS, "the smoothed round trip (RFC 6298); null before the first sample"),
     field("retransmission_timeout", NS, "the retransmission timeout"),
     field("pacing_rate", BITS_PER_SECOND, "of a congestion control with a pacing rate (BBR, WTCP)"),
+    field("pacing_gain", None, "factor of that rate on the bandwidth of the model, in 256ths (BBR)"),
 ];
 
 pub(crate) const RADIO: &[Field] = &[

@@ -204,6 +204,7 @@ fn sender() -> TcpEvent {
         smoothed_round_trip: None,
         retransmission_timeout: Span::from_secs(1),
         pacing_rate: Some(1_000_000),
+        pacing_gain: Some(320),
     }
 }
 
@@ -230,7 +231,7 @@ fn senders_and_transmissions_are_read_back() {
     assert_eq!(
         rows(&folder.join("tcp/0003-0000.parquet")),
         [format!(
-            r#"{{time: 8, repetition: 3, component: "fixed", flow: 1, direction: "down", trigger: "ack", congestion_window: {window}, slow_start_threshold: null, in_flight: 2896, outstanding: 4344, peer_window: 65535, acknowledged: -1, round_trip: 200000000, smoothed_round_trip: null, retransmission_timeout: 1000000000, pacing_rate: 1000000}}"#
+            r#"{{time: 8, repetition: 3, component: "fixed", flow: 1, direction: "down", trigger: "ack", congestion_window: {window}, slow_start_threshold: null, in_flight: 2896, outstanding: 4344, peer_window: 65535, acknowledged: -1, round_trip: 200000000, smoothed_round_trip: null, retransmission_timeout: 1000000000, pacing_rate: 1000000, pacing_gain: 320}}"#
         )]
     );
     assert_eq!(

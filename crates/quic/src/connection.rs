@@ -361,6 +361,7 @@ impl Connection {
             retransmission_timeout: probe_timeout(smoothed.unwrap_or_else(|| span(quinn.rtt())), figures.variation),
             // quinn paces by window and round trip; the rate of its `Bbr` has no effect.
             pacing_rate: None,
+            pacing_gain: None,
         });
     }
 

@@ -293,6 +293,12 @@ pub trait CongestionControl: fmt::Debug + Send {
         None
     }
 
+    /// The factor of the pacing rate on the bandwidth of the model, in 256ths as Linux reports it
+    /// (`tcp_bbr_info`), if the algorithm has one.
+    fn pacing_gain(&self) -> Option<u32> {
+        None
+    }
+
     /// The state with which a caller installs its own controller in a connection that was
     /// serialised. The controllers of this crate are serialised with the connection.
     fn state(&self) -> Option<u64> {
@@ -461,5 +467,8 @@ impl CongestionControl for Controller {
     }
     fn pacing_rate(&self) -> Option<Bitrate> {
         each!(self, controller => controller.pacing_rate())
+    }
+    fn pacing_gain(&self) -> Option<u32> {
+        each!(self, controller => controller.pacing_gain())
     }
 }

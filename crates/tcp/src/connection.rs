@@ -411,6 +411,7 @@ impl Connection {
             smoothed_round_trip: self.sender.rtt.smoothed(),
             retransmission_timeout: self.sender.rtt.timeout(&self.config.retransmission_timeout),
             pacing_rate: self.sender.controller.pacing_rate().map(Bitrate::as_bps),
+            pacing_gain: self.sender.controller.pacing_gain(),
         });
     }
 

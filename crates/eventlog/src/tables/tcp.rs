@@ -26,6 +26,7 @@ pub struct TcpRows {
     smoothed_round_trip: Numbers,
     retransmission_timeout: Numbers,
     pacing_rate: Numbers,
+    pacing_gain: Numbers,
     present: Levels,
 }
 
@@ -48,6 +49,7 @@ impl TcpRows {
             smoothed_round_trip: Numbers::long(Presence::Optional, Encoding::Differences),
             retransmission_timeout: steady(),
             pacing_rate: Numbers::long(Presence::Optional, Encoding::Dictionary),
+            pacing_gain: Numbers::short(Presence::Optional, Encoding::Dictionary),
             present: Levels::default(),
         }
     }
@@ -82,9 +84,10 @@ impl Rows for TcpRows {
         optional(&mut self.round_trip, |event| event.round_trip.map(nanos));
         optional(&mut self.smoothed_round_trip, |event| event.smoothed_round_trip.map(nanos));
         optional(&mut self.pacing_rate, |event| event.pacing_rate.map(signed));
+        optional(&mut self.pacing_gain, |event| event.pacing_gain.map(short));
     }
 
     fn columns(&mut self) -> Vec<(&'static str, &mut dyn Column)> {
-        columns![self: component, flow, direction, trigger, congestion_window, slow_start_threshold, in_flight, outstanding, peer_window, acknowledged, round_trip, smoothed_round_trip, retransmission_timeout, pacing_rate]
+        columns![self: component, flow, direction, trigger, congestion_window, slow_start_threshold, in_flight, outstanding, peer_window, acknowledged, round_trip, smoothed_round_trip, retransmission_timeout, pacing_rate, pacing_gain]
     }
 }

@@ -559,6 +559,10 @@ impl CongestionControl for Bbr {
     fn pacing_rate(&self) -> Option<Bitrate> {
         Some(Bitrate::from_bps(self.pacing_rate.saturating_mul(8).max(1)))
     }
+
+    fn pacing_gain(&self) -> Option<u32> {
+        Some(self.pacing_gain as u32)
+    }
 }
 
 /// The least segments of an aggregate at a pacing rate in bit/s (`bbr_min_tso_segs`).

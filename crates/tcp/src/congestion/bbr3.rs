@@ -491,4 +491,8 @@ impl CongestionControl for Bbr3 {
     fn pacing_rate(&self) -> Option<Bitrate> {
         Some(Bitrate::from_bps(self.pacing_rate.saturating_mul(8).max(1)))
     }
+
+    fn pacing_gain(&self) -> Option<u32> {
+        Some(self.pacing_gain as u32)
+    }
 }
