@@ -60,6 +60,12 @@ def program(name: str, package: str | None = None) -> str:
     return found
 
 
+def shared_links() -> Path:
+    """Return the folder of the recorded links of mahimahi; skip the test where it is missing."""
+    require("shared-links")
+    return SHARED / "data" / "links" / "mahimahi"
+
+
 def shared_capture(name: str, folder: str = "captures") -> Path:
     """Return the path of a shared capture; skip the test where it is missing."""
     require("shared-captures")
@@ -175,9 +181,14 @@ def _full_device() -> str | None:
     return None if Path("/dev/full").is_char_device() else "there is no /dev/full"
 
 
-def _shared_captures() -> str | None:
-    folder = SHARED / "data" / "captures"
-    return None if folder.is_dir() else f"there is no {folder}; AIRPATH_SHARED names the folder that has data/captures"
+def _shared(name: str) -> Callable[[], str | None]:
+    """Return a test of a folder of the shared material."""
+
+    def problem() -> str | None:
+        folder = SHARED / name
+        return None if folder.is_dir() else f"there is no {folder}; AIRPATH_SHARED names the folder that has {name}"
+
+    return problem
 
 
 FEATURES: dict[str, Callable[[], str | None]] = {
@@ -191,6 +202,7 @@ FEATURES: dict[str, Callable[[], str | None]] = {
     "pseudo-terminal": _pseudo_terminal,
     "full-device": _full_device,
     "root": _root,
-    "shared-captures": _shared_captures,
+    "shared-captures": _shared("data/captures"),
+    "shared-links": _shared("data/links/mahimahi"),
 }
 """The features, each with a function that returns what is wrong, or `None`."""
