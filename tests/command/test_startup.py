@@ -53,6 +53,19 @@ def test_running_needs_no_frames() -> None:
     assert not _imported(code) & {"jinja2", "pandas", "plotly", "polars"}
 
 
+def test_the_module_outlives_the_thread_that_imported_it() -> None:
+    # Version 3 of the allocator took that thread for the main one.
+    scenario = {"format": 1, "bearer": {"preset": "wired"}, "flow": [{"kind": "download", "bytes": "100 kB"}]}
+    script = f"""
+import threading, airpath
+for work in (lambda: __import__("airpath._native"), lambda: airpath.run({scenario!r})):
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+"""
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False).returncode == 0
+
+
 def _imported(code: str) -> set[str]:
     """Return the modules that are loaded after `code` ran in a new interpreter."""
     script = f"import sys\n{code}\nprint('MODULES', *sys.modules)"
