@@ -349,7 +349,7 @@ fn parameters_that_the_standard_does_not_have_are_refused() {
         ("cell.processing = \"2500 us\"", "cell.processing", "whole milliseconds"),
         ("cell.processing = \"4 ms\"", "cell.processing", "TS 36.213 §9.1.2"),
         ("cell.carriers = 0", "cell.carriers", "1 to 5"),
-        ("cell.carriers = 6", "cell.carriers", "1 to 5"),
+        ("cell.carriers = 6", "cell.carriers", "1 to 5 (TS 36.300 §5.5)"),
         ("cell.carriers = 2\nmobile.duplex = \"half\"", "cell.carriers", "TS 38.306 §4.2.21"),
     ];
     for (more, key, text) in cases {

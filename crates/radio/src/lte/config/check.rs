@@ -72,8 +72,8 @@ impl Config {
 
 /// Processes of the downlink with frequency division duplex (TS 36.213 §7).
 const FDD_PROCESSES: u8 = 8;
-/// Carriers of a mobile at most (TS 36.300 §5.5).
-const MAX_CARRIERS: u8 = 5;
+/// Carriers of a mobile at most.
+const MAX_CARRIERS: (u8, &str) = (5, "1 to 5 (TS 36.300 §5.5)");
 /// A radio frame, the period of a TDD configuration (TS 36.211 §4.2).
 const FRAME: Span = Span::from_millis(10);
 

@@ -195,8 +195,8 @@ const LONGEST_PROCESSING: u64 = 31;
 /// The largest dl-DataToUL-ACK and k2 (TS 38.331 §6.3.2).
 const LONGEST_K1: u32 = 15;
 const LONGEST_K2: u32 = 32;
-/// Carriers of a mobile at most (TS 38.300 §5.4.1).
-const MAX_CARRIERS: u8 = 16;
+/// Carriers of a mobile at most.
+const MAX_CARRIERS: (u8, &str) = (16, "1 to 16 (TS 38.300 §5.4.1)");
 
 fn slots(slots: u8, least: u32, most: u32, key: &str) -> Result<(), ValueError> {
     if (least..=most).contains(&slots.into()) {

@@ -26,9 +26,12 @@ pub(crate) fn within(number: u8, max: u8, table: &str, key: &str) -> Result<(), 
     }
 }
 
-/// Refuses a number of carriers that a mobile cannot have.
-pub(crate) fn carriers(number: u8, max: u8, duplex: Duplex) -> Result<(), ValueError> {
-    within(number, max, "cell", "carriers")?;
+/// Refuses a number of carriers that a mobile cannot have; `limit` is the highest, and how messages
+/// state it with its clause.
+pub(crate) fn carriers(number: u8, limit: (u8, &'static str), duplex: Duplex) -> Result<(), ValueError> {
+    if !(1..=limit.0).contains(&number) {
+        return Err(range("cell", "carriers", limit.1));
+    }
     if number > 1 && duplex == Duplex::Half {
         let expected = "1 with `mobile.duplex = \"half\"`: such mobiles have one carrier (TS 38.306 §4.2.21)";
         return Err(range("cell", "carriers", expected));
