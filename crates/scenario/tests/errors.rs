@@ -485,6 +485,9 @@ fn environments_of_bearer_and_mobiles_read_back() {
         assert_eq!(resolved.matches(part).count(), 1, "{part}: {resolved}");
     }
     assert_eq!(resolved.matches("power_over_noise").count(), 2, "the network is that of the bearer");
+    let both_cells = read(&text.replace("gprs-3+1", "nsa")).expect("good").to_toml();
+    assert_eq!(read(&both_cells).expect("it was written by us").to_toml(), both_cells);
+    assert_eq!(both_cells.matches("power_over_noise").count(), 2, "each cell of EN-DC has its network");
     let error = read(&text.replace("indoor", "indor")).expect_err("no such environment").to_string();
     assert!(
         error.contains(
