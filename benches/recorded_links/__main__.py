@@ -199,7 +199,8 @@ def whole(value: float | None) -> str:
 
 def difference(ours: float, theirs: float) -> str:
     """Return a relative difference."""
-    return f"{round(100 * (ours / theirs - 1)):+d} %".replace("-", "−")
+    rounded = round(100 * (ours / theirs - 1))
+    return "0 %" if rounded == 0 else f"{rounded:+d} %".replace("-", "−")
 
 
 def main() -> None:
