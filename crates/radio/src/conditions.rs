@@ -25,6 +25,7 @@ mod fading;
 mod indexed_random;
 mod mobility;
 mod movement;
+mod path_loss;
 mod profile;
 mod recorded;
 mod shadowing;

@@ -50,8 +50,8 @@ pub struct EnDc {
 
 impl EnDc {
     /// Idle cells with `users` mobiles. Generator streams are below `name/master` and
-    /// `name/secondary`, those of an LTE and an NR cell; `conditions` that both share are in
-    /// `name/user-N`.
+    /// `name/secondary`, those of an LTE and an NR cell. The `conditions` of both are in
+    /// `name/user-N`: a mobile is at one place.
     ///
     /// # Errors
     /// If the parameters make no sense.
@@ -59,8 +59,7 @@ impl EnDc {
         let [master, secondary] = config.parameters()?;
         let cell = |group: CellGroup, parameters| {
             let own = format!("{name}/{}", group.table());
-            let conditions = if config.shares_conditions(group) { name } else { &own };
-            Cell::new(parameters, users, seed, &own, conditions).map_err(|error| config.error_in(group, error))
+            Cell::new(parameters, users, seed, &own, name).map_err(|error| config.error_in(group, error))
         };
         let (master, secondary) = (cell(CellGroup::Master, &master)?, cell(CellGroup::Secondary, &secondary)?);
         let mobile = |index| Mobile::new(UserId::new(index as u32), config.secondary.pdcp.t_reordering);
@@ -473,8 +472,9 @@ mod tests {
         };
         assert_eq!(share_equal(&format!("conditions = {WALK}")), 1.0);
         assert_eq!(share_equal(&format!("conditions.ci = \"20 dB\"\nmobile = {WALK}")), 1.0, "one mobile alone");
-        // Cells with conditions of their own have no place in common.
-        assert!(share_equal(&format!("master = {WALK}\nsecondary = {WALK}")) < 0.1);
+        assert_eq!(share_equal(&format!("master = {WALK}\nsecondary = {WALK}")), 1.0, "in the tables of the cells");
+        let levels = format!("master.ci = \"3 dB\"\nsecondary.ci = \"9 dB\"\nmobile = {WALK}");
+        assert_eq!(share_equal(&levels), 1.0, "one mobile, beside tables of the cells");
         let levels = samples(&format!("conditions = {WALK}\nsecondary.ci = \"3 dB\""));
         assert!(levels.iter().all(|[master, secondary]| master.level.is_some() && secondary.level.is_none()));
     }

@@ -148,7 +148,7 @@ impl Config {
     }
 
     /// Whether a cell has the conditions of the bearer: its own table has at most `network`.
-    pub(super) fn shares_conditions(&self, group: CellGroup) -> bool {
+    fn shares_conditions(&self, group: CellGroup) -> bool {
         is_default(&conditions::Config { network: None, ..self.own_conditions(group).clone() })
     }
 

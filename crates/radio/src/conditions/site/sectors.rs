@@ -12,8 +12,9 @@
 
 use airpath_core::{Decibel, Probability, Seed};
 
-use super::{Cells, PathLoss, Radio, Sites, power};
+use super::{Cells, Radio, Sites, power};
 use crate::conditions::indexed_random::IndexedRandom;
+use crate::conditions::path_loss::PathLoss;
 
 const PLACES: usize = 3000;
 const SPACING: f64 = 1.5;
