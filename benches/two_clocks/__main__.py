@@ -1,12 +1,13 @@
 """Runs the cases of docs/two-clocks.md under both clocks, and writes its tables.
 
-    .venv/bin/python benches/two_clocks [--only kernel|bbr|quic|quinn|study] [--case NAME]...
-                                        [--links 5] [--seeds 9] [--write]
+    .venv/bin/python benches/two_clocks [--only kernel|bbr|quic|quinn|moq|study] [--case NAME]...
+                                        [--links 5] [--seeds 9] [--jitter MS]... [--write]
 
 Takes minutes: the links run in real time. With `--case` only these cases of kernel.toml run (with
-`--only bbr` also presets of bearers, with `--only quic` those of quic.toml, with `--only quinn`
-presets), and nothing is written. Needs what `airpath link` needs; `airpath doctor` checks this
-host.
+`--only bbr` also presets of bearers, with `--only quic` those of quic.toml, with `--only quinn` and
+`--only moq` presets), and nothing is written. With `--jitter` the cases of BBR run in the simulator
+only, with a random delay of these means in milliseconds. Needs what `airpath link` needs;
+`airpath doctor` checks this host.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import bbr
 import kernel
+import moq
 import quic
 import quinn
 import steps
@@ -33,12 +35,16 @@ STEPPED = ("utilisation-20kB", "utilisation-100kB")
 def main() -> int:
     """Run the cases, print the tables, and write them with `--write`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=["kernel", "bbr", "quic", "quinn", "study"])
+    parser.add_argument("--only", choices=["kernel", "bbr", "quic", "quinn", "moq", "study"])
     parser.add_argument("--case", action="append", default=[])
     parser.add_argument("--links", type=int, default=5, help="links that run at the same time")
     parser.add_argument("--seeds", type=int, default=9, help="links of each case with BBR, at most")
+    parser.add_argument("--jitter", type=float, action="append", default=[])
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
+    if options.jitter:
+        print("\n".join(bbr.jitter_table(bbr.downloads(options.case, seeds=options.seeds), options.jitter)))
+        return 0
     obstacle = realtime.obstacle()
     if obstacle is not None:
         print(f"no link can be made on this host: {obstacle}", file=sys.stderr)
@@ -61,6 +67,7 @@ def tables(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
         downloads = bbr.downloads(options.case, seeds=options.seeds)
         rows = bbr.compare(downloads, links=options.links, report=lambda words: print(words, file=sys.stderr))
         yield "bbr", [*bbr.table(rows), "", f"Kernel {platform.release()}. {bbr.verdict(rows)}"]
+        yield "probe-rtt", bbr.probe_table(rows)
     if options.only == "quic" or (options.only is None and not options.case):
         rows = quic.compare(
             quic.load_cases(options.case), links=options.links, report=lambda words: print(words, file=sys.stderr)
@@ -72,6 +79,9 @@ def tables(options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
             "quinn",
             [*quinn.table(rows), "", f"Kernel {platform.release()}. {len(rows)} cases.", *quinn.verdict(rows)],
         )
+    if options.only == "moq" or (options.only is None and not options.case):
+        rows = moq.compare(options.case, links=options.links, report=lambda words: print(words, file=sys.stderr))
+        yield "moq", [*moq.table(rows), "", f"Kernel {platform.release()}. {len(rows)} cases.", *moq.verdict(rows)]
     if options.only in {None, "study"} and not options.case:
         yield "steps", steps.table(STUDY, STEPPED)
         result = study.run(STUDY, only=EXPERIMENTS, clock="real", links=options.links)

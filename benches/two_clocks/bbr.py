@@ -1,9 +1,11 @@
 """Compares BBR of the profile linux-6 with the kernel's, as kernel.py compares CUBIC and Reno.
 
-The cases are the wired ones of kernel.toml, with BBR, and downloads over cellular bearers. Beside
+The cases are the wired ones of kernel.toml and bbr.toml, with BBR, and downloads over cellular
+bearers. Beside
 durations and retransmissions, the queueing delay of the packets towards the client is compared: the
 time from entering the bearer to leaving it, less the least of the run. The share of time of each
-pacing gain is sampled in the kernel; the simulator has it in its event log.
+pacing gain, and the lengths of ProbeRTT, are sampled in the kernel; the simulator has them in its
+event log.
 """
 
 import statistics
@@ -24,6 +26,9 @@ from airpath.run import execute
 WIRED = 19
 """The first cases of kernel.toml: one download over a wired link, and its outages."""
 
+OWN = Path(__file__).with_suffix(".toml")
+"""Further cases, in the form of kernel.toml."""
+
 CELLULAR = (
     # A preset of GSM, GPRS, EGPRS, UMTS, HSDPA and LTE, and the bytes of its download.
     ("gsm-csd-9600", 15_000),
@@ -36,6 +41,13 @@ CELLULAR = (
 
 GAINS = {"startup": 739, "drain": 88, "1.25": 320, "0.75": 192, "1": 256}
 """Pacing gains in 256ths, as the kernel reports them; ProbeRTT has 1, too."""
+
+PROBE_WINDOW = (4 * 1448, 4 * 1460)
+"""The window of ProbeRTT, with and without timestamps. No other state has it for long at gain 1:
+the window is at least six segments, and grows from one after a time-out."""
+
+PROBE_LEAST_S = 0.2
+"""ProbeRTT takes at least as long."""
 
 _PAYLOAD = 1000
 """Packets above this size carry data."""
@@ -53,6 +65,9 @@ class Run:
     delay_p95_s: float
     gains: tuple[float, ...]
     """The share of time of each of `GAINS`."""
+    probes: tuple[tuple[float, float], ...]
+    """Seconds of each ProbeRTT that ended: from its begin, and from when at most four segments were
+    in flight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +103,7 @@ class Download:
 
 def downloads(names: Sequence[str], *, seeds: int) -> list[Download]:
     """Return the cases, or those with these names, with at most `seeds` links each."""
-    cases = [replace(case, congestion="bbr") for case in kernel.load_cases()[:WIRED]]
+    cases = [replace(case, congestion="bbr") for case in kernel.load_cases()[:WIRED] + kernel.load_cases(file=OWN)]
     chosen = [
         Download(
             case.title + ("" if case.sack else ", without SACK") + ("" if case.timestamps else ", without timestamps"),
@@ -117,12 +132,12 @@ def downloads(names: Sequence[str], *, seeds: int) -> list[Download]:
 
 def compare(cases: Sequence[Download], *, links: int, report: Callable[[str], None] = lambda _: None) -> list[Row]:
     """Run the cases under both clocks."""
-    real: dict[tuple[str, int], tuple[Run, bool]] = {}
+    real: dict[tuple[str, int, int], tuple[Run, bool]] = {}
 
     def run(job: tuple[Download, int]) -> None:
         case, seed = job
-        real[case.title, seed] = _real(case, seed)
-        report(f"{case.title}, seed {seed}: {real[case.title, seed][0]}")
+        real[case.title, case.bytes, seed] = measured = _real(case, seed)
+        report(f"{case.title}, {case.bytes:,} bytes, seed {seed}: {measured[0]}")
 
     jobs = [(case, seed) for case in cases for seed in range(1, case.seeds + 1)]
     with ThreadPoolExecutor(links) as pool:
@@ -133,7 +148,7 @@ def compare(cases: Sequence[Download], *, links: int, report: Callable[[str], No
     rows: list[Row] = []
     for case in cases:
         seeds = range(1, case.seeds + 1)
-        measured = [real[case.title, seed] for seed in seeds]
+        measured = [real[case.title, case.bytes, seed] for seed in seeds]
         simulated = tuple(_simulated(case, seed) for seed in seeds)
         rows.append(
             Row(case.title, case.bytes, simulated, tuple(run for run, _ in measured), all(ok for _, ok in measured))
@@ -157,6 +172,48 @@ def table(rows: Sequence[Row]) -> list[str]:
         cells += [" / ".join(f"{100 * share:.0f}" for share in row.shares(runs)) for runs in (row.simulated, row.real)]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def jitter_table(cases: Sequence[Download], means_ms: Sequence[float]) -> list[str]:
+    """Return a table of the simulated side with a random delay, as the scheduler of a host adds it.
+
+    Each packet's delay in the fixed network is exponential, with these means in each direction.
+    """
+    heads = ["case", "mean random delay", "retransmitted", "queueing delay, mean (ms)", "95 % (ms)"]
+    heads += [f"share of time (%) with gain {' / '.join(GAINS)}"]
+    lines = [f"| {' | '.join(each)} |" for each in (heads, ["---"] * len(heads))]
+    for case in cases:
+        for mean in means_ms:
+            runs = [_simulated(_with_jitter(case, mean), seed) for seed in range(1, case.seeds + 1)]
+            cells = [case.title, f"{mean:g} ms", f"{statistics.fmean(run.retransmitted for run in runs):.1f}"]
+            delays = [[run.delay_mean_s for run in runs], [run.delay_p95_s for run in runs]]
+            cells += [f"{1e3 * statistics.median(each):.1f}" for each in delays]
+            cells.append(" / ".join(f"{100 * share:.0f}" for share in Row.shares(runs)))
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def probe_table(rows: Sequence[Row]) -> list[str]:
+    """Return the lines of a table of ProbeRTT, in Markdown, of the cases that have it."""
+    heads = ["case", "bytes", "seeds", "probes per download, simulated", "real"]
+    heads += ["length, simulated (ms)", "real (ms)", "with four segments, simulated (ms)", "real (ms)"]
+    lines = [f"| {' | '.join(each)} |" for each in (heads, ["---"] * len(heads))]
+    for row in rows:
+        both = [[probe for run in runs for probe in run.probes] for runs in (row.simulated, row.real)]
+        if not any(both):
+            continue
+        cells = [row.title, f"{row.bytes:,}", str(len(row.real))]
+        cells += [f"{statistics.fmean(len(run.probes) for run in runs):.1f}" for runs in (row.simulated, row.real)]
+        for part in (0, 1):
+            cells += [_range([1e3 * probe[part] for probe in probes]) for probes in both]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _range(values: Sequence[float]) -> str:
+    if not values:
+        return "–"
+    return f"{statistics.median(values):.0f} ({min(values):.0f} to {max(values):.0f})"
 
 
 def verdict(rows: Sequence[Row]) -> str:
@@ -188,10 +245,17 @@ def _real(case: Download, seed: int) -> tuple[Run, bool]:
             # The kernel reports a gain of 0 until the first acknowledgement.
             sampled = [transfer.gains.get(str(gain), 0.0) for gain in GAINS.values()]
             gains = (sampled[0] + transfer.gains.get("0", 0.0), *sampled[1:])
-            run = Run(transfer.duration_s, transfer.retransmitted_packets, *delays_of(out), gains)
+            run = Run(transfer.duration_s, transfer.retransmitted_packets, *delays_of(out), gains, transfer.probes)
         attempts.append(((not measured.valid, measured.overruns, measured.late_s), run))
     (is_invalid, _, _), run = min(attempts, key=lambda each: each[0])
     return run, not is_invalid
+
+
+def _with_jitter(case: Download, mean_ms: float) -> Download:
+    if mean_ms == 0:
+        return case
+    delay = {"distribution": "exponential", "minimum": "0 ms", "mean": f"{mean_ms:g} ms"}
+    return replace(case, overrides=lambda seed: case.overrides(seed) | {"fixed.delay": delay})
 
 
 def _simulated(case: Download, seed: int) -> Run:
@@ -200,18 +264,38 @@ def _simulated(case: Download, seed: int) -> Run:
         options = {**case.overrides(seed), **case.tcp}
         summary = execute(case.scenario, set=options, seed=seed, threads=1, out=out, log=True)
         flow = summary["flows"][0]
-        return Run(flow["duration_s"], flow["retransmitted_packets"], *delays_of(out), gains_of(out))
+        retransmitted = flow["retransmitted_packets"]
+        return Run(flow["duration_s"], retransmitted, *delays_of(out), gains_of(out), probes_of(out))
+
+
+def _sender(folder: Path) -> pl.DataFrame:
+    """Return the states of the sender in a simulation, and how long each lasted."""
+    events = pl.scan_parquet(folder / "events" / "tcp" / "*.parquet")
+    sender = events.filter((pl.col("component") == "server") & (pl.col("direction") == "down"))
+    rows = sender.select("time", "pacing_gain", "congestion_window", "in_flight").sort("time").collect()
+    return rows.with_columns(pl.col("time").diff().shift(-1).alias("spent"))
 
 
 def gains_of(folder: Path) -> tuple[float, ...]:
     """Return the share of time of each pacing gain in a simulation."""
-    events = pl.scan_parquet(folder / "events" / "tcp" / "*.parquet")
-    sender = events.filter((pl.col("component") == "server") & (pl.col("direction") == "down"))
-    rows = sender.select("time", "pacing_gain").sort("time").collect()
-    spent = rows.with_columns(pl.col("time").diff().shift(-1).alias("spent"))
+    spent = _sender(folder)
     shares = spent.group_by("pacing_gain").agg(pl.col("spent").sum() / spent["spent"].sum())
     share_of = dict(shares.iter_rows())
     return tuple(share_of.get(gain, 0.0) for gain in GAINS.values())
+
+
+def probes_of(folder: Path) -> tuple[tuple[float, float], ...]:
+    """Return the lengths of each ProbeRTT that ended in a simulation, as of `Run.probes`."""
+    is_probe = (pl.col("pacing_gain") == GAINS["1"]) & pl.col("congestion_window").is_in(PROBE_WINDOW)
+    rows = _sender(folder).with_columns(is_probe.alias("probe")).with_columns(pl.col("probe").rle_id().alias("run"))
+    is_low = pl.col("in_flight") <= max(PROBE_WINDOW)
+    lengths = (
+        rows.filter(pl.col("probe") & (pl.col("run") < rows["run"].max()))
+        .group_by("run", maintain_order=True)
+        .agg(pl.col("spent").sum().alias("whole"), pl.col("spent").filter(is_low).sum().alias("held"))
+    )
+    seconds = ((whole / 1e9, held / 1e9) for _, whole, held in lengths.iter_rows())
+    return tuple((whole, held) for whole, held in seconds if whole >= PROBE_LEAST_S)
 
 
 def delays_of(folder: Path) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from typing import Any
 from clocks import difference, medians
 
 from airpath import realtime
-from airpath.quantities import rate, seconds
+from airpath.quantities import rate, seconds, size
 from airpath.run import execute
 
 CASES = Path(__file__).with_suffix(".toml")
@@ -82,6 +82,10 @@ class Case:
     """The same; the packets that wait at its start are lost."""
     codel: bool = False
     """Whether CoDel manages the queue towards the client, with the settings of RFC 8289."""
+    policed: float = 0.0
+    """Bits per second of a policer towards the client."""
+    burst: int = 0
+    """Its burst, in bytes."""
     ecn: bool = False
     """Whether TCP uses ECN, and the queue marks."""
     downloads: int = 1
@@ -107,6 +111,7 @@ class Case:
     def title(self) -> str:
         """The link as text."""
         words = [rate(self.rate), seconds(self.round_trip), "CoDel" if self.codel else f"queue of {self.queue}"]
+        words += [f"policer of {rate(self.policed)} and {size(self.burst)}"] if self.policed else []
         words += [f"{100 * self.loss:g} % loss"] if self.loss else []
         words += [f"outage of {seconds(self.outage)}"] if self.outage else []
         words += [f"handover of {seconds(self.handover)}"] if self.handover else []
@@ -132,11 +137,16 @@ class Case:
             for direction in ("downlink", "uplink")
             for key, value in (("rate", f"{self.rate:.0f} bit/s"), ("delay", f"{delay_ms:.6g} ms"))
         }
+        policer = {
+            "bearer.downlink.policer.rate": f"{self.policed:.0f} bit/s",
+            "bearer.downlink.policer.burst": f"{self.burst} B",
+        }
         managed = {"bearer.downlink.queue.discipline": "codel", "bearer.downlink.queue.ecn": self.ecn}
         return (
             both
             | {"bearer.downlink.queue.packets": self.queue, "bearer.downlink.loss": self.loss}
             | (managed if self.codel else {})
+            | (policer if self.policed else {})
         )
 
     @property
@@ -205,9 +215,9 @@ class Compared:
         return statistics.median(abs(simulated.duration_s / real.duration_s - 1) for simulated, real in pairs)
 
 
-def load_cases(only: Iterable[str] = ()) -> list[Case]:
-    """Return the cases, or those with these names."""
-    cases = [Case(**each) for each in tomllib.loads(CASES.read_text())["case"]]
+def load_cases(only: Iterable[str] = (), file: Path = CASES) -> list[Case]:
+    """Return the cases of a file, or those with these names."""
+    cases = [Case(**each) for each in tomllib.loads(file.read_text())["case"]]
     names = set(only)
     unknown = names - {case.name for case in cases}
     if unknown:

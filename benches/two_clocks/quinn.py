@@ -42,9 +42,9 @@ SEEDS = 3
 FIGURES = ("bulk", "requests")
 """Figures of `Times` that are compared."""
 
-_AIRPATH = (sys.executable, "-m", "airpath")
+AIRPATH = (sys.executable, "-m", "airpath")
 
-_TIMEOUT = 900
+TIMEOUT = 900
 """Limit of a link, in seconds."""
 
 
@@ -67,18 +67,18 @@ class Row:
     """The largest 99th percentile of the links' lateness, in seconds."""
 
 
-def build() -> Path:
-    """Build the application; return its path.
+def build(package: str, kind: str, name: str) -> Path:
+    """Build the program `name` of a crate, of the kind `--bin` or `--example`; return its path.
 
     Raises:
         subprocess.CalledProcessError: It cannot be built.
     """
-    command = ["cargo", "build", "--quiet", "--locked", "--package", "airpath-quinn", "--example", "transfers"]
-    subprocess.run(command, cwd=ROOT, check=True)
+    subprocess.run(["cargo", "build", "--quiet", "--locked", "--package", package, kind, name], cwd=ROOT, check=True)
     metadata = subprocess.run(
         ["cargo", "metadata", "--no-deps", "--format-version", "1"], cwd=ROOT, check=True, capture_output=True
     )
-    return Path(json.loads(metadata.stdout)["target_directory"]) / "debug" / "examples" / "transfers"
+    folder = Path(json.loads(metadata.stdout)["target_directory"]) / "debug"
+    return (folder / "examples" if kind == "--example" else folder) / name
 
 
 def compare(
@@ -89,7 +89,7 @@ def compare(
     Raises:
         RuntimeError: A run failed.
     """
-    program = build()
+    program = build("airpath-quinn", "--example", "transfers")
     names = set(only)
     presets = [preset for preset in CASES if not names or preset in names]
     jobs = [(preset, seed) for preset in presets for seed in range(1, seeds + 1)]
@@ -144,7 +144,7 @@ def _run(program: Path, preset: str, seed: int) -> tuple[Times, Times, float]:
         scenario.write_text(text, encoding="utf-8")
         size = str(CASES[preset])
         simulated = _times([str(program), "virtual", str(scenario), size])
-        line = [*_AIRPATH, "link", str(scenario), "--serve", shlex.join([str(program), "server"])]
+        line = [*AIRPATH, "link", str(scenario), "--serve", shlex.join([str(program), "server"])]
         line += ["--out", str(out), "--no-log", "--no-status", "--", str(program), "client", "server", size]
         real = _times(line)
         lateness = json.loads((out / "summary.json").read_text())["emulation"]["lateness"]["p99_s"]
@@ -152,7 +152,7 @@ def _run(program: Path, preset: str, seed: int) -> tuple[Times, Times, float]:
 
 
 def _times(line: Sequence[str]) -> Times:
-    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=_TIMEOUT)
+    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=TIMEOUT)
     match = re.search(r"bulk ([\d.]+) s, requests ([\d.]+) s", done.stdout)
     if done.returncode != 0 or match is None:
         raise RuntimeError(f"{shlex.join(line)}: {done.stderr.strip() or done.stdout.strip()}")

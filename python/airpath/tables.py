@@ -110,6 +110,7 @@ PROXY = "proxy"
 DROP_CAUSES = (
     "queue-full",
     "queue-management",
+    "policer",
     "loss",
     "attempts-exhausted",
     "too-big",

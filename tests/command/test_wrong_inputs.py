@@ -118,6 +118,31 @@ INPUTS = [
     wrong("run-preset", "run hs-dsch-384", code=0, out=("download over hs-dsch-384", "100 kB")),
     wrong("run-gprs", "run gprs", code=0, out=("download over gprs-4+1", "100 kB")),
     wrong("run-environment", "run driving", "'driving' is a preset of kind environment", "presets list"),
+    wrong("presets-environment", "presets show drivng", "did you mean the environment `driving`?"),
+    wrong(
+        "environment-key",
+        "run lte --set bearer.conditions.environmnt=walking",
+        "bearer.conditions.environmnt",
+        "did you mean `environment`?",
+    ),
+    wrong(
+        "environment-and-ci",
+        "run lte --set bearer.conditions.environment=walking --set 'bearer.conditions.ci=3 dB'",
+        "the environment has `cells`",
+        "give either `environment` or `ci`",
+    ),
+    wrong(
+        "environment-en-dc",
+        "run nsa --set bearer.master.conditions.environment=walking",
+        "bearer.master.conditions.environment",
+        "did you mean `bearer.conditions.environment`?",
+    ),
+    wrong(
+        "kept-tcp",
+        "run kept --set tcp.congestion=reno",
+        "no flow has this setting",
+        "write `flow.tcp.congestion`",
+    ),
     wrong("tcp-cc", "run small.toml --set tcp.cc=reno", code=0, out=("download",)),
     wrong(
         "tcp-congestion-control",

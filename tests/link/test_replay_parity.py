@@ -95,6 +95,21 @@ def test_a_middlebox(airpath_command: Command, tmp_path: Path) -> None:
         assert row["offered_packets"] == out, "packets are conserved"
 
 
+def fetch_a_file(airpath_command: Command, scenario: Path, *options: str) -> Path:
+    """Fetch 400 kB by HTTP over a link beside its scenario; return the folder of the result."""
+    folder = scenario.parent
+    payload = random.Random(1).randbytes(400_000)
+    (folder / "file").write_bytes(payload)
+    serve = f"exec {sys.executable} -m http.server 8000 --directory {folder}"
+    got = str(folder / "got")
+    fetch = f"import urllib.request as u; open({got!r}, 'wb').write(u.urlopen('http://server:8000/file').read())"
+    live = folder / "live"
+    arguments = ("link", scenario, *options, "--out", live, "--serve", serve, "--", sys.executable, "-c", fetch)
+    subprocess.run(airpath_command.line(*arguments), check=True, timeout=60)
+    assert Path(got).read_bytes() == payload
+    return live
+
+
 def test_snoop_repairs_losses_of_real_packets(airpath_command: Command, tmp_path: Path) -> None:
     scenario = tmp_path / "snoop.toml"
     scenario.write_text(
@@ -102,17 +117,8 @@ def test_snoop_repairs_losses_of_real_packets(airpath_command: Command, tmp_path
         'downlink = { rate = "2 Mbit/s", delay = "10 ms", loss = 0.05 }\n'
         'uplink = { rate = "2 Mbit/s", delay = "10 ms" }\n'
     )
-    payload = random.Random(1).randbytes(400_000)
-    (tmp_path / "file").write_bytes(payload)
-    serve = f"exec {sys.executable} -m http.server 8000 --directory {tmp_path}"
-    got = str(tmp_path / "got")
-    fetch = f"import urllib.request as u; open({got!r}, 'wb').write(u.urlopen('http://server:8000/file').read())"
-    live = tmp_path / "live"
     # Without SACK the kernel cannot see what Snoop hides.
-    sack = ("--sysctl", "net.ipv4.tcp_sack=0")
-    arguments = ("link", scenario, *sack, "--out", live, "--serve", serve, "--", sys.executable, "-c", fetch)
-    subprocess.run(airpath_command.line(*arguments), check=True, timeout=60)
-    assert Path(got).read_bytes() == payload
+    live = fetch_a_file(airpath_command, scenario, "--sysctl", "net.ipv4.tcp_sack=0")
     packets = check_parity(airpath_command, live)
     lost = packets.filter(step="dropped", direction="down").height
     copies = set(packets.filter(step="created")["packet"])
@@ -123,6 +129,23 @@ def test_snoop_repairs_losses_of_real_packets(airpath_command: Command, tmp_path
     (row,) = airpath.load(live).links.filter(component="middlebox", direction="down").to_dicts()
     inside = row["delivered_packets"] + row["absorbed_packets"] + row["queued_packets"]
     assert row["offered_packets"] + row["created_packets"] == inside, "packets are conserved"
+
+
+def test_a_policer(airpath_command: Command, tmp_path: Path) -> None:
+    scenario = tmp_path / "policer.toml"
+    policer = 'policer = { rate = "4 Mbit/s", burst = "30 kB" }'
+    scenario.write_text(
+        f'format = 1\n[fixed.down]\n{policer}\n[bearer]\nmodel = "wired"\n'
+        'downlink = { rate = "20 Mbit/s", delay = "10 ms" }\nuplink = { rate = "20 Mbit/s", delay = "10 ms" }\n'
+    )
+    live = fetch_a_file(airpath_command, scenario)
+    lost = check_parity(airpath_command, live).filter(step="dropped")
+    assert set(lost.select("component", "direction", "cause").rows()) == {("fixed", "down", "policer")}
+    # In no time more passes than the burst, and what the rate brings in this time.
+    passed = airpath.load(live).packets.filter(component="fixed", direction="down", step="delivered").sort("time")
+    assert passed["size"].sum() > 400_000
+    elapsed = (passed["time"] - passed["time"][0]).to_numpy() / 1e9
+    assert (passed["size"].cum_sum().to_numpy() <= 30_000 + elapsed * 4e6 / 8 + 1e-3).all()
 
 
 @pytest.mark.parametrize(

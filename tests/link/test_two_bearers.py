@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import airpath
 from support.link import DEVICES, LinkCommand, python, summary
 from support.needs import needs
 
@@ -63,7 +64,11 @@ def transfer(link: LinkCommand, scenario: Path) -> list[float]:
     """Fetch over MPTCP; return seconds, bytes, the longest gap and the further subflows."""
     serve = shlex.join(python("mptcp.py", "serve", BYTES))
     done = link(
-        *python("mptcp.py", "fetch", "server"), link=scenario, serve=serve, options="--mptcp --out kept", timeout=100
+        *python("mptcp.py", "fetch", "server"),
+        link=scenario,
+        serve=serve,
+        options="--mptcp --out kept --capture",
+        timeout=100,
     )
     return [float(word) for word in done.out.split()]
 
@@ -76,6 +81,9 @@ def test_mptcp_uses_both_bearers(link: LinkCommand) -> None:
     assert min(packets["bearer-mobile"], packets["second-bearer-mobile"]) > 500
     # One bearer needs 4 s.
     assert seconds < 3
+    # The captures have the packets of both ways, each a connection.
+    connections = airpath.trace(link.folder / "kept").connections
+    assert sorted(connections["client_address"]) == ["100.64.0.2", "100.65.0.2"]
 
 
 @needs("mptcp")

@@ -47,6 +47,7 @@ ALLOWED: dict[str, set[str]] = {
         "result",
     },
     "quinn": {"core", "wire", "path", "quic", "scenario", "sim"},
+    "moq": {"core", "quic", "quinn", "app", "scenario"},
     "emu": {
         "core",
         "wire",

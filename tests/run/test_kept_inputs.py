@@ -122,7 +122,7 @@ def test_a_result_runs_again_with_all_repetitions(three: Path, airpath_command: 
     assert airpath_command("run", "three", "--repeat", "1", "--format", "json").json["flows"] == flows[:1]
     assert airpath.run(three).summary["flows"] == flows
     assert len(airpath.run(str(three), repeat=2, log=False).summary["flows"]) == 2
-    assert len(airpath.run(three, vary={"tcp.congestion": ["reno"]}).flows) == 3
+    assert len(airpath.run(three, vary={"flow.tcp.congestion": ["reno"]}).flows) == 3
 
 
 @pytest.mark.parametrize(

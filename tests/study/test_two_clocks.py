@@ -80,6 +80,38 @@ def test_pacing_gains_are_read_from_the_event_log(tmp_path: Path) -> None:
     assert 0 < mean < high < summary["flows"][0]["duration_s"]
 
 
+def test_probes_of_the_round_trip_are_read_from_the_event_log(tmp_path: Path) -> None:
+    (case,) = bbr.downloads(["2M-40ms-probe-rtt"], seeds=1)
+    summary = execute(case.scenario, set={**case.overrides(1), **case.tcp}, seed=1, out=tmp_path, log=True)
+    assert 20 < summary["flows"][0]["duration_s"] < 30
+    # One each ten seconds. With four segments in flight it takes 200 ms and a tick of 4 ms, and
+    # ends with the next acknowledgement, at most a round trip later.
+    probes = bbr.probes_of(tmp_path)
+    assert len(probes) == 2
+    for whole, held in probes:
+        assert 0.2 < held <= 0.204 + 0.042
+        assert held < whole < held + 0.1
+
+
+def test_a_table_of_probes_lists_the_cases_that_have_them() -> None:
+    run = bbr.Run(25.0, 0, 0.01, 0.02, (0.0, 0.0, 0.1, 0.1, 0.8), probes=((0.3, 0.204), (0.25, 0.201)))
+    without = replace(run, probes=())
+    rows = [
+        bbr.Row("long", 6_000_000, simulated=(run,), real=(run, without), valid=True),
+        bbr.Row("short", 1_000, simulated=(without,), real=(without,), valid=True),
+    ]
+    _, _, *lines = bbr.probe_table(rows)
+    lengths = "275 (250 to 300) | 275 (250 to 300) | 202 (201 to 204) | 202 (201 to 204)"
+    assert lines == [f"| long | 6,000,000 | 2 | 2.0 | 1.0 | {lengths} |"]
+
+
+def test_a_policer_is_one_of_the_cases_of_bbr() -> None:
+    (case,) = bbr.downloads(["10M-100ms-policed"], seeds=1)
+    assert case.title == "10 Mbit/s, 100 ms, queue of 100, policer of 2 Mbit/s and 100 kB"
+    assert case.overrides(1)["bearer.downlink.policer.rate"] == "2000000 bit/s"
+    assert len({(each.title, each.bytes) for each in bbr.downloads([], seeds=1)}) == len(bbr.downloads([], seeds=1))
+
+
 def test_cases_are_many_and_different() -> None:
     cases = kernel.load_cases()
     assert len(cases) >= 12
@@ -128,7 +160,7 @@ def test_a_table_of_the_page_is_replaced_between_its_marks(tmp_path: Path) -> No
 def test_the_page_has_a_place_for_each_table(tmp_path: Path) -> None:
     copy = tmp_path / "two-clocks.md"
     copy.write_text((ROOT / "docs" / "two-clocks.md").read_text())
-    for name in ("kernel", "study", "steps"):
+    for name in ("kernel", "bbr", "probe-rtt", "study", "steps"):
         page.replace_table(copy, name, [f"table {name}"])
         assert f"table {name}" in copy.read_text()
 

@@ -259,7 +259,7 @@ pub struct Session {
 }
 
 /// The numbers with which the packets of a session begin (RFC 3550 §5.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FirstNumbers {
     /// The server's source.
     ssrc: u32,

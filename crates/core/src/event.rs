@@ -161,6 +161,8 @@ pub enum DropCause {
     QueueFull,
     /// Active queue management dropped it to signal congestion.
     QueueManagement,
+    /// A policer dropped it: it exceeded the rate and the burst.
+    Policer,
     /// Lost in transmission: the loss model of a link.
     Loss,
     /// The radio gave up: all attempts that the link layer allows have failed.
@@ -178,9 +180,10 @@ pub enum DropCause {
 
 impl DropCause {
     /// All causes, in the order of [`PacketCounters::dropped`](crate::PacketCounters::dropped).
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::QueueFull,
         Self::QueueManagement,
+        Self::Policer,
         Self::Loss,
         Self::AttemptsExhausted,
         Self::TooBig,
@@ -194,6 +197,7 @@ impl DropCause {
         match self {
             Self::QueueFull => "queue-full",
             Self::QueueManagement => "queue-management",
+            Self::Policer => "policer",
             Self::Loss => "loss",
             Self::AttemptsExhausted => "attempts-exhausted",
             Self::TooBig => "too-big",

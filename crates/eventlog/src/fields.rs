@@ -44,8 +44,8 @@ pub(crate) const PACKETS: &[Field] = &[
     field(
         "cause",
         None,
-        "of a drop: `queue-full`, `queue-management`, `loss`, `attempts-exhausted`, `too-big`, `handover` (in a \
-         buffer that a handover discarded), `decompression` (header compression lost synchronisation), `discarded` \
+        "of a drop: `queue-full`, `queue-management`, `policer`, `loss`, `attempts-exhausted`, `too-big`, `handover` \
+         (in a buffer that a handover discarded), `decompression` (header compression lost synchronisation), `discarded` \
          (the discard timer of PDCP or RLC expired)",
     ),
     field("backlog_packets", None, "on `queued`: packets in the queue of the component, this one included"),

@@ -9,14 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::delay::{Delay, DistributionError};
 use crate::loss::{Loss, LossError};
+use crate::policer::{Policer, PolicerError};
 use crate::queue::{Queue, QueueError};
 use crate::recorded::{Recording, RecordingError};
 
-/// One direction of a link: queue, transmitter, loss, delay, in this order. A packet waits in the
-/// queue, is sent at the rate, and is then lost or arrives after the delay. A lost packet thus has
-/// used its transmission time, as on a real link, and is lost at its last bit. (ns-2's `lossmodel`
-/// stands before the queue, its `link-lossmodel` behind, as here.) The default is a link without
-/// delay, loss or limit.
+/// One direction of a link: policer, queue, transmitter, loss, delay, in this order. A packet that
+/// the policer passes waits in the queue, is sent at the rate, and is then lost or arrives after
+/// the delay. A lost packet thus has used its transmission time, as on a real link, and is lost at
+/// its last bit. (ns-2's `lossmodel` stands before the queue, its `link-lossmodel` behind, as
+/// here.) The default is a link without delay, loss or limit.
 ///
 /// ```
 /// use airpath_core::{Instant, Seed};
@@ -41,6 +42,9 @@ pub struct Config {
     /// relative to the working directory; the reader of a scenario resolves it first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<PathBuf>,
+    /// What a policer drops on entry, before the queue. By default it drops nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policer: Option<Policer>,
     /// The queue; needs `rate` or `recorded`. By default 1,000 packets, as the transmit queue of an
     /// Ethernet interface in Linux; `{}` is a queue without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,6 +70,9 @@ pub enum ConfigError {
         "a link without `rate` or `recorded` is infinitely fast, so that nothing ever waits: give it one of them, or remove `queue`"
     )]
     QueueWithoutRate,
+    /// In [`Config::policer`].
+    #[error(transparent)]
+    Policer(#[from] PolicerError),
     /// In [`Config::queue`].
     #[error(transparent)]
     Queue(#[from] QueueError),
@@ -85,6 +92,7 @@ impl ConfigError {
     pub const fn field(&self) -> &'static str {
         match self {
             Self::TwoRates | Self::Recording(_) => "recorded",
+            Self::Policer(_) => "policer",
             Self::QueueWithoutRate | Self::Queue(_) => "queue",
             Self::Loss(_) => "loss",
             Self::Delay(_) => "delay",
@@ -112,6 +120,7 @@ impl Config {
 
     fn plan(&self, recording: Option<Arc<Recording>>) -> Result<Plan, ConfigError> {
         let mut config = self.clone();
+        self.policer.as_ref().map_or(Ok(()), Policer::check)?;
         if self.rate.is_some() || recording.is_some() {
             config.queue.get_or_insert_with(|| Queue::of_packets(DEFAULT_PACKETS)).check()?;
         } else if self.queue.is_some() {

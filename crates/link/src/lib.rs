@@ -1,13 +1,13 @@
-//! Technology-free links: rate, delay, loss, queues, recorded links, and their composition.
+//! Technology-free links: rate, delay, loss, policers, queues, recorded links, and compositions.
 //!
 //! | module | what |
 //! | --- | --- |
 //! | [`config`] | the configuration of one direction of a link, and its errors |
-//! | [`pipe`] | a link from a configuration: queue, transmitter, loss and delay in one |
+//! | [`pipe`] | a link from a configuration: policer, queue, transmitter, loss and delay in one |
 //! | [`duplex`](mod@duplex) | a bearer of two links |
 //! | [`chain`] | links in series |
 //! | [`command`] | changes of conditions while a link runs |
-//! | [`queue`], [`loss`], [`delay`], [`recorded`] | the mechanisms, each with its parameters |
+//! | [`policer`], [`queue`], [`loss`], [`delay`], [`recorded`] | the mechanisms, each with its parameters |
 //! | `testing` | checks of the contracts below (feature `testing`) |
 //!
 //! ```
@@ -56,6 +56,7 @@ pub mod delay;
 pub mod duplex;
 pub mod loss;
 pub mod pipe;
+pub mod policer;
 pub mod queue;
 mod rate;
 pub mod recorded;

@@ -1,4 +1,4 @@
-//! The common link: queue, transmitter, loss and delay in one.
+//! The common link: policer, queue, transmitter, loss and delay in one.
 
 mod change;
 
@@ -9,6 +9,7 @@ use airpath_core::{Context, DropCause, Instant, Packet, PacketCounters, PacketSt
 use crate::config::{Config, ConfigError, Plan};
 use crate::delay::DelayLine;
 use crate::loss::{Loss, LossProcess};
+use crate::policer::TokenBucket;
 use crate::queue::drop_tail::{DropTail, Entry};
 use crate::queue::{Limits, Managed};
 use crate::transmitter::Transmitter;
@@ -27,13 +28,14 @@ pub struct Pipe {
     line: DelayLine,
     /// Whether packets are lost in transmission. If not, `losses` is not read.
     is_lossy: bool,
-    /// Whether packets propagate at once: there is no rate, no queue management and no loss, and no
-    /// change of conditions has been. Neither transmitter nor queue are then read.
+    /// Whether packets propagate at once: there is no policer, no rate, no queue management and no
+    /// loss, and no change of conditions has been. None of them is then read.
     is_immediate: bool,
     /// The next departure, loss or queue decision.
     next: Instant,
     counters: PacketCounters,
     transmitter: Transmitter,
+    policer: Option<Box<TokenBucket>>,
     queue: Waiting,
     losses: Box<Losses>,
     /// The end of the last outage.
@@ -105,7 +107,8 @@ impl Pipe {
         let is_lossy = config.loss != Loss::default();
         let has_transmitter = config.rate.is_some() || plan.recording.is_some();
         Self {
-            is_immediate: !has_transmitter && !is_lossy && managed.is_none(),
+            is_immediate: config.policer.is_none() && !has_transmitter && !is_lossy && managed.is_none(),
+            policer: config.policer.map(|policer| Box::new(TokenBucket::new(policer))),
             queue: match managed {
                 None => Waiting::DropTail(DropTail::new(Limits::of(&queue))),
                 Some(waiting) => Waiting::Managed(Box::new(ManagedQueue {
@@ -209,6 +212,13 @@ impl Pipe {
         self.next = self.next.min(event);
     }
 
+    /// Drops a packet on entry.
+    fn refuse(&mut self, now: Instant, packet: Packet, cause: DropCause, cx: &mut Context<'_>) -> Admission {
+        self.counters.lose(&packet, cause);
+        cx.drop_packet(now, packet, cause);
+        Admission::Dropped(cause)
+    }
+
     /// Drops the packets whose loss is due up to and including `now`.
     fn lose(&mut self, now: Instant, cx: &mut Context<'_>) {
         while self.next_loss().is_some_and(|time| time <= now)
@@ -230,6 +240,9 @@ impl Link for Pipe {
             return Admission::Queued;
         }
         self.advance(now, cx);
+        if self.policer.as_mut().is_some_and(|bucket| !bucket.admits(now, packet.size)) {
+            return self.refuse(now, packet, DropCause::Policer, cx);
+        }
         let is_free = self.transmitter.is_free(now);
         let counters = &mut self.counters;
         let refused = match &mut self.queue {
@@ -250,9 +263,7 @@ impl Link for Pipe {
             }
         };
         if let Some(cause) = refused {
-            self.counters.lose(&packet, cause);
-            cx.drop_packet(now, packet, cause);
-            return Admission::Dropped(cause);
+            return self.refuse(now, packet, cause, cx);
         }
         match &mut self.queue {
             Waiting::DropTail(queue) => {

@@ -3,6 +3,7 @@
 use airpath_core::{Bitrate, Bytes, Probability, Seed, Span};
 use airpath_link::delay::{Delay, Distribution};
 use airpath_link::loss::{GilbertElliott, Loss};
+use airpath_link::policer::Policer;
 use airpath_link::queue::{Discipline, Queue, codel};
 use airpath_link::{Config, ConfigError, Pipe};
 
@@ -37,8 +38,11 @@ fn every_key_is_read() {
             loss: Loss::Bernoulli(Probability::new(0.01).expect("1 %")),
             queue: Some(Queue::of_packets(100)),
             recorded: None,
+            policer: None,
         }
     );
+    let policer = Policer { rate: Bitrate::from_bps(2_000_000), burst: Bytes::new(100_000) };
+    assert_eq!(read("policer = { rate = \"2 Mbit/s\", burst = \"100 kB\" }").policer, Some(policer));
     assert_eq!(read("loss = \"1 %\"").loss, read("loss = 0.01").loss);
     assert_eq!(read("loss = 0").loss, Loss::default());
     assert_eq!(read("queue = { bytes = \"64 kB\" }").queue, Some(Queue::of_bytes(Bytes::new(64_000))));
@@ -76,7 +80,7 @@ fn every_key_is_read() {
 #[test]
 fn invalid_values_are_rejected_when_read() {
     for (text, message) in [
-        ("rat = 1", "unknown field `rat`, expected one of `rate`, `recorded`, `queue`, `loss`, `delay`"),
+        ("rat = 1", "unknown field `rat`, expected one of `rate`, `recorded`, `policer`, `queue`, `loss`, `delay`"),
         ("delay = 5", "invalid type: integer `5`, expected a length of time such as \"110 ms\", or a table"),
         ("delay = \"-5 ms\"", "`-5 ms` is negative"),
         ("delay = { distribution = \"cauchy\" }", "unknown variant `cauchy`, expected one of `uniform`, `normal`"),
@@ -97,6 +101,8 @@ fn invalid_values_are_rejected_when_read() {
         ("loss = { good_to_bad = 0.1 }", "missing field `bad_to_good`"),
         ("loss = { good_to_bad = 0.1, bad_to_good = 0 }", "the bad state never ends"),
         ("loss = { good_to_bad = 0.1, bad_to_good = 0.1, lost = 1 }", "unknown field `lost`"),
+        ("policer = { rate = \"1 Mbit/s\" }", "missing field `burst`"),
+        ("policer = { rate = \"0 bit/s\", burst = \"9 kB\" }", "zero"),
         ("queue = { packets = 0 }", "a queue of 0 `packets`"),
         ("queue = { bytes = \"0 B\" }", "a queue of 0 `bytes`"),
         ("queue = { target = \"5 ms\" }", "a queue with the discipline drop-tail has no `target`"),
@@ -143,6 +149,7 @@ fn contradictory_settings_are_rejected_by_prepare() {
     for (text, field, message) in [
         ("rate = \"1 Mbit/s\"\nrecorded = \"a.down\"", "recorded", "not both"),
         ("queue = { packets = 5 }", "queue", "infinitely fast"),
+        ("policer = { rate = \"1 Mbit/s\", burst = \"1499 B\" }", "policer", "use at least 1.5 kB"),
         ("recorded = \"no/such/file.down\"", "recorded", "no/such/file.down: "),
     ] {
         let fault = fault(text);
@@ -169,6 +176,7 @@ fn what_is_printed_reads_back() {
     for text in [
         "",
         "rate = \"10 Mbit/s\"\ndelay = \"110 ms\"\nloss = 0.01\nqueue = { packets = 100 }",
+        "rate = \"10 Mbit/s\"\npolicer = { rate = \"2 Mbit/s\", burst = \"64 kB\" }",
         "recorded = \"a.down\"\nqueue = { discipline = \"codel\", bytes = \"1 MB\", ecn = true }",
         "rate = \"1 Mbit/s\"\nqueue = { discipline = \"fq-codel\", quantum = \"300 B\", target = \"20 ms\" }",
         "rate = \"1 Mbit/s\"\nqueue = { discipline = \"pie\", burst = \"0 s\", ecn = true }",

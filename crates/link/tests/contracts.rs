@@ -5,6 +5,7 @@ use std::sync::Arc;
 use airpath_core::{Bitrate, Bytes, ComponentId, Context, Direction, Instant, Memory, Probability, Seed, Span};
 use airpath_link::delay::{Delay, Distribution};
 use airpath_link::loss::{GilbertElliott, Loss};
+use airpath_link::policer::Policer;
 use airpath_link::queue::{Discipline, Queue, cake, codel, dual_pi2, fq_codel, pie};
 use airpath_link::testing::{
     Arrival, Commands, OneWay, Polling, Script, Traffic, contracts, drive, idle_sleeps, order_kept,
@@ -16,8 +17,8 @@ const HORIZON: Instant = Instant::from_nanos(100_000 * 1_000_000_000);
 
 /// A link, and whether it keeps the order of its packets.
 fn any_plan() -> impl Strategy<Value = Plan> {
-    (any_transmitter(), any_loss(), any_delay()).prop_map(|(transmitter, loss, delay)| {
-        let config = Config { loss, delay, ..Config::default() };
+    (any_transmitter(), any_policer(), any_loss(), any_delay()).prop_map(|(transmitter, policer, loss, delay)| {
+        let config = Config { policer, loss, delay, ..Config::default() };
         match transmitter {
             Transmitter::Open => config.prepare(),
             Transmitter::Rate(rate, queue) => Config { rate: Some(rate), queue, ..config }.prepare(),
@@ -48,6 +49,14 @@ fn any_transmitter() -> impl Strategy<Value = Transmitter> {
             Transmitter::Recorded(millis, queue)
         }),
     ]
+}
+
+fn any_policer() -> impl Strategy<Value = Option<Policer>> {
+    // The traffic is about 3 Mbit/s, in bursts.
+    prop::option::of(
+        (100_000u64..10_000_000, 1_500u64..30_000)
+            .prop_map(|(bps, bytes)| Policer { rate: Bitrate::from_bps(bps), burst: Bytes::new(bytes) }),
+    )
 }
 
 fn any_queue() -> impl Strategy<Value = Option<Queue>> {
@@ -184,20 +193,22 @@ proptest! {
     #[test]
     fn a_link_is_the_chain_of_its_parts(
         bps in 100_000u64..20_000_000,
+        policer in any_policer(),
         queue in any_queue(),
         loss in any_loss(),
         micros in 0u64..50_000,
         seed: u64,
     ) {
         let sender = Config { rate: Some(Bitrate::from_bps(bps)), queue, ..Config::default() };
+        let entry = Config { policer, ..Config::default() };
         let lossy = Config { loss, ..Config::default() };
         let wire = Config { delay: Span::from_micros(micros).into(), ..Config::default() };
-        let whole = Config { loss, delay: wire.delay, ..sender.clone() };
+        let whole = Config { policer, loss, delay: wire.delay, ..sender.clone() };
         let arrivals = traffic(seed, &[Direction::Down]);
         // With the same name they draw from the same streams.
         let path = |config: &Config| Pipe::new(config, Seed::new(seed), "link").expect("sound");
         let mut whole = OneWay(path(&whole));
-        let mut parts = OneWay(Chain::new([&sender, &lossy, &wire].map(path).into()));
+        let mut parts = OneWay(Chain::new([&entry, &sender, &lossy, &wire].map(path).into()));
         prop_assert_eq!(
             drive(&mut whole, &arrivals, Polling::OnTime, HORIZON),
             drive(&mut parts, &arrivals, Polling::OnTime, HORIZON)

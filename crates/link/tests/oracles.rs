@@ -5,6 +5,7 @@ use airpath_core::{
     Bitrate, Bytes, ComponentId, Context, DropCause, Ecn, Event, FlowId, Instant, Memory, PacketStep, Seed, Slot, Span,
 };
 use airpath_link::delay::{Delay, Distribution};
+use airpath_link::policer::Policer;
 use airpath_link::queue::{Discipline, Queue, cake, codel, dual_pi2, fq_codel, pie};
 use airpath_link::testing::{Arrival, OneWay, Outcome, Polling, drive};
 use airpath_link::{Change, Config, Departure, Link, Pipe};
@@ -469,6 +470,27 @@ impl Greedy {
         let bits = packets as f64 * f64::from(Self::SIZE) * 8.0;
         let rate = config.rate.expect("it has one").as_bps() as f64;
         Self { wait: waits / packets as f64, utilisation: bits / rate / end.since(start).as_secs_f64() }
+    }
+}
+
+/// What a policer drops never enters the queue, and what it passes is not delayed by it.
+#[test]
+fn a_policer_drops_on_entry_before_the_queue() {
+    // A packet of 1,250 bytes each millisecond, at ten times the policed rate, for two seconds.
+    let arrivals: Vec<Arrival> =
+        (0..2_000).map(|id| arrival(id, Instant::ZERO + Span::from_millis(id as u64), 1_250)).collect();
+    let policer = Some(Policer { rate: Bitrate::from_bps(1_000_000), burst: Bytes::new(12_500) });
+    let rate = Some(Bitrate::from_bps(100_000_000));
+    let outcome = run(&Config { policer, rate, queue: Some(Queue::of_packets(1)), ..Config::default() }, &arrivals);
+    assert_eq!(outcome.lost(DropCause::Policer).packets as usize + outcome.departures.len(), arrivals.len());
+    // The bucket of ten packets gains one each 10 ms: it is empty after 11 packets. From then on
+    // one in ten passes.
+    let passed: Vec<u64> = outcome.departures.iter().map(|(_, departure)| departure.packet.id).collect();
+    assert_eq!(passed, [(0..=10).collect::<Vec<u64>>(), (20..2_000).step_by(10).collect()].concat());
+    let sending = Span::from_micros(100).as_secs_f64();
+    assert!(times_inside(&arrivals, &outcome).iter().all(|time| (time - sending).abs() < 1e-9));
+    for lost in &outcome.drops {
+        assert_eq!(lost.time, arrivals[lost.packet.id as usize].at);
     }
 }
 

@@ -173,7 +173,15 @@ impl Config {
         Ok(())
     }
 
-    /// The settings in quinn's form; the controller reports to `figures`.
+    /// The settings in quinn's form, for applications of the crate quinn.
+    ///
+    /// # Panics
+    /// If a value is out of range ([`Self::check`]).
+    pub fn transport_config(&self) -> TransportConfig {
+        self.transport(&SharedFigures::default())
+    }
+
+    /// The same; the controller reports to `figures`.
     pub(crate) fn transport(&self, figures: &SharedFigures) -> TransportConfig {
         let mut transport = TransportConfig::default();
         let window = VarInt::from_u64(self.receive_window.get()).expect("`check` limits the window");

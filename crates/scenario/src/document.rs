@@ -198,7 +198,7 @@ impl Node {
                 Ok(index) => match elements.get_mut(index) {
                     Some(element) => element.set_at(rest, node, origin),
                     None => {
-                        let message = format!("there is no element {index}: there are {}", elements.len());
+                        let message = format!("there is no element {index} in a list of {}", elements.len());
                         Err(ScenarioError::new(message, origin.clone(), "").help("elements count from 0"))
                     }
                 },
@@ -523,7 +523,7 @@ mod tests {
         node.set("flow.1.a", "5").expect("there is one");
         node.set("flow.b", "true").expect("all of them");
         assert_eq!(node.to_value().to_string().replace(' ', ""), "{flow=[{a=1,b=true},{a=5,b=true}]}");
-        assert!(node.set("flow.2.a", "5").expect_err("only two").to_string().contains("there are 2"));
+        assert!(node.set("flow.2.a", "5").expect_err("only two").to_string().contains("in a list of 2"));
         let mut node =
             Node::parse("[[flow]]\nname = \"page\"\na = 1\n[[flow]]\nname = \"a\"\na = 2", "f").expect("valid");
         node.set("flow.page.a", "5").expect("one has that name");

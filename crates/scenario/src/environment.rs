@@ -14,9 +14,10 @@ use crate::preset::{Kind, Preset};
 const KINDS: [&str; 5] = ["ci", "level", "table", "recorded", "cells"];
 
 /// Resolves a `conditions` table at the path `at`, which lies over that of a preset, or of the
-/// bearer if it is a mobile's. A `environment` takes the place of what is below it, and so does
+/// bearer if it is a mobile's. An `environment` takes the place of what is below it, and so does
 /// another way to make C/I; but the network stays, because it belongs to the technology. Single
-/// keys replace those of the environment.
+/// keys replace those of the environment, and of the two kinds of fast fading, `fading` and
+/// `rayleigh`, that which is given counts.
 pub(crate) fn resolve(
     mut given: Node,
     below: Option<Node>,
@@ -32,12 +33,18 @@ pub(crate) fn resolve(
     let another = KINDS.iter().any(|kind| given.get(kind).is_some() && base.get(kind).is_none());
     if let Some(environment) = given.take("environment") {
         base = load(&environment, folder, at)?;
+        refuse_another_kind(&given, &base, at)?;
+    } else if another {
+        base = Node::table(given.origin().clone());
     } else if let Some(environment) = base.take("environment") {
         let over = base;
         base = load(&environment, folder, at)?;
         base.overlay(over);
-    } else if another {
-        base = Node::table(given.origin().clone());
+    }
+    for (kind, other) in [("fading", "rayleigh"), ("rayleigh", "fading")] {
+        if given.get(kind).is_some() && given.get(other).is_none() {
+            base.take(other);
+        }
     }
     if let Some(network) = network
         && base.get("network").is_none()
@@ -49,7 +56,22 @@ pub(crate) fn resolve(
     if !fading.is_supported {
         base.take("fading");
     }
+    base.set_read_apart(["environment"]);
     Ok(base)
+}
+
+/// Rejects a source of C/I beside that of an `environment`.
+fn refuse_another_kind(given: &Node, environment: &Node, at: &str) -> Result<(), ScenarioError> {
+    let other = KINDS.into_iter().find_map(|kind| Some((kind, given.get(kind)?)));
+    let own = KINDS.into_iter().find(|kind| environment.get(kind).is_some());
+    match (other, own) {
+        (Some((kind, node)), Some(own)) if kind != own => {
+            let message = format!("radio conditions are made in one way, and the environment has `{own}`");
+            let help = format!("give either `environment` or `{kind}`");
+            Err(ScenarioError::new(message, node.origin().clone(), join(at, kind)).help(help))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether a bearer has block errors for `fading`, and which have.
@@ -190,6 +212,26 @@ mod tests {
         }
         let walking = resolved("environment = \"walking\"", BELOW).expect("an environment");
         assert_eq!(walking["fading"].as_str(), Some("tu3"), "GPRS has it");
+    }
+
+    #[test]
+    fn of_two_kinds_of_fast_fading_the_given_one_counts() {
+        let value = resolved("environment = \"walking\"\nrayleigh = \"5 km/h\"", BELOW).expect("conditions");
+        assert_eq!((value.get("fading"), value["rayleigh"].as_str()), (None, Some("5 km/h")));
+        let value = resolved("fading = \"tu50\"", BELOW).expect("conditions");
+        assert_eq!((value["fading"].as_str(), value.get("rayleigh")), (Some("tu50"), None));
+    }
+
+    #[test]
+    fn an_environment_is_the_only_source_of_radio_conditions() {
+        let error = resolved("environment = \"walking\"\nci = \"3 dB\"", BELOW).expect_err("two sources").to_string();
+        assert_eq!(
+            error,
+            "a.toml:2: bearer.conditions.ci: radio conditions are made in one way, and the environment has `cells`; \
+             give either `environment` or `ci`"
+        );
+        let value = resolved("ci = \"3 dB\"", "environment = \"walking\"").expect("in place of that below");
+        assert!(value.get("cells").is_none() && value["ci"].as_str() == Some("3 dB"), "{value}");
     }
 
     #[test]

@@ -192,7 +192,8 @@ fn usual_name(at: &str, key: &str, known: &[&str]) -> Option<String> {
             [Some(path), below].into_iter().flatten().find(|path| here(path)).map(within)
         })
         .or_else(|| {
-            let is_elsewhere = |path: &&str| TABLES.contains(&first(at)) && first(at) != first(path);
+            let table = |path: &str| path.rsplit_once('.').map_or(String::new(), |(table, _)| table.to_owned());
+            let is_elsewhere = |path: &&str| TABLES.contains(&first(at)) && table(path) != at;
             paths().find(is_elsewhere).map(str::to_owned)
         })
 }

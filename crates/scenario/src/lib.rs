@@ -240,7 +240,9 @@ impl Scenario {
         tcp::Settings::read(None, "tcp", &tcp)?;
         let quic = node.take("quic").unwrap_or_else(empty);
         quic::Settings::read(None, "quic", &quic)?;
-        let flow_groups = take_list(&mut node, "flow")?
+        let flows = take_list(&mut node, "flow")?;
+        tcp::refuse_unused(&tcp, &flows)?;
+        let flow_groups = flows
             .into_iter()
             .enumerate()
             .map(|(index, flow)| FlowGroup::read(flow, &format!("flow.{index}"), &tcp, &quic, folder))

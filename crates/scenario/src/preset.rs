@@ -161,8 +161,16 @@ impl Preset {
                 kind == Kind::Bearer
                     && name.split(|c: char| !c.is_alphanumeric()).any(|word| common.eq_ignore_ascii_case(word))
             });
-            let meant = nearest(name, known).or(contained);
-            let meant = meant.map_or_else(String::new, |name| format!("did you mean `{name}`? "));
+            let of_kind = nearest(name, known).or(contained).map(|name| format!("`{name}`"));
+            let of_other = || {
+                let others = Kind::ALL.into_iter().filter(|other| kind == Kind::Bearer && *other != kind);
+                let similar = |other: Kind| {
+                    let names = Self::names(other);
+                    Some(format!("the {} `{}`", other.word(), nearest(name, names.iter().map(String::as_str))?))
+                };
+                others.filter_map(similar).next()
+            };
+            let meant = of_kind.or_else(of_other).map_or_else(String::new, |name| format!("did you mean {name}? "));
             return Err(match kind {
                 Kind::Bearer if Kind::Environment.shipped(name).is_some() => {
                     error.help(format!("that is an environment: write `bearer.conditions.environment = \"{name}\"`"))
@@ -280,6 +288,8 @@ mod tests {
         let error =
             Preset::load_kind(Kind::Bearer, "driving", Path::new(""), &Origin::Default).expect_err("an environment");
         assert!(error.to_string().contains("bearer.conditions.environment"), "{error}");
+        let error = Preset::load("drivng", Path::new(""), &Origin::Default).expect_err("no such preset");
+        assert!(error.to_string().contains("did you mean the environment `driving`?"), "{error}");
         let error = Preset::load("gsmm", Path::new(""), &Origin::Default).expect_err("no such preset");
         assert!(error.to_string().contains("did you mean `gsm`?"), "{error}");
         for (wrong, meant) in [("Slow 3G", "3g"), ("fast-4g", "4g")] {

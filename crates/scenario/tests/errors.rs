@@ -519,3 +519,20 @@ fn a_scenario_reports_whether_a_queue_distinguishes_flows() {
         }
     }
 }
+
+#[test]
+fn a_setting_of_the_command_line_that_no_flow_has_is_refused() {
+    let flow = "format = 1\n[bearer]\npreset = \"gprs-3+1\"\n[[flow]]\nkind = \"download\"\nbytes = \"1 kB\"\n";
+    let own = format!("{flow}tcp = \"windows-xp\"\n");
+    let sets = [("tcp.congestion.algorithm".to_owned(), "vegas".to_owned())];
+    let read = |text: &str| Scenario::read(text, "s.toml", Path::new("."), &sets).map(drop);
+    let error = read(&own).expect_err("no effect").to_string();
+    assert_eq!(
+        error,
+        "override tcp.congestion.algorithm=vegas: tcp.congestion.algorithm: no flow has this setting, because each \
+         flow has a profile of its own; write `flow.tcp.congestion.algorithm`, which sets it for all flows, or \
+         `flow.NAME.tcp.congestion.algorithm`"
+    );
+    read(&format!("{own}[[flow]]\nkind = \"upload\"\nbytes = \"1 kB\"\n")).expect("the second flow has it");
+    read(flow).expect("the flow has it");
+}

@@ -44,9 +44,35 @@ fn shares(first: &str, second: &str, queue: u32) -> [f64; 2] {
 
 #[test]
 fn flows_of_the_same_kind_share_the_link() {
-    for (algorithm, least) in [("bbr3", 0.3), ("ledbat++", 0.3)] {
+    for algorithm in ["new-reno", "cubic", "westwood+", "bbr", "bbr3", "copa", "ledbat++"] {
         let parts = shares(algorithm, algorithm, 4 * PRODUCT);
-        assert!(parts.iter().all(|part| *part > least), "{algorithm}: {parts:?}");
+        assert!(parts.iter().all(|part| *part > 0.3), "{algorithm}: {parts:?}");
+    }
+    // The queue of the first is a part of the least round trip that the second measures (Mo, La,
+    // Anantharam and Walrand, Infocom 1999, section IV).
+    let [first, second] = shares("vegas", "vegas", 4 * PRODUCT);
+    assert!(first < second, "Vegas: {first}, {second}");
+}
+
+#[test]
+fn controls_share_the_link_with_cubic() {
+    for queue in [1, 4, 16] {
+        let beside_cubic = |algorithm| shares("cubic", algorithm, queue * PRODUCT)[1];
+        let [westwood, vegas, bbr, copa] = ["westwood+", "vegas", "bbr", "copa"].map(beside_cubic);
+        // Mo, La, Anantharam and Walrand, Infocom 1999: the more the queue holds, the less it has.
+        assert!(vegas < 0.3, "Vegas, {queue}: {vegas}");
+        match queue {
+            // Copa has a mode for this (Arun and Balakrishnan, NSDI 2018, section 2.2). Westwood+
+            // halves as NewReno does if the queue holds the product.
+            1 => {
+                assert!((0.2..0.8).contains(&copa), "Copa: {copa}");
+                assert!((0.2..0.8).contains(&westwood), "Westwood+: {westwood}");
+                // Hock, Bless and Zitterbart, ICNP 2017: more of a short queue, less of a deep one.
+                assert!(bbr > 0.5, "BBR: {bbr}");
+            }
+            16 => assert!(bbr < 0.5, "BBR: {bbr}"),
+            _ => {}
+        }
     }
 }
 

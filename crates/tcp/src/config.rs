@@ -235,6 +235,21 @@ pub struct Congestion {
     pub growth_before_loss: Limit,
     /// Condition that ends CUBIC's slow start before a loss.
     pub hystart: HyStartVariant,
+    /// The constants of [`Algorithm::Bbr3`].
+    #[serde(default)]
+    pub bbr3_constants: Bbr3Constants,
+}
+
+/// The source of the constants of BBR, version 3, where its sources differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bbr3Constants {
+    /// Google's branch of Linux (`v3` of google/bbr).
+    #[default]
+    Linux,
+    /// draft-ietf-ccwg-bbr-06.
+    #[serde(rename = "draft-06")]
+    Draft06,
 }
 
 /// Unit in which window growth is counted.
@@ -343,7 +358,9 @@ pub struct RetransmissionTimeout {
 pub enum Floor {
     /// The timeout (RFC 6298 §2.4).
     Timeout,
-    /// Four times the variation, which is added to the smoothed round trip, as in Linux.
+    /// Four times the variation, which is added to the smoothed round trip, as in Linux: of the
+    /// variations of a round trip the largest counts, and it falls by a quarter of the difference
+    /// per round trip (Sarolahti and Kuznetsov, Usenix 2002).
     Variation,
 }
 

@@ -13,7 +13,9 @@ use std::str::FromStr;
 use airpath_core::Span;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Algorithm, Config, Congestion, Counting, Halving, HyStartVariant, Limit, PartialAcks, Recovery};
+use crate::config::{
+    Algorithm, Bbr3Constants, Config, Congestion, Counting, Halving, HyStartVariant, Limit, PartialAcks, Recovery,
+};
 
 /// A named set of settings. Each has its own file, with the source of every number; what could not
 /// be confirmed is marked there as a choice.
@@ -103,6 +105,7 @@ const CONGESTION: Congestion = Congestion {
     update_interval: Span::ZERO,
     growth_before_loss: Limit::UNLIMITED,
     hystart: HyStartVariant::Off,
+    bbr3_constants: Bbr3Constants::Linux,
 };
 
 /// Values of the RFCs, for profiles that set nothing else.

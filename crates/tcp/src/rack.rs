@@ -122,6 +122,8 @@ impl Rack {
 
 #[cfg(test)]
 mod tests {
+    use airpath_core::range_set::Range;
+
     use super::*;
     use crate::Profile;
 
@@ -129,7 +131,7 @@ mod tests {
     fn window(rack: &Rack, loss_evident: bool) -> u64 {
         let mut rtt = RoundTrip::new();
         let now = Instant::ZERO + Span::from_millis(100);
-        rtt.measure(Instant::ZERO, now, &Profile::Linux6.config().retransmission_timeout);
+        rtt.measure(Instant::ZERO, now, Range::new(0, 0), &Profile::Linux6.config().retransmission_timeout);
         let window = rack.reordering_window(&DetectionState { now, rtt: &rtt, loss_evident });
         window.as_nanos() / 1_000_000
     }

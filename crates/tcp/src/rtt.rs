@@ -1,9 +1,11 @@
 //! Round trips and the retransmission timeout (RFC 6298).
 
+use airpath_core::range_set::Range;
 use airpath_core::{Instant, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Floor, RetransmissionTimeout};
+use crate::sequence::Sequence;
 use crate::timers::after;
 
 /// The estimator of one direction.
@@ -11,12 +13,45 @@ use crate::timers::after;
 pub struct RoundTrip {
     smoothed: Option<Span>,
     variation: Span,
+    /// What is added to the smoothed round trip, if `minimum` bounds it.
+    margin: Margin,
     /// The least of the last round trips, for RACK (RFC 8985 §6.2 step 1).
     least: Minimum,
     /// Number of times the timeout was doubled.
     backoff: u32,
     /// Whether the SYN was retransmitted.
     fallen_back: bool,
+}
+
+/// The largest variation of the last round trips, times four, as in Linux since 2.4 (Sarolahti
+/// and Kuznetsov, "Congestion Control in Linux TCP", Usenix 2002; `tcp_rtt_estimator`). One round
+/// trip of acknowledgements that are alike then does not make the timeout short.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Margin {
+    value: Span,
+    /// The largest since `end` was set, at least the minimum.
+    largest: Span,
+    /// The round trip ends with the acknowledgement of more than this.
+    end: Sequence,
+}
+
+impl Margin {
+    const NONE: Self = Self { value: Span::ZERO, largest: Span::ZERO, end: 0 };
+
+    fn first(variation: Span, outstanding: Range<Sequence>, minimum: Span) -> Self {
+        let value = (variation * 4).max(minimum);
+        Self { value, largest: value, end: outstanding.end }
+    }
+
+    fn update(&mut self, variation: Span, outstanding: Range<Sequence>, minimum: Span) {
+        self.largest = self.largest.max(variation * 4);
+        self.value = self.value.max(self.largest);
+        if outstanding.start > self.end {
+            self.value = (self.value * 3 + self.largest) / 4;
+            self.end = outstanding.end;
+            self.largest = minimum;
+        }
+    }
 }
 
 /// Lower bound of the timeout before the first measurement, if the SYN was retransmitted (RFC 6298
@@ -29,7 +64,14 @@ const MAX_BACKOFF: u32 = 30;
 impl RoundTrip {
     /// An estimator without measurements.
     pub const fn new() -> Self {
-        Self { smoothed: None, variation: Span::ZERO, least: Minimum::NONE, backoff: 0, fallen_back: false }
+        Self {
+            smoothed: None,
+            variation: Span::ZERO,
+            margin: Margin::NONE,
+            least: Minimum::NONE,
+            backoff: 0,
+            fallen_back: false,
+        }
     }
 
     /// Smoothed round trip.
@@ -45,8 +87,14 @@ impl RoundTrip {
     }
 
     /// Records the measurement of a segment sent at `sent` and acknowledged `now` (RFC 6298 §2),
-    /// and ends the back-off (§5.7).
-    pub fn measure(&mut self, sent: Instant, now: Instant, config: &RetransmissionTimeout) {
+    /// and ends the back-off (§5.7). `outstanding` is what has been sent and is not acknowledged.
+    pub fn measure(
+        &mut self,
+        sent: Instant,
+        now: Instant,
+        outstanding: Range<Sequence>,
+        config: &RetransmissionTimeout,
+    ) {
         self.least.update(now, now.since(sent));
         // A coarse clock counts its ticks, at least one.
         let tick = config.granularity.as_nanos();
@@ -56,12 +104,20 @@ impl RoundTrip {
             None => {
                 self.smoothed = Some(sample);
                 self.variation = sample / 2;
+                self.margin = Margin::first(self.variation, outstanding, config.minimum);
             }
             Some(smoothed) => {
                 // RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R|; SRTT = 7/8 SRTT + 1/8 R, in this order
                 // (§2.3).
-                self.variation = (self.variation * 3 + smoothed.abs_diff(sample)) / 4;
+                let (variation, difference) = (self.variation, smoothed.abs_diff(sample));
+                self.variation = if config.floor == Floor::Variation && sample < smoothed && difference > variation {
+                    // A round trip that falls is no reason to wait longer.
+                    variation + (difference - variation) / 32
+                } else {
+                    (variation * 3 + difference) / 4
+                };
                 self.smoothed = Some((smoothed * 7 + sample) / 8);
+                self.margin.update(self.variation, outstanding, config.minimum);
             }
         }
         self.backoff = 0;
@@ -72,13 +128,10 @@ impl RoundTrip {
         let base = match self.smoothed {
             None if self.fallen_back => config.initial.max(FALLBACK),
             None => config.initial,
-            Some(smoothed) => {
-                let margin = (self.variation * 4).max(config.granularity);
-                match config.floor {
-                    Floor::Timeout => (smoothed + margin).max(config.minimum),
-                    Floor::Variation => smoothed + margin.max(config.minimum),
-                }
-            }
+            Some(smoothed) => match config.floor {
+                Floor::Timeout => (smoothed + (self.variation * 4).max(config.granularity)).max(config.minimum),
+                Floor::Variation => smoothed + self.margin.value.max(config.granularity),
+            },
         };
         base.saturating_mul(1 << self.backoff).min(config.maximum)
     }
@@ -152,6 +205,8 @@ mod tests {
         samples: Samples::EveryAck,
     };
 
+    const NOTHING: Range<Sequence> = Range::new(0, 0);
+
     fn at(millis: u64) -> Instant {
         Instant::ZERO + Span::from_millis(millis)
     }
@@ -160,9 +215,9 @@ mod tests {
     fn the_estimator_of_rfc_6298() {
         let mut rtt = RoundTrip::new();
         assert_eq!(rtt.timeout(&CONFIG), Span::from_secs(1));
-        rtt.measure(at(0), at(100), &CONFIG);
+        rtt.measure(at(0), at(100), NOTHING, &CONFIG);
         assert_eq!((rtt.smoothed(), rtt.timeout(&CONFIG)), (Some(Span::from_millis(100)), Span::from_millis(300)));
-        rtt.measure(at(100), at(280), &CONFIG);
+        rtt.measure(at(100), at(280), NOTHING, &CONFIG);
         // RTTVAR = (3·50 + 80)/4 = 57.5, SRTT = (7·100 + 180)/8 = 110: RTO = 340 ms.
         assert_eq!(rtt.timeout(&CONFIG), Span::from_millis(340));
         rtt.back_off();
@@ -170,27 +225,53 @@ mod tests {
         assert_eq!(rtt.timeout(&CONFIG), Span::from_millis(1360));
         (0..40).for_each(|_| rtt.back_off());
         assert_eq!(rtt.timeout(&CONFIG), CONFIG.maximum);
-        rtt.measure(at(300), at(410), &CONFIG);
+        rtt.measure(at(300), at(410), NOTHING, &CONFIG);
         assert!(rtt.timeout(&CONFIG) < Span::from_millis(400), "a measurement ends the back-off");
     }
 
     #[test]
     fn the_floor_bounds_the_timeout_or_the_variation() {
         let mut rtt = RoundTrip::new();
-        (0..100).for_each(|n| rtt.measure(at(n * 50), at(n * 50 + 50), &CONFIG));
+        (0..100).for_each(|n| rtt.measure(at(n * 50), at(n * 50 + 50), NOTHING, &CONFIG));
         assert_eq!(rtt.timeout(&CONFIG), Span::from_millis(200));
         let linux = RetransmissionTimeout { floor: Floor::Variation, ..CONFIG };
         assert_eq!(rtt.timeout(&linux), Span::from_millis(250));
     }
 
     #[test]
+    fn the_largest_variation_of_a_round_trip_counts() {
+        let linux = RetransmissionTimeout { floor: Floor::Variation, ..CONFIG };
+        let mut rtt = RoundTrip::new();
+        let mut measure = |sample: u64, acknowledged, next| {
+            rtt.measure(at(0), at(sample), Range::new(acknowledged, next), &linux);
+            rtt.timeout(&linux) - rtt.smoothed().expect("it was measured")
+        };
+        // Values in milliseconds by hand: the variation is 100, then (3·100 + 200)/4 = 125.
+        assert_eq!(measure(200, 0, 10), Span::from_millis(400));
+        assert_eq!(measure(400, 5, 15), Span::from_millis(500));
+        // The smoothed round trip is 225. The difference is 0, the variation 93.75: within the
+        // round trip the margin stays.
+        assert_eq!(measure(225, 10, 20), Span::from_millis(500));
+        // 70.3125, but the largest of this round trip was 125. That of the next one is 52.734, so
+        // the margin falls from 500 by a quarter of the difference to 210.938.
+        assert_eq!(measure(225, 11, 21), Span::from_millis(500));
+        assert_eq!(measure(225, 22, 30), Span::from_nanos(427_734_375));
+        // A round trip that falls by more than the variation counts for an eighth.
+        let mut falling = RoundTrip::new();
+        falling.measure(at(0), at(400), NOTHING, &linux);
+        falling.measure(at(0), at(100), NOTHING, &linux);
+        // 200 + (300 - 200)/32.
+        assert_eq!(falling.variation, Span::from_micros(203_125));
+    }
+
+    #[test]
     fn a_coarse_clock_counts_its_ticks() {
         let coarse = RetransmissionTimeout { granularity: Span::from_millis(100), ..CONFIG };
         let mut rtt = RoundTrip::new();
-        rtt.measure(at(99), at(301), &coarse);
+        rtt.measure(at(99), at(301), NOTHING, &coarse);
         assert_eq!(rtt.smoothed(), Some(Span::from_millis(300)), "three ticks lie between, at 100, 200 and 300");
         let mut rtt = RoundTrip::new();
-        rtt.measure(at(110), at(190), &coarse);
+        rtt.measure(at(110), at(190), NOTHING, &coarse);
         assert_eq!(rtt.smoothed(), Some(Span::from_millis(100)), "never less than a tick");
     }
 

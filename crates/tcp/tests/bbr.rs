@@ -90,6 +90,23 @@ fn random_losses_hardly_slow_it_down() {
     assert!(used > 0.85, "{used}");
 }
 
+/// In Linux, the window of BBR bounds all retransmissions but those of the timer. Start-up loses
+/// some hundred segments, and a recovery without SACK repairs one per round trip. After ten, the
+/// maximum of the rate is forgotten, and the window is smaller than what is in flight.
+#[test]
+fn retransmissions_wait_for_the_window() {
+    let up = Pipe::new(Span::from_millis(50)).rate(Bitrate::from_bps(10_000_000)).queue(100);
+    let config = Config { selective_acknowledgement: false, timestamps: false, ..bbr() };
+    let mut pair = Pair::new(&config, up, Pipe::new(Span::from_millis(50)));
+    pair.verifies = true;
+    pair.connection(Side::Client).write(1 << 40);
+    let timeouts = |pair: &mut Pair, seconds| {
+        pair.run_until(second(seconds), |_| false);
+        pair.look(Side::Client).statistics().timeouts
+    };
+    assert_eq!((timeouts(&mut pair, 3), timeouts(&mut pair, 4)), (0, 1));
+}
+
 #[test]
 fn after_an_idle_time_there_is_no_burst() {
     let mut pair = pair(10_000_000, Span::from_millis(40), 1000);

@@ -2,7 +2,7 @@
 
 use airpath_core::{Bitrate, Instant, Span};
 use airpath_tcp::testing::{Pair, Pipe, Side};
-use airpath_tcp::{Algorithm, Config, Profile};
+use airpath_tcp::{Algorithm, Bbr3Constants, Config, Profile};
 
 /// Payload of 1448 bytes in packets of 1500.
 const SHARE: f64 = 1448.0 / 1500.0;
@@ -14,11 +14,22 @@ fn config(algorithm: Algorithm) -> Config {
     config
 }
 
+/// BBR, version 3, with these constants.
+fn bbr3(constants: Bbr3Constants) -> Config {
+    let mut config = config(Algorithm::Bbr3);
+    config.congestion.bbr3_constants = constants;
+    config
+}
+
 /// The client sends through a bottleneck with a queue of `queue` packets.
 fn pair(algorithm: Algorithm, rate: u64, round_trip: u64, queue: usize) -> Pair {
+    pair_with(&config(algorithm), rate, round_trip, queue)
+}
+
+fn pair_with(config: &Config, rate: u64, round_trip: u64, queue: usize) -> Pair {
     let delay = Span::from_millis(round_trip) / 2;
     let up = Pipe::new(delay).rate(Bitrate::from_bps(rate)).queue(queue);
-    let mut pair = Pair::new(&config(algorithm), up, Pipe::new(delay));
+    let mut pair = Pair::new(config, up, Pipe::new(delay));
     pair.verifies = true;
     pair.connection(Side::Client).write(1 << 40);
     pair
@@ -44,11 +55,14 @@ fn used_and_queued(pair: &mut Pair, rate: u64, round_trip: f64, from: u64, until
 fn the_link_is_used_after_three_seconds_and_the_queue_is_bounded() {
     // LEDBAT++ keeps up to 60 ms in the queue, Copa a few segments, BBR a part of the product.
     for (rate, round_trip) in [(2_000_000, 100), (10_000_000, 40), (50_000_000, 20)] {
-        for algorithm in ALGORITHMS {
-            let mut pair = pair(algorithm, rate, round_trip, 2000);
+        for config in ALGORITHMS.map(config).into_iter().chain([bbr3(Bbr3Constants::Draft06)]) {
+            let algorithm = config.congestion.algorithm;
+            let mut pair = pair_with(&config, rate, round_trip, 2000);
             let product = round_trip as f64 / 1000.0;
             let (used, queued) = used_and_queued(&mut pair, rate, product, 3, 23);
-            println!("{algorithm:?}, {rate} bit/s, {round_trip} ms: {used:.3} used, {:.1} ms queued", queued * 1e3);
+            let draft = if config.congestion.bbr3_constants == Bbr3Constants::Draft06 { " of the draft" } else { "" };
+            print!("{algorithm:?}{draft}, {rate} bit/s, {round_trip} ms: {used:.3} used, ");
+            println!("{:.1} ms queued", queued * 1e3);
             // A slowdown of LEDBAT++ costs a tenth of the time at most, ProbeRTT 200 ms in 5 s.
             let least = if algorithm == Algorithm::Ledbat { 0.87 } else { 0.95 };
             assert!(used > least, "{algorithm:?}, {rate} bit/s: {used}");
@@ -67,19 +81,21 @@ fn the_link_is_used_after_three_seconds_and_the_queue_is_bounded() {
 #[test]
 fn the_rate_of_bbr_while_cruising_is_that_of_the_link() {
     let rate = 10_000_000;
-    let mut pair = pair(Algorithm::Bbr3, rate, 40, 1000);
-    pair.run_until(second(3), |_| false);
-    let expected = rate as f64 * SHARE * 0.99;
-    let mut cruising = 0;
-    for tick in 0..4000 {
-        pair.run_until(second(3) + Span::from_millis(5 * tick), |_| false);
-        let ratio = pair.look(Side::Client).pacing_rate().expect("BBR paces").as_bps() as f64 / expected;
-        let gain = [1.0, 1.25, 0.91].into_iter().find(|gain| (ratio / gain - 1.0).abs() < 0.02);
-        assert!(gain.is_some(), "{ratio} at {}", pair.now());
-        cruising += u32::from(gain == Some(1.0));
+    for (constants, down) in [(Bbr3Constants::Linux, 0.91), (Bbr3Constants::Draft06, 0.90)] {
+        let mut pair = pair_with(&bbr3(constants), rate, 40, 1000);
+        pair.run_until(second(3), |_| false);
+        let expected = rate as f64 * SHARE * 0.99;
+        let mut cruising = 0;
+        for tick in 0..4000 {
+            pair.run_until(second(3) + Span::from_millis(5 * tick), |_| false);
+            let ratio = pair.look(Side::Client).pacing_rate().expect("BBR paces").as_bps() as f64 / expected;
+            let gain = [1.0, 1.25, down].into_iter().find(|gain| (ratio / gain - 1.0).abs() < 0.02);
+            assert!(gain.is_some(), "{constants:?}: {ratio} at {}", pair.now());
+            cruising += u32::from(gain == Some(1.0));
+        }
+        // A cycle takes two to three seconds. The probe and its queue take some ten rounds of it.
+        assert!((2400..4000).contains(&cruising), "{constants:?}: {cruising} of 4000");
     }
-    // A cycle takes two to three seconds. The probe and its queue take some ten rounds of it.
-    assert!((2400..4000).contains(&cruising), "{cruising} of 4000");
 }
 
 #[test]

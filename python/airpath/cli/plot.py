@@ -49,7 +49,8 @@ def plot(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The image: .pdf, .svg or .png.")],
     what: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The figure, one of those below.", autocompletion=_complete_what)
+        str | None,
+        typer.Option(metavar="NAME", help="The figure, one of those in the list above.", autocompletion=_complete_what),
     ] = None,
     figure: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Of a sweep: the figure whose means are drawn.")

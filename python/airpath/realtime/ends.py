@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 PORT = 5001
 """Any unprivileged port: both namespaces are isolated."""
@@ -41,8 +42,15 @@ _DELIVERY_RATE = 160
 _TCP_CC_INFO = 26
 _BBR_INFO = struct.Struct("@5I")
 """`struct tcp_bbr_info`: bandwidth, least round trip, gains of pacing and window in 256ths."""
-_SAMPLE_S = 0.01
-"""From one sample of the pacing gain to the next."""
+_SAMPLE_S = 0.002
+"""From one sample of the gains to the next."""
+_UNIT = 256
+"""A gain of 1. ProbeRTT is the only state of BBR in which the gain of the window is 1."""
+_PROBE_RTT_SEGMENTS = 4
+"""ProbeRTT counts its 200 ms from when at most these segments are in flight."""
+_IN_FLIGHT = struct.Struct("@4I")
+_UNACKED = 24
+"""Where `tcpi_unacked`, `tcpi_sacked`, `tcpi_lost` and `tcpi_retrans` are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +79,11 @@ def serve(size: int, request: int, congestion: str | None, log: Path) -> None:
 def _send(connection: socket.socket, port: int, size: int, request: int) -> str:
     with connection:
         _read(connection, request)
-        gains = _Gains(connection)
+        samples = _BbrSamples(connection)
         _write(connection, size)
         connection.shutdown(socket.SHUT_WR)
         _await_acknowledgements(connection)
-        line = {"port": port, "acknowledged": time.monotonic(), **_counters(connection), "gains": gains.end()}
+        line = {"port": port, "acknowledged": time.monotonic(), **_counters(connection), **samples.end()}
         connection.recv(1)  # returns when the client closes
     return json.dumps(line) + "\n"
 
@@ -187,29 +195,46 @@ def _await_acknowledgements(connection: socket.socket) -> None:
         time.sleep(_POLL_S)
 
 
-class _Gains:
-    """Samples the pacing gain of a BBR connection; without BBR there are no samples."""
+class _BbrSamples:
+    """Samples the gains of a BBR connection; without BBR there are no samples."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._samples: dict[int, int] = {}
+        self._gains: dict[int, int] = {}
+        self._probes: list[tuple[float, float]] = []
         name = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
         self._is_bbr = name.split(b"\0")[0] == b"bbr"
         self._is_over = Event()
         (self._thread,) = _in_threads(self._sample if self._is_bbr else lambda: None)
 
     def _sample(self) -> None:
+        began: float | None = None
+        low: float | None = None
         while not self._is_over.wait(_SAMPLE_S):
             info = self._connection.getsockopt(socket.IPPROTO_TCP, _TCP_CC_INFO, _BBR_INFO.size)
-            gain = _BBR_INFO.unpack(info)[3]
-            self._samples[gain] = self._samples.get(gain, 0) + 1
+            *_, gain, window_gain = _BBR_INFO.unpack(info)
+            self._gains[gain] = self._gains.get(gain, 0) + 1
+            now = time.monotonic()
+            if window_gain == _UNIT:
+                began = began or now
+                if low is None and self._in_flight() <= _PROBE_RTT_SEGMENTS:
+                    low = now
+            elif began is not None:
+                self._probes.append((now - began, now - (low or now)))
+                began = low = None
 
-    def end(self) -> dict[str, float]:
-        """Return the share of samples with each gain, in 256ths."""
+    def _in_flight(self) -> int:
+        info = self._connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_SIZE)
+        unacknowledged, sacked, lost, retransmitted = _IN_FLIGHT.unpack_from(info, _UNACKED)
+        return unacknowledged - sacked - lost + retransmitted
+
+    def end(self) -> dict[str, Any]:
+        """Return the share of samples with each pacing gain, and the lengths of ProbeRTT."""
         self._is_over.set()
         self._thread.join()
-        count = sum(self._samples.values())
-        return {str(gain): samples / count for gain, samples in sorted(self._samples.items())}
+        count = sum(self._gains.values())
+        gains = {str(gain): samples / count for gain, samples in sorted(self._gains.items())}
+        return {"gains": gains, "probes": self._probes}
 
 
 def _counters(connection: socket.socket) -> dict[str, int]:

@@ -45,6 +45,9 @@ class Transfer:
     """The kernel's last delivery rate sample."""
     gains: Mapping[str, float] = field(default_factory=dict[str, float])
     """Of BBR: the share of time with each pacing gain, in 256ths."""
+    probes: tuple[tuple[float, float], ...] = ()
+    """Of BBR: seconds of each ProbeRTT that ended, from its begin and from when at most four
+    segments were in flight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,4 +226,5 @@ def _transfer(size: int, client: Mapping[str, Any], server: Mapping[str, Any]) -
         retransmitted_packets=server["retransmitted_packets"],
         delivery_rate_bps=server["delivery_rate_bps"],
         gains=server["gains"],
+        probes=tuple((whole, held) for whole, held in server["probes"]),
     )

@@ -245,7 +245,7 @@ impl Config {
     }
 
     fn mobility(&self, cells: &Cells, seed: Seed, path: &str) -> Result<Mobility, ConfigError> {
-        let network = self.network.as_ref().ok_or_else(|| foreign("cells", "network"))?;
+        let network = self.network.as_ref().ok_or(ConfigError::Network)?;
         let movement = self.movement.as_ref().ok_or_else(|| foreign("cells", "movement"))?;
         let variation = self.shadowing.as_ref().ok_or_else(|| foreign("cells", "shadowing"))?;
         let (deviation, correlation) = variation.check()?;

@@ -1,5 +1,6 @@
 //! Why radio conditions cannot be made from their parameters.
 
+use super::path_loss::PathLoss;
 use super::recorded::SeriesError;
 use crate::error::{ModelError, ValueError};
 
@@ -13,6 +14,12 @@ pub enum ConfigError {
     /// Conditions that are made in no way, or in two.
     #[error("radio conditions are made in one way: give one of `ci`, `level`, `table`, `recorded` and `cells`")]
     Kind,
+    /// Cells at positions without a network of the technology.
+    #[error(
+        "cells at positions need `network`, which presets at up to {} GHz have; otherwise, conditions are `ci`, \
+         `level`, `table` or `recorded`", PathLoss::HIGHEST / 1e3
+    )]
+    Network,
     /// Fading profiles, for a bearer without block errors for them.
     #[error("LTE, NR and NB-IoT have no block errors for fading profiles: remove it, or use `rayleigh`")]
     Fading,
@@ -35,6 +42,7 @@ impl ModelError for ConfigError {
         match self {
             Self::Value(error) => error.field(),
             Self::Kind => "conditions".to_owned(),
+            Self::Network => "conditions.cells".to_owned(),
             Self::Fading => "conditions.fading".to_owned(),
             Self::Correlation => "conditions.shadowing".to_owned(),
             Self::TableWeights { .. } => "conditions.table.weights".to_owned(),

@@ -5,12 +5,15 @@
 //! without excessive loss, found by probes. The short-term bounds fall with losses outside of
 //! probes, until the next probe. Source: the behaviour of Google's branch of Linux (`v3` of
 //! google/bbr, `tcp_bbr.c`), whose names are in the comments. Its terms are those of
-//! draft-ietf-ccwg-bbr.
+//! draft-ietf-ccwg-bbr. Where the draft has other constants, `constants` has both; its sections are
+//! those of draft-ietf-ccwg-bbr-06. The rules are those of Linux in both cases, except the end of
+//! the drain.
 //!
 //! Left out: the reaction to ECN, which that branch has only for routes that are marked for it; the
 //! fast path, which saves processor time. A loss that a tail loss probe repairs counts as a loss of
 //! its round, but not as the overshoot of a probe for bandwidth.
 
+mod constants;
 mod cycle;
 mod signals;
 #[cfg(test)]
@@ -25,25 +28,23 @@ use super::bbr::{
     PACING_MARGIN, PROBE_RTT, UNIT, jiffies, jiffies_in, micros,
 };
 use super::{Acknowledged, Congested, CongestionControl, LostSegment, RateSample, Signal};
-use crate::config::Config;
+use crate::config::{Bbr3Constants, Config};
 
+use constants::Constants;
 use cycle::{Cycle, Phase};
 use signals::Signals;
 
-/// Pacing gain of startup, 4 ln 2 (`bbr_startup_pacing_gain`).
+/// Pacing gain of startup, 4 ln 2 (`bbr_startup_pacing_gain`; §2.5).
 const STARTUP_GAIN: u64 = UNIT * 277 / 100 + 1;
-/// Gain of the window (`bbr_startup_cwnd_gain`, `bbr_cwnd_gain`).
+/// Gain of the window (`bbr_startup_cwnd_gain`, `bbr_cwnd_gain`; §2.6).
 const WINDOW_GAIN: u64 = UNIT * 2;
-/// The same in a probe for bandwidth (`bbr_bw_probe_cwnd_gain`).
+/// The same in a probe for bandwidth (`bbr_bw_probe_cwnd_gain`; §5.3.3.5).
 const PROBE_WINDOW_GAIN: u64 = WINDOW_GAIN + UNIT / 4;
-/// Pacing gain that drains the queue of startup (`bbr_drain_gain`).
-const DRAIN_GAIN: u64 = UNIT * 1000 / 2885;
-/// Pacing gains of a probe for bandwidth, and after it (`bbr_pacing_gain`).
+/// Pacing gain of a probe for bandwidth (`bbr_pacing_gain`; §5.3.3.5).
 const UP_GAIN: u64 = UNIT * 5 / 4;
-const DOWN_GAIN: u64 = UNIT * 91 / 100;
-/// ProbeRTT after this time without a lower round trip (`bbr_probe_rtt_win_ms`).
+/// ProbeRTT after this time without a lower round trip (`bbr_probe_rtt_win_ms`; §2.16.2).
 const PROBE_RTT_INTERVAL: Span = Span::from_secs(5);
-/// The window of ProbeRTT, as a gain (`bbr_probe_rtt_cwnd_gain`).
+/// The window of ProbeRTT, as a gain (`bbr_probe_rtt_cwnd_gain`; §2.16.2).
 const PROBE_RTT_GAIN: u64 = UNIT / 2;
 /// An aggregate grows by 64 KiB, halved with each 512 µs of the least round trip
 /// (`bbr_tso_rtt_shift`).
@@ -57,8 +58,11 @@ const NONE: u64 = u64::MAX;
 /// BBR, version 3.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Bbr3 {
+    constants: Bbr3Constants,
     segment_size: u64,
     mode: Mode,
+    /// Rounds of the drain so far.
+    drain_rounds: u64,
     /// The greatest bandwidth of the last and of the current cycle (`bw_hi`), in segments per
     /// microsecond, times `BANDWIDTH_UNIT`.
     bandwidths: [u64; 2],
@@ -135,8 +139,10 @@ impl Bbr3 {
         let segment_size = u64::from(size.max(1));
         let window = (config.initial_window.bytes(size) / segment_size).max(1);
         let mut bbr = Self {
+            constants: config.congestion.bbr3_constants,
             segment_size,
             mode: Mode::Startup,
+            drain_rounds: 0,
             bandwidths: [0; 2],
             long_term: NONE,
             short_term: Bounds::NONE,
@@ -169,6 +175,10 @@ impl Bbr3 {
         };
         bbr.pacing_rate = bbr.initial_rate(NOMINAL_ROUND_TRIP);
         bbr
+    }
+
+    const fn constants(&self) -> &'static Constants {
+        Constants::of(self.constants)
     }
 
     /// `bbr_max_bw`.
@@ -253,8 +263,12 @@ impl Bbr3 {
             self.mode = Mode::Drain;
             self.threshold = Some(full);
             self.signals.reset();
+            self.drain_rounds = 0;
+        } else if self.mode == Mode::Drain {
+            self.drain_rounds += u64::from(self.round_start);
         }
-        if self.mode == Mode::Drain && self.in_network(sample.in_flight, sample) <= full {
+        let is_late = self.constants().drain_rounds.is_some_and(|most| self.drain_rounds > most);
+        if self.mode == Mode::Drain && (is_late || self.in_network(sample.in_flight, sample) <= full) {
             self.begin_down(sample.now);
         }
     }
@@ -323,9 +337,9 @@ impl Bbr3 {
     const fn update_gains(&mut self) {
         (self.pacing_gain, self.window_gain) = match self.mode {
             Mode::Startup => (STARTUP_GAIN, WINDOW_GAIN),
-            Mode::Drain => (DRAIN_GAIN, WINDOW_GAIN),
+            Mode::Drain => (self.constants().drain_gain, WINDOW_GAIN),
             Mode::ProbeBandwidth(Phase::Up) => (UP_GAIN, PROBE_WINDOW_GAIN),
-            Mode::ProbeBandwidth(Phase::Down) => (DOWN_GAIN, WINDOW_GAIN),
+            Mode::ProbeBandwidth(Phase::Down) => (self.constants().down_gain, WINDOW_GAIN),
             Mode::ProbeBandwidth(Phase::Cruise | Phase::Refill) => (UNIT, WINDOW_GAIN),
             Mode::ProbeRoundTrip => (UNIT, UNIT),
         };

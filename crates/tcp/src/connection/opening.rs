@@ -252,7 +252,7 @@ impl Connection {
         // RFC 9768 §3.1.5: a server that has sent or received one without ECN sends no ECT.
         self.sender.marks.capable &= !self.opening.bare;
         if self.opening.attempts == 1 {
-            self.sender.rtt.measure(self.opening.last, now, &config.retransmission_timeout);
+            self.sender.record_round_trip(self.opening.last, now, &config.retransmission_timeout);
             if config.handshake {
                 self.statistics.round_trip(now.since(self.opening.last));
             }
@@ -266,7 +266,7 @@ impl Connection {
             }
             // RFC 6298 §3: a timestamp identifies the transmission.
             match echo.filter(|_| config.retransmission_timeout.samples != Samples::OneAtATime) {
-                Some((sent, _)) => self.sender.rtt.measure(sent, now, &config.retransmission_timeout),
+                Some((sent, _)) => self.sender.record_round_trip(sent, now, &config.retransmission_timeout),
                 None => self.sender.rtt.fall_back(),
             }
         }

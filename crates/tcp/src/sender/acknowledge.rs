@@ -6,7 +6,7 @@ use airpath_wire::tcp::{EcnCounters, SackBlocks};
 
 use super::{Phase, Sender, Shared, TailProbe};
 use crate::accurate_ecn::{DeliveredMarks, EcnMode};
-use crate::config::{PartialAcks, Samples};
+use crate::config::{PartialAcks, RetransmissionTimeout, Samples};
 use crate::congestion::{Acknowledged, CongestionControl, Delivered, Signal};
 use crate::frto::{Evidence, ForwardRto, Verdict};
 use crate::rate::Counts;
@@ -481,7 +481,7 @@ impl Sender {
             }),
         };
         if let Some(sent) = sent {
-            self.rtt.measure(sent, now, config);
+            self.record_round_trip(sent, now, config);
         }
         let round_trip = delivery.last_acknowledged.map(|sent| now.since(sent));
         if let Some(round_trip) = round_trip {
@@ -490,11 +490,17 @@ impl Sender {
         round_trip
     }
 
+    /// A segment sent at `sent` was acknowledged `now`.
+    #[inline]
+    pub fn record_round_trip(&mut self, sent: Instant, now: Instant, config: &RetransmissionTimeout) {
+        self.rtt.measure(sent, now, Range::new(self.acknowledged, self.next), config);
+    }
+
     /// A segment sent at `sent`, and once only, arrived out of order, which is a round-trip sample
     /// too. If it was sent before the oldest segment, that one may still be in flight, and the
     /// timer restarts.
     fn measure_selectively(&mut self, now: Instant, sent: Instant, shared: &mut Shared<'_>) {
-        self.rtt.measure(sent, now, &shared.config.retransmission_timeout);
+        self.record_round_trip(sent, now, &shared.config.retransmission_timeout);
         if self.scoreboard.first().is_some_and(|first| sent < first.at) {
             self.restart_timer(now, shared);
         }

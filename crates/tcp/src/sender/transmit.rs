@@ -125,7 +125,9 @@ impl Sender {
         if !is_due {
             self.keep_pace(now, start)?;
         }
-        if !std::mem::take(&mut self.urgent) {
+        // Nor does it wait for the window, and without a controller that takes over, the first
+        // retransmission of a recovery and that of a partial acknowledgement do not either.
+        if !std::mem::take(&mut self.urgent) || self.controller.takes_over() && !is_due {
             self.fits(length, shared)?;
             self.spend_burst(shared)?;
         }

@@ -288,6 +288,39 @@ fn a_policed_rate_is_used_for_48_rounds() {
     assert_eq!(used, 48);
 }
 
+/// `bbr_lt_loss_thresh` (50 of 256), `bbr_lt_bw_ratio` (an eighth) and `bbr_lt_intvl_min_rtts` (4).
+#[test]
+fn a_policer_loses_a_fifth_in_two_intervals_of_the_same_rate() {
+    // Segments delivered and lost in each round of 100 ms of the first four rounds, and of the
+    // second four.
+    let policed = |intervals: [(u64, u64); 2]| {
+        let mut policer = Policer::new();
+        let (mut delivered, mut lost) = (1000, 0);
+        for round in 0..8_u64 {
+            let (more, fewer) = intervals[round as usize / 4];
+            (delivered, lost) = (delivered + more, lost + fewer);
+            let delivered_at = Instant::ZERO + Span::from_millis(100 * (round + 1));
+            let (losses, segment_size) = (fewer > 0, SIZE);
+            let sample = policer::Sample {
+                losses,
+                app_limited: false,
+                round_start: true,
+                delivered_at,
+                delivered,
+                lost,
+                segment_size,
+            };
+            policer.sample(&sample);
+        }
+        policer.rate()
+    };
+    let rate = |segments: u64| segments * BANDWIDTH_UNIT / 100_000;
+    assert_eq!(policed([(50, 10), (50, 10)]), Some(rate(50)));
+    assert_eq!(policed([(50, 9), (50, 9)]), None, "18 %");
+    assert_eq!(policed([(48, 12), (54, 12)]), Some(u64::midpoint(rate(48), rate(54))), "an eighth more");
+    assert_eq!(policed([(48, 12), (55, 12)]), None);
+}
+
 #[test]
 fn bursts_of_acknowledgements_enlarge_the_window() {
     let mut driver = driver();

@@ -3,21 +3,21 @@
 use airpath_core::{Instant, Span};
 use serde::{Deserialize, Serialize};
 
-use super::signals::{LOSS_CUT, LOSS_THRESHOLD, is_too_much};
+use super::signals::{LOSS_THRESHOLD, is_too_much};
 use super::{Bbr3, Bounds, Mode, NONE};
 use crate::congestion::bbr::{LEAST_WINDOW, UNIT, draw};
 use crate::congestion::{LostSegment, RateSample};
 
 /// Time between two probes: `PROBE_WAIT` and a random part of `PROBE_SPREAD`
-/// (`bbr_bw_probe_base_us`, `bbr_bw_probe_rand_us`).
+/// (`bbr_bw_probe_base_us`, `bbr_bw_probe_rand_us`; §5.3.3.8.2).
 const PROBE_WAIT: Span = Span::from_secs(2);
 const PROBE_SPREAD_MICROS: u64 = 1_000_000;
 /// Rounds between two probes at most, less 0 or 1 (`bbr_bw_probe_max_rounds`,
-/// `bbr_bw_probe_rand_rounds`): so a flow is fair to Reno at 25 Mbit/s and 30 ms.
+/// `bbr_bw_probe_rand_rounds`; §5.3.3.8.2): so a flow is fair to Reno at 25 Mbit/s and 30 ms.
 const MOST_ROUNDS: u64 = 63;
 const ROUND_SPREAD: u64 = 2;
 /// Part of the long-term bound that stays free while cruising, in 256ths
-/// (`bbr_inflight_headroom`).
+/// (`bbr_inflight_headroom`; §2.8).
 const HEADROOM: u64 = UNIT * 15 / 100;
 /// The growth of the long-term bound doubles in this number of rounds at most.
 const MOST_DOUBLINGS: u32 = 30;
@@ -167,7 +167,7 @@ impl Bbr3 {
         // Once for each probe.
         self.cycle.is_sampled = false;
         if !app_limited {
-            self.long_term = in_flight.max(self.target() * LOSS_CUT / UNIT);
+            self.long_term = in_flight.max(self.target() * self.constants().loss_cut / UNIT);
         }
         if self.mode == Mode::ProbeBandwidth(Phase::Up) {
             self.begin_down(now);

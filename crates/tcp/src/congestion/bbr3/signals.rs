@@ -6,11 +6,9 @@ use super::{Bbr3, Bounds, Mode, NONE};
 use crate::congestion::RateSample;
 use crate::congestion::bbr::{BANDWIDTH_UNIT, FULL_GROWTH, FULL_ROUNDS, UNIT, micros};
 
-/// Losses cut the short-term bounds to this part, in 256ths (1 - `bbr_beta`).
-pub const LOSS_CUT: u64 = UNIT - UNIT * 30 / 100;
-/// Acknowledgements with losses in a round that end startup (`bbr_full_loss_cnt`).
+/// Acknowledgements with losses in a round that end startup (`bbr_full_loss_cnt`; §5.3.1.3).
 const STARTUP_LOSSES: u32 = 6;
-/// Lost segments per segment in flight that are too many, in 256ths (`bbr_loss_thresh`).
+/// Lost segments per segment in flight that are too many, in 256ths (`bbr_loss_thresh`; §2.8).
 pub const LOSS_THRESHOLD: u64 = UNIT * 2 / 100;
 
 /// Signals of the current round trip.
@@ -153,7 +151,8 @@ impl Bbr3 {
         let Bounds { bandwidth, in_flight } = self.short_term;
         let bandwidth = if bandwidth == NONE { self.most_bandwidth() } else { bandwidth };
         let in_flight = if in_flight == NONE { self.window } else { in_flight };
-        let cut = |bound: u64| (u128::from(bound) * u128::from(LOSS_CUT) / u128::from(UNIT)) as u64;
+        let loss_cut = self.constants().loss_cut;
+        let cut = |bound: u64| (u128::from(bound) * u128::from(loss_cut) / u128::from(UNIT)) as u64;
         self.short_term = Bounds {
             bandwidth: cut(bandwidth).max(self.signals.latest_bandwidth).max(1),
             in_flight: cut(in_flight).max(self.signals.latest_delivered),

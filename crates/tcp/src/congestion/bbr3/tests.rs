@@ -13,8 +13,16 @@ struct Driver {
     in_flight: u64,
 }
 
+const SETS: [Bbr3Constants; 2] = [Bbr3Constants::Linux, Bbr3Constants::Draft06];
+
 fn driver() -> Driver {
-    let mut bbr = Bbr3::new(&Profile::Linux6.config(), SIZE as u32);
+    driver_with(Bbr3Constants::Linux)
+}
+
+fn driver_with(constants: Bbr3Constants) -> Driver {
+    let mut config = Profile::Linux6.config();
+    config.congestion.bbr3_constants = constants;
+    let mut bbr = Bbr3::new(&config, SIZE as u32);
     let now = Instant::ZERO + Span::from_millis(100);
     bbr.on_established(now, Some(Span::from_millis(100)), 1);
     Driver { bbr, now, delivered: 1, in_flight: 10 }
@@ -96,7 +104,91 @@ fn startup_ends_after_three_rounds_without_growth_and_drains_to_the_product() {
     driver.in_flight = 101;
     driver.acknowledge(10, 10, 1000);
     assert_eq!(driver.bbr.mode, Mode::ProbeBandwidth(Phase::Down));
-    assert_eq!(driver.bbr.pacing_rate, driver.bbr.rate(driver.bbr.bandwidth(), DOWN_GAIN));
+    assert_eq!(driver.bbr.pacing_rate, driver.bbr.rate(driver.bbr.bandwidth(), 232));
+}
+
+/// The gains of each state: draft-ietf-ccwg-bbr-06 §5.6.1, and Linux. Windows of an estimated
+/// product of 100 segments follow them.
+#[test]
+fn each_phase_has_the_gains_of_its_source() {
+    for (set, drain, down) in [(SETS[0], 0.347, 0.91), (SETS[1], 0.5, 0.90)] {
+        let mut driver = driver_with(set);
+        let gains = |driver: &Driver| (driver.bbr.pacing_gain as f64 / 256.0, driver.bbr.window_gain as f64 / 256.0);
+        let check = |driver: &Driver, pacing: f64, window: f64| {
+            let (ours, of_window) = gains(driver);
+            assert!((ours - pacing).abs() < 1.0 / 256.0, "{set:?}, {:?}: {ours}", driver.bbr.mode);
+            assert!((of_window - window).abs() < f64::EPSILON, "{set:?}, {:?}: {of_window}", driver.bbr.mode);
+            let rate = driver.bbr.rate(driver.bbr.bandwidth(), (pacing * 256.0) as u64);
+            assert!(driver.bbr.pacing_rate.abs_diff(rate) <= rate / 100, "{:?}", driver.bbr.mode);
+        };
+        driver.in_flight = 400;
+        driver.acknowledge(10, 10, 1000);
+        check(&driver, 2.773, 2.0);
+        driver.run_until(Mode::Drain);
+        check(&driver, drain, 2.0);
+        driver.in_flight = 105;
+        driver.acknowledge(10, 10, 1000);
+        driver.in_flight = 101;
+        driver.run_until(Mode::ProbeBandwidth(Phase::Down));
+        check(&driver, down, 2.0);
+        driver.in_flight = 90;
+        driver.run_until(Mode::ProbeBandwidth(Phase::Cruise));
+        check(&driver, 1.0, 2.0);
+        driver.run_until(Mode::ProbeBandwidth(Phase::Refill));
+        check(&driver, 1.0, 2.0);
+        for _ in 0..3 {
+            driver.acknowledge(10, 10, 1000);
+        }
+        // Windows have room for an acknowledgement of 10 segments (`extra_acked`), too.
+        assert!((202..=213).contains(&driver.bbr.window), "two products: {}", driver.bbr.window);
+        driver.run_until(Mode::ProbeBandwidth(Phase::Up));
+        check(&driver, 1.25, 2.25);
+        for _ in 0..10 {
+            driver.acknowledge(10, 10, 1000);
+        }
+        // 2.25 products, and two segments.
+        assert!((227..=240).contains(&driver.bbr.window), "{}", driver.bbr.window);
+    }
+}
+
+/// draft-ietf-ccwg-bbr-06 §5.3.2 and §10.4: with more in flight than the product, the drain ends
+/// after three rounds. In Linux it does not.
+#[test]
+fn the_drain_of_the_draft_ends_after_three_rounds() {
+    for set in SETS {
+        let mut driver = driver_with(set);
+        driver.in_flight = 400;
+        driver.run_until(Mode::Drain);
+        let mut rounds = 0;
+        while driver.bbr.mode == Mode::Drain && rounds < 10 {
+            driver.acknowledge(100, 100, 1000);
+            rounds += 1;
+        }
+        let is_draft = set == Bbr3Constants::Draft06;
+        assert_eq!((driver.bbr.mode == Mode::Drain, rounds), if is_draft { (false, 4) } else { (true, 10) });
+    }
+}
+
+/// The part that remains: 1 - `bbr_beta` in Linux, BBR.Beta of draft-ietf-ccwg-bbr-06 §2.8. Both
+/// are 0.7, rounded to 256ths.
+#[test]
+fn losses_cut_to_seven_tenths() {
+    for (set, part) in [(SETS[0], 180), (SETS[1], 179)] {
+        let mut driver = driver_with(set);
+        driver.reach_cruise();
+        // A tenth is delivered. In the first round the deliveries before it hold the bound.
+        let (mut bound, mut cuts) = (driver.bbr.most_bandwidth(), 0);
+        for _ in 0..40 {
+            let sample = RateSample { losses: 1, ..driver.sample(10, 1, 100) };
+            driver.bbr.on_rate_sample(&sample);
+            let now = driver.bbr.short_term.bandwidth.min(bound);
+            if now < bound {
+                assert_eq!(now, bound * part / 256, "{set:?}");
+                (bound, cuts) = (now, cuts + 1);
+            }
+        }
+        assert!(cuts > 0);
+    }
 }
 
 #[test]
