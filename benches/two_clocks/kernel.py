@@ -39,11 +39,14 @@ A deterministic path gives one value, which a change of a per cent in the round 
 it decides which packet meets a full queue, and whether a mark comes before or after a reduction.
 """
 
-_SEND_BUFFER, _RECEIVE_BUFFER = 4_194_304, 6_291_456
-"""The largest buffers of a socket by default, in bytes (`tcp_wmem`, `tcp_rmem`)."""
+_SEND_BUFFER, _FIRST_BUFFER, _RECEIVE_BUFFER = 4_194_304, 131_072, 6_291_456
+"""The largest send buffer of a socket, and the first and the largest receive buffer, in bytes.
 
-_RECEIVE_WINDOW = _RECEIVE_BUFFER * 160 // 256
-"""The largest receive window of the kernel: the share of payload in the memory of a full packet.
+They are defaults of `tcp_wmem` and `tcp_rmem`.
+"""
+
+_FIRST_WINDOW, _RECEIVE_WINDOW = (each * 160 // 256 for each in (_FIRST_BUFFER, _RECEIVE_BUFFER))
+"""The receive window of the kernel: the share of payload in the memory of full packets.
 
 Since Linux 6.6 the share is measured (`tcp_measure_rcv_mss`); it is 160/256 on the interfaces of
 a link. The profile has the fixed half of earlier versions.
@@ -157,6 +160,7 @@ class Case:
             "tcp.selective_acknowledgement": self.sack,
             "tcp.timestamps": self.timestamps,
             "tcp.ecn": self.ecn,
+            "tcp.receive_buffer.initial": f"{_FIRST_WINDOW} B",
             "tcp.receive_buffer.maximum": f"{_RECEIVE_WINDOW} B",
         }
 
@@ -164,7 +168,7 @@ class Case:
     def sysctl(self) -> dict[str, str]:
         """TCP in the kernel: the profile's defaults, and the settings of the case."""
         return {
-            "net.ipv4.tcp_rmem": f"4096 131072 {_RECEIVE_BUFFER}",
+            "net.ipv4.tcp_rmem": f"4096 {_FIRST_BUFFER} {_RECEIVE_BUFFER}",
             "net.ipv4.tcp_wmem": f"4096 {self.send_buffer} {max(_SEND_BUFFER, self.send_buffer)}",
             "net.ipv4.tcp_sack": str(int(self.sack)),
             "net.ipv4.tcp_timestamps": str(int(self.timestamps)),

@@ -95,8 +95,8 @@ pub struct SegmentInfo {
     pub length: u32,
     /// Stream offset that is acknowledged, of the other direction; none without the ACK flag.
     pub ack: OptionalOffset,
-    /// Receive window in bytes, after scaling.
-    pub window: u64,
+    /// Receive window in bytes, after scaling: less than 2³⁰ (RFC 7323 §2.3).
+    pub window: u32,
     /// The flag byte of the TCP header (RFC 9293 §3.1): FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32,
     /// ECE 64, CWR 128.
     pub flags: u8,

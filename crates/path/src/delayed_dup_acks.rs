@@ -38,7 +38,7 @@ pub struct DelayedDupAcks {
 #[derive(Clone, Copy, Debug)]
 struct Last {
     ack: i64,
-    window: u64,
+    window: u32,
     duplicates: u32,
 }
 

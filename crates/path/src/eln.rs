@@ -49,7 +49,7 @@ struct Flow {
     /// Data below `next` that had not been seen when later data were.
     missing: RangeSet<i64>,
     /// The last acknowledgement of the mobile and its window.
-    acknowledged: Option<(i64, u64)>,
+    acknowledged: Option<(i64, u32)>,
     /// Whether the sender has closed its side.
     closing: bool,
 }

@@ -68,7 +68,7 @@ impl Flow {
 }
 
 /// `segment` with another acknowledgement and window.
-fn acknowledging(segment: &Segment, ack: i64, window: Option<u64>) -> Segment {
+fn acknowledging(segment: &Segment, ack: i64, window: Option<u32>) -> Segment {
     let mut changed = *segment;
     let by = segment.info.ack.get().map_or(0, |old| ack - old);
     // Sequence numbers wrap.

@@ -58,7 +58,7 @@ struct Flow {
     /// One past the highest byte sent to the mobile.
     next: i64,
     /// The last acknowledgement of the mobile and its window.
-    acknowledged: Option<(i64, u64)>,
+    acknowledged: Option<(i64, u32)>,
     /// Duplicates that the current loss still causes.
     expected: u32,
     /// Duplicates that answer old data, which the sender is to receive.

@@ -15,7 +15,7 @@ use crate::{ResultError, SIGNAL_CHECK, read, scenario_error};
 type ArrivalRow = (u64, bool, u64, u32, u8, u32, u32, u32);
 
 /// Its TCP header: offset, length, acknowledged offset, window, flags, retransmission flag.
-type HeaderRow = Option<(i64, u32, Option<i64>, u64, u8, bool)>;
+type HeaderRow = Option<(i64, u32, Option<i64>, u32, u8, bool)>;
 
 /// A change of conditions: time, component, mobile, JSON text.
 type ChangeRow = (u64, String, Option<u32>, String);

@@ -18,10 +18,9 @@ pub const HTTP_PORT: u16 = 80;
 /// documentation (RFC 5737).
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
-/// The payload of an IP packet. Its kind is first, in the cache line of the header; otherwise it
-/// would be in an unused value of the last field.
+/// The payload of an IP packet. Its kind takes no space: it is an unused value of a field at the
+/// start of a segment's options.
 #[derive(Clone, Copy, Debug)]
-#[repr(u32)]
 pub enum Payload {
     /// A TCP segment.
     Segment(Segment),
@@ -57,6 +56,9 @@ pub enum Payload {
     /// has its headers as bytes, if the recording has them.
     Recorded(Option<SegmentInfo>),
 }
+
+// Larger values are copied by a call of `memmove`, and take a third cache line.
+const _: () = assert!(size_of::<Payload>() <= 128, "two cache lines");
 
 impl Payload {
     /// The TCP header, if it is a TCP segment.

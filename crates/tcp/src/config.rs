@@ -139,8 +139,10 @@ pub struct ReceiveBuffer {
 pub struct DelayedAck {
     /// Upper bound of the delay of an acknowledgement.
     pub timeout: Span,
-    /// Lower bound of the delay. Where it is less than `timeout`, the delay follows the
-    /// inter-arrival times within these bounds, as in Linux.
+    /// Lower bound of the delay. Where it is less than `timeout`, the delay is that of Linux: it
+    /// follows the inter-arrival times within these bounds, doubles when it expires, and is at most
+    /// a round trip. Sub-MSS segments are acknowledged once they are read, except where the two
+    /// ends send alternately.
     pub minimum: Span,
     /// Number of segments that one acknowledgement covers at most; 1 turns delaying off.
     pub every: u32,
@@ -152,6 +154,13 @@ pub struct DelayedAck {
     /// Whether segments are acknowledged immediately while the offered window grows, so that the
     /// sender learns the new window, as in Linux.
     pub quick_growth: bool,
+}
+
+impl DelayedAck {
+    /// Whether the delay follows the inter-arrival times.
+    pub(crate) const fn is_adaptive(&self) -> bool {
+        self.minimum.as_nanos() < self.timeout.as_nanos()
+    }
 }
 
 /// Congestion-control algorithms.

@@ -264,8 +264,7 @@ impl Connection {
         if bytes == 0 {
             return;
         }
-        let announced = u32::from(self.config.maximum_segment_size);
-        let update = self.receiver.read(self.now, bytes, announced, self.sender.segment_size);
+        let update = self.receiver.read(self.now, bytes, self.sender.segment_size);
         if update && self.state.is_synchronised() {
             self.receiver.acks.demand();
         }

@@ -20,6 +20,17 @@ pub struct AckSchedule {
     /// Whether data flows in both directions alternately: acknowledgements then wait for data to
     /// piggyback on, even in quick mode.
     interactive: bool,
+    /// Sub-MSS segments that arrived since the last acknowledgement, where the delay adapts.
+    small: u32,
+}
+
+/// This end's estimate of the round trip.
+#[derive(Clone, Copy, Debug)]
+pub struct Estimate {
+    /// The retransmission timeout.
+    pub timeout: Span,
+    /// The smoothed round trip; none before the first measurement.
+    pub smoothed: Option<Span>,
 }
 
 /// When to acknowledge an arrival in order.
@@ -40,6 +51,7 @@ impl AckSchedule {
             wait: Span::ZERO,
             last_arrival: Instant::ZERO,
             interactive: false,
+            small: 0,
         }
     }
 
@@ -55,10 +67,32 @@ impl AckSchedule {
         self.due = true;
     }
 
-    /// The delay has expired without data to piggyback on: the two ends do not alternate.
-    pub const fn on_timeout(&mut self) {
+    /// The delay has expired: the two ends do not alternate, or the next segment comes later. An
+    /// adaptive delay is then twice as long (`tcp_delack_timer_handler` of Linux). `timeout` is the
+    /// retransmission timeout of this end.
+    pub fn on_timeout(&mut self, timeout: Span, config: &DelayedAck) {
         self.due = true;
-        self.interactive = false;
+        let alternates = std::mem::take(&mut self.interactive);
+        if config.is_adaptive() {
+            self.wait = if alternates { config.minimum } else { self.wait.saturating_mul(2).min(timeout) };
+        }
+    }
+
+    /// A segment arrived again: the sender may be in slow start. As in Linux
+    /// (`tcp_enter_quickack_mode`), an adaptive delay starts again.
+    pub fn on_duplicate(&mut self, config: &DelayedAck) {
+        if config.is_adaptive() {
+            self.quick = self.quick.max(config.quick);
+            self.interactive = false;
+            self.wait = config.minimum;
+        }
+    }
+
+    /// The application has read everything. As in Linux (`tcp_cleanup_rbuf`), a sub-MSS segment is
+    /// then acknowledged, unless the two ends alternate; a second one always is.
+    #[inline]
+    pub const fn on_read(&mut self) {
+        self.due |= self.small > self.interactive as u32;
     }
 
     /// An acknowledgement was sent, alone or with data.
@@ -66,6 +100,7 @@ impl AckSchedule {
     pub const fn on_sent(&mut self) {
         self.due = false;
         self.segments = 0;
+        self.small = 0;
     }
 
     /// The window grows with the arriving segment: acknowledge it immediately.
@@ -82,20 +117,20 @@ impl AckSchedule {
         }
     }
 
-    /// Consecutive segments arrived in order at once, full-sized or not. `timeout` is the
-    /// retransmission timeout of this end.
+    /// Consecutive segments arrived in order at once, full-sized or not.
     #[inline]
     pub fn on_arrival(
         &mut self,
         now: Instant,
         segments: u32,
         full: bool,
-        timeout: Span,
+        estimate: Estimate,
         config: &DelayedAck,
     ) -> Schedule {
-        let adaptive = config.minimum < config.timeout;
+        let adaptive = config.is_adaptive();
         if adaptive {
-            self.adapt(now, timeout, config);
+            self.adapt(now, estimate.timeout, config);
+            self.small += u32::from(!full);
         }
         if full || !config.full_sized {
             self.segments += segments;
@@ -108,7 +143,13 @@ impl AckSchedule {
             self.due = true;
             return Schedule::Now;
         }
-        Schedule::After(if adaptive { self.wait.clamp(config.minimum, config.timeout) } else { config.timeout })
+        Schedule::After(if adaptive { self.delay(estimate.smoothed, config) } else { config.timeout })
+    }
+
+    /// The adaptive delay: at most a round trip, as in Linux (`tcp_send_delayed_ack`).
+    fn delay(&self, round_trip: Option<Span>, config: &DelayedAck) -> Span {
+        let most = round_trip.map_or(config.timeout, |it| it.clamp(config.minimum, config.timeout));
+        self.wait.clamp(config.minimum, most)
     }
 
     /// Adapts the delay to the inter-arrival times, as `tcp_event_data_recv` in Linux does.
@@ -143,13 +184,15 @@ mod tests {
         quick_growth: false,
     };
     const MILLIS_200: Span = Span::from_millis(200);
+    /// A retransmission timeout of 300 ms, and no measured round trip.
+    const ESTIMATE: Estimate = Estimate { timeout: Span::from_millis(300), smoothed: None };
 
     #[test]
     fn every_second_segment() {
         let mut acks = AckSchedule::new(&CONFIG);
         for _ in 0..3 {
-            assert_eq!(acks.on_arrival(Instant::ZERO, 1, true, MILLIS(1000), &CONFIG), Schedule::After(MILLIS_200));
-            assert_eq!(acks.on_arrival(Instant::ZERO, 1, true, MILLIS(1000), &CONFIG), Schedule::Now);
+            assert_eq!(acks.on_arrival(Instant::ZERO, 1, true, ESTIMATE, &CONFIG), Schedule::After(MILLIS_200));
+            assert_eq!(acks.on_arrival(Instant::ZERO, 1, true, ESTIMATE, &CONFIG), Schedule::Now);
             acks.on_sent();
         }
     }
@@ -157,11 +200,11 @@ mod tests {
     #[test]
     fn merged_segments_count_one_by_one() {
         let mut acks = AckSchedule::new(&CONFIG);
-        assert_eq!(acks.on_arrival(Instant::ZERO, 2, true, MILLIS(1000), &CONFIG), Schedule::Now);
+        assert_eq!(acks.on_arrival(Instant::ZERO, 2, true, ESTIMATE, &CONFIG), Schedule::Now);
         let mut acks = AckSchedule::new(&DelayedAck { quick: 3, ..CONFIG });
-        assert_eq!(acks.on_arrival(Instant::ZERO, 45, true, MILLIS(1000), &CONFIG), Schedule::Now);
+        assert_eq!(acks.on_arrival(Instant::ZERO, 45, true, ESTIMATE, &CONFIG), Schedule::Now);
         acks.on_sent();
-        let wait = acks.on_arrival(Instant::ZERO, 1, true, MILLIS(1000), &CONFIG);
+        let wait = acks.on_arrival(Instant::ZERO, 1, true, ESTIMATE, &CONFIG);
         assert_eq!(wait, Schedule::After(MILLIS_200), "no quick acknowledgement is left");
     }
 
@@ -170,7 +213,7 @@ mod tests {
         let config = DelayedAck { full_sized: true, ..CONFIG };
         let mut acks = AckSchedule::new(&config);
         for _ in 0..9 {
-            assert_ne!(acks.on_arrival(Instant::ZERO, 1, false, MILLIS(1000), &config), Schedule::Now);
+            assert_ne!(acks.on_arrival(Instant::ZERO, 1, false, ESTIMATE, &config), Schedule::Now);
         }
     }
 
@@ -179,10 +222,10 @@ mod tests {
         let mut acks = AckSchedule::new(&CONFIG);
         for _ in 0..3 {
             acks.on_growth();
-            assert_eq!(acks.on_arrival(Instant::ZERO, 1, true, MILLIS(1000), &CONFIG), Schedule::Now);
+            assert_eq!(acks.on_arrival(Instant::ZERO, 1, true, ESTIMATE, &CONFIG), Schedule::Now);
             acks.on_sent();
         }
-        assert_eq!(acks.on_arrival(Instant::ZERO, 1, true, MILLIS(1000), &CONFIG), Schedule::After(MILLIS_200));
+        assert_eq!(acks.on_arrival(Instant::ZERO, 1, true, ESTIMATE, &CONFIG), Schedule::After(MILLIS_200));
     }
 
     #[test]
@@ -192,7 +235,7 @@ mod tests {
         let mut now = Instant::ZERO;
         let mut arrive = |gap| {
             now += MILLIS(gap);
-            let schedule = acks.on_arrival(now, 1, true, MILLIS(300), &config);
+            let schedule = acks.on_arrival(now, 1, true, ESTIMATE, &config);
             if schedule == Schedule::Now {
                 acks.on_sent();
             }
@@ -213,7 +256,7 @@ mod tests {
             let mut now = Instant::ZERO + MILLIS(10);
             let mut delay = |gap: &u64| {
                 now += MILLIS(*gap);
-                match acks.on_arrival(now, 1, true, MILLIS(300), &config) {
+                match acks.on_arrival(now, 1, true, ESTIMATE, &config) {
                     Schedule::After(delay) => delay,
                     Schedule::Now => panic!("an acknowledgement is due"),
                 }
@@ -235,7 +278,7 @@ mod tests {
         let mut now = Instant::ZERO;
         let mut arrive = |gap| {
             now += MILLIS(gap);
-            acks.on_arrival(now, 1, true, MILLIS(300), &config)
+            acks.on_arrival(now, 1, true, ESTIMATE, &config)
         };
         assert_eq!([arrive(0), arrive(39), arrive(50)], [40, 45, 45].map(|delay| Schedule::After(MILLIS(delay))));
     }
@@ -246,24 +289,87 @@ mod tests {
         let start = Instant::ZERO + MILLIS(100);
         let second = |answered_after: Option<u64>| {
             let mut acks = AckSchedule::new(&config);
-            assert_eq!(acks.on_arrival(start, 1, true, MILLIS(300), &config), Schedule::Now);
+            assert_eq!(acks.on_arrival(start, 1, true, ESTIMATE, &config), Schedule::Now);
             acks.on_sent();
             if let Some(after) = answered_after {
                 acks.on_data_sent(start + MILLIS(after));
             }
             acks
         };
-        let arrive = |acks: &mut AckSchedule| acks.on_arrival(start + MILLIS(60), 1, true, MILLIS(300), &config);
+        let arrive = |acks: &mut AckSchedule| acks.on_arrival(start + MILLIS(60), 1, true, ESTIMATE, &config);
         assert_eq!(arrive(&mut second(None)), Schedule::Now);
         assert_eq!(arrive(&mut second(Some(39))), Schedule::After(MILLIS(40)));
         assert_eq!(arrive(&mut second(Some(40))), Schedule::Now, "that was no answer");
         let mut ended = second(Some(1));
-        ended.on_timeout();
+        ended.on_timeout(MILLIS(300), &config);
         assert!(ended.is_due());
         assert_eq!(arrive(&mut ended), Schedule::Now, "no data came in time");
         // Before the first arrival there is nothing to answer.
         let mut first = AckSchedule::new(&config);
         first.on_data_sent(Instant::ZERO);
         assert_eq!(arrive(&mut first), Schedule::Now);
+    }
+
+    #[test]
+    fn a_delay_that_expires_doubles() {
+        // tcp_delack_timer_handler of Linux, with a retransmission timeout of 300 ms.
+        let config = DelayedAck { minimum: MILLIS(40), timeout: MILLIS(1000), every: 100, ..CONFIG };
+        let mut acks = AckSchedule::new(&config);
+        let mut now = Instant::ZERO;
+        let mut arrive = |acks: &mut AckSchedule, round_trip| {
+            now += MILLIS(500);
+            acks.on_arrival(now, 1, true, Estimate { smoothed: round_trip, ..ESTIMATE }, &config)
+        };
+        for delay in [40, 80, 160, 300, 300] {
+            assert_eq!(arrive(&mut acks, None), Schedule::After(MILLIS(delay)));
+            acks.on_timeout(MILLIS(300), &config);
+            acks.on_sent();
+            // The gap above is a pause: the sender may be in slow start.
+            acks.quick = 0;
+        }
+        // tcp_send_delayed_ack: at most a round trip, and not less than the minimum.
+        assert_eq!(arrive(&mut acks, Some(MILLIS(90))), Schedule::After(MILLIS(90)));
+        assert_eq!(arrive(&mut acks, Some(MILLIS(9))), Schedule::After(MILLIS(40)));
+        acks.interactive = true;
+        acks.on_timeout(MILLIS(300), &config);
+        assert_eq!(arrive(&mut acks, None), Schedule::After(MILLIS(40)), "they alternated: it starts again");
+    }
+
+    #[test]
+    fn a_duplicate_starts_again() {
+        let config = DelayedAck { quick: 2, minimum: MILLIS(40), every: 100, ..CONFIG };
+        let mut acks = AckSchedule::new(&config);
+        let mut arrive = |duplicate: bool| {
+            if duplicate {
+                acks.wait = MILLIS(160);
+                acks.interactive = true;
+                acks.on_duplicate(&config);
+            }
+            acks.on_arrival(Instant::ZERO, 1, true, ESTIMATE, &config)
+        };
+        let quick = [Schedule::Now, Schedule::Now, Schedule::After(MILLIS(40))];
+        assert_eq!([false; 3].map(&mut arrive), quick);
+        assert_eq!([true, false, false].map(&mut arrive), quick);
+    }
+
+    #[test]
+    fn small_segments_are_acknowledged_when_they_are_read() {
+        // tcp_cleanup_rbuf of Linux.
+        let config = DelayedAck { minimum: MILLIS(40), full_sized: true, ..CONFIG };
+        let due_after = |acks: &mut AckSchedule, full| {
+            acks.on_arrival(Instant::ZERO, 1, full, ESTIMATE, &config);
+            acks.on_read();
+            std::mem::take(&mut acks.due)
+        };
+        let mut acks = AckSchedule::new(&config);
+        assert!(!due_after(&mut acks, true), "a full-sized segment waits for a second one");
+        assert!(due_after(&mut acks, false));
+        acks.on_sent();
+        acks.interactive = true;
+        assert!(!due_after(&mut acks, false), "the answer will carry the acknowledgement");
+        assert!(due_after(&mut acks, false), "a second one does not wait");
+        acks.on_sent();
+        acks.on_read();
+        assert!(!acks.due, "nothing has arrived since");
     }
 }

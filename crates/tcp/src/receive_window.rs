@@ -40,10 +40,6 @@ struct Round {
     most: u64,
 }
 
-/// Linux adds this many segments to twice the data read in a round trip, for a sender in slow
-/// start.
-const SLACK: u64 = 16;
-
 /// Linux starts as if this many segments had been read in a round trip: a sender's initial window
 /// (`TCP_INIT_CWND` in `tcp_init_buffer_space`).
 const FIRST_ROUND: u64 = 10;
@@ -139,10 +135,11 @@ impl ReceiveWindow {
         grows
     }
 
-    /// The application has read up to `read`. Grows the window if more was read in this round trip
-    /// than in any before (`tcp_rcv_space_adjust` in Linux).
+    /// The application has read up to `read`. Grows the buffer if more was read in this round trip
+    /// than in any before (`tcp_rcv_space_adjust` in Linux). `beyond` are the bytes from `next` to
+    /// the end of what has arrived out of order.
     #[inline]
-    pub fn on_read(&mut self, now: Instant, next: Sequence, read: Sequence, segment_size: u32) {
+    pub fn on_read(&mut self, now: Instant, next: Sequence, read: Sequence, beyond: u64) {
         if self.capacity == self.maximum {
             return;
         }
@@ -153,14 +150,25 @@ impl ReceiveWindow {
         if !over {
             return;
         }
-        let copied = read - self.round.read;
+        let copied = (read - self.round.read).saturating_sub(next - read);
         if copied > self.round.most {
-            let window = 2 * copied + SLACK * u64::from(segment_size);
+            // A round trip passes until the sender has the window, and in slow start it grows.
+            let window = 2 * copied;
             let growth = window.saturating_mul(copied - self.round.most) / self.round.most.max(1);
-            self.capacity = window.saturating_add(2 * growth).clamp(self.capacity, self.maximum);
             self.round.most = copied;
+            self.grow_buffer(window.saturating_add(2 * growth).saturating_add(beyond));
         }
         self.round = Round { start: now, read, edge: self.edge, most: self.round.most };
+    }
+
+    /// Data arrived out of order, up to `beyond` bytes above what is expected: the buffer has room
+    /// for it beside the data of a round trip (`tcp_data_queue_ofo` in Linux).
+    pub fn on_gap(&mut self, beyond: u64) {
+        self.grow_buffer((2 * self.round.most).saturating_add(beyond));
+    }
+
+    fn grow_buffer(&mut self, bytes: u64) {
+        self.capacity = bytes.clamp(self.capacity, self.maximum);
     }
 
     const fn candidate(&self, next: Sequence, read: Sequence) -> Sequence {
@@ -208,7 +216,7 @@ mod tests {
         assert!(!window.on_arrival(1000), "it is as large as it may be");
         window.measure(Span::from_millis(100));
         let read = FIRST_BYTE + 65_535;
-        window.on_read(Instant::ZERO + Span::from_millis(100), read, read, 1000);
+        window.on_read(Instant::ZERO + Span::from_millis(100), read, read, 0);
         assert_eq!(window.offer(read, read, 1000), 65_535, "a fast reader gets no more");
     }
 
@@ -253,13 +261,16 @@ mod tests {
         let mut window = window(64_000, 1_000_000);
         window.measure(Span::from_millis(100));
         let read = FIRST_BYTE + 20_000;
-        window.on_read(Instant::ZERO + Span::from_millis(100), read, read, 1000);
+        window.on_read(Instant::ZERO + Span::from_millis(100), read, read, 0);
         assert_eq!(window.offer(read, read, 1000), 64_000, "nothing has arrived since");
         assert!(window.on_arrival(1000));
         assert_eq!(window.offer(read, read, 1000), 66_000);
-        assert_eq!((0..1000).filter(|_| window.on_arrival(1000)).count(), 51, "102,000 bytes are left");
-        // 2 × 20 + 16 for slow start, and twice the growth of that: 56 × (20 - 10) / 10.
-        assert_eq!(window.offer(read, read, 1000), 168_000);
+        assert_eq!((0..1000).filter(|_| window.on_arrival(1000)).count(), 27, "54,000 bytes are left");
+        // 2 × 20, and twice the growth of that: 40 × (20 - 10) / 10.
+        assert_eq!(window.offer(read, read, 1000), 120_000);
+        window.on_gap(90_000);
+        while window.on_arrival(1000) {}
+        assert_eq!(window.offer(read, read, 1000), 130_000, "2 × 20, and what has arrived beyond a gap");
     }
 
     #[test]
@@ -270,7 +281,7 @@ mod tests {
         for _ in 0..8 {
             now += Span::from_millis(100);
             read += window.offer(read, read, 1000);
-            window.on_read(now, read, read, 1000);
+            window.on_read(now, read, read, 0);
             while window.on_arrival(1000) {}
         }
         assert_eq!(window.offer(read, read, 1000), 1_000_000);
@@ -285,17 +296,17 @@ mod tests {
             let mut read = FIRST_BYTE;
             for (round, bytes) in (1..).zip([first, second]) {
                 read += bytes;
-                window.on_read(Instant::ZERO + Span::from_millis(100 * round), read, read, 1000);
+                window.on_read(Instant::ZERO + Span::from_millis(100 * round), read, read, 0);
             }
             while window.on_arrival(1000) {}
             window.offer(read, read, 1000)
         };
         assert_eq!(after(10_000, 0), 20_000);
-        // 2 × 12 + 16 segments, and twice the growth of that: 40 × (12 - 10) / 10.
-        assert_eq!(after(12_000, 0), 56_000);
-        assert_eq!(after(12_000, 12_000), 56_000, "not more than before");
-        // 2 × 18 + 16, and 52 × (18 - 12) / 12.
-        assert_eq!(after(12_000, 18_000), 104_000);
+        // 2 × 12, and twice the growth of that: 24 × (12 - 10) / 10.
+        assert_eq!(after(12_000, 0), 33_600);
+        assert_eq!(after(12_000, 12_000), 33_600, "not more than before");
+        // 2 × 18, and 36 × (18 - 12) / 12.
+        assert_eq!(after(12_000, 18_000), 72_000);
     }
 
     #[test]
@@ -303,9 +314,9 @@ mod tests {
         let read_at = |round_trip: Option<u64>, millis: u64, next: u64| {
             let mut window = window(20_000, 1_000_000);
             round_trip.into_iter().for_each(|millis| window.measure(Span::from_millis(millis)));
-            window.on_read(Instant::ZERO + Span::from_millis(millis), next, FIRST_BYTE + 12_000, 1000);
+            window.on_read(Instant::ZERO + Span::from_millis(millis), next, next, 0);
             while window.on_arrival(1000) {}
-            window.offer(next, FIRST_BYTE + 12_000, 1000) > 20_000
+            window.offer(next, next, 1000) > 20_000
         };
         let next = FIRST_BYTE + 12_000;
         assert_eq!([99, 100].map(|millis| read_at(Some(100), millis, next)), [false, true]);

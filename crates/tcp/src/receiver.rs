@@ -6,7 +6,7 @@ use airpath_wire::tcp::SackBlocks;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::delayed_ack::{AckSchedule, Schedule};
+use crate::delayed_ack::{AckSchedule, Estimate, Schedule};
 use crate::receive_window::ReceiveWindow;
 use crate::sequence::{FIRST_BYTE, Sequence, to_wire};
 
@@ -16,7 +16,8 @@ use crate::sequence::{FIRST_BYTE, Sequence, to_wire};
 pub struct Receiver {
     /// The peer's initial sequence number.
     pub initial: u32,
-    /// The largest payload received: the size of a full segment.
+    /// The size of a full segment: that of the largest so far, or of the last two that were not
+    /// pushed.
     full_size: u32,
     /// The next sequence number expected.
     pub next: Sequence,
@@ -27,6 +28,8 @@ pub struct Receiver {
     /// The next sequence number expected when the last acknowledgement was sent.
     pub last_ack: Sequence,
     pub acks: AckSchedule,
+    /// The last segment below `full_size` that was not pushed.
+    last_size: u32,
     pub window: ReceiveWindow,
     /// The part of the last segment that was inside the window, with its first sequence number; the
     /// FIN counts.
@@ -52,6 +55,19 @@ pub struct AcceptedPayload {
     pub length: u32,
 }
 
+/// A segment with payload or FIN.
+#[derive(Clone, Copy, Debug)]
+pub struct Data {
+    /// Its first sequence number.
+    pub start: Sequence,
+    /// The sequence numbers that it covers, including the FIN as the last.
+    pub length: u32,
+    /// Whether it has a FIN.
+    pub fin: bool,
+    /// Whether it ends what the application has written (PSH).
+    pub push: bool,
+}
+
 /// How to acknowledge a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
@@ -62,6 +78,9 @@ pub enum Arrival {
     /// Immediately: it contained no new data.
     Duplicate,
 }
+
+/// The size of a full segment before one has arrived, as in Linux (`tcp_initialize_rcv_mss`).
+const LEAST_SEGMENT: u32 = 536;
 
 const NOTHING: Range<Sequence> = Range::new(0, 0);
 
@@ -80,8 +99,9 @@ impl Receiver {
             reported: None,
             window: ReceiveWindow::new(&config.receive_buffer, segment_size),
             acks: AckSchedule::new(&config.delayed_ack),
-            full_size: 0,
+            full_size: if config.delayed_ack.is_adaptive() { LEAST_SEGMENT.min(segment_size) } else { 0 },
             last_ack: 0,
+            last_size: 0,
             accepted: None,
         }
     }
@@ -122,40 +142,34 @@ impl Receiver {
     }
 
     /// The application reads `bytes`. Returns whether the window has opened enough for an update. A
-    /// segment has `segment_size` bytes: the MSS that was `announced`, less the options of each.
+    /// segment has `segment_size` bytes.
     #[inline]
-    pub fn read(&mut self, now: Instant, bytes: u64, announced: u32, segment_size: u32) -> bool {
+    pub fn read(&mut self, now: Instant, bytes: u64, segment_size: u32) -> bool {
         self.read += bytes.min(self.readable());
         if self.is_complete() {
             return false;
         }
-        self.window.on_read(now, self.next, self.read, announced);
+        if self.readable() == 0 {
+            self.acks.on_read();
+        }
+        self.window.on_read(now, self.next, self.read, self.beyond());
         self.window.is_worth_an_update(self.next, self.read, segment_size)
     }
 
-    /// A segment with payload or FIN arrived: `length` sequence numbers from `start` on, including
-    /// the FIN as the last. It overlaps the window; what lies outside is cut off. `timeout` is the
-    /// retransmission timeout of this end.
+    /// A segment with payload or FIN arrived. It overlaps the window; what lies outside is cut off.
     #[inline]
-    pub fn on_segment(
-        &mut self,
-        now: Instant,
-        start: Sequence,
-        length: u32,
-        fin: bool,
-        timeout: Span,
-        config: &Config,
-    ) -> Arrival {
+    pub fn on_segment(&mut self, now: Instant, data: Data, estimate: Estimate, config: &Config) -> Arrival {
+        let Data { start, length, fin, push } = data;
         let end = start + u64::from(length);
         if end <= self.next {
-            self.report_duplicate(Range::new(start, end), config);
+            self.on_old(start, length, config);
             return Arrival::Duplicate;
         }
         let payload = length - u32::from(fin);
         let segment_size = u32::from(config.maximum_segment_size);
         // Only receive offload returns more than the MSS: consecutive segments as one.
         let segments = payload.div_ceil(segment_size).max(1);
-        self.full_size = self.full_size.max(payload.min(segment_size));
+        self.measure(payload.min(segment_size), push || fin, config);
         if fin && self.fin.is_none() {
             self.fin = Some(end - 1);
         }
@@ -181,14 +195,29 @@ impl Receiver {
             self.acks.on_growth();
         }
         let full = length >= self.full_size;
-        match self.acks.on_arrival(now, segments, full, timeout, &config.delayed_ack) {
+        match self.acks.on_arrival(now, segments, full, estimate, &config.delayed_ack) {
             Schedule::Now => Arrival::Now,
             Schedule::After(wait) => Arrival::After(wait),
         }
     }
 
+    /// Measures the size of full segments. As in Linux (`tcp_measure_rcv_mss`), two equal ones that
+    /// are not pushed show that segments have become smaller.
+    #[inline]
+    fn measure(&mut self, payload: u32, pushed: bool, config: &Config) {
+        if payload >= self.full_size {
+            self.full_size = payload;
+        } else if config.delayed_ack.is_adaptive() && !pushed {
+            if payload == self.last_size {
+                self.full_size = payload;
+            }
+            self.last_size = payload;
+        }
+    }
+
     /// A segment without new data arrived.
     pub fn on_old(&mut self, start: Sequence, length: u32, config: &Config) {
+        self.acks.on_duplicate(&config.delayed_ack);
         self.report_duplicate(Range::new(start, start + u64::from(length)), config);
     }
 
@@ -266,6 +295,7 @@ impl Receiver {
         self.acks.demand();
         let mut fresh = false;
         let merged = self.gaps.insert(part, |_| fresh = true);
+        self.window.on_gap(self.beyond());
         if !fresh {
             self.report_duplicate(part, config);
         }
@@ -276,6 +306,11 @@ impl Receiver {
         kept[1..].iter_mut().zip(others).for_each(|(slot, range)| *slot = *range);
         self.recent = kept;
         if fresh { Arrival::Now } else { Arrival::Duplicate }
+    }
+
+    /// Bytes from what is expected to the end of what has arrived out of order.
+    fn beyond(&self) -> u64 {
+        self.gaps.last().map_or(0, |range| range.end - self.next)
     }
 
     fn report_duplicate(&mut self, range: Range<Sequence>, config: &Config) {

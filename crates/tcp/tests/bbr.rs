@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use airpath_core::{Bitrate, Event, Instant, Memory, Span, TcpTrigger};
 use airpath_tcp::testing::{Pair, Pipe, Side};
-use airpath_tcp::{Acknowledged, Algorithm, Config, Congested, CongestionControl, Profile, Segment};
+use airpath_tcp::{Acknowledged, Algorithm, Config, Congested, CongestionControl, Limit, Profile, Segment};
 
 /// Payload of 1448 bytes in packets of 1500.
 const SHARE: f64 = 1448.0 / 1500.0;
@@ -215,7 +215,11 @@ fn a_controller_learns_of_the_opening_once_however_late_it_is_installed() {
 fn the_retransmission_of_the_timer_does_not_wait_for_the_pacer() {
     // The window allows 1.5 s at the pacing rate, so a segment waits when the timer expires.
     let up = Pipe::new(Span::from_millis(50)).rate(Bitrate::from_bps(1_000_000)).queue(100);
-    let mut pair = Pair::new(&bbr(), up.outage(second(5), second(60)), Pipe::new(Span::from_millis(50)));
+    let mut config = bbr();
+    // The receive window does not make it wait.
+    config.receive_buffer.initial = config.receive_buffer.maximum;
+    config.receive_buffer.first_offer = Limit::UNLIMITED;
+    let mut pair = Pair::new(&config, up.outage(second(5), second(60)), Pipe::new(Span::from_millis(50)));
     pair.connection(Side::Client).set_congestion_control(Box::new(Steady(Arc::default())));
     pair.connection(Side::Client).write(1 << 40);
     pair.run_until(second(5), |_| false);

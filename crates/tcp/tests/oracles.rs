@@ -95,6 +95,7 @@ fn mathis_law_with_delayed_acknowledgements() {
     let mut delayed = config(Algorithm::NewReno);
     delayed.delayed_ack.every = 2;
     delayed.delayed_ack.quick = 0;
+    delayed.delayed_ack.quick_growth = false;
     let bytes = mean_window(&delayed, periodic(2000, 60), 2000.0, 10, 40);
     assert_near(bytes, sawtooth(2000.0, 1.0), 0.02, "bytes");
     delayed.congestion.counting = Counting::Acknowledgements;

@@ -209,7 +209,7 @@ impl LoggedFlow {
 
 /// Derives the properties that the segments of each flow share.
 fn described(flows: &[LoggedFlow], segments: &[CapturedSegment]) -> Vec<Described> {
-    let mut sums = vec![([0_u64; 2], [0_u64; 2], false); flows.len()];
+    let mut sums = vec![([0_u64; 2], [0_u32; 2], false); flows.len()];
     for CapturedSegment { logged, blocks, .. } in segments {
         let (bytes, windows, selective) = &mut sums[logged.flow as usize];
         let index = logged.direction as usize;
@@ -234,8 +234,8 @@ fn described(flows: &[LoggedFlow], segments: &[CapturedSegment]) -> Vec<Describe
 
 /// The smallest shift with which a window fits into 16 bits. The sender scaled by at least as much:
 /// no window is rounded.
-fn shift_for(window: u64) -> u8 {
-    (0..MAX_SHIFT).find(|shift| window >> shift <= u64::from(u16::MAX)).unwrap_or(MAX_SHIFT)
+fn shift_for(window: u32) -> u8 {
+    (0..MAX_SHIFT).find(|shift| window >> shift <= u32::from(u16::MAX)).unwrap_or(MAX_SHIFT)
 }
 
 /// The sequence number of a stream offset, modulo 2³²; the SYN, at -1, has 0.

@@ -70,7 +70,7 @@ impl Connection {
             offset: observation.offset,
             length: segment.length,
             ack: observation.acknowledged.into(),
-            window: observation.window,
+            window: observation.window as u32,
             flags: segment.flags.0,
             retransmission: observation.retransmission.is_some(),
         }

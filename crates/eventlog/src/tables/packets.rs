@@ -97,7 +97,7 @@ impl PacketRows {
         self.offset.add_some(present, headers().map(|header| header.offset));
         self.length.add_some(present, headers().map(|header| short(header.length)));
         self.ack.add_some(&self.with_ack, headers().filter_map(|header| header.ack.get()));
-        self.window.add_some(present, headers().map(|header| signed(header.window)));
+        self.window.add_some(present, headers().map(|header| i64::from(header.window)));
         self.flags.add_some(present, headers().map(|header| header.flags.into()));
         self.retransmission.add_some(present, headers().map(|header| header.retransmission));
     }

@@ -5,7 +5,8 @@ use airpath_wire::tcp::{Flags, TcpHeader};
 
 use super::Connection;
 use crate::accurate_ecn::{self, EcnMode};
-use crate::receiver::Arrival;
+use crate::delayed_ack::Estimate;
+use crate::receiver::{Arrival, Data};
 use crate::segment::Segment;
 use crate::sender::{Acknowledgment, Changes};
 use crate::sequence::{FIRST_BYTE, Sequence, from_wire};
@@ -235,22 +236,35 @@ impl Connection {
                 self.statistics.marked_segments += 1;
             }
         }
-        let timeout = self.sender.rtt.timeout(&self.config.retransmission_timeout);
-        let fin = segment.header.flags.contains(Flags::FIN);
-        match self.receiver.on_segment(now, sequence, length, fin, timeout, &self.config) {
+        let rtt = &self.sender.rtt;
+        let timeout = rtt.timeout(&self.config.retransmission_timeout);
+        let estimate = Estimate { timeout, smoothed: rtt.smoothed() };
+        let flags = segment.header.flags;
+        let (fin, push) = (flags.contains(Flags::FIN), flags.contains(Flags::PSH));
+        let data = Data { start: sequence, length, fin, push };
+        match self.receiver.on_segment(now, data, estimate, &self.config) {
             Arrival::Now => {}
             Arrival::Duplicate => {
                 self.statistics.duplicate_segments += 1;
                 self.options.bytes.on_duplicate(sequence);
             }
-            Arrival::After(wait) => {
-                if !self.timers.is_set(Timer::DelayedAck) {
-                    self.timers.set(Timer::DelayedAck, after(now, wait));
-                }
-            }
+            Arrival::After(wait) => self.delay_ack(now, wait),
         }
         if let Some((sent, _)) = self.echoed(now, &segment.header) {
             self.receiver.window.measure(now.since(sent));
+        }
+    }
+
+    /// Schedules an acknowledgement. An earlier time that was set before stays. As in Linux
+    /// (`tcp_send_delayed_ack`), it is sent now if little of an adaptive delay is left.
+    #[inline]
+    fn delay_ack(&mut self, now: Instant, wait: Span) {
+        let set = self.timers.at(Timer::DelayedAck);
+        if self.timers.is_set(Timer::DelayedAck) && self.config.delayed_ack.is_adaptive() && set <= after(now, wait / 4)
+        {
+            self.receiver.acks.demand();
+        } else {
+            self.timers.set(Timer::DelayedAck, set.min(after(now, wait)));
         }
     }
 

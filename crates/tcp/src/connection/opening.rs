@@ -324,7 +324,7 @@ impl Connection {
                 EcnMode::Accurate => accurate_ecn::set_field(header, accurate_ecn::OFFER),
             }
         }
-        self.stamp(&mut segment, -1, window, self.opening.attempts > 1);
+        self.stamp(&mut segment, -1, window as u32, self.opening.attempts > 1);
         segment
     }
 }

@@ -122,7 +122,7 @@ impl Connection {
         let header = &mut segment.header;
         // A window that does not fit is clamped to the largest that does.
         header.window = (window >> shift).min(u64::from(u16::MAX)) as u16;
-        let window = u64::from(header.window) << shift;
+        let window = u32::from(header.window) << shift;
         if self.options.echo_marks {
             header.flags |= Flags::ECE;
         }
@@ -187,7 +187,7 @@ impl Connection {
 
     /// Sets the acknowledgment number, and the fields of the log.
     #[inline]
-    pub(super) fn stamp(&self, segment: &mut Segment, offset: i64, window: u64, repeated: bool) {
+    pub(super) fn stamp(&self, segment: &mut Segment, offset: i64, window: u32, repeated: bool) {
         let header = &mut segment.header;
         let info = &mut segment.info;
         if header.flags.contains(Flags::ACK) {

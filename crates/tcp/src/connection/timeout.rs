@@ -22,7 +22,8 @@ impl Connection {
             return self.end(now, Outcome::Closed, cx);
         }
         if self.timers.take_due(Timer::DelayedAck, now) {
-            self.receiver.acks.on_timeout();
+            let timeout = self.sender.rtt.timeout(&self.config.retransmission_timeout);
+            self.receiver.acks.on_timeout(timeout, &self.config.delayed_ack);
         }
         // The paced segment, if due, is the next one of `poll_transmit`.
         self.timers.take_due(Timer::Pacing, now);

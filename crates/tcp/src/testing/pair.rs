@@ -139,7 +139,7 @@ impl Pair {
             assert!(count < MOST_AT_ONCE, "no end to {segment:?} of {connection:?}");
             if self.verifies {
                 check_window(&segment, self.edges[side as usize]);
-                let offered = segment.info.ack.get().unwrap_or(0) + segment.info.window.cast_signed();
+                let offered = segment.info.ack.get().unwrap_or(0) + i64::from(segment.info.window);
                 let edge = &mut self.edges[side.other() as usize];
                 *edge = offered.max(*edge);
             }

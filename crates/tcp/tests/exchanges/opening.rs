@@ -35,7 +35,7 @@ fn three_way_handshake() {
 fn options_are_offered_and_agreed_on() {
     let mut script = Script::connect(&Profile::Linux6.config());
     script.run(
-        "> S 0:0(0) win 65535 <mss 1460,sackOK,ts 0:0,ws 6>
+        "> S 0:0(0) win 64240 <mss 1460,sackOK,ts 0:0,ws 6>
         +0.05 < S 0:0(0) ack 1 win 5000 <mss 1400,sackOK,ts 700:0,ws 7>
         > . 1:1(0) ack 1 <ts 50:700>",
     );
@@ -51,7 +51,7 @@ fn options_without_the_peers_offer_are_off() {
     let mut script = Script::listen(&Profile::Linux6.config());
     script.run(
         "< S 0:0(0) win 5000
-        > S 0:0(0) ack 1 win 65535 <mss 1460>
+        > S 0:0(0) ack 1 win 64240 <mss 1460>
         < . 1:1(0) ack 1 win 5000",
     );
     let negotiated = script.connection.negotiated();

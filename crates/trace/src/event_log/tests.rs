@@ -180,7 +180,7 @@ fn a_closing_connection_is_not_the_one_that_opens() {
 
 /// Packets that no run sends: anything at all.
 fn anything() -> impl Strategy<Value = Logged> {
-    let header = (any::<i64>(), 0..70_000_u32, any::<Option<i64>>(), any::<u64>(), any::<u8>());
+    let header = (any::<i64>(), 0..70_000_u32, any::<Option<i64>>(), any::<u32>(), any::<u8>());
     let header = header.prop_map(|(offset, length, ack, window, flags)| SegmentInfo {
         offset,
         length,
@@ -189,7 +189,7 @@ fn anything() -> impl Strategy<Value = Logged> {
         flags,
         retransmission: false,
     });
-    let near = (-3_i64..9, 0..3_u32, prop::option::of(-1_i64..9), 0..90_000_u64, any::<u8>());
+    let near = (-3_i64..9, 0..3_u32, prop::option::of(-1_i64..9), 0..90_000_u32, any::<u8>());
     let near = near.prop_map(|(offset, length, ack, window, flags)| SegmentInfo {
         offset,
         length,
