@@ -45,11 +45,12 @@ _SEND_BUFFER, _FIRST_BUFFER, _RECEIVE_BUFFER = 4_194_304, 131_072, 6_291_456
 They are defaults of `tcp_wmem` and `tcp_rmem`.
 """
 
-_FIRST_WINDOW, _RECEIVE_WINDOW = (each * 160 // 256 for each in (_FIRST_BUFFER, _RECEIVE_BUFFER))
+_FIRST_WINDOW, _RECEIVE_WINDOW = _FIRST_BUFFER * 160 // 256 - 1460, _RECEIVE_BUFFER * 160 // 256
 """The receive window of the kernel: the share of payload in the memory of full packets.
 
 Since Linux 6.6 the share is measured (`tcp_measure_rcv_mss`); it is 160/256 on the interfaces of
-a link. The profile has the fixed half of earlier versions.
+a link. The profile has the fixed half of earlier versions. The first buffer has room for one
+segment more (`tcp_init_buffer_space`).
 """
 
 _FAST = 20e6

@@ -51,11 +51,11 @@ fn differences_fail_with_the_line_and_both_sides() {
     assert_eq!(
         result("+0 write(4, ..., 1000) = 1000\n+0 > . 2:1002(1000) ack 1"),
         "fail 2: the sequence number differs: sent P. 1:1001(1000) ack 1 win 511, expected . 2:1002(1000) ack 1"
-            .replace("511", "1023")
+            .replace("511", "1003")
     );
     assert_eq!(
         result("+0 write(4, ..., 1000) = 1000\n+.1 > . 1:1001(1000) ack 1"),
-        "fail 2: sent at 0.100000 s, expected at 0.200000 s: P. 1:1001(1000) ack 1 win 1023"
+        "fail 2: sent at 0.100000 s, expected at 0.200000 s: P. 1:1001(1000) ack 1 win 1003"
     );
     assert_eq!(
         result("+0 %{ \nassert tcpi_snd_cwnd > 10, 'window %d' % tcpi_snd_cwnd }%"),

@@ -166,8 +166,9 @@ impl Adaptive {
         let product = u128::from(self.rate()) * u128::from(round_trip.as_nanos()) / 1_000_000_000;
         let mut budget = product * u128::from(gain) / 100;
         if gain > 100 {
-            // Less than a segment more would not be sent.
-            budget = budget.max(product + SEGMENT);
+            // Less than a segment more would not be sent, and the mobile may delay the
+            // acknowledgement of another one.
+            budget = budget.max(product + 2 * SEGMENT);
         }
         // What would be sent between two bunches of acknowledgements (BBR's extra_acked).
         let excess = self.history.iter().map(|sample| sample.excess).max().unwrap_or(0);

@@ -36,11 +36,11 @@ pub(super) const CONFIG: Config = Config {
     ecn_option: EcnOption::Full,
     ecn_option_beacon: 3,
     // tcp_rmem 131072 to 6291456 with tcp_moderate_rcvbuf, half for overhead
-    // (tcp_adv_win_scale 1; since 6.6 the share is measured); whole segments in the first offer
+    // (tcp_adv_win_scale 1; since 6.6 the share is measured). The first window has whole segments
     // (tcp_select_initial_window).
     receive_buffer: ReceiveBuffer {
         clamp: WindowClamp::UNLIMITED,
-        initial: Bytes::new(65_536),
+        initial: Bytes::new(64_240),
         first_offer: Limit::at_most(44),
         maximum: Bytes::new(3_145_728),
     },
