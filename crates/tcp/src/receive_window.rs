@@ -23,6 +23,8 @@ pub struct ReceiveWindow {
     edge: Sequence,
     /// Round trip as measured by the receiver.
     round_trip: Option<Span>,
+    /// The last timestamp that was echoed.
+    echo: Option<u32>,
     round: Round,
 }
 
@@ -58,6 +60,7 @@ impl ReceiveWindow {
             bound: clamp,
             edge: FIRST_BYTE + threshold.min(clamp),
             round_trip: None,
+            echo: None,
             round: Round { start: Instant::ZERO, read: FIRST_BYTE, edge: FIRST_BYTE + threshold.min(clamp), most },
         }
     }
@@ -114,12 +117,16 @@ impl ReceiveWindow {
         candidate >= self.edge + self.least_step(segment_size) && candidate - next >= 2 * self.edge.saturating_sub(next)
     }
 
-    /// Records the round trip of a segment that echoes one of this end's.
+    /// Records the round trip of a segment that echoes the timestamp `echo` of this end. As in Linux
+    /// (`tcp_rcv_rtt_update`), the first segment with an echo counts, and a lower round trip at once.
     #[inline]
-    pub fn measure(&mut self, sample: Span) {
+    pub fn measure(&mut self, sample: Span, echo: u32) {
+        if self.echo.replace(echo) == Some(echo) {
+            return;
+        }
         self.round_trip = Some(match self.round_trip {
-            None => sample,
-            Some(smoothed) => (smoothed * 7 + sample) / 8,
+            Some(smoothed) if sample > smoothed => (smoothed * 7 + sample) / 8,
+            _ => sample,
         });
     }
 
@@ -214,7 +221,7 @@ mod tests {
         assert_eq!((window.edge(), window.maximum()), (FIRST_BYTE + 65_535, 65_535));
         assert_eq!(window.offer(FIRST_BYTE, FIRST_BYTE, 1000), 65_535);
         assert!(!window.on_arrival(1000), "it is as large as it may be");
-        window.measure(Span::from_millis(100));
+        window.measure(Span::from_millis(100), 0);
         let read = FIRST_BYTE + 65_535;
         window.on_read(Instant::ZERO + Span::from_millis(100), read, read, 0);
         assert_eq!(window.offer(read, read, 1000), 65_535, "a fast reader gets no more");
@@ -259,7 +266,7 @@ mod tests {
     #[test]
     fn the_window_follows_the_buffer_by_two_segments_for_each_that_arrives() {
         let mut window = window(64_000, 1_000_000);
-        window.measure(Span::from_millis(100));
+        window.measure(Span::from_millis(100), 0);
         let read = FIRST_BYTE + 20_000;
         window.on_read(Instant::ZERO + Span::from_millis(100), read, read, 0);
         assert_eq!(window.offer(read, read, 1000), 64_000, "nothing has arrived since");
@@ -276,7 +283,7 @@ mod tests {
     #[test]
     fn a_fast_reader_gets_a_larger_window() {
         let mut window = window(64_000, 1_000_000);
-        window.measure(Span::from_millis(100));
+        window.measure(Span::from_millis(100), 0);
         let (mut now, mut read) = (Instant::ZERO, FIRST_BYTE);
         for _ in 0..8 {
             now += Span::from_millis(100);
@@ -292,7 +299,7 @@ mod tests {
         // tcp_rcv_space_adjust of Linux. It starts as if ten segments had been read in a round.
         let after = |first: u64, second: u64| {
             let mut window = window(20_000, 1_000_000);
-            window.measure(Span::from_millis(100));
+            window.measure(Span::from_millis(100), 0);
             let mut read = FIRST_BYTE;
             for (round, bytes) in (1..).zip([first, second]) {
                 read += bytes;
@@ -313,7 +320,7 @@ mod tests {
     fn a_round_lasts_a_round_trip() {
         let read_at = |round_trip: Option<u64>, millis: u64, next: u64| {
             let mut window = window(20_000, 1_000_000);
-            round_trip.into_iter().for_each(|millis| window.measure(Span::from_millis(millis)));
+            round_trip.into_iter().for_each(|millis| window.measure(Span::from_millis(millis), 0));
             window.on_read(Instant::ZERO + Span::from_millis(millis), next, next, 0);
             while window.on_arrival(1000) {}
             window.offer(next, next, 1000) > 20_000
@@ -323,5 +330,19 @@ mod tests {
         // Unknown: until the data allowed at the start of the round has arrived.
         let edge = FIRST_BYTE + 20_000;
         assert_eq!([edge - 1, edge].map(|next| read_at(None, 1000, next)), [false, true]);
+    }
+
+    #[test]
+    fn the_round_trip_follows_lower_samples_at_once() {
+        // tcp_rcv_rtt_update of Linux; a second segment with the same echo waited in a queue.
+        let mut window = window(20_000, 1_000_000);
+        let round_trips: Vec<u64> = [(80, 1), (90, 1), (160, 2), (70, 3), (78, 4)]
+            .into_iter()
+            .map(|(millis, echo)| {
+                window.measure(Span::from_millis(millis), echo);
+                window.round_trip.expect("it was measured").as_nanos() / 1_000_000
+            })
+            .collect();
+        assert_eq!(round_trips, [80, 80, 90, 70, 71]);
     }
 }

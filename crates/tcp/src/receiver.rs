@@ -129,6 +129,12 @@ impl Receiver {
         })
     }
 
+    /// The size of a full segment.
+    #[inline]
+    pub const fn full_size(&self) -> u32 {
+        self.full_size
+    }
+
     /// Bytes that arrived in order and are unread.
     #[inline]
     pub fn readable(&self) -> u64 {

@@ -250,8 +250,11 @@ impl Connection {
             }
             Arrival::After(wait) => self.delay_ack(now, wait),
         }
-        if let Some((sent, _)) = self.echoed(now, &segment.header) {
-            self.receiver.window.measure(now.since(sent));
+        if let Some((sent, _)) = self.echoed(now, &segment.header)
+            && let Some(timestamps) = segment.header.options.timestamps
+            && length >= self.receiver.full_size()
+        {
+            self.receiver.window.measure(now.since(sent), timestamps.echo);
         }
     }
 
