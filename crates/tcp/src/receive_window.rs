@@ -117,8 +117,9 @@ impl ReceiveWindow {
         candidate >= self.edge + self.least_step(segment_size) && candidate - next >= 2 * self.edge.saturating_sub(next)
     }
 
-    /// Records the round trip of a segment that echoes the timestamp `echo` of this end. As in Linux
-    /// (`tcp_rcv_rtt_update`), the first segment with an echo counts, and a lower round trip at once.
+    /// Records the round trip of a segment that echoes the timestamp `echo` of this end. As in
+    /// Linux (`tcp_rcv_rtt_update`), the first segment with an echo counts, and a lower round trip
+    /// counts at once.
     #[inline]
     pub fn measure(&mut self, sample: Span, echo: u32) {
         if self.echo.replace(echo) == Some(echo) {
