@@ -147,8 +147,7 @@ fn the_clamp_sweep_of_the_study() {
 /// generations.
 #[test]
 fn the_adaptive_budget_and_that_of_the_bearer_fill_it() {
-    // After a stall of the RLC over HSDPA a queue remains, which the least round trip of ten rounds
-    // contains, so the adaptive budget differs from seed to seed there.
+    // The adaptive budget differs from seed to seed over HSDPA (docs/proxy-gains.md).
     for (preset, bytes, budgets, slower) in [
         ("gprs-3+1", "600 kB", ["8 kB", "10 kB", "16 kB"], 1.05),
         ("egprs-4+1", "2 MB", ["20 kB", "32 kB", "48 kB"], 1.05),
