@@ -285,10 +285,11 @@ def test_captures_that_share_nothing_are_refused(server: Path, command: Command)
 
 
 def test_an_outage_is_attributed_to_the_radio(tmp_path: Path) -> None:
-    run = airpath.run(ROOT / "examples" / "outage.toml", out=tmp_path / "run", capture=True)
+    longer = {"change": [{"at": "4 s", "outage": "5 s"}]}
+    run = airpath.run(ROOT / "examples" / "outage.toml", set=longer, out=tmp_path / "run", capture=True)
     trace = airpath.trace(run.path, flow="mobile")
     silent = trace.causes.filter(cause="radio")
-    assert trace.connections["radio_s"].item() == pytest.approx(3, abs=0.05)
+    assert trace.connections["radio_s"].item() == pytest.approx(5, abs=0.05)
     assert set(silent["confidence"]) == {"high"}
     assert trace.directions["spurious"].sum() == trace.directions["timeouts"].sum() == 1
     assert trace.stalls["fate"].to_list()[0] == "held"
