@@ -18,7 +18,7 @@ from typing import Any
 
 import kernel
 import polars as pl
-from clocks import difference, medians
+from clocks import medians, percent, summary
 
 from airpath import realtime
 from airpath.run import execute
@@ -164,7 +164,7 @@ def table(rows: Sequence[Row]) -> list[str]:
     lines = [f"| {' | '.join(each)} |" for each in (heads, ["---"] * len(heads))]
     for row in rows:
         simulated, real = medians(row)
-        deviation = f"{100 * difference(row):+.1f} %".replace("-", "−") + ("" if row.valid else ", invalid")
+        deviation = percent(row, digits=1) + ("" if row.valid else ", invalid")
         cells = [row.title, f"{row.bytes:,}", str(len(row.real)), f"{simulated:.2f}", f"{real:.2f}", deviation]
         cells += [f"{statistics.fmean(run.retransmitted for run in runs):.1f}" for runs in (row.simulated, row.real)]
         for field in ("delay_mean_s", "delay_p95_s"):
@@ -218,10 +218,8 @@ def _range(values: Sequence[float]) -> str:
 
 def verdict(rows: Sequence[Row]) -> str:
     """Return a summary of the table."""
-    differences = [abs(difference(row)) for row in rows]
     invalid = sum(not row.valid for row in rows)
-    words = f"{len(rows)} cases: the median difference is {100 * statistics.median(differences):.1f} %, "
-    words += f"the largest {100 * max(differences):.1f} %."
+    words = f"{len(rows)} cases: {summary(rows, digits=1)}"
     return words + (f" {invalid} cases are invalid, as the host was too busy." if invalid else "")
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clocks import difference, medians
+from clocks import difference, medians, percent, summary
 
 from airpath import realtime
 from airpath.quantities import rate, seconds, size
@@ -269,7 +269,7 @@ def table(compared: Sequence[Compared]) -> list[str]:
     lines = [f"| {' | '.join(each)} |" for each in (heads, ["---"] * len(heads))]
     for each in compared:
         simulated, real = medians(each)
-        deviation = f"{100 * difference(each):+.1f} %".replace("-", "−")
+        deviation = percent(each, digits=1)
         durations = ([run.duration_s for run in runs] for runs in (each.simulated, each.real))
         ranges = (f"{min(times):.2f} to {max(times):.2f}" for times in durations)
         cells = [each.case.title, f"{each.case.bytes:,}", each.case.options, str(each.case.seeds)]
@@ -281,11 +281,9 @@ def table(compared: Sequence[Compared]) -> list[str]:
 
 def verdict(compared: Sequence[Compared]) -> str:
     """Return a summary of the table."""
-    differences = [abs(difference(each)) for each in compared]
     beyond = [each.case.title for each in compared if abs(difference(each)) > MOST]
     invalid = sum(not each.valid for each in compared)
-    words = f"{len(compared)} cases: the median difference is {100 * statistics.median(differences):.1f} %, "
-    words += f"the largest {100 * max(differences):.1f} %."
+    words = f"{len(compared)} cases: {summary(compared, digits=1)}"
     if beyond:
         words += f" Beyond {100 * MOST:.0f} %: {'; '.join(beyond)}."
     if invalid:

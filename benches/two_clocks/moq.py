@@ -11,11 +11,11 @@ import statistics
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from clocks import difference, medians
+from clocks import medians, percent, run_seeds, summary
 from quinn import AIRPATH, TIMEOUT, build
 
 from airpath.quantities import rate
@@ -31,8 +31,7 @@ class Case:
     media: dict[str, str]
     """Further keys of the media."""
 
-    @property
-    def name(self) -> str:
+    def __str__(self) -> str:
         """The case as text."""
         return f"{self.preset}, {rate(self.video)}"
 
@@ -112,21 +111,8 @@ def compare(
     program = build("airpath-moq", "--bin", "moq")
     names = set(only)
     cases = [case for case in CASES if not names or case.preset in names]
-    jobs = [(case, seed) for case in cases for seed in range(1, seeds + 1)]
-
-    def run(job: tuple[Case, int]) -> tuple[Run, Run, float]:
-        case, seed = job
-        runs = _run(program, case, seed)
-        report(f"{case.name}, seed {seed}: {runs}")
-        return runs
-
-    with ThreadPoolExecutor(links) as pool:
-        done = dict(zip([(case.name, seed) for case, seed in jobs], pool.map(run, jobs), strict=True))
-    rows: list[Row] = []
-    for case in cases:
-        simulated, real, late = zip(*(done[case.name, seed] for seed in range(1, seeds + 1)), strict=True)
-        rows.append(Row(case, simulated, real, max(late)))
-    return rows
+    rows = run_seeds(cases, partial(_run, program), links=links, seeds=seeds, report=report)
+    return [Row(*row) for row in rows]
 
 
 def table(rows: Sequence[Row]) -> list[str]:
@@ -138,10 +124,10 @@ def table(rows: Sequence[Row]) -> list[str]:
     heads += ["lost, simulated", "lost, real", "paused, simulated (s)", "paused, real (s)", "late (ms)"]
     lines = [f"| {' | '.join(each)} |" for each in (heads, ["---"] * len(heads))]
     for row in rows:
-        cells = [row.case.name]
+        cells = [str(row.case)]
         for figure in FIGURES:
             cells += [f"{1e3 * seconds:.1f}" for seconds in medians(row, figure)]
-            cells.append(f"{100 * difference(row, figure):+.2f} %".replace("-", "−"))
+            cells.append(percent(row, figure))
         cells += [f"{statistics.fmean(run.lost for run in runs):.0f}" for runs in (row.simulated, row.real)]
         cells += [f"{statistics.fmean(run.paused_s for run in runs):.2f}" for runs in (row.simulated, row.real)]
         cells.append(f"{1e3 * row.late_s:.1f}")
@@ -151,13 +137,7 @@ def table(rows: Sequence[Row]) -> list[str]:
 
 def verdict(rows: Sequence[Row]) -> list[str]:
     """Return a summary of the table, a line for each figure."""
-    lines: list[str] = []
-    for figure, title in FIGURES.items():
-        differences = [abs(difference(row, figure)) for row in rows]
-        median, largest = 100 * statistics.median(differences), 100 * max(differences)
-        head = title[0].upper() + title[1:]
-        lines.append(f"{head}: the median difference is {median:.2f} %, the largest {largest:.2f} %.")
-    return lines
+    return [f"{title[0].upper()}{title[1:]}: {summary(rows, figure)}" for figure, title in FIGURES.items()]
 
 
 def _run(program: Path, case: Case, seed: int) -> tuple[Run, Run, float]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clocks import difference, medians
+from clocks import medians, percent, summary
 
 from airpath.quantities import rate, seconds
 from airpath.run import execute
@@ -162,7 +162,7 @@ def table(rows: Sequence[Row]) -> list[str]:
     lines = [f"| {' | '.join(each)} |" for each in (heads, ["---"] * len(heads))]
     for row in rows:
         simulated, real = medians(row)
-        deviation = f"{100 * difference(row):+.2f} %".replace("-", "−") + ("" if row.valid else ", invalid")
+        deviation = percent(row) + ("" if row.valid else ", invalid")
         cells = [row.case.title, f"{row.case.bytes:,}", row.case.congestion, str(row.case.seeds)]
         cells += [f"{simulated:.3f}", f"{real:.3f}", deviation]
         cells += [f"{statistics.fmean(run.lost for run in runs):.1f}" for runs in (row.simulated, row.real)]
@@ -172,10 +172,8 @@ def table(rows: Sequence[Row]) -> list[str]:
 
 def verdict(rows: Sequence[Row]) -> str:
     """Return a summary of the table."""
-    differences = [abs(difference(row)) for row in rows]
     invalid = sum(not row.valid for row in rows)
-    words = f"{len(rows)} cases: the median difference is {100 * statistics.median(differences):.2f} %, "
-    words += f"the largest {100 * max(differences):.2f} %."
+    words = f"{len(rows)} cases: {summary(rows)}"
     return words + (f" {invalid} cases are invalid, as the host was too busy." if invalid else "")
 
 

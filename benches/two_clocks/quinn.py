@@ -8,16 +8,15 @@ tokio and UDP sockets over `airpath link` with the same scenario and seed.
 import json
 import re
 import shlex
-import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from clocks import difference, medians
+from clocks import medians, percent, run_seeds, summary
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -92,21 +91,8 @@ def compare(
     program = build("airpath-quinn", "--example", "transfers")
     names = set(only)
     presets = [preset for preset in CASES if not names or preset in names]
-    jobs = [(preset, seed) for preset in presets for seed in range(1, seeds + 1)]
-
-    def run(job: tuple[str, int]) -> tuple[Times, Times, float]:
-        preset, seed = job
-        runs = _run(program, preset, seed)
-        report(f"{preset}, seed {seed}: {runs}")
-        return runs
-
-    with ThreadPoolExecutor(links) as pool:
-        done = dict(zip(jobs, pool.map(run, jobs), strict=True))
-    rows: list[Row] = []
-    for preset in presets:
-        simulated, real, late = zip(*(done[preset, seed] for seed in range(1, seeds + 1)), strict=True)
-        rows.append(Row(preset, simulated, real, max(late)))
-    return rows
+    rows = run_seeds(presets, partial(_run, program), links=links, seeds=seeds, report=report)
+    return [Row(*row) for row in rows]
 
 
 def table(rows: Sequence[Row]) -> list[str]:
@@ -119,7 +105,7 @@ def table(rows: Sequence[Row]) -> list[str]:
         cells = [row.preset, f"{CASES[row.preset]:,}", str(len(row.real))]
         for figure in FIGURES:
             cells += [f"{seconds:.3f}" for seconds in medians(row, figure)]
-            cells.append(f"{100 * difference(row, figure):+.2f} %".replace("-", "−"))
+            cells.append(percent(row, figure))
         cells.append(f"{1e3 * row.late_s:.1f}")
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -127,12 +113,7 @@ def table(rows: Sequence[Row]) -> list[str]:
 
 def verdict(rows: Sequence[Row]) -> list[str]:
     """Return a summary of the table, a line for each figure."""
-    lines: list[str] = []
-    for figure in FIGURES:
-        differences = [abs(difference(row, figure)) for row in rows]
-        median, largest = 100 * statistics.median(differences), 100 * max(differences)
-        lines.append(f"{figure.title()}: the median difference is {median:.2f} %, the largest {largest:.2f} %.")
-    return lines
+    return [f"{figure.title()}: {summary(rows, figure)}" for figure in FIGURES]
 
 
 def _run(program: Path, preset: str, seed: int) -> tuple[Times, Times, float]:

@@ -170,7 +170,7 @@ pub struct Minimum {
 }
 
 impl Minimum {
-    /// Half the window: Linux uses 300 s (`tcp_min_rtt_wlen`); RFC 8985 leaves it open. open.
+    /// Half the window: Linux uses 300 s (`tcp_min_rtt_wlen`); RFC 8985 leaves it open.
     const HALF: u64 = 150_000_000_000;
     pub const NONE: Self = Self { half: 0, previous: u64::MAX, current: u64::MAX };
 

@@ -250,9 +250,9 @@ impl Connection {
             }
             Arrival::After(wait) => self.delay_ack(now, wait),
         }
-        if let Some((sent, _)) = self.echoed(now, &segment.header)
+        if length >= self.receiver.full_size()
             && let Some(timestamps) = segment.header.options.timestamps
-            && length >= self.receiver.full_size()
+            && let Some((sent, _)) = self.echoed(now, &segment.header)
         {
             self.receiver.window.measure(now.since(sent), timestamps.echo);
         }
