@@ -3,24 +3,26 @@
 import shlex
 from pathlib import Path
 
-_CAPTURES = (
-    b"\xd4\xc3\xb2\xa1",  # pcap, by byte order and resolution of its times
-    b"\xa1\xb2\xc3\xd4",
-    b"\x4d\x3c\xb2\xa1",
-    b"\xa1\xb2\x3c\x4d",
+CAPTURE_MAGIC = (
     b"\x0a\x0d\x0d\x0a",  # pcapng
+    b"\xa1\xb2\xc3\xd4",  # pcap, with microseconds, nanoseconds and the modified header
+    b"\xd4\xc3\xb2\xa1",
+    b"\xa1\xb2\x3c\x4d",
+    b"\x4d\x3c\xb2\xa1",
+    b"\xa1\xb2\xcd\x34",
+    b"\x34\xcd\xb2\xa1",
     b"snoop\0\0\0",
     b"\x1f\x8b",  # gzip
     b"\x28\xb5\x2f\xfd",  # zstd
 )
-"""The first bytes of the files that `airpath trace` reads."""
+"""The first bytes of the files that `airpath trace` reads: captures, and compressed ones."""
 
 
 def is_capture(path: Path) -> bool:
     """Return whether a file begins like a capture, plain or compressed."""
     try:
         with path.open("rb") as file:
-            return file.read(8).startswith(_CAPTURES)
+            return file.read(8).startswith(CAPTURE_MAGIC)
     except OSError:
         return False
 
