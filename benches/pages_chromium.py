@@ -126,14 +126,17 @@ def main() -> None:
     """Measure, print the table, and write it with `--write`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--loads", type=int, default=3)
-    parser.add_argument("--case", action="append", help="only cases with this text, for example 'h2'")
+    parser.add_argument("--case", action="append", help="only cases with this text, for example 'h2'; not with --write")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
+    if options.case and options.write:
+        parser.error("--write replaces the whole table; remove --case")
+    cases = [case for case in CASES if all(text in " ".join(case.cells()) for text in options.case or [])]
+    if not cases:
+        parser.error(f"no case has all of {', '.join(options.case)}; docs/pages.md lists them")
     lines, differences, added = [row(HEAD), row(("---",) * len(HEAD))], [], []
-    for case in CASES:
+    for case in cases:
         names = case.cells()
-        if not all(text in " ".join(names) for text in options.case or []):
-            continue
         loads = min(options.loads, case.loads or options.loads)
         real = [in_chromium(case, seed) for seed in range(1, loads + 1)]
         model = [simulated(case, seed) for seed in range(1, loads + 1)]

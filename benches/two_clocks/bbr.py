@@ -18,7 +18,7 @@ from typing import Any
 
 import kernel
 import polars as pl
-from clocks import medians, percent, summary
+from clocks import chosen, medians, percent, summary
 
 from airpath import realtime
 from airpath.run import execute
@@ -90,6 +90,7 @@ class Row:
 class Download:
     """A download. Each seed has its own link."""
 
+    name: str
     title: str
     scenario: str
     bytes: int
@@ -104,8 +105,9 @@ class Download:
 def downloads(names: Sequence[str], *, seeds: int) -> list[Download]:
     """Return the cases, or those with these names, with at most `seeds` links each."""
     cases = [replace(case, congestion="bbr") for case in kernel.load_cases()[:WIRED] + kernel.load_cases(file=OWN)]
-    chosen = [
+    known = [
         Download(
+            case.name,
             case.title + ("" if case.sack else ", without SACK") + ("" if case.timestamps else ", without timestamps"),
             case.scenario,
             case.bytes,
@@ -117,17 +119,16 @@ def downloads(names: Sequence[str], *, seeds: int) -> list[Download]:
             case.is_fast,
         )
         for case in cases
-        if not names or case.name in names
     ]
     plain = cases[0]
     for preset, size in CELLULAR:
-        if names and preset not in names:
-            continue
         scenario = f'format = 1\nname = "bbr"\n[bearer]\npreset = "{preset}"\n[[flow]]\nkind = "download"\n'
         scenario += f'bytes = "{size} B"\n'
         tcp = plain.tcp | {"tcp.selective_acknowledgement": True, "tcp.timestamps": True}
-        chosen.append(Download(preset, scenario, size, seeds, 0.2, lambda _: {}, plain.sysctl, tcp, is_fast=False))
-    return chosen
+        known.append(
+            Download(preset, preset, scenario, size, seeds, 0.2, lambda _: {}, plain.sysctl, tcp, is_fast=False)
+        )
+    return chosen(known, names, lambda case: case.name)
 
 
 def compare(cases: Sequence[Download], *, links: int, report: Callable[[str], None] = lambda _: None) -> list[Row]:

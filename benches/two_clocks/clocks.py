@@ -1,12 +1,25 @@
 """A figure under both clocks, and runs of all cases and seeds."""
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 Case = TypeVar("Case")
 Run = TypeVar("Run")
+
+
+def chosen(cases: Iterable[Case], only: Iterable[str], name: Callable[[Case], str]) -> list[Case]:
+    """Return the cases, or those with these names.
+
+    Raises:
+        SystemExit: No case has one of these names.
+    """
+    cases, names = list(cases), set(only)
+    known = dict.fromkeys(name(case) for case in cases)
+    if unknown := sorted(names - known.keys()):
+        raise SystemExit(f"error: no case {unknown[0]}; there is {', '.join(known)}")
+    return [case for case in cases if not names or name(case) in names]
 
 
 class BothClocks(Protocol):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clocks import difference, medians, percent, summary
+from clocks import chosen, difference, medians, percent, summary
 
 from airpath import realtime
 from airpath.quantities import rate, seconds, size
@@ -223,11 +223,7 @@ class Compared:
 def load_cases(only: Iterable[str] = (), file: Path = CASES) -> list[Case]:
     """Return the cases of a file, or those with these names."""
     cases = [Case(**each) for each in tomllib.loads(file.read_text())["case"]]
-    names = set(only)
-    unknown = names - {case.name for case in cases}
-    if unknown:
-        raise SystemExit(f"error: no case {sorted(unknown)[0]}; there is {', '.join(case.name for case in cases)}")
-    return [case for case in cases if not names or case.name in names]
+    return chosen(cases, only, lambda case: case.name)
 
 
 def compare(

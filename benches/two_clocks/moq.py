@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from clocks import medians, percent, run_seeds, summary
+from clocks import chosen, medians, percent, run_seeds, summary
 from quinn import AIRPATH, TIMEOUT, build
 
 from airpath.quantities import rate
@@ -108,9 +108,8 @@ def compare(
     Raises:
         RuntimeError: A run failed.
     """
+    cases = chosen(CASES, only, lambda case: case.preset)
     program = build("airpath-moq", "--bin", "moq")
-    names = set(only)
-    cases = [case for case in CASES if not names or case.preset in names]
     rows = run_seeds(cases, partial(_run, program), links=links, seeds=seeds, report=report)
     return [Row(*row) for row in rows]
 

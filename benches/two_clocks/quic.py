@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clocks import medians, percent, summary
+from clocks import chosen, medians, percent, summary
 
 from airpath.quantities import rate, seconds
 from airpath.run import execute
@@ -123,9 +123,8 @@ class Row:
 
 def load_cases(only: Iterable[str] = ()) -> list[Case]:
     """Return the cases, or those with these names."""
-    names = set(only)
     cases = [Case(**each) for each in tomllib.loads(CASES.read_text())["case"]]
-    return [case for case in cases if not names or case.name in names]
+    return chosen(cases, only, lambda case: case.name)
 
 
 def compare(cases: Sequence[Case], *, links: int, report: Callable[[str], None] = lambda _: None) -> list[Row]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from clocks import medians, percent, run_seeds, summary
+from clocks import chosen, medians, percent, run_seeds, summary
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -88,9 +88,8 @@ def compare(
     Raises:
         RuntimeError: A run failed.
     """
+    presets = chosen(CASES, only, str)
     program = build("airpath-quinn", "--example", "transfers")
-    names = set(only)
-    presets = [preset for preset in CASES if not names or preset in names]
     rows = run_seeds(presets, partial(_run, program), links=links, seeds=seeds, report=report)
     return [Row(*row) for row in rows]
 

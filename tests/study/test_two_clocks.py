@@ -1,14 +1,18 @@
 """The same downloads under both clocks: simulated TCP and the kernel's, a study and links."""
 
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import bbr
 import kernel
+import moq
 import page
 import pytest
+import quic
+import quinn
 import steps
 from clocks import difference, medians
 
@@ -124,6 +128,25 @@ def test_cases_are_many_and_different() -> None:
     assert any(case.outage == 3 for case in cases)
     with pytest.raises(SystemExit, match="no case nothing; there is 64k-600ms"):
         kernel.load_cases(["nothing"])
+
+
+@pytest.mark.parametrize(
+    ("choose", "first"),
+    [
+        (quic.load_cases, quic.load_cases()[0].name),
+        (lambda names: bbr.downloads(names, seeds=1), "64k-600ms"),
+        (lambda names: quinn.compare(names, links=1), "gprs-4\\+1"),
+        (lambda names: moq.compare(names, links=1), "gprs-4\\+1"),
+    ],
+)
+def test_an_unknown_case_is_refused(choose: Callable[[list[str]], object], first: str) -> None:
+    with pytest.raises(SystemExit, match=f"no case nothing; there is {first}, "):
+        choose(["nothing"])
+
+
+def test_cases_of_bbr_are_chosen_by_their_names() -> None:
+    chosen = bbr.downloads(["10M-100ms-policed", "gprs-4+1"], seeds=1)
+    assert [case.name for case in chosen] == ["10M-100ms-policed", "gprs-4+1"]
 
 
 def test_a_table_lists_what_was_compared() -> None:
