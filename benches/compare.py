@@ -2,8 +2,9 @@
 
     python benches/compare.py [--peers FOLDER] [--rounds 3] [--slow]
 
-The peers' workloads are in `peers` below AIRPATH_SHARED or `../shared`. They need Debian's packages
-`ns2` and `libns3-dev`; a missing peer is skipped with a line on stderr. The figure is the processor
+The peers' workloads are in FOLDER, by default `peers` below AIRPATH_SHARED or `../shared`. They are
+not part of this repository. They need Debian's packages `ns2` and `libns3-dev`. A peer that is
+missing is left out, with a line on stderr for each workload. The figure is the processor
 time (user and system) of the run, as each program measures it, without start-up, parsing and
 set-up. It is the minimum of the rounds, because the noise of a shared machine only adds time.
 `--slow` adds the cases of ns-3 that take minutes.
@@ -141,7 +142,11 @@ def main() -> None:
         subprocess.run(["sh", str(peers.resolve() / "build_ns3.sh"), str(ns3)], check=False, capture_output=True)
     plan = cases(ours, peers, ns3, arguments.slow)
     for case in plan:
-        case.programs = [program for program in case.programs if available(program, peers)]
+        reasons = [(program, obstacle(program, peers)) for program in case.programs]
+        for program, reason in reasons:
+            if reason is not None:
+                print(f"{case.title}: {program.name} is left out: {reason}", file=sys.stderr)
+        case.programs = [program for program, reason in reasons if reason is None]
     for number in range(arguments.rounds):
         for case in plan:
             for program in case.programs:
@@ -154,13 +159,16 @@ def main() -> None:
             print(row(case, program))
 
 
-def available(program: Program, peers: Path) -> bool:
-    """Whether a program is available here; if not, it prints a line on stderr."""
-    needed = [Path(program.command[0])] if program.name != "ns-2" else [peers / Path(program.command[1]).name]
-    there = all(path.exists() for path in needed) and (program.name != "ns-2" or shutil.which("ns") is not None)
-    if not there:
-        print(f"{program.name} is left out: {needed[0]} or its program is not there", file=sys.stderr)
-    return there
+def obstacle(program: Program, peers: Path) -> str | None:
+    """Return why a program cannot run here; `None` if it can."""
+    if not peers.is_dir():
+        return None if program.name == "airpath" else f"no folder {peers}; name it with --peers"
+    if program.name == "ns-2" and shutil.which("ns") is None:
+        return "no program 'ns'; install Debian's package ns2"
+    file = Path(program.command[1 if program.name == "ns-2" else 0])
+    if file.exists():
+        return None
+    return f"no file {file}" + ("" if program.name == "ns-2" else f"; {peers / 'build_ns3.sh'} builds it")
 
 
 def _rounded(number: float) -> str:
