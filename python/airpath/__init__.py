@@ -1,4 +1,4 @@
-"""Simulate, emulate and analyse Internet protocols over GSM, GPRS, UMTS, HSDPA, LTE and NR.
+"""Simulate, emulate and analyse Internet protocols over GSM, GPRS, UMTS, HSDPA, LTE, NR and Wi-Fi.
 
     import airpath
 

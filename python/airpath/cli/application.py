@@ -8,7 +8,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from airpath.cli.messages import help_without_command
 
-_HELP = """Simulate, emulate and analyse Internet protocols over GSM, GPRS, UMTS, HSDPA, LTE and NR.
+_HELP = """Simulate, emulate and analyse Internet protocols over GSM, GPRS, UMTS, HSDPA, LTE, NR and Wi-Fi.
 
 \b
 Examples:
