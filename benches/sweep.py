@@ -3,7 +3,7 @@
     python benches/sweep.py [--runs 10000] [--costs]
 
 With `--costs` only what a large sweep needs besides its runs: a task on a Dask cluster, a row on
-disk, and the manifest, which is the plan with the names of the finished tasks.
+disk, the stored plan, and the list of the finished tasks, which are the Parquet files of a table.
 
 Alone means one call of the core for each case, with all its repetitions on all cores. Run it on an
 idle machine: both sides use all cores. The processor time, which has that of the workers, differs
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import airpath
 from airpath.run import execute
-from airpath.sweep import driver
+from airpath.sweep.driver import run_plans, tasks_on
 from airpath.sweep.folder import SweepFolder
 
 SCENARIO = Path(__file__).parents[1] / "examples" / "hs-dsch.toml"
@@ -35,7 +35,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.costs:
         _rows()
-        _manifest()
+        _plan()
         _dask()
         return
     vary = {"bearer.bler": [round(0.003 * case, 4) for case in range(CASES)]}
@@ -80,12 +80,11 @@ def _driver() -> None:
             future.set_result(self.outcome)
             return future
 
-    driver.TASK_SECONDS = 1e-9
     for tasks in (1000, 4000):
         plan = airpath.make_plan(SCENARIO, {"bearer.bler": [0.1]}, repeat=tasks)
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, tasks_on(Ready(), 2) as pool:
             start, used = time.perf_counter(), _processor_seconds()
-            airpath.sweep(plan, out=Path(folder) / "sweep", executor=Ready(), workers=2)
+            run_plans([(plan, Path(folder) / "sweep")], pool, runs_per_task=lambda _: 1)
             elapsed, used = time.perf_counter() - start, _processor_seconds() - used
             print(
                 f"driver, {tasks} tasks: {elapsed / tasks * 1e3:.3f} ms a task, {used / tasks * 1e3:.3f} of processor"
@@ -105,7 +104,7 @@ def _rows() -> None:
     print(f"rows: {size / plan.runs:.0f} bytes a row, means of {plan.runs} rows in {seconds * 1e3:.0f} ms")
 
 
-def _manifest() -> None:
+def _plan() -> None:
     """Print the time to store and to check a plan, and to list its finished tasks."""
     start = time.perf_counter()
     checked = airpath.make_plan(SCENARIO, {"bearer.bler": [case / 1000 for case in range(500)]})
@@ -126,7 +125,7 @@ def _manifest() -> None:
                 listed = time.perf_counter() - start
             size = (folder.path / "sweep.json").stat().st_size
         print(
-            f"manifest of {cases} cases and as many tasks: {size / cases:.0f} bytes a case, "
+            f"plan of {cases} cases and as many tasks: {size / cases:.0f} bytes a case, "
             f"stored and read {stored / cases * 1e6:.1f} µs a case, "
             f"finished tasks listed {listed / cases * 1e6:.1f} µs a task"
         )
