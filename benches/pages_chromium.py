@@ -27,13 +27,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from markdown_table import replace_table
+
 import airpath
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "benches" / "two_clocks"))
-
-from page import replace_table  # noqa: E402
-
 DOCUMENT = ROOT / "docs" / "pages.md"
 HEAD = ("page", "link", "protocol", "Chromium", "spread", "processing", "simulated", "difference")
 LINE = {"downlink.rate": "4 Mbit/s", "uplink.rate": "1 Mbit/s", "downlink.delay": "20 ms", "uplink.delay": "20 ms"}

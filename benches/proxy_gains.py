@@ -8,22 +8,18 @@ Prints the table of docs/proxy-gains.md, and writes it with `--write`.
 
 import argparse
 import statistics
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+from markdown_table import replace_table
 
 from airpath.result import Result
 from airpath.run import execute
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "benches" / "two_clocks"))
-
-from page import replace_table  # noqa: E402
-
 PAGE = ROOT / "docs" / "proxy-gains.md"
 SCENARIO = ROOT / "examples" / "short-transfers.toml"
 

@@ -10,21 +10,18 @@ Needs Chromium and links (`airpath doctor`); five loads of all pages over all be
 
 import argparse
 import statistics
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from markdown_table import replace_table, rows_of
+
 import airpath
 from airpath.page.load import load
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "benches" / "two_clocks"))
-
-from page import replace_table, rows_of  # noqa: E402
-
 DOCUMENT = ROOT / "docs" / "throttling.md"
 PAGES = ("static-site", "umts-live-cnn")
 BEARERS = {"gprs-3+1": 200_000, "umts-dch-384": 2_000_000, "umts-r99-states": 2_000_000, "hs-dsch-384": 4_000_000}

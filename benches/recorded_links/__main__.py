@@ -16,10 +16,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-# The module `page` replaces tables of a page.
-sys.path.append(str(Path(__file__).resolve().parents[1] / "two_clocks"))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from page import replace_table
+from markdown_table import replace_table
 from recorded import Figures, run
 from setups import (
     ABC,

@@ -16,13 +16,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
 import bbr
 import kernel
 import moq
 import quic
 import quinn
 import steps
-from page import replace_table
+from markdown_table import replace_table
 
 from airpath import realtime, study
 

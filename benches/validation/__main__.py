@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "two_clocks"))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import formulas
 import lena_tables
@@ -25,7 +25,7 @@ import tables
 from comparison import compare
 from differences import Compared
 from dumbbell import REAL, draw
-from page import replace_table
+from markdown_table import replace_table
 from programs import RIVALS, missing
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "validation.md"

@@ -1,7 +1,7 @@
 """Controllers over recorded cellular links: the measures and a part of docs/recorded-links.md."""
 
+import markdown_table
 import numpy as np
-import page
 import pytest
 import recorded
 from setups import BBR, CODEL, CUBIC, HOTNETS, HOTNETS_PUBLISHED, SPROUT, VEGAS
@@ -30,7 +30,7 @@ def test_what_is_before_the_measured_time_does_not_count() -> None:
 
 def test_the_page_has_a_place_for_each_table() -> None:
     for name in ("hotnets", "abc", "abc-ratios", "sprout", "sprout-links", "checks"):
-        assert page.rows_of(ROOT / "docs" / "recorded-links.md", name), name
+        assert markdown_table.rows_of(ROOT / "docs" / "recorded-links.md", name), name
 
 
 @pytest.mark.slow

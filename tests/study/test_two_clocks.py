@@ -8,8 +8,8 @@ from typing import Any
 
 import bbr
 import kernel
+import markdown_table
 import moq
-import page
 import pytest
 import quic
 import quinn
@@ -174,17 +174,17 @@ def test_a_table_lists_what_was_compared() -> None:
 def test_a_table_of_the_page_is_replaced_between_its_marks(tmp_path: Path) -> None:
     document = tmp_path / "page.md"
     document.write_text("a\n<!-- t: begin -->\nold\n<!-- t: end -->\nb\n")
-    page.replace_table(document, "t", ["new", "lines", ""])
+    markdown_table.replace_table(document, "t", ["new", "lines", ""])
     assert document.read_text() == "a\n<!-- t: begin -->\nnew\nlines\n<!-- t: end -->\nb\n"
     with pytest.raises(ValueError, match="the markers of the table 'u' are missing"):
-        page.replace_table(document, "u", [])
+        markdown_table.replace_table(document, "u", [])
 
 
 def test_the_page_has_a_place_for_each_table(tmp_path: Path) -> None:
     copy = tmp_path / "two-clocks.md"
     copy.write_text((ROOT / "docs" / "two-clocks.md").read_text())
     for name in ("kernel", "bbr", "probe-rtt", "study", "steps"):
-        page.replace_table(copy, name, [f"table {name}"])
+        markdown_table.replace_table(copy, name, [f"table {name}"])
         assert f"table {name}" in copy.read_text()
 
 
