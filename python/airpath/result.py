@@ -67,12 +67,15 @@ class Result:
     """The contents of `summary.json`."""
     label: str | None
     """Its name in figures; `None` for that of its scenario."""
+    left_out: tuple[int, ...]
+    """In a `complete_part`, the repetitions that it lacks."""
 
     def __init__(self, path: str | Path, *, _temporary: "tempfile.TemporaryDirectory[str] | None" = None) -> None:
         self.path = Path(path)
         self._temporary = _temporary  # removed from disk when this object is
         self.summary = _read_summary(self.path)
         self.label = None
+        self.left_out = ()
 
     @property
     def complete(self) -> bool:
@@ -88,6 +91,20 @@ class Result:
     def is_temporary(self) -> bool:
         """Whether the folder is removed with this object."""
         return self._temporary is not None
+
+    @cached_property
+    def complete_part(self) -> "Result":
+        """This result without its interrupted repetitions, whose figures would bias means.
+
+        It is the whole result if no repetition was interrupted, or if none is complete.
+        """
+        cut = cut_repetitions(self.summary)
+        if not cut:
+            return self
+        part = Result.__new__(Result)
+        part.path, part.label, part._temporary = self.path, self.label, self._temporary
+        part.summary, part.left_out = complete_part(self.summary), tuple(sorted(cut))
+        return part
 
     @cached_property
     def scenario(self) -> str:
@@ -114,24 +131,12 @@ class Result:
         Raises:
             KeyError: `flows` has no such figure.
         """
-        import polars as pl
-
-        from airpath.statistics import mean_interval
+        from airpath.statistics import mean_intervals
         from airpath.suggest import did_you_mean
 
         if figure not in FIGURES:
             raise KeyError(f"no figure '{figure}'{did_you_mean(figure, FIGURES)}")
-        whole = ~pl.col("repetition").is_in(list(cut_repetitions(self.summary)))
-        rows = self.flows.filter(whole).drop_nulls(figure).group_by("name", "repetition", maintain_order=True)
-        samples = rows.agg(pl.col(figure).mean()).group_by("name", maintain_order=True).agg(figure)
-        intervals = [mean_interval(each) if len(each) > 1 else None for each in samples[figure].to_list()]
-        return samples.select(
-            flow="name",
-            mean=pl.col(figure).list.mean(),
-            low=pl.Series([each and each.low for each in intervals], dtype=pl.Float64),
-            high=pl.Series([each and each.high for each in intervals], dtype=pl.Float64),
-            n=pl.col(figure).list.len(),
-        )
+        return mean_intervals(self.complete_part.flows.lazy(), figure, ["name"]).rename({"name": "flow"})
 
     @cached_property
     def settings(self) -> "pl.DataFrame":
@@ -278,7 +283,7 @@ class Result:
         parts = sorted((self.path / "events" / table).glob("*.parquet"))
         if not parts:
             return pl.LazyFrame(schema=types)
-        logged = pl.scan_parquet(parts)
+        logged = pl.scan_parquet(parts).filter(~pl.col("repetition").is_in(list(self.left_out)))
         # Results of earlier versions lack columns.
         known = logged.collect_schema().names()
         columns = {name: pl.col(name) if name in known else pl.lit(None) for name in types}
@@ -376,6 +381,13 @@ def cut_repetitions(summary: Mapping[str, Any]) -> set[int]:
     ended = {each["repetition"]: each["ended"] for each in summary["repetitions"]}
     cut = {repetition for repetition, how in ended.items() if how == "interrupted"}
     return cut if len(cut) < len(ended) else set()
+
+
+def complete_part(summary: dict[str, Any]) -> dict[str, Any]:
+    """Return a summary without the rows of the repetitions that were interrupted."""
+    cut = cut_repetitions(summary)
+    tables = (name for name in SUMMARY_TABLES if name in summary)
+    return summary | {name: [row for row in summary[name] if row["repetition"] not in cut] for name in tables}
 
 
 def is_result(folder: Path) -> bool:

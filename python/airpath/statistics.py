@@ -5,6 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import fmean, stdev
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Frame = TypeVar("Frame", "pl.DataFrame", "pl.LazyFrame")
 
 CONFIDENCE = 0.95
 
@@ -32,6 +38,45 @@ def mean_interval(samples: Sequence[float]) -> Interval:
     mean = fmean(samples)
     half = student_t(n - 1) * stdev(samples) / math.sqrt(n)
     return Interval(mean, mean - half, mean + half, n)
+
+
+def repetition_means(rows: Frame, figures: str | Sequence[str], by: Sequence[str] = ("repetition",)) -> Frame:
+    """Return the mean of figures in each repetition, over its rows that have a value; else null.
+
+    Args:
+        rows: Such as those of flows, each with its repetition.
+        figures: Numeric columns.
+        by: The columns of the groups, with that of the repetition. Groups are in the order of their
+            first rows.
+    """
+    import polars as pl
+
+    return rows.group_by(by, maintain_order=True).agg(pl.col(figures).cast(pl.Float64).mean())
+
+
+def mean_intervals(rows: "pl.LazyFrame", figure: str, by: Sequence[str]) -> "pl.DataFrame":
+    """Return the mean of a figure by group, with its 95 % interval if there are two repetitions.
+
+    A repetition counts once, with its mean.
+
+    Args:
+        rows: Such as those of flows, each with its `repetition`.
+        figure: A numeric column.
+        by: The columns of the groups, which the frame has before `mean`, `low`, `high` and `n`.
+    """
+    import polars as pl
+
+    means = repetition_means(rows, figure, (*by, "repetition")).drop_nulls(figure)
+    ordered = pl.col(figure).sort_by("repetition")
+    samples = means.group_by(by, maintain_order=True).agg(ordered).collect()
+    intervals = [mean_interval(each) if len(each) > 1 else None for each in samples[figure].to_list()]
+    return samples.select(
+        *by,
+        mean=pl.col(figure).list.mean(),
+        low=pl.Series([each and each.low for each in intervals], dtype=pl.Float64),
+        high=pl.Series([each and each.high for each in intervals], dtype=pl.Float64),
+        n=pl.col(figure).list.len(),
+    )
 
 
 def without_nan(samples: Sequence[float]) -> tuple[float, ...]:

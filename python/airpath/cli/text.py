@@ -3,7 +3,7 @@
 import json
 import math
 import tomllib
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from airpath.quantities import (
     share,
     size,
 )
-from airpath.result import cut_repetitions
+from airpath.result import complete_part, cut_repetitions
 from airpath.tables import TRANSFERS, VIDEOS
 from airpath.terminal_table import print_table
 
@@ -41,7 +41,8 @@ _MOST_NAMES = 3
 def render(summary: dict[str, Any], console: "Console") -> None:
     """Print a summary: the tables of transfers and probes, and the figures' definitions."""
     cut = cut_repetitions(summary)
-    repetitions = [each for each in summary["repetitions"] if each["repetition"] not in cut]
+    summary = complete_part(summary)
+    repetitions = summary["repetitions"]
     simulated = _mean((each["simulated_s"] for each in repetitions), seconds)
     many = f", {len(repetitions)} repetitions (mean ± standard deviation)" if len(repetitions) > 1 else ""
     many += f"; without {len(cut)} that were interrupted" if cut else ""
@@ -50,7 +51,7 @@ def render(summary: dict[str, Any], console: "Console") -> None:
     else:
         console.print(f"{summary['scenario']}: seed {summary['seed']}, {simulated} simulated{many}", style="bold")
     by_flow: dict[int, list[Flow]] = {}
-    for flow in _outside(cut, summary["flows"]):
+    for flow in summary["flows"]:
         by_flow.setdefault(flow["flow"], []).append(flow)
     groups = list(by_flow.values())
     transfers = [group for group in groups if group[0]["kind"] in TRANSFERS]
@@ -81,7 +82,7 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         console.print(CALL_CLOCK, style="dim")
     if sessions:
         views: dict[tuple[int, int], list[Flow]] = {}
-        for view in _outside(cut, summary.get("pages", [])):
+        for view in summary.get("pages", []):
             views.setdefault((view["flow"], view["view"]), []).append(view)
         head = ("flow", "mobile", "outcome", "page", "time", "first byte", "requests", "connections", "bytes", "idle")
         rows = [
@@ -93,10 +94,6 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         _print_table(console, head, rows)
         for line in (PAGE_CLOCK, *_tcp_details(sessions)):
             console.print(line, style="dim")
-
-
-def _outside(cut: Container[int], rows: Iterable[Flow]) -> list[Flow]:
-    return [row for row in rows if row["repetition"] not in cut]
 
 
 def _print_videos(console: "Console", groups: Sequence[Sequence[Flow]]) -> None:

@@ -135,6 +135,11 @@ class Comparison:
             for (new, group, figure, pair), p in zip(found, corrected, strict=True)
         ]
 
+    @property
+    def incomplete(self) -> list[str]:
+        """Messages about results that are not complete, such as those of interrupted runs."""
+        return [message for each in (self.base, *self.others) for message in each.incomplete]
+
     @cached_property
     def unmatched(self) -> list[str]:
         """Flows, and repetitions of pairs, that only one side has, as messages."""

@@ -23,9 +23,9 @@ def print_text(comparison: Comparison, console: "Console") -> None:
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """Return how the rows were computed."""
+    """Return how the rows were computed, and which results are not complete."""
     if not comparison.rows:
-        return ["no figure is on both sides"]
+        return ["no figure is on both sides", *comparison.incomplete]
     pairs = [row.pair for row in comparison.rows]
     sizes = sorted({len(pair.base) for pair in pairs} | {len(pair.new) for pair in pairs})
     count = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
@@ -37,7 +37,7 @@ def notes(comparison: Comparison) -> list[str]:
             f" p has Holm's correction for {len(pairs)} rows, the intervals have none: one may be without zero where "
             "no difference is found."
         )
-    return [text]
+    return [text, *(f"{each}." for each in comparison.incomplete)]
 
 
 def to_json(comparison: Comparison) -> str:
@@ -56,6 +56,7 @@ def to_json(comparison: Comparison) -> str:
     ]
     rows = comparison.frame.to_dicts()
     made = {"base": comparison.base.name, "rows": rows, "rules": outcomes, "unmatched": comparison.unmatched}
+    made["incomplete"] = comparison.incomplete
     return json.dumps(made, indent=2, ensure_ascii=False)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airpath.result import Result, UnreadableResultError, is_result
+from airpath.statistics import repetition_means
 from airpath.sweep.work import KEYS, figures_of
 from airpath.tables import MAIN_FIGURES, MAIN_PAGE_FIGURES
 
@@ -41,6 +42,8 @@ class Samples:
     random streams."""
     main: tuple[str, ...] = _MAIN
     """The figures that are compared by default."""
+    incomplete: Sequence[str] = ()
+    """Messages about results that are not complete."""
 
     def get(self, group: Group, figure: str) -> dict[str, float]:
         """Return the samples of a figure, by repetition."""
@@ -80,7 +83,7 @@ def load_samples(path: str | Path) -> Samples:
 def _of_results(path: Path, folders: Sequence[Path]) -> Samples:
     import polars as pl
 
-    results = [Result(folder) for folder in folders]
+    results = [Result(folder).complete_part for folder in folders]
     for result in results:
         if not result.flows.height:
             raise UnreadableResultError(f"{result.path}: the run has no flows")
@@ -95,7 +98,15 @@ def _of_results(path: Path, folders: Sequence[Path]) -> Samples:
         if (loaded := result.path / "page.json").is_file():
             _add(values, _views(loaded).with_columns(sample=sample), _GROUPS["pages"]())
     simulated = "emulation" not in results[0].summary and "measurement" not in results[0].summary
-    return Samples(str(path), values, results[0].summary["seed"] if single and simulated else None)
+    seed = results[0].summary["seed"] if single and simulated else None
+    return Samples(str(path), values, seed, incomplete=[_incomplete(each) for each in results if not each.complete])
+
+
+def _incomplete(result: Result) -> str:
+    """Return that a result is not complete, and what its samples lack."""
+    count = len(result.left_out)
+    without = f"; {count} interrupted {'repetitions are' if count > 1 else 'repetition is'} left out" if count else ""
+    return f"{result.path} is not complete ({result.stopped or 'unknown reason'}){without}"
 
 
 def _views(path: Path) -> "pl.DataFrame":
@@ -137,7 +148,8 @@ def _of_sweep(path: Path) -> Samples:
         rows = result.table(table).with_columns(sample=pl.col("repetition").cast(pl.String))
         _add(values, rows, group, figures_of(columns))
     main = tuple(result.figures) if "metrics" in result.work.tables() else _MAIN
-    return Samples(str(path), values, None if result.work.is_real_time else result.plan["seed"], main)
+    incomplete = [] if result.complete else [f"{path} is not complete; its runs until now are compared"]
+    return Samples(str(path), values, None if result.work.is_real_time else result.plan["seed"], main, incomplete)
 
 
 def _flow() -> "pl.Expr":
@@ -183,19 +195,17 @@ _CAPTURES = (".pcap", ".pcapng", ".snoop", ".cap")
 
 def _add(values: Values, rows: "pl.DataFrame", group: "pl.Expr", figures: Sequence[str] | None = None) -> None:
     """Add the figures of rows; several rows of a group in a repetition count with their mean."""
-    import polars as pl
-
     if figures is None:
         kinds = rows.schema.items()
         figures = [name for name, kind in kinds if kind.is_numeric() and name not in _NOT_FIGURES]
     # A single row without a setting, as of a study, still has a group.
     named = group.fill_null("all")
-    means = rows.group_by(named.alias("group"), "sample", maintain_order=True).agg(pl.col(figures).mean())
+    means = repetition_means(rows.with_columns(group=named), figures, ("group", "sample"))
     for row in means.iter_rows(named=True):
         found = values.setdefault(row["group"], {})
         for figure in figures:
             if row[figure] is not None:
-                found.setdefault(figure, {})[row["sample"]] = float(row[figure])
+                found.setdefault(figure, {})[row["sample"]] = row[figure]
 
 
 def _of_capture(path: Path) -> Samples:

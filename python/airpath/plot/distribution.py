@@ -1,19 +1,20 @@
 """One figure of many repetitions or flows: each as a dot, and the mean with its 95 % interval."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Literal
 
 import plotly.graph_objects as go
 import polars as pl
 
 from airpath import theme
-from airpath.plot.selection import NothingToDrawError, Results, drawn
-from airpath.plot.template import Caption, blank, captioned
+from airpath.plot.selection import NothingToDrawError, Results, drawn, left_out
+from airpath.plot.template import Caption, blank, caption_of, captioned
 from airpath.plot.traces import scatter
 from airpath.plot.units import bytes_unit, rate_unit, seconds_unit
 from airpath.plot.values import average, largest, numbers
 from airpath.result import Result
-from airpath.statistics import Interval, mean_interval
+from airpath.statistics import Interval, mean_interval, repetition_means
 
 ENOUGH = 5
 """With fewer repetitions than this the interval is unreliable, and the figure notes it."""
@@ -55,13 +56,14 @@ def compare(
         NothingToDrawError: No flow has a value in it.
     """
     runs = drawn(results)
-    samples = [
-        repetition_means(run.result, metric) if of == "repetitions" else _flows(run.flows, metric) for run in runs
-    ]
+    samples = [_means(run.result, metric) if of == "repetitions" else _flows(run.flows, metric) for run in runs]
     if not any(sample.len() for sample in samples):
         raise NothingToDrawError(f"no flow has a {metric}")
     rows = [(run.label, run.index, sample) for run, sample in zip(runs, samples, strict=True)]
-    return distribution(rows, metric, "flow" if of == "flows" else "repetition")
+    figure = distribution(rows, metric, "flow" if of == "flows" else "repetition")
+    caption = caption_of(figure)
+    caption.notes += [f"{run.label}: {words}." for run in runs if (words := left_out(run.result))]
+    return figure.update_layout(meta=asdict(caption))
 
 
 def distribution(rows: Sequence[tuple[str, int, pl.Series]], metric: str, dot: str) -> go.Figure:
@@ -110,7 +112,7 @@ def distribution(rows: Sequence[tuple[str, int, pl.Series]], metric: str, dot: s
     return captioned(figure, Caption(title, read, f"{title}: {'; '.join(words)}.", notes))
 
 
-def repetition_means(result: Result, metric: str) -> pl.Series:
+def _means(result: Result, metric: str) -> pl.Series:
     """Return the mean over the flows of each repetition, of those that have a value.
 
     Raises:
@@ -119,8 +121,7 @@ def repetition_means(result: Result, metric: str) -> pl.Series:
     flows = result.flows
     if metric not in flows.columns:
         raise KeyError(f"flows have no '{metric}'")
-    means = flows.group_by("repetition").agg(pl.col(metric).cast(pl.Float64).mean()).sort("repetition")
-    return means[metric].drop_nulls()
+    return repetition_means(flows, metric).sort("repetition")[metric].drop_nulls()
 
 
 def _flows(flows: Sequence[dict[str, object]], metric: str) -> pl.Series:

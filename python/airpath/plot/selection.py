@@ -140,16 +140,24 @@ def drawn(results: Results, repetition: int | None = None) -> list[Drawn]:
     Args:
         results: One result, or several that are to be compared; paths are those of result folders.
         repetition: The repetition to draw; by default each run's median one, by the throughput of
-            its flows.
+            its flows. Then the interrupted repetitions of a result are left out.
     """
     if isinstance(results, Result | str | Path) or not isinstance(results, Iterable):
         results = [results]
     several = [loaded(each) for each in results]
     names = labels(several)
+    if repetition is None:
+        several = [each.complete_part for each in several]
     return [
         Drawn(each, name, index, median_repetition(each) if repetition is None else repetition)
         for index, (each, name) in enumerate(zip(several, names, strict=True))
     ]
+
+
+def left_out(result: Result) -> str:
+    """Return how many interrupted repetitions the complete part of a result lacks; or nothing."""
+    count = len(result.left_out)
+    return f"without {count} interrupted repetition{'s' if count > 1 else ''}" if count else ""
 
 
 def labels(results: Sequence[Result]) -> list[str]:
@@ -164,8 +172,9 @@ def labels(results: Sequence[Result]) -> list[str]:
 
 def median_repetition(result: Result) -> int:
     """Return the representative repetition: the lower median by the mean rate of its flows."""
-    speeds: dict[int, list[float]] = {row["repetition"]: [] for row in result.summary["repetitions"]}
-    for flow in result.summary["flows"]:
+    summary = result.complete_part.summary
+    speeds: dict[int, list[float]] = {row["repetition"]: [] for row in summary["repetitions"]}
+    for flow in summary["flows"]:
         speeds.setdefault(flow["repetition"], []).append(_speed(flow))
     ordered = sorted(speeds, key=lambda number: sum(speeds[number]) / max(len(speeds[number]), 1))
     return ordered[(len(ordered) - 1) // 2] if ordered else 0

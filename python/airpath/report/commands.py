@@ -22,8 +22,8 @@ def _run(run: Drawn) -> str:
     if "emulation" in run.result.summary:
         return _link(run)
     words = ["airpath", "run", str(folder / "scenario.toml"), "--out", str(folder)]
-    if run.result.repetitions.height > 1:
-        words += ["--repeat", str(run.result.repetitions.height)]
+    if (repeat := run.result.repetitions.height + len(run.result.left_out)) > 1:
+        words += ["--repeat", str(repeat)]
     if run.result.captures():
         words.append("--capture")
     return shlex.join(words)

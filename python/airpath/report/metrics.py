@@ -10,7 +10,7 @@ import polars as pl
 from airpath.plot.acknowledgements import tcp_round_trips
 from airpath.quantities import rate, seconds, share
 from airpath.result import NotLoggedError, Result
-from airpath.statistics import Interval, mean_interval, student_t
+from airpath.statistics import Interval, mean_interval, repetition_means, student_t
 from airpath.tables import DROP_CAUSES, TRANSFERS, VIDEOS
 
 
@@ -121,15 +121,19 @@ def round_trips(result: Result) -> pl.DataFrame:
     return loaded.select("repetition", "round_trip")
 
 
-def _of_flows(column: str, aggregate: Callable[[pl.Expr], pl.Expr]) -> Callable[[Result], list[float]]:
-    """Return a function that aggregates a column of the transfers by repetition."""
+def _of_flows(column: str) -> Callable[[Result], list[float]]:
+    """Return a function that returns the mean of a column of the transfers in each repetition."""
 
     def values(result: Result) -> list[float]:
-        known = transfers(result).filter(pl.col(column).is_not_null())
-        by_repetition = known.group_by("repetition").agg(aggregate(pl.col(column).cast(pl.Float64)))
-        return by_repetition.sort("repetition")[column].to_list()
+        return repetition_means(transfers(result), column).sort("repetition")[column].drop_nulls().to_list()
 
     return values
+
+
+def _timeouts(result: Result) -> list[float]:
+    """Return the time-outs of all transfers in each repetition."""
+    known = transfers(result).drop_nulls("timeouts").group_by("repetition")
+    return known.agg(pl.col("timeouts").sum().cast(pl.Float64)).sort("repetition")["timeouts"].to_list()
 
 
 def _in_all(result: Result) -> list[float]:
@@ -169,15 +173,15 @@ def _ratio(frame: Callable[[Result], pl.DataFrame], part: str, whole: str) -> Ca
     return values
 
 
-COMPLETION = Metric("completion time", seconds, _of_flows("duration_s", lambda each: each.mean()))
-GOODPUT = Metric("goodput of a flow", rate, _of_flows("throughput_bps", lambda each: each.mean()))
+COMPLETION = Metric("completion time", seconds, _of_flows("duration_s"))
+GOODPUT = Metric("goodput of a flow", rate, _of_flows("throughput_bps"))
 GOODPUT_IN_ALL = Metric("goodput in all", rate, _in_all)
-FIRST_BYTE = Metric("time to the first byte", seconds, _of_flows("first_byte_s", lambda each: each.mean()))
+FIRST_BYTE = Metric("time to the first byte", seconds, _of_flows("first_byte_s"))
 ROUND_TRIP_MEDIAN = Metric("round trip, median", seconds, _round_trip(0.5))
 ROUND_TRIP_95 = Metric("round trip, 95 %", seconds, _round_trip(0.95))
 LOST = Metric("packets lost", share, _lost)
 REPEATED_SEGMENTS = Metric("segments retransmitted", share, _ratio(transfers, "retransmitted_packets", "data_packets"))
-TIMEOUTS = Metric("time-outs", few, _of_flows("timeouts", lambda each: each.sum()))
+TIMEOUTS = Metric("time-outs", few, _timeouts)
 REPEATED_PDUS = Metric(
     "PDUs retransmitted on the air", share, _ratio(lambda result: result.radio_totals, "repeated_pdus", "pdus")
 )

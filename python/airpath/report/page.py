@@ -12,6 +12,7 @@ from plotly.offline import get_plotlyjs, get_plotlyjs_version
 
 from airpath import theme
 from airpath.files import write_text
+from airpath.plot.selection import left_out
 from airpath.plot.template import FONT, TEMPLATE
 from airpath.report.figures import dumped
 
@@ -73,6 +74,7 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters["strokes"] = _strokes
+    environment.filters["left_out"] = left_out
     environment.filters["raw"] = Markup
     return environment
 

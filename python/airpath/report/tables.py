@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from airpath.plot.selection import Drawn
+from airpath.plot.selection import Drawn, left_out
 from airpath.quantities import (
     CALL_CLOCK,
     DELAY_CLOCK,
@@ -310,6 +310,7 @@ def _repetitions(runs: Sequence[Drawn]) -> Table:
         ended = run.result.repetitions["ended"].to_list()
         spans = run.result.repetitions["simulated_s"].to_list()
         how = ", ".join(f"{ended.count(each):,} {each}" for each in sorted(set(ended)))
+        how += f"; {words}" if (words := left_out(run.result)) else ""
         figures = [
             Cell(f"{len(ended):,}"),
             Cell(how, number=False),

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airpath.statistics import mean_interval
+from airpath.statistics import mean_intervals
 from airpath.suggest import did_you_mean
 from airpath.sweep.folder import SCENARIO, SweepFolder
 from airpath.sweep.kinds import Simulation, from_dict
@@ -247,23 +247,7 @@ class SweepResult:
         rows = self.scan(self._table_of(figure))
         rows = rows if flow is None else rows.filter(pl.col("name") == flow)
         settings = ("case", *self.axes, *self.number_axes)
-        samples = (
-            rows.group_by(*settings, "repetition")
-            .agg(pl.col(figure).mean())
-            .drop_nulls(figure)
-            .group_by(*settings)
-            .agg(pl.col(figure).sort_by("repetition"))
-            .sort("case")
-            .collect()
-        )
-        intervals = [mean_interval(each) if len(each) > 1 else None for each in samples[figure].to_list()]
-        return samples.select(
-            *settings,
-            mean=pl.col(figure).list.mean(),
-            low=pl.Series([each and each.low for each in intervals], dtype=pl.Float64),
-            high=pl.Series([each and each.high for each in intervals], dtype=pl.Float64),
-            n=pl.col(figure).list.len(),
-        )
+        return mean_intervals(rows, figure, settings).sort("case")
 
     def __repr__(self) -> str:
         state = "complete" if self.complete else "partial"

@@ -5,9 +5,9 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from airpath.statistics import repetition_means
 from airpath.sweep.axes import Value
 from airpath.sweep.work import Batch, Task, Until, figures
 
@@ -117,9 +117,6 @@ def samples(rows: "pl.DataFrame", until: Until) -> dict[int, list[float]]:
 
     chosen = rows if until.flow is None else rows.filter(pl.col("name") == until.flow)
     found: dict[int, list[float]] = {}
-    for case, _, values in (
-        chosen.group_by("case", "repetition", maintain_order=True).agg(pl.col(until.figure)).iter_rows()
-    ):
-        present = [value for value in values if value is not None]
-        found.setdefault(case, []).extend([fmean(present)] if present else [])
+    for case, _, value in repetition_means(chosen, until.figure, ("case", "repetition")).iter_rows():
+        found.setdefault(case, []).extend([] if value is None else [value])
     return found
