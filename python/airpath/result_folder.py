@@ -66,7 +66,8 @@ class NewResult:
 def new_result(out: Path, new: NewResult) -> Iterator[Path]:
     """Yield the folder to which a new result is to be written: `out`, or `.new` in it.
 
-    It is `.new` if `out` has an earlier result. At the end of the block, also after an exception,
+    `out` is created and locked; it is removed if it was not there and stays empty. The folder is
+    `.new` if `out` has an earlier result. At the end of the block, also after an exception,
     the new result takes the place of the earlier one, unless it has no repetition (it is removed)
     or is incomplete and the earlier one complete (both stay; see `written_to`). If the process is
     killed, the earlier result stays, or the next call completes the replacement.
@@ -80,16 +81,18 @@ def new_result(out: Path, new: NewResult) -> Iterator[Path]:
             nothing was changed.
         OSError: The folder cannot be written, or there is no room; nothing was changed.
     """
-    if not out.is_dir():
+    if is_made := not out.is_dir():
         _check_entries(out)
-        yield out
-        return
     with _locked(out):
         _finish_replacement(out)
         check_result_folder(out, new)
         shutil.rmtree(out / _NEW, ignore_errors=True)  # of a command that was killed, or incomplete
         if not any(out.iterdir()):
-            yield out
+            try:
+                yield out
+            finally:
+                if is_made and not any(out.iterdir()):
+                    out.rmdir()
             return
         check_folder_writable(out)
         try:
@@ -153,19 +156,27 @@ def clear_result_folder(folder: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Lock a folder against other commands that write results; the kernel unlocks it at the latest.
+    """Create a folder if needed, and lock it against other commands that write results.
+
+    The kernel unlocks it at the latest.
 
     Raises:
         FileExistsError: Another command has locked it.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The command that had locked it may have removed it.
+            is_locked = os.path.samestat(os.fstat(descriptor), folder.stat())
+        except (BlockingIOError, FileNotFoundError):
+            is_locked = False
+        if not is_locked:
+            raise FileExistsError(
+                f"another command writes a result to {folder}; wait for its end, or name another folder"
+            )
         yield
-    except BlockingIOError:
-        raise FileExistsError(
-            f"another command writes a result to {folder}; wait for its end, or name another folder"
-        ) from None
     finally:
         os.close(descriptor)
 

@@ -291,6 +291,35 @@ def test_two_commands_do_not_write_to_one_folder(earlier: tuple[Path, dict[str, 
     assert files_of(out) == written != files
 
 
+def test_two_commands_do_not_write_to_one_new_folder(tmp_path: Path) -> None:
+    out = tmp_path / "some" / "out"
+    with new_result(out, NEW) as folder:
+        with pytest.raises(FileExistsError, match="another command writes a result to"), new_result(out, NEW):
+            pass
+        written = write_result(folder, "new")
+    assert files_of(out) == written
+
+
+@pytest.mark.parametrize("error", [None, Killed])
+def test_a_new_folder_that_stays_empty_is_removed(tmp_path: Path, error: type[Killed] | None) -> None:
+    (tmp_path / "mine").mkdir()
+    for name, stays in (("new", False), ("mine", True)):
+        with suppress(Killed), new_result(tmp_path / name, NEW):
+            if error is not None:
+                raise error
+        assert (tmp_path / name).exists() is stays
+
+
+def test_two_runs_at_once_do_not_mix_in_a_new_folder(airpath_command: Command, scenario: Callable[..., Path]) -> None:
+    scenario(('bytes = "200 kB"', 'bytes = "20 MB"'))
+    lines = [airpath_command.line("run", "small.toml", "--out", "new", "--seed", seed) for seed in "12"]
+    with started(lines[0], airpath_command.folder) as one, started(lines[1], airpath_command.folder) as two:
+        errors = {process.communicate(timeout=100)[1] for process in (one, two)}
+        assert sorted((one.returncode, two.returncode)) == [0, 2]
+    assert any("another command writes a result to new" in error or "a result with seed" in error for error in errors)
+    assert airpath.load(airpath_command.folder / "new").complete
+
+
 def test_the_folder_may_be_the_current_one_or_a_link_to_one(airpath_command: Command, folder: Path) -> None:
     (folder / "link").symlink_to("run")
     inside = Command(folder / "run")
