@@ -1,30 +1,25 @@
 """Compares BBR of the profile linux-6 with the kernel's, as kernel.py compares CUBIC and Reno.
 
-The cases are the wired ones of kernel.toml and bbr.toml, with BBR, and downloads over cellular
-bearers. Beside
-durations and retransmissions, the queueing delay of the packets towards the client is compared: the
-time from entering the bearer to leaving it, less the least of the run. The share of time of each
-pacing gain, and the lengths of ProbeRTT, are sampled in the kernel; the simulator has them in its
-event log.
+The cases are those of kernel.toml with `bbr = true` and those of bbr.toml, with BBR, and downloads
+over cellular bearers. Beside durations and retransmissions, the queueing delay of the packets
+towards the client is compared: the time from entering the bearer to leaving it, less the least of
+the run. The share of time of each pacing gain, and the lengths of ProbeRTT, are sampled in the
+kernel; the simulator has them in its event log.
 """
 
 import statistics
 import tempfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import kernel
 import polars as pl
-from clocks import chosen, medians, percent, summary
+from clocks import best_attempt, chosen, medians, percent, run_seeds, summary
 
 from airpath import realtime
 from airpath.run import execute
-
-WIRED = 19
-"""The first cases of kernel.toml: one download over a wired link, and its outages."""
 
 OWN = Path(__file__).with_suffix(".toml")
 """Further cases, in the form of kernel.toml."""
@@ -101,10 +96,15 @@ class Download:
     tcp: dict[str, Any]
     is_fast: bool
 
+    def __str__(self) -> str:
+        """The case in reports."""
+        return f"{self.title}, {self.bytes:,} bytes"
+
 
 def downloads(names: Sequence[str], *, seeds: int) -> list[Download]:
     """Return the cases, or those with these names, with at most `seeds` links each."""
-    cases = [replace(case, congestion="bbr") for case in kernel.load_cases()[:WIRED] + kernel.load_cases(file=OWN)]
+    wired = [case for case in kernel.load_cases() if case.bbr]
+    cases = [replace(case, congestion="bbr") for case in wired + kernel.load_cases(file=OWN)]
     known = [
         Download(
             case.name,
@@ -133,28 +133,25 @@ def downloads(names: Sequence[str], *, seeds: int) -> list[Download]:
 
 def compare(cases: Sequence[Download], *, links: int, report: Callable[[str], None] = lambda _: None) -> list[Row]:
     """Run the cases under both clocks."""
-    real: dict[tuple[str, int, int], tuple[Run, bool]] = {}
-
-    def run(job: tuple[Download, int]) -> None:
-        case, seed = job
-        real[case.title, case.bytes, seed] = measured = _real(case, seed)
-        report(f"{case.title}, {case.bytes:,} bytes, seed {seed}: {measured[0]}")
-
-    jobs = [(case, seed) for case in cases for seed in range(1, case.seeds + 1)]
-    with ThreadPoolExecutor(links) as pool:
-        list(pool.map(run, [job for job in jobs if not job[0].is_fast]))
-    for job in jobs:
-        if job[0].is_fast:
-            run(job)
-    rows: list[Row] = []
-    for case in cases:
-        seeds = range(1, case.seeds + 1)
-        measured = [real[case.title, case.bytes, seed] for seed in seeds]
-        simulated = tuple(_simulated(case, seed) for seed in seeds)
-        rows.append(
-            Row(case.title, case.bytes, simulated, tuple(run for run, _ in measured), all(ok for _, ok in measured))
+    real = run_seeds(
+        cases,
+        _real,
+        links=links,
+        seeds=lambda case: case.seeds,
+        report=report,
+        show=lambda measured: str(measured[0]),
+        is_fast=lambda case: case.is_fast,
+    )
+    return [
+        Row(
+            case.title,
+            case.bytes,
+            simulated=tuple(_simulated(case, seed) for seed in range(1, case.seeds + 1)),
+            real=tuple(run for run, _ in measured),
+            valid=all(each.valid for _, each in measured),
         )
-    return rows
+        for case, measured in zip(cases, real, strict=True)
+    ]
 
 
 def table(rows: Sequence[Row]) -> list[str]:
@@ -224,9 +221,8 @@ def verdict(rows: Sequence[Row]) -> str:
     return words + (f" {invalid} cases are invalid, as the host was too busy." if invalid else "")
 
 
-def _real(case: Download, seed: int) -> tuple[Run, bool]:
-    attempts: list[tuple[tuple[bool, int, float], Run]] = []
-    while len(attempts) < _ATTEMPTS and not any(key[0] is False for key, _ in attempts):
+def _real(case: Download, seed: int) -> tuple[Run, realtime.Measured]:
+    def attempt() -> tuple[Run, realtime.Measured]:
         with tempfile.TemporaryDirectory(prefix="airpath-") as folder:
             out = Path(folder) / "result"
             measured = realtime.measure(
@@ -245,9 +241,9 @@ def _real(case: Download, seed: int) -> tuple[Run, bool]:
             sampled = [transfer.gains.get(str(gain), 0.0) for gain in GAINS.values()]
             gains = (sampled[0] + transfer.gains.get("0", 0.0), *sampled[1:])
             run = Run(transfer.duration_s, transfer.retransmitted_packets, *delays_of(out), gains, transfer.probes)
-        attempts.append(((not measured.valid, measured.overruns, measured.late_s), run))
-    (is_invalid, _, _), run = min(attempts, key=lambda each: each[0])
-    return run, not is_invalid
+        return run, measured
+
+    return best_attempt(attempt, lambda made: kernel.badness(made[1]), most=_ATTEMPTS)
 
 
 def _with_jitter(case: Download, mean_ms: float) -> Download:

@@ -62,28 +62,50 @@ def summary(rows: Sequence[BothClocks], figure: str = "duration_s", *, digits: i
 
 def run_seeds(
     cases: Sequence[Case],
-    run: Callable[[Case, int], tuple[Run, Run, float]],
+    run: Callable[[Case, int], Run],
     *,
     links: int,
-    seeds: int,
+    seeds: Callable[[Case], int],
     report: Callable[[str], None],
-) -> list[tuple[Case, tuple[Run, ...], tuple[Run, ...], float]]:
-    """Run each case with each seed, over at most `links` links at a time.
+    show: Callable[[Run], str] = str,
+    is_fast: Callable[[Case], bool] = lambda _: False,
+    duration: Callable[[Case], float] = lambda _: 0.0,
+) -> list[tuple[Run, ...]]:
+    """Run each case with each of its seeds, and return the runs of each case by seed.
 
-    `run` returns the simulated run, the real one, and the lateness of its link. Each row of the
-    result has those of a case, and the largest lateness.
+    Args:
+        cases: The cases. Their text names them in reports.
+        run: Runs a case with a seed.
+        links: The number of runs at the same time.
+        seeds: The number of seeds of a case; they begin with 1.
+        report: Called with a line of text after each run.
+        show: The text of a run.
+        is_fast: Whether a case runs alone, after the others.
+        duration: About how long a run takes, in any unit. The longest start first, so that all
+            workers finish at about the same time.
     """
-    jobs = [(case, seed) for case in cases for seed in range(1, seeds + 1)]
+    jobs = [(case, index, seed) for index, case in enumerate(cases) for seed in range(1, seeds(case) + 1)]
+    done: dict[tuple[int, int], Run] = {}
 
-    def work(job: tuple[Case, int]) -> tuple[Run, Run, float]:
-        runs = run(*job)
-        report(f"{job[0]}, seed {job[1]}: {runs}")
-        return runs
+    def work(job: tuple[Case, int, int]) -> None:
+        case, index, seed = job
+        done[index, seed] = found = run(case, seed)
+        report(f"{case}, seed {seed}: {show(found)}")
 
     with ThreadPoolExecutor(links) as pool:
-        done = list(pool.map(work, jobs))
-    rows: list[tuple[Case, tuple[Run, ...], tuple[Run, ...], float]] = []
-    for index, case in enumerate(cases):
-        simulated, real, late = zip(*done[index * seeds : (index + 1) * seeds], strict=True)
-        rows.append((case, simulated, real, max(late)))
-    return rows
+        list(pool.map(work, sorted((job for job in jobs if not is_fast(job[0])), key=lambda job: -duration(job[0]))))
+    for job in jobs:
+        if is_fast(job[0]):
+            work(job)
+    return [tuple(done[index, seed] for seed in range(1, seeds(case) + 1)) for index, case in enumerate(cases)]
+
+
+def best_attempt(attempt: Callable[[], Run], badness: Callable[[Run], tuple[bool, float, float]], *, most: int) -> Run:
+    """Repeat a run until it is valid, at most `most` times, and return the best.
+
+    `badness` of a run begins with whether it is invalid.
+    """
+    runs = [attempt()]
+    while badness(runs[-1])[0] and len(runs) < most:
+        runs.append(attempt())
+    return min(runs, key=badness)

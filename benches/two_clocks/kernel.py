@@ -8,12 +8,11 @@ of several downloads at the same time their mean.
 import statistics
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clocks import chosen, difference, medians, percent, summary
+from clocks import best_attempt, chosen, difference, medians, percent, run_seeds, summary
 
 from airpath import realtime
 from airpath.quantities import rate, seconds, size
@@ -59,7 +58,7 @@ _FAST = 20e6
 MOST = 0.25
 """A relative difference of medians above this limit needs an explanation."""
 
-_ATTEMPTS = 3
+ATTEMPTS = 3
 """An invalid run is repeated up to this number of attempts; the best attempt counts."""
 
 
@@ -100,6 +99,12 @@ class Case:
     """Seconds from the start of each of these to that of the next."""
     send_buffer: int = 16_384
     """Bytes of the kernel's send buffer at first. The simulator has none."""
+    bbr: bool = False
+    """Whether bbr.py runs it with BBR, too."""
+
+    def __str__(self) -> str:
+        """The case in reports."""
+        return self.name
 
     @property
     def scenario(self) -> str:
@@ -240,22 +245,17 @@ def compare(
     Raises:
         RealtimeError: A transfer did not finish.
     """
-    jobs = [(case, seed) for case in cases for seed in range(1, case.seeds + 1)]
-    # The longest run first, so that the links finish at about the same time.
-    slow = sorted((job for job in jobs if not job[0].is_fast), key=lambda job: -job[0].bytes / job[0].rate)
-    fast = [job for job in jobs if job[0].is_fast]
-    real: dict[tuple[str, int], realtime.Measured] = {}
-
-    def run(job: tuple[Case, int]) -> None:
-        case, seed = job
-        real[case.name, seed] = _real(case, seed, keep)
-        report(f"{case.name}, seed {seed}: {_transfer(real[case.name, seed]).duration_s:.2f} s")
-
-    with ThreadPoolExecutor(links) as pool:
-        list(pool.map(run, slow))
-    for job in fast:
-        run(job)
-    return [_compared(case, [real[case.name, seed] for seed in range(1, case.seeds + 1)]) for case in cases]
+    real = run_seeds(
+        cases,
+        lambda case, seed: _real(case, seed, keep),
+        links=links,
+        seeds=lambda case: case.seeds,
+        report=report,
+        show=lambda measured: f"{_transfer(measured).duration_s:.2f} s",
+        is_fast=lambda case: case.is_fast,
+        duration=lambda case: case.bytes / case.rate,
+    )
+    return [_compared(case, runs) for case, runs in zip(cases, real, strict=True)]
 
 
 def table(compared: Sequence[Compared]) -> list[str]:
@@ -310,9 +310,9 @@ def _transfer(measured: realtime.Measured) -> Transfer:
 def _real(case: Case, seed: int, keep: Path | None) -> realtime.Measured:
     # A lateness below a fiftieth of the round trip does not change the result noticeably.
     budget = f"{max(case.round_trip / 50, 0.001) * 1e3:g} ms"
-    attempts: list[realtime.Measured] = []
-    while len(attempts) < _ATTEMPTS and not any(each.valid for each in attempts):
-        measured = realtime.measure(
+
+    def attempt() -> realtime.Measured:
+        return realtime.measure(
             case.scenario,
             bytes=case.bytes,
             downloads=case.downloads,
@@ -326,8 +326,13 @@ def _real(case: Case, seed: int, keep: Path | None) -> realtime.Measured:
             out=None if keep is None else keep / f"{case.name}-{seed}",
             capture=keep is not None,
         )
-        attempts.append(measured)
-    return min(attempts, key=lambda each: (not each.valid, each.overruns, each.late_s))
+
+    return best_attempt(attempt, badness, most=ATTEMPTS)
+
+
+def badness(measured: realtime.Measured) -> tuple[bool, float, float]:
+    """Return what orders attempts, the best first."""
+    return not measured.valid, measured.overruns, measured.late_s
 
 
 def _simulated(case: Case, seed: int) -> Transfer:

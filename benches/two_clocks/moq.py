@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from clocks import chosen, medians, percent, run_seeds, summary
+from clocks import best_attempt, chosen, medians, percent, run_seeds, summary
 from quinn import AIRPATH, TIMEOUT, build
 
 from airpath.quantities import rate
@@ -110,8 +110,12 @@ def compare(
     """
     cases = chosen(CASES, only, lambda case: case.preset)
     program = build("airpath-moq", "--bin", "moq")
-    rows = run_seeds(cases, partial(_run, program), links=links, seeds=seeds, report=report)
-    return [Row(*row) for row in rows]
+    done = run_seeds(cases, partial(_run, program), links=links, seeds=lambda _: seeds, report=report)
+    rows: list[Row] = []
+    for case, runs in zip(cases, done, strict=True):
+        simulated, real, late = zip(*runs, strict=True)
+        rows.append(Row(case, simulated, real, max(late)))
+    return rows
 
 
 def table(rows: Sequence[Row]) -> list[str]:
@@ -143,8 +147,8 @@ def _run(program: Path, case: Case, seed: int) -> tuple[Run, Run, float]:
     """Return the simulated and the real figures, and the lateness of the link."""
     media = case.options
     simulated = _figures([str(program), "simulate", case.preset, "--set", f"seed={seed}", "--json", *media])
-    attempts: list[tuple[float, Run]] = []
-    while len(attempts) < ATTEMPTS and not any(late < IN_TIME_S for late, _ in attempts):
+
+    def attempt() -> tuple[float, Run]:
         with tempfile.TemporaryDirectory(prefix="airpath-") as temporary:
             out = Path(temporary) / "link"
             line = [*AIRPATH, "link", case.preset, "--seed", str(seed)]
@@ -152,8 +156,9 @@ def _run(program: Path, case: Case, seed: int) -> tuple[Run, Run, float]:
             line += ["--out", str(out), "--no-log", "--no-status"]
             real = _figures([*line, "--", str(program), "subscribe", "server", "--json", *media])
             late: float = json.loads((out / "summary.json").read_text())["emulation"]["lateness"]["p99_s"]
-        attempts.append((late, real))
-    late, real = min(attempts, key=lambda attempt: attempt[0])
+        return late, real
+
+    late, real = best_attempt(attempt, lambda made: (made[0] >= IN_TIME_S, made[0], 0), most=ATTEMPTS)
     return simulated, real, late
 
 

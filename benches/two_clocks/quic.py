@@ -13,12 +13,12 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clocks import chosen, medians, percent, summary
+from clocks import best_attempt, chosen, medians, percent, run_seeds, summary
+from kernel import ATTEMPTS
 
 from airpath.quantities import rate, seconds
 from airpath.run import execute
@@ -42,9 +42,6 @@ _AIRPATH = (sys.executable, "-m", "airpath")
 _FAST = 20e6
 """A link faster than this, in bits per second, runs alone: it needs all processors."""
 
-_ATTEMPTS = 3
-"""An invalid run is repeated up to this number of attempts; the best attempt counts."""
-
 _TIMEOUT = 600
 """Limit of a link, in seconds."""
 
@@ -66,6 +63,10 @@ class Case:
     loss: float = 0.0
     codel: bool = False
     """Whether CoDel manages the queue towards the client, with the settings of RFC 8289."""
+
+    def __str__(self) -> str:
+        """The case in reports."""
+        return self.name
 
     @property
     def scenario(self) -> str:
@@ -133,25 +134,18 @@ def compare(cases: Sequence[Case], *, links: int, report: Callable[[str], None] 
     Raises:
         RuntimeError: A download over a link did not finish.
     """
-    real: dict[tuple[str, int], Run] = {}
-
-    def run(job: tuple[Case, int]) -> None:
-        case, seed = job
-        real[case.name, seed] = _real(case, seed)
-        report(f"{case.name}, seed {seed}: {real[case.name, seed]}")
-
-    jobs = [(case, seed) for case in cases for seed in range(1, case.seeds + 1)]
-    with ThreadPoolExecutor(links) as pool:
-        list(pool.map(run, [job for job in jobs if not job[0].is_fast]))
-    for job in jobs:
-        if job[0].is_fast:
-            run(job)
-    rows: list[Row] = []
-    for case in cases:
-        seeds = range(1, case.seeds + 1)
-        simulated = tuple(_simulated(case, seed) for seed in seeds)
-        rows.append(Row(case, simulated, tuple(real[case.name, seed] for seed in seeds)))
-    return rows
+    real = run_seeds(
+        cases,
+        _real,
+        links=links,
+        seeds=lambda case: case.seeds,
+        report=report,
+        is_fast=lambda case: case.is_fast,
+    )
+    return [
+        Row(case, tuple(_simulated(case, seed) for seed in range(1, case.seeds + 1)), runs)
+        for case, runs in zip(cases, real, strict=True)
+    ]
 
 
 def table(rows: Sequence[Row]) -> list[str]:
@@ -177,10 +171,7 @@ def verdict(rows: Sequence[Row]) -> str:
 
 
 def _real(case: Case, seed: int) -> Run:
-    attempts: list[Run] = []
-    while len(attempts) < _ATTEMPTS and not any(run.valid for run in attempts):
-        attempts.append(_attempt(case, seed))
-    return min(attempts, key=lambda run: (not run.valid, run.late_s))
+    return best_attempt(lambda: _attempt(case, seed), lambda run: (not run.valid, run.late_s, 0), most=ATTEMPTS)
 
 
 def _attempt(case: Case, seed: int) -> Run:

@@ -90,8 +90,12 @@ def compare(
     """
     presets = chosen(CASES, only, str)
     program = build("airpath-quinn", "--example", "transfers")
-    rows = run_seeds(presets, partial(_run, program), links=links, seeds=seeds, report=report)
-    return [Row(*row) for row in rows]
+    done = run_seeds(presets, partial(_run, program), links=links, seeds=lambda _: seeds, report=report)
+    rows: list[Row] = []
+    for preset, runs in zip(presets, done, strict=True):
+        simulated, real, late = zip(*runs, strict=True)
+        rows.append(Row(preset, simulated, real, max(late)))
+    return rows
 
 
 def table(rows: Sequence[Row]) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 import quic
 import quinn
 import steps
-from clocks import difference, medians
+from clocks import best_attempt, difference, medians, run_seeds
 
 from airpath import realtime, study
 from airpath.quantities import parse_size
@@ -142,6 +142,29 @@ def test_cases_are_many_and_different() -> None:
 def test_an_unknown_case_is_refused(choose: Callable[[list[str]], object], first: str) -> None:
     with pytest.raises(SystemExit, match=f"no case nothing; there is {first}, "):
         choose(["nothing"])
+
+
+def test_fast_cases_run_alone_after_the_others_and_the_longest_first() -> None:
+    reports: list[str] = []
+    runs = run_seeds(
+        ["short", "fast", "longest"],
+        lambda case, seed: f"{case[0]}{seed}",
+        links=1,
+        seeds=lambda case: 1 if case == "fast" else 2,
+        report=reports.append,
+        is_fast=lambda case: case == "fast",
+        duration=len,
+    )
+    assert runs == [("s1", "s2"), ("f1",), ("l1", "l2")]
+    order = ["longest, seed 1: l1", "longest, seed 2: l2", "short, seed 1: s1", "short, seed 2: s2", "fast, seed 1: f1"]
+    assert reports == order
+
+
+@pytest.mark.parametrize(("lateness", "best", "left"), [([1, 0, 5], 0, 1), ([3, 2, 4, 0], 2, 1), ([0, 1], 0, 1)])
+def test_an_invalid_run_is_repeated_and_the_best_counts(lateness: list[int], best: int, left: int) -> None:
+    attempts = iter(lateness)
+    assert best_attempt(lambda: next(attempts), lambda late: (late > 0, late, 0), most=3) == best
+    assert len(list(attempts)) == left
 
 
 def test_cases_of_bbr_are_chosen_by_their_names() -> None:
