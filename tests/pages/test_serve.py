@@ -17,7 +17,7 @@ import pytest
 
 from airpath.page import files
 from airpath.page.browse import await_server
-from airpath.page.devtools import BrowserError
+from airpath.page.devtools import BrowserError, Chromium
 from airpath.page.load import SERVER
 
 
@@ -56,3 +56,19 @@ def test_a_browser_does_not_wait_for_ever(tmp_path: Path) -> None:
     await_server(None, 0)
     with pytest.raises(BrowserError, match="did not start in time"):
         await_server(str(tmp_path / "ready"), 0)
+
+
+def test_a_browser_that_cannot_be_started_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs, profiles = tmp_path / "programs", tmp_path / "profiles"
+    programs.mkdir()
+    profiles.mkdir()
+    monkeypatch.setenv("PATH", str(programs))
+    opened = set(Path("/proc/self/fd").iterdir())
+    with pytest.raises(BrowserError, match="install Debian's package"):
+        Chromium([], 0, profiles)
+    (programs / "chromium").touch(mode=0o755)
+    (programs / "chromium").write_bytes(b"\x7fELF")
+    with pytest.raises(OSError, match="Exec format error"):
+        Chromium([], 0, profiles)
+    assert list(profiles.iterdir()) == []
+    assert set(Path("/proc/self/fd").iterdir()) == opened

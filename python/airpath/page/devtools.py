@@ -67,24 +67,34 @@ class Chromium:
             options: Further options of its command line.
             deadline: The time of `time.monotonic` at which calls fail.
             folder: The folder for its profile; that for temporary files by default.
+
+        Raises:
+            BrowserError: There is none.
         """
         self._deadline = deadline
-        self._temporary = ExitStack()
-        profile = self._temporary.enter_context(temporary_folder("browser-", folder))
-        # Its descriptors 3 and 4 are the pipe.
-        command_read, self._commands = os.pipe()
-        self._replies, reply_write = os.pipe()
-        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (command_read, reply_write)]
+        program = executable()
+        with ExitStack() as resources, ExitStack() as child_ends:
+            profile = resources.enter_context(temporary_folder("browser-", folder))
+            command_read, self._commands = os.pipe()
+            child_ends.callback(os.close, command_read)
+            resources.callback(os.close, self._commands)
+            self._replies, reply_write = os.pipe()
+            child_ends.callback(os.close, reply_write)
+            resources.callback(os.close, self._replies)
+            # Its descriptors 3 and 4 are the pipe.
+            ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (command_read, reply_write)]
+            for end in ends:
+                child_ends.callback(os.close, end)
 
-        def connect() -> None:
-            os.dup2(ends[0], 3)
-            os.dup2(ends[1], 4)
+            def connect() -> None:
+                os.dup2(ends[0], 3)
+                os.dup2(ends[1], 4)
 
-        sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
-        self._log = profile / "log"
-        with self._log.open("wb") as log:
+            sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+            self._log = profile / "log"
+            log = child_ends.enter_context(self._log.open("wb"))
             self._process = subprocess.Popen(
-                [executable(), *_OPTIONS, *sandbox, f"--user-data-dir={profile}", *options, "about:blank"],
+                [program, *_OPTIONS, *sandbox, f"--user-data-dir={profile}", *options, "about:blank"],
                 # What it leaves there when it is killed is removed with the profile.
                 env=os.environ | {"TMPDIR": str(profile)},
                 stdin=subprocess.DEVNULL,
@@ -94,8 +104,7 @@ class Chromium:
                 pass_fds=(3, 4),
                 start_new_session=True,
             )
-        for end in (command_read, reply_write, *ends):
-            os.close(end)
+            self._resources = resources.pop_all()
         self._buffer = b""
         self._number = 0
         self.events: deque[dict[str, Any]] = deque()
@@ -108,9 +117,7 @@ class Chromium:
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        os.close(self._commands)
-        os.close(self._replies)
-        self._temporary.close()
+        self._resources.close()
 
     def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
         """Call a method and return its result.
