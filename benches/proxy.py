@@ -244,16 +244,17 @@ def _tproxy(router: Namespace, folder: Path) -> Iterator[None]:
 def _running(router: Namespace, command: list[str], peers: Path | None = None) -> Iterator[int]:
     libraries = ":".join({str(each.parent) for each in peers.glob("**/lib*.so*")}) if peers else ""
     environment = os.environ | ({"LD_LIBRARY_PATH": libraries} if libraries else {})
-    process = subprocess.Popen([*router.enter(), *command], env=environment, stderr=subprocess.PIPE)
-    try:
-        time.sleep(2)
-        if process.poll() is not None:
-            assert process.stderr is not None
-            raise FileNotFoundError(f"{command[0]} ended: {process.stderr.read().decode()}")
-        yield process.pid
-    finally:
-        process.terminate()
-        process.wait()
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen([*router.enter(), *command], env=environment, stderr=errors)
+        try:
+            time.sleep(2)
+            if process.poll() is not None:
+                errors.seek(0)
+                raise FileNotFoundError(f"{command[0]} ended: {errors.read().decode()}")
+            yield process.pid
+        finally:
+            process.terminate()
+            process.wait()
 
 
 def measure(
