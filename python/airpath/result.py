@@ -270,6 +270,7 @@ class Result:
         Raises:
             KeyError: There is no table of that name.
             NotLoggedError: The run did not log that table.
+            UnreadableResultError: A file of the table is damaged.
         """
         import polars as pl
 
@@ -283,7 +284,7 @@ class Result:
         parts = sorted((self.path / "events" / table).glob("*.parquet"))
         if not parts:
             return pl.LazyFrame(schema=types)
-        logged = pl.scan_parquet(parts).filter(~pl.col("repetition").is_in(list(self.left_out)))
+        logged = scan_parquet(parts, "run the scenario again").filter(~pl.col("repetition").is_in(list(self.left_out)))
         # Results of earlier versions lack columns.
         known = logged.collect_schema().names()
         columns = {name: pl.col(name) if name in known else pl.lit(None) for name in types}
@@ -388,6 +389,22 @@ def complete_part(summary: dict[str, Any]) -> dict[str, Any]:
     cut = cut_repetitions(summary)
     tables = (name for name in SUMMARY_TABLES if name in summary)
     return summary | {name: [row for row in summary[name] if row["repetition"] not in cut] for name in tables}
+
+
+def scan_parquet(parts: list[Path], next_step: str) -> "pl.LazyFrame":
+    """Return Parquet files as a lazy frame, after a check of their footers.
+
+    Raises:
+        UnreadableResultError: A file is cut or damaged; the message has the next step.
+    """
+    import polars as pl
+
+    for part in parts:
+        try:
+            pl.read_parquet_schema(part)
+        except pl.exceptions.PolarsError as error:
+            raise UnreadableResultError(f"{part}: damaged: {str(error).splitlines()[0]}; {next_step}") from None
+    return pl.scan_parquet(parts)
 
 
 def is_result(folder: Path) -> bool:

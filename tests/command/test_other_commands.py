@@ -98,6 +98,30 @@ def test_a_report_that_cannot_be_written(airpath_command: Command, scenario: Cal
     assert "no-such-folder" in done.err
 
 
+def test_a_damaged_table_is_reported(airpath_command: Command, scenario: Callable[..., Path]) -> None:
+    scenario()
+    assert airpath_command("run", "small.toml", "--out", "one").code == 0
+    vary = ("--vary", "bearer.bler=0.1,0.2", "--out", "swept")
+    assert airpath_command("run", "small.toml", *vary).code == 0
+    for part in airpath_command.folder.glob("*/**/*.parquet"):
+        part.write_bytes(part.read_bytes()[:-10])
+    for line, table in (
+        ("plot one --what throughput -o plot.svg", "one/events/packets"),
+        ("export one --format csv -o tables", "one/events/packets"),
+        ("replay one", "one/events/packets"),
+        ("trace one", "one/events/packets"),
+        ("plot swept -o plot.svg", "swept/flows"),
+        ("report swept -o swept.html", "swept/flows"),
+        ("compare swept swept", "swept/flows"),
+    ):
+        done = airpath_command(*line.split())
+        assert (done.code, f"{table}/" in done.err, ".parquet: damaged: " in done.err) == (2, True, True), done.err
+        assert "next: " in done.err
+    # The report has all that needs no log.
+    assert airpath_command("report", "one", "-o", "report.html").code == 0
+    assert "quantiles need the event log, which is damaged" in (airpath_command.folder / "report.html").read_text()
+
+
 def test_a_damaged_result_is_reported(airpath_command: Command, scenario: Callable[..., Path]) -> None:
     assert airpath_command("run", scenario(), "--out", "one").code == 0
     summary = airpath_command.folder / "one" / "summary.json"

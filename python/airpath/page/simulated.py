@@ -7,7 +7,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from airpath.page.timings import Connection, Phase, Request, View
-from airpath.result import NotLoggedError, Result
+from airpath.result import NotLoggedError, Result, UnreadableResultError
 
 _SYN, _ACK = 2, 16
 _SHORTEST = 1e-6
@@ -65,7 +65,7 @@ class _Log:
             self._steps = steps.select(
                 "repetition", "flow", "step", "direction", "packet", "size", "flags", t=pl.col("time") / 1e9
             ).collect()
-        except (NotLoggedError, PolarsError):
+        except (NotLoggedError, UnreadableResultError, PolarsError):
             self._steps = None
 
     def connections(self, page: Row, rows: Sequence[Row], *, secure: bool) -> list[Connection]:

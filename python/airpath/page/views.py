@@ -128,7 +128,7 @@ def _flows(result: Result, since: float, by_key: Mapping[str, Sequence[Request]]
     try:
         steps = result.scan("packets").filter((pl.col("step") == "sent") & (pl.col("direction") == "up"))
         sent = steps.filter(pl.col("size") > _LEAST_REQUEST).select("flow", t=pl.col("time") / 1e9 - since).collect()
-    except (NotLoggedError, PolarsError):
+    except (NotLoggedError, UnreadableResultError, PolarsError):
         return {}
     times = {flow: group["t"].to_list() for (flow,), group in sent.group_by("flow")}
     scores = []

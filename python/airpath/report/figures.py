@@ -15,7 +15,7 @@ from airpath.plot.latency import KINDS
 from airpath.plot.selection import MOST_FLOWS, Drawn
 from airpath.plot.template import Caption, untitled
 from airpath.report import metrics
-from airpath.result import NotLoggedError, Result
+from airpath.result import NotLoggedError, Result, UnreadableResultError
 from airpath.tables import VIDEOS
 
 
@@ -107,8 +107,8 @@ def _draw(title: str, make: Callable[[], go.Figure], *, time: bool, group: str =
         return Missing(title, str(error), fault=True)
     except plot.NothingToDrawError as error:
         return Missing(title, str(error), fault=False)
-    except PolarsError as error:
-        first = str(error).splitlines()[0]
+    except (PolarsError, UnreadableResultError) as error:
+        first = str(error).splitlines()[0].partition("; ")[0]
         reason = f"a table of the log is damaged ({first}); run the scenario again"
         return Missing(title, reason, fault=True)
     caption = plot.caption_of(drawn)

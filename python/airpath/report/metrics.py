@@ -9,7 +9,7 @@ import polars as pl
 
 from airpath.plot.acknowledgements import tcp_round_trips
 from airpath.quantities import rate, seconds, share
-from airpath.result import NotLoggedError, Result
+from airpath.result import NotLoggedError, Result, UnreadableResultError
 from airpath.statistics import Interval, mean_interval, repetition_means, student_t
 from airpath.tables import DROP_CAUSES, TRANSFERS, VIDEOS
 
@@ -148,7 +148,7 @@ def _round_trip(quantile: float) -> Callable[[Result], list[float]]:
     def values(result: Result) -> list[float]:
         try:
             samples = round_trips(result)
-        except NotLoggedError:
+        except (NotLoggedError, UnreadableResultError):
             return []
         quantiles = samples.group_by("repetition").agg(pl.col("round_trip").quantile(quantile, "linear"))
         return quantiles.sort("repetition")["round_trip"].to_list()

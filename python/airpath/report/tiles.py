@@ -11,7 +11,7 @@ from airpath.plot.selection import Drawn
 from airpath.quantities import rate, seconds, share
 from airpath.report import metrics
 from airpath.report.metrics import Metric
-from airpath.result import NotLoggedError, Result
+from airpath.result import NotLoggedError, Result, UnreadableResultError
 from airpath.tables import DROP_CAUSES
 
 
@@ -93,13 +93,12 @@ def _round_trip_title(runs: Sequence[Drawn]) -> str:
 def _round_trip(result: Result) -> Reading | None:
     try:
         samples = metrics.round_trips(result)
-    except NotLoggedError:
+    except (NotLoggedError, UnreadableResultError) as error:
         means = result.flows["rtt_mean_s"].drop_nulls()
         if means.len() == 0:
             return None
-        return Reading(
-            f"mean {seconds(fmean(means.to_list()))}", "quantiles need the event log, which this run did not write"
-        )
+        lack = "this run did not write" if isinstance(error, NotLoggedError) else "is damaged"
+        return Reading(f"mean {seconds(fmean(means.to_list()))}", f"quantiles need the event log, which {lack}")
     if samples.height == 0:
         return None
     values = [fmean(each.values(result)) for each in (metrics.ROUND_TRIP_MEDIAN, metrics.ROUND_TRIP_95)]

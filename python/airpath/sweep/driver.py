@@ -344,13 +344,11 @@ class _Sweep:
         self._emit(task)
         if not self.intervals or task.name in self.failures:
             return []
-        import polars as pl
-
         from airpath.sweep.task import samples
 
         assert task.until is not None
         part = self.folder.part(figures(self.plan.work)[task.until.figure], task.name)
-        return self._follow(task, samples(pl.read_parquet(part), task.until) if part.exists() else {})
+        return self._follow(task, samples(self.folder.scan([part]).collect(), task.until) if part.exists() else {})
 
     def finish(self, task: Task, outcome: Outcome) -> list[Task]:
         """Write the outcome of a task. Return what follows it."""
@@ -368,12 +366,10 @@ class _Sweep:
         """Call `on_rows` with the tables of a finished task."""
         if self.on_rows is None:
             return
-        import polars as pl
-
         for table in task.work.tables():
             part = self.folder.part(table, task.name)
             if part.exists():
-                self.on_rows(table, pl.read_parquet(part).to_dicts())
+                self.on_rows(table, self.folder.scan([part]).collect().to_dicts())
 
     def _follow(self, task: Task, samples: dict[int, list[float]]) -> list[Task]:
         """Return the next repetitions of a case whose interval is too wide.

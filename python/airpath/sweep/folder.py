@@ -19,12 +19,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airpath.files import write_bytes, write_text
+from airpath.result import scan_parquet
 from airpath.sweep.plan import Plan
 from airpath.sweep.task import Outcome
 from airpath.sweep.work import Task, Work
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SCHEMA = 3
 """Version of the folder."""
@@ -169,6 +173,14 @@ class SweepFolder:
     def part(self, table: str, task: str) -> Path:
         """The path of a task's rows of a table."""
         return self.path / table / f"{task}.parquet"
+
+    def scan(self, parts: list[Path]) -> "pl.LazyFrame":
+        """Return parts of a table as a lazy frame.
+
+        Raises:
+            UnreadableResultError: One is damaged.
+        """
+        return scan_parquet(parts, "repeat the sweep in another folder")
 
     def parts(self, table: str) -> list[Path]:
         """The rows of a table of all finished tasks."""

@@ -117,6 +117,7 @@ class SweepResult:
 
         Raises:
             KeyError: The sweep has no such table.
+            UnreadableResultError: A file of the table is damaged.
         """
         frame = self.scan(name)
         names = frame.collect_schema().names()
@@ -148,7 +149,7 @@ class SweepResult:
             raise KeyError(f"no table '{name}'; there is {', '.join(tables)}")
         settings, own = schema(self._kinds, tables[name])
         parts = self._folder.parts(name)
-        rows = pl.scan_parquet(parts) if parts else pl.LazyFrame(schema={**settings, **own})
+        rows = self._folder.scan(parts) if parts else pl.LazyFrame(schema={**settings, **own})
         if not self._numbers:
             return rows
         others = pl.exclude(list(settings))
