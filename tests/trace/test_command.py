@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import airpath
-from airpath.trace import messages, stream
+from airpath.trace import stream
+from airpath.trace.avoidable import avoidable
 from airpath.trace.causes import CAUSES, seconds_of, shares
 from airpath.trace.messages import sentence
 from airpath.trace.report import page
@@ -166,7 +167,7 @@ def test_rows_have_the_avoidable_time_and_the_main_cause(traced: airpath.Trace) 
     )
     assert spent["avoidable_s"].to_list() == pytest.approx(spent["expected"].to_list())
     for row in spent.to_dicts():
-        assert row["avoidable_s"] == pytest.approx(messages.avoidable(row))
+        assert row["avoidable_s"] == pytest.approx(avoidable(row))
         assert row["main_cause"] == max(CAUSES, key=lambda cause: row[cause.column]).name
 
 

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 import airpath
-from airpath.trace.doubts import _radio, one_direction, warnings_of
+from airpath.trace.connection_rows import one_direction
+from airpath.trace.warnings import _radio, warnings_of
 from support import DOWNLOAD, Command
 
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from airpath import _native
-from airpath.trace import messages, text
+from airpath.trace import avoidable, messages, text
 from airpath.trace.causes import CAUSES
 from airpath.trace.connections import cells
 from airpath.trace.elapsed import FULL, elapsed
@@ -21,15 +21,15 @@ def connection(number: int, start: float, duration: float, **causes: float) -> d
 def test_a_full_link_is_not_avoidable_time() -> None:
     bulk = connection(1, 0, 20, queueing_s=15.0, path_rate_s=3.0, sharing_s=1.5, set_up_s=0.5)
     stalled = connection(2, 0, 5, radio_s=3.0, application_s=2.0)
-    assert messages.avoidable(bulk) == 0.5
-    assert messages.worst_first([bulk, stalled]) == [stalled, bulk]
+    assert avoidable.avoidable(bulk) == 0.5
+    assert avoidable.worst_first([bulk, stalled]) == [stalled, bulk]
 
 
 def test_the_causes_and_what_is_avoidable_are_those_of_the_core() -> None:
     assert [name for name, _ in _native.trace_causes()] == [cause.name for cause in CAUSES]
     for name, is_avoidable in _native.trace_causes():
         waiting = connection(1, 0, 5, **{f"{name.replace('-', '_')}_s": 5.0})
-        assert messages.avoidable(waiting) == (5.0 if is_avoidable else 0.0)
+        assert avoidable.avoidable(waiting) == (5.0 if is_avoidable else 0.0)
 
 
 def test_the_connections_that_share_the_path_are_named() -> None:
@@ -124,21 +124,21 @@ def test_each_moment_of_a_client_counts_once() -> None:
     assert own.span_s == 10
     assert own.causes == {"set-up": 2.0, "radio": 3.0, "queueing": 3.0, "application": 2.0}
     assert own.rate_bps == pytest.approx(80_000)
-    assert messages.avoidable_words(own.causes) == "Avoidable: 5 s (50\u00a0%)."
+    assert avoidable.avoidable_sentence(own.causes) == "Avoidable: 5 s (50\u00a0%)."
 
 
 def test_little_avoidable_time_does_not_put_a_connection_first() -> None:
     long = connection(1, 0, 100, path_rate_s=96.0, set_up_s=4.0)
     short = connection(2, 0, 5, radio_s=0.5, application_s=4.5)
     longer = connection(3, 0, 200, path_rate_s=199.0, set_up_s=1.0)
-    assert messages.worst_first([long, short, longer]) == [short, longer, long]
+    assert avoidable.worst_first([long, short, longer]) == [short, longer, long]
 
 
 def test_the_order_of_connections_is_stated_as_it_is() -> None:
     much, little = connection(1, 0, 10, timer_s=5.0), connection(2, 0, 100, path_rate_s=96.0, set_up_s=4.0)
-    assert messages.order([much]) == "Most avoidable first."
-    assert messages.order([much, little]).endswith("then those with less than 5\u00a0%, the longest first.")
-    assert messages.order([little]) == "The longest first: none has 5\u00a0% of avoidable time."
+    assert avoidable.order([much]) == "Most avoidable first."
+    assert avoidable.order([much, little]).endswith("then those with less than 5\u00a0%, the longest first.")
+    assert avoidable.order([little]) == "The longest first: none has 5\u00a0% of avoidable time."
 
 
 def test_the_other_causes_are_listed() -> None:
@@ -149,7 +149,7 @@ def test_the_other_causes_are_listed() -> None:
 
 
 def test_latency_of_the_path_is_not_avoidable() -> None:
-    assert messages.avoidable(connection(1, 0, 5, latency_s=3.0, application_s=2.0)) == 0
+    assert avoidable.avoidable(connection(1, 0, 5, latency_s=3.0, application_s=2.0)) == 0
 
 
 def test_spurious_retransmissions_of_a_timer_have_a_cause() -> None:

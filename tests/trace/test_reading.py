@@ -10,7 +10,7 @@ import airpath
 from airpath.trace import groups
 from airpath.trace.causes import CAUSES
 from airpath.trace.format import figures
-from airpath.trace.messages import warnings
+from airpath.trace.warnings import file_warnings
 from support import DOWNLOAD, Command
 
 TWO = DOWNLOAD + '\n[[flow]]\nkind = "download"\nbytes = "300 kB"\n'
@@ -57,8 +57,8 @@ def test_the_end_of_a_cut_file_is_reported_once() -> None:
     file = {"name": "cut.pcap", "ending": "it ends within a record", "ahead": None, "back": None, "dropped": 0}
     lacks = {"options_cut": 0, "super_segments": 0, "unseen_bytes": 0}
     reading = {"files": [file], "interrupted": False, "shortcomings": lacks}
-    assert len(warnings(reading | {"skipped": {"cut_record": 1}})) == 1
-    assert "skipped: 1 corrupt record" in warnings(reading | {"skipped": {"corrupt_record": 1}})
+    assert len(file_warnings(reading | {"skipped": {"cut_record": 1}})) == 1
+    assert "skipped: 1 corrupt record" in file_warnings(reading | {"skipped": {"corrupt_record": 1}})
 
 
 def test_the_rate_is_that_of_delivered_data_and_of_more_than_a_flight(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_the_two_sides_of_a_proxy_are_not_joined(tmp_path: Path) -> None:
     run = airpath.run(scenario, out=tmp_path / "run", capture=True)
     trace = airpath.trace(run.path)
     assert trace.connections.height == 1
-    [note] = [each for each in warnings(trace.reading) if "proxy" in each]
+    [note] = [each for each in file_warnings(trace.reading) if "proxy" in each]
     assert "0000-server.pcapng alone" in note
     assert "airpath trace " in note
     assert note.endswith("0000-mobile.pcapng")

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 import airpath
-from airpath.trace.messages import warnings
+from airpath.trace.warnings import file_warnings
 from support import Command
 from support.needs import shared_capture
 
@@ -15,11 +15,11 @@ def test_a_capture_with_cut_options_is_reported(airpath_command: Command) -> Non
     capture = shared_capture("own/variant_snap60.pcap")
     whole = airpath.trace(shared_capture("own/loss1_snd.pcap"))
     cut = airpath.trace(capture)
-    assert warnings(whole.reading) == []
+    assert file_warnings(whole.reading) == []
     # INDEX.md of the shared captures: 1385 segments have SACK blocks, which extend the headers
     # beyond the 60 captured bytes.
     assert cut.reading["shortcomings"] == {"options_cut": 1385, "super_segments": 0, "unseen_bytes": 0}
-    [warning] = warnings(cut.reading)
+    [warning] = file_warnings(cut.reading)
     assert warning.startswith("the options of 1,385 segments are cut off")
     assert warning in airpath_command("trace", capture).err
     assert cut.observations().filter(pl.col("events").str.contains("options_cut")).height == 1385
@@ -42,7 +42,7 @@ def test_the_capturing_hosts_own_count_of_drops_is_read(tmp_path: Path) -> None:
     capture.write_bytes(shared_capture("own/variant_pcapng.pcapng").read_bytes() + block)
     reading = airpath.trace(capture).reading
     assert reading["files"][0]["dropped"] == 12
-    [warning] = warnings(reading)
+    [warning] = file_warnings(reading)
     assert "the capturing host dropped 12 packets" in warning
 
 
@@ -50,7 +50,7 @@ def test_drops_and_super_segments_are_reported() -> None:
     reading = {"files": [{"name": "one.pcapng", "ending": None, "ahead": None, "back": None, "dropped": 12}]}
     reading |= {"skipped": {}, "interrupted": False}
     lacks = {"options_cut": 0, "super_segments": 3, "unseen_bytes": 2_896}
-    dropped, unseen, longer = warnings(reading | {"shortcomings": lacks})
+    dropped, unseen, longer = file_warnings(reading | {"shortcomings": lacks})
     assert dropped.startswith("one.pcapng: the capturing host dropped 12 packets")
     assert unseen.startswith("2,896 acknowledged bytes are not in the capture")
     assert longer.startswith("3 segments are longer than the peer's MSS")

@@ -15,15 +15,18 @@ from airpath import _native
 from airpath.quantities import size
 from airpath.report.page import library
 from airpath.trace import stream
+from airpath.trace.avoidable import worst_first
 from airpath.trace.causes import CAUSES, seconds_of
 from airpath.trace.compare import labels
 from airpath.trace.compare import report as comparison
 from airpath.trace.figures.page import PageView, page_timeline
 from airpath.trace.figures.time_sequence import AGAIN, time_sequence
 from airpath.trace.figures.view import FlowView
-from airpath.trace.messages import length, summary, warnings, worst_first
+from airpath.trace.format import length
+from airpath.trace.messages import summary
 from airpath.trace.report import write
 from airpath.trace.tables import TABLES
+from airpath.trace.warnings import file_warnings
 from support import DOWNLOAD, ROOT, Command
 from support.needs import shared_capture
 from support.report_page import Page
@@ -283,7 +286,7 @@ def test_impossible_times_are_reported(command: Command) -> None:
     capture = shared_capture("tcptrace__http.dmp")
     trace = airpath.trace(capture)
     assert " in 4.08 years, " in summary(trace.reading, trace.connections.height)
-    remarks = warnings(trace.reading)
+    remarks = file_warnings(trace.reading)
     assert "frames 417 and 418 are 4.08 years apart" in remarks[0]
     assert "acknowledged bytes are not in the capture" in remarks[1]
     words = command("trace", capture).err

@@ -47,7 +47,7 @@ def compare(
     from airpath.trace import trace
     from airpath.trace.compare import compare as compared
     from airpath.trace.compare import labels
-    from airpath.trace.doubts import warnings_of_all
+    from airpath.trace.warnings import warnings_of_all
 
     with explained():
         if len(files) < 2:

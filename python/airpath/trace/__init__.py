@@ -16,7 +16,10 @@
 | `folder`, `event_log`, `radio_log` | captures, packets and radio states of a result folder |
 | `client_end` | HTTP and TLS from the capture at the clients' end |
 | `causes` | the causes of elapsed time |
+| `avoidable` | avoidable time, and connections in the order of it |
+| `connection_rows` | rows of connections with what sentences need in addition |
 | `messages`, `format`, `text`, `output` | sentences, figures as text, output on the terminal and for programs |
+| `warnings` | all warnings about captures |
 | `figures` | plots of a connection |
 | `report`, `connections` | the HTML file, and its table of connections |
 | `compare` | several traces compared |

@@ -5,18 +5,10 @@ from collections.abc import Sequence
 from airpath import theme
 from airpath.quantities import count, seconds
 from airpath.report.tables import MOST_ROWS, Cell, Part, Table
+from airpath.trace.avoidable import AVOIDABLE, SUM_OF_CONNECTIONS, avoidable, order
 from airpath.trace.causes import CAUSES, Cause, cause_shares, of_name, seconds_of
-from airpath.trace.messages import (
-    AVOIDABLE,
-    SUM_OF_CONNECTIONS,
-    Row,
-    avoidable,
-    ended,
-    has_radio,
-    main_cause,
-    order,
-    percent,
-)
+from airpath.trace.format import Row, percent
+from airpath.trace.messages import ended, has_radio, main_cause
 
 _HATCHINGS = {"": "", "/": " hatched", "x": " crossed"}
 """CSS classes for Plotly's hatchings."""

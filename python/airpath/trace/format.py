@@ -1,4 +1,4 @@
-"""The figures of a connection's directions, as text."""
+"""Figures of connections, shares, times and names of connections as text."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -124,3 +124,26 @@ _FIGURES: Sequence[tuple[str, Callable[[Row], str]]] = (
     ("longest pause", lambda row: seconds(row["longest_idle_s"])),
 )
 """Name and text of each figure of a direction."""
+
+_NAMED = 8
+"""A sentence names at most this number of connections."""
+
+
+def named(connections: Sequence[int]) -> str:
+    """Return the numbers of connections as text."""
+    numbers = ", ".join(map(str, connections[:_NAMED]))
+    more = f" and {len(connections) - _NAMED:,} more" if len(connections) > _NAMED else ""
+    return f"connection{'s' * (len(connections) > 1)} {numbers}{more}"
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent; one that rounds to zero as `< 1 %`."""
+    return f"{share:.0f}\u00a0%" if round(share) else "<\u00a01\u00a0%"
+
+
+def length(span: float) -> str:
+    """Return the length of a capture as text, in hours, days or years if it is long."""
+    for unit, of in (("years", 365.25 * 86_400), ("days", 86_400.0), ("h", 3_600.0)):
+        if span >= 2 * of:
+            return f"{span / of:.3g} {unit}"
+    return seconds(span)

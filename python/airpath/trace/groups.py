@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from airpath.quantities import count, seconds
 from airpath.report.tables import Cell, Table
+from airpath.trace.avoidable import avoidable
 from airpath.trace.causes import of_name, seconds_of
-from airpath.trace.messages import Row, avoidable, has_radio
+from airpath.trace.format import Row
+from airpath.trace.messages import has_radio
 
 if TYPE_CHECKING:
     from airpath.trace.data import TraceData

@@ -1,35 +1,16 @@
-"""Sentences about connections, and warnings about the files of a trace."""
+"""Sentences about connections and the files of a trace."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airpath.quantities import count, rate, seconds, size
 from airpath.trace.causes import CAUSES, OTHER, cause_shares, of_name, seconds_of, small_causes
 from airpath.trace.elapsed import FULL, LINKS, Elapsed, FullLink, elapsed
+from airpath.trace.format import Row, length, named, percent
+from airpath.trace.warnings import file_warnings as warnings  # noqa: F401 - for airpath.cli.trace
 
 if TYPE_CHECKING:
     import polars as pl
-
-Row = Mapping[str, Any]
-
-_SKIPPED = {
-    "corrupt_record": ("corrupt record", "corrupt records"),
-    "unknown_link_type": ("frame of an unknown link layer", "frames of an unknown link layer"),
-    "cut_short": ("frame that was captured too short", "frames that were captured too short"),
-    "malformed": ("frame with a malformed header", "frames with malformed headers"),
-    "too_deep": ("frame with too many nested tunnels", "frames with too many nested tunnels"),
-}
-"""The causes of skipped records that are reported, for one and for several.
-
-The end of a cut file is reported elsewhere. Traffic other than IP is not reported."""
-
-
-AVOIDABLE = "Avoidable is the time explained neither by the path (a full link, latency) nor by the applications."
-"""Defines avoidable time."""
-_LEAST_AVOIDABLE = 0.05
-"""A smaller share of avoidable time does not put a connection first."""
-
 
 _ENDINGS = {
     "closed": "Closed by both ends.",
@@ -38,21 +19,10 @@ _ENDINGS = {
     "ports-reused": "Ended by another connection with the same ports.",
 }
 """Sentences about the end of a connection without a reset."""
-
-
 _CLIENTS = 3
 """At most this number of clients with a shared path is described."""
-
-
-_ODD_AHEAD_S = 86_400.0
-"""A gap of more seconds than this between two frames is reported."""
-_ODD_BACK_S = 1.0
-"""A step back in time of more seconds than this is reported; interfaces of one capture differ by
-less."""
 _LEAST_SKEW = 0.1
 """A smaller skew, in parts per million, is not reported: 6 ms in a day."""
-_NAMED = 8
-"""A sentence names at most this number of connections."""
 _MAIN_LINK = 0.85
 """A queue is in a direction of the link that was full for this share of the time in which either
 was."""
@@ -70,7 +40,7 @@ def ended(flow: Row) -> str:
     """Return how a connection ended: in the table, in one word.
 
     Args:
-        flow: The connection, a row of `doubts.flows`.
+        flow: The connection, a row of `connection_rows.flows`.
     """
     if flow["reset"]:
         return "reset"
@@ -236,13 +206,6 @@ def spurious_timers(flow: Row, directions: Iterable[Row], pieces: Iterable[Row] 
     return f"{what} spurious{timers}: the data or its acknowledgement {waited} for longer than the sender's timer."
 
 
-def named(connections: Sequence[int]) -> str:
-    """Return the numbers of connections as text."""
-    numbers = ", ".join(map(str, connections[:_NAMED]))
-    more = f" and {len(connections) - _NAMED:,} more" if len(connections) > _NAMED else ""
-    return f"connection{'s' * (len(connections) > 1)} {numbers}{more}"
-
-
 def together(connections: Sequence[Row], pieces: "pl.DataFrame", directions: "pl.DataFrame") -> list[str]:
     """Return sentences about the clients whose connections shared a path, longest waits first.
 
@@ -317,13 +280,6 @@ def radio_sentence(states: Iterable[Row]) -> str:
     return " ".join(texts)
 
 
-SUM_OF_CONNECTIONS = (
-    "That of a connection may pass while others fill the link, so the sum over connections is no time that the client "
-    "can gain."
-)
-"""Why the avoidable time of a client is less than the sum over its connections."""
-
-
 def has_radio(flows: Iterable[Row]) -> bool:
     """Return whether a radio log shows that the paths of these connections have a radio."""
     return all(flow.get("radio_known", False) for flow in flows)
@@ -362,43 +318,6 @@ def main_cause(flow: Row) -> str:
     return f"{of_name(longest, radio=has_radio([flow])).words}, {percent(cause_shares(totals)[longest])}"
 
 
-def percent(share: float) -> str:
-    """Return a share in per cent; one that rounds to zero as `< 1 %`."""
-    return f"{share:.0f}\u00a0%" if round(share) else "<\u00a01\u00a0%"
-
-
-def avoidable(flow: Row) -> float:
-    """Return the seconds explained neither by the path nor by the applications.
-
-    Of a connection that is captured in one direction only, 0.
-    """
-    return 0.0 if flow.get("captured_end") else _avoidable(seconds_of(flow))
-
-
-def _avoidable(totals: Mapping[str, float]) -> float:
-    return sum(total for name, total in totals.items() if name not in _unavoidable())
-
-
-@cache
-def _unavoidable() -> frozenset[str]:
-    """Return the causes that do not count as avoidable time."""
-    from airpath import _native
-
-    return frozenset(name for name, is_avoidable in _native.trace_causes() if not is_avoidable)
-
-
-def avoidable_words(totals: Mapping[str, float]) -> str:
-    """Return a sentence with the avoidable part of a time.
-
-    Args:
-        totals: The seconds of each cause by its name.
-    """
-    part, whole = _avoidable(totals), sum(totals.values())
-    return (
-        f"Avoidable: {seconds(part)} ({percent(round(100 * part / whole))})." if part and whole else "Avoidable: none."
-    )
-
-
 def other_causes(totals: Mapping[str, float], *, radio: bool) -> str:
     """Return a sentence with the causes that `sum_sentence` combines; empty without any.
 
@@ -408,38 +327,6 @@ def other_causes(totals: Mapping[str, float], *, radio: bool) -> str:
     """
     parts = [f"{seconds(totals[name])} {of_name(name, radio=radio).words}" for name in small_causes(totals)]
     return f"The other causes: {', '.join(parts)}." if parts else ""
-
-
-def order(connections: Iterable[Row]) -> str:
-    """Return a sentence with the order of `worst_first`."""
-    much = [avoidable(flow) >= _LEAST_AVOIDABLE * flow["duration_s"] for flow in connections]
-    if not any(much):
-        return "The longest first: none has 5\u00a0% of avoidable time."
-    if all(much):
-        return "Most avoidable first."
-    return "Most avoidable first; then those with less than 5\u00a0%, the longest first."
-
-
-def worst_first(connections: Iterable[Row]) -> list[Row]:
-    """Return connections by avoidable time, the most first.
-
-    Those with a share below 5 % come last, by duration: so little has no cause worth a search.
-    """
-
-    def key(flow: Row) -> tuple[float, float, int]:
-        part = avoidable(flow)
-        return (
-            -part if part >= _LEAST_AVOIDABLE * flow["duration_s"] else 0.0,
-            -flow["duration_s"],
-            flow["connection"],
-        )
-
-    return sorted(connections, key=key)
-
-
-def longest_first(connections: Iterable[Row]) -> list[Row]:
-    """Return connections by duration, the longest first."""
-    return sorted(connections, key=lambda flow: (-flow["duration_s"], flow["connection"]))
 
 
 def summary(reading: Row, connections: int) -> str:
@@ -456,78 +343,3 @@ def summary(reading: Row, connections: int) -> str:
 def _unit(reading: Row) -> str:
     """Return the counted unit; an event log has no frames."""
     return "frames" if any(file["link_type"] is not None for file in reading["files"]) else "segments"
-
-
-def length(span: float) -> str:
-    """Return the length of a capture as text, in hours, days or years if it is long."""
-    for unit, of in (("years", 365.25 * 86_400), ("days", 86_400.0), ("h", 3_600.0)):
-        if span >= 2 * of:
-            return f"{span / of:.3g} {unit}"
-    return seconds(span)
-
-
-def _time_warnings(file: Row) -> list[str]:
-    """Return warnings about the time stamps of a capture."""
-    texts = []
-    ahead, back = file["ahead"], file["back"]
-    if ahead and ahead["s"] > _ODD_AHEAD_S:
-        texts.append(
-            f"{file['name']}: frames {ahead['frame'] - 1} and {ahead['frame']} are {length(ahead['s'])} apart: a time "
-            "stamp is damaged, or captures of different times were merged"
-        )
-    if back and back["s"] > _ODD_BACK_S:
-        texts.append(
-            f"{file['name']}: frame {back['frame']} is {length(back['s'])} earlier than the frame before it: a time "
-            "stamp is damaged, the clock was set, or captures were merged out of order"
-        )
-    return texts
-
-
-def _shortcomings(reading: Row) -> list[str]:
-    """Return warnings about the capture's shortcomings: the effect, and how to avoid them."""
-    texts = [
-        f"{file['name']}: the capturing host dropped {file['dropped']:,} packets; the analysis may count them as lost"
-        for file in reading["files"]
-        if file["dropped"]
-    ]
-    lacks = reading["shortcomings"]
-    if lacks["unseen_bytes"]:
-        texts.append(
-            f"{lacks['unseen_bytes']:,} acknowledged bytes are not in the capture: the capturing host dropped packets, "
-            "or they took another route; the analysis may count them as lost"
-        )
-    if lacks["options_cut"]:
-        texts.append(
-            f"the options of {lacks['options_cut']:,} segments are cut off or malformed: their SACK blocks and "
-            "timestamps are unknown; capture with a longer snap length (tcpdump -s 128)"
-        )
-    if lacks["super_segments"]:
-        texts.append(
-            f"{lacks['super_segments']:,} segments are longer than the peer's MSS: segmentation or receive offload of "
-            "the capturing host's interface; the packets on the network were smaller, and the causes are computed for "
-            "those (to capture them: ethtool -K DEVICE tso off gso off gro off)"
-        )
-    return texts
-
-
-def warnings(reading: Row) -> list[str]:
-    """Return warnings about the files: damage, time stamps, skipped records, shortcomings."""
-    warnings = [reading["note"]] if reading.get("note") else []
-    warnings += [
-        f"{file['name']}: {file['ending']}; the records before are analysed"
-        for file in reading["files"]
-        if file["ending"]
-    ]
-    for file in reading["files"]:
-        warnings += _time_warnings(file)
-    skipped = [
-        f"{number:,} {one if number == 1 else several}"
-        for cause, (one, several) in _SKIPPED.items()
-        if (number := reading["skipped"].get(cause))
-    ]
-    if skipped:
-        warnings.append(f"skipped: {', '.join(skipped)}")
-    warnings += _shortcomings(reading)
-    if reading["interrupted"]:
-        warnings.append("interrupted: the frames read until then are analysed")
-    return warnings

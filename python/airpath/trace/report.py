@@ -13,23 +13,20 @@ from airpath.quantities import seconds
 from airpath.report.figures import Figure, Missing, figure
 from airpath.report.page import render
 from airpath.report.tables import Cell, Table
-from airpath.trace import doubts, figures
+from airpath.trace import connection_rows, figures
+from airpath.trace.avoidable import worst_first
 from airpath.trace.connections import connections_table
 from airpath.trace.data import TraceData
 from airpath.trace.figures.view import FlowView, direction
+from airpath.trace.format import Row
 from airpath.trace.format import figures as numbers
 from airpath.trace.groups import groups_table
-from airpath.trace.messages import (
-    Row,
-    clock,
-    summary,
-    together,
-    worst_first,
-)
+from airpath.trace.messages import clock, summary, together
 from airpath.trace.quic import quic_table
 from airpath.trace.selection import arguments
 from airpath.trace.text import MOST_STALLS
 from airpath.trace.verdict import all_connections, sentences
+from airpath.trace.warnings import warnings_of
 
 IN_FULL = 3
 """The default number of connections that are drawn in full."""
@@ -70,7 +67,7 @@ def write(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str |
 
 def page(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str | None = None) -> str:
     """Return the report as HTML."""
-    flows = worst_first(doubts.flows(trace))
+    flows = worst_first(connection_rows.flows(trace))
     explained: set[str] = set()
     # A connection of few segments has a line in the table. A figure of it shows no more.
     large = [flow for flow in flows if flow["segments"] >= _FEWEST] or flows[:1]
@@ -81,7 +78,7 @@ def page(trace: TraceData, out: Path, *, in_full: int = IN_FULL, command: str | 
         title=f"Connection {drawn[0].name}" if alone else f"{len(flows):,} connections",
         summary=". ".join(filter(None, (summary(trace.reading, len(flows)), clock(trace.reading).rstrip(".")))),
         together=[] if alone else [*all_connections(trace, flows), *together(flows, trace.causes, trace.directions)],
-        warnings=doubts.warnings_of(trace),
+        warnings=warnings_of(trace),
         alone=alone,
         drawn=drawn,
         connections=connections_table(flows, [flow["connection"] for flow in large[:in_full]]),

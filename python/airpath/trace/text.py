@@ -5,27 +5,14 @@ from typing import TYPE_CHECKING
 
 from airpath.quantities import count, seconds
 from airpath.terminal_table import print_table
-from airpath.trace import doubts
+from airpath.trace import connection_rows
+from airpath.trace.avoidable import AVOIDABLE, SUM_OF_CONNECTIONS, avoidable, order, worst_first
 from airpath.trace.causes import of_name
 from airpath.trace.elapsed import LINKS
-from airpath.trace.format import figures
+from airpath.trace.format import Row, figures
 from airpath.trace.groups import GROUPED_ABOVE, cells, groups
 from airpath.trace.groups import HEAD as GROUPS_HEAD
-from airpath.trace.messages import (
-    AVOIDABLE,
-    SUM_OF_CONNECTIONS,
-    Row,
-    avoidable,
-    clock,
-    ended,
-    ends,
-    has_radio,
-    main_cause,
-    order,
-    summary,
-    together,
-    worst_first,
-)
+from airpath.trace.messages import clock, ended, ends, has_radio, main_cause, summary, together
 from airpath.trace.quic import HEAD as QUIC_HEAD
 from airpath.trace.quic import rows as quic_rows
 from airpath.trace.verdict import all_connections, sentences
@@ -54,7 +41,7 @@ def render(trace: "TraceData", console: "Console", *, why: bool) -> None:
         console: Where to print.
         why: Whether to list the cause of each interval of their time, too.
     """
-    flows = worst_first(doubts.flows(trace))
+    flows = worst_first(connection_rows.flows(trace))
     for text in filter(None, (summary(trace.reading, len(flows)), clock(trace.reading))):
         console.print(text, style="dim", soft_wrap=not console.is_terminal)
     if len(flows) > GROUPED_ABOVE:

@@ -3,20 +3,18 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from airpath.trace.avoidable import avoidable_sentence
 from airpath.trace.causes import cause_shares
 from airpath.trace.elapsed import FULL, LINKS, elapsed
+from airpath.trace.format import Row, length, percent
 from airpath.trace.messages import (
-    Row,
-    avoidable_words,
     behind,
     ending,
     filled_by,
     has_radio,
     in_transit,
-    length,
     losses,
     other_causes,
-    percent,
     radio_sentence,
     sentence,
     spurious_timers,
@@ -57,7 +55,7 @@ def sentences(trace: "TraceData", flow: Row) -> list[str]:
 
     Args:
         trace: The trace.
-        flow: The connection, a row of `doubts.flows`.
+        flow: The connection, a row of `connection_rows.flows`.
     """
     number = flow["connection"]
     directions = trace.directions.filter(connection=number).rows(named=True)
@@ -80,7 +78,7 @@ def verdict(flow: Row, pieces: Iterable[Row]) -> str:
     """Return what limited a connection.
 
     Args:
-        flow: The connection, a row of `doubts.flows`.
+        flow: The connection, a row of `connection_rows.flows`.
         pieces: Its rows of `Trace.causes`.
     """
     if flow.get("captured_end"):
@@ -97,7 +95,7 @@ def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
 
     Args:
         trace: The trace.
-        flows: Rows of `doubts.flows`.
+        flows: Rows of `connection_rows.flows`.
     """
     known = {flow["connection"]: flow for flow in flows if not flow.get("captured_end")}
     if not known:
@@ -112,7 +110,7 @@ def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
             f"{count} of {addresses.pop()}, {length(own.span_s)} from the first to the last segment. "
             f"{_of_times(own.causes, own.filled, low, radio=radio)}",
             f"The elapsed time, each moment once, {sum_sentence(own.causes, own.span_s, radio=radio)} "
-            f"{' '.join(filter(None, (avoidable_words(own.causes), other_causes(own.causes, radio=radio))))}",
+            f"{' '.join(filter(None, (avoidable_sentence(own.causes), other_causes(own.causes, radio=radio))))}",
             *_losses(trace, list(known)),
         ]
     totals = sum_of(known.values())
@@ -123,7 +121,7 @@ def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
     return [
         f"{count}, {span} from the first to the last segment. {_of_times(totals, filled_by(pieces), low, radio=radio)}",
         f"Time of the connections in sum, {times} "
-        f"{' '.join(filter(None, (avoidable_words(totals), other_causes(totals, radio=radio))))}",
+        f"{' '.join(filter(None, (avoidable_sentence(totals), other_causes(totals, radio=radio))))}",
         *_losses(trace, list(known)),
     ]
 

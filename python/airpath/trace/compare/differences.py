@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 from airpath.quantities import count, rate, seconds, size
 from airpath.report.tables import Cell, Table
+from airpath.trace.avoidable import avoidable
 from airpath.trace.causes import CAUSES, Cause, seconds_of
 from airpath.trace.compare.sentences import Compared, percent, signed
-from airpath.trace.messages import avoidable
 
 Value = Callable[[Compared], float | None]
 

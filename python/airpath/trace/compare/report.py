@@ -12,7 +12,8 @@ from airpath.files import write_text
 from airpath.report.figures import Figure, Missing, figure
 from airpath.report.page import render
 from airpath.report.tables import Cell, Table
-from airpath.trace import doubts, figures
+from airpath.trace import connection_rows, figures
+from airpath.trace.avoidable import longest_first
 from airpath.trace.compare.differences import differences
 from airpath.trace.compare.figures import Shown, cause_bars, round_trips, sequences, throughputs
 from airpath.trace.compare.sentences import Compared, against
@@ -20,8 +21,9 @@ from airpath.trace.compare.table import labels
 from airpath.trace.connections import CAPTION, HEAD, cells, keys
 from airpath.trace.data import TraceData
 from airpath.trace.figures.view import FlowView
-from airpath.trace.messages import ends, longest_first, summary
+from airpath.trace.messages import ends, summary
 from airpath.trace.selection import arguments
+from airpath.trace.warnings import warnings_of_all
 
 MOST_BARS = 6
 """At most this number of connections of a trace has a bar; the table has up to `MOST_ROWS` of
@@ -63,7 +65,7 @@ def page(traces: Sequence[TraceData], out: Path, command: str | None = None) -> 
         runs=compared,
         sentences=[against(each, compared[0]) for each in compared[1:]],
         summaries=[summary(each.trace.reading, len(each.flows)) for each in compared],
-        warnings=doubts.warnings_of_all(traces),
+        warnings=warnings_of_all(traces),
         over_time=[each for each in drawn if isinstance(each, Figure)],
         absent=[each for each in drawn if isinstance(each, Missing)],
         pages=[each for each in _pages(compared) if isinstance(each, Figure)],
@@ -74,7 +76,7 @@ def page(traces: Sequence[TraceData], out: Path, command: str | None = None) -> 
 
 
 def _compared(trace: TraceData, label: str, index: int) -> Compared:
-    flows = longest_first(doubts.flows(trace))
+    flows = longest_first(connection_rows.flows(trace))
     return Compared(trace, label, index, flows, Shown(label, index, FlowView.of(trace, flows[0])))
 
 

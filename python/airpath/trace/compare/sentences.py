@@ -8,7 +8,7 @@ from airpath.quantities import relative_change, seconds
 from airpath.trace.causes import CAUSES, seconds_of
 from airpath.trace.compare.figures import Shown
 from airpath.trace.data import TraceData
-from airpath.trace.messages import Row
+from airpath.trace.format import Row
 
 _MOST_CAUSES = 3
 """A sentence of differences names at most this number of causes."""

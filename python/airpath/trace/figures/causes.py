@@ -11,7 +11,8 @@ from airpath.plot.template import Caption, blank, captioned
 from airpath.quantities import seconds
 from airpath.trace.causes import Cause, cause_shares, of_name, seconds_of
 from airpath.trace.figures.view import FlowView
-from airpath.trace.messages import has_radio, percent
+from airpath.trace.format import percent
+from airpath.trace.messages import has_radio
 
 _READ = (
     "The connection's time from left to right. Colour and hatching of a band show the cause of its time. "
