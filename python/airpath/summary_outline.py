@@ -39,11 +39,11 @@ def _parsed(file: str, *_: int) -> Outline:
     """Return the outline of a file; the other arguments identify its content."""
     summary = json.loads(Path(file).read_bytes())
     return Outline(
-        summary["complete"], len(summary["repetitions"]), _command_of(summary), summary.get("emulation") or {}
+        summary["complete"], len(summary["repetitions"]), command_of(summary), summary.get("emulation") or {}
     )
 
 
-def _command_of(summary: Mapping[str, Any]) -> str:
+def command_of(summary: Mapping[str, Any]) -> str:
     """Return the command that wrote a summary."""
     if "measurement" in summary:
         return "measure"

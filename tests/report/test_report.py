@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
@@ -13,8 +14,10 @@ from plotly.offline import get_plotlyjs
 
 import airpath
 from airpath import report, theme
+from airpath.plot.selection import drawn
 from airpath.quantities import rate, relative_change, seconds
 from airpath.report import metrics
+from airpath.report.commands import commands, not_again
 from airpath.report.page import library, move_library
 from airpath.study import report as study_report
 from support import DOWNLOAD, ROOT, Command
@@ -227,6 +230,35 @@ def test_the_commands_make_it_again(two: Page, results: list[airpath.Result]) ->
     assert all(str(result.path) in lines[2] for result in results)
     path = Path(shlex.split(lines[0])[2])
     assert airpath.run(path.read_text(encoding="utf-8")).summary["flows"] == results[0].summary["flows"]
+
+
+def test_only_commands_that_can_make_it_again_are_printed(tmp_path: Path) -> None:
+    """Summaries as each command writes them, in place of the one of a run."""
+    link = {"mtu": 1500, "parameters": [], "precise": True, "serve": None, "command": ["true"]}
+    cases = {
+        "run": ({}, "airpath run "),
+        "link": ({"emulation": link}, "airpath link "),
+        "proxy": ({"emulation": {"configuration": "proxy.toml"}}, "airpath proxy run "),
+        "page": ({"emulation": link}, "the command line of `airpath page load` is not stored"),
+        "measure": ({"measurement": {}}, "the command line of `airpath measure` is not stored"),
+        "replay": ({"flows": []}, "the result that was replayed is not stored"),
+    }
+    airpath.run(DOWNLOAD, out=tmp_path / "whole", log=False)
+    for name, (changes, words) in cases.items():
+        folder = tmp_path / name
+        shutil.copytree(tmp_path / "whole", folder)
+        summary = json.loads((folder / "summary.json").read_text()) | changes
+        (folder / "summary.json").write_text(json.dumps(summary))
+        if name == "page":
+            (folder / "page.json").write_text("[]")
+        runs = drawn(folder)
+        *made, report_line = commands(runs, tmp_path / "report.html", None)
+        sentences = not_again(runs, None)
+        assert report_line.startswith("airpath report ")
+        assert [words in text for text in (*made, *sentences)] == [True], name
+        assert made == [] or made[0].startswith(words)
+    page = Page(report.write([tmp_path / "replay"], tmp_path / "report.html"))
+    assert "the result that was replayed is not stored" in page.words
 
 
 STUDY = {

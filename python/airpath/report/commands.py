@@ -1,26 +1,48 @@
 """The shell commands that reproduce a report."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from airpath.plot.selection import Drawn
+from airpath.summary_outline import command_of
 
 
 def commands(runs: Sequence[Drawn], out: Path, command: str | None) -> list[str]:
-    """Return the commands that run each scenario again and make the report, or the given one."""
+    """Return the commands that make each result again, and the report; or the given one.
+
+    Results of `not_again` have none.
+    """
     if command is not None:
         return [command]
-    lines = [_run(run) for run in runs]
+    lines = [_MAKES[kind](run) for run in runs if (kind := _kind(run)) in _MAKES]
     folders = " ".join(shlex.quote(str(run.result.path)) for run in runs)
     lines.append(f"airpath report {folders} -o {shlex.quote(str(out))}")
     return lines
 
 
+def not_again(runs: Sequence[Drawn], command: str | None) -> list[str]:
+    """Return a sentence for each result without a command: what of its command is not stored."""
+    if command is not None:
+        return []
+    return [f"{run.label}: {_NOT_STORED[kind]}" for run in runs if (kind := _kind(run)) in _NOT_STORED]
+
+
+def _kind(run: Drawn) -> str:
+    """Return the command that wrote a result: `page`, or as in its outline."""
+    return "page" if (run.result.path / "page.json").is_file() else command_of(run.result.summary)
+
+
+_NOT_STORED = {
+    "measure": "the command line of `airpath measure` is not stored; scenario.toml has host and settings.",
+    "page": "the command line of `airpath page load` is not stored; page.json has URL and options, scenario.toml the "
+    "link.",
+    "replay": "the result that was replayed is not stored; `airpath replay RESULT` sends its packets again.",
+}
+
+
 def _run(run: Drawn) -> str:
     folder = run.result.path
-    if "emulation" in run.result.summary:
-        return _link(run)
     words = ["airpath", "run", str(folder / "scenario.toml"), "--out", str(folder)]
     if (repeat := run.result.repetitions.height + len(run.result.left_out)) > 1:
         words += ["--repeat", str(repeat)]
@@ -29,10 +51,13 @@ def _run(run: Drawn) -> str:
     return shlex.join(words)
 
 
+def _proxy(run: Drawn) -> str:
+    folder = str(run.result.path)
+    return shlex.join(["airpath", "proxy", "run", f"{folder}/scenario.toml", "--out", folder])
+
+
 def _link(run: Drawn) -> str:
     folder, emulation = run.result.path, run.result.summary["emulation"]
-    if "configuration" in emulation:
-        return shlex.join(["airpath", "proxy", "run", str(folder / "scenario.toml"), "--out", str(folder)])
     words = ["airpath", "link", str(folder / "scenario.toml"), "--out", str(folder), "--mtu", str(emulation["mtu"])]
     for key, value in emulation["parameters"]:
         words += ["--sysctl", f"{key}={value}"]
@@ -44,3 +69,6 @@ def _link(run: Drawn) -> str:
     if emulation["serve"] is not None:
         words += ["--serve", emulation["serve"]]
     return shlex.join([*words, "--", *emulation["command"]])
+
+
+_MAKES: dict[str, Callable[[Drawn], str]] = {"run": _run, "link": _link, "proxy": _proxy}

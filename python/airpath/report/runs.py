@@ -5,7 +5,7 @@ from pathlib import Path
 
 from airpath.plot.selection import drawn
 from airpath.report import conditions, figures, tables, views
-from airpath.report.commands import commands
+from airpath.report.commands import commands, not_again
 from airpath.report.figures import Figure, Missing
 from airpath.report.page import render
 from airpath.report.tiles import tiles
@@ -50,6 +50,7 @@ def page(results: Sequence[Result], out: Path, command: str | None) -> str:
         absent=[each for each in missing if not each.fault],
         tables=tables.tables(runs),
         commands=commands(runs, out, command),
+        not_again=not_again(runs, command),
     )
 
 
