@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use airpath_core::{Bytes, Span};
-use airpath_tcp::{Algorithm, Config, EcnOption, Profile};
+use airpath_tcp::{Algorithm, Config, EcnOption, IdleRestart, Profile};
 
 use crate::Finding;
 use crate::position::Position;
@@ -227,7 +227,9 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), String>
         "tcp_sack" => config.selective_acknowledgement = first()? != 0,
         "tcp_dsack" => config.duplicate_reports = first()? != 0,
         "tcp_frto" => config.recovery.forward_rto = first()? != 0,
-        "tcp_slow_start_after_idle" => config.idle_restart = first()? != 0,
+        "tcp_slow_start_after_idle" => {
+            config.idle_restart = if first()? != 0 { IdleRestart::Rfc2861 } else { IdleRestart::Off };
+        }
         "tcp_syn_retries" => config.opening_retries = first()? as u32,
         "tcp_syn_linear_timeouts" => config.opening_linear_timeouts = first()? as u32,
         "tcp_retries2" => config.retransmission_timeout.retries = first()? as u32,

@@ -104,7 +104,7 @@ impl CongestionControl for BudgetWindow {
         }
     }
     fn undo(&mut self, _: Instant) {}
-    fn on_idle(&mut self, _: Instant, _: u64) {}
+    fn on_idle(&mut self, _: Instant, _: u64, _: u64) {}
     fn congestion_window(&self) -> u64 {
         self.marked.map_or(self.budget.get(), |window| window.min(self.budget.get()))
     }

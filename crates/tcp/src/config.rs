@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::accurate_ecn::EcnMode;
 use crate::accurate_ecn::option::EcnOption;
 
-pub use choice::{HyStartVariant, Nagle};
+pub use choice::{CubicGrowth, HyStartVariant, IdleRestart, Nagle};
 pub use limit::{InitialWindow, Limit, WindowClamp};
 
 /// The settings of an end point. Serialises as a table with every detail, so that a result records
@@ -92,9 +92,8 @@ pub struct Config {
     pub initial_window: InitialWindow,
     /// The initial slow-start threshold, in segments.
     pub initial_slow_start_threshold: Limit,
-    /// Whether the congestion window falls back to the initial window after an idle time of one
-    /// retransmission timeout (RFC 5681 §4.1).
-    pub idle_restart: bool,
+    /// What becomes of the congestion window while it is not used.
+    pub idle_restart: IdleRestart,
     /// Whether the congestion window grows only while it limits the sender (RFC 7661 §4.2).
     pub window_validation: bool,
     /// How the congestion window changes.
@@ -236,6 +235,9 @@ pub struct Congestion {
     /// Whether CUBIC, once back at the window before the reduction, grows there as fast as NewReno
     /// and not as NewReno with CUBIC's factor (RFC 9438 §4.3).
     pub reno_catch_up: bool,
+    /// How CUBIC follows its curve.
+    #[serde(default)]
+    pub cubic_growth: CubicGrowth,
     /// Interval for which CUBIC reuses its computed growth rate while the window stays at the same
     /// number of whole segments. Zero computes it for each acknowledgement.
     pub update_interval: Span,

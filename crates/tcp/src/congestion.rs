@@ -178,7 +178,7 @@ pub struct Congested {
 ///     fn on_ack(&mut self, ack: &Acknowledged) { self.0 += ack.bytes; }
 ///     fn on_congestion(&mut self, _: &Congested) { self.0 = 15_000; }
 ///     fn undo(&mut self, _: Instant) {}
-///     fn on_idle(&mut self, _: Instant, restart: u64) { self.0 = self.0.min(restart); }
+///     fn on_idle(&mut self, _: Instant, window: u64, _: u64) { self.0 = self.0.min(window); }
 ///     fn congestion_window(&self) -> u64 { self.0 }
 ///     fn slow_start_threshold(&self) -> Option<u64> { None }
 /// }
@@ -252,9 +252,10 @@ pub trait CongestionControl: fmt::Debug + Send {
         let _ = lost;
     }
 
-    /// A segment is sent while none is in flight. Only for controllers that take over.
-    fn on_transmission_start(&mut self, now: Instant, app_limited: bool) {
-        let _ = (now, app_limited);
+    /// A segment is sent while none is in flight, `idle` after the last one. Whether the
+    /// application limits the sender is known of controllers that take over.
+    fn on_transmission_start(&mut self, now: Instant, idle: Span, app_limited: bool) {
+        let _ = (now, idle, app_limited);
     }
 
     /// Whether the last acknowledgement was processed in a state in which the controller itself
@@ -277,9 +278,10 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// The last episode was spurious: restore the state before it.
     fn undo(&mut self, now: Instant);
 
-    /// Nothing was sent for one retransmission timeout: the window must not exceed `restart` (RFC
-    /// 5681 §4.1).
-    fn on_idle(&mut self, now: Instant, restart: u64);
+    /// The window was not used, or not all of it, for a retransmission timeout or longer: it must
+    /// not exceed `window`, nor the slow-start threshold be less than `threshold` (RFC 5681 §4.1,
+    /// RFC 2861 §3).
+    fn on_idle(&mut self, now: Instant, window: u64, threshold: u64);
 
     /// The congestion window.
     fn congestion_window(&self) -> u64;
@@ -439,8 +441,8 @@ impl CongestionControl for Controller {
     fn on_timeout_losses(&mut self, lost: u64) {
         each!(self, controller => controller.on_timeout_losses(lost));
     }
-    fn on_transmission_start(&mut self, now: Instant, app_limited: bool) {
-        each!(self, controller => controller.on_transmission_start(now, app_limited));
+    fn on_transmission_start(&mut self, now: Instant, idle: Span, app_limited: bool) {
+        each!(self, controller => controller.on_transmission_start(now, idle, app_limited));
     }
     fn limits_itself(&self) -> bool {
         each!(self, controller => controller.limits_itself())
@@ -454,8 +456,8 @@ impl CongestionControl for Controller {
     fn undo(&mut self, now: Instant) {
         each!(self, controller => controller.undo(now));
     }
-    fn on_idle(&mut self, now: Instant, restart: u64) {
-        each!(self, controller => controller.on_idle(now, restart));
+    fn on_idle(&mut self, now: Instant, window: u64, threshold: u64) {
+        each!(self, controller => controller.on_idle(now, window, threshold));
     }
     #[inline]
     fn congestion_window(&self) -> u64 {

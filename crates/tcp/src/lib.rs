@@ -82,8 +82,9 @@ pub mod testing;
 pub use accurate_ecn::EcnMode;
 pub use accurate_ecn::option::EcnOption;
 pub use config::{
-    Algorithm, Bbr3Constants, Config, ConfigError, Congestion, Counting, DelayedAck, Floor, Halving, HyStartVariant,
-    InitialWindow, Limit, Nagle, PartialAcks, ReceiveBuffer, Recovery, RetransmissionTimeout, Samples, WindowClamp,
+    Algorithm, Bbr3Constants, Config, ConfigError, Congestion, Counting, CubicGrowth, DelayedAck, Floor, Halving,
+    HyStartVariant, IdleRestart, InitialWindow, Limit, Nagle, PartialAcks, ReceiveBuffer, Recovery,
+    RetransmissionTimeout, Samples, WindowClamp,
 };
 pub use congestion::{
     Acknowledged, Bbr, Bbr3, Congested, CongestionControl, Copa, Cubic, Delivered, Fixed, Ledbat, LostSegment, NewReno,

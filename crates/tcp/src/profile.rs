@@ -14,7 +14,8 @@ use airpath_core::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{
-    Algorithm, Bbr3Constants, Config, Congestion, Counting, Halving, HyStartVariant, Limit, PartialAcks, Recovery,
+    Algorithm, Bbr3Constants, Config, Congestion, Counting, CubicGrowth, Halving, HyStartVariant, Limit, PartialAcks,
+    Recovery,
 };
 
 /// A named set of settings. Each has its own file, with the source of every number; what could not
@@ -102,6 +103,7 @@ const CONGESTION: Congestion = Congestion {
     fast_convergence: true,
     reno_friendly: true,
     reno_catch_up: true,
+    cubic_growth: CubicGrowth::Rfc9438,
     update_interval: Span::ZERO,
     growth_before_loss: Limit::UNLIMITED,
     hystart: HyStartVariant::Off,

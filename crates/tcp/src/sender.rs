@@ -97,6 +97,8 @@ pub struct Sender {
     restorable: bool,
     /// How much of the congestion window was used recently.
     usage: WindowUsage,
+    /// That the application does not use it.
+    underuse: Underuse,
     /// New data was sent since the last time that nothing more could be sent.
     sent_new: bool,
     /// The peer closed its window while data were outstanding, and the timer is stopped.
@@ -165,6 +167,15 @@ struct WindowUsage {
     end: Sequence,
 }
 
+/// A time in which the application does not use the whole congestion window.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Underuse {
+    /// The most segments outstanding (`snd_cwnd_used`).
+    most: u64,
+    /// Since when, or since when the window was last reduced (`snd_cwnd_stamp`).
+    since: Instant,
+}
+
 /// ECN state of the sender (RFC 3168 §6.1.2).
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct EcnState {
@@ -227,6 +238,7 @@ impl Sender {
             last_progress: Instant::ZERO,
             retries: 0,
             usage: WindowUsage::default(),
+            underuse: Underuse::default(),
             sent_new: false,
             probes: 0,
             frozen: false,

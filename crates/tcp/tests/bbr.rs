@@ -182,7 +182,7 @@ impl CongestionControl for Steady {
     fn on_ack(&mut self, _: &Acknowledged) {}
     fn on_congestion(&mut self, _: &Congested) {}
     fn undo(&mut self, _: Instant) {}
-    fn on_idle(&mut self, _: Instant, _: u64) {}
+    fn on_idle(&mut self, _: Instant, _: u64, _: u64) {}
     fn congestion_window(&self) -> u64 {
         150_000
     }

@@ -114,6 +114,21 @@ fn random_losses_hardly_slow_down_copa_and_bbr() {
 }
 
 #[test]
+fn a_loss_does_not_end_the_slow_start_of_copa() {
+    // 10 segments double in each round trip of 100 ms, whatever the loss of the twentieth is: 0.4 s
+    // later 160 are sent in one.
+    let path = |lost: &[u64]| Pipe::new(Span::from_millis(50)).rate(Bitrate::from_bps(100_000_000)).lose(lost);
+    let received = |lost: &[u64]| {
+        let mut pair = Pair::new(&config(Algorithm::Copa), path(lost), Pipe::new(Span::from_millis(50)));
+        pair.connection(Side::Client).write(1 << 40);
+        pair.run_until(second(1), |_| false);
+        pair.look(Side::Server).received()
+    };
+    let (whole, with_loss) = (received(&[]), received(&[20]));
+    assert!(with_loss as f64 > 0.8 * whole as f64, "{with_loss} of {whole}");
+}
+
+#[test]
 fn a_shallow_queue_bounds_what_bbr_has_in_flight() {
     // A queue of a quarter of the product of 33 segments: the probe overflows it.
     let mut pair = pair(Algorithm::Bbr3, 10_000_000, 40, 8);

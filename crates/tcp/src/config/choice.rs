@@ -33,6 +33,36 @@ pub enum HyStartVariant {
     Linux,
 }
 
+/// What becomes of the congestion window while it is not used. Written `"off"`, `"rfc5681"` or
+/// `"rfc2861"`; `false` and `true` are the first two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IdleRestart {
+    /// It stays.
+    Off,
+    /// After an idle time of one retransmission timeout it is at most the initial window (RFC 5681
+    /// §4.1).
+    Rfc5681,
+    /// It is halved for each timeout of an idle time, down to the initial window. After a timeout
+    /// in which the application did not use all of it, it is the mean of itself and of what was
+    /// used. The slow-start threshold keeps three quarters of it (RFC 2861 §3; `tcp_cwnd_restart`,
+    /// `tcp_cwnd_application_limited` of Linux).
+    Rfc2861,
+}
+
+/// The growth of CUBIC in congestion avoidance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CubicGrowth {
+    /// Towards the curve a smoothed round trip ahead; at once to NewReno's window, where that is
+    /// larger (RFC 9438 §4.2, §4.3).
+    #[default]
+    Rfc9438,
+    /// Towards the curve a least round trip ahead, or NewReno's window, by one segment for each so
+    /// many acknowledged ones, in whole numbers (`bictcp_update` of Linux).
+    Linux,
+}
+
 impl<'de> Deserialize<'de> for Nagle {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         const KEYWORDS: Choice<Nagle> =
@@ -48,6 +78,19 @@ impl<'de> Deserialize<'de> for HyStartVariant {
                 ("off", HyStartVariant::Off),
                 ("rfc9406", HyStartVariant::Rfc9406),
                 ("linux", HyStartVariant::Linux),
+            ],
+        };
+        deserializer.deserialize_any(KEYWORDS)
+    }
+}
+
+impl<'de> Deserialize<'de> for IdleRestart {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        const KEYWORDS: Choice<IdleRestart> = Choice {
+            keywords: &[
+                ("off", IdleRestart::Off),
+                ("rfc5681", IdleRestart::Rfc5681),
+                ("rfc2861", IdleRestart::Rfc2861),
             ],
         };
         deserializer.deserialize_any(KEYWORDS)

@@ -514,7 +514,7 @@ impl CongestionControl for Bbr {
         self.sample_policer(true, false, lost);
     }
 
-    fn on_transmission_start(&mut self, now: Instant, app_limited: bool) {
+    fn on_transmission_start(&mut self, now: Instant, _: Span, app_limited: bool) {
         if !app_limited {
             return;
         }
@@ -544,8 +544,8 @@ impl CongestionControl for Bbr {
         self.policer.reset(self.delivered_at, self.delivered, self.policer.lost());
     }
 
-    fn on_idle(&mut self, _: Instant, restart: u64) {
-        self.window = self.window.min((restart / self.segment_size).max(1));
+    fn on_idle(&mut self, _: Instant, window: u64, _: u64) {
+        self.window = self.window.min((window / self.segment_size).max(1));
     }
 
     fn congestion_window(&self) -> u64 {

@@ -288,8 +288,8 @@ impl Bbr3 {
             self.least = self.recent_least;
         }
         if is_due && !self.idle_restart && self.mode != Mode::ProbeRoundTrip && self.recent_least.is_some() {
-            self.save_window();
             self.mode = Mode::ProbeRoundTrip;
+            self.save_window();
             self.probe_rtt_end = None;
             self.cycle.stop_feedback();
             self.round_end = sample.total_delivered;
@@ -462,7 +462,7 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    fn on_transmission_start(&mut self, now: Instant, app_limited: bool) {
+    fn on_transmission_start(&mut self, now: Instant, _: Span, app_limited: bool) {
         if !app_limited {
             return;
         }
@@ -490,8 +490,8 @@ impl CongestionControl for Bbr3 {
         self.window = self.window.max(self.prior_window);
     }
 
-    fn on_idle(&mut self, _: Instant, restart: u64) {
-        self.window = self.window.min((restart / self.segment_size).max(1));
+    fn on_idle(&mut self, _: Instant, window: u64, _: u64) {
+        self.window = self.window.min((window / self.segment_size).max(1));
     }
 
     fn congestion_window(&self) -> u64 {

@@ -8,7 +8,7 @@
 //! while the queue has not been nearly empty for five round trips, so another flow fills it.
 //!
 //! Pacing is at two windows per standing round trip. In the default mode losses change nothing, and
-//! marks of ECN never do. Departures from the paper: in a round trip the window changes by its own
+//! marks of ECN never do; after a timeout the window is two segments. Departures from the paper: in a round trip the window changes by its own
 //! size at most, whatever the velocity is. The mode is judged once the queue of slow start has
 //! drained, or ten round trips later, because that queue is its own. A queue of two segments counts
 //! as nearly empty, because the paper's receiver acknowledges each packet.
@@ -266,6 +266,7 @@ impl CongestionControl for Copa {
                 self.window = LEAST_WINDOW << FRACTION;
                 self.velocity = 1;
                 self.steady = 0;
+                self.slow_start = false;
             }
             Signal::Loss if self.queued_rounds > COMPETITIVE_ROUNDS && !self.halved => {
                 self.halved = true;
@@ -273,7 +274,6 @@ impl CongestionControl for Copa {
             }
             Signal::Loss | Signal::Mark => {}
         }
-        self.slow_start = false;
     }
 
     fn undo(&mut self, _: Instant) {
@@ -282,9 +282,9 @@ impl CongestionControl for Copa {
         }
     }
 
-    fn on_idle(&mut self, _: Instant, restart: u64) {
-        let restart = (restart / self.segment_size).max(LEAST_WINDOW) << FRACTION;
-        self.window = self.window.min(restart);
+    fn on_idle(&mut self, _: Instant, window: u64, _: u64) {
+        let window = (window / self.segment_size).max(LEAST_WINDOW) << FRACTION;
+        self.window = self.window.min(window);
     }
 
     /// The window is in segments, so it falls with their size.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::hystart::HyStart;
 use super::hystart_plus_plus::HyStartPlusPlus;
 use super::{Acknowledged, Congested, CongestionControl, Signal};
-use crate::config::{Config, Counting, Halving, HyStartVariant};
+use crate::config::{Config, Counting, CubicGrowth, Halving, HyStartVariant};
 
 /// Segments per cubed second (RFC 9438 §5.1).
 const C: f64 = 0.4;
@@ -18,6 +18,19 @@ const C: f64 = 0.4;
 const BETA: f64 = 0.7;
 /// NewReno's growth per round trip that matches that reduction (RFC 9438 §4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// Of Linux: the same factor, 0.70.
+const BETA_OF_LINUX: f64 = 717.0 / 1024.0;
+/// Of Linux: acknowledged segments for one of NewReno's window, in eighths of the window
+/// (`beta_scale`: 8 / [`ALPHA`] in whole numbers).
+const RENO_SCALE: f64 = 15.0;
+/// Of Linux: windows that are acknowledged for one segment on the curve, or above it.
+const SLOWEST: f64 = 100.0;
+/// Of Linux: the least number of acknowledged segments for one of growth.
+const FASTEST: f64 = 2.0;
+/// Of Linux: after the begin of congestion avoidance, round trips are not used for this time
+/// (`cubictcp_acked`).
+const UNSETTLED: Span = Span::from_secs(1);
 
 /// CUBIC.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -29,6 +42,7 @@ pub struct Cubic {
     fast_convergence: bool,
     reno_friendly: bool,
     reno_catch_up: bool,
+    rule: CubicGrowth,
     update_interval: Span,
     whole: bool,
     /// The least growth per acknowledged segment, before the first loss.
@@ -42,6 +56,8 @@ pub struct Cubic {
     prior: f64,
     /// The same, or less by fast convergence: the plateau of the next curve (`W_max`).
     peak: f64,
+    /// The least round trip since the start, or since the last timeout (`delay_min`).
+    least_round_trip: Option<Span>,
     epoch: Option<Epoch>,
     before: Option<Windows>,
 }
@@ -110,6 +126,7 @@ impl Cubic {
             fast_convergence: congestion.fast_convergence,
             reno_friendly: congestion.reno_friendly,
             reno_catch_up: congestion.reno_catch_up,
+            rule: congestion.cubic_growth,
             update_interval: congestion.update_interval,
             whole: congestion.halve_to_whole_segments,
             growth_before_loss: congestion.growth_before_loss.get().map_or(0.0, |segments| 1.0 / f64::from(segments)),
@@ -118,6 +135,7 @@ impl Cubic {
             threshold: segments(config.initial_slow_start_threshold.bytes(size)),
             prior: 0.0,
             peak: 0.0,
+            least_round_trip: None,
             epoch: None,
             before: None,
         }
@@ -159,6 +177,17 @@ impl Cubic {
         let mut pace = Pace { computed: ack.now, window: whole, growth: 0.0 };
         let least = if self.peak == 0.0 { self.growth_before_loss } else { 0.0 };
         let elapsed = ack.now.since(epoch.start).as_secs_f64();
+        if self.rule == CubicGrowth::Linux {
+            epoch.uncounted += acknowledged;
+            let ahead = self.least_round_trip.map_or(0.0, Span::as_secs_f64);
+            let reno = if self.reno_friendly { epoch.reno_of_linux(whole) } else { 0.0 };
+            // The distance from the plateau is a whole number.
+            let curve = epoch.peak + libm::trunc(epoch.window_at(elapsed + ahead) - epoch.peak);
+            pace.growth = growth_of_linux(whole, curve, reno, least);
+            self.window += pace.growth * acknowledged;
+            epoch.pace = Some(pace);
+            return;
+        }
         if self.reno_friendly {
             // RFC 9438 §4.3: once back at the window before the reduction, as fast as NewReno
             // itself.
@@ -191,12 +220,30 @@ impl Epoch {
         Self { start, peak, time_to_peak, reno: window, uncounted: 0.0, pace: None }
     }
 
+    /// NewReno's window (`tcp_cwnd`), of the segments acknowledged so far.
+    fn reno_of_linux(&mut self, window: f64) -> f64 {
+        let for_one = libm::floor(window * RENO_SCALE / 8.0).max(1.0);
+        let grown = (libm::ceil(self.uncounted / for_one) - 1.0).max(0.0);
+        self.uncounted -= grown * for_one;
+        self.reno += grown;
+        self.reno
+    }
+
     /// The curve, `elapsed` seconds after the start (RFC 9438 §4.2 equation 1).
     #[inline]
     fn window_at(&self, elapsed: f64) -> f64 {
         let distance = elapsed - self.time_to_peak;
         C * distance * distance * distance + self.peak
     }
+}
+
+/// Growth per acknowledged segment at a window of whole segments, towards that of the curve or of
+/// NewReno. All numbers are whole, as in `bictcp_update`.
+fn growth_of_linux(window: f64, curve: f64, reno: f64, least: f64) -> f64 {
+    let towards = |target: f64| (target > window).then(|| libm::floor(window / (target - window)));
+    let for_one = towards(curve).unwrap_or(SLOWEST * window);
+    let for_one = towards(reno).map_or(for_one, |count| count.min(for_one));
+    (1.0 / for_one.max(FASTEST)).max(least)
 }
 
 impl CongestionControl for Cubic {
@@ -210,6 +257,11 @@ impl CongestionControl for Cubic {
             && hystart.on_ack(ack, self.window, self.window < self.threshold, self.segment_size)
         {
             self.threshold = self.window;
+        }
+        if let Some(round_trip) = ack.round_trip
+            && self.epoch.is_none_or(|epoch| ack.now.since(epoch.start) >= UNSETTLED)
+        {
+            self.least_round_trip = Some(self.least_round_trip.map_or(round_trip, |least| least.min(round_trip)));
         }
         if !ack.limited {
             return;
@@ -227,15 +279,22 @@ impl CongestionControl for Cubic {
             let segments = |bytes: u64| bytes as f64 / f64::from(self.segment_size);
             let window = self.window.min(segments(congested.window_limit));
             self.prior = window;
+            let (window, beta) = match self.rule {
+                CubicGrowth::Rfc9438 => (window, BETA),
+                CubicGrowth::Linux => (libm::floor(window), BETA_OF_LINUX),
+            };
             // RFC 9438 §4.7.
-            self.peak = if self.fast_convergence && window < self.peak { window * (1.0 + BETA) / 2.0 } else { window };
+            self.peak = if self.fast_convergence && window < self.peak { window * (1.0 + beta) / 2.0 } else { window };
             // RFC 9438 §4.6.
             let reduced = match self.halving {
                 Halving::FlightSize => segments(congested.flight_size),
                 Halving::Window => window,
             };
-            let reduced = if self.whole { libm::floor(reduced * BETA) } else { reduced * BETA };
+            let reduced = if self.whole { libm::floor(reduced * beta) } else { reduced * beta };
             self.threshold = reduced.max(2.0);
+            if self.rule == CubicGrowth::Linux {
+                self.peak = libm::floor(self.peak);
+            }
         }
         match congested.signal {
             Signal::Loss | Signal::Mark => self.window = self.threshold,
@@ -243,6 +302,7 @@ impl CongestionControl for Cubic {
                 self.window = 1.0;
                 // RFC 9438 §4.8: the next curve begins at its plateau, where slow start ends.
                 self.peak = 0.0;
+                self.least_round_trip = None;
             }
         }
         self.epoch = None;
@@ -264,10 +324,20 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn on_idle(&mut self, _: Instant, restart: u64) {
-        self.window = self.window.min(restart as f64 / f64::from(self.segment_size));
-        // RFC 9438 §4.2: idle time does not count as congestion avoidance.
-        self.epoch = None;
+    fn on_idle(&mut self, _: Instant, window: u64, threshold: u64) {
+        let segments = |bytes: u64| bytes as f64 / f64::from(self.segment_size);
+        self.window = self.window.min(segments(window));
+        self.threshold = self.threshold.max(segments(threshold));
+        if self.rule == CubicGrowth::Rfc9438 {
+            self.epoch = None;
+        }
+    }
+
+    /// RFC 9438 §4.2: idle time does not count as congestion avoidance.
+    fn on_transmission_start(&mut self, now: Instant, idle: Span, _: bool) {
+        if let Some(epoch) = &mut self.epoch {
+            epoch.start = (epoch.start + idle).min(now);
+        }
     }
 
     #[inline]
@@ -362,8 +432,8 @@ mod tests {
             cubic.peak
         };
         assert_eq!(run(false), 70.0);
-        // RFC 9438 §4.7: (1 + 0.7) / 2 of it.
-        assert!((run(true) - 59.5).abs() < 1e-9);
+        // RFC 9438 §4.7: (1 + 0.7) / 2 of it, in whole segments.
+        assert_eq!(run(true), 59.0);
     }
 
     #[test]
@@ -406,9 +476,91 @@ mod tests {
         };
         let twentieth = crate::Limit::at_most(20);
         assert!((run(twentieth, false) - 5.0).abs() < 0.01, "one segment per twenty acknowledged, of a hundred");
-        // The curve alone: 0.4 (0.1 + 0.1)³ segments after a round.
-        assert!(run(crate::Limit::UNLIMITED, false) < 0.01);
+        // At the plateau Linux adds a segment in a hundred windows.
+        assert!((run(crate::Limit::UNLIMITED, false) - 0.01).abs() < 1e-9);
         assert_eq!(run(twentieth, true), run(crate::Limit::UNLIMITED, true));
+    }
+
+    /// The growth 1 s after a loss at a window of 100 segments, which is 4.217 s before the plateau;
+    /// `least` and `smoothed` are round trips in milliseconds.
+    fn growth_after_a_loss(growth: CubicGrowth, least: u64, smoothed: u64) -> f64 {
+        let mut cubic = cubic(|config| {
+            config.initial_window = crate::InitialWindow::Segments(100);
+            config.congestion.cubic_growth = growth;
+        });
+        let acknowledge = |cubic: &mut Cubic, millis: u64, round_trip: u64| {
+            cubic.on_ack(&Acknowledged {
+                now: at(millis),
+                bytes: u64::from(SIZE),
+                round_trip: Some(Span::from_millis(round_trip)),
+                smoothed_round_trip: Some(Span::from_millis(smoothed)),
+                acknowledged: 0,
+                sent: 0,
+                limited: millis > 0,
+            });
+        };
+        acknowledge(&mut cubic, 0, least);
+        lose(&mut cubic, 1, Signal::Loss);
+        acknowledge(&mut cubic, 1, smoothed);
+        let before = cubic.window;
+        acknowledge(&mut cubic, 1001, smoothed);
+        cubic.window - before
+    }
+
+    #[test]
+    fn linux_looks_a_least_round_trip_ahead() {
+        // 100 - 0.4 (4.217 - 1.1)³ is 88 in whole segments, 18 above the window of 70.
+        // After a least round trip of 2 s, 100.
+        for (least, growth) in [(100, 1.0 / 3.0), (2000, 1.0 / 2.0)] {
+            assert!((growth_after_a_loss(CubicGrowth::Linux, least, 2000) - growth).abs() < 1e-9, "{least} ms");
+        }
+        // The smoothed round trip counts in the RFC. 86.8 are aimed at after 10 ms, 99.3 after 2 s.
+        for (smoothed, target) in [(10, 86.81), (2000, 99.28)] {
+            let growth = growth_after_a_loss(CubicGrowth::Rfc9438, 10, smoothed);
+            assert!((growth - (target - 70.0) / 70.0).abs() < 0.01, "{smoothed} ms: {growth}");
+        }
+    }
+
+    #[test]
+    fn linux_counts_in_whole_segments() {
+        // Towards the curve: 100 / 13 is 7; towards NewReno's window: 100 / 20 is 5.
+        assert_eq!(growth_of_linux(100.0, 113.0, 0.0, 0.0), 1.0 / 7.0);
+        assert_eq!(growth_of_linux(100.0, 113.0, 120.0, 0.0), 1.0 / 5.0);
+        assert_eq!(growth_of_linux(100.0, 113.0, 105.0, 0.0), 1.0 / 7.0);
+        assert_eq!(growth_of_linux(100.0, 400.0, 0.0, 0.0), 0.5, "one for two at most");
+        assert_eq!(growth_of_linux(100.0, 90.0, 0.0, 0.0), 1.0 / 10_000.0);
+        assert_eq!(growth_of_linux(100.0, 90.0, 0.0, 0.05), 0.05, "before a loss");
+        // 90 · 0.7 is 63, and 62.99… in floating point.
+        let mut cubic = cubic(|config| config.initial_window = crate::InitialWindow::Segments(90));
+        lose(&mut cubic, 0, Signal::Loss);
+        assert_eq!(segments(&cubic), 63.0);
+    }
+
+    #[test]
+    fn newreno_grows_by_one_for_fifteen_eighths_of_the_window() {
+        let mut epoch = Epoch::begin(at(0), 8.0, 0.0);
+        let mut after = |acknowledged: f64| {
+            epoch.uncounted += acknowledged;
+            epoch.reno_of_linux(8.0)
+        };
+        // More than 15 acknowledged segments are needed for each.
+        assert_eq!((after(15.0), after(1.0), after(14.0), after(1.0), after(45.0)), (8.0, 9.0, 9.0, 10.0, 13.0));
+    }
+
+    #[test]
+    fn idle_time_shifts_the_curve() {
+        let mut cubic = cubic(|config| config.initial_window = crate::InitialWindow::Segments(100));
+        lose(&mut cubic, 0, Signal::Loss);
+        acknowledge(&mut cubic, 100, 1000);
+        let start = |cubic: &Cubic| cubic.epoch.map(|epoch| epoch.start);
+        assert_eq!(start(&cubic), Some(at(100)));
+        cubic.on_transmission_start(at(2000), Span::from_millis(1500), false);
+        assert_eq!(start(&cubic), Some(at(1600)));
+        cubic.on_transmission_start(at(2100), Span::from_secs(9), false);
+        assert_eq!(start(&cubic), Some(at(2100)), "not into the future");
+        cubic.on_idle(at(3000), 35_000, 75_000);
+        assert_eq!((segments(&cubic), cubic.slow_start_threshold()), (35.0, Some(75_000)));
+        assert_eq!(start(&cubic), Some(at(2100)));
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl CongestionControl for Fixed {
     fn on_ack(&mut self, _: &Acknowledged) {}
     fn on_congestion(&mut self, _: &Congested) {}
     fn undo(&mut self, _: Instant) {}
-    fn on_idle(&mut self, _: Instant, _: u64) {}
+    fn on_idle(&mut self, _: Instant, _: u64, _: u64) {}
     fn congestion_window(&self) -> u64 {
         self.window
     }
@@ -63,7 +63,7 @@ mod tests {
             unchanged(&fixed);
         }
         fixed.undo(now);
-        fixed.on_idle(now, 1460);
+        fixed.on_idle(now, 1460, 0);
         unchanged(&fixed);
     }
 }

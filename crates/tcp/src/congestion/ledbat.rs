@@ -209,8 +209,8 @@ impl CongestionControl for Ledbat {
         self.reno.undo(now);
     }
 
-    fn on_idle(&mut self, now: Instant, restart: u64) {
-        self.reno.on_idle(now, restart);
+    fn on_idle(&mut self, now: Instant, window: u64, threshold: u64) {
+        self.reno.on_idle(now, window, threshold);
         if self.phase != Phase::SlowStart && self.is_below_threshold() {
             self.phase = Phase::Return { since: now };
         }

@@ -142,8 +142,9 @@ impl CongestionControl for NewReno {
         }
     }
 
-    fn on_idle(&mut self, _: Instant, restart: u64) {
-        self.window = self.window.min(restart << FRACTION);
+    fn on_idle(&mut self, _: Instant, window: u64, threshold: u64) {
+        self.window = self.window.min(window << FRACTION);
+        self.threshold = self.threshold.max(threshold);
     }
 
     #[inline]

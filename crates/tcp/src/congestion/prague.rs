@@ -243,8 +243,8 @@ impl CongestionControl for Prague {
         }
     }
 
-    fn on_idle(&mut self, _: Instant, restart: u64) {
-        self.window = self.window.min(restart as f64 / self.segment_size as f64);
+    fn on_idle(&mut self, _: Instant, window: u64, _: u64) {
+        self.window = self.window.min(window as f64 / self.segment_size as f64);
     }
 
     fn congestion_window(&self) -> u64 {

@@ -118,8 +118,8 @@ impl CongestionControl for Vegas {
         self.reno.undo(now);
     }
 
-    fn on_idle(&mut self, now: Instant, restart: u64) {
-        self.reno.on_idle(now, restart);
+    fn on_idle(&mut self, now: Instant, window: u64, threshold: u64) {
+        self.reno.on_idle(now, window, threshold);
         self.base = None;
         self.round = Round::default();
     }

@@ -132,8 +132,8 @@ impl CongestionControl for Westwood {
         self.reno.undo(now);
     }
 
-    fn on_idle(&mut self, now: Instant, restart: u64) {
-        self.reno.on_idle(now, restart);
+    fn on_idle(&mut self, now: Instant, window: u64, threshold: u64) {
+        self.reno.on_idle(now, window, threshold);
     }
 
     #[inline]

@@ -146,7 +146,7 @@ impl CongestionControl for Wtcp {
         true
     }
 
-    fn on_idle(&mut self, _: Instant, _: u64) {
+    fn on_idle(&mut self, _: Instant, _: u64, _: u64) {
         self.interval = None;
     }
 

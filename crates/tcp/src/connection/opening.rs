@@ -262,7 +262,7 @@ impl Connection {
             // (tcp_try_undo_spurious_syn).
             let first = self.opening.first;
             if echo.is_none_or(|(begin, end)| first < begin || end <= first) {
-                self.sender.controller.on_idle(now, u64::from(size));
+                self.sender.controller.on_idle(now, u64::from(size), 0);
             }
             // RFC 6298 §3: a timestamp identifies the transmission.
             match echo.filter(|_| config.retransmission_timeout.samples != Samples::OneAtATime) {

@@ -12,7 +12,7 @@ use airpath_core::{Bytes, Span};
 use super::{CONGESTION, RECOVERY};
 use crate::accurate_ecn::option::EcnOption;
 use crate::config::{
-    Algorithm, Config, Congestion, Counting, DelayedAck, Floor, InitialWindow, Limit, Nagle, PartialAcks,
+    Algorithm, Config, Congestion, Counting, DelayedAck, Floor, IdleRestart, InitialWindow, Limit, Nagle, PartialAcks,
     ReceiveBuffer, Recovery, RetransmissionTimeout, Samples, WindowClamp,
 };
 
@@ -61,7 +61,7 @@ pub(super) const CONFIG: Config = Config {
     initial_window: InitialWindow::Segments(2),
     initial_slow_start_threshold: Limit::UNLIMITED,
     // tcp_send_skb, after an idle time of one timeout.
-    idle_restart: true,
+    idle_restart: IdleRestart::Rfc5681,
     window_validation: false,
     // tcp_ack; the window is a number of segments.
     congestion: Congestion {

@@ -8,8 +8,8 @@ use airpath_core::{Bytes, Span};
 use super::{CONGESTION, RECOVERY};
 use crate::accurate_ecn::option::EcnOption;
 use crate::config::{
-    Algorithm, Config, Congestion, Counting, DelayedAck, Floor, InitialWindow, Limit, Nagle, ReceiveBuffer, Recovery,
-    RetransmissionTimeout, Samples, WindowClamp,
+    Algorithm, Config, Congestion, Counting, DelayedAck, Floor, IdleRestart, InitialWindow, Limit, Nagle,
+    ReceiveBuffer, Recovery, RetransmissionTimeout, Samples, WindowClamp,
 };
 
 pub(super) const CONFIG: Config = Config {
@@ -63,7 +63,7 @@ pub(super) const CONFIG: Config = Config {
     initial_window: InitialWindow::Segments(2),
     initial_slow_start_threshold: Limit::UNLIMITED,
     // tcp_cwnd_restart, tcp_cwnd_application_limited (RFC 2861).
-    idle_restart: true,
+    idle_restart: IdleRestart::Rfc2861,
     window_validation: true,
     // tcp_cong_avoid counts acknowledgements; tcp_recalc_ssthresh halves the window.
     congestion: Congestion { algorithm: Algorithm::NewReno, counting: Counting::Acknowledgements, ..CONGESTION },

@@ -8,8 +8,8 @@ use airpath_core::{Bytes, Span};
 use super::{CONGESTION, RECOVERY};
 use crate::accurate_ecn::option::EcnOption;
 use crate::config::{
-    Algorithm, Config, Congestion, DelayedAck, Floor, HyStartVariant, InitialWindow, Limit, Nagle, ReceiveBuffer,
-    Recovery, RetransmissionTimeout, Samples, WindowClamp,
+    Algorithm, Config, Congestion, CubicGrowth, DelayedAck, Floor, HyStartVariant, IdleRestart, InitialWindow, Limit,
+    Nagle, ReceiveBuffer, Recovery, RetransmissionTimeout, Samples, WindowClamp,
 };
 
 pub(super) const CONFIG: Config = Config {
@@ -64,7 +64,7 @@ pub(super) const CONFIG: Config = Config {
     initial_window: InitialWindow::Segments(10),
     initial_slow_start_threshold: Limit::UNLIMITED,
     // tcp_slow_start_after_idle; tcp_is_cwnd_limited.
-    idle_restart: true,
+    idle_restart: IdleRestart::Rfc2861,
     window_validation: true,
     congestion: Congestion {
         algorithm: Algorithm::Cubic,
@@ -72,6 +72,8 @@ pub(super) const CONFIG: Config = Config {
         reno_catch_up: false,
         // Windows are whole segments (tcp_reno_ssthresh, cubictcp_recalc_ssthresh).
         halve_to_whole_segments: true,
+        // bictcp_update, cubictcp_cwnd_event.
+        cubic_growth: CubicGrowth::Linux,
         // HZ / 32 in bictcp_update.
         update_interval: Span::from_micros(31_250),
         // 5 % a round trip while last_max_cwnd is unknown.

@@ -10,8 +10,8 @@ use airpath_core::{Bytes, Span};
 use super::{CONGESTION, RECOVERY};
 use crate::accurate_ecn::option::EcnOption;
 use crate::config::{
-    Algorithm, Config, Congestion, Counting, DelayedAck, Floor, Halving, InitialWindow, Limit, Nagle, PartialAcks,
-    ReceiveBuffer, Recovery, RetransmissionTimeout, Samples, WindowClamp,
+    Algorithm, Config, Congestion, Counting, DelayedAck, Floor, Halving, IdleRestart, InitialWindow, Limit, Nagle,
+    PartialAcks, ReceiveBuffer, Recovery, RetransmissionTimeout, Samples, WindowClamp,
 };
 
 pub(super) const CONFIG: Config = Config {
@@ -56,7 +56,7 @@ pub(super) const CONFIG: Config = Config {
     initial_window: InitialWindow::Segments(2),
     initial_slow_start_threshold: Limit::at_most(40),
     // slow_start_restart_ acts on a timeout only.
-    idle_restart: false,
+    idle_restart: IdleRestart::Off,
     // control_increase_ 0.
     window_validation: false,
     congestion: Congestion {

@@ -8,8 +8,8 @@ use airpath_core::{Bytes, Span};
 use super::{CONGESTION, RECOVERY};
 use crate::accurate_ecn::option::EcnOption;
 use crate::config::{
-    Algorithm, Config, Congestion, Counting, DelayedAck, Floor, InitialWindow, Limit, Nagle, ReceiveBuffer, Recovery,
-    RetransmissionTimeout, Samples, WindowClamp,
+    Algorithm, Config, Congestion, Counting, DelayedAck, Floor, IdleRestart, InitialWindow, Limit, Nagle,
+    ReceiveBuffer, Recovery, RetransmissionTimeout, Samples, WindowClamp,
 };
 
 pub(super) const CONFIG: Config = Config {
@@ -57,7 +57,7 @@ pub(super) const CONFIG: Config = Config {
     // Slow start from two segments (RFC 2581 §3.1).
     initial_window: InitialWindow::Segments(2),
     initial_slow_start_threshold: Limit::UNLIMITED,
-    idle_restart: true,
+    idle_restart: IdleRestart::Rfc5681,
     // A choice, as for every stack before RFC 2861.
     window_validation: false,
     congestion: Congestion { algorithm: Algorithm::NewReno, counting: Counting::Acknowledgements, ..CONGESTION },

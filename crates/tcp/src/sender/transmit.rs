@@ -2,8 +2,8 @@
 
 use airpath_core::Instant;
 
-use super::{Phase, Sender, Shared, TailProbe, WindowUsage};
-use crate::config::{Nagle, Samples};
+use super::{Phase, Sender, Shared, TailProbe, Underuse, WindowUsage};
+use crate::config::{IdleRestart, Nagle, Samples};
 use crate::congestion::CongestionControl;
 use crate::frto::ForwardRto;
 use crate::scoreboard::Sent;
@@ -315,30 +315,80 @@ impl Sender {
         if !self.paces || self.pacer.allows(now, start) { Ok(()) } else { Err(Blocked::Pace) }
     }
 
-    /// A segment is about to be sent: reports the start of a flight to a controller that takes
-    /// over.
+    /// A segment is about to be sent: reports the start of a flight to the controller.
     #[inline]
     fn start_transmission(&mut self, now: Instant) {
-        if let Some(rate) = &self.scoreboard.rate
-            && self.scoreboard.pipe() == 0
-        {
-            self.controller.on_transmission_start(now, rate.is_app_limited());
+        if self.scoreboard.pipe() == 0 {
+            let app_limited = self.scoreboard.rate.as_ref().is_some_and(|rate| rate.is_app_limited());
+            self.controller.on_transmission_start(now, now.since(self.last_sent), app_limited);
         }
     }
 
-    /// Idle restart (RFC 5681 §4.1).
+    /// Whether the window changes while it is not used, and how.
+    fn idle_restart(&self, shared: &Shared<'_>) -> IdleRestart {
+        if self.controller.takes_over() { IdleRestart::Off } else { shared.config.idle_restart }
+    }
+
+    /// Nothing is outstanding: reduces the window if that has been so for a retransmission timeout.
     fn restart_after_idle(&mut self, now: Instant, shared: &Shared<'_>) {
         let timeout = self.rtt.timeout(&shared.config.retransmission_timeout);
-        if shared.config.idle_restart && !self.controller.takes_over() && now.since(self.last_sent) > timeout {
-            let restart = shared.config.initial_window.bytes(self.segment_size);
-            self.controller.on_idle(now, restart);
+        let idle = now.since(self.last_sent);
+        if idle <= timeout {
+            return;
         }
+        let initial = shared.config.initial_window.bytes(self.segment_size);
+        match self.idle_restart(shared) {
+            IdleRestart::Off => {}
+            IdleRestart::Rfc5681 => self.controller.on_idle(now, initial, 0),
+            IdleRestart::Rfc2861 => {
+                let window = self.controller.congestion_window();
+                let timeouts = (idle.as_nanos() - 1) / timeout.as_nanos().max(1);
+                let size = u64::from(self.segment_size);
+                let halved = ((window / size) >> timeouts.min(63)) * size;
+                self.controller.on_idle(now, halved.max(initial), self.threshold_to_keep());
+                self.underuse = Underuse { most: 0, since: now };
+            }
+        }
+    }
+
+    /// The slow-start threshold while the window is reduced for lack of use (`tcp_current_ssthresh`
+    /// of Linux): three quarters of it, outside of a recovery.
+    fn threshold_to_keep(&self) -> u64 {
+        let segments = self.controller.congestion_window() / u64::from(self.segment_size);
+        let kept = (segments / 2 + segments / 4) * u64::from(self.segment_size);
+        if self.phase == Phase::FastRecovery { 0 } else { kept }
+    }
+
+    /// Segments were sent, or could not be: reduces the window if the application has not used all
+    /// of it for a retransmission timeout (`tcp_cwnd_application_limited` of Linux).
+    fn note_underuse(&mut self, now: Instant, shared: &Shared<'_>) {
+        if self.idle_restart(shared) != IdleRestart::Rfc2861 {
+            return;
+        }
+        if self.is_window_used() {
+            self.underuse = Underuse { most: 0, since: now };
+            return;
+        }
+        self.underuse.most = self.underuse.most.max(self.scoreboard.len() as u64);
+        if now.since(self.underuse.since) < self.rtt.timeout(&shared.config.retransmission_timeout) {
+            return;
+        }
+        let size = u64::from(self.segment_size);
+        let used = (self.underuse.most * size).max(shared.config.initial_window.bytes(self.segment_size));
+        let window = self.controller.congestion_window();
+        // Data that waits to be sent show that the receive window is the limit, not the
+        // application.
+        if self.phase == Phase::Open && self.written <= self.next && used < window {
+            let mean = (window + used) / size / 2 * size;
+            self.controller.on_idle(now, mean, self.threshold_to_keep());
+        }
+        self.underuse = Underuse { most: 0, since: now };
     }
 
     /// Nothing more is sent for now.
     #[inline]
     fn on_blocked(&mut self, now: Instant, blocked: Blocked, shared: &mut Shared<'_>) {
-        self.validate_window(blocked, shared);
+        self.validate_window(now, blocked, shared);
         if blocked == Blocked::Pace {
             shared.timers.set(Timer::Pacing, self.pacer.release);
         }
@@ -349,7 +399,7 @@ impl Sender {
 
     /// Records how much of the congestion window is used.
     #[inline]
-    fn validate_window(&mut self, blocked: Blocked, shared: &Shared<'_>) {
+    fn validate_window(&mut self, now: Instant, blocked: Blocked, shared: &Shared<'_>) {
         let full = self.in_flight(shared.config) + u64::from(self.segment_size) > self.congestion_window();
         let limited = full || matches!(blocked, Blocked::Congestion | Blocked::Pace);
         let sent = std::mem::take(&mut self.sent_new);
@@ -361,6 +411,7 @@ impl Sender {
         if limited || self.acknowledged >= usage.end || (!usage.limited && outstanding > usage.most) {
             *usage = WindowUsage { limited, most: outstanding, end: self.next };
         }
+        self.note_underuse(now, shared);
     }
 
     /// Whether the congestion window may grow, because it is used (RFC 7661 §4.2). In slow start it

@@ -345,6 +345,7 @@ fn a_limit_on_the_window_is_in_segments() {
 fn idle_restart_reduces_the_congestion_window() {
     let mut config = cumulative();
     config.initial_window = airpath_tcp::InitialWindow::Segments(1);
+    config.idle_restart = airpath_tcp::IdleRestart::Rfc5681;
     open(&config, 60_000).run(
         "! write 3000
         > . 1:1001(1000) ack 1
@@ -357,6 +358,72 @@ fn idle_restart_reduces_the_congestion_window() {
         > . 3001:4001(1000) ack 1
         > -",
     );
+}
+
+/// A window of eight segments after three round trips, all of it used.
+fn grown(config: &Config) -> Script {
+    let mut script = open(config, 60_000);
+    script.run(
+        "! write 7000
+        > . 1:1001(1000) ack 1
+        +0.1 < . 1:1(0) ack 1001
+        > . 1001:2001(1000) ack 1
+        > . 2001:3001(1000) ack 1
+        +0.1 < . 1:1(0) ack 3001
+        > . 3001:4001(1000) ack 1
+        > . 4001:5001(1000) ack 1
+        > . 5001:6001(1000) ack 1
+        > P. 6001:7001(1000) ack 1
+        +0.1 < . 1:1(0) ack 7001",
+    );
+    assert_eq!(window(&script), 8);
+    script
+}
+
+/// The congestion window, in segments.
+fn window(script: &Script) -> u64 {
+    script.connection.info().congestion_window
+}
+
+fn validating() -> Config {
+    Config {
+        initial_window: airpath_tcp::InitialWindow::Segments(1),
+        idle_restart: airpath_tcp::IdleRestart::Rfc2861,
+        window_validation: true,
+        ..cumulative()
+    }
+}
+
+#[test]
+fn each_timeout_of_an_idle_time_halves_the_window() {
+    // The timer is at its least, 1 s.
+    for (idle, window) in [("0.9", 8), ("1.5", 4), ("2.5", 2), ("9", 1)] {
+        let mut script = grown(&validating());
+        script.run(&format!("+{idle} ! write 1000\n> P. 7001:8001(1000) ack 1"));
+        assert_eq!(self::window(&script), window, "after {idle} s");
+    }
+}
+
+#[test]
+fn an_application_that_uses_less_moves_the_window_towards_what_it_uses() {
+    let mut script = grown(&validating());
+    // Two segments every 600 ms, so no idle time of a timeout.
+    let mut end = 7001;
+    let mut windows = Vec::new();
+    for _ in 0..4 {
+        let (middle, last) = (end + 1000, end + 2000);
+        script.run(&format!(
+            "+0.5 ! write 2000
+            > . {end}:{middle}(1000) ack 1
+            > P. {middle}:{last}(1000) ack 1
+            > -",
+        ));
+        windows.push(window(&script));
+        script.run(&format!("+0.1 < . 1:1(0) ack {last}"));
+        end = last;
+    }
+    // (8 + 2) / 2 after a second, and (5 + 2) / 2 after another, in whole segments.
+    assert_eq!(windows, [8, 5, 5, 3]);
 }
 
 #[test]

@@ -253,7 +253,7 @@ fn after_idle_times_it_continues_at_the_bandwidth() {
     driver.reach_probe_bandwidth();
     driver.bbr.phase = 0;
     driver.bbr.update_gains();
-    driver.bbr.on_transmission_start(driver.now, true);
+    driver.bbr.on_transmission_start(driver.now, Span::from_secs(1), true);
     assert!(driver.bbr.pacing_rate.abs_diff(PATH_RATE) < 100, "{}", driver.bbr.pacing_rate);
     // The estimate of the round trip has expired, but a restart does not begin with ProbeRTT.
     let sample = driver.sample(11_000, 1, 10);
