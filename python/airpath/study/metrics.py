@@ -161,6 +161,11 @@ def _throughput(flows: Sequence[Flow], _: Inputs) -> float:
     return statistics.fmean(flow["throughput_bps"] for flow in flows) / 1e3
 
 
+def _data_in_flight(flows: Sequence[Flow], _: Inputs) -> float:
+    """Return the mean data in flight, in kB: the rate times the round trip (Little's law)."""
+    return statistics.fmean(flow["throughput_bps"] * flow["rtt_mean_s"] for flow in flows) / 8e3
+
+
 def _transfer_time(flows: Sequence[Flow], _: Inputs) -> float:
     return statistics.fmean(flow["duration_s"] for flow in flows)
 
@@ -285,10 +290,12 @@ METRICS = {
         Metric("received-rate", "kbit/s", 2, _received_rate, ("payload",)),
         Metric("bandwidth-delay-product", "B", 0, _bandwidth_delay_product, ("payload", "segment")),
         Metric("throughput", "kbit/s", 2, _throughput),
+        Metric("data-in-flight", "kB", 1, _data_in_flight),
         Metric("transfer-time", "s", 2, _transfer_time),
         Metric("longest-round-trip", "s", 2, _longest_round_trip),
         Metric("late-connect", "s", 2, lambda flows, _: flows[-1]["connect_s"]),
         Metric("late-round-trip", "s", 2, lambda flows, _: flows[-1]["rtt_mean_s"]),
+        Metric("late-delay", "ms", 1, lambda flows, _: 1e3 * flows[-1]["delay_mean_s"]),
         Metric("late-throughput", "kbit/s", 2, lambda flows, _: flows[-1]["throughput_bps"] / 1e3),
         Metric("ping-round-trip", "ms", 1, _delay),
         Metric("ping-loss", "%", 2, _probe_loss),
