@@ -19,8 +19,9 @@ from pathlib import Path
 
 import airpath
 from airpath.run import execute
-from airpath.sweep.driver import run_plans, tasks_on
+from airpath.sweep.driver import run_plans
 from airpath.sweep.folder import SweepFolder
+from airpath.sweep.pool import tasks_on
 
 SCENARIO = Path(__file__).parents[1] / "examples" / "hs-dsch.toml"
 CASES = 100

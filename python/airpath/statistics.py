@@ -97,6 +97,29 @@ def paired_difference(samples: Sequence[float], others: Sequence[float]) -> Inte
     return mean_interval(without_nan([a - b for a, b in zip(samples, others, strict=False)]))
 
 
+class RunningMean:
+    """Mean and deviation of samples (Welford, Technometrics 4, 1962)."""
+
+    __slots__ = ("mean", "n", "squares")
+
+    def __init__(self) -> None:
+        self.n, self.mean, self.squares = 0, 0.0, 0.0
+
+    def add(self, value: float) -> None:
+        """Add a sample."""
+        self.n += 1
+        difference = value - self.mean
+        self.mean += difference / self.n
+        self.squares += difference * (value - self.mean)
+
+    def is_within(self, share: float) -> bool:
+        """Whether half the 95 % interval is at most this share of the mean."""
+        if self.n < 2:
+            return False
+        half = student_t(self.n - 1) * math.sqrt(self.squares / (self.n - 1) / self.n)
+        return half <= share * abs(self.mean)
+
+
 @cache
 def student_t(degrees: int) -> float:
     """Return t so that P(|T| > t) = 5 % for Student's T with `degrees` degrees of freedom."""

@@ -10,7 +10,7 @@ import pytest
 
 import airpath
 from airpath import study
-from airpath.sweep import driver, estimate
+from airpath.sweep import estimate, pool
 from airpath.sweep.kinds import VIEWS, LinkCommand, PageLoad, Simulation, from_dict
 from airpath.sweep.report import commands
 from airpath.sweep.work import Batch, Lines, Task, Until, to_dict
@@ -90,7 +90,7 @@ def test_real_time_bases_may_name_a_preset_and_go_one_by_one(read, monkeypatch):
     assert page.work == PageLoad("static-site", "http/1.0")
     for cores, runs in ((2, 1), (4, 1), (16, 4)):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _, cores=cores: set(range(cores)))
-        assert (driver.cores(link), driver.cores(page)) == (runs, runs)
+        assert (pool.cores(link), pool.cores(page)) == (runs, runs)
     assert 'preset = "gprs"' in read('scenario = "gprs"\n').text
     with pytest.raises(airpath.PlanError, match="one of link, page and study"):
         read('scenario = "gprs"\nlink = { command = ["true"] }\npage = { name = "static-site" }\n')

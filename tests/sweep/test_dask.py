@@ -15,7 +15,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import airpath
-from airpath.sweep import ExecutorLostError, Progress, clusters, dask_executor, driver
+from airpath.sweep import ExecutorLostError, Progress, clusters, dask_executor, estimation
 from airpath.sweep.clusters import ClusterError, executor_of
 from support import DOWNLOAD, Command
 from support.dask_cluster import Cluster, wait_for_workers
@@ -50,7 +50,7 @@ fixed.loss = [0.0, 0.02]
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> airpath.Plan:
     """A plan of 4,000 runs, in tasks of about 0.05 s."""
-    monkeypatch.setattr(driver, "TASK_SECONDS", 0.05)
+    monkeypatch.setattr(estimation, "TASK_SECONDS", 0.05)
     (tmp_path / "small.toml").write_text(DOWNLOAD)
     (tmp_path / "plan.toml").write_text(PLAN)
     return airpath.read_plan(tmp_path / "plan.toml")

@@ -19,7 +19,8 @@ from polars.testing import assert_frame_equal
 
 import airpath
 from airpath.cli.sweep_output import _short
-from airpath.sweep import ExecutorLostError, driver
+from airpath.sweep import ExecutorLostError, estimation
+from airpath.sweep import pool as sweep_pool
 from airpath.sweep.folder import SweepFolder
 from airpath.sweep.plan import Plan
 from airpath.sweep.temporary import WorkerFolder
@@ -77,7 +78,7 @@ def test_the_rows_are_those_of_single_runs():
 
 def test_the_rows_do_not_depend_on_the_executor_or_the_size_of_tasks(monkeypatch):
     here = sweep().flows
-    monkeypatch.setattr(driver, "TASK_SECONDS", 1e-9)  # one run in each task
+    monkeypatch.setattr(estimation, "TASK_SECONDS", 1e-9)  # one run in each task
     with ThreadPoolExecutor(3) as threads:
         assert_frame_equal(here, sweep(executor=threads, workers=3).flows)
     assert_frame_equal(here, sweep(executor=Inline()).flows)
@@ -142,7 +143,7 @@ def test_a_case_that_failed_is_not_repeated_further_when_a_sweep_continues(tmp_p
 
 
 def test_only_what_is_missing_runs_when_a_sweep_continues(tmp_path, monkeypatch):
-    monkeypatch.setattr(driver, "TASK_SECONDS", 1e-9)
+    monkeypatch.setattr(estimation, "TASK_SECONDS", 1e-9)
     first = sweep(executor=Inline(), out=tmp_path / "out").flows
     parts = sorted((tmp_path / "out" / "flows").glob("*.parquet"))
     parts[5].unlink()
@@ -189,7 +190,7 @@ def test_the_temporary_files_of_a_killed_sweep_are_removed_at_the_next_start(
 
 
 def test_a_failed_batch_is_kept_and_the_rest_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(driver, "TASK_SECONDS", 1e-9)
+    monkeypatch.setattr(estimation, "TASK_SECONDS", 1e-9)
     recorded = tmp_path / "small.down"
     recorded.write_text("1\n2\n3\n")
     scenario = DOWNLOAD.replace(
@@ -235,8 +236,8 @@ def test_an_interrupted_retry_is_not_complete(tmp_path, monkeypatch):
 
 
 def test_a_task_that_ends_its_worker_is_a_failure_and_the_others_are_not(tmp_path, monkeypatch):
-    monkeypatch.setattr(driver, "TASK_SECONDS", 1e-9)
-    monkeypatch.setattr(driver, "run_task", dying_worker.exit_at_case_1)
+    monkeypatch.setattr(estimation, "TASK_SECONDS", 1e-9)
+    monkeypatch.setattr(sweep_pool, "run_task", dying_worker.exit_at_case_1)
     plan = airpath.make_plan(DOWNLOAD, {"bearer.bler": [0.0, 0.1, 0.2]})
     result = airpath.sweep(plan, out=tmp_path / "out", workers=2)
     assert result.flows["case"].to_list() == [0, 2]
@@ -245,8 +246,8 @@ def test_a_task_that_ends_its_worker_is_a_failure_and_the_others_are_not(tmp_pat
 
 
 def test_a_broken_executor_of_ones_own_ends_the_sweep_without_failures(tmp_path, monkeypatch):
-    monkeypatch.setattr(driver, "TASK_SECONDS", 1e-9)
-    monkeypatch.setattr(driver, "run_task", dying_worker.exit_at_case_1)
+    monkeypatch.setattr(estimation, "TASK_SECONDS", 1e-9)
+    monkeypatch.setattr(sweep_pool, "run_task", dying_worker.exit_at_case_1)
     plan = airpath.make_plan(DOWNLOAD, {"bearer.bler": [0.0, 0.1, 0.2]})
     with ProcessPoolExecutor(2, get_context("spawn")) as processes, pytest.raises(ExecutorLostError):
         airpath.sweep(plan, executor=processes, out=tmp_path / "out", workers=2)
@@ -255,7 +256,7 @@ def test_a_broken_executor_of_ones_own_ends_the_sweep_without_failures(tmp_path,
 
 def test_the_pool_of_a_sweep_leaves_no_thread():
     before = set(threading.enumerate())
-    with driver.tasks_on(None, workers=1) as pool:
+    with sweep_pool.tasks_on(None, workers=1) as pool:
         pool.executor.submit(time.sleep, 0).result()
         pool.executor.submit(time.sleep, 60)
         assert set(threading.enumerate()) > before

@@ -21,8 +21,9 @@ from airpath.study.result import Finding, StudyResult
 from airpath.study.rows import Row, Rows, require_two_values
 from airpath.study.simulation import plan_of
 from airpath.study.tolerance import Tolerance
-from airpath.sweep.driver import Pool, run_plans
+from airpath.sweep.driver import run_plans
 from airpath.sweep.plan import Plan
+from airpath.sweep.pool import Pool
 from airpath.sweep.progress import Progress as SweepProgress
 from airpath.sweep.result import SweepResult
 
