@@ -76,7 +76,9 @@ def render(summary: dict[str, Any], console: "Console") -> None:
             console.print(line, style="dim")
     _print_videos(console, groups)
     if calls:
-        both = [f"{figure} {way}" for figure in ("MOS", "mouth to ear", "not played") for way in ("down", "up")]
+        both = [
+            f"{figure} {direction}" for figure in ("MOS", "mouth to ear", "not played") for direction in ("down", "up")
+        ]
         _print_table(console, ("flow", "mobile", "outcome", *both), [_call_row(group) for group in calls[:_MOST_ROWS]])
         _print_all(console, calls, "mouth_to_ear_s", "mouth to ear")
         console.print(CALL_CLOCK, style="dim")
@@ -134,10 +136,10 @@ def _page_row(group: Sequence[Flow], number: int, views: Sequence[Flow]) -> tupl
 
 def _means(rows: Sequence[Flow]) -> Callable[[str, Callable[[float], str]], str]:
     """Return what prints the mean of a figure of these rows."""
-    return lambda field, words: _mean((row.get(field) for row in rows), words)
+    return lambda field, format_value: _mean((row.get(field) for row in rows), format_value)
 
 
-def _mean(values: Iterable[float | None], words: Callable[[float], str]) -> str:
+def _mean(values: Iterable[float | None], format_value: Callable[[float], str]) -> str:
     """Return the mean as text, with the standard deviation of several values.
 
     A dash without values.
@@ -146,8 +148,8 @@ def _mean(values: Iterable[float | None], words: Callable[[float], str]) -> str:
     if not known:
         return "–"
     if len(known) == 1 or min(known) == max(known):
-        return words(known[0])
-    return f"{words(fmean(known))} ± {words(stdev(known))}"
+        return format_value(known[0])
+    return f"{format_value(fmean(known))} ± {format_value(stdev(known))}"
 
 
 def _outcomes(group: Sequence[Flow]) -> str:
@@ -227,13 +229,13 @@ def _segmented_row(group: Sequence[Flow]) -> tuple[str, ...]:
 
 
 def _call_row(group: Sequence[Flow]) -> tuple[str, ...]:
-    ways = [[flow[way] for flow in group] for way in ("down", "up")]
+    directions = [[flow[direction] for flow in group] for direction in ("down", "up")]
     figures: tuple[tuple[str, Callable[[float], str]], ...] = (
         ("mos", score),
         ("mouth_to_ear_s", seconds),
         ("frame_loss", share),
     )
-    values = (_means(way)(figure, words) for figure, words in figures for way in ways)
+    values = (_means(calls)(figure, format_value) for figure, format_value in figures for calls in directions)
     return (group[0]["name"], group[0]["mobile"], _outcomes(group), *values)
 
 

@@ -26,7 +26,7 @@ from airpath.theme import ALERT, DOWN, GRID, INK, MUTED, PAGE, UP
 _PERIOD_S = 0.5
 _MOST_SAMPLES = 20_000
 """Almost three hours."""
-_WAYS = ("down", "up")
+_DIRECTIONS = ("down", "up")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,9 @@ class Sample:
 
 def sample_of(status: dict[str, Any]) -> Sample:
     """Return the sample of a status (`crates/emu/src/control.rs`)."""
-    rows = {way: [each for each in status["links"] if each["direction"] == way] for way in _WAYS}
+    rows = {
+        direction: [each for each in status["links"] if each["direction"] == direction] for direction in _DIRECTIONS
+    }
     # The path has its hops from the server to the mobile.
     last = (rows["down"][-1], rows["up"][0])
     return Sample(

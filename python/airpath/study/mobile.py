@@ -1,4 +1,4 @@
-"""What a mobile has acknowledged, what its server believes, and the queue of the cell."""
+"""Acknowledgements as a mobile sends and as its server receives them, and the queue of the cell."""
 
 from bisect import bisect_right
 from collections import defaultdict

@@ -20,15 +20,15 @@ def figures(directions: Sequence[Row]) -> list[tuple[str, list[str]]]:
         The name of each figure, with one text per direction.
     """
     rows = []
-    for name, words in _FIGURES:
-        texts = _windows(directions) if name == _WINDOW else [words(row) for row in directions]
+    for name, format_value in _FIGURES:
+        texts = _windows(directions) if name == _WINDOW else [format_value(row) for row in directions]
         if any(texts):
             rows.append((name, [each or "–" for each in texts]))
     return rows
 
 
-def _if(value: float | None, words: Callable[[float], str]) -> str:
-    return words(value) if value else ""
+def _if(value: float | None, format_value: Callable[[float], str]) -> str:
+    return format_value(value) if value else ""
 
 
 def _has_rate(row: Row) -> bool:

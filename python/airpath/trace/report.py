@@ -17,7 +17,7 @@ from airpath.trace import connection_rows, figures
 from airpath.trace.avoidable import worst_first
 from airpath.trace.connections import connections_table
 from airpath.trace.data import TraceData
-from airpath.trace.figures.view import FlowView, direction
+from airpath.trace.figures.view import FlowView, direction_of
 from airpath.trace.format import Row
 from airpath.trace.format import figures as numbers
 from airpath.trace.groups import groups_table
@@ -119,7 +119,7 @@ def _connection(trace: TraceData, flow: Row, explained: set[str]) -> Connection:
 def _over_time(view: FlowView, trace: TraceData) -> list[Figure | Missing]:
     makers: list[tuple[str, Callable[[], go.Figure]]] = [("Where the time went", lambda: figures.cause_bar(view))]
     makers += [
-        (f"Time–sequence, {direction(sender)}", partial(figures.time_sequence, view, sender))
+        (f"Time–sequence, {direction_of(sender)}", partial(figures.time_sequence, view, sender))
         for sender in view.main_senders or ["server"]
     ]
     makers += [

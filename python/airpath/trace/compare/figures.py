@@ -18,7 +18,7 @@ from airpath.plot.values import average, largest, numbers, smallest
 from airpath.quantities import seconds
 from airpath.trace.causes import CAUSES, Cause, seconds_of
 from airpath.trace.figures.causes import band
-from airpath.trace.figures.view import FlowView, direction, other
+from airpath.trace.figures.view import FlowView, direction_of, other
 from airpath.trace.messages import main_cause
 
 _ROW = 46
@@ -52,9 +52,9 @@ class Shown:
         return self.view.senders[0] if self.view.senders else "server"
 
     @property
-    def way(self) -> str:
+    def direction(self) -> str:
         """The direction of most data."""
-        return direction(self.sender)
+        return direction_of(self.sender)
 
 
 def cause_bars(shown: Sequence[Shown]) -> go.Figure:
@@ -217,10 +217,10 @@ def _with_data(shown: Sequence[Shown]) -> list[Shown]:
 
 def _directions(shown: Sequence[Shown]) -> list[str]:
     """Return a note if the main directions of the connections differ."""
-    ways = {each.way for each in shown}
-    if len(ways) == 1:
+    directions = {each.direction for each in shown}
+    if len(directions) == 1:
         return []
-    return [f"The direction with more data is shown: {', '.join(f'{each.label} {each.way}' for each in shown)}."]
+    return [f"The direction with more data is shown: {', '.join(f'{each.label} {each.direction}' for each in shown)}."]
 
 
 def _span(shown: Sequence[Shown]) -> float:

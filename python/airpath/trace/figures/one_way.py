@@ -13,7 +13,7 @@ from airpath.plot.traces import scatter
 from airpath.plot.units import seconds_unit
 from airpath.plot.values import largest, numbers, smallest
 from airpath.quantities import seconds
-from airpath.trace.figures.view import SENDERS, FlowView, direction
+from airpath.trace.figures.view import SENDERS, FlowView, direction_of
 
 _READ = (
     "Each dot is a packet, at its sending time: its delay to the other capture. A triangle is a lost packet. Values "
@@ -39,16 +39,16 @@ def one_way(view: FlowView, *, bins: int = BINS) -> go.Figure:
     for sender in SENDERS:
         own = arrived.filter(pl.col("from") == sender)
         lost = transits.filter((pl.col("from") == sender) & (pl.col("fate") == "lost"))
-        way = direction(sender)
-        colour = theme.direction(way).light
-        dot = "circle" if way == "down" else "diamond-open"
-        kept = thinner(own, "took", way)
-        _marks(figure, kept, scale, f"{way} ({own.height:,})", {"color": colour, "size": 4, "symbol": dot})
+        direction = direction_of(sender)
+        colour = theme.direction(direction).light
+        dot = "circle" if direction == "down" else "diamond-open"
+        kept = thinner(own, "took", direction)
+        _marks(figure, kept, scale, f"{direction} ({own.height:,})", {"color": colour, "size": 4, "symbol": dot})
         style = {"color": colour, "size": 8, "symbol": "triangle-down-open"}
-        _marks(figure, lost.with_columns(took=pl.lit(0.0)), scale, f"{way}, lost ({lost.height:,})", style)
+        _marks(figure, lost.with_columns(took=pl.lit(0.0)), scale, f"{direction}, lost ({lost.height:,})", style)
         if own.height:
             low, high = smallest(own["took"]), largest(own["took"])
-            words.append(f"{way} {seconds(low)} to {seconds(high)}, {lost.height:,} lost")
+            words.append(f"{direction} {seconds(low)} to {seconds(high)}, {lost.height:,} lost")
     figure.update_layout(showlegend=True)
     alt = f"One-way delays over time of flow {view.name}: {'; '.join(words)}."
     return captioned(figure, Caption("One-way delay", _READ, alt, thinner.notes(), log_axis=True))

@@ -10,7 +10,7 @@ from airpath.plot.thin import BINS, Thinner
 from airpath.plot.traces import steps
 from airpath.plot.units import bytes_unit
 from airpath.plot.values import largest
-from airpath.trace.figures.view import FlowView, direction, other
+from airpath.trace.figures.view import FlowView, direction_of, other
 
 _READ = (
     "Data sent and not yet acknowledged, as captured. It grows with the congestion window, up to the receiver's window "
@@ -33,16 +33,16 @@ def outstanding(view: FlowView, *, bins: int = BINS) -> go.Figure:
     figure.update_yaxes(range=[0, most * 1.15 * scale])
     words = []
     for sender in view.main_senders:
-        way = direction(sender)
+        direction = direction_of(sender)
         known = _known(view, sender)
-        dash = "dash" if way == "up" and len(view.main_senders) > 1 else "solid"
-        style = {"color": theme.direction(way).light, "width": 1.4, "dash": dash}
-        steps(figure, known, "outstanding_bytes", scale, f"outstanding, {way}", style, thinner)
+        dash = "dash" if direction == "up" and len(view.main_senders) > 1 else "solid"
+        style = {"color": theme.direction(direction).light, "width": 1.4, "dash": dash}
+        steps(figure, known, "outstanding_bytes", scale, f"outstanding, {direction}", style, thinner)
         window = view.sent.filter(pl.col("from") == other(sender)).filter(pl.col("window_bytes") <= 1.15 * most)
         if window.height:
             style = {"color": theme.MUTED.light, "width": 1.2, "dash": "dot"}
-            steps(figure, window, "window_bytes", scale, f"receiver's window, {way}", style, thinner)
-        words.append(f"{way} up to {largest(known['outstanding_bytes']):,.0f} bytes")
+            steps(figure, window, "window_bytes", scale, f"receiver's window, {direction}", style, thinner)
+        words.append(f"{direction} up to {largest(known['outstanding_bytes']):,.0f} bytes")
     figure.update_layout(showlegend=True)
     alt = f"Outstanding data over time of flow {view.name}: {'; '.join(words)}."
     return captioned(figure, Caption("Outstanding data", _READ, alt, thinner.notes(), log_axis=False))

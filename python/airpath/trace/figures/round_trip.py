@@ -13,7 +13,7 @@ from airpath.plot.traces import scatter
 from airpath.plot.units import seconds_unit
 from airpath.plot.values import average, largest, numbers, smallest
 from airpath.quantities import seconds
-from airpath.trace.figures.view import SENDERS, FlowView, direction, other
+from airpath.trace.figures.view import SENDERS, FlowView, direction_of, other
 
 _READ = (
     "Each dot is the time from a segment that was sent once to the acknowledgement that measures it (Karn's rule), "
@@ -42,19 +42,26 @@ def round_trip(view: FlowView, *, bins: int = BINS) -> go.Figure:
     figure.update_yaxes(rangemode="tozero")
     words = []
     for sender in SENDERS:
-        way = direction(sender)
-        colour = theme.direction(way).light
+        direction = direction_of(sender)
+        colour = theme.direction(direction).light
         samples, echoed = (each.filter(pl.col("from") == other(sender)) for each in (karn, echo))
         if samples.height:
-            dot = {"color": colour, "size": 4, "symbol": "circle" if way == "down" else "diamond"}
-            _dots(figure, thinner(samples, "rtt", f"of data {way}"), samples.height, scale, f"of data {way}", dot)
+            dot = {"color": colour, "size": 4, "symbol": "circle" if direction == "down" else "diamond"}
+            _dots(
+                figure,
+                thinner(samples, "rtt", f"of data {direction}"),
+                samples.height,
+                scale,
+                f"of data {direction}",
+                dot,
+            )
             low, mean, high = smallest(samples["rtt"]), average(samples["rtt"]), largest(samples["rtt"])
-            words.append(f"of data {way} {seconds(low)} to {seconds(high)}, {seconds(mean)} on the mean")
+            words.append(f"of data {direction} {seconds(low)} to {seconds(high)}, {seconds(mean)} on the mean")
         if echoed.height:
-            name = f"of data {way}, by timestamps alone"
-            ring = {"color": colour, "size": 8, "symbol": "circle-open" if way == "down" else "diamond-open"}
+            name = f"of data {direction}, by timestamps alone"
+            ring = {"color": colour, "size": 8, "symbol": "circle-open" if direction == "down" else "diamond-open"}
             _dots(figure, thinner(echoed, "rtt", name), echoed.height, scale, name, ring)
-            words.append(f"by timestamps alone {way} up to {seconds(largest(echoed['rtt']))}")
+            words.append(f"by timestamps alone {direction} up to {seconds(largest(echoed['rtt']))}")
     figure.update_layout(showlegend=True)
     alt = f"Round trips over time of flow {view.name}: {'; '.join(words)}."
     read = _READ + (_READ_ECHO if echo.height else "")

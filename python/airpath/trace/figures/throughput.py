@@ -10,7 +10,7 @@ from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.traces import scatter
 from airpath.plot.units import rate_unit
 from airpath.plot.values import largest, numbers
-from airpath.trace.figures.view import FlowView, direction
+from airpath.trace.figures.view import FlowView, direction_of
 
 _STEPS = 120
 """Approximate number of time steps."""
@@ -32,12 +32,12 @@ def throughput(view: FlowView) -> go.Figure:
     figure.update_yaxes(rangemode="tozero")
     words = []
     for sender, rate in rates.items():
-        way = direction(sender)
+        direction = direction_of(sender)
         x, y = [*numbers(rate["t"]), view.span], numbers(rate["rate"][[*range(rate.height), -1]], scale)
-        dash = "dash" if way == "up" and len(view.main_senders) > 1 else "solid"
-        style = {"color": theme.direction(way).light, "width": 1.6, "dash": dash, "shape": "hv"}
-        figure.add_trace(scatter(x, y, mode="lines", name=way, line=style, hovertemplate="%{x} s: %{y}"))
-        words.append(f"{way} up to {largest(rate['rate']) * scale:.4g} {unit}")
+        dash = "dash" if direction == "up" and len(view.main_senders) > 1 else "solid"
+        style = {"color": theme.direction(direction).light, "width": 1.6, "dash": dash, "shape": "hv"}
+        figure.add_trace(scatter(x, y, mode="lines", name=direction, line=style, hovertemplate="%{x} s: %{y}"))
+        words.append(f"{direction} up to {largest(rate['rate']) * scale:.4g} {unit}")
     figure.update_layout(showlegend=True)
     read = (
         f"Payload that passed the capture, retransmissions included: the mean of each {step:g} s. "

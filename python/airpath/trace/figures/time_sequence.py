@@ -12,7 +12,7 @@ from airpath.plot.thin import BINS, Thinner
 from airpath.plot.traces import scatter, steps
 from airpath.plot.units import bytes_unit
 from airpath.plot.values import largest, numbers
-from airpath.trace.figures.view import FlowView, direction, other
+from airpath.trace.figures.view import FlowView, direction_of, other
 
 _READ = (
     "Each dot is a captured segment, the line below the acknowledged data, the dotted line above the end of the "
@@ -45,8 +45,8 @@ def time_sequence(view: FlowView, sender: str, *, bins: int = BINS) -> go.Figure
     data = view.data(sender)
     if data.height == 0:
         raise NothingToDrawError(f"the {sender} sent no data")
-    way = direction(sender)
-    hue, back = theme.direction(way), theme.direction("up" if way == "down" else "down")
+    direction = direction_of(sender)
+    hue, back = theme.direction(direction), theme.direction("up" if direction == "down" else "down")
     thinner = Thinner(bins)
     highest = largest(data["end"])
     scale, unit = bytes_unit(highest)
@@ -75,7 +75,7 @@ def time_sequence(view: FlowView, sender: str, *, bins: int = BINS) -> go.Figure
         f"Stream offset over time of flow {view.name}: {data.height:,} segments with {highest:,.0f} bytes from the "
         f"{sender} in {view.span:.4g} s; {again.height:,} were retransmitted."
     )
-    return captioned(figure, Caption(f"Time–sequence, {way}", _READ, alt, thinner.notes()))
+    return captioned(figure, Caption(f"Time–sequence, {direction}", _READ, alt, thinner.notes()))
 
 
 def _blocks(figure: go.Figure, view: FlowView, sender: str, scale: float) -> None:

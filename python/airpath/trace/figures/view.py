@@ -102,7 +102,7 @@ class FlowView:
         return [sender for sender in self.senders if _LITTLE * sizes[sender] >= max(sizes.values())]
 
 
-def direction(sender: str) -> str:
+def direction_of(sender: str) -> str:
     """Return the direction in which an end sends: `down` from the server, `up` from the client."""
     return "down" if sender == "server" else "up"
 
