@@ -8,11 +8,15 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import typer
 
+from airpath.cli.application import app
 from airpath.cli.link import late_text
-from airpath.cli.link_repeat import times_text, without_options
+from airpath.cli.link_repeat import command_line, times_text
+from airpath.cli.messages import set_quiet
 from airpath.sidecar.live import Handler as LiveHandler
 from airpath.sidecar.live import Samples, page
 from airpath.sidecar.live import Server as LiveServer
@@ -99,7 +103,7 @@ def test_the_live_page_shows_the_link_while_it_runs(link: LinkCommand) -> None:
 
 
 def test_repetitions_have_their_seeds_folders_and_times(link: LinkCommand) -> None:
-    done = link("sleep", "0.2", options="--repeat 2 --seed 7 --out kept")
+    done = link("sleep", "0.2", options="--repeat 2 --seed 7 -okept")
     results = [summary(link.folder / "kept" / str(number)) for number in range(2)]
     assert [result["seed"] for result in results] == [7, 8]
     times = [result["emulation"]["command_s"] for result in results]
@@ -194,9 +198,12 @@ def test_the_times_of_a_command_as_text() -> None:
 
 
 def test_a_repetition_has_the_command_line_without_its_options() -> None:
-    line = ["link", "gprs", "--repeat", "5", "--out=kept", "--seed", "1", "--mtu", "600", "--", "x", "--out", "y"]
-    kept = list(without_options(line, ("--repeat", "--seed", "--out")))
-    assert kept == ["link", "gprs", "--mtu", "600", "--", "x", "--out", "y"]
+    command: Any = typer.main.get_command(app)
+    line = "gprs --repeat 5 -okept --seed=1 --mtu 600 --set a=1 --set=b=2 --proxy --no-precise -q -- x --out y"
+    parsed = command.get_command(None, "link").make_context("link", line.split())
+    options = ["--set=a=1", "--set=b=2", "--proxy=adaptive", "--no-precise", "--mtu=600", "--quiet"]
+    assert command_line(parsed) == [*options, "gprs", "--", "x", "--out", "y"]
+    set_quiet(False)
 
 
 def test_a_late_run_states_what_it_changes() -> None:

@@ -23,10 +23,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with arguments, by default those of the process; return its exit code."""
     _open_standard_streams()
     app = _import_application(alone=arguments is None)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     set_quiet(False)
     try:
-        with _explained():
-            code = app(arguments, prog_name="airpath", standalone_mode=False)
+        with _explained(words):
+            # Commands find their words in the context.
+            code = app(list(words), prog_name="airpath", standalone_mode=False, obj=words)
             sys.stdout.flush()
     except Problem as problem:
         show(problem)
@@ -57,12 +59,12 @@ def _import_application(*, alone: bool) -> typer.Typer:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
-    """Convert the errors of every command to a `Problem`."""
+def _explained(words: Sequence[str]) -> Iterator[None]:
+    """Convert the errors of every command to a `Problem`; `words` are its command line."""
     try:
         yield
     except typer.TyperException as error:
-        raise _usage_problem(error) from None
+        raise _usage_problem(error, words) from None
     except SystemExit as stop:
         # Typer ends the process after a closed pipe.
         if isinstance(stop.__context__, BrokenPipeError):
@@ -126,26 +128,24 @@ def _replacement(error: UnicodeError) -> tuple[str | bytes, int]:
 _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \(([^\s)]+)")
 
 
-def _pair_in_two(value: str) -> str | None:
+def _pair_in_two(value: str, words: Sequence[str]) -> str | None:
     """Return how `--set K V` is written, if the value of an option was written so."""
-    words = sys.argv[1:]
     for option, key, given in zip(words, words[1:], words[2:], strict=False):
         if option in ("--set", "--vary", "--sysctl") and given == value and "=" not in key:
             return f"{option} {key}={value}"
     return None
 
 
-def _command_of_line() -> str:
+def _command_of_line(words: Sequence[str]) -> str:
     """Return the command of the command line, for errors of the parser that have no context."""
     from airpath.cli.application import COMMANDS
 
-    words = sys.argv[1:2]
     return f"airpath {words[0]}" if words and words[0] in COMMANDS else "airpath"
 
 
-def _link_without_command() -> tuple[str, str]:
+def _link_without_command(words: Sequence[str]) -> tuple[str, str]:
     """Return what `airpath link` lacks, and how it is written."""
-    if sys.argv[2:3] == ["--"]:
+    if words[1:2] == ["--"]:
         return "the link is missing before `--`", "name a preset or a scenario, as in `airpath link gprs -- CMD`"
     return "the command is missing", "write it after `--`, as in `airpath link gprs -- curl http://example.org/`"
 
@@ -175,7 +175,7 @@ def _not_a_number(error: typer.TyperException) -> Problem | None:
 _NO_COMMAND = re.compile(r"No such command '(.+?)'")
 
 
-def _usage_problem(error: typer.TyperException) -> Problem:
+def _usage_problem(error: typer.TyperException, words: Sequence[str]) -> Problem:
     """Convert an error of the argument parser to a `Problem`."""
     from airpath.cli.command_for import command_for
     from airpath.cli.similar_option import similar_option
@@ -184,7 +184,7 @@ def _usage_problem(error: typer.TyperException) -> Problem:
         return number
     message = error.format_message().replace("Value error, ", "").rstrip(".")
     context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else _command_of_line()
+    command = context.command_path if context is not None else _command_of_line(words)
     next_step = f"`{command} --help` shows the usage and examples"
     if hasattr(error, "possibilities") and context is not None:
         option = str(getattr(error, "option_name", ""))
@@ -192,10 +192,10 @@ def _usage_problem(error: typer.TyperException) -> Problem:
         message = f"no such option {option}{similar_option(option, known)}"
         if command == "airpath link":
             next_step = f"options of the program come after its name, and that after `--`; {next_step}"
-    if (extra := _EXTRA.match(message)) and (pair := _pair_in_two(extra[1])):
+    if (extra := _EXTRA.match(message)) and (pair := _pair_in_two(extra[1], words)):
         next_step = f"write {pair}; {next_step}"
     if command == "airpath link" and message.lower().startswith("missing argument '-- cmd"):
-        message, next_step = _link_without_command()
+        message, next_step = _link_without_command(words)
     if (unknown := _NO_COMMAND.match(message)) and (meant := command_for(unknown[1], command)):
         message = unknown[0]
         next_step = f"`{meant}`" if meant.startswith("airpath --") else f"`{meant}`; {next_step}"

@@ -17,7 +17,7 @@ import typer
 
 from airpath.cli.command_for import command_for
 from airpath.cli.completion import complete_scenario
-from airpath.cli.link_repeat import FAILED, NOT_EXECUTABLE, NOT_FOUND, repeat_link
+from airpath.cli.link_repeat import FAILED, NOT_EXECUTABLE, NOT_FOUND, command_line, repeat_link
 from airpath.cli.messages import Problem, check_outputs, explained, is_quiet, note, replacing_result
 from airpath.cli.options import Capture, NoLog, Out, Overrides, Quiet, Seed
 from airpath.cli.proxy_option import Proxy, proxy_override
@@ -37,6 +37,7 @@ _RESERVED_HOSTS = frozenset({"localhost", "mobile", "mobile6", "second", "second
 
 
 def link(
+    context: typer.Context,
     scenario: Annotated[
         str,
         typer.Argument(
@@ -167,7 +168,7 @@ def link(
         except Problem as problem:
             problem.exit_code = FAILED
             raise
-        raise typer.Exit(repeat_link(repeat, new, out=out, record=record))
+        raise typer.Exit(repeat_link(repeat, new, command_line(context), out=out, record=record))
     try:
         outcome = _run(
             scenario,

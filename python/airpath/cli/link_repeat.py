@@ -5,13 +5,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from airpath.cli.messages import Problem, cleanly_ended, explained, note
+from airpath.cli.options import is_given
 from airpath.quantities import seconds
 from airpath.statistics import mean_interval
 
@@ -28,8 +31,10 @@ NOT_RUN = (FAILED, NOT_EXECUTABLE, NOT_FOUND)
 """The exit codes without a time: further repetitions would fail, too."""
 
 
-def repeat_link(repeat: int, first: "NewResult", *, out: Path | None, record: Path | None = None) -> int:
-    """Run this command line `repeat` times without `--repeat`, and print the times of its command.
+def repeat_link(
+    repeat: int, first: "NewResult", arguments: Sequence[str], *, out: Path | None, record: Path | None = None
+) -> int:
+    """Run `airpath link` with these arguments `repeat` times, and print the times of its command.
 
     Each link is a process of its own, as it cannot leave its namespaces. Repetition `n` has the
     seed of the first plus `n`, so that each has other losses, its result in the folder `n` of
@@ -40,7 +45,6 @@ def repeat_link(repeat: int, first: "NewResult", *, out: Path | None, record: Pa
     """
     from airpath.result_folder import clear_result_folder
 
-    arguments = list(without_options(sys.argv[1:], ("--repeat", "--seed", "--out", "-o", "--record")))
     times: list[float] = []
     failures: dict[int, int] = {}
     failed = 0
@@ -56,7 +60,7 @@ def repeat_link(repeat: int, first: "NewResult", *, out: Path | None, record: Pa
             options = ["--seed", str(seed + number), "--out", str(folder)]
             options += ["--no-log", "--no-result-note"] if out is None else []
             options += [] if record is None else ["--record", f"{record}.{number}"]
-            link = [sys.executable, "-m", "airpath", arguments[0], *options, *arguments[1:]]
+            link = [sys.executable, "-m", "airpath", "link", *options, *arguments]
             done = subprocess.run(link, check=False)
             failed = failed or done.returncode
             if done.returncode in NOT_RUN:
@@ -154,20 +158,22 @@ def failures_text(failures: Mapping[int, int], repeat: int) -> str:
     return f"the command failed in {len(failures)} of {repeat} runs, whose times do not count: repetition {runs}{more}"
 
 
-def without_options(arguments: list[str], names: Iterable[str]) -> Iterable[str]:
-    """Yield the arguments of a command line before and after `--`, without options with a value."""
-    skips = False
-    for index, argument in enumerate(arguments):
-        if argument == "--":
-            yield from arguments[index:]
-            return
-        name, equals, _ = argument.partition("=")
-        if skips:
-            skips = False
-        elif name in names:
-            skips = not equals
+def command_line(context: typer.Context) -> list[str]:
+    """Return the options and arguments of `airpath link`, without those that each repetition has of its own."""
+    options: list[str] = []
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        if name in _OF_A_REPETITION or not parameter.opts[0].startswith("-") or not is_given(context, name):
+            continue
+        option, value = max(parameter.opts, key=len), context.params[name]
+        if isinstance(value, bool):
+            options.append(option if value else parameter.secondary_opts[0])
         else:
-            yield argument
+            options += [f"{option}={each}" for each in (value if isinstance(value, list | tuple) else [value])]
+    return [*options, context.params["scenario"], "--", *context.params["command"]]
+
+
+_OF_A_REPETITION = ("repeat", "seed", "out", "record")
 
 
 def _summary(folder: Path) -> dict[str, Any] | None:

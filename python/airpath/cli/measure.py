@@ -12,7 +12,7 @@ import typer
 from airpath.cli.key_value import parse_pairs
 from airpath.cli.messages import Problem, explained, help_without_command, note, replacing_result
 from airpath.cli.option_groups import with_groups
-from airpath.cli.options import Out, Quiet
+from airpath.cli.options import Out, Quiet, is_given
 from airpath.quantities import parse_seconds
 
 Format = Literal["text", "json", "jsonl", "csv"]
@@ -515,7 +515,7 @@ def stream(
                 next_step="leave it out; --listen ADDR[:PORT] is the address of this host",
             )
         work = {"kind": "rtp-receive", "listen": listen, "description": sdp}
-        if _is_given(context, "transport"):
+        if is_given(context, "transport"):
             work["transport"] = transport
         _measure(
             listen or sdp or "this host",
@@ -532,7 +532,7 @@ def stream(
             raise Problem("--rtp send needs --video FILE", next_step="ffmpeg -i VIDEO -c:v libx264 -f h264 clip.h264")
         work = {"kind": "rtp-send", "video": video, "description": sdp, "lead": lead, "packet": packet}
         work |= {"speed": speed, "ahead": ahead, "seed": seed, "transport": transport}
-        if _is_given(context, "frame_rate"):
+        if is_given(context, "frame_rate"):
             work["frame_rate"] = frame_rate
         _measure(host, work, "3 h", common, every=interval)
         return
@@ -546,11 +546,6 @@ def stream(
     _measure(host, work, "3 h", common, every=interval)
 
 
-def _is_given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")
-
-
 def _check_rtp_options(context: typer.Context, rtp: str | None) -> None:
     """Check that all options of `stream` that were given have an effect.
 
@@ -558,7 +553,7 @@ def _check_rtp_options(context: typer.Context, rtp: str | None) -> None:
         Problem: One belongs to another kind of stream.
     """
     every = {name for names in _RTP_OPTIONS.values() for name in names}
-    unused = [name for name in context.params if name in every - _RTP_OPTIONS[rtp] and _is_given(context, name)]
+    unused = [name for name in context.params if name in every - _RTP_OPTIONS[rtp] and is_given(context, name)]
     if unused:
         option = "--" + unused[0].replace("_", "-")
         modes = [

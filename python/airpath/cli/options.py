@@ -10,6 +10,12 @@ from airpath.cli.messages import set_quiet
 from airpath.run import MAX_SEED
 
 
+def is_given(context: typer.Context, name: str) -> bool:
+    """Return whether a parameter was on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")
+
+
 def _quiet(wanted: bool) -> bool:
     set_quiet(wanted)
     return wanted

@@ -4,6 +4,7 @@ import json
 import shlex
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -33,6 +34,7 @@ Format = Literal["text", "json", "jsonl", "csv"]
 
 
 def run(
+    context: typer.Context,
     scenario: Annotated[
         str,
         typer.Argument(
@@ -167,15 +169,15 @@ def run(
             assert folder is not None
             sys.stdout.flush()
             with explained():
-                write_report(Result(written_to(folder), _temporary=temporary), report)
+                write_report(Result(written_to(folder), _temporary=temporary), report, context.obj or ())
     raise typer.Exit(warn_about(json.loads(outcomes), out and written_to(out)))
 
 
-def write_report(result: Result, report: Path) -> None:
+def write_report(result: Result, report: Path, words: Sequence[str]) -> None:
     """Write the report of a result; of a temporary one with this command line as its command."""
     from airpath.report import write
 
-    command = shlex.join(["airpath", *sys.argv[1:]]) if result.is_temporary else None
+    command = shlex.join(["airpath", *words]) if result.is_temporary else None
     with writing(report):
         write([result], report, command=command)
     note(f"the report is in {report}")
