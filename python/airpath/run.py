@@ -45,17 +45,7 @@ def execute_to_json(
     """
     from airpath import _native
 
-    for option, truth in (("capture", capture), ("log", log)):
-        if not isinstance(truth, bool):
-            raise TypeError(f"{option} is a {type(truth).__name__}; give True or False")
-    repeat = repetitions_of(scenario) if repeat is None else whole_number("repeat", repeat)
-    seed = None if seed is None else whole_number("seed", seed)
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads is {threads}; a run has at least one")
-    if repeat < 1:
-        raise ValueError(f"repeat is {repeat}; a run has at least one repetition")
-    if seed is not None and not 0 <= seed <= MAX_SEED:
-        raise ValueError(f"seed is {seed}; select one from 0 to {MAX_SEED}")
+    seed, repeat, threads = checked(scenario, seed, repeat, threads, capture=capture, log=log)
     text, name = read_scenario(scenario)
     sets = override_texts(set)
     place = nullcontext()
@@ -65,6 +55,36 @@ def execute_to_json(
     with place as folder:
         written = None if folder is None else str(folder)
         return _native.run(text, name, sets, seed, first, repeat, written, capture, log, threads, progress)
+
+
+def checked(
+    scenario: str | Path | Mapping[str, Any],
+    seed: int | None,
+    repeat: int | None,
+    threads: int | None,
+    *,
+    capture: bool,
+    log: bool,
+) -> tuple[int | None, int, int | None]:
+    """Return seed, repetitions and threads of a run as numbers of Python.
+
+    Raises:
+        TypeError: An argument has another type.
+        ValueError: A number is out of range.
+    """
+    for option, truth in (("capture", capture), ("log", log)):
+        if not isinstance(truth, bool):
+            raise TypeError(f"{option} is a {type(truth).__name__}; give True or False")
+    repeat = repetitions_of(scenario) if repeat is None else whole_number("repeat", repeat)
+    seed = None if seed is None else whole_number("seed", seed)
+    threads = None if threads is None else whole_number("threads", threads)
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads is {threads}; a run has at least one")
+    if repeat < 1:
+        raise ValueError(f"repeat is {repeat}; a run has at least one repetition")
+    if seed is not None and not 0 <= seed <= MAX_SEED:
+        raise ValueError(f"seed is {seed}; select one from 0 to {MAX_SEED}")
+    return seed, repeat, threads
 
 
 def resolve(scenario: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] | None = None) -> str:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from airpath.result import Result
 from airpath.result_folder import written_to
-from airpath.run import execute
-from airpath.scenario import repetitions_of
+from airpath.run import checked, execute
 
 if TYPE_CHECKING:
     from airpath.sweep import Plan, Progress, SweepResult
@@ -98,13 +97,12 @@ def run(
         ValueError: `repeat` or `seed` is out of range, or `vary` and `capture` are given.
     """
     if vary is not None:
+        seed, repeat, threads = checked(scenario, seed, repeat, threads, capture=capture, log=log)
         if capture:
             raise ValueError("vary keeps rows only; run one case with capture")
         from airpath.sweep import make_plan
 
-        plan = make_plan(
-            scenario, vary, set=set, seed=seed, repeat=repetitions_of(scenario) if repeat is None else repeat
-        )
+        plan = make_plan(scenario, vary, set=set, seed=seed, repeat=repeat)
         report = progress and (lambda now: progress(now.runs, now.total))
         return run_plan(plan, out=out, threads=threads, progress=report)
     temporary = None

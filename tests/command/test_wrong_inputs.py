@@ -632,7 +632,7 @@ def test_wrong_arguments_in_python(files: Path) -> None:
         airpath.run(path, vary={"fixed.loss": 0.1})  # type: ignore[dict-item]
     with pytest.raises(TypeError, match="repeat is a float; give a whole number"):
         airpath.run(path, repeat=2.0)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="repeat is 0; a case has at least one repetition"):
+    with pytest.raises(ValueError, match="repeat is 0; a run has at least one repetition"):
         airpath.run(path, vary={"bearer.bler": [0.0]}, repeat=0)
     swept = airpath.run(path, vary={"bearer.bler": [0.0]})
     with pytest.raises(KeyError, match="no figure 'duration'; did you mean 'duration_s'"):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -50,6 +51,28 @@ def test_progress_counts_runs() -> None:
 def test_wrong_values_run_nothing(vary: dict[str, list[float]], words: str) -> None:
     with pytest.raises(airpath.PlanError, match=words):
         airpath.run(DOWNLOAD, vary=vary)
+
+
+@pytest.mark.parametrize("vary", [{}, {"vary": AXES}])
+@pytest.mark.parametrize(
+    ("arguments", "kind", "words"),
+    [
+        ({"threads": 0}, ValueError, "threads is 0; a run has at least one"),
+        ({"threads": -1}, ValueError, "threads is -1"),
+        ({"threads": 1.5}, TypeError, "threads is a float; give a whole number"),
+        ({"seed": -1}, ValueError, "seed is -1; select one from 0"),
+        ({"repeat": 0}, ValueError, "repeat is 0; a run has at least one repetition"),
+        ({"set": "a=1"}, TypeError, "set is a str; write a dictionary"),
+        ({"set": {1: 2}}, TypeError, "a key of set has type int"),
+        ({"log": "packets"}, TypeError, "log is a str; give True or False"),
+        ({"capture": 1}, TypeError, "capture is a int; give True or False"),
+    ],
+)
+def test_arguments_are_checked_as_without_vary(
+    arguments: dict[str, Any], kind: type[Exception], words: str, vary: dict[str, Any]
+) -> None:
+    with pytest.raises(kind, match=words):
+        airpath.run(DOWNLOAD, **arguments, **vary)
 
 
 def test_the_command_prints_means_or_rows(airpath_command: Command, scenario: Callable[..., Path]) -> None:

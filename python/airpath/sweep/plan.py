@@ -177,6 +177,7 @@ def make_plan(
     for key, values in lists.items():
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise TypeError(f"the values of '{key}' are a {type(values).__name__}; {_VARY}")
+    override_texts(set)
     text, file = read_scenario(scenario)
     varied = {key: [plain(value) for value in values] for key, values in lists.items()}
     axes = read_axes(Table(varied, "vary", error=PlanError))
