@@ -311,6 +311,9 @@ def test_the_command(plan: Path, airpath_command: Command, tmp_path: Path):
     estimate = airpath_command("sweep", plan, "--dry-run")
     assert "4 cases, 16 runs" in estimate.out
     assert not (tmp_path / "out").exists()
+    for option, value in (("--out", "out"), ("--format", "json"), ("--figure", "timeouts"), ("--retry", None)):
+        unused = airpath_command("sweep", plan, "--dry-run", option, *([] if value is None else [value]))
+        assert (unused.code, f"{option} has no effect" in unused.err) == (2, True), unused.err
     elsewhere = airpath_command("sweep", plan, "--dry-run", "--dask", "nothing")
     assert (elsewhere.code, "--dry-run measures on this machine" in elsewhere.err) == (2, True)
     done = airpath_command("sweep", plan, "--out", "out", "--format", "csv", "--figure", "throughput_bps")

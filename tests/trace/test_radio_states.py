@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import airpath
-from support import Command
+from support import ROOT, Command
 
 SCENARIO = """
 format = 1
@@ -149,6 +149,16 @@ def test_the_text_has_the_states(tmp_path: Path) -> None:
     assert "Radio silent, by state: " in text, text
     for state in ("drx", "scheduling-request", "grant", "harq-repeat", "handover 60"):
         assert f"{state} " in text.replace("\u00a0", " "), (state, text)
+
+
+def test_arguments_without_an_input_are_refused(tmp_path: Path) -> None:
+    capture = ROOT / "tests" / "captures" / "clean-server.pcapng"
+    columns = {"begin": "t"}
+    for radio in (None, tmp_path):
+        with pytest.raises(airpath.TraceError, match="radio_columns is given without a CSV file; name it as radio"):
+            airpath.trace(capture, radio=radio, radio_columns=columns)
+    with pytest.raises(airpath.TraceError, match="repetition is given without a result folder"):
+        airpath.trace(capture, repetition=1)
 
 
 def test_names_of_another_log_are_kept(tmp_path: Path) -> None:

@@ -232,6 +232,8 @@ def test_one_of_several_repetitions_is_reported(command: Command) -> None:
         ((run.path, "--repetition", "3"), "has no repetition 3\n  next: it has 3, numbered from 0"),
         (("x.pcap", "--repetition", "1"), "--repetition needs a result folder"),
         ((run.path, "--in-full", "2"), "--in-full needs a report"),
+        ((run.path, "--why", "--format", "csv"), "--format csv has the connections alone, and --why lists intervals"),
+        ((run.path, "--why", "--format", "parquet"), "--format parquet has the connections alone"),
     ):
         done = command("trace", *arguments)
         assert (done.code, message in done.err) == (2, True)

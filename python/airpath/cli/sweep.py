@@ -80,6 +80,9 @@ def sweep(
         out = plan
     if out is None and not dry_run:
         raise Problem("a sweep needs a folder for its rows", next_step="add --out DIR, or --dry-run")
+    unused = {"--out": out is not None, "--retry": retry, "--figure": figure is not None, "--format": format != "text"}
+    if dry_run and (option := next((name for name, is_given in unused.items() if is_given), None)):
+        raise Problem(f"--dry-run keeps and prints no rows: {option} has no effect", next_step=f"remove {option}")
     if dry_run and dask is not None:
         raise Problem("--dry-run measures on this machine, not on a cluster", next_step="remove --dask or --dry-run")
     if plan.is_file() and is_capture(plan):

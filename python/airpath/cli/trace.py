@@ -117,6 +117,11 @@ def trace(
                 "--format jsonl prints connections as they end; it excludes --peer, --radio and output files",
                 next_step="remove these, or use --format json",
             )
+        if why and format in ("csv", "parquet"):
+            raise Problem(
+                f"--format {format} has the connections alone, and --why lists intervals",
+                next_step="remove --why, or use --format json, which has all tables",
+            )
         if in_full is not None and out is None:
             raise Problem("--in-full needs a report", next_step="add -o report.html, or remove it")
         if repetition is not None and not any(each.is_dir() for each in (*files, radio or Path("-"))):

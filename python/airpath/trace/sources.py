@@ -49,6 +49,7 @@ def sources_of(
     """Return the input: captures, or the captures or event log of a result folder."""
     files = [Path(each) for each in ([path] if isinstance(path, str | Path) else path)]
     peer = None if peer is None else Path(peer)
+    _check_used(files, radio, columns, repetition)
     if len(files) > 1 and (folder := next((each for each in files if each.is_dir()), None)):
         from airpath._native import TraceError
 
@@ -78,6 +79,23 @@ def sources_of(
         arguments += ("--repetition", str(repetition))
     inputs = [*files, *(Path(each) for each in (peer, radio) if each is not None)]
     return replace(sources, arguments=arguments, inputs=tuple(inputs))
+
+
+def _check_used(
+    files: Sequence[Path], radio: Source | None, columns: Mapping[str, str], repetition: int | None
+) -> None:
+    """Check that the arguments that select a part of the input have an input.
+
+    Raises:
+        TraceError: One would have no effect.
+    """
+    from airpath._native import TraceError
+
+    if columns and (radio is None or Path(radio).is_dir()):
+        raise TraceError("radio_columns is given without a CSV file; name it as radio, or leave the columns out")
+    folders = [*files, *([] if radio is None else [Path(radio)])]
+    if repetition is not None and not any(each.is_dir() for each in folders):
+        raise TraceError("repetition is given without a result folder; name one, or leave it out")
 
 
 def _of_run(run: Path, peer: Path | None, repetition: int) -> Sources:
