@@ -68,7 +68,7 @@ def send(process: int, request: dict[str, Any]) -> dict[str, Any]:
 
     Raises:
         NotReadyError: It waits for its server.
-        NoLinkError: It has just ended.
+        NoLinkError: It has just ended, perhaps in the middle of its response.
         ValueError: It rejects the request; the message has the reason.
     """
     retried = (_NotSentError, ConnectionResetError) if _IDEMPOTENT.issuperset(request) else _NotSentError
@@ -84,16 +84,15 @@ def send(process: int, request: dict[str, Any]) -> dict[str, Any]:
     except _NotSentError:
         raise NoLinkError(f"the link of process {process} is too busy for requests; try again") from None
     except ConnectionResetError:
-        raise NoLinkError(
-            f"the link of process {process} has closed the connection without an answer; "
-            "its result has the table `changes`, if the change took effect"
-        ) from None
+        raise NoLinkError(_ended(process)) from None
     except TimeoutError:
         raise NotReadyError(f"the link of process {process} is not ready yet: it waits for its server") from None
     except OSError as error:
         raise NoLinkError(f"the link of process {process} does not answer: {error.strerror or error}") from None
     if not line:
         raise NoLinkError(f"the link of process {process} rejects this user, or has just ended")
+    if not line.endswith(b"\n"):
+        raise NoLinkError(_ended(process))
     answer = json.loads(line)
     if "error" in answer:
         raise ValueError(answer["error"])
@@ -110,6 +109,14 @@ def _exchange(process: int, request: bytes) -> bytes:
             raise _NotSentError from error
         with link.makefile("rb") as answers:
             return answers.readline()
+
+
+def _ended(process: int) -> str:
+    """Return the message about a link that ended before its answer did."""
+    return (
+        f"the link of process {process} has closed the connection without a whole answer; "
+        "its result has the table `changes`, if the change took effect"
+    )
 
 
 def _listed(known: list[int]) -> str:

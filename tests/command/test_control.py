@@ -14,7 +14,10 @@ PROCESS = os.getpid()
 
 @pytest.fixture
 def connections() -> Iterator[list[bytes]]:
-    """A link that resets the first connection, and answers the others; what it has read."""
+    """A link that resets the first connection, and answers the others; what it has read.
+
+    Its answer to a change with `end` is cut.
+    """
     read: list[bytes] = []
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(f"\0{control._PREFIX}{PROCESS}")
@@ -32,7 +35,7 @@ def connections() -> Iterator[list[bytes]]:
                     if data:
                         read.append(data)
                     if data and len(read) > 1:
-                        client.sendall(b'{"time_s": 1.0}\n')
+                        client.sendall(b'{"time_s": 1.0}\n'[: 5 if b"end" in data else None])
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -47,9 +50,15 @@ def test_a_query_is_sent_again(connections: list[bytes]) -> None:
 
 
 def test_a_change_that_the_link_may_have_received_is_not(connections: list[bytes]) -> None:
-    with pytest.raises(control.NoLinkError, match="without an answer"):
+    with pytest.raises(control.NoLinkError, match="without a whole answer"):
         control.send(PROCESS, {"change": {"outage": "3 s"}})
     assert connections == [b"{"]
+
+
+def test_a_link_that_ends_in_its_answer_is_no_link(connections: list[bytes]) -> None:
+    connections.append(b"an earlier connection")
+    with pytest.raises(control.NoLinkError, match="without a whole answer"):
+        control.send(PROCESS, {"change": {"end": "0 s"}})
 
 
 def test_a_change_that_was_not_sent_is_sent_again(connections: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
