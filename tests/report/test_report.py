@@ -305,7 +305,8 @@ def test_counts_have_no_unit_and_rows_without_scatter_need_no_repetitions(tmp_pa
     assert "DCH, BLER 1 % cycles 264 4.000" in page.words
     assert "too small" not in page.words
     assert page.figures["rtt: cycles"]["layout"]["xaxis"]["title"]["text"] == "cycles"
-    page = Page(study_report.write(STUDY | {"rows": [varying]}, tmp_path / "varying.html"))
+    page = Page(study_report.write(STUDY | {"rows": [varying]}, tmp_path / "it varies.html"))
+    assert f"--report '{tmp_path / 'it varies.html'}'" in page.words
     assert "n = 2 is too small" in page.words
 
 
@@ -313,8 +314,11 @@ def test_a_study_that_was_run_reports_which_rows_agree(tmp_path: Path) -> None:
     from airpath import study
 
     result = study.run("hsdpa-sim", only=["rtt"], repeat=2)
-    result.report(tmp_path / "study.html")
-    page = Page(tmp_path / "study.html")
+    result.report(tmp_path / "my study.html")
+    page = Page(tmp_path / "my study.html")
+    command = "airpath study run hsdpa-sim --seed 1 --only rtt --repeat 2"
+    assert f"{command} --report '{tmp_path / 'my study.html'}'" in page.words
+    assert f"`{command} --format markdown`" in result.render_markdown()
     agree, published = result.agreement
     assert f"{agree} of {published} published figures agree within the study's tolerances" in page.words
     assert page.words.count("✓ yes") == agree

@@ -4,6 +4,7 @@ Published values beside ours, row by row, and whether its findings hold.
 """
 
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, log10
@@ -78,7 +79,7 @@ def page(data: Mapping[str, Any], out: Path, *, details: Details | None = None, 
     details = details or Details(data["study"], {}, [None] * len(data["rows"]))
     names = list(dict.fromkeys(row["experiment"] for row in data["rows"]))
     held = [finding["holds"] for finding in data["findings"]]
-    default = f"airpath study run {data['study']} --seed {data['seed']} --report {out}"
+    words = ["airpath", "study", "run", data["study"], "--seed", str(data["seed"]), "--report", str(out)]
     return render(
         "study.html.j2",
         title=details.title,
@@ -89,7 +90,7 @@ def page(data: Mapping[str, Any], out: Path, *, details: Details | None = None, 
         figures=_published_figures(data, details),
         experiments=[_experiment(name, data, details) for name in names],
         choices=choices(data["study"]),
-        commands=[command or default],
+        commands=[command or shlex.join(words)],
     )
 
 

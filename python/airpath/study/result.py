@@ -3,6 +3,7 @@
 As data, as text, as the Markdown of the study's `agreement.md`, as a report.
 """
 
+import shlex
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,8 @@ class StudyResult:
     findings: list[Finding]
     complete: bool = True
     """Whether all experiments were run; false after Ctrl-C."""
+    options: tuple[str, ...] = ()
+    """`--only` and `--repeat` of `airpath study run`, if they were given."""
 
     def __repr__(self) -> str:
         state = "complete" if self.complete else "partial"
@@ -51,6 +54,12 @@ class StudyResult:
     def is_emulated(self) -> bool:
         """Whether the cases were run under the real clock as well."""
         return any(row.emulated is not None for row in self.rows)
+
+    @property
+    def command(self) -> list[str]:
+        """The words of the command that runs it again."""
+        clock = ["--clock", "real"] if self.is_emulated else []
+        return ["airpath", "study", "run", self.study.id, "--seed", str(self.seed), *self.options, *clock]
 
     @property
     def invalid(self) -> str:
@@ -138,12 +147,10 @@ class StudyResult:
 
     def render_markdown(self) -> str:
         """Return the tables and findings as Markdown: the text of the study's `agreement.md`."""
-        clock = " --clock real" if self.is_emulated else ""
         lines = [
             f"# {self.study.id}: published beside ours",
             "",
-            f"Made by `airpath study run {self.study.id} --seed {self.seed}{clock} --format markdown`; "
-            "intervals are the 95 % interval of the mean.",
+            f"Made by `{shlex.join(self.command)} --format markdown`; intervals are the 95 % interval of the mean.",
             "",
             *([self.invalid, ""] if self.invalid else []),
         ]
@@ -180,7 +187,7 @@ class StudyResult:
         texts = {experiment.name: experiment.text for experiment in self.study.experiments}
         agrees = [row.agrees for row in self.rows]
         details = Details(self.study.title, texts, agrees, self.study.figures, self.study.rasters)
-        write(self.to_dict(), path, details=details)
+        write(self.to_dict(), path, details=details, command=shlex.join([*self.command, "--report", str(path)]))
 
     def _rows_of(self, experiment: str) -> list[Row]:
         return [row for row in self.rows if row.experiment == experiment]

@@ -103,7 +103,9 @@ def run(
                 on_rows(rows)
     done = {row.experiment for row in rows}
     complete = len(done) == len(experiments)
-    return StudyResult(study, seed, rows, _findings(study, done, Rows(rows)), complete)
+    options = [] if only is None else ["--only", only if isinstance(only, str) else ",".join(only)]
+    options += [] if repeat is None else ["--repeat", str(repeat)]
+    return StudyResult(study, seed, rows, _findings(study, done, Rows(rows)), complete, tuple(options))
 
 
 class _Simulator:
