@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,16 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> airpath.Result:
 def trace(result: airpath.Result, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     path = export.perfetto(result, tmp_path_factory.mktemp("trace") / "trace.json")
     return json.loads(path.read_text())["traceEvents"]
+
+
+def test_a_result_without_pages_names_where_they_are(result: airpath.Result, tmp_path: Path) -> None:
+    with pytest.raises(export.NoPagesError, match="run a scenario with a flow of kind page"):
+        export.har(result, tmp_path / "pages.har")
+    loaded = tmp_path / "loaded"
+    shutil.copytree(result.path, loaded)
+    (loaded / "page.har").touch()
+    with pytest.raises(export.NoPagesError, match=f"a browser loaded its pages; {loaded}/page.har has them"):
+        export.har(airpath.load(loaded), tmp_path / "pages.har")
 
 
 def test_each_table_is_a_file(result: airpath.Result, tmp_path: Path) -> None:

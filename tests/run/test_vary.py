@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import airpath
+from airpath.cli import main
 from airpath.cli.run_vary import values_of
 from support import DOWNLOAD, Command
 
@@ -73,6 +74,17 @@ def test_arguments_are_checked_as_without_vary(
 ) -> None:
     with pytest.raises(kind, match=words):
         airpath.run(DOWNLOAD, **arguments, **vary)
+
+
+def test_means_that_are_not_printed_are_in_another_format(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("airpath.cli.sweep_output._MOST_ROWS", 3)
+    line = ["run", "wired", "--vary", "fixed.loss=0,0.1", "--vary", "fixed.delay=1ms,2ms"]
+    assert main(line) == 0
+    assert "the first 3 of 4 rows; --format json prints all" in capsys.readouterr().err
+    assert main([*line, "--format", "json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 4
 
 
 def test_the_command_prints_means_or_rows(airpath_command: Command, scenario: Callable[..., Path]) -> None:

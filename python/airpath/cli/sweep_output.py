@@ -50,7 +50,7 @@ def print_means(result: "SweepResult", wanted: str | None, format: str) -> None:
             print_table(head, rows, right=head[-3:])
             print_text(f"Means of {result.workload}.")
             if len(means) > _MOST_ROWS:
-                note(f"the first {_MOST_ROWS} of {len(means)} rows; --format csv prints all")
+                note(f"the first {_MOST_ROWS} of {len(means)} rows; --format json prints all")
             if len(flows) > _MOST_FLOWS:
                 note(f"means over {len(flows)} flows; --format csv of `airpath run --vary` has a row for each")
 

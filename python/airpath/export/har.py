@@ -39,6 +39,8 @@ def har(result: Result, path: Path, *, repetition: int = 0) -> Path:
     """
     pages = [page for page in result.summary.get("pages", []) if page["repetition"] == repetition]
     if not pages:
+        if (loaded := result.path / "page.har").is_file():
+            raise NoPagesError(f"{result.path}: a browser loaded its pages; {loaded} has them")
         raise NoPagesError(
             f"{result.path}: repetition {repetition} has no pages; run a scenario with a flow of kind page"
         )
