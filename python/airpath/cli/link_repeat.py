@@ -159,7 +159,7 @@ def failures_text(failures: Mapping[int, int], repeat: int) -> str:
 
 
 def command_line(context: typer.Context) -> list[str]:
-    """Return the options and arguments of `airpath link`, without those that each repetition has of its own."""
+    """Return the arguments of `airpath link` that all repetitions have, as parsed."""
     options: list[str] = []
     for parameter in context.command.params:
         name = str(parameter.name)
