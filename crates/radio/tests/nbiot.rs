@@ -101,6 +101,17 @@ fn the_peak_rates_of_release_13_are_26_and_62_kilobits() {
 }
 
 #[test]
+fn the_base_station_reacts_to_an_acknowledgement_after_its_processing() {
+    // The acknowledgement of a block is followed by 3 ms without NPDCCH anyway.
+    let rate = |processing: u32| {
+        let config = config(&format!("conditions.ci = \"40 dB\"\ncarrier.processing = \"{processing} ms\""));
+        mac_rate(&run(&config, 1, &burst(200, Direction::Down, 400), Span::from_secs(120)), Direction::Down)
+    };
+    assert_eq!(rate(0), rate(3));
+    assert!(rate(30) < 0.8 * rate(3), "{} {}", rate(30), rate(3));
+}
+
+#[test]
 fn a_report_takes_the_times_of_its_steps() {
     // Level 0, twelve tones, from the occasion of NPRACH: 11.2 ms of preambles, 4 ms, and from the
     // next subframe on NPDCCH, 4 ms, one subframe of the response (22 ms); NPDCCH, 8 ms, a unit of

@@ -397,6 +397,11 @@ fn parameters_that_the_standard_does_not_have_are_refused() {
         (configured("period = \"5 ms\"\nbytes = \"0 B\""), "uplink.configured_grant.bytes", "above zero"),
         (configured("period = \"5 ms\"\nmcs = 0\nbytes = \"9000 B\""), "uplink.configured_grant.bytes", "the band"),
         (
+            configured("period = \"2.5 ms\"\nmcs = 0\nbytes = \"1000 B\""),
+            "uplink.configured_grant.period",
+            "sent again",
+        ),
+        (
             configured("period = \"5 ms\"") + "uplink.prescheduling = { interval = \"5 ms\", bytes = \"100 B\" }",
             "uplink.prescheduling",
             "uplink.configured_grant",

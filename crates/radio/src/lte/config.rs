@@ -78,8 +78,9 @@ pub struct Cell {
     /// Over what time the proportional fair scheduler averages what a mobile got. Default: 1 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub averaging_time: Option<Span>,
-    /// From the end of what the base station received to the subframe in which it reacts to it
-    /// with an assignment or a grant: whole milliseconds.
+    /// From the end of what the base station received to the subframe in which it uses it: a
+    /// scheduling request, a buffer status report, and feedback for the outer loop. Whole
+    /// milliseconds. A block is sent again as the standard's timeline has it (TS 36.213 §8, §10.2).
     pub processing: Span,
     /// Block error rate of first transmissions that the outer loop aims at.
     pub target_bler: Probability,

@@ -88,7 +88,8 @@ pub struct Mobile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Coverage {
-    /// The lowest SINR downwards of each level.
+    /// The lowest SINR downwards of each level. That of the last one has no effect: a mobile below
+    /// it stays in the last level, and is lost only where there is no coverage.
     pub lowest: Vec<Decibel>,
     /// Repetitions of NPDCCH: 1, 2, 4, … 2048.
     pub control_repetitions: Vec<u64>,

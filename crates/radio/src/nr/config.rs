@@ -12,7 +12,7 @@ use crate::common::shared_channel::scheduler::SchedulerName;
 use crate::conditions;
 use crate::ofdma::config::{Background, Downlink, Drx, Harq, Mobile, Uplink};
 
-/// A cell of NR in FR1, standalone, and what all its mobiles have in common.
+/// A cell of NR, standalone, and what all its mobiles have in common.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {

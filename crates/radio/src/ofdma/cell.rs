@@ -78,7 +78,7 @@ impl Cell {
         let of_user = |name: &str, index| format!("{name}/user-{index}");
         let user = |index| User::new(parameters, index, seed, &of_user(name, index), &of_user(conditions, index));
         let users = (0..count).map(user).collect::<Result<Vec<_>, _>>()?;
-        users.iter().filter_map(User::configured_slot).try_for_each(|slot| plan.reserve_configured(slot))?;
+        plan.reserve_configured(users.iter().filter_map(User::configured_slot))?;
         Ok(Self {
             carriers: vec![Carrier::default(); plan.carriers].into(),
             plan,

@@ -63,6 +63,18 @@ impl ConfiguredGrants {
         Err(range("uplink.configured_grant", "period", expected).into())
     }
 
+    /// Refuses reservations that leave no slot of the uplink with resource blocks, of `total`, for a
+    /// block that is sent again.
+    pub fn check_room(&self, slots: &SlotPattern, total: u32) -> Result<(), ConfigError> {
+        let has_room = |slot: u64| total - self.reserved(slot) >= self.format.blocks;
+        let mut all = (0..self.reserved.len() as u64 * slots.period()).filter(|slot| slots.carries_uplink(*slot));
+        if all.any(has_room) {
+            return Ok(());
+        }
+        let expected = "longer, or fewer mobiles: no slot has resource blocks for a block that is sent again";
+        Err(range("uplink.configured_grant", "period", expected).into())
+    }
+
     /// Resource blocks that are reserved in a slot.
     #[inline]
     pub fn reserved(&self, slot: u64) -> u32 {

@@ -44,22 +44,44 @@ pub struct PowerSavingMode {
     pub update: Span,
 }
 
-/// The longest extended DRX cycle of NB-IoT (TS 24.008 §10.5.5.32).
-const LONGEST_EDRX: Span = Span::from_millis(10_485_760);
-/// The shortest, of LTE.
-const SHORTEST_EDRX: Span = Span::from_millis(5120);
+/// The extended DRX cycles of a technology (TS 24.008 Table 10.5.5.32).
+pub(crate) struct ExtendedCycles {
+    /// In units of 5.12 s.
+    units: &'static [u64],
+    expected: &'static str,
+}
+
+impl ExtendedCycles {
+    /// Of LTE and LTE-M (mode WB-S1).
+    pub const WIDEBAND: Self = Self {
+        units: &[1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 64, 128, 256, 512],
+        expected: "5.12, 10.24, 20.48, 40.96, 61.44, 81.92, 102.4, 122.88, 143.36, 163.84, 327.68, 655.36, 1310.72 or \
+                   2621.44 s (TS 24.008 §10.5.5.32)",
+    };
+    /// Of NB-IoT (mode NB-S1).
+    pub const NARROWBAND: Self = Self {
+        units: &[4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048],
+        expected: "20.48, 40.96, 81.92, 163.84, 327.68, 655.36, 1310.72, 2621.44, 5242.88 or 10485.76 s \
+                   (TS 24.008 §10.5.5.32)",
+    };
+
+    fn has(&self, cycle: Span) -> bool {
+        self.units.iter().any(|units| Span::from_millis(units * 5120) == cycle)
+    }
+}
+
 /// 31 times 320 h, the longest time of GPRS timer 3 (TS 24.008 §10.5.7.4a).
 const LONGEST_UPDATE: Span = Span::from_secs(31 * 320 * 3600);
 /// 31 times 6 minutes, the longest time of GPRS timer 2 (TS 24.008 §10.5.7.4).
 const LONGEST_ACTIVE: Span = Span::from_secs(31 * 360);
 
 impl PowerSaving {
-    /// Refuses what makes no sense beside a paging cycle.
-    pub(crate) fn check(&self, paging: Span) -> Result<(), ValueError> {
+    /// Refuses what makes no sense beside a paging cycle, or is no cycle of the technology.
+    pub(crate) fn check(&self, paging: Span, cycles: &ExtendedCycles) -> Result<(), ValueError> {
         if let Some(ExtendedDrx { cycle, window }) = &self.edrx {
             let table = "rrc.power_saving.edrx";
-            if !(SHORTEST_EDRX..=LONGEST_EDRX).contains(cycle) {
-                return Err(range(table, "cycle", "5.12 s to 10485.76 s (TS 24.008 §10.5.5.32)"));
+            if !cycles.has(*cycle) {
+                return Err(range(table, "cycle", cycles.expected));
             }
             if *window < paging || window > cycle {
                 let expected = "at least `rrc.paging` and at most `cycle`: the mobile is paged once in a window or \
@@ -181,7 +203,7 @@ mod tests {
 
     fn paging(text: &str) -> Paging {
         let power_saving: PowerSaving = toml::from_str(text).expect("power saving");
-        power_saving.check(Span::from_millis(1280)).expect("sound");
+        power_saving.check(Span::from_millis(1280), &ExtendedCycles::NARROWBAND).expect("sound");
         let mut stream = Seed::new(1).stream("offsets");
         let mut paging = Paging::new(Span::from_millis(1280), Span::from_millis(40), Some(&power_saving), &mut stream);
         (paging.edrx_offset, paging.idle_before) = (Span::from_secs(5), Span::ZERO);
@@ -224,8 +246,23 @@ mod tests {
         ];
         for (text, key) in cases {
             let power_saving: PowerSaving = toml::from_str(text).expect("power saving");
-            let error = power_saving.check(Span::from_millis(1280)).expect_err(text);
+            let check = |cycles| power_saving.check(Span::from_millis(1280), cycles);
+            let error = check(&ExtendedCycles::WIDEBAND).expect_err(text);
             assert_eq!(crate::ModelError::field(&error), key);
+        }
+    }
+
+    #[test]
+    fn each_technology_has_its_own_extended_cycles() {
+        let edrx = |cycle: &str| -> PowerSaving {
+            toml::from_str(&format!("edrx = {{ cycle = \"{cycle}\", window = \"2.56 s\" }}")).expect("power saving")
+        };
+        for (cycle, wideband, narrowband) in
+            [("5.12 s", true, false), ("61.44 s", true, false), ("20.48 s", true, true), ("10485.76 s", false, true)]
+        {
+            let is_there = |cycles| edrx(cycle).check(Span::from_millis(1280), cycles).is_ok();
+            let found = (is_there(&ExtendedCycles::WIDEBAND), is_there(&ExtendedCycles::NARROWBAND));
+            assert_eq!(found, (wideband, narrowband), "{cycle}");
         }
     }
 }

@@ -126,10 +126,14 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Reserves the configured grants of a mobile in a slot of their period.
-    pub fn reserve_configured(&mut self, slot: u64) -> Result<(), ConfigError> {
+    /// Reserves the configured grants of mobiles, each in a slot of their period.
+    pub fn reserve_configured(&mut self, slots: impl Iterator<Item = u64>) -> Result<(), ConfigError> {
         let total = self.up.total;
-        self.configured.as_mut().map_or(Ok(()), |configured| configured.reserve(slot, total))
+        let Some(configured) = &mut self.configured else { return Ok(()) };
+        for slot in slots {
+            configured.reserve(slot, total)?;
+        }
+        configured.check_room(self.timeline.pattern(), total)
     }
 
     /// The timeline of the slots.

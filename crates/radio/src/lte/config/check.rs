@@ -65,7 +65,7 @@ impl Config {
             let expected = "longer than `drx.long`: otherwise packets are dropped before the mobile listens";
             return Err(range("voice", "discard", expected));
         }
-        check_timer(voice.t_reordering, "voice", "t_reordering")?;
+        check_reordering(voice.t_reordering, "voice")?;
         Ok(())
     }
 }
@@ -142,15 +142,20 @@ impl Cell {
     }
 }
 
-/// Refuses what is no timer of the RLC.
-fn check_timer(span: Span, table: &str, key: &str) -> Result<(), ValueError> {
-    milliseconds(span, table, key)?;
-    if span > LONGEST_TIMER { Err(range(table, key, "at most 4 s (TS 36.331 §6.3.2)")) } else { Ok(()) }
+/// Refuses what is no t-Reordering: at most 1.6 s, and 0 for none.
+fn check_reordering(span: Span, table: &str) -> Result<(), ValueError> {
+    at_most_or_zero(span, 1600, table, "t_reordering", "at most 1.6 s (T-Reordering, TS 36.331 §6.3.2)")
+}
+
+fn at_most_or_zero(span: Span, most: u64, table: &str, key: &str, expected: &'static str) -> Result<(), ValueError> {
+    if !span.is_zero() {
+        milliseconds(span, table, key)?;
+    }
+    if span > Span::from_millis(most) { Err(range(table, key, expected)) } else { Ok(()) }
 }
 
 /// Refuses an RLC that LTE does not have.
 pub(crate) fn check_rlc(rlc: &Rlc) -> Result<(), ValueError> {
-    let timer = |span: Span, key: &str| check_timer(span, "rlc", key);
     match rlc {
         Rlc::Acknowledged(Acknowledged {
             t_poll_retransmit,
@@ -160,11 +165,14 @@ pub(crate) fn check_rlc(rlc: &Rlc) -> Result<(), ValueError> {
             t_reordering,
             t_status_prohibit,
         }) => {
-            timer(*t_poll_retransmit, "t_poll_retransmit")?;
-            timer(*t_reordering, "t_reordering")?;
-            if !t_status_prohibit.is_zero() {
-                timer(*t_status_prohibit, "t_status_prohibit")?;
+            milliseconds(*t_poll_retransmit, "rlc", "t_poll_retransmit")?;
+            if *t_poll_retransmit > LONGEST_TIMER {
+                let expected = "at most 4 s (T-PollRetransmit, TS 36.331 §6.3.2)";
+                return Err(range("rlc", "t_poll_retransmit", expected));
             }
+            check_reordering(*t_reordering, "rlc")?;
+            let expected = "at most 2.4 s (T-StatusProhibit, TS 36.331 §6.3.2)";
+            at_most_or_zero(*t_status_prohibit, 2400, "rlc", "t_status_prohibit", expected)?;
             if poll_pdu.is_some_and(|pdus| ![4, 8, 16, 32, 64, 128, 256].contains(&pdus)) {
                 let expected = "4, 8, 16, 32, 64, 128 or 256, or left out for infinity (TS 36.331 §6.3.2)";
                 return Err(range("rlc", "poll_pdu", expected));
@@ -175,6 +183,6 @@ pub(crate) fn check_rlc(rlc: &Rlc) -> Result<(), ValueError> {
             }
             Ok(())
         }
-        Rlc::Unacknowledged(unacknowledged) => timer(unacknowledged.t_reordering, "t_reordering"),
+        Rlc::Unacknowledged(unacknowledged) => check_reordering(unacknowledged.t_reordering, "rlc"),
     }
 }

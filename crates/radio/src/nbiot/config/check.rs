@@ -8,6 +8,7 @@ use crate::nbiot::plan::PREAMBLE;
 use crate::nbiot::tables::{Choice, choices};
 use crate::ofdma::ConfigError;
 use crate::ofdma::config::{milliseconds, within};
+use crate::ofdma::paging::ExtendedCycles;
 
 /// Coverage levels of a cell at most (TS 36.331, NPRACH-ParametersList-NB).
 const LEVELS: usize = 3;
@@ -123,6 +124,8 @@ impl Rrc {
             let expected = "at most `rrc.inactivity`: release assistance shortens a connection";
             return Err(range("rrc", "release", expected));
         }
-        self.power_saving.as_ref().map_or(Ok(()), |power_saving| power_saving.check(self.paging))
+        self.power_saving
+            .as_ref()
+            .map_or(Ok(()), |power_saving| power_saving.check(self.paging, &ExtendedCycles::NARROWBAND))
     }
 }

@@ -139,7 +139,10 @@ impl User {
                 let times = plan.reserve_down(from, self.level, &transfer.format, is_acknowledged);
                 (transfer.start, transfer.decoded) = (times.data_start, times.data_end);
                 (transfer.end, transfer.next) = match is_acknowledged {
-                    true => (times.acknowledgement_end, times.next_control),
+                    true => {
+                        let heard = times.acknowledgement_end + plan.processing;
+                        (times.acknowledgement_end, times.next_control.max(heard))
+                    }
                     false => (times.data_end, times.data_end),
                 };
             }

@@ -5,6 +5,7 @@ use airpath_link::queue::Queue;
 
 use super::{Background, Drx, Duplex, Harq, Mobile, Rrc, Uplink, UplinkModulation};
 use crate::error::{ValueError, above_zero, at_most, check_queue, range, within_an_hour};
+use crate::ofdma::paging::ExtendedCycles;
 
 /// Refuses what is not a number of milliseconds, from one to an hour.
 pub(crate) fn milliseconds(span: Span, table: &str, key: &str) -> Result<(), ValueError> {
@@ -205,6 +206,8 @@ impl Rrc {
             let expected = "longer than `rrc.promotion`: otherwise the connection ends before its data is sent";
             return Err(range("rrc", "inactivity", expected));
         }
-        self.power_saving.as_ref().map_or(Ok(()), |power_saving| power_saving.check(self.paging))
+        self.power_saving
+            .as_ref()
+            .map_or(Ok(()), |power_saving| power_saving.check(self.paging, &ExtendedCycles::WIDEBAND))
     }
 }

@@ -69,6 +69,7 @@ impl User {
             return;
         }
         let quality = self.quality.estimate(Direction::Up, plan);
+        plan.begin_slot(granted);
         let left = plan.without_others(Direction::Up, plan.left_up(at));
         if let Some(format) = plan.allocate(Direction::Up, at, quality, bytes, left) {
             plan.reserve_up(at, format.blocks);
