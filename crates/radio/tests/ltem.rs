@@ -223,7 +223,7 @@ fn parameters_that_contradict_the_standard_are_refused() {
         ("uplink.sr_period = \"15 ms\"", "uplink.sr_period", "TS 36.213 Table 10.1.5-1"),
         ("uplink.modulation = \"64qam\"", "uplink.modulation", "16qam"),
         ("uplink.prescheduling = { interval = \"5 ms\", bytes = \"20 B\" }", "uplink.prescheduling", "left out"),
-        ("rrc.power_saving.edrx = { cycle = \"1 s\", window = \"2 s\" }", "rrc.power_saving.edrx.cycle", "5.12 s"),
+        ("rrc.power_saving.edrx = { cycle = \"1 s\", window = \"2 s\" }", "rrc.power_saving.edrx.cycle", "5.12, 10.24"),
     ];
     for (more, key, text) in cases {
         let config = config::<Config>("lte-cat-m1", more, &[]);
