@@ -47,31 +47,43 @@ impl Information {
         let sigma = libm::exp10(-snr_db / 20.0);
         // Amplitudes are ±1, ±3, … by the root of their mean square.
         let scale = libm::sqrt(f64::from(levels * levels - 1) / 3.0);
-        let amplitude = |level: i32| f64::from(2 * level - (levels - 1)) / scale;
+        let spacing = 2.0 / scale / sigma;
         let label = |level: i32| level ^ (level >> 1);
+        // The likelihood of an amplitude `steps` away is exp(-(steps · spacing)² / 2 - steps ·
+        // spacing · noise), by that of the one sent. Its first factor does not depend on the noise.
+        let factors: [f64; MOST_LEVELS] = std::array::from_fn(|steps| {
+            let distance = steps as f64 * spacing;
+            libm::exp(-distance * distance / 2.0)
+        });
         let (mut weights, mut sum, mut squares) = (0.0, 0.0, 0.0);
-        // The other half mirrors this one: only the bit of the sign differs.
-        for sent in 0..levels / 2 {
-            for step in -NOISE_STEPS..=NOISE_STEPS {
-                let noise = f64::from(step) * NOISE_STEP;
+        for step in -NOISE_STEPS..=NOISE_STEPS {
+            let noise = f64::from(step) * NOISE_STEP;
+            let weight = libm::exp(-noise * noise / 2.0);
+            let for_one = libm::exp(-spacing * noise);
+            let likelihood = |steps: i32| {
+                let distance = f64::from(steps) * spacing;
+                let is_negligible = -distance * (distance / 2.0 + noise) < NEGLIGIBLE;
+                if is_negligible { 0.0 } else { factors[steps.unsigned_abs() as usize] * powi(for_one, steps) }
+            };
+            // By the distance in steps, from -(levels - 1) on.
+            let likelihoods: [f64; 2 * MOST_LEVELS - 1] = std::array::from_fn(|place| {
+                let steps = place as i32 - (levels - 1);
+                if steps < levels { likelihood(steps) } else { 0.0 }
+            });
+            // The other half mirrors this one: only the bit of the sign differs.
+            for sent in 0..levels / 2 {
                 let mut same_bit = [0.0; 4];
                 let mut all = 0.0;
                 for other in 0..levels {
-                    let distance = (amplitude(sent) - amplitude(other)) / sigma + noise;
-                    let exponent = (noise * noise - distance * distance) / 2.0;
-                    if exponent < NEGLIGIBLE {
-                        continue;
-                    }
-                    let likelihood = libm::exp(exponent);
+                    let likelihood = likelihoods[(sent - other + levels - 1) as usize];
                     all += likelihood;
                     let differing = label(sent) ^ label(other);
                     for (bit, same) in same_bit.iter_mut().enumerate().take(bits as usize) {
                         *same += if differing >> bit & 1 == 0 { likelihood } else { 0.0 };
                     }
                 }
-                let known = same_bit.iter().take(bits as usize).map(|same| 1.0 - libm::log2(all / same));
-                let density: f64 = known.sum();
-                let weight = libm::exp(-noise * noise / 2.0);
+                let unknown: f64 = same_bit.iter().take(bits as usize).map(|same| all / same).product();
+                let density = f64::from(bits) - libm::log2(unknown);
                 weights += weight;
                 sum += weight * density;
                 squares += weight * density * density;
@@ -86,8 +98,17 @@ impl Information {
 const NOISE_STEPS: i32 = 24;
 const NOISE_STEP: f64 = 0.25;
 
+/// Amplitudes of one of the two modulations of 256QAM.
+const MOST_LEVELS: usize = 16;
+
 /// Amplitudes that are less likely than the one sent by this exponent do not change the sums.
 const NEGLIGIBLE: f64 = -40.0;
+
+/// A whole power, the same on all machines.
+fn powi(base: f64, exponent: i32) -> f64 {
+    let factor = if exponent < 0 { 1.0 / base } else { base };
+    (0..exponent.unsigned_abs()).fold(1.0, |power, _| power * factor)
+}
 
 /// The first point of the tables, in dB.
 const LOWEST: f64 = -25.0;
