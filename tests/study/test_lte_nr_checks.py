@@ -5,6 +5,7 @@ from statistics import correlation
 
 import pytest
 
+from airpath.study.metrics import METRICS
 from support import ROOT
 
 FOLDER = ROOT / "studies" / "lte-nr-checks"
@@ -48,3 +49,13 @@ def test_the_counts_of_the_readme_are_those_of_the_table() -> None:
     holding, failing = findings.count("| yes |"), findings.count("| **no** |")
     assert stated.groups() == (*found.groups(), str(holding), str(holding + failing))
     assert stated[0] in overview
+
+
+def test_data_in_flight_is_the_rate_times_the_round_trip() -> None:
+    flows = [{"throughput_bps": 800e6, "rtt_mean_s": 0.04}]
+    assert METRICS["data-in-flight"].compute(flows, {}) == pytest.approx(4000)
+
+
+def test_the_late_delay_is_that_of_the_last_flow() -> None:
+    flows = [{"delay_mean_s": 0.9}, {"delay_mean_s": 0.024}]
+    assert METRICS["late-delay"].compute(flows, {}) == pytest.approx(24)
