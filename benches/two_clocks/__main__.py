@@ -40,7 +40,7 @@ def main() -> int:
     parser.add_argument("--only", choices=["kernel", "bbr", "quic", "quinn", "moq", "study"])
     parser.add_argument("--case", action="append", default=[])
     parser.add_argument("--links", type=int, default=5, help="links that run at the same time")
-    parser.add_argument("--seeds", type=int, default=9, help="links of each case with BBR, at most")
+    parser.add_argument("--seeds", type=int, default=9, help="links of each case with BBR")
     parser.add_argument("--jitter", type=float, action="append", default=[])
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()

@@ -25,13 +25,14 @@ OWN = Path(__file__).with_suffix(".toml")
 """Further cases, in the form of kernel.toml."""
 
 CELLULAR = (
-    # A preset of GSM, GPRS, EGPRS, UMTS, HSDPA and LTE, and the bytes of its download.
-    ("gsm-csd-9600", 15_000),
-    ("gprs-4+1", 60_000),
-    ("egprs-4+1", 150_000),
-    ("umts-r99-384", 500_000),
-    ("hsdpa-cat6", 3_000_000),
-    ("lte-10mhz", 10_000_000),
+    # A preset of each generation, the bytes of its download, and whether it must run alone.
+    ("gsm-csd-9600", 15_000, False),
+    ("gprs-4+1", 60_000, False),
+    ("egprs-4+1", 150_000, False),
+    ("umts-r99-384", 500_000, False),
+    ("hsdpa-cat6", 3_000_000, False),
+    ("lte-10mhz", 10_000_000, True),
+    ("nr-n28-fdd-20mhz", 20_000_000, True),
 )
 
 GAINS = {"startup": 739, "drain": 88, "1.25": 320, "0.75": 192, "1": 256}
@@ -102,16 +103,16 @@ class Download:
 
 
 def downloads(names: Sequence[str], *, seeds: int) -> list[Download]:
-    """Return the cases, or those with these names, with at most `seeds` links each."""
+    """Return the cases, or those with these names, with `seeds` links each."""
     wired = [case for case in kernel.load_cases() if case.bbr]
-    cases = [replace(case, congestion="bbr") for case in wired + kernel.load_cases(file=OWN)]
+    cases = [replace(case, congestion="bbr", seeds=seeds) for case in wired + kernel.load_cases(file=OWN)]
     known = [
         Download(
             case.name,
             case.title + ("" if case.sack else ", without SACK") + ("" if case.timestamps else ", without timestamps"),
             case.scenario,
             case.bytes,
-            min(seeds, case.seeds),
+            case.seeds,
             case.round_trip,
             case.link,
             case.sysctl,
@@ -121,13 +122,11 @@ def downloads(names: Sequence[str], *, seeds: int) -> list[Download]:
         for case in cases
     ]
     plain = cases[0]
-    for preset, size in CELLULAR:
+    for preset, size, is_fast in CELLULAR:
         scenario = f'format = 1\nname = "bbr"\n[bearer]\npreset = "{preset}"\n[[flow]]\nkind = "download"\n'
         scenario += f'bytes = "{size} B"\n'
         tcp = plain.tcp | {"tcp.selective_acknowledgement": True, "tcp.timestamps": True}
-        known.append(
-            Download(preset, preset, scenario, size, seeds, 0.2, lambda _: {}, plain.sysctl, tcp, is_fast=False)
-        )
+        known.append(Download(preset, preset, scenario, size, seeds, 0.2, lambda _: {}, plain.sysctl, tcp, is_fast))
     return chosen(known, names, lambda case: case.name)
 
 
