@@ -101,6 +101,31 @@ def test_ping_agrees_with_the_simulated_one(link: LinkCommand, preset: str) -> N
     pytest.fail(f"slower than simulated: {runs}")
 
 
+@pytest.mark.parametrize(("think", "count"), [("0.5s", 6), ("1.2s", 5), ("3s", 4)])
+def test_a_window_after_idle_times_is_that_of_the_kernel(link: LinkCommand, think: str, count: int) -> None:
+    # Idle times of one timeout of the kernel, of several, and of so many that the initial window is
+    # left.
+    change = {"bearer.downlink.rate": "5Mbit/s", "bearer.downlink.delay": "50ms", "bearer.uplink.delay": "50ms"}
+    flow = {"kind": "transactions", "request": "200 B", "response": "200 kB", "transactions": count, "think": think}
+    scenario = {"format": 1, "name": "idle", "duration": "60 s", "bearer": {"preset": "wired"}, "flow": [flow]}
+    simulated = airpath.run(scenario, set=change).summary["flows"][0]["delay_mean_s"]
+    immediate = airpath.run(scenario, set=change | {"tcp.idle_restart": "off"}).summary["flows"][0]["delay_mean_s"]
+    options = " ".join(f"--set {path}={value}" for path, value in change.items())
+    words = ("transactions", "server", "--request", "200B", "--response", "200kB", "--count", count)
+    runs: list[float] = []
+    for _ in range(TRIES):
+        # The congestion control of the profile, whichever the host's is.
+        words_of_run = (*words, "--think", think, "--congestion", "cubic")
+        real = measure(link, *words_of_run, link="wired", options=options)["delay_mean_s"]
+        assert real > 0.99 * simulated
+        if real < 1.02 * simulated:
+            break
+        runs.append(real)
+    else:
+        pytest.fail(f"slower than simulated ({simulated}): {runs}")
+    assert (simulated > 1.05 * immediate) == (think != "0.5s"), "the idle time has the effect that it is to have"
+
+
 @pytest.mark.parametrize(
     ("preset", "words", "settings"),
     [

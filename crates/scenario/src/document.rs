@@ -241,6 +241,17 @@ impl Node {
         }
     }
 
+    /// The first value in it that was given on the command line: its dotted path, and where it was
+    /// given. `at` is the path of this node.
+    pub fn first_argument(&self, at: &str) -> Option<(String, Origin)> {
+        match &self.value {
+            Value::Table(entries) => entries.iter().find_map(|(key, node)| node.first_argument(&join(at, key))),
+            Value::Array(_) | Value::Scalar(_) => {
+                matches!(self.origin, Origin::Argument(_)).then(|| (at.to_owned(), self.origin.clone()))
+            }
+        }
+    }
+
     /// Reads the value as a `T`. Errors name the place of the offending value; `at` is the dotted
     /// path of this node.
     pub fn read<T: DeserializeOwned>(&self, at: &str) -> Result<T, ScenarioError> {

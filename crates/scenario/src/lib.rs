@@ -247,6 +247,18 @@ impl Scenario {
             .enumerate()
             .map(|(index, flow)| FlowGroup::read(flow, &format!("flow.{index}"), &tcp, &quic, folder))
             .collect::<Result<Vec<_>, _>>()?;
+        if !flow_groups.is_empty() {
+            let unused = [
+                ("tcp", "TCP", &tcp, flow_groups.iter().all(|group| group.tcp.is_none())),
+                ("quic", "QUIC", &quic, flow_groups.iter().all(|group| group.quic.is_none())),
+            ];
+            for (table, transport, settings, _) in unused.into_iter().filter(|(.., is_unused)| *is_unused) {
+                if let Some((path, origin)) = settings.first_argument(table) {
+                    let message = format!("no flow uses {transport}");
+                    return Err(ScenarioError::new(message, origin, path).help("remove it"));
+                }
+            }
+        }
         let change_tables = take_list(&mut node, "change")?;
         let changes = change_tables
             .iter()

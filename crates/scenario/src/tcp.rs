@@ -69,19 +69,13 @@ pub(crate) fn refuse_unused(defaults: &Node, flows: &[Node]) -> Result<(), Scena
         let tcp = flow.get("tcp").map(|tcp| written_out(tcp.clone()));
         tcp.is_some_and(|tcp| tcp.get("profile").is_some())
     };
-    let given = defaults.given_as_arguments();
-    let Some(mut given) = given.filter(|_| !flows.is_empty() && flows.iter().all(names_profile)) else {
+    if flows.is_empty() || !flows.iter().all(names_profile) {
         return Ok(());
-    };
-    let mut path = "tcp".to_owned();
-    let first_key = |node: &Node| node.keys().next().map(str::to_owned);
-    while let Some(key) = first_key(&given) {
-        path = join(&path, &key);
-        given = given.take(&key).expect("it is one of its keys");
     }
+    let Some((path, origin)) = defaults.first_argument("tcp") else { return Ok(()) };
     let message = "no flow has this setting, because each flow has a profile of its own";
     let help = format!("write `flow.{path}`, which sets it for all flows, or `flow.NAME.{path}`");
-    Err(ScenarioError::new(message, given.origin().clone(), path).help(help))
+    Err(ScenarioError::new(message, origin, path).help(help))
 }
 
 /// Writes out the short forms `tcp = "linux-6"` (the profile) and `tcp.congestion = "cubic"` (the

@@ -37,13 +37,13 @@ pub struct FlowGroup {
     session_file: Option<PathBuf>,
     /// TCP settings, for those that use it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    tcp: Option<tcp::Settings>,
+    pub(crate) tcp: Option<tcp::Settings>,
     /// The transport, if it is not TCP.
     #[serde(skip_serializing_if = "Option::is_none")]
     transport: Option<&'static str>,
     /// Settings of QUIC, for those that use it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    quic: Option<quic::Settings>,
+    pub(crate) quic: Option<quic::Settings>,
     #[serde(skip)]
     pub(crate) work: Work,
     #[serde(skip)]

@@ -535,4 +535,14 @@ fn a_setting_of_the_command_line_that_no_flow_has_is_refused() {
     );
     read(&format!("{own}[[flow]]\nkind = \"upload\"\nbytes = \"1 kB\"\n")).expect("the second flow has it");
     read(flow).expect("the flow has it");
+    for text in [
+        format!("{flow}transport = \"quic-quinn\"\n"),
+        flow.replace("download\"\nbytes = \"1 kB", "ping\"\ninterval = \"1 s"),
+    ] {
+        let error = read(&text).expect_err("no effect").to_string();
+        assert!(error.contains("algorithm: no flow uses TCP"), "{error}");
+    }
+    let sets = [("quic.congestion".to_owned(), "bbr".to_owned())];
+    let error = Scenario::read(flow, "s.toml", Path::new("."), &sets).map(drop).expect_err("no effect").to_string();
+    assert!(error.contains("quic.congestion: no flow uses QUIC; remove it"), "{error}");
 }

@@ -94,12 +94,10 @@ fn share(rate: &str, delay: &str, first: &str, second: &str) -> Shared {
 #[test]
 fn prague_and_cubic_of_one_round_trip_share_the_link_with_a_short_l_queue() {
     // Of equal round trips without queues; docs/scenario.md has others, where the shares differ.
-    for (rate, delay) in [("50 Mbit/s", "5 ms"), ("20 Mbit/s", "20 ms")] {
-        let Shared { goodputs: [prague, cubic], delays } = share(rate, delay, PRAGUE, CUBIC);
-        let ratio = prague / cubic;
-        assert!((1.0 / 1.2..1.2).contains(&ratio), "{rate}, {delay}: {ratio:.2}");
-        assert!(delays[0] <= 2.0, "{rate}, {delay}: {delays:?} ms");
-    }
+    let Shared { goodputs: [prague, cubic], delays } = share("20 Mbit/s", "20 ms", PRAGUE, CUBIC);
+    let ratio = prague / cubic;
+    assert!((1.0 / 1.2..1.2).contains(&ratio), "{ratio:.2}");
+    assert!(delays[0] <= 2.0, "{delays:?} ms");
 }
 
 #[test]

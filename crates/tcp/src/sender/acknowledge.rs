@@ -527,12 +527,14 @@ impl Sender {
     /// (`tcp_enter_cwr`), the reduction is proportional if that of a recovery is.
     fn on_mark(&mut self, now: Instant, shared: &mut Shared<'_>) {
         let window = self.congestion_window();
+        let before = self.controller.congestion_window();
         self.reduce(now, Signal::Mark, false, shared);
+        // BBR does not react to marks.
+        shared.statistics.ecn_reductions += u64::from(self.controller.congestion_window() < before);
         self.marks.reducing = true;
         self.prr = self.proportional_reduction(window, shared);
         self.probe = TailProbe::Idle;
         self.episode = None;
-        shared.statistics.ecn_reductions += 1;
     }
 
     /// RFC 8985 §7.4.2: if the probe retransmitted a segment that was lost, a loss was repaired and

@@ -70,6 +70,9 @@ impl Sender {
             self.recover = self.next;
         }
         self.marks.reducing = false;
+        // A probe that has repaired a loss of this recovery reduces the window no more
+        // (tcp_init_cwnd_reduction).
+        self.probe = TailProbe::Idle;
         self.phase = Phase::FastRecovery;
         self.partial = false;
         self.rescued = false;

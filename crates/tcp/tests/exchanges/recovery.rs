@@ -284,6 +284,36 @@ fn tail_loss_probe_retransmits_the_last_segment() {
 }
 
 #[test]
+fn a_recovery_ends_the_judgement_of_a_tail_probe() {
+    // The probe shows losses, and their recovery ends exactly where the probe does.
+    let mut config = plain();
+    config.recovery.rack = true;
+    config.recovery.tail_loss_probe = true;
+    let mut script = Script::connect(&config);
+    script.run(
+        "> S 0:0(0)
+        +0.1 < S 0:0(0) ack 1 win 60000 <mss 1000,sackOK>
+        > . 1:1(0) ack 1
+        ! write 3000
+        > . 1:1001(1000) ack 1
+        > . 1001:2001(1000) ack 1
+        > . 2001:3001(1000) ack 1
+        +0.2 > . 2001:3001(1000) ack 1
+        +0.1 < . 1:1(0) ack 1 <sack 2001:3001>
+        > . 1:1001(1000) ack 1
+        > . 1001:2001(1000) ack 1
+        +0.1 < . 1:1(0) ack 3001",
+    );
+    let window = script.connection.info().congestion_window;
+    script.run(
+        "! write 1000
+        > . 3001:4001(1000) ack 1
+        +0.1 < . 1:1(0) ack 4001",
+    );
+    assert!(script.connection.info().congestion_window >= window, "no further reduction");
+}
+
+#[test]
 fn tail_loss_probe_prefers_new_data() {
     let mut config = plain();
     config.recovery.tail_loss_probe = true;
