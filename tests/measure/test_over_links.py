@@ -103,8 +103,7 @@ def test_ping_agrees_with_the_simulated_one(link: LinkCommand, preset: str) -> N
 
 @pytest.mark.parametrize(("think", "count"), [("0.5s", 6), ("1.2s", 5), ("3s", 4)])
 def test_a_window_after_idle_times_is_that_of_the_kernel(link: LinkCommand, think: str, count: int) -> None:
-    # Idle times of one timeout of the kernel, of several, and of so many that the initial window is
-    # left.
+    # The shortest keeps the window, the longest leaves the initial one.
     change = {"bearer.downlink.rate": "5Mbit/s", "bearer.downlink.delay": "50ms", "bearer.uplink.delay": "50ms"}
     flow = {"kind": "transactions", "request": "200 B", "response": "200 kB", "transactions": count, "think": think}
     scenario = {"format": 1, "name": "idle", "duration": "60 s", "bearer": {"preset": "wired"}, "flow": [flow]}

@@ -63,8 +63,8 @@ impl ConfiguredGrants {
         Err(range("uplink.configured_grant", "period", expected).into())
     }
 
-    /// Refuses reservations that leave no slot of the uplink with resource blocks, of `total`, for a
-    /// block that is sent again.
+    /// Refuses reservations that leave no slot of the uplink with resource blocks, of `total`, for
+    /// a block that is sent again.
     pub fn check_room(&self, slots: &SlotPattern, total: u32) -> Result<(), ConfigError> {
         let has_room = |slot: u64| total - self.reserved(slot) >= self.format.blocks;
         let mut all = (0..self.reserved.len() as u64 * slots.period()).filter(|slot| slots.carries_uplink(*slot));

@@ -58,8 +58,8 @@ pub enum CubicGrowth {
     /// larger (RFC 9438 §4.2, §4.3).
     #[default]
     Rfc9438,
-    /// Towards the curve a least round trip ahead, or NewReno's window, by one segment for each so
-    /// many acknowledged ones, in whole numbers (`bictcp_update` of Linux).
+    /// Towards the curve a least round trip ahead, or NewReno's window, by one segment for a
+    /// whole number of acknowledged ones (`bictcp_update` of Linux).
     Linux,
 }
 

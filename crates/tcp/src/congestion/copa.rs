@@ -8,9 +8,10 @@
 //! while the queue has not been nearly empty for five round trips, so another flow fills it.
 //!
 //! Pacing is at two windows per standing round trip. In the default mode losses change nothing, and
-//! marks of ECN never do; after a timeout the window is two segments. Departures from the paper: in a round trip the window changes by its own
-//! size at most, whatever the velocity is. The mode is judged once the queue of slow start has
-//! drained, or ten round trips later, because that queue is its own. A queue of two segments counts
+//! marks of ECN never do; after a timeout the window is two segments. Departures from the paper: in
+//! a round trip the window changes by its own size at most, whatever the velocity is. The mode is
+//! judged once the queue of slow start has drained, or ten round trips later, because that queue is
+//! its own. A queue of two segments counts
 //! as nearly empty, because the paper's receiver acknowledges each packet.
 
 use std::collections::VecDeque;

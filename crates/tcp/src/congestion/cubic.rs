@@ -481,8 +481,8 @@ mod tests {
         assert_eq!(run(twentieth, true), run(crate::Limit::UNLIMITED, true));
     }
 
-    /// The growth 1 s after a loss at a window of 100 segments, which is 4.217 s before the plateau;
-    /// `least` and `smoothed` are round trips in milliseconds.
+    /// The growth 1 s after a loss at a window of 100 segments, which is 4.217 s before the
+    /// plateau; `least` and `smoothed` are round trips in milliseconds.
     fn growth_after_a_loss(growth: CubicGrowth, least: u64, smoothed: u64) -> f64 {
         let mut cubic = cubic(|config| {
             config.initial_window = crate::InitialWindow::Segments(100);
