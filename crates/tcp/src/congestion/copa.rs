@@ -11,8 +11,8 @@
 //! marks of ECN never do; after a timeout the window is two segments. Departures from the paper: in
 //! a round trip the window changes by its own size at most, whatever the velocity is. The mode is
 //! judged once the queue of slow start has drained, or ten round trips later, because that queue is
-//! its own. A queue of two segments counts
-//! as nearly empty, because the paper's receiver acknowledges each packet.
+//! its own. A queue of two segments counts as nearly empty, because the paper's receiver
+//! acknowledges each packet.
 
 use std::collections::VecDeque;
 
