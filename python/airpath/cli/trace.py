@@ -168,7 +168,7 @@ def _stream(files: list[Path], flow: list[str] | None, repetition: int | None, w
     import sys
 
     from airpath.trace.analysis import stream
-    from airpath.trace.messages import warnings
+    from airpath.trace.warnings import file_warnings
 
     live = Path("-") in files
 
@@ -178,7 +178,7 @@ def _stream(files: list[Path], flow: list[str] | None, repetition: int | None, w
             sys.stdout.flush()
 
     reading = stream(files, line, flow=flow, causes=why, repetition=repetition)
-    for warning in warnings(reading):
+    for warning in file_warnings(reading):
         note(warning)
     return _exit_code(reading)
 
@@ -219,7 +219,7 @@ _WRITTEN = {
 
 def _warn(traced: "Trace") -> ExitCode:
     """Print the warnings about the captures, and return the exit code."""
-    from airpath.trace.doubts import warnings_of
+    from airpath.trace.warnings import warnings_of
 
     for warning in warnings_of(traced):
         note(warning)

@@ -131,19 +131,19 @@ _TRANSFER_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("time", "duration_s", seconds),
     ("throughput", "throughput_bps", rate),
     ("segments", "data_packets", count),
-    ("again", "retransmitted_packets", count),
+    ("retransmitted", "retransmitted_packets", count),
     ("fast retransmits", "fast_retransmits", count),
     ("time-outs", "timeouts", count),
     ("round trip, mean", "rtt_mean_s", seconds),
-    ("least", "rtt_min_s", seconds),
+    ("minimum", "rtt_min_s", seconds),
 )
 _PROBE_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("sent", "sent", count),
     ("lost", "lost", count),
     ("delay, mean", "delay_mean_s", seconds),
-    ("least", "delay_min_s", seconds),
+    ("minimum", "delay_min_s", seconds),
     ("95 %", "delay_p95_s", seconds),
-    ("greatest", "delay_max_s", seconds),
+    ("maximum", "delay_max_s", seconds),
 )
 _VIDEO_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("start-up", "startup_s", seconds),
@@ -185,7 +185,7 @@ _LATENCY_COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("90 %", "p90_s", seconds),
     ("95 %", "p95_s", seconds),
     ("99 %", "p99_s", seconds),
-    ("greatest", "max_s", seconds),
+    ("maximum", "max_s", seconds),
 )
 
 
@@ -279,8 +279,8 @@ def _links(runs: Sequence[Drawn]) -> Table:
                     ],
                 )
             )
-    caption = "Packets, over all repetitions: offered = delivered + lost + still inside."
-    head = [*_run_head(runs), "link", "direction", "offered", "delivered", "lost", "inside", "adds up", "bytes"]
+    caption = "Packets, over all repetitions: offered = delivered + lost + still queued."
+    head = [*_run_head(runs), "link", "direction", "offered", "delivered", "lost", "queued", "balanced", "bytes"]
     return _capped(Table("Links", caption, head, rows), ".links")
 
 

@@ -7,7 +7,6 @@ from airpath.quantities import count, rate, seconds, size
 from airpath.trace.causes import CAUSES, OTHER, cause_shares, of_name, seconds_of, small_causes
 from airpath.trace.elapsed import FULL, LINKS, Elapsed, FullLink, elapsed
 from airpath.trace.format import Row, length, named, percent
-from airpath.trace.warnings import file_warnings as warnings  # noqa: F401 - for airpath.cli.trace
 
 if TYPE_CHECKING:
     import polars as pl
