@@ -138,7 +138,7 @@ def run_plan(
     from concurrent.futures import ThreadPoolExecutor
 
     from airpath.sweep import sweep
-    from airpath.sweep.driver import cores
+    from airpath.sweep.pool import cores
 
     threads = threads or cores(plan)
     executor = ThreadPoolExecutor(threads)
