@@ -542,7 +542,7 @@ fn a_setting_of_the_command_line_that_no_flow_has_is_refused() {
         let error = read(&text).expect_err("no effect").to_string();
         assert!(error.contains("algorithm: no flow uses TCP"), "{error}");
     }
-    let sets = [("quic.congestion".to_owned(), "bbr".to_owned())];
+    let sets = [("quic.congestion".to_owned(), "new-reno".to_owned())];
     let error = Scenario::read(flow, "s.toml", Path::new("."), &sets).map(drop).expect_err("no effect").to_string();
     assert!(error.contains("quic.congestion: no flow uses QUIC; remove it"), "{error}");
 }
