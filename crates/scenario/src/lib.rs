@@ -247,18 +247,8 @@ impl Scenario {
             .enumerate()
             .map(|(index, flow)| FlowGroup::read(flow, &format!("flow.{index}"), &tcp, &quic, folder))
             .collect::<Result<Vec<_>, _>>()?;
-        if !flow_groups.is_empty() {
-            let unused = [
-                ("tcp", "TCP", &tcp, flow_groups.iter().all(|group| group.tcp.is_none())),
-                ("quic", "QUIC", &quic, flow_groups.iter().all(|group| group.quic.is_none())),
-            ];
-            for (table, transport, settings, _) in unused.into_iter().filter(|(.., is_unused)| *is_unused) {
-                if let Some((path, origin)) = settings.first_argument(table) {
-                    let message = format!("no flow uses {transport}");
-                    return Err(ScenarioError::new(message, origin, path).help("remove it"));
-                }
-            }
-        }
+        refuse_without_flows("tcp", "TCP", &tcp, flow_groups.iter().map(|group| group.tcp.is_some()))?;
+        refuse_without_flows("quic", "QUIC", &quic, flow_groups.iter().map(|group| group.quic.is_some()))?;
         let change_tables = take_list(&mut node, "change")?;
         let changes = change_tables
             .iter()
@@ -599,6 +589,23 @@ impl Scenario {
             return wrong(message, &origin, "mobile.name", "give the mobile another name");
         }
         Ok(())
+    }
+}
+
+/// Rejects settings of the command line for a transport that no flow uses; `uses` has each
+/// flow's. A scenario without flows has programs.
+fn refuse_without_flows(
+    table: &str,
+    transport: &str,
+    settings: &Node,
+    mut uses: impl ExactSizeIterator<Item = bool>,
+) -> Result<(), ScenarioError> {
+    let is_unused = uses.len() > 0 && !uses.any(|uses| uses);
+    match settings.first_argument(table).filter(|_| is_unused) {
+        Some((path, origin)) => {
+            Err(ScenarioError::new(format!("no flow uses {transport}"), origin, path).help("remove it"))
+        }
+        None => Ok(()),
     }
 }
 

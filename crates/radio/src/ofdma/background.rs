@@ -34,8 +34,8 @@ impl Background {
         Self { config: config.clone(), bursts }
     }
 
-    /// Resource blocks of `total` that others take in a direction in the slot that begins at `now`,
-    /// not before the slot of the last call.
+    /// Resource blocks of `total` that others take in a direction in the slot that begins at `now`.
+    /// A slot before that of the last call has its state.
     pub fn blocks(&mut self, direction: Direction, now: Instant, total: u32) -> u32 {
         let share = match direction {
             Direction::Down => self.config.downlink,

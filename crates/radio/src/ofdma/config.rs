@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::paging::PowerSaving;
 use crate::common::link_adaptation::Combining;
-pub(crate) use check::{carriers, milliseconds, no_configured_grant, outer_loop, pdcp, within};
+pub(crate) use check::{carriers, milliseconds, no_configured_grant, outer_loop, pdcp, timer, within};
 
 /// Other users of the cell, who take resource blocks and are not simulated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

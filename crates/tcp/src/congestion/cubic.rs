@@ -167,35 +167,20 @@ impl Cubic {
             Counting::Bytes => ack.bytes as f64 / f64::from(self.segment_size),
             Counting::Acknowledgements => 1.0,
         };
+        if self.rule == CubicGrowth::Linux {
+            self.avoidance_of_linux(ack.now, acknowledged);
+            return;
+        }
         let epoch = self.epoch.get_or_insert_with(|| Epoch::begin(ack.now, self.window, self.peak));
         let whole = libm::floor(self.window);
-        let computed =
-            epoch.pace.filter(|pace| pace.window == whole && ack.now.since(pace.computed) < self.update_interval);
+        if let Some(growth) = epoch.computed(ack.now, whole, self.update_interval) {
+            epoch.uncounted += acknowledged;
+            self.window += growth * acknowledged;
+            return;
+        }
         let mut pace = Pace { computed: ack.now, window: whole, growth: 0.0 };
         let least = if self.peak == 0.0 { self.growth_before_loss } else { 0.0 };
         let elapsed = ack.now.since(epoch.start).as_secs_f64();
-        if self.rule == CubicGrowth::Linux {
-            epoch.uncounted += acknowledged;
-            let growth = computed.map_or_else(
-                || {
-                    let ahead = self.least_round_trip.map_or(0.0, Span::as_secs_f64);
-                    let reno = if self.reno_friendly { epoch.reno_of_linux(whole) } else { 0.0 };
-                    // The distance from the plateau is a whole number.
-                    let curve = epoch.peak + libm::trunc(epoch.window_at(elapsed + ahead) - epoch.peak);
-                    pace.growth = growth_of_linux(whole, curve, reno, least);
-                    epoch.pace = Some(pace);
-                    pace.growth
-                },
-                |pace| pace.growth,
-            );
-            self.count(growth, acknowledged);
-            return;
-        }
-        if let Some(pace) = computed {
-            epoch.uncounted += acknowledged;
-            self.window += pace.growth * acknowledged;
-            return;
-        }
         if self.reno_friendly {
             // RFC 9438 §4.3: once back at the window before the reduction, as fast as NewReno
             // itself.
@@ -220,6 +205,23 @@ impl Cubic {
         epoch.pace = Some(pace);
     }
 
+    /// Congestion avoidance as in Linux (`bictcp_update`): all numbers are whole.
+    fn avoidance_of_linux(&mut self, now: Instant, acknowledged: f64) {
+        let epoch = self.epoch.get_or_insert_with(|| Epoch::begin(now, self.window, self.peak));
+        epoch.uncounted += acknowledged;
+        let whole = libm::floor(self.window);
+        let growth = epoch.computed(now, whole, self.update_interval).unwrap_or_else(|| {
+            let ahead = self.least_round_trip.map_or(0.0, Span::as_secs_f64);
+            let reno = if self.reno_friendly { epoch.reno_of_linux(whole) } else { 0.0 };
+            let distance = epoch.window_at(now.since(epoch.start).as_secs_f64() + ahead) - epoch.peak;
+            let least = if self.peak == 0.0 { self.growth_before_loss } else { 0.0 };
+            let growth = growth_of_linux(whole, epoch.peak + libm::trunc(distance), reno, least);
+            epoch.pace = Some(Pace { computed: now, window: whole, growth });
+            growth
+        });
+        self.count(growth, acknowledged);
+    }
+
     /// Linux adds a segment to the window for each `1 / growth` acknowledged ones. Those that were
     /// counted at a slower growth add one at most (`tcp_cong_avoid_ai`).
     fn count(&mut self, growth: f64, acknowledged: f64) {
@@ -240,6 +242,13 @@ impl Epoch {
     fn begin(start: Instant, window: f64, peak: f64) -> Self {
         let (peak, time_to_peak) = if window < peak { (peak, libm::cbrt((peak - window) / C)) } else { (window, 0.0) };
         Self { start, peak, time_to_peak, reno: window, uncounted: 0.0, pace: None }
+    }
+
+    /// The growth computed last, if it is still used at a window of `whole` segments.
+    #[inline]
+    fn computed(&self, now: Instant, whole: f64, interval: Span) -> Option<f64> {
+        let pace = self.pace.filter(|pace| pace.window == whole && now.since(pace.computed) < interval)?;
+        Some(pace.growth)
     }
 
     /// NewReno's window (`tcp_cwnd`), of the segments acknowledged so far.

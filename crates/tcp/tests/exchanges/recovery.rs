@@ -256,9 +256,8 @@ fn reneged_sack_data_is_retransmitted() {
     );
 }
 
-#[test]
-fn tail_loss_probe_retransmits_the_last_segment() {
-    // RFC 8985 §7: 2 × SRTT after the last segment, that segment is retransmitted.
+/// Three segments are outstanding, and a probe has retransmitted the last one.
+fn probed() -> Script {
     let mut config = plain();
     config.recovery.rack = true;
     config.recovery.tail_loss_probe = true;
@@ -271,8 +270,17 @@ fn tail_loss_probe_retransmits_the_last_segment() {
         > . 1:1001(1000) ack 1
         > . 1001:2001(1000) ack 1
         > . 2001:3001(1000) ack 1
-        +0.2 > . 2001:3001(1000) ack 1
-        ? tail_probes 1
+        +0.2 > . 2001:3001(1000) ack 1",
+    );
+    script
+}
+
+#[test]
+fn tail_loss_probe_retransmits_the_last_segment() {
+    // RFC 8985 §7: 2 × SRTT after the last segment, that segment is retransmitted.
+    let mut script = probed();
+    script.run(
+        "? tail_probes 1
         // It shows that the first two were lost: they were sent 200 ms before the data that
         // arrived.
         +0.1 < . 1:1(0) ack 1 <sack 2001:3001>
@@ -286,20 +294,9 @@ fn tail_loss_probe_retransmits_the_last_segment() {
 #[test]
 fn a_recovery_ends_the_judgement_of_a_tail_probe() {
     // The probe shows losses, and their recovery ends exactly where the probe does.
-    let mut config = plain();
-    config.recovery.rack = true;
-    config.recovery.tail_loss_probe = true;
-    let mut script = Script::connect(&config);
+    let mut script = probed();
     script.run(
-        "> S 0:0(0)
-        +0.1 < S 0:0(0) ack 1 win 60000 <mss 1000,sackOK>
-        > . 1:1(0) ack 1
-        ! write 3000
-        > . 1:1001(1000) ack 1
-        > . 1001:2001(1000) ack 1
-        > . 2001:3001(1000) ack 1
-        +0.2 > . 2001:3001(1000) ack 1
-        +0.1 < . 1:1(0) ack 1 <sack 2001:3001>
+        "+0.1 < . 1:1(0) ack 1 <sack 2001:3001>
         > . 1:1001(1000) ack 1
         > . 1001:2001(1000) ack 1
         +0.1 < . 1:1(0) ack 3001",

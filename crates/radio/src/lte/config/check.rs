@@ -8,7 +8,7 @@ use crate::error::{ValueError, above_zero, at_most, range, within_an_hour};
 use crate::lte::{tables, tdd};
 use crate::ofdma::ConfigError;
 use crate::ofdma::config::{
-    Background, UplinkModulation, carriers, milliseconds, no_configured_grant, outer_loop, pdcp, within,
+    Background, UplinkModulation, carriers, milliseconds, no_configured_grant, outer_loop, pdcp, timer, within,
 };
 use crate::ofdma::rlc_am::LONGEST_TIMER;
 
@@ -142,16 +142,12 @@ impl Cell {
     }
 }
 
-/// Refuses what is no t-Reordering: at most 1.6 s, and 0 for none.
-fn check_reordering(span: Span, table: &str) -> Result<(), ValueError> {
-    at_most_or_zero(span, 1600, table, "t_reordering", "at most 1.6 s (T-Reordering, TS 36.331 §6.3.2)")
-}
+/// The longest t-Reordering and t-StatusProhibit (TS 36.331 §6.3.2).
+const LONGEST_REORDERING: Span = Span::from_millis(1600);
+const LONGEST_PROHIBIT: Span = Span::from_millis(2400);
 
-fn at_most_or_zero(span: Span, most: u64, table: &str, key: &str, expected: &'static str) -> Result<(), ValueError> {
-    if !span.is_zero() {
-        milliseconds(span, table, key)?;
-    }
-    if span > Span::from_millis(most) { Err(range(table, key, expected)) } else { Ok(()) }
+fn check_reordering(span: Span, table: &str) -> Result<(), ValueError> {
+    timer(span, LONGEST_REORDERING, table, "t_reordering", "at most 1.6 s (T-Reordering, TS 36.331 §6.3.2)")
 }
 
 /// Refuses an RLC that LTE does not have.
@@ -166,13 +162,11 @@ pub(crate) fn check_rlc(rlc: &Rlc) -> Result<(), ValueError> {
             t_status_prohibit,
         }) => {
             milliseconds(*t_poll_retransmit, "rlc", "t_poll_retransmit")?;
-            if *t_poll_retransmit > LONGEST_TIMER {
-                let expected = "at most 4 s (T-PollRetransmit, TS 36.331 §6.3.2)";
-                return Err(range("rlc", "t_poll_retransmit", expected));
-            }
+            let expected = "at most 4 s (T-PollRetransmit, TS 36.331 §6.3.2)";
+            timer(*t_poll_retransmit, LONGEST_TIMER, "rlc", "t_poll_retransmit", expected)?;
             check_reordering(*t_reordering, "rlc")?;
             let expected = "at most 2.4 s (T-StatusProhibit, TS 36.331 §6.3.2)";
-            at_most_or_zero(*t_status_prohibit, 2400, "rlc", "t_status_prohibit", expected)?;
+            timer(*t_status_prohibit, LONGEST_PROHIBIT, "rlc", "t_status_prohibit", expected)?;
             if poll_pdu.is_some_and(|pdus| ![4, 8, 16, 32, 64, 128, 256].contains(&pdus)) {
                 let expected = "4, 8, 16, 32, 64, 128 or 256, or left out for infinity (TS 36.331 §6.3.2)";
                 return Err(range("rlc", "poll_pdu", expected));

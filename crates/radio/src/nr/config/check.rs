@@ -8,7 +8,7 @@ use crate::error::{ValueError, above_zero, at_most, range, within_an_hour};
 use crate::nr::tables::{self, Numerology, ProcessingCapability, Range};
 use crate::nr::tdd::{self, LEAST_DOWNLINK, Period};
 use crate::ofdma::ConfigError;
-use crate::ofdma::config::{Background, Duplex, UplinkModulation, carriers, milliseconds, outer_loop, pdcp};
+use crate::ofdma::config::{Background, Duplex, UplinkModulation, carriers, milliseconds, outer_loop, pdcp, timer};
 
 impl Config {
     /// The timeline of the cell, if all makes sense.
@@ -112,14 +112,6 @@ const LONGEST_REORDERING: Span = Span::from_secs(3);
 const LONGEST_REASSEMBLY: Span = Span::from_millis(200);
 const LONGEST_PROHIBIT: Span = Span::from_millis(2400);
 const LONGEST_POLL_RETRANSMIT: Span = Span::from_secs(4);
-
-/// Refuses what is not a number of milliseconds, from none to `most`.
-fn timer(span: Span, most: Span, table: &str, key: &str, expected: &'static str) -> Result<(), ValueError> {
-    if !span.is_zero() {
-        milliseconds(span, table, key)?;
-    }
-    if span > most { Err(range(table, key, expected)) } else { Ok(()) }
-}
 
 fn bits(bits: u8, allowed: [u8; 2], table: &str, expected: &'static str) -> Result<(), ValueError> {
     if allowed.contains(&bits) { Ok(()) } else { Err(range(table, "sequence_bits", expected)) }

@@ -18,6 +18,14 @@ pub(crate) fn milliseconds(span: Span, table: &str, key: &str) -> Result<(), Val
     }
 }
 
+/// Refuses what is not a number of milliseconds, from none to `most`.
+pub(crate) fn timer(span: Span, most: Span, table: &str, key: &str, expected: &'static str) -> Result<(), ValueError> {
+    if !span.is_zero() {
+        milliseconds(span, table, key)?;
+    }
+    if span > most { Err(range(table, key, expected)) } else { Ok(()) }
+}
+
 /// Refuses what is not 1 to `max`.
 pub(crate) fn within(number: u8, max: u8, table: &str, key: &str) -> Result<(), ValueError> {
     if (1..=max).contains(&number) {
