@@ -3,8 +3,9 @@
     python benches/compare.py [--peers FOLDER] [--rounds 3] [--slow]
 
 The peers' workloads are in FOLDER, by default `peers` below AIRPATH_SHARED or `../shared`. They are
-not part of this repository. They need Debian's packages `ns2` and `libns3-dev`. A peer that is
-missing is left out, with a line on stderr for each workload. The figure is the processor
+not part of this repository. They need Debian's packages `ns2` and `libns3-dev`. 5G-LENA's program
+`ns3_nr` is run from the build folder or from FOLDER (docs/performance.md has how it was built). A
+peer that is missing is left out, with a line on stderr for each workload. The figure is the processor
 time (user and system) of the run, as each program measures it, without start-up, parsing and
 set-up. It is the minimum of the rounds, because the noise of a shared machine only adds time.
 `--slow` adds the cases of ns-3 that take minutes.
@@ -90,6 +91,24 @@ def cases(ours: Callable[..., list[str]], peers: Path, ns3: Path, slow: bool) ->
         ]
         return Case(f"LTE 20 MHz, {count} mobile{'s' * (count > 1)} with full buffers", programs)
 
+    def nr_cell(count: int) -> Case:
+        """A cell of NR with 100 MHz and two layers, the most that 5G-LENA 2.3 has."""
+        sets = {
+            "bearer.preset": "nr-n78-100mhz-sa",
+            "bearer.conditions.ci": "45 dB",
+            "bearer.mobile.layers": 2,
+            "bearer.pdcp.queue.bytes": "40 MB",
+            "duration": "10 s",
+            "mobile.0.count": count,
+        }
+        file = next((folder / "ns3_nr" for folder in (ns3, peers) if (folder / "ns3_nr").exists()), ns3 / "ns3_nr")
+        lena = [str(file), f"--ues={count}", f"--sim={2 if count == 1 else 1}"]
+        programs = [
+            Program("airpath", ours("lte-cell.toml", sets=sets)),
+            Program("5G-LENA", lena, once=count > 1),
+        ]
+        return Case(f"NR 100 MHz, {count} mobile{'s' * (count > 1)} with full buffers", programs)
+
     return [
         Case(
             "16 MB, 384 kbit/s, NewReno, 20 times",
@@ -110,6 +129,8 @@ def cases(ours: Callable[..., list[str]], peers: Path, ns3: Path, slow: bool) ->
         Case("cell of 50 users, full buffers, 100 s", [Program("airpath", ours("cell-50.toml"))]),
         cell(1),
         cell(50),
+        nr_cell(1),
+        nr_cell(50),
     ]
 
 
@@ -168,6 +189,8 @@ def obstacle(program: Program, peers: Path) -> str | None:
     file = Path(program.command[1 if program.name == "ns-2" else 0])
     if file.exists():
         return None
+    if program.name == "5G-LENA":
+        return f"no file {file}; it needs the sources of 5G-LENA"
     return f"no file {file}" + ("" if program.name == "ns-2" else f"; {peers / 'build_ns3.sh'} builds it")
 
 

@@ -1,12 +1,13 @@
 """Control sockets of running links: query their state, change their conditions.
 
 The control socket is in the abstract namespace of Linux, without a file. It accepts only the link's
-user and root.
+user and root. A link in a user namespace of its own does not recognise root.
 """
 
 import json
 import re
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ def find(link: str | Path | None = None) -> int:
     """Return the process number of a running link.
 
     Args:
-        link: Its process number, or its result folder; `None` for the only running link.
+        link: Its process number, or its result folder, also one with an earlier result; `None` for
+            the only running link.
 
     Raises:
         NoLinkError: None matches, or several run.
@@ -50,17 +52,25 @@ def find(link: str | Path | None = None) -> int:
         if len(known) == 1:
             return known[0]
         raise NoLinkError(f"{len(known)} links run: {_listed(known)}; select one" if known else "no link is running")
-    if str(link).isdecimal():
-        number = int(str(link))
-    else:
-        try:
-            summary = json.loads((Path(link) / "summary.json").read_text(encoding="utf-8"))
-            number = int(summary["emulation"]["process"])
-        except (OSError, ValueError, KeyError, TypeError):
-            raise NoLinkError(f"{link} is neither a process number nor the result folder of a link") from None
-    if number not in known:
-        raise NoLinkError(f"no link runs as process {number}; there are: {_listed(known)}")
-    return number
+    numbers = [int(str(link))] if str(link).isdecimal() else _processes_of(Path(link))
+    if not numbers:
+        raise NoLinkError(f"{link} is neither a process number nor the result folder of a link")
+    for number in numbers:
+        if number in known:
+            return number
+    raise NoLinkError(f"no link runs as process {numbers[0]}; there are: {_listed(known)}")
+
+
+def _processes_of(folder: Path) -> list[int]:
+    """Return the processes of the links that wrote to a result folder, the latest first."""
+    from airpath.result_folder import written_to
+
+    numbers = []
+    for place in (written_to, Path):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            summary = json.loads((place(folder) / "summary.json").read_text(encoding="utf-8"))
+            numbers.append(int(summary["emulation"]["process"]))
+    return numbers
 
 
 def send(process: int, request: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +78,8 @@ def send(process: int, request: dict[str, Any]) -> dict[str, Any]:
 
     Raises:
         NotReadyError: It waits for its server.
-        NoLinkError: It has just ended, perhaps in the middle of its response.
+        NoLinkError: It belongs to another user, or has just ended, perhaps in the middle of its
+            response.
         ValueError: It rejects the request; the message has the reason.
     """
     retried = (_NotSentError, ConnectionResetError) if _IDEMPOTENT.issuperset(request) else _NotSentError
@@ -90,10 +101,12 @@ def send(process: int, request: dict[str, Any]) -> dict[str, Any]:
     except OSError as error:
         raise NoLinkError(f"the link of process {process} does not answer: {error.strerror or error}") from None
     if not line:
-        raise NoLinkError(f"the link of process {process} rejects this user, or has just ended")
+        raise NoLinkError(f"the link of process {process} has just ended")
     if not line.endswith(b"\n"):
         raise NoLinkError(_ended(process))
     answer = json.loads(line)
+    if answer.get("refused"):
+        raise NoLinkError(f"process {process}: {answer['error']}")
     if "error" in answer:
         raise ValueError(answer["error"])
     return answer
@@ -106,6 +119,11 @@ def _exchange(process: int, request: bytes) -> bytes:
         try:
             link.sendall(request)
         except (BrokenPipeError, ConnectionResetError) as error:
+            # A link answers another user without waiting for the request.
+            link.setblocking(False)
+            with suppress(OSError):
+                if line := link.recv(4096):
+                    return line
             raise _NotSentError from error
         with link.makefile("rb") as answers:
             return answers.readline()

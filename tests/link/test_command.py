@@ -69,6 +69,13 @@ def test_a_signal_that_ends_the_command_ends_airpath(link: LinkCommand) -> None:
     until(lambda: not any(Path(f"/proc/{each}").exists() for each in everyone), "all its processes are gone")
 
 
+def test_other_programs_have_a_second_to_end(link: LinkCommand) -> None:
+    slow = "trap 'sleep 0.5; echo cleaned; exit' TERM; touch ready; while :; do sleep 0.02; done"
+    many = "for i in $(seq 100); do sleep 300 & done"
+    script = f'sh -c "$1" & {many}; while ! [ -e ready ]; do sleep 0.02; done; exit 3'
+    assert link("sh", "-c", script, "sh", slow, code=3).out == "cleaned\n"
+
+
 def test_what_nohup_lets_a_command_ignore_stays_ignored(link: LinkCommand) -> None:
     # SIGPIPE is not ignored: only Python ignores it at its start.
     script = "echo ready; sleep 0.3; echo alive; kill -PIPE $$; echo not reached"

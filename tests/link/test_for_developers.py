@@ -8,6 +8,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from airpath.sidecar.live import Handler as LiveHandler
 from airpath.sidecar.live import Samples, page
 from airpath.sidecar.live import Server as LiveServer
 from support import Command
-from support.link import LinkCommand, python, summary, until
+from support.link import LinkCommand, descendants_of, python, summary, until, words_of
 
 FETCH = "import sys, urllib.request; print(len(urllib.request.urlopen(sys.argv[1]).read()))"
 BODY = b"x" * 20_000
@@ -123,6 +124,16 @@ def test_the_time_of_a_command_that_fails_does_not_count(link: LinkCommand) -> N
     done = link("false", options="--repeat 2", code=1)
     assert "the command failed in 2 of 2 runs" in done.err
     assert "time of the command" not in done.err
+
+
+def test_the_link_of_a_repetition_ends_with_the_repetitions(link: LinkCommand) -> None:
+    script = "trap '' TERM; echo ready; sleep 300"
+    with link.started("sh", "-c", script, options="--repeat 2") as process:
+        words_of(process.stdout, "ready")
+        everyone = descendants_of(process.pid)
+        assert len(everyone) >= 3  # the link, the programs' parent and the command
+        process.kill()
+        until(lambda: not any(Path(f"/proc/{each}").exists() for each in everyone), "all its processes are gone")
 
 
 def test_repetitions_replace_an_earlier_result(link: LinkCommand) -> None:

@@ -1,8 +1,11 @@
 """Further names of the server on a closed link, each with an address of its own."""
 
+import os
+
 import pytest
 
 from support.link import LinkCommand, python
+from support.needs import needs
 
 NAMES = ("www.example.com", "cdn.example.com", "api.example.com")
 
@@ -14,6 +17,21 @@ def test_each_name_has_an_address_that_reaches_the_server(link: LinkCommand) -> 
     rows = [line.split() for line in done.out.splitlines()]
     assert [name for name, _ in rows] == list(NAMES), done
     assert len({address for _, address in rows}) == len(NAMES)
+
+
+@needs("mount-namespace")
+def test_names_of_the_link_replace_those_of_the_host(link: LinkCommand) -> None:
+    hosts = link.folder / "hosts"
+    hosts.write_text(f"127.0.0.1 localhost\n192.0.2.7 {NAMES[0]} other.test # kept\n192.0.2.8 server\n")
+    user = [] if os.geteuid() == 0 else ["--map-root-user"]
+    under = ["unshare", *user, "--mount", "sh", "-c", 'mount --bind hosts /etc/hosts; exec "$@"', "sh"]
+    names = ("server", NAMES[0], "other.test", "localhost")
+    program = "import socket, sys; print(*map(socket.gethostbyname, sys.argv[1:])); print(open('/etc/hosts').read())"
+    done = link(*python(program, *names), options=f"--host {NAMES[0]}", under=under)
+    addresses, *rest = done.out.splitlines()
+    assert addresses.split() == ["100.64.0.1", "100.64.0.3", "192.0.2.7", "127.0.0.1"]
+    assert "192.0.2.7 other.test # kept" in rest
+    assert "192.0.2.8" not in done.out
 
 
 @pytest.mark.parametrize(

@@ -22,19 +22,19 @@ def ordinary(link: LinkCommand, need: Callable[..., str]) -> Ordinary:
     require("user-namespace")
     if os.geteuid() != 0:
 
-        def as_current_user(*, without_tun: bool = False) -> list[str]:
-            if without_tun:
-                require("root")  # only root can hide the device
+        def as_current_user(*, without_tun: bool = False, user: int = UNPRIVILEGED) -> list[str]:
+            if without_tun or user != UNPRIVILEGED:
+                require("root")  # only root can hide the device, or become another user
             return []
 
         return as_current_user
 
     unshare = [need("unshare", "util-linux"), "--mount", "sh", "-ec"]
-    drop = as_ordinary_user()
     os.chown(link.folder, UNPRIVILEGED, UNPRIVILEGED)
     needed = [Path(sys.base_prefix), Path(sys.prefix), Path(airpath.__file__).parent, ENDS, link.folder]
 
-    def as_unprivileged(*, without_tun: bool = False) -> list[str]:
+    def as_unprivileged(*, without_tun: bool = False, user: int = UNPRIVILEGED) -> list[str]:
+        drop = [word.replace(str(UNPRIVILEGED), str(user)) for word in as_ordinary_user()]
         hide = ["mount --bind /dev/null /dev/net/tun"] if without_tun and TUN.exists() else []
         return [*unshare, "\n".join([*opened(needed), *hide, "exec " + shlex.join(drop) + ' "$@"']), "sh"]
 
@@ -117,6 +117,45 @@ def test_an_ordinary_user_pings_by_icmp(link: LinkCommand, ordinary: Ordinary) -
         done = link(*ping, host, "--format", "json", under=ordinary())
         assert done.json["flows"][0]["received"] == 2
         assert done.json["measurement"]["icmp"] == {"socket": "datagram"}
+
+
+def test_ping_is_permitted_to_all_groups_that_can_be(link: LinkCommand, ordinary: Ordinary) -> None:
+    show = ("cat", "/proc/sys/net/ipv4/ping_group_range")
+    under = ordinary()
+    group = subprocess.run([*under, "id", "-g"], cwd=link.folder, capture_output=True, check=True, text=True).stdout
+    assert link(*show, under=under).out.split() == [group.strip()] * 2
+    if os.geteuid() == 0:
+        assert link(*show).out.split() == ["0", "2147483647"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "refusal", "others"),
+    [
+        (1000, "the link belongs to another user", (0, 1001, UNPRIVILEGED)),
+        # In its user namespace all other users have this number, too.
+        (UNPRIVILEGED, "the link cannot distinguish its user", (0, 1000, UNPRIVILEGED)),
+    ],
+)
+@needs("root")
+def test_only_its_user_controls_a_link(
+    link: LinkCommand, ordinary: Ordinary, owner: int, refusal: str, others: tuple[int, ...]
+) -> None:
+    def control(process: int, user: int) -> "subprocess.CompletedProcess[str]":
+        command = [Path(sys.executable).with_name("airpath"), "ctl", "--link", str(process)]
+        under = [] if user == 0 else ordinary(user=user)
+        return subprocess.run([*under, *command], cwd=link.folder, capture_output=True, text=True, check=False)
+
+    link.folder.chmod(0o755)
+    with link.started("sh", "-c", "echo ready; exec sleep 100", under=ordinary(user=owner)) as process:
+        words_of(process.stdout, "ready")
+        for user in others:
+            done = control(process.pid, user)
+            assert (done.returncode, done.stdout) == (1, ""), user
+            assert refusal in done.stderr, user
+        if owner not in others:
+            done = control(process.pid, owner)
+            assert done.returncode == 0, done.stderr
+            assert "packets delivered" in done.stdout
 
 
 def test_without_tun_packets_go_over_virtual_ethernet(link: LinkCommand, ordinary: Ordinary) -> None:

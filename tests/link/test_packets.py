@@ -2,7 +2,9 @@
 
 import re
 import shlex
+import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import polars as pl
 import pytest
 
 from airpath import load
-from support.link import DEVICES, LinkCommand, python, summary
+from support.link import DEVICES, LinkCommand, listener, python, summary, words_of
 
 Need = Callable[..., str]
 
@@ -110,6 +112,29 @@ def test_captures_events_and_counters_agree(link: LinkCommand, need: Need, devic
         assert sent == received + lost + inside
         assert lost == count(packets, "dropped", direction)
     assert lost_by(links.values()) > 0
+
+
+@DEVICES
+def test_packets_that_are_lost_before_the_link_make_the_run_invalid(link: LinkCommand, device: str) -> None:
+    flood = shlex.join(python("flood.py", "100.64.0.1", 2))
+    options = f"--device {device} --out kept --no-log"
+    with link.started("sh", "-c", f"echo ready; exec {flood}", options=options) as process:
+        words_of(process.stdout, "ready")
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        process.send_signal(signal.SIGCONT)
+        _, err = process.communicate(timeout=30)
+    emulation = summary(link.folder / "kept")["emulation"]
+    assert emulation["overruns"] > 1000
+    assert not emulation["lateness"]["valid"]
+    assert f"this run is invalid: the kernel dropped {emulation['overruns']} packets before the link" in err
+
+
+@pytest.mark.parametrize(("option", "value"), [("--offload", "1"), ("--no-offload", "0")])
+def test_the_offload_of_virtual_ethernet_can_be_disabled(link: LinkCommand, option: str, value: str) -> None:
+    program = python("features.py")
+    done = link(*program, serve=f"{shlex.join(program)} >&2; exec {listener()}", options=f"--device veth {option}")
+    assert (done.out.split(), done.err.split()) == ([value] * 3, [value] * 3)
 
 
 def lost_by(links: Iterable[dict[str, Any]]) -> int:

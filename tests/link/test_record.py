@@ -49,6 +49,16 @@ def test_a_record_is_played_back_at_the_same_rate(link: LinkCommand, airpath_com
     assert delivered(simulated.json, 4) == pytest.approx(recorded, rel=0.25)
 
 
+def test_a_direction_without_deliveries_has_no_record(link: LinkCommand) -> None:
+    records = [link.folder / f"record.{direction}" for direction in ("down", "up")]
+    for record in records:
+        record.write_text("1\n")  # of an earlier run
+    done = link("true", options="--record record")
+    assert not any(record.exists() for record in records)
+    for record in records:
+        assert f"there is no {record.name}: the link delivered less than 1,500 bytes in this direction" in done.err
+
+
 def delivered(found: dict[str, Any], seconds: float) -> float:
     """Return the mean rate in bit/s at which data arrived at the server, over `seconds`."""
     [last] = [row for row in found["links"] if (row["component"], row["direction"]) == ("fixed", "up")]

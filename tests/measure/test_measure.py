@@ -363,7 +363,7 @@ def test_a_stream_has_the_schema_of_a_simulated_one(
         (["--packet", "0 B"], "packet"),
         (["--speed", "2"], "ahead"),
         (["--frame-rate", "0"], "frames of the video: 0 is too little"),
-        (["--peak-to-mean", "100"], "peak_to_mean"),
+        (["--peak-to-mean", "100"], "--peak-to-mean: "),
         (["--rate", "1"], "`1` has no unit"),
     ],
 )
@@ -666,6 +666,53 @@ def test_errors_report_the_next_step(airpath_command: Command, responder: str) -
     assert (done.code, "size: 5 is too little; at least 32" in done.err) == (2, True)
     done = airpath_command("measure", "bulk", responder, "--congestion", "warp")
     assert (done.code, "the congestion control `warp`" in done.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["ping", "--interval", "foo"], "--interval: `foo` is not a length of time"),
+        (["ping", "--interval", "0 s"], "--interval: the time between requests must be above zero"),
+        (["ping", "--duration", "soon"], "--duration: `soon` is not a length of time"),
+        (["ping", "--size", "5"], "--size: 5 is too little; at least 32"),
+        (["datagrams", "--late", "3"], "--late: `3` has no unit"),
+        (["datagrams", "--size", "-1"], "--size: invalid value: integer `-1`"),
+        (["bulk", "--bytes", "5"], "--bytes: `5` has no unit"),
+        (["bulk", "--send-buffer", "x"], "--send-buffer: `x` is not a size"),
+        (["terminal", "--file", "5"], "--file: `5` has no unit"),
+        (["voice", "--depth", "2 min"], "--depth: it is at most 60 s"),
+        (["stream", "--rate", "5"], "--rate: `5` has no unit"),
+        (["adaptive", "--parameter", "efficiency=-1"], "--parameter efficiency: it is 0.01 to 10"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_an_error_names_the_option(airpath_command: Command, command: list[str], message: str) -> None:
+    kind, *words = command
+    done = airpath_command("measure", kind, "127.0.0.1:1", *words)
+    assert done.code == 2, done.err
+    assert f"error: {message}" in " ".join(done.err.split())
+
+
+def test_a_stream_whose_responder_ends_has_what_arrived(airpath_command: Command, tmp_path: Path) -> None:
+    serve = airpath_command.line("measure", "serve", "--listen", "127.0.0.1:0")
+    responder = subprocess.Popen(serve, stderr=subprocess.PIPE, text=True, env=plain_environment())
+    assert responder.stderr is not None
+    address = responder.stderr.readline().split()[-1]
+    line = airpath_command.line("measure", "datagrams", address, "--duration", "4 s", "--timeout", "500 ms")
+    process = _until_something_arrives(line, tmp_path)
+    responder.kill()
+    responder.communicate()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1, err
+    words = " ".join(err.split())
+    assert "lost the responder at 127.0.0.1:" in words
+    assert "the partial result is in cut" in words
+    summary = airpath.load(tmp_path / "cut").summary
+    assert (summary["complete"], summary["stopped"].partition(" at ")[0]) == (False, "lost the responder")
+    (flow,) = summary["flows"]
+    # The responder did not report what it has sent: 125 datagrams a second.
+    assert flow["outcome"] == "unfinished"
+    assert 0 < flow["received"] <= flow["sent"] < 4 * 125
 
 
 def test_a_responder_that_is_too_old_is_reported(airpath_command: Command) -> None:

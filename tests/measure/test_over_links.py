@@ -188,6 +188,15 @@ def test_each_transaction_has_a_connection_of_its_own(link: LinkCommand, need: C
         assert control not in ports
 
 
+def test_a_report_waits_in_the_queue_that_an_overload_has_filled(link: LinkCommand) -> None:
+    # The queue of 64 kB takes more than 20 s at the rate of the uplink.
+    words = ("datagrams", "server", "--upload", "--rate", "1 Mbit/s", "--duration", "3 s")
+    flow = measure(link, *words, link="gprs", timeout=120)
+    assert flow["outcome"] == "finished"
+    assert 0 < flow["received"] < flow["sent"]
+    assert flow["delay_max_s"] > 20
+
+
 @pytest.mark.parametrize("preset", ["wired", "umts-dch-384"])
 def test_a_stream_agrees_with_the_simulated_one(link: LinkCommand, preset: str) -> None:
     # The outage exceeds the buffer: one stall. When it begins in the video is not the same.

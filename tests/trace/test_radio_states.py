@@ -39,7 +39,8 @@ CASES = {
         {"promotion", "drx", "scheduling-request", "grant", "harq-repeat"},
     ),
     "lte-cat-m1": ("500 B", "", {"drx", "scheduling-request", "grant"}),
-    "nb-iot": ("200 B", "", {"promotion"}),
+    "nb-iot": ("200 B", "", {"promotion", "random-access"}),
+    "hspa-cat10-eul": ("20 kB", "e_dch.bler = 0.3", {"scheduling-request", "grant", "harq-repeat"}),
 }
 """Bytes of a response, changes of the bearer, and states that the connection has at least."""
 

@@ -32,9 +32,14 @@ impl Datagrams {
         self.rate.time_for(Bytes::new(u64::from(self.size + HEADERS)))
     }
 
-    /// Number of datagrams in all.
+    /// Number of datagrams in all, with headers of [`HEADERS`].
     pub fn count(&self) -> u64 {
-        let bits = (u64::from(self.size) + u64::from(HEADERS)) * 8;
+        self.count_with(HEADERS)
+    }
+
+    /// Number of datagrams in all, with `headers` bytes of IP and UDP headers in each.
+    pub fn count_with(&self, headers: u32) -> u64 {
+        let bits = (u64::from(self.size) + u64::from(headers)) * 8;
         let sent = u128::from(self.rate.as_bps()) * u128::from(self.duration.as_nanos());
         u64::try_from(sent.div_ceil(u128::from(bits) * 1_000_000_000)).unwrap_or(u64::MAX)
     }
@@ -42,6 +47,9 @@ impl Datagrams {
 
 /// Length of IPv4 and UDP headers.
 pub const HEADERS: u32 = 28;
+
+/// Length of IPv6 and UDP headers.
+pub const IPV6_HEADERS: u32 = 48;
 
 /// Bursts of datagrams at random times, in place of a constant rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,6 +106,8 @@ impl Bursts {
 #[derive(Clone, Debug)]
 pub struct Sender {
     datagrams: Datagrams,
+    /// Length of the IP and UDP headers of each datagram.
+    headers: u32,
     started: Instant,
     times: Times,
     sent: u32,
@@ -106,13 +116,19 @@ pub struct Sender {
 impl Sender {
     /// A sender whose first datagram is due at `start`.
     pub const fn new(datagrams: Datagrams, start: Instant) -> Self {
-        Self { datagrams, started: start, times: Times::Constant, sent: 0 }
+        Self { datagrams, headers: HEADERS, started: start, times: Times::Constant, sent: 0 }
+    }
+
+    /// The same sender, with `headers` bytes of IP and UDP headers in each datagram.
+    #[must_use]
+    pub fn with_headers(self, headers: u32) -> Self {
+        Self { headers, ..self }
     }
 
     /// A sender of bursts, the first due at `start`; `random` draws the times between them.
     pub const fn in_bursts(datagrams: Datagrams, start: Instant, spacing: Spacing, random: RandomStream) -> Self {
         let bursts = Bursts { spacing, random, at: Span::ZERO, left: spacing.burst };
-        Self { datagrams, started: start, times: Times::Bursts(bursts), sent: 0 }
+        Self { datagrams, headers: HEADERS, started: start, times: Times::Bursts(bursts), sent: 0 }
     }
 
     /// The number of the next datagram, if it is due.
@@ -147,7 +163,7 @@ impl Sender {
     pub fn next_due(&self) -> Option<Instant> {
         let offset = match &self.times {
             Times::Constant => {
-                let bytes = u64::from(self.datagrams.size + HEADERS) * u64::from(self.sent);
+                let bytes = (u64::from(self.datagrams.size) + u64::from(self.headers)) * u64::from(self.sent);
                 self.datagrams.rate.time_for(Bytes::new(bytes))
             }
             Times::Bursts(bursts) => bursts.at,
@@ -231,6 +247,24 @@ mod tests {
         assert_eq!(datagrams.count(), 875);
         assert_eq!(sender.sent(), 875, "7 Mbit/s are 875 packets of 1000 bytes a second");
         assert_eq!(now, Instant::ZERO + Span::from_secs(2));
+    }
+
+    #[test]
+    fn the_rate_includes_the_headers() {
+        let datagrams = Datagrams {
+            direction: Direction::Down,
+            rate: Bitrate::from_bps(800_000),
+            size: 52,
+            duration: Span::from_secs(1),
+            timeout: Span::ZERO,
+            late: LATE,
+        };
+        for (headers, packets) in [(HEADERS, 1250), (IPV6_HEADERS, 1000)] {
+            let mut sender = Sender::new(datagrams, Instant::ZERO).with_headers(headers);
+            let end = Instant::ZERO + Span::from_secs(1);
+            while sender.poll(end).is_some() {}
+            assert_eq!((datagrams.count_with(headers), sender.sent()), (packets, packets as u32));
+        }
     }
 
     #[test]

@@ -13,8 +13,9 @@
 //!
 //! The status of a live proxy contains more ([`crate::live`]).
 //!
-//! An error is answered with `{"error": "…"}`. Only the user who runs the link and root are
-//! answered.
+//! An error is answered with `{"error": "…"}`. Only the user who runs the link and root may send
+//! requests; others receive `{"error": "…", "refused": true}`. A link in a user namespace of its
+//! own does not recognise root: the kernel shows it every other user as the overflow user.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -32,6 +33,7 @@ use serde_json::{Value, json};
 
 use crate::LinkError;
 use crate::forwarder::Forwarder;
+use crate::namespace::is_ambiguous_user;
 
 /// Name of a link's socket, to which the process number is appended.
 pub const NAME: &str = "airpath-link-";
@@ -67,13 +69,39 @@ impl ControlSocket {
     /// answered by itself.
     pub fn serve(&self, mut carry_out: impl FnMut(Request, &UnixStream) -> Result<Option<Value>, String>) {
         while let Ok((stream, _)) = self.listener.accept() {
-            let owner = |user| user == 0 || user == self.owner;
-            if getsockopt(&stream, PeerCredentials).is_ok_and(|peer| owner(peer.uid())) {
-                // A client that has gone gets no answer.
-                let _ = answer(&stream, &mut carry_out);
-            }
+            let Ok(peer) = getsockopt(&stream, PeerCredentials) else { continue };
+            // A client that has gone gets no answer.
+            let _ = match refusal(peer.uid(), self.owner, is_ambiguous_user(peer.uid())) {
+                None => answer(&stream, &mut carry_out),
+                Some(reason) => refuse(&stream, reason),
+            };
         }
     }
+}
+
+/// Why `user` may not control a link of `owner`; `None` if it may.
+const fn refusal(user: u32, owner: u32, is_ambiguous: bool) -> Option<&'static str> {
+    match (is_ambiguous, user == owner) {
+        (false, true) => None,
+        (false, false) if user == 0 => None,
+        (false, false) => Some("the link belongs to another user; only that user and root can control it"),
+        (true, false) => Some(
+            "the link belongs to another user; only that user can control it, because the link does not recognise \
+             root in its user namespace",
+        ),
+        (true, true) => Some(
+            "the link cannot distinguish its user from others in its user namespace; run the link as another user \
+             to control it",
+        ),
+    }
+}
+
+/// Answers a client that may not control the link, without waiting for its request.
+fn refuse(mut stream: &UnixStream, reason: &str) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    send(stream, &json!({ "error": reason, "refused": true }))?;
+    // Bytes that are unread at the end would reset the connection (unix(7)).
+    stream.read(&mut [0; 4096]).map(drop)
 }
 
 impl AsFd for ControlSocket {
@@ -172,4 +200,24 @@ pub fn status(forwarder: &Forwarder<'_>) -> Value {
         "transit_s": { "down": forwarder.transit[0].as_secs_f64(), "up": forwarder.transit[1].as_secs_f64() },
         "late_p99_s": forwarder.lateness.percentile(99.0).as_secs_f64(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_owner_and_root_control_a_link() {
+        for (user, owner) in [(1000, 1000), (0, 1000), (65_534, 65_534)] {
+            assert_eq!(refusal(user, owner, false), None, "user {user} of a link of {owner}");
+        }
+        assert!(refusal(1001, 1000, false).is_some());
+    }
+
+    #[test]
+    fn the_overflow_user_is_never_the_owner() {
+        for owner in [1000, 65_534] {
+            assert!(refusal(65_534, owner, true).is_some(), "a link of {owner}");
+        }
+    }
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use airpath_capture::headers::HeaderRecorder;
 use airpath_core::{Direction, FlowId, Seed, Sink, Span, UserId};
 use airpath_eventlog::EventLog;
+use airpath_link::RecordingError;
 use airpath_path::{Path as HopPath, PolledPath};
 use airpath_result::summary::{Ended, FlowRow, LinkRow, RadioRow, Repetition};
 use airpath_result::{Folder, INPUTS, Rows, Summary};
@@ -47,7 +48,8 @@ pub struct Options {
     pub log: bool,
     /// Whether to capture packets at both ends.
     pub capture: bool,
-    /// Writes deliveries as recorded links: this path with `.down` and `.up` added.
+    /// Writes deliveries as recorded links: this path with `.down` and `.up` added. A direction
+    /// that delivered less than 1,500 bytes has no file.
     pub record: Option<PathBuf>,
     /// How to wait until a packet is due.
     pub waiting: Waiting,
@@ -125,8 +127,8 @@ struct Emulation {
     lateness: LatenessRow,
     /// Packets that were dropped outside of the path, by cause.
     refused: BTreeMap<&'static str, u64>,
-    /// Packets that the kernel dropped because this process did not read them in time: they never
-    /// entered the path.
+    /// Packets that never entered the path: the kernel dropped them because this process did not
+    /// read them in time, or could not pass them to it.
     overruns: u64,
     /// Counters of middleboxes beside those of packets, by hop and name.
     middleboxes: BTreeMap<String, BTreeMap<&'static str, u64>>,
@@ -204,8 +206,7 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     let ended = session.operator.supervisor.go().and_then(|()| session.run());
     let Session { forwarder, operator: Command { exit, start, end, .. }, .. } = session;
     let ended = ended.and_then(|()| exit.ok_or(LinkError::InitGone));
-    let lateness = forwarder.lateness.row(budget, testbed.overruns());
-    let mut emulation = Emulation::new(options, &testbed, started, &forwarder, &ended, lateness, realtime_priority);
+    let mut emulation = Emulation::new(options, &testbed, started, &forwarder, &ended, budget, realtime_priority);
     emulation.command_s = end.map(|end| end.since(start).as_secs_f64());
     let (lateness, overruns) = (emulation.lateness, emulation.overruns);
     let mut summary = Summary::new(&scenario.name, scenario.seed, &components);
@@ -220,7 +221,9 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
         summary.unfinished(&error.to_string());
     }
     let taps = forwarder.into_taps();
-    let written = finish(folder.as_ref(), log, taps, options.record.as_deref());
+    // No command ran: recorded links of an earlier run stay.
+    let record = options.record.as_deref().filter(|_| !matches!(ended, Ok(Exit::NotExecuted(_))));
+    let written = finish(folder.as_ref(), log, taps, record);
     if let Err(error) = &written {
         summary.unfinished(&error.to_string());
     }
@@ -237,9 +240,10 @@ impl Emulation {
         started: Span,
         forwarder: &Forwarder<'_>,
         ended: &Result<Exit, LinkError>,
-        lateness: LatenessRow,
+        budget: Span,
         realtime_priority: bool,
     ) -> Self {
+        let overruns = testbed.overruns();
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         Self {
             process: std::process::id(),
@@ -260,9 +264,9 @@ impl Emulation {
                 cores: cores(),
                 congestion_control: testbed.congestion_control.clone(),
             },
-            lateness,
+            lateness: forwarder.lateness.row(budget, overruns),
             refused: forwarder.dropped.by_cause(),
-            overruns: testbed.overruns(),
+            overruns,
             middleboxes: middleboxes(forwarder.path()),
         }
     }
@@ -467,6 +471,12 @@ fn await_server(network: &NetworkNamespace, supervisor: &mut Supervisor) -> Resu
     Ok(())
 }
 
+/// Removes the recorded link of an earlier run. A device or a pipe stays.
+fn remove_earlier(file: &Path) -> Result<(), RecordingError> {
+    let removed = if file.is_file() { fs::remove_file(file) } else { Ok(()) };
+    removed.map_err(|error| RecordingError::Io { file: file.to_owned(), error })
+}
+
 /// Finishes all output files. Returns the first error, after all were tried.
 pub(crate) fn finish(
     folder: Option<&Folder>,
@@ -488,7 +498,10 @@ pub(crate) fn finish(
         Direction::BOTH.into_iter().try_for_each(|direction| {
             let recording = recorder.recording(direction)?;
             let path = PathBuf::from(format!("{}.{}", path.display(), direction.name()));
-            recording.map_or(Ok(()), |recording| recording.write(&path))
+            match recording {
+                Some(recording) => recording.write(&path),
+                None => remove_earlier(&path),
+            }
         })
     });
     logged.and(headers).and(captured).and(recorded.map_err(LinkError::from))

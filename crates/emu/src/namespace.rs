@@ -15,6 +15,11 @@ use crate::LinkError;
 /// The kernel parameter for forwarding of IPv4 packets between interfaces.
 pub const FORWARDING: &str = "net.ipv4.ip_forward";
 
+/// The kernel parameter for the groups that may open sockets for echo requests (icmp(7)), and all
+/// of them.
+const ECHO_GROUPS: &str = "net.ipv4.ping_group_range";
+const ALL_GROUPS: &str = "0 2147483647";
+
 /// A network namespace.
 #[derive(Debug)]
 pub struct NetworkNamespace(OwnedFd);
@@ -37,8 +42,8 @@ impl NetworkNamespace {
     }
 
     /// Creates a network namespace and moves the calling thread into it. It forwards packets as a
-    /// router does, and permits every program in it to send echo requests and to listen at any
-    /// port.
+    /// router does, and permits every program in it to listen at any port. Programs may send echo
+    /// requests: of all groups, or in a user namespace that does not map them of the own group.
     pub fn create() -> Result<Self, LinkError> {
         unshare(CloneFlags::CLONE_NEWNET).map_err(|error| LinkError::Namespace("network", error.into()))?;
         let namespace = Self::current().map_err(|error| LinkError::Namespace("network", error))?;
@@ -49,9 +54,10 @@ impl NetworkNamespace {
         {
             let _ = set(key, value);
         }
+        // The groups must be mapped in the user namespace; the own one always is. An error is
+        // ignored: ping(8) may have the capability for raw sockets.
         let group = nix::unistd::getegid();
-        // An error is ignored: some systems permit echo requests to all groups already.
-        let _ = set("net.ipv4.ping_group_range", &format!("{group} {group}"));
+        let _ = set(ECHO_GROUPS, ALL_GROUPS).or_else(|_| set(ECHO_GROUPS, &format!("{group} {group}")));
         Ok(namespace)
     }
 
@@ -103,6 +109,24 @@ pub fn enter_user_namespace() -> Result<(), LinkError> {
     fs::write("/proc/self/setgroups", "deny").map_err(failed)?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1")).map_err(failed)?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1")).map_err(failed)
+}
+
+/// Whether `user` may stand for several users: a user namespace shows all users that it does not
+/// map as the overflow user (user_namespaces(7)).
+pub fn is_ambiguous_user(user: u32) -> bool {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let overflow = read("/proc/sys/kernel/overflowuid").trim().parse().unwrap_or(OVERFLOW_USER);
+    user == overflow && !maps_all_users(&read("/proc/self/uid_map"))
+}
+
+/// The default of `kernel.overflowuid`.
+const OVERFLOW_USER: u32 = 65_534;
+
+/// Whether a table of user IDs maps all of them, as in the initial user namespace. The ID -1 is not
+/// valid.
+fn maps_all_users(map: &str) -> bool {
+    let lengths = map.lines().filter_map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok());
+    lengths.sum::<u64>() >= u64::from(u32::MAX)
 }
 
 /// Numbers of capabilities (capabilities(7)).
@@ -218,6 +242,14 @@ mod tests {
         assert_eq!(ipv6("00000000000000000000000001000000:1F40"), Listeners::Loopback);
         assert_eq!(ipv6("0000000000000000FFFF00000100007F:1F40"), Listeners::Loopback);
         assert_eq!(ipv6("00000000000000000000000000000000:1F40"), Listeners::Reachable);
+    }
+
+    #[test]
+    fn only_the_initial_user_namespace_maps_all_users() {
+        assert!(maps_all_users("         0          0 4294967295\n"));
+        assert!(!maps_all_users("     65534      65534          1\n"));
+        assert!(!maps_all_users("         0       1000          1\n         1     100000      65536\n"));
+        assert!(!maps_all_users(""));
     }
 
     #[test]

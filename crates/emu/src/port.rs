@@ -1,5 +1,6 @@
 //! A port: reads packets that leave a network namespace and sends packets into it.
 
+use std::cell::Cell;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -24,6 +25,8 @@ const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
 pub struct Port {
     descriptor: OwnedFd,
     frame: Frame,
+    /// Packets of the packet socket that were lost, as far as they have been counted.
+    lost: Cell<u64>,
 }
 
 /// What encloses an IP packet at the port.
@@ -61,12 +64,12 @@ impl Port {
     /// If `/dev/net/tun` does not exist or may not be used.
     pub fn tun(name: &str, offload: bool) -> io::Result<(Self, String)> {
         let (descriptor, name) = sys::tun(name, offload)?;
-        Ok((Self { descriptor, frame: Frame::Bare }, name))
+        Ok((Self::of_tun(descriptor), name))
     }
 
     /// The port of a TUN interface that another process has created with offload.
     pub const fn of_tun(descriptor: OwnedFd) -> Self {
-        Self { descriptor, frame: Frame::Bare }
+        Self { descriptor, frame: Frame::Bare, lost: Cell::new(0) }
     }
 
     /// The port at the near end, with interface number `index`, of a virtual Ethernet pair whose
@@ -79,7 +82,8 @@ impl Port {
         let mut addresses = [0; 12];
         addresses[..6].copy_from_slice(&far);
         addresses[6..].copy_from_slice(&near);
-        Ok(Self { descriptor: sys::packet_socket(index)?, frame: Frame::Ethernet { addresses } })
+        let frame = Frame::Ethernet { addresses };
+        Ok(Self { descriptor: sys::packet_socket(index)?, frame, lost: Cell::new(0) })
     }
 
     /// Another port of the same interface.
@@ -87,7 +91,17 @@ impl Port {
     /// # Errors
     /// If no descriptor is left.
     pub fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { descriptor: self.descriptor.try_clone()?, frame: self.frame })
+        Ok(Self { descriptor: self.descriptor.try_clone()?, frame: self.frame, lost: Cell::new(0) })
+    }
+
+    /// Packets that were lost at a packet socket: its receive buffer was full, or the kernel could
+    /// not pass them to this process. The kernel counts those of a TUN interface at the interface.
+    pub fn lost(&self) -> u64 {
+        if let Frame::Ethernet { .. } = self.frame {
+            let dropped = sys::take_packet_drops(&self.descriptor).unwrap_or(0);
+            self.lost.set(self.lost.get() + u64::from(dropped));
+        }
+        self.lost.get()
     }
 
     /// Reads the next packet, if there is one.
@@ -108,6 +122,11 @@ impl Port {
             Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
             // A program has set the interface down; it may set it up again.
             Err(Errno::ENETDOWN | Errno::EIO) => return Ok(None),
+            // Linux before 6.2 cannot describe UDP GSO at a packet socket, and drops the packet.
+            Err(Errno::EINVAL) if matches!(self.frame, Frame::Ethernet { .. }) => {
+                self.lost.set(self.lost.get() + 1);
+                return Ok(None);
+            }
             Err(error) => return Err(error.into()),
         };
         if let Frame::Ethernet { .. } = self.frame {

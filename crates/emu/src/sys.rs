@@ -26,6 +26,20 @@ const TUN_F_TSO4: c_int = 0x02;
 const TUN_F_TSO6: c_int = 0x04;
 const TUN_F_TSO_ECN: c_int = 0x08;
 
+// <linux/sockios.h>, <linux/ethtool.h>
+nix::ioctl_write_ptr_bad!(set_ethtool, 0x8946, libc::ifreq);
+
+const ETHTOOL_STXCSUM: u32 = 0x17;
+const ETHTOOL_STSO: u32 = 0x1f;
+const ETHTOOL_SGSO: u32 = 0x24;
+
+/// `struct ethtool_value`.
+#[repr(C)]
+struct EthtoolValue {
+    command: u32,
+    data: u32,
+}
+
 /// `struct ifreq` as `TUNSETIFF` uses it.
 #[repr(C)]
 struct InterfaceRequest {
@@ -43,10 +57,7 @@ pub fn tun(name: &str, offload: bool) -> io::Result<(OwnedFd, String)> {
     let device = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun")?;
     let mut request =
         InterfaceRequest { name: [0; libc::IFNAMSIZ], flags: IFF_TUN | IFF_NO_PI | IFF_VNET_HDR, unused: [0; 22] };
-    assert!(name.len() < libc::IFNAMSIZ, "interface names are short");
-    for (to, from) in request.name.iter_mut().zip(name.bytes()) {
-        *to = from as c_char;
-    }
+    copy_name(&mut request.name, name);
     // SAFETY: the descriptor is open, and the request is a whole `ifreq`, which the kernel reads
     // and writes.
     unsafe { tun_set_interface(device.as_raw_fd(), &raw const request) }?;
@@ -101,6 +112,45 @@ pub fn packet_socket(index: u32) -> io::Result<OwnedFd> {
     // SAFETY: the address is valid for the length that is given.
     check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) })?;
     Ok(socket)
+}
+
+/// Packets that a packet socket has dropped since the last call because its receive buffer was full
+/// (packet(7), `PACKET_STATISTICS`: reading resets the counter).
+pub fn take_packet_drops(socket: &OwnedFd) -> io::Result<u32> {
+    let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+    let value = (&raw mut statistics).cast();
+    // SAFETY: the value is valid for the length that is given, and the kernel writes no more.
+    check(unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, value, &raw mut length)
+    })?;
+    Ok(statistics.tp_drops)
+}
+
+/// Disables TSO, GSO and checksum offload for what the interface `name` in the network namespace of
+/// the calling thread sends.
+pub fn disable_transmit_offload(name: &str) -> io::Result<()> {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+    // Any socket selects the namespace.
+    let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+    for command in [ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_STXCSUM] {
+        let mut value = EthtoolValue { command, data: 0 };
+        // SAFETY: all fields of the record may be zero.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        copy_name(&mut request.ifr_name, name);
+        request.ifr_ifru.ifru_data = (&raw mut value).cast();
+        // SAFETY: the descriptor is open, and request and value are whole records during the call.
+        unsafe { set_ethtool(socket.as_raw_fd(), &raw const request) }?;
+    }
+    Ok(())
+}
+
+/// Writes an interface's name into a record of the kernel that is zero.
+fn copy_name(field: &mut [c_char; libc::IFNAMSIZ], name: &str) {
+    assert!(name.len() < libc::IFNAMSIZ, "interface names are short");
+    for (to, from) in field.iter_mut().zip(name.bytes()) {
+        *to = from as c_char;
+    }
 }
 
 /// Receives a message of at most 4 KiB with the descriptors that come with it.

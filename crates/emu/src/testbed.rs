@@ -256,14 +256,19 @@ impl Testbed {
     }
 
     /// Packets that the kernel dropped at either end because this process did not read them in
-    /// time.
+    /// time, or that it could not pass to this process.
     ///
     /// The calling thread is in another network namespace afterwards.
     pub fn overruns(&self) -> u64 {
         let server = self.server.as_ref().unwrap_or(&self.home);
         let ends = [(&self.mobile, INTERFACE), (server, self.server_interface.as_str())];
         let second = self.second.as_ref().map(|_| (&self.mobile, second_interface::NAME));
-        ends.into_iter().chain(second).filter_map(|(network, name)| network.dropped_before_sending(name)).sum()
+        let interfaces = ends.into_iter().chain(second);
+        let at_interfaces: u64 = interfaces.filter_map(|(network, name)| network.dropped_before_sending(name)).sum();
+        let ports = [&self.mobile_port, &self.server_port];
+        let second = self.second.as_ref().map(|second| &second.port);
+        let at_ports: u64 = ports.into_iter().chain(second).map(Port::lost).sum();
+        at_interfaces + at_ports
     }
 }
 
@@ -318,6 +323,10 @@ impl Builder<'_> {
         })();
         let port = pair.map_err(what)?;
         network.enter()?;
+        if !self.plan.offload {
+            sys::disable_transmit_offload(&name)
+                .map_err(failed("--no-offload: the offload of the virtual Ethernet pair cannot be disabled"))?;
+        }
         Ok((port, name))
     }
 

@@ -64,11 +64,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use airpath_core::{FlowId, Instant, Span};
 use airpath_result::{Folder, Summary};
 use serde::{Deserialize, Serialize};
+use socket2::Socket;
 
-use control::Control;
+use control::{Control, connect_to_any, resolve_all};
 use offset::Offset;
 use outcome::Outcome;
-use protocol::{PORT, TestRequest};
+use protocol::{IpVersion, PORT, TestRequest};
 use record::Record;
 use work::Work;
 
@@ -98,11 +99,20 @@ impl Request {
     /// Parses it from JSON.
     ///
     /// # Errors
-    /// The invalid value and the reason, without a position: the text is generated.
+    /// The key of the invalid value, in the workload its path there, and the reason; without a
+    /// position, because the text is generated.
     pub fn from_json(text: &str) -> Result<Self, MeasureError> {
-        serde_json::from_str(text).map_err(|error| {
-            let message = error.to_string();
-            MeasureError::InvalidRequest(message.split(" at line ").next().unwrap_or_default().to_owned())
+        let read = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text));
+        read.map_err(|error| {
+            let (key, message) = match work::invalid_key(text) {
+                Some(invalid) => invalid,
+                None => (error.path().to_string(), error.inner().to_string()),
+            };
+            let message = message.split(" at line ").next().unwrap_or_default();
+            MeasureError::InvalidRequest(match key.as_str() {
+                "." => message.to_owned(),
+                key => format!("{key}: {message}"),
+            })
         })
     }
 
@@ -157,19 +167,27 @@ pub fn measure(request: &Request, out: Option<PathBuf>, hooks: &Hooks<'_>) -> Re
     if request.icmp {
         return ping_by_icmp(request, out, stop, progress);
     }
-    let peer = resolve(&request.host, PORT, request.family)?;
-    let local = local_address(peer).map_err(MeasureError::socket(format!("cannot find a way to {peer}")))?;
+    let peers = resolve_all(&request.host, PORT, request.family)?;
+    let folder = || out.map(|out| Folder::create(&out, &request.to_toml(), &[])).transpose();
+    let Some((connection, peer)) = connect_to_any(&peers, stop)? else {
+        return Outcome::new(request, &peers[0]).interrupted(folder()?.as_ref());
+    };
     let mut outcome = Outcome::new(request, &peer);
     let setting = |source| MeasureError::Socket { what: "cannot set the socket".into(), source };
     let (sockets, ports) = match &request.work {
-        Work::Bulk(bulk) if bulk.quic.is_none() => bulk::sockets(bulk, peer, local).map_err(setting)?,
+        Work::Bulk(bulk) if bulk.quic.is_none() => {
+            let local = connection.local_addr().map_err(setting)?.as_socket();
+            let local = local.ok_or_else(|| setting(io::ErrorKind::AddrNotAvailable.into()))?;
+            bulk::sockets(bulk, peer, local).map_err(setting)?
+        }
         _ => (Vec::new(), Vec::new()),
     };
     // Only connections of TCP are identified by their ports.
     let silent = !ports.is_empty();
-    let test = TestRequest { work: request.work.clone(), ports };
-    let folder = out.map(|out| Folder::create(&out, &request.to_toml(), &[])).transpose()?;
-    let Some(mut control) = Control::open(peer, &test, stop)? else {
+    let ip = IpVersion::of(peer.ip());
+    let test = TestRequest { work: request.work.clone(), ports, ip };
+    let folder = folder()?;
+    let Some(mut control) = Control::open(connection, peer, &test, stop)? else {
         return outcome.interrupted(folder.as_ref());
     };
     if silent && !control.is_seen_as_it_is() {
@@ -183,77 +201,109 @@ pub fn measure(request: &Request, out: Option<PathBuf>, hooks: &Hooks<'_>) -> Re
         .map_err(|source| MeasureError::Lost { peer, source })?;
     outcome.begin(&control.ready, offset);
     outcome.save_so_far(folder.as_ref())?;
-    if matches!(request.work, Work::Page(_)) {
-        // The test request is long. Its end may have been sent twice (RFC 8985 §7), and the copy be
-        // in a queue before the first SYN: the response to a further request comes after it.
-        control.report()?;
-    }
+    // The test request of pages is long. Its end may have been sent twice (RFC 8985 §7), and the
+    // copy be in a queue before the first SYN: the response to a further request comes after it.
+    let is_ready = match request.work {
+        Work::Page(_) => control.report().map(drop),
+        _ => Ok(()),
+    };
     let origin = clock::now();
-    let until = origin + request.limit;
-    let record = |flow: usize| Record::new(FlowId(flow as u32), until, stop, progress);
-    match &request.work {
-        Work::Ping(ping) => {
-            let mut record = record(0);
-            let mut echo = ping::UdpEcho::new(datagrams, control.session, ping);
-            let pinger = ping::ping(ping, &mut echo, &mut record);
-            let pinger = pinger.map_err(|source| MeasureError::Lost { peer, source })?;
-            outcome.ping(origin, &pinger, record);
-        }
-        Work::Bulk(bulk) => {
-            let records = (0..bulk.flows as usize).map(record).collect();
-            let flows = match &bulk.quic {
-                Some(config) => bulk::transfer_by_quic(bulk, config, peer, &control.ready.quic_ports, records)?,
-                None => bulk::transfer(bulk, sockets, peer, control.session, records),
-            };
-            match control.report() {
-                Ok(report) => outcome.bulk(origin, bulk, flows, &report, offset),
-                Err(error) => {
-                    outcome.bulk(origin, bulk, flows, &Default::default(), offset);
-                    outcome.failed(&error);
-                }
-            }
-        }
-        Work::Datagrams(work) => {
-            let mut record = record(0);
-            let streamed = datagrams::measure(work, &datagrams, &mut control, offset, &mut record)?;
-            outcome.datagrams(origin, work, streamed, record);
-        }
-        Work::Transactions(exchange) => {
-            let mut record = record(0);
-            let transacted = transactions::transact(exchange, peer, control.session, &mut record);
-            outcome.transactions(origin, exchange, transacted, record);
-        }
-        Work::Terminal(terminal) => {
-            let mut record = record(0);
-            let interacted = terminal::interact(terminal, peer, control.session, &mut record);
-            outcome.terminal(origin, terminal, interacted, record);
-        }
-        Work::Adaptive(video) => {
-            let mut record = record(0);
-            let played = adaptive::play(video, peer, control.session, &mut record)?;
-            outcome.adaptive(origin, played, record);
-        }
-        Work::Page(load) => {
-            let mut record = record(0);
-            let loaded = page::browse(load, peer, control.session, origin, &mut record)?;
-            outcome.page(origin, loaded, record);
-        }
-        Work::Voice(work) => {
-            let mut record = record(0);
-            let called = voice::call(work, peer, &mut control, offset, &mut record)?;
-            outcome.call(origin, called, record);
-        }
-        Work::Stream(work) => {
-            let mut record = record(0);
-            let watched = video::watch(work, peer, &mut control, offset, &mut record)?;
-            outcome.stream(origin, watched, record);
-        }
-        Work::SendRtp(_) | Work::ReceiveRtp(_) => unreachable!("they have no responder"),
-    }
-    if stop.load(Ordering::Relaxed) {
+    let ended = is_ready.and_then(|()| {
+        let run = Run { request, peer, ip, origin, sockets, datagrams, offset };
+        run.measure(&mut control, hooks, &mut outcome)
+    });
+    // After a stop the wait for the responder is short.
+    if hooks.is_stopped() {
         outcome.stopped();
     }
+    if let Err(error) = ended {
+        outcome.failed(&error);
+    }
     outcome.finish(origin, clock::now(), folder.as_ref())
+}
+
+/// A measurement that has begun.
+struct Run<'a> {
+    request: &'a Request,
+    peer: SocketAddr,
+    ip: IpVersion,
+    origin: Instant,
+    /// Sockets of bulk transfers over TCP.
+    sockets: Vec<Socket>,
+    datagrams: UdpSocket,
+    offset: Offset,
+}
+
+impl Run<'_> {
+    /// Runs the workload, and adds what this end has of its result to `outcome`.
+    ///
+    /// # Errors
+    /// The workload ended early, with or without a result.
+    fn measure(self, control: &mut Control<'_>, hooks: &Hooks<'_>, outcome: &mut Outcome) -> Result<(), MeasureError> {
+        let Self { request, peer, ip, origin, sockets, datagrams, offset } = self;
+        let until = origin + request.limit;
+        let record = |flow: usize| Record::new(FlowId(flow as u32), until, hooks.stop, hooks.progress);
+        match &request.work {
+            Work::Ping(ping) => {
+                let mut record = record(0);
+                let mut echo = ping::UdpEcho::new(datagrams, control.session, ping);
+                let pinger = ping::ping(ping, &mut echo, &mut record);
+                let pinger = pinger.map_err(MeasureError::socket("cannot send or receive datagrams"))?;
+                outcome.ping(origin, &pinger, record);
+            }
+            Work::Bulk(bulk) => {
+                let records = (0..bulk.flows as usize).map(record).collect();
+                let flows = match &bulk.quic {
+                    Some(config) => bulk::transfer_by_quic(bulk, config, peer, &control.ready.quic_ports, records)?,
+                    None => bulk::transfer(bulk, sockets, peer, control.session, records),
+                };
+                match control.report() {
+                    Ok(report) => outcome.bulk(origin, bulk, flows, &report, offset),
+                    Err(error) => {
+                        outcome.bulk(origin, bulk, flows, &Default::default(), offset);
+                        return Err(error);
+                    }
+                }
+            }
+            Work::Datagrams(work) => {
+                let mut record = record(0);
+                let streamed = datagrams::measure(work, ip, &datagrams, control, offset, &mut record);
+                outcome.datagrams(origin, work, streamed, record)?;
+            }
+            Work::Transactions(exchange) => {
+                let mut record = record(0);
+                let transacted = transactions::transact(exchange, peer, control.session, &mut record);
+                outcome.transactions(origin, exchange, transacted, record);
+            }
+            Work::Terminal(terminal) => {
+                let mut record = record(0);
+                let interacted = terminal::interact(terminal, peer, control.session, &mut record);
+                outcome.terminal(origin, terminal, interacted, record);
+            }
+            Work::Adaptive(video) => {
+                let mut record = record(0);
+                let played = adaptive::play(video, peer, control.session, &mut record)?;
+                outcome.adaptive(origin, played, record);
+            }
+            Work::Page(load) => {
+                let mut record = record(0);
+                let loaded = page::browse(load, peer, control.session, origin, &mut record)?;
+                outcome.page(origin, loaded, record);
+            }
+            Work::Voice(work) => {
+                let mut record = record(0);
+                let called = voice::call(work, peer, control, offset, &mut record)?;
+                outcome.call(origin, called, record)?;
+            }
+            Work::Stream(work) => {
+                let mut record = record(0);
+                let watched = video::watch(work, peer, control, offset, &mut record)?;
+                outcome.stream(origin, watched, record)?;
+            }
+            Work::SendRtp(_) | Work::ReceiveRtp(_) => unreachable!("they have no responder"),
+        }
+        Ok(())
+    }
 }
 
 /// Measures by ICMP: a ping without a responder.
@@ -312,4 +362,29 @@ fn datagram_socket(peer: SocketAddr) -> io::Result<UdpSocket> {
 /// Nanoseconds of this clock as an instant since `origin`.
 const fn since(origin: Instant, time: Instant) -> Instant {
     Instant::from_nanos(time.since(origin).as_nanos())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invalid_request_names_the_key() {
+        let message = |work: &str, limit: &str| {
+            let text = format!(r#"{{"host": "server", "work": {work}, "limit": "{limit}"}}"#);
+            Request::from_json(&text).expect_err("it is invalid").to_string()
+        };
+        let datagrams = |late, size| {
+            let rest = r#""direction": "up", "rate": "1 Mbit/s", "duration": "1 s", "timeout": "1 s""#;
+            format!(r#"{{"kind": "datagrams", {rest}, "late": "{late}", "size": {size}}}"#)
+        };
+        assert!(message(&datagrams("3", "1000"), "1 h").starts_with("late: `3` has no unit"));
+        let negative = message(&datagrams("3 s", "-1"), "1 h");
+        assert_eq!(negative, "size: invalid value: integer `-1`, expected u32");
+        assert!(message(&datagrams("3 s", "1000"), "soon").starts_with("limit: `soon` is not a length of time"));
+        let bulk = r#"{"kind": "bulk", "flows": 1, "transfer": {"direction": "up", "bytes": "5", "request": "0 B"}}"#;
+        assert!(message(bulk, "1 h").starts_with("transfer.bytes: `5` has no unit"));
+        assert_eq!(message(r#"{"kind": "ping"}"#, "1 h"), "missing field `size`");
+        assert!(message(r#"{"kind": "pong"}"#, "1 h").contains("unknown variant `pong`"));
+    }
 }

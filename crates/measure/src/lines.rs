@@ -106,11 +106,12 @@ impl Lines {
     /// The next `length` bytes.
     ///
     /// # Errors
-    /// The connection is lost or ends before, or they did not arrive by `until`.
-    pub fn read_exact(&mut self, length: usize, until: Instant) -> io::Result<Vec<u8>> {
+    /// The connection is lost or ends before, or they did not arrive by `until`, or before `stop`
+    /// was true.
+    pub fn read_exact(&mut self, length: usize, until: Instant, stop: &dyn Fn() -> bool) -> io::Result<Vec<u8>> {
         let mut buffer = [0; 4096];
         while self.pending.len() < length {
-            if now() >= until {
+            if now() >= until || stop() {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "no answer in time"));
             }
             match (&self.socket).read(&mut buffer) {

@@ -34,6 +34,8 @@ pub enum Offset {
         round_trip: Span,
         /// Number of replies.
         exchanges: u32,
+        /// Nanoseconds of `nanos` that [`Offset::corrected`] has added to the estimate.
+        correction: i128,
     },
 }
 
@@ -68,7 +70,26 @@ impl Offset {
         let (round_trip, nanos) = best.ok_or_else(|| {
             io::Error::new(io::ErrorKind::TimedOut, "no datagram came back; UDP may be blocked on the path")
         })?;
-        Ok(Self::Estimated { nanos, round_trip, exchanges })
+        Ok(Self::Estimated { nanos, round_trip, exchanges, correction: 0 })
+    }
+
+    /// The offset with which no one-way delay is negative, by the least [delay](Self::delay) with
+    /// this one to the client (`down`) and to the responder (`up`). A constant changes, so that
+    /// differences between the delays of a direction, and sums over both directions, stay the same.
+    ///
+    /// A true delay is not negative, so the corrected offset is closer to the true one. If the
+    /// clocks drift by more than the round trip, no offset fits; the result is then in the middle.
+    #[must_use]
+    pub fn corrected(self, down: Option<i128>, up: Option<i128>) -> Self {
+        let Self::Estimated { nanos, round_trip, exchanges, correction } = self else { return self };
+        let (least, most) = (down.map_or(i128::MIN, |delay| -delay), up.unwrap_or(i128::MAX));
+        let change = if least <= most { 0_i128.clamp(least, most) } else { (least + most) / 2 };
+        Self::Estimated { nanos: nanos + change, round_trip, exchanges, correction: correction + change }
+    }
+
+    /// Nanoseconds from `sent` to `arrived`, which an error of the offset can make negative.
+    pub fn delay(sent: Instant, arrived: Instant) -> i128 {
+        i128::from(arrived.as_nanos()) - i128::from(sent.as_nanos())
     }
 
     /// Converts a time of the responder's clock to this one.
@@ -97,9 +118,10 @@ impl Offset {
     pub fn to_json(self) -> Value {
         match self {
             Self::Shared => json!({ "clock": "shared", "offset_s": 0.0, "uncertainty_s": 0.0 }),
-            Self::Estimated { nanos, round_trip, exchanges } => json!({
+            Self::Estimated { nanos, round_trip, exchanges, correction } => json!({
                 "clock": "estimated",
                 "offset_s": nanos as f64 / 1e9,
+                "correction_s": correction as f64 / 1e9,
                 "uncertainty_s": round_trip.as_secs_f64() / 2.0,
                 "exchanges": exchanges,
             }),
@@ -134,4 +156,43 @@ fn exchange(socket: &UdpSocket, session: u64, sequence: u32) -> io::Result<Optio
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ESTIMATE: Offset =
+        Offset::Estimated { nanos: 1_000, round_trip: Span::from_nanos(100), exchanges: 8, correction: 0 };
+
+    fn correction(down: Option<i128>, up: Option<i128>) -> i128 {
+        let Offset::Estimated { nanos, correction, .. } = ESTIMATE.corrected(down, up) else { unreachable!() };
+        assert_eq!(nanos, 1_000 + correction);
+        correction
+    }
+
+    #[test]
+    fn a_correction_makes_the_least_delay_zero() {
+        assert_eq!(correction(Some(-30), None), 30);
+        assert_eq!(correction(None, Some(-30)), -30);
+        assert_eq!(correction(Some(-30), Some(70)), 30);
+        assert_eq!(correction(Some(70), Some(-30)), -30);
+        // Both directions change by the same time, in opposite senses.
+        let offset = ESTIMATE.corrected(Some(-30), None);
+        assert_eq!(Offset::delay(offset.to_ours(5_000), Instant::from_nanos(3_970)), 0);
+        assert_eq!(Offset::delay(Instant::from_nanos(3_900), offset.to_ours(5_000)), 70);
+    }
+
+    #[test]
+    fn an_offset_without_negative_delays_stays() {
+        assert_eq!(correction(Some(0), Some(0)), 0);
+        assert_eq!(correction(Some(5), Some(5)), 0);
+        assert_eq!(correction(None, None), 0);
+        assert_eq!(Offset::Shared.corrected(Some(-30), None), Offset::Shared);
+    }
+
+    #[test]
+    fn a_drift_above_the_round_trip_is_divided() {
+        assert_eq!(correction(Some(-30), Some(10)), 20);
+    }
 }

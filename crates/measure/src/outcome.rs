@@ -71,6 +71,10 @@ impl Outcome {
     /// Adds the responder's information on itself, and the clock offset.
     pub fn begin(&mut self, ready: &Ready, offset: Offset) {
         self.measurement["responder"] = json!({ "airpath": ready.airpath, "kernel": ready.kernel });
+        self.set_clocks(offset);
+    }
+
+    fn set_clocks(&mut self, offset: Offset) {
         self.measurement["clocks"] = offset.to_json();
     }
 
@@ -98,19 +102,32 @@ impl Outcome {
     }
 
     /// Adds a stream of datagrams.
-    pub fn datagrams(&mut self, origin: Instant, work: &Datagrams, streamed: Streamed, record: Record<'_>) {
-        let Streamed { start, sent, receiver, duplicates, over } = streamed;
+    ///
+    /// # Errors
+    /// The one that ended it early.
+    pub fn datagrams(
+        &mut self,
+        origin: Instant,
+        work: &Datagrams,
+        streamed: Streamed,
+        record: Record<'_>,
+    ) -> Result<(), MeasureError> {
+        let Streamed { start, sent, receiver, duplicates, over, offset, ended } = streamed;
         self.packets += u64::from(sent);
-        // More can have arrived than the responder had counted as sent at the request.
-        let sent = sent.max(receiver.received());
+        self.set_clocks(offset);
         self.flows.push(FlowRow {
             start_s: since(origin, start).as_secs_f64(),
             outcome: if over { "finished" } else { "unfinished" },
-            probes: Some(ProbesRow::of(sent.into(), receiver.received().into(), &receiver.delays())),
-            stream: Some(StreamRow { duplicates, ..StreamRow::of(&receiver, work.late) }),
+            probes: receiver.as_ref().map(|receiver| {
+                // More can have arrived than the responder had counted as sent at the request.
+                let sent = sent.max(receiver.received());
+                ProbesRow::of(sent.into(), receiver.received().into(), &receiver.delays())
+            }),
+            stream: receiver.map(|receiver| StreamRow { duplicates, ..StreamRow::of(&receiver, work.late) }),
             ..row(0, "datagrams", "datagrams".into())
         });
         self.add_steps(origin, record.into_steps());
+        ended
     }
 
     /// Adds transactions.
@@ -194,22 +211,32 @@ impl Outcome {
     }
 
     /// Adds a call.
-    pub fn call(&mut self, origin: Instant, called: Called, record: Record<'_>) {
-        let Called { start, session, ends, over } = called;
+    ///
+    /// # Errors
+    /// The one that ended it early.
+    pub fn call(&mut self, origin: Instant, called: Called, record: Record<'_>) -> Result<(), MeasureError> {
+        let Called { start, session, ends, has_uplink, over, offset, ended } = called;
         let [theirs, mine] = &ends;
         self.packets += u64::from(theirs.sent().packets + mine.sent().packets);
+        self.set_clocks(offset);
+        let row_of_call = CallRow::of(&session, [theirs, mine]);
         self.flows.push(FlowRow {
             start_s: since(origin, start).as_secs_f64(),
             outcome: if over { "finished" } else { "unfinished" },
-            call: Some(CallRow::of(&session, [theirs, mine])),
+            call: Some(if has_uplink { row_of_call } else { row_of_call.without_uplink() }),
             ..row(0, "voice", "voice".into())
         });
         self.add_steps(origin, record.into_steps());
+        ended
     }
 
     /// Adds a video over RTP.
-    pub fn stream(&mut self, origin: Instant, watched: Watched, record: Record<'_>) {
-        let Watched { start, end, session, client, sent } = watched;
+    ///
+    /// # Errors
+    /// The one that ended it early.
+    pub fn stream(&mut self, origin: Instant, watched: Watched, record: Record<'_>) -> Result<(), MeasureError> {
+        let Watched { start, end, session, client, sent, offset, ended } = watched;
+        self.set_clocks(offset);
         self.packets += sent.packets + sent.retransmitted_packets + sent.reports + client.received().reports;
         self.buffers = BufferRow::of(client.player().levels(), 0, 0);
         self.flows.push(FlowRow {
@@ -224,6 +251,7 @@ impl Outcome {
             ..row(0, "stream", "stream".into())
         });
         self.add_steps(origin, record.into_steps());
+        ended
     }
 
     /// Adds a video over RTP of another program.

@@ -47,8 +47,9 @@
 //! Each flow over QUIC has a UDP port of its own at the responder ([`Ready::quic_ports`]), which is
 //! open while the session lasts and receives only from the address of the control connection.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
+use airpath_app::datagrams::{HEADERS, IPV6_HEADERS};
 use airpath_app::streaming::Sent;
 use serde::{Deserialize, Serialize};
 
@@ -75,7 +76,7 @@ pub const REPORT_LIMIT: usize = 1 << 20;
 #[serde(rename_all = "lowercase")]
 pub enum ControlRequest {
     /// Starts a session.
-    Test(TestRequest),
+    Test(Box<TestRequest>),
     /// Requests the responder's observations. The answer comes when the flows are over at its end,
     /// or soon after.
     Report,
@@ -96,6 +97,43 @@ pub struct TestRequest {
     /// The ports from which the client will connect, one per flow, where it does not send first.
     #[serde(default)]
     pub ports: Vec<u16>,
+    /// The version of IP at the client. Address translation may change it on the path, and both
+    /// ends must compute the same number of datagrams.
+    #[serde(default, skip_serializing_if = "IpVersion::is_v4")]
+    pub ip: IpVersion,
+}
+
+/// A version of IP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IpVersion {
+    /// IPv4.
+    #[default]
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl IpVersion {
+    /// The version of the packets to `peer`.
+    pub const fn of(peer: IpAddr) -> Self {
+        match peer.to_canonical() {
+            IpAddr::V4(_) => Self::V4,
+            IpAddr::V6(_) => Self::V6,
+        }
+    }
+
+    /// Length of the headers of IP, without options, and UDP.
+    pub const fn udp_headers(self) -> u32 {
+        match self {
+            Self::V4 => HEADERS,
+            Self::V6 => IPV6_HEADERS,
+        }
+    }
+
+    const fn is_v4(&self) -> bool {
+        matches!(self, Self::V4)
+    }
 }
 
 /// A response of the responder.

@@ -171,7 +171,7 @@ fn try_bind_pair(address: SocketAddr) -> io::Result<[UdpSocket; 2]> {
 /// # Errors
 /// The responder is lost or refuses, or there is no socket.
 pub fn open(
-    control: &mut Control,
+    control: &mut Control<'_>,
     offset: Offset,
     peer: SocketAddr,
     count: usize,

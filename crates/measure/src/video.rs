@@ -28,18 +28,23 @@ pub struct Watched {
     pub session: Arc<Session>,
     /// The end that displays the video.
     pub client: Client,
-    /// What the server has sent, with times of this clock.
+    /// What the server has sent, with times of this clock; if the responder is lost, the packets up
+    /// to the last one that arrived.
     pub sent: Sent,
+    /// The offset by which the times of the responder were converted.
+    pub offset: Offset,
+    /// The error that ended the stream early, if any.
+    pub ended: Result<(), MeasureError>,
 }
 
 /// Runs the client's end of a stream from the responder at `peer`.
 ///
 /// # Errors
-/// A socket fails, or the responder is lost.
+/// The stream cannot start.
 pub fn watch(
     work: &VideoStream,
     peer: SocketAddr,
-    control: &mut Control,
+    control: &mut Control<'_>,
     offset: Offset,
     record: &mut Record<'_>,
 ) -> Result<Watched, MeasureError> {
@@ -49,26 +54,44 @@ pub fn watch(
     let client = Client::new(Arc::clone(&session), start, work.random("client"));
     let stop = record.stop_check();
     let mut viewer = Viewer { client, packets: session.packets(), arrivals: Vec::new(), record };
-    rtp::run_client(&mut ports, &mut viewer, start, &stop)?;
+    let ended = rtp::run_client(&mut ports, &mut viewer, start, &stop);
     let end = now();
     let Viewer { client, arrivals, record, .. } = viewer;
-    let mut sent = control.report()?.video.unwrap_or_default();
+    let (mut sent, first, reported) = reported(control, session.packets());
+    let ended = ended.and(reported);
+    // When each packet was sent first, and the least delay, by the estimated offset.
+    let delay = |arrival: &Arrival| Some(Offset::delay(offset.to_ours(first[arrival.number as usize]?), arrival.time));
+    let offset = offset.corrected(arrivals.iter().filter_map(delay).min(), None);
     sent.last_media = sent.last_media.map(|last| offset.to_ours(last.as_nanos()));
-    // It may have counted fewer than have arrived.
-    sent.packets = sent.packets.max(client.received().packets);
-    let mut first = vec![None; session.packets() as usize];
-    for (number, time, _) in control.arrivals(first.len() as u64)? {
-        first[number as usize] = Some(offset.to_ours(time));
-    }
+    // The report may be lost, or have counted fewer than have arrived.
+    let last = arrivals.iter().map(|arrival| u64::from(arrival.number) + 1).max().unwrap_or_default();
+    sent.packets = sent.packets.max(last).max(client.received().packets);
     for Arrival { number, time, delivered } in arrivals {
-        let delay = first[number as usize].map(|first| time.since(first)).unwrap_or_default();
+        // Without the responder's list a delay is not known.
+        let Some(first) = first[number as usize] else { continue };
+        let delay = time.since(offset.to_ours(first));
         record.note(time, AppStep::Arrived { sequence: number, delay }, delivered);
     }
     let last = if client.timed_out() { AppStep::Aborted } else { AppStep::Finished };
     if let Some(left) = client.left() {
         record.note(left, last, client.received().bytes);
     }
-    Ok(Watched { start, end, session, client, sent })
+    Ok(Watched { start, end, session, client, sent, offset, ended })
+}
+
+/// What the responder reports: what it has sent, and for each of `packets` when it was sent first,
+/// by its clock.
+fn reported(control: &mut Control<'_>, packets: u32) -> (Sent, Vec<Option<u64>>, Result<(), MeasureError>) {
+    let mut first = vec![None; packets as usize];
+    let sent = match control.report() {
+        Ok(report) => report.video.unwrap_or_default(),
+        Err(lost) => return (Sent::default(), first, Err(lost)),
+    };
+    match control.arrivals(packets.into()) {
+        Ok(arrivals) => arrivals.into_iter().for_each(|(number, time, _)| first[number as usize] = Some(time)),
+        Err(lost) => return (sent, first, Err(lost)),
+    }
+    (sent, first, Ok(()))
 }
 
 /// A packet that arrived.

@@ -1,7 +1,8 @@
 //! A call over real sockets.
 //!
-//! The responder reports the arrival of each packet; the client repeats these arrivals in an
-//! [`End`] of its own, so that all figures come from the same code.
+//! The responder reports the arrival of each packet. The client repeats these arrivals and its own
+//! in an [`End`] for each direction, so that all figures come from the same code, with an offset of
+//! the clocks by which no delay is negative.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,20 +29,27 @@ pub struct Called {
     pub start: Instant,
     /// The call, as both ends have it.
     pub session: Arc<Session>,
-    /// Both ends, by the direction in which they send.
+    /// Both ends, by the direction in which they send. If the responder is lost, its end has sent
+    /// the packets up to the last one that arrived.
     pub ends: [End; 2],
+    /// Whether the arrivals at the responder are known.
+    pub has_uplink: bool,
     /// Whether it lasted to its end.
     pub over: bool,
+    /// The offset by which the times of the responder were converted.
+    pub offset: Offset,
+    /// The error that ended the call early, if any.
+    pub ended: Result<(), MeasureError>,
 }
 
 /// Runs the client's end of a call with the responder at `peer`.
 ///
 /// # Errors
-/// The socket fails, or the responder is lost.
+/// The call cannot start.
 pub fn call(
     work: &Call,
     peer: SocketAddr,
-    control: &mut Control,
+    control: &mut Control<'_>,
     offset: Offset,
     record: &mut Record<'_>,
 ) -> Result<Called, MeasureError> {
@@ -49,24 +57,83 @@ pub fn call(
     record.note(start, AppStep::Started, 0);
     let session = Arc::new(work.session());
     let stop = record.stop_check();
-    let mut caller = Caller { end: End::new(Arc::clone(&session), Direction::Up, start), sent: Vec::new(), record };
-    let over = rtp::run_client(&mut ports, &mut caller, start, &stop)?;
-    let Caller { end: mine, sent, record } = caller;
+    let end = End::new(Arc::clone(&session), Direction::Up, start);
+    let mut caller = Caller { end, sent: Vec::new(), arrived: Vec::new(), record };
+    let ended = rtp::run_client(&mut ports, &mut caller, start, &stop);
+    let Caller { end: mine, sent, arrived, record } = caller;
+    let is_complete = matches!(ended, Ok(true));
+    let (reported, ended) = match control.arrivals(sent.len() as u64) {
+        Ok(reported) => (Some(reported), ended.map(drop)),
+        Err(lost) => (None, ended.and(Err(lost))),
+    };
+    let corrected = correct(offset, &session, start, &arrived, reported.as_deref().unwrap_or_default());
     // What the other end has sent and received.
     let mut theirs = End::new(Arc::clone(&session), Direction::Down, start);
-    // A call that was stopped: packets sent within the longest delay may be in flight.
-    let last = match over {
-        true => Instant::FAR_FUTURE,
-        false => now() - mine.received().delays.quantile(1.0).unwrap_or_default(),
-    };
-    while theirs.poll(last).is_some() {}
-    for (number, _, arrived) in control.arrivals(sent.len() as u64)? {
-        theirs.receive(offset.to_ours(arrived), &sent[number as usize]);
+    match &reported {
+        Some(_) if is_complete => while theirs.poll(Instant::FAR_FUTURE).is_some() {},
+        Some(_) => {
+            // A call that was stopped: packets sent within the longest delay may be in flight.
+            let last = now() - mine.received().delays.quantile(1.0).unwrap_or_default();
+            while theirs.poll(last).is_some() {}
+        }
+        None => {
+            let packets = arrived.iter().map(|arrival| arrival.number + 1).max().unwrap_or_default();
+            send(&mut theirs, packets);
+        }
     }
+    for (number, _, arrived) in reported.iter().flatten() {
+        theirs.receive(corrected.to_ours(*arrived), &sent[*number as usize]);
+    }
+    // By the corrected offset the other end has started at another time of this clock.
+    let mut mine = End::new(Arc::clone(&session), Direction::Up, corrected.to_ours(offset.to_theirs(start)));
+    send(&mut mine, sent.len() as u32);
+    for Received { time, bytes, .. } in &arrived {
+        let Some(arrival) = mine.receive(*time, bytes) else { continue };
+        let received = u64::from(mine.received().packets);
+        record.note(*time, AppStep::Arrived { sequence: arrival.number, delay: arrival.delay }, received);
+        if let Some(spurt) = arrival.spurt {
+            let step = AppStep::Playout { sequence: spurt.first, delay: spurt.delay + LOOK_AHEAD };
+            record.note(*time, step, received);
+        }
+    }
+    let over = is_complete && ended.is_ok();
     if over {
         record.note(now(), AppStep::Finished, u64::from(mine.received().packets));
     }
-    Ok(Called { start, session, ends: [theirs, mine], over })
+    let has_uplink = reported.is_some();
+    Ok(Called { start, session, ends: [theirs, mine], has_uplink, over, offset: corrected, ended })
+}
+
+/// Sends `packets` packets of `end`, without a path.
+fn send(end: &mut End, packets: u32) {
+    while end.sent().packets < packets && end.poll(Instant::FAR_FUTURE).is_some() {}
+}
+
+/// The offset with which no delay of a call is negative; see [`Offset::corrected`]. `reported` are
+/// the packets that arrived at the responder: number, and arrival time by its clock.
+fn correct(
+    offset: Offset,
+    session: &Arc<Session>,
+    start: Instant,
+    arrived: &[Received],
+    reported: &[(u32, u64, u64)],
+) -> Offset {
+    // When each packet is due by this clock, in order.
+    let due = |direction| {
+        let mut end = End::new(Arc::clone(session), direction, start);
+        let next = || {
+            let due = end.next_wakeup(Instant::ZERO);
+            end.poll(Instant::FAR_FUTURE).and(due)
+        };
+        std::iter::from_fn(next).collect::<Vec<Instant>>()
+    };
+    let least = |direction, arrivals: &mut dyn Iterator<Item = (u32, Instant)>| {
+        let due = due(direction);
+        arrivals.filter_map(|(number, time)| Some(Offset::delay(*due.get(number as usize)?, time))).min()
+    };
+    let down = least(Direction::Down, &mut arrived.iter().map(|arrival| (arrival.number, arrival.time)));
+    let up = least(Direction::Up, &mut reported.iter().map(|(number, _, time)| (*number, offset.to_ours(*time))));
+    offset.corrected(down, up)
 }
 
 /// The client's end.
@@ -74,7 +141,15 @@ struct Caller<'a, 'b> {
     end: End,
     /// The heads of its packets.
     sent: Vec<Vec<u8>>,
+    arrived: Vec<Received>,
     record: &'a mut Record<'b>,
+}
+
+/// A packet that arrived at this end.
+struct Received {
+    time: Instant,
+    number: u32,
+    bytes: Vec<u8>,
 }
 
 impl rtp::End for Caller<'_, '_> {
@@ -86,13 +161,8 @@ impl rtp::End for Caller<'_, '_> {
 
     fn receive(&mut self, now: Instant, _: usize, bytes: &[u8]) {
         let Some(arrival) = self.end.receive(now, bytes) else { return };
+        self.arrived.push(Received { time: now, number: arrival.number, bytes: bytes.to_vec() });
         let received = u64::from(self.end.received().packets);
-        let step = AppStep::Arrived { sequence: arrival.number, delay: arrival.delay };
-        self.record.note(now, step, received);
-        if let Some(spurt) = arrival.spurt {
-            let step = AppStep::Playout { sequence: spurt.first, delay: spurt.delay + LOOK_AHEAD };
-            self.record.note(now, step, received);
-        }
         self.record.progress(received, received);
     }
 

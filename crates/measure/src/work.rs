@@ -11,7 +11,9 @@ use airpath_app::web;
 use airpath_app::web::settings::Tls;
 use airpath_app::{Datagrams, Ping, Transactions, Transfer};
 use airpath_core::{Bytes, RandomStream, Seed, Span};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::plain_rtp::{Receiving, Sending};
 use crate::probe::HEADER;
@@ -330,10 +332,10 @@ impl Work {
     pub fn check(&self) -> Result<(), String> {
         match self {
             Self::Ping(ping) => {
-                between("requests", ping.count.into(), 1, MOST_PROBES)?;
+                between("count", ping.count.into(), 1, MOST_PROBES)?;
                 between("size", ping.size.into(), HEADER as u64, LARGEST_DATAGRAM.into())?;
                 if ping.interval.is_zero() {
-                    return Err("the interval between requests must be above zero".into());
+                    return Err("interval: the time between requests must be above zero".into());
                 }
                 at_most_as_long(ping.interval.saturating_mul(u64::from(ping.count) - 1), ping.timeout)
             }
@@ -415,6 +417,33 @@ impl Work {
             Self::Voice(_) => "voice",
             Self::Stream(_) | Self::SendRtp(_) | Self::ReceiveRtp(_) => "stream",
         }
+    }
+}
+
+/// The path of the invalid value in the workload of a request in JSON, and the reason; `None` if
+/// its values are valid. Deserialisation by [`Work`] reports no path: a key selects the variant.
+pub fn invalid_key(request: &str) -> Option<(String, String)> {
+    fn read<T: DeserializeOwned>(settings: Value) -> Option<(String, String)> {
+        let error = serde_path_to_error::deserialize::<_, T>(settings).err()?;
+        Some((error.path().to_string(), error.inner().to_string()))
+    }
+    let mut request: Value = serde_json::from_str(request).ok()?;
+    let work = request.get_mut("work")?.as_object_mut()?;
+    let kind = work.remove("kind")?;
+    let settings = Value::Object(std::mem::take(work));
+    match kind.as_str()? {
+        "ping" => read::<Ping>(settings),
+        "bulk" => read::<Bulk>(settings),
+        "datagrams" => read::<Datagrams>(settings),
+        "transactions" => read::<Exchange>(settings),
+        "terminal" => read::<Terminal>(settings),
+        "adaptive" => read::<SegmentedVideo>(settings),
+        "page" => read::<PageLoad>(settings),
+        "voice" => read::<Call>(settings),
+        "stream" => read::<VideoStream>(settings),
+        "rtp-send" => read::<Sending>(settings),
+        "rtp-receive" => read::<Receiving>(settings),
+        _ => None,
     }
 }
 

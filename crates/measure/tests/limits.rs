@@ -77,7 +77,11 @@ fn connections_of_one_address_are_limited() {
     let page = r#"{"name": "p", "object": [{"name": "a", "type": "document", "size": "10 kB"}]}"#;
     let page = serde_json::from_str(page).expect("a page");
     let load = PageLoad { pages: vec![page], settings: Settings::default(), tcp: TcpSettings::default() };
-    let test = ControlRequest::Test(TestRequest { work: Work::Page(load), ports: Vec::new() });
+    let test = ControlRequest::Test(Box::new(TestRequest {
+        work: Work::Page(load),
+        ports: Vec::new(),
+        ip: Default::default(),
+    }));
     let test = format!("{}\n", serde_json::to_string(&test).expect("JSON"));
     with_responder(|responder| {
         // Connections of a browser may be silent while its session is open.

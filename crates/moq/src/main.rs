@@ -144,6 +144,17 @@ fn run(words: impl IntoIterator<Item = String>) -> Result<()> {
     let arguments = Arguments::read(words)?;
     let settings = Settings::read(&arguments.media)?;
     let words: Vec<&str> = arguments.words.iter().map(String::as_str).collect();
+    if let Some((key, _)) = arguments.scenario.first().filter(|_| words.first() != Some(&"simulate")) {
+        return Err(UsageError(format!("--set {key} has no effect: only simulate has a scenario")).into());
+    }
+    if arguments.json && words.first() == Some(&"publish") {
+        return Err(UsageError("--json has no effect: the subscriber has the result".to_owned()).into());
+    }
+    let is_foreign = |key: &str| key.starts_with("quic.") || key.starts_with("tcp.") || key.starts_with("flow");
+    if let Some((key, _)) = arguments.scenario.iter().find(|(key, _)| is_foreign(key)) {
+        let message = format!("--set {key} has no effect: the settings of QUIC are --media quic.KEY=VALUE");
+        return Err(UsageError(message).into());
+    }
     match words[..] {
         ["simulate", bearer] => simulate(bearer, &arguments, &settings),
         ["publish"] => run_real(publish(settings)),
@@ -188,6 +199,10 @@ mod tests {
         ] {
             let error = read(line).expect_err("it is wrong").to_string();
             assert!(error.starts_with(message) && error.contains("usage: moq"), "{error}");
+        }
+        for line in ["publish --set seed=2", "publish --json", "simulate gprs-4+1 --set quic.congestion=cubic"] {
+            let error = run(line.split(' ').map(str::to_owned)).expect_err("an option without effect");
+            assert!(error.is::<UsageError>() && error.to_string().contains("has no effect"), "{error}");
         }
         let error = run(["publish".to_owned(), "x".to_owned()]).expect_err("a word too many");
         assert!(error.is::<UsageError>(), "{error}");

@@ -61,6 +61,8 @@ pub struct Sent {
 pub struct Outgoing {
     connection: Connection,
     clock: SharedClock,
+    /// Upper bound of the bytes that QUIC buffers.
+    largest_window: u64,
     queue: Mutex<Queue>,
     /// Objects were added.
     added: Notify,
@@ -125,9 +127,10 @@ enum Next {
 }
 
 impl Outgoing {
-    /// No objects yet.
-    pub fn new(connection: Connection, clock: SharedClock) -> Self {
-        Self { connection, clock, queue: Mutex::default(), added: Notify::new(), removed: Notify::new() }
+    /// No objects yet. QUIC buffers at most `largest_window` bytes.
+    pub fn new(connection: Connection, clock: SharedClock, largest_window: u64) -> Self {
+        let (added, removed) = (Notify::new(), Notify::new());
+        Self { connection, clock, largest_window, queue: Mutex::default(), added, removed }
     }
 
     /// Begins a subgroup, with the header of its stream.
@@ -256,7 +259,7 @@ impl Outgoing {
 
     /// Limits what QUIC buffers to the congestion window and [`UNSENT`] bytes.
     fn follow_window(&self) {
-        let window = self.connection.stats().path.cwnd + UNSENT;
+        let window = (self.connection.stats().path.cwnd + UNSENT).min(self.largest_window);
         let before = mem::replace(&mut self.queue().send_window, window);
         if window != before {
             self.connection.set_send_window(window);

@@ -24,6 +24,7 @@ pub const CAPTURE_TIME: u64 = 0x78;
 #[derive(Debug)]
 pub struct Publisher {
     tracks: [Track; 2],
+    send_window: u64,
     clock: SharedClock,
     /// The subscriptions so far: name of the track, objects of its connection, alias.
     subscriptions: Mutex<Vec<(&'static str, Arc<Outgoing>, u64)>>,
@@ -32,7 +33,8 @@ pub struct Publisher {
 impl Publisher {
     /// A publisher of the media of `settings`.
     pub fn new(settings: &Settings, clock: SharedClock) -> Arc<Self> {
-        Arc::new(Self { tracks: settings.tracks(), clock, subscriptions: Mutex::default() })
+        let send_window = settings.quic.send_window.get();
+        Arc::new(Self { tracks: settings.tracks(), send_window, clock, subscriptions: Mutex::default() })
     }
 
     /// Serves the connections of `endpoint` until it is closed.
@@ -55,7 +57,7 @@ impl Publisher {
     async fn session(self: Arc<Self>, incoming: IncomingConnection) -> Result<(), SessionError> {
         let connection = incoming.await?;
         let _control = open_control(&connection, Vec::new()).await?;
-        let outgoing = Arc::new(Outgoing::new(connection.clone(), self.clock.clone()));
+        let outgoing = Arc::new(Outgoing::new(connection.clone(), self.clock.clone(), self.send_window));
         self.spawn({
             let (outgoing, connection) = (Arc::clone(&outgoing), connection.clone());
             async move { Self::end(&connection, outgoing.run().await) }

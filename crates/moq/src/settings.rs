@@ -27,8 +27,8 @@ pub struct Settings {
     pub subgroup_timeout: Span,
     /// Media that the player waits for at the start and after a pause.
     pub buffer: Span,
-    /// Settings of QUIC. While a connection has media to send, `send_window` follows the
-    /// congestion window.
+    /// Settings of QUIC. While a connection has media to send, its send window follows the
+    /// congestion window; `send_window` is its upper bound.
     pub quic: airpath_quic::Config,
 }
 

@@ -158,6 +158,9 @@ impl Config {
         if !(1200..=1472).contains(&self.datagram_size) {
             return error("datagram_size", "a datagram has 1200 to 1472 bytes: 1472 fill an Ethernet packet");
         }
+        if self.initial_window.get() < 2 * u64::from(self.datagram_size) {
+            return error("initial_window", "the window has at least two datagrams (RFC 9002 §7.2)");
+        }
         if !(Span::from_millis(1)..=Span::from_secs(60)).contains(&self.initial_rtt) {
             return error("initial_rtt", "the initial round trip is from 1 ms to 60 s");
         }

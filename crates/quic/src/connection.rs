@@ -212,7 +212,7 @@ impl Connection {
     }
 
     /// The client has another address: it migrates, and sends a packet from there. Only a
-    /// connection that is established can.
+    /// connection whose handshake is confirmed may (RFC 9000 §9).
     ///
     /// quinn keeps the congestion window and the round trip of a client, which RFC 9000 §9.4
     /// resets.
@@ -241,6 +241,11 @@ impl Connection {
     /// Whether the handshake is complete.
     pub const fn is_established(&self) -> bool {
         self.established
+    }
+
+    /// Whether the client knows that the server has completed the handshake (RFC 9001 §4.1.2).
+    pub fn is_confirmed(&self) -> bool {
+        self.quinn.as_ref().is_some_and(|(_, quinn)| quinn.stats().frame_rx.handshake_done > 0)
     }
 
     /// Whether this end opened the connection.
@@ -337,6 +342,8 @@ impl Connection {
             TcpTrigger::CongestionExperienced
         } else if figures.congestion_events > before.congestion_events {
             TcpTrigger::FastRetransmit
+        } else if figures.recoveries > before.recoveries {
+            TcpTrigger::RecoveryEnd
         } else if figures.acks > before.acks {
             TcpTrigger::Ack
         } else {
@@ -345,7 +352,7 @@ impl Connection {
         self.reported = figures;
         let Some((_, quinn)) = &self.quinn else { return };
         let metrics = quinn.congestion_state().metrics();
-        let smoothed = figures.latest.map(|(_, smoothed)| smoothed);
+        let smoothed = span(quinn.rtt());
         cx.tcp(now, || TcpEvent {
             flow: self.id.flow,
             direction: self.id.direction,
@@ -356,9 +363,9 @@ impl Connection {
             outstanding: figures.in_flight,
             peer_window: self.config.receive_window.get(),
             acknowledged: figures.acknowledged_bytes as i64,
-            round_trip: figures.latest.filter(|_| figures.rtt_samples > before.rtt_samples).map(|(sample, _)| sample),
-            smoothed_round_trip: smoothed,
-            retransmission_timeout: probe_timeout(smoothed.unwrap_or_else(|| span(quinn.rtt())), figures.variation),
+            round_trip: figures.latest.filter(|_| figures.rtt_samples > before.rtt_samples),
+            smoothed_round_trip: figures.latest.map(|_| smoothed),
+            retransmission_timeout: probe_timeout(smoothed, figures.variation),
             // quinn paces by window and round trip; the rate of its `Bbr` has no effect.
             pacing_rate: None,
             pacing_gain: None,

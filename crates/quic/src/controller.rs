@@ -26,7 +26,8 @@ impl ObservedFactory {
 
 impl ControllerFactory for ObservedFactory {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
-        Box::new(Observed { inner: (self.make)(now, current_mtu), figures: self.figures.clone(), latest: None })
+        let inner = (self.make)(now, current_mtu);
+        Box::new(Observed { inner, figures: self.figures.clone(), latest: None, reduced: None })
     }
 }
 
@@ -35,8 +36,10 @@ struct Observed {
     inner: Box<dyn Controller>,
     figures: SharedFigures,
     /// Of the packets that the current ACK frame acknowledges: when the latest was sent, and the
-    /// smoothed round trip.
+    /// smoothed round trip before it.
     latest: Option<(Instant, std::time::Duration)>,
+    /// When the window was reduced, during the recovery.
+    reduced: Option<Instant>,
 }
 
 impl Controller for Observed {
@@ -48,7 +51,12 @@ impl Controller for Observed {
         if self.latest.is_none_or(|(latest, _)| sent > latest) {
             self.latest = Some((sent, rtt.get()));
         }
-        self.figures.with(|figures| figures.acknowledged_bytes += bytes);
+        // A packet that was sent after the reduction ends the recovery (RFC 9002 §7.3.2).
+        let is_over = self.reduced.take_if(|reduced| sent > *reduced).is_some();
+        self.figures.with(|figures| {
+            figures.acknowledged_bytes += bytes;
+            figures.recoveries += u64::from(is_over);
+        });
         self.inner.on_ack(now, sent, bytes, app_limited, rtt);
     }
 
@@ -65,7 +73,14 @@ impl Controller for Observed {
     }
 
     fn on_congestion_event(&mut self, now: Instant, sent: Instant, is_persistent_congestion: bool, lost_bytes: u64) {
+        // quinn calls this for each ACK frame that shows a loss or a mark; controllers ignore those
+        // of a recovery (RFC 9002 §7.3.2).
+        let before = self.inner.window();
         self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
+        if self.inner.window() >= before {
+            return;
+        }
+        self.reduced = Some(now);
         self.figures.with(|figures| {
             figures.congestion_events += 1;
             figures.persistent_congestion += u64::from(is_persistent_congestion);
@@ -86,8 +101,8 @@ impl Controller for Observed {
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {
-        let Self { inner, figures, latest } = self;
-        Box::new(Self { inner: inner.clone_box(), figures: figures.clone(), latest: *latest })
+        let Self { inner, figures, latest, reduced } = self;
+        Box::new(Self { inner: inner.clone_box(), figures: figures.clone(), latest: *latest, reduced: *reduced })
     }
 
     fn initial_window(&self) -> u64 {

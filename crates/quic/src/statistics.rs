@@ -20,7 +20,7 @@ pub struct Statistics {
     pub lost_packets: u64,
     /// Bytes of these packets.
     pub lost_bytes: u64,
-    /// Congestion events: reductions of the congestion window, by loss or CE marks.
+    /// Reductions of the congestion window by loss or CE marks. BBR has none.
     pub congestion_events: u64,
     /// Of these, persistent congestion (RFC 9002 §7.6).
     pub persistent_congestion: u64,
@@ -52,25 +52,27 @@ pub(crate) struct Figures {
     pub congestion_events: u64,
     pub persistent_congestion: u64,
     pub marks: u64,
+    /// Recoveries that are over.
+    pub recoveries: u64,
     pub rtt_min: Option<Span>,
     pub rtt_max: Option<Span>,
     pub rtt_sum: Span,
     pub rtt_samples: u64,
-    /// The latest round trip, from the sending of a packet to the ACK frame, and the smoothed one.
-    pub latest: Option<(Span, Span)>,
+    /// The latest round trip, from the sending of a packet to the ACK frame.
+    pub latest: Option<Span>,
     /// Variation of the round trip (RFC 9002 §5.3).
     pub variation: Span,
 }
 
 impl Figures {
-    /// Adds a round trip, after which the smoothed one is `smoothed`.
+    /// Adds a round trip, before which the smoothed one was `smoothed`.
     pub fn measure(&mut self, round_trip: Span, smoothed: Span) {
         // RFC 9002 §5.3. The first sample sets it to a half of the round trip.
         self.variation = match self.latest {
             None => round_trip / 2,
-            Some((_, before)) => (self.variation * 3 + before.abs_diff(round_trip)) / 4,
+            Some(_) => (self.variation * 3 + smoothed.abs_diff(round_trip)) / 4,
         };
-        self.latest = Some((round_trip, smoothed));
+        self.latest = Some(round_trip);
         self.rtt_min = Some(self.rtt_min.map_or(round_trip, |least| least.min(round_trip)));
         self.rtt_max = Some(self.rtt_max.map_or(round_trip, |greatest| greatest.max(round_trip)));
         self.rtt_sum += round_trip;

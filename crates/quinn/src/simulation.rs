@@ -34,6 +34,9 @@ pub enum SimulationError {
     /// The path of the scenario cannot be built.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    /// The scenario has a second bearer.
+    #[error("second_bearer: the applications have one address each, so they cannot use it; remove the table")]
+    SecondBearer,
     /// All tasks wait, no timer runs, and no packet is on the path.
     #[error(
         "the applications wait forever at {0}: no task is ready, no timer runs, and no packet is on the path; \
@@ -59,7 +62,7 @@ pub enum SimulationError {
 /// arrive first, then timers expire, and then tasks run in the order in which they were woken.
 ///
 /// # Errors
-/// If the path cannot be built, or the application does not end.
+/// If the path cannot be built or has a second bearer, or the application does not end.
 ///
 /// # Panics
 /// With the panic of a task.
@@ -73,6 +76,9 @@ where
     S: Future<Output = ()> + 'static,
     C: Future<Output = T> + 'static,
 {
+    if scenario.second_bearer.is_some() {
+        return Err(SimulationError::SecondBearer);
+    }
     let seed = Seed::new(scenario.seed);
     let mut network = Network::new(scenario.build_path(seed, Users::First)?);
     let shared = Arc::new(Shared::new());

@@ -114,6 +114,13 @@ fn an_unreachable_server_is_a_timeout_of_the_connection() {
 }
 
 #[test]
+fn a_second_bearer_is_an_error() {
+    let scenario = scenario(&format!("{WIRED}\n[second_bearer]\npreset = \"wifi-n\""));
+    let error = simulate(&scenario, |_| async {}, |_| pending::<()>()).expect_err("they have one address each");
+    assert!(matches!(error, SimulationError::SecondBearer), "{error}");
+}
+
+#[test]
 fn tasks_that_wait_for_each_other_are_an_error() {
     let error = simulate(&scenario(WIRED), |_| async {}, |_| pending::<()>()).expect_err("nothing wakes it");
     assert!(matches!(error, SimulationError::Deadlock(Instant::ZERO)), "{error}");

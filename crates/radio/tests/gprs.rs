@@ -6,6 +6,7 @@ use airpath_link::command::{Buffer, Change};
 use airpath_link::testing::{
     Arrival, Commanded, Commands, Polling, Script, Traffic, contracts, drive, idle_sleeps, order_kept,
 };
+use airpath_radio::ModelError;
 use airpath_radio::conditions::Profile;
 use airpath_radio::gsm::block_errors::Curve;
 use airpath_radio::gsm::gprs::{Config, Gprs};
@@ -47,7 +48,7 @@ fn any_config() -> impl Strategy<Value = Config> {
             |((ci, slots, class, window, interval), (one_phase, frame, buffer), (scheme, adapts, voice), delayed, extended, discipline)| {
                 let access = if one_phase { "one-phase" } else { "two-phase" };
                 let egprs = scheme.starts_with('m');
-                let window = if egprs { 64 + 4 * window } else { window };
+                let window = if egprs { 64 + 32 * (window % 5) } else { window };
                 let schemes = if egprs {
                     r#"["mcs-1", "mcs-3", "mcs-4", "mcs-5", "mcs-6", "mcs-7", "mcs-8", "mcs-9"]"#
                 } else {
@@ -318,4 +319,47 @@ fn errors_cost_their_share() {
     // Selective repetition: each block is sent 1/(1 − p) times on average.
     let ratio = some / none * 0.9;
     assert!((0.98..1.05).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn new_data_wait_for_the_next_block_of_a_continued_tbf() {
+    // Packets of one block, seconds apart, in a TBF that lasts. The network learns of each with its
+    // block.
+    let times: Vec<u64> = (0..20).map(|index| 1_000 + 2_130 * index).collect();
+    let arrivals = packets(Direction::Up, &times, 12);
+    let delays = |interval: &str| -> Vec<f64> {
+        let tbf = format!("tbf = {{ extended_uplink = \"20 s\", keep_interval = \"{interval}\" }}");
+        let mut cell = lossless(&format!("{tbf}\nuplink = {{ delay = \"0 s\" }}"), 1);
+        let departures = drive(&mut cell, &arrivals, Polling::OnTime, HORIZON).departures;
+        assert_eq!(departures.len(), arrivals.len());
+        // The first sets the TBF up.
+        let late = departures.iter().zip(&arrivals).skip(1);
+        late.map(|((_, departure), arrival)| departure.due.since(arrival.at).as_secs_f64()).collect()
+    };
+    for (interval, longest) in [("100 ms", 0.1), ("1 s", 1.0)] {
+        let delays = delays(interval);
+        let mean = delays.iter().sum::<f64>() / delays.len() as f64;
+        // Half an interval, the end of the block before and the block itself.
+        assert!((mean - 0.030 - longest / 2.0).abs() < 0.12 * longest + 0.010, "{interval}: {delays:?}");
+        assert!(delays.iter().all(|delay| *delay < longest + 0.061), "{interval}: {delays:?}");
+    }
+}
+
+#[test]
+fn an_egprs_window_has_steps_and_fits_its_timeslots() {
+    let refused = |window: u32, class: u8| {
+        let egprs = "downlink.scheme = \"mcs-9\"\nuplink.scheme = \"mcs-9\"";
+        let more = format!("{egprs}\ncell.slots = 8\nrlc.window = {window}\nmobile.multislot_class = {class}");
+        Gprs::new(&config(&more), 1, Seed::new(1), "cell").err().map(|error| {
+            assert_eq!(error.field(), "rlc.window");
+            error.to_string()
+        })
+    };
+    // Classes 1, 2, 8 and 32 receive in 1, 2, 4 and 5 timeslots.
+    for (class, max) in [(1, 192), (2, 256), (8, 512), (32, 640)] {
+        assert_eq!((refused(64, class), refused(max, class)), (None, None), "{class}");
+        assert_eq!(refused(max + 32, class), Some(format!("this must be 64 to {max}")));
+        assert!(refused(max - 1, class).is_some_and(|error| error.contains("a multiple of 32")));
+    }
+    assert!(refused(32, 8).is_some());
 }

@@ -187,3 +187,32 @@ fn a_call_is_there_when_it_is_set_up() {
     // As long as setting up, to within an RLP frame.
     assert!(waited.abs_diff(Span::from_secs(20)) <= Span::from_millis(20), "{waited}");
 }
+
+#[test]
+fn a_link_that_is_slower_than_the_one_before_holds_it() {
+    // Down the traffic channel is slower than the modems, up the modems are. Packets wait in the
+    // queue, and the slower link is always busy.
+    for (direction, rate, octets) in [
+        (Direction::Down, "14.4 kbit/s", 1200.0),
+        (Direction::Up, "4800 bit/s", 4800.0 / 8.0 * 128.0 / 134.0 / 1.016129),
+    ] {
+        let queue = if direction == Direction::Down { "downlink" } else { "uplink" };
+        let mut bearer = call(&format!("modem.rate = \"{rate}\"\n{queue}.queue.packets = 5"));
+        let mut arrivals = paced(1500, Span::from_secs(1), Span::from_millis(200), 472);
+        arrivals.iter_mut().for_each(|arrival| arrival.direction = direction);
+        let run = drive(&mut bearer, &arrivals, Polling::OnTime, HORIZON);
+        let due = |index: usize| run.departures[index].1.due;
+        let last = run.departures.len() - 1;
+        // 480 octets of PPP; 34 in 256 are sent as two.
+        let packet = 480.0 * (1.0 + 34.0 / 256.0) / octets;
+        let time = due(last).since(due(0)).as_secs_f64() / last as f64;
+        assert!((time / packet - 1.0).abs() < 0.005, "{direction:?}: {time} s instead of {packet} s");
+        let delay = |index: usize| {
+            let departure = run.departures[index].1;
+            departure.due.since(arrivals[departure.packet.id as usize].at).as_secs_f64()
+        };
+        let longest = (0..=last).map(delay).fold(0.0, f64::max);
+        // Five packets in the queue, and at most 1.5 kB in the links.
+        assert!((5.0 * packet..5.0 * packet + 1500.0 / octets).contains(&longest), "{direction:?}: {longest} s");
+    }
+}

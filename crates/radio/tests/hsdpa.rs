@@ -3,8 +3,8 @@
 
 use crate::common;
 use crate::common::contracts::{keeps_contracts_of_hsdpa, keeps_contracts_with_commands};
-use crate::common::{saturate, saturate_with};
-use airpath_core::{Direction, Instant, Probability, Seed, Span};
+use crate::common::{packet, resets_and_losses, saturate, saturate_with};
+use airpath_core::{ComponentId, Context, Direction, Instant, Memory, Probability, Seed, Span};
 use airpath_link::Bearer;
 use airpath_radio::common::shared_channel::scheduler::maximum_ci::MaximumCi;
 use airpath_radio::common::shared_channel::scheduler::proportional_fair::ProportionalFair;
@@ -266,6 +266,25 @@ fn what_hybrid_arq_gives_up_the_rlc_repairs() {
     assert!(result.dropped.is_empty());
     let ids: Vec<u64> = result.departures.iter().map(|departure| departure.packet.id).collect();
     assert!(ids.len() > 500 && ids.iter().copied().eq(0..ids.len() as u64), "in sequence, without a gap");
+}
+
+#[test]
+fn a_repeated_reset_is_answered_and_destroys_nothing() {
+    // Many RESETs upwards and their answers are lost, so that RESETs are repeated.
+    let more = "conditions.ci = \"20 dB\"\ndownlink = { bler = 0.3, rlc.max_dat = 2, harq.max_transmissions = 1 }\n\
+                uplink = { bler = 0.6, rlc.max_dat = 40 }";
+    let mut cell = cell(&config(more), 1);
+    let (mut log, mut lost) = (Memory::default(), Vec::new());
+    let mut cx = Context::new(Some(&mut log), &mut lost, ComponentId(0));
+    for id in 0..1000 {
+        let now = Instant::ZERO + Span::from_millis(90) * id;
+        while cell.pop(now, &mut cx).is_some() {}
+        let direction = if id % 3 == 0 { Direction::Up } else { Direction::Down };
+        cell.push(now, direction, packet(id, 0, 472), &mut cx);
+    }
+    while cell.pop(Instant::ZERO + Span::from_secs(200), &mut cx).is_some() {}
+    let (resets, losses) = resets_and_losses(log.events.iter().map(|(at, _, event)| (*at, event)));
+    assert!(resets > 20 && losses <= resets, "{losses} times of losses by {resets} resets");
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use crate::common::contracts::{keeps_contracts_of_hsdpa, keeps_contracts_with_commands};
 use crate::common::{overlay, saturate_towards};
-use airpath_core::{ComponentId, Context, Direction, Instant, Memory, Probability, RadioEvent, Seed, Span};
+use airpath_core::{
+    Aspect, ComponentId, Context, Direction, Event, Instant, Memory, Probability, RadioEvent, Seed, Span, StateValue,
+};
 use airpath_link::{Bearer, Departure};
 use airpath_radio::ModelError;
 use airpath_radio::umts::hsdpa::{Config, Hsdpa};
@@ -33,7 +35,7 @@ fn any_config() -> impl Strategy<Value = Config> {
     (
         (prop::sample::select(presets.to_vec()), -25.0..30.0f64, 1u8..5, 5u8..16, 1u8..3),
         (1u8..9, 1u8..10, 1u8..9, 1u8..33, 1u32..100),
-        (100u32..2046, 0u32..40, 1u32..50, 1u32..20, prop::option::of(1u8..31)),
+        (100u32..1504, 0u32..40, 1u32..50, 1u32..20, prop::option::of(1u8..31)),
         (prop::sample::select(vec![0.0, 0.1, 0.5, 0.9]), 1u8..6, any::<bool>(), 1u8..5, 0u32..40),
         (400u32..3000, 5u32..60, 1u32..40, 300u32..3000, 2u32..12),
         prop::sample::select(vec![None, Some(0.0), Some(0.3), Some(0.9)]),
@@ -176,6 +178,16 @@ fn a_lost_block_costs_the_pdus_that_it_has_parts_of() {
 
 /// What comes out of uplink packets, each with its time and size, and the uplink's transmissions.
 fn send_up(config: &Config, packets: &[(u64, u32)]) -> (Vec<Departure>, Vec<(Instant, RadioEvent)>) {
+    let (out, log) = log_of(config, packets);
+    let radio = log.events.iter().filter_map(|(at, _, event)| match event {
+        Event::Radio(event) => Some((*at, *event)),
+        _ => None,
+    });
+    (out, blocks(&radio.collect::<Vec<_>>(), Direction::Up))
+}
+
+/// What comes out of uplink packets, and all events.
+fn log_of(config: &Config, packets: &[(u64, u32)]) -> (Vec<Departure>, Memory) {
     let mut bearer = cell(config, 1);
     let (mut log, mut lost) = (Memory::default(), Vec::new());
     let mut cx = Context::new(Some(&mut log), &mut lost, ComponentId(0));
@@ -186,12 +198,19 @@ fn send_up(config: &Config, packets: &[(u64, u32)]) -> (Vec<Departure>, Vec<(Ins
         bearer.push(now, Direction::Up, common::packet(id, 0, *size), &mut cx);
     }
     out.extend(std::iter::from_fn(|| bearer.pop(Instant::from_nanos(60_000_000_000), &mut cx)));
-    let radio = log.events.iter().filter_map(|(at, _, event)| match event {
-        airpath_core::Event::Radio(event) => Some((*at, *event)),
+    let out = out.into_iter().filter(|(way, _)| *way == Direction::Up).map(|(_, departure)| departure);
+    (out.collect(), log)
+}
+
+/// The values of an aspect of the uplink, in milliseconds.
+fn states_up(log: &Memory, aspect: Aspect) -> Vec<(f64, StateValue)> {
+    let states = log.events.iter().filter_map(|(at, _, event)| match event {
+        Event::State(state) if state.aspect == aspect && state.direction == Some(Direction::Up) => {
+            Some((at.as_secs_f64() * 1e3, state.value))
+        }
         _ => None,
     });
-    let out = out.into_iter().filter(|(way, _)| *way == Direction::Up).map(|(_, departure)| departure);
-    (out.collect(), blocks(&radio.collect::<Vec<_>>(), Direction::Up))
+    states.collect()
 }
 
 fn ms(millis: u64) -> Instant {
@@ -217,6 +236,33 @@ fn the_first_packet_waits_for_a_grant_and_the_next_does_not() {
         let due = starts[0] + e_dch.tti + e_dch.radio_delay + e_dch.delay;
         assert_eq!(out[0].due, due, "{preset}");
     }
+}
+
+#[test]
+fn the_log_has_the_waits_for_a_grant() {
+    for (preset, sent, granted) in [("hspa-cat10-eul", 2.0, 18.0), ("hspa-cat10-eul-2m", 10.0, 50.0)] {
+        let (_, log) = log_of(&config(preset, "e_dch.bler = 0.0"), &[(1000, 40)]);
+        let waits = [(1.0, "scheduling-request"), (sent, "grant"), (granted, "none")];
+        assert_eq!(
+            states_up(&log, Aspect::Wait)[..3],
+            waits.map(|(at, name)| (at, StateValue::Name(name))),
+            "{preset}"
+        );
+        assert_eq!(states_up(&log, Aspect::Harq), [(1.0, StateValue::Name("none"))], "{preset}");
+    }
+}
+
+#[test]
+fn the_log_has_the_blocks_that_are_sent_again() {
+    let config = config_with_late_errors("hspa-cat10-eul");
+    let packets: Vec<_> = (0..100).map(|index| (1000 + 100_000 * index, 40)).collect();
+    let (_, log) = log_of(&config, &packets);
+    let states = states_up(&log, Aspect::Harq);
+    let repeats = states.windows(2).filter(|pair| pair[0].1 == StateValue::Name("harq-repeat"));
+    let lengths: Vec<f64> = repeats.map(|pair| pair[1].0 - pair[0].0).collect();
+    assert!(lengths.len() > 10, "{states:?}");
+    // Whole turns of the eight processes of 2 ms, while one block at a time is in error.
+    assert!(lengths.iter().all(|length| *length >= 16.0 - 1e-6), "{lengths:?}");
 }
 
 #[test]
@@ -336,7 +382,7 @@ fn values_that_make_no_sense_name_their_key() {
         ("hspa-plus-21", "cell.carriers = 2", "cell.carriers", "21 to 24"),
         ("hspa-plus-42", "cell.carriers = 3", "cell.carriers", "at most 2"),
         ("hspa-plus-42", "cell.carriers = 0", "cell.carriers", "above zero"),
-        ("hspa-plus-21", "downlink.pdu = \"2046 B\"", "downlink.pdu", "at most 2045"),
+        ("hspa-plus-21", "downlink.pdu = \"1504 B\"", "downlink.pdu", "at most 1503 B"),
         ("hspa-plus-21", "downlink.iub.buffer = \"1501 B\"", "downlink.iub.buffer", "enough for a PDU"),
         ("hspa-plus-21", "downlink.rlc.concatenation = true", "downlink.rlc.concatenation", "one packet"),
         ("hspa-cat10-eul", "e_dch.category = 7", "e_dch.category", "TS 25.306 Table 5.1g"),

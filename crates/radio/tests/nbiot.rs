@@ -3,7 +3,9 @@
 use crate::common;
 use crate::common::cells::{Pushed, at_millis, parameters, statistics};
 use crate::common::contracts::{keeps_contracts, traffic};
-use airpath_core::{ComponentId, Context, Direction, Event, Instant, Memory, RadioEvent, Seed, Span};
+use airpath_core::{
+    Aspect, ComponentId, Context, Direction, Event, Instant, Memory, RadioEvent, Seed, Span, StateEvent, StateValue,
+};
 use airpath_link::command::Change;
 use airpath_link::testing::Traffic;
 use airpath_link::{Bearer, BearerCommand, Departure};
@@ -28,6 +30,7 @@ fn try_config(name: &str, more: &str) -> Result<Config, toml::de::Error> {
 struct Outcome {
     departures: Vec<(Direction, Departure)>,
     radio: Vec<(Instant, RadioEvent)>,
+    states: Vec<(Instant, StateEvent)>,
     wakeups: usize,
 }
 
@@ -64,8 +67,12 @@ fn run(config: &Config, users: usize, packets: &[Pushed], end: Span) -> Outcome 
         Event::Radio(event) => Some((*at, *event)),
         _ => None,
     });
+    let states = log.events.iter().filter_map(|(at, _, event)| match event {
+        Event::State(state) => Some((*at, *state)),
+        _ => None,
+    });
     assert!(dropped.is_empty(), "{dropped:?}");
-    Outcome { departures, radio: radio.collect(), wakeups }
+    Outcome { departures, radio: radio.collect(), states: states.collect(), wakeups }
 }
 
 fn burst(packets: usize, direction: Direction, size: u32) -> Vec<Pushed> {
@@ -153,6 +160,19 @@ fn release_assistance_ends_a_connection_at_once() {
     assert!(assisted > kept, "{kept} {assisted}");
     let answered = blocks("rrc.release_assistance = \"after-downlink\"");
     assert_eq!(answered, kept, "no answer came");
+}
+
+#[test]
+fn the_log_has_the_random_access_of_a_connected_mobile() {
+    let packets = [(at_millis(0.0), Direction::Up, 0, 60), (at_millis(5000.0), Direction::Up, 0, 60)];
+    let outcome = run(&config(""), 1, &packets, Span::from_secs(12));
+    let waits = outcome.states.iter().filter(|(_, state)| state.aspect == Aspect::Wait);
+    let [begin, end] = waits.collect::<Vec<_>>()[..] else { panic!("{:?}", outcome.states) };
+    assert_eq!([begin.1.value, end.1.value], ["random-access", "none"].map(StateValue::Name));
+    assert_eq!(begin.0, at_millis(5001.0), "from the next subframe on");
+    // The steps up to the first message, as in a report, and less than a period of NPRACH before.
+    let lasts = end.0.since(begin.0).as_secs_f64() * 1e3;
+    assert!((34.0..35.0 + 160.0).contains(&lasts), "{lasts}");
 }
 
 #[test]

@@ -501,6 +501,23 @@ fn what_cannot_be_repeated_resets_the_rlc_and_what_cannot_be_reset_fails() {
 }
 
 #[test]
+fn a_repeated_reset_is_answered_and_destroys_nothing() {
+    // Many RESETs upwards and their answers are lost, so that RESETs are repeated.
+    let set = [
+        ("downlink.bler", 0.3.into()),
+        ("downlink.rlc.max_dat", 2.into()),
+        ("uplink.bler", 0.6.into()),
+        ("uplink.rlc.max_dat", 40.into()),
+    ];
+    let mut arrivals = traffic(1000, 472, Span::from_millis(90));
+    arrivals.iter_mut().step_by(3).for_each(|arrival| arrival.direction = Direction::Up);
+    let config = preset("umts-r99-384", &set);
+    let reports = events(&mut umts(&config, 1), &arrivals, &[], ms(200_000));
+    let (resets, losses) = common::resets_and_losses(reports.iter().map(|(at, event)| (*at, event)));
+    assert!(resets > 20 && losses <= resets, "{losses} times of losses by {resets} resets");
+}
+
+#[test]
 fn a_link_that_failed_keeps_what_it_has_until_the_bearers_are_released() {
     // Out of the only cell, for some three minutes, and back.
     let conditions = r#"

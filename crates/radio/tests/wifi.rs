@@ -169,6 +169,8 @@ fn wrong_parameters_are_refused() {
         ("channel.max_transmissions = 0", "channel.max_transmissions"),
         ("aggregation.frames = 65", "aggregation.frames"),
         ("aggregation.time = \"0 ms\"", "aggregation.time"),
+        ("aggregation.time = \"11 ms\"", "aggregation.time"),
+        ("channel.standard = \"802.11ac\"\naggregation.time = \"5485 us\"", "aggregation.time"),
         ("others = { stations = 0, airtime = \"1 ms\" }", "others.stations"),
         ("others = { stations = 1, airtime = \"1 s\" }", "others.airtime"),
         ("association = \"2 h\"", "association"),
@@ -180,6 +182,9 @@ fn wrong_parameters_are_refused() {
         assert_eq!(error.field(), key, "{more}");
     }
     assert!(try_config("channel.standard = \"802.11ax\"").is_err());
+    // The longest PPDU of each standard.
+    wifi("aggregation.time = \"10 ms\"", 1);
+    wifi("channel.standard = \"802.11ac\"\naggregation.time = \"5484 us\"", 1);
     let mut bearer = wifi("", 1);
     let mut lost = Vec::new();
     let mut cx = Context::new(None, &mut lost, ComponentId(0));

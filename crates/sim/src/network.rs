@@ -220,13 +220,20 @@ impl<'a> Network<'a> {
     /// The payload of a packet that has arrived at `side`, and a context for its receiver.
     #[inline]
     pub fn payload_for(&mut self, packet: &Packet, side: Side) -> (&Payload, Context<'_>) {
-        let component = self.component(packet.user, side);
+        let component = self.receiver(packet, side);
         (self.buffer.get(packet.slot), self.path.context(component))
+    }
+
+    /// The component number of the end of a packet's flow.
+    #[inline]
+    fn receiver(&self, packet: &Packet, side: Side) -> ComponentId {
+        let owner = |steering: &Steering| steering.owner(self.flow_index(packet.flow), packet.user);
+        self.component(self.steering.as_ref().map_or(packet.user, owner), side)
     }
 
     /// The same, with the payload of its TCP segment.
     pub fn contents_for(&mut self, packet: &Packet, side: Side) -> (&Payload, TcpPayload<'_>, Context<'_>) {
-        let component = self.component(packet.user, side);
+        let component = self.receiver(packet, side);
         let buffer = &self.buffer;
         (buffer.get(packet.slot), buffer.tcp_payload(packet.slot), self.path.context(component))
     }
@@ -270,9 +277,13 @@ impl<'a> Network<'a> {
     /// Cold, because few simulations record captures: the callers test that first.
     #[cold]
     fn capture(&mut self, now: Instant, side: Side, direction: Direction, packet: &Packet) {
+        let mut packet = *packet;
+        if let Some(steering) = &self.steering {
+            packet.user = steering.addressed(self.flow_index(packet.flow), packet.user);
+        }
         if let Some(captures) = &mut self.captures {
             let head = self.buffer.bytes(packet.slot);
-            captures.record(side, now, direction, packet, self.buffer.get(packet.slot), head);
+            captures.record(side, now, direction, &packet, self.buffer.get(packet.slot), head);
         }
     }
 }

@@ -29,7 +29,7 @@ struct Measured {
 struct Steered {
     mobile: usize,
     handling: Handling,
-    /// The bearer that was chosen with its first packet.
+    /// The bearer that was chosen with its first packet, or when there were measurements.
     bearer: Option<Which>,
 }
 
@@ -76,16 +76,41 @@ impl Steering {
         }
         let bearer = bearer.unwrap_or_else(|| {
             let chosen = self.choose(mobile);
-            self.flows[flow].bearer = Some(chosen);
-            self.mobiles[mobile][chosen as usize].flows += 1;
+            // Until the probes of its mobile have answers, a flow that can change its bearer does.
+            if handling == Handling::Stays || self.has_measured(mobile) {
+                self.flows[flow].bearer = Some(chosen);
+                self.mobiles[mobile][chosen as usize].flows += 1;
+            }
             chosen
         });
         self.user(mobile, bearer)
     }
 
+    /// The interface in whose name an end of a flow acts, whichever carries its packets.
+    pub fn owner(&self, flow: usize, user: UserId) -> UserId {
+        let Steered { mobile, handling, .. } = self.flows[flow];
+        if handling == Handling::Fixed { user } else { self.user(mobile, Which::First) }
+    }
+
+    /// The interface whose address the packets of a flow have that `user` carries.
+    pub fn addressed(&self, flow: usize, user: UserId) -> UserId {
+        if self.flows[flow].handling == Handling::Steered { self.owner(flow, user) } else { user }
+    }
+
     /// The interface of a mobile on a bearer.
     fn user(&self, mobile: usize, bearer: Which) -> UserId {
         UserId::new((bearer as usize * self.mobiles.len() + mobile) as u32)
+    }
+
+    /// Whether probes have measured what the choice depends on.
+    fn has_measured(&self, mobile: usize) -> bool {
+        let is_known = |measured: &Measured| measured.is_unavailable || measured.round_trip.is_some();
+        let measured = &self.mobiles[mobile];
+        match self.config.mode {
+            Mode::ActiveStandby | Mode::LoadBalancing => true,
+            Mode::SmallestDelay => measured.iter().all(is_known),
+            Mode::PriorityBased => is_known(&measured[self.config.preferred() as usize]),
+        }
     }
 
     /// The bearer of a new flow.

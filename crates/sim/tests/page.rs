@@ -70,6 +70,18 @@ fn page_times_are_round_trips() {
 }
 
 #[test]
+fn an_http2_server_writes_as_the_window_permits() {
+    // The document of 50 kB fits into an initial window of 40 segments.
+    let sets = [("flow.0.page.object.0.size", "\"50 kB\""), ("tcp.initial_window", "40")];
+    let scenario = read("protocol = \"h2\"", &sets.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    let mut simulation = Setup::new(&scenario, Seed::new(1)).expect("it can be built").start(None, None);
+    simulation.run(&AtomicBool::new(false));
+    let [Flow::Page(flow)] = simulation.flows() else { unreachable!("there is one flow") };
+    let time = flow.browser.views()[0].time().expect("it is loaded").as_secs_f64();
+    assert!((0.6..0.61).contains(&time), "three round trips of 0.2 s: {time}");
+}
+
+#[test]
 fn speculative_connections_are_open_before_their_requests() {
     // The first object after the document needs no handshake: the last of five ends one earlier.
     assert_eq!(round_trips("protocol = \"http/1.0\"\nconnections = 2\nspeculative = 1"), [2 + 5]);

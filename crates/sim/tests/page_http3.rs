@@ -87,6 +87,26 @@ fn a_connection_lost_with_a_request_aborts_the_flow() {
 }
 
 #[test]
+fn a_connection_that_is_never_open_aborts_the_flow() {
+    let page = format!("{}[[change]]\nat = \"0 s\"\noutage = \"60 s\"\n", small());
+    let cause = load(&scenario(LONG, "protocol = \"h3\"", &page), |flow| flow.cause().map(str::to_owned));
+    assert_eq!(cause.as_deref(), Some("idle time-out, reported by the mobile"));
+}
+
+#[test]
+fn requests_on_a_connection_that_the_server_has_left_are_repeated() {
+    // The request of a later view waits for a dedicated channel, and comes after the server's idle
+    // time-out.
+    let path = "[bearer]\npreset = \"umts-r99-states\"\n";
+    let keys = "page = \"umts-live-yahoo\"\nprotocol = \"h3\"\nviews = 3\nreading = \"29 s\"";
+    load(&scenario(path, keys, ""), |flow| {
+        assert_eq!(flow.cause(), None);
+        assert!(flow.browser.opened() > 1, "the server has ended the first connection");
+        assert!(flow.browser.views().iter().all(|view| view.loaded.is_some()));
+    });
+}
+
+#[test]
 fn streams_are_sent_by_urgency_then_in_order_or_in_turn() {
     let narrow = "[bearer]\nmodel = \"wired\"\ndownlink = { rate = \"1 Mbit/s\", delay = \"20 ms\" }\n\
                   uplink = { rate = \"1 Mbit/s\", delay = \"20 ms\" }\n";

@@ -24,7 +24,11 @@ uplink = { rate = "8 Mbit/s", delay = "40 ms" }
 const OUTAGE: &str = "[[change]]\nat = \"2 s\"\noutage = \"20 s\"\n";
 
 fn read(more: &str) -> Result<Scenario, String> {
-    Scenario::read(&format!("{TWO}{more}"), "two.toml", Path::new(""), &[]).map_err(|error| error.to_string())
+    read_with(more, &[])
+}
+
+fn read_with(more: &str, sets: &[(String, String)]) -> Result<Scenario, String> {
+    Scenario::read(&format!("{TWO}{more}"), "two.toml", Path::new(""), sets).map_err(|error| error.to_string())
 }
 
 struct Run {
@@ -34,9 +38,12 @@ struct Run {
 }
 
 fn run(more: &str) -> Run {
-    let scenario = read(more).unwrap_or_else(|error| panic!("{error}"));
+    run_scenario(&read(more).unwrap_or_else(|error| panic!("{error}")))
+}
+
+fn run_scenario(scenario: &Scenario) -> Run {
     let mut memory = Memory::default();
-    let setup = Setup::new(&scenario, Seed::new(scenario.seed)).expect("it can be built");
+    let setup = Setup::new(scenario, Seed::new(scenario.seed)).expect("it can be built");
     let names = setup.names();
     let mut simulation = setup.start(Some(&mut memory), None);
     assert_eq!(simulation.run(&AtomicBool::new(false)), Ended::Finished);
@@ -149,6 +156,21 @@ fn new_flows_take_the_smaller_delay() {
         (both.users(0, Direction::Up), both.users(1, Direction::Up)),
         (BTreeSet::from([0]), BTreeSet::from([1]))
     );
+}
+
+#[test]
+fn a_flow_changes_when_its_probes_are_answered() {
+    let slow = ["downlink", "uplink"].map(|way| (format!("bearer.{way}.delay"), "\"80 ms\"".to_owned()));
+    for (addresses, changes) in [("one", true), ("two", false)] {
+        let text = format!("[steering]\nmode = \"smallest-delay\"\naddresses = \"{addresses}\"\n{DOWNLOAD}");
+        let run = run_scenario(&read_with(&text, &slow).expect("it is valid"));
+        let users = run.users(0, Direction::Down);
+        assert_eq!(users.contains(&1), changes, "{addresses}: {users:?}");
+    }
+    let quic = format!("{DOWNLOAD}transport = \"quic-quinn\"\n");
+    let text = format!("[steering]\nmode = \"smallest-delay\"\naddresses = \"two\"\n{quic}");
+    let run = run_scenario(&read_with(&text, &slow).expect("it is valid"));
+    assert!(run.users(0, Direction::Down).contains(&1), "it migrates");
 }
 
 #[test]

@@ -151,7 +151,7 @@ pub enum TraceError {
 /// # Errors
 /// If a file cannot be read or is no capture, or if no connection matches.
 pub fn analyse(options: &Options, stop: &AtomicBool, line: &mut dyn FnMut(&str) -> bool) -> Result<Report, TraceError> {
-    let mut ends = options.peer.as_ref().map(|peer| both_ends(options, peer, stop)).transpose()?;
+    let mut ends = options.peer.as_ref().map(|peer| both_ends(options, peer, stop)).transpose()?.flatten();
     let found = match &options.source {
         Source::Captures(files) if options.is_divided() => divided(files, options, stop, line)?,
         _ => undivided(options, ends.as_ref(), stop, line)?,

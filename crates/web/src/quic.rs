@@ -14,7 +14,7 @@ use airpath_core::{Instant, Span};
 use crate::stream::Mark;
 use airpath_observe::End;
 use airpath_wire::segment::Endpoint;
-use header::{Kind, Packet};
+use header::{FixedBit, Kind, Packet};
 use spin::Observer;
 
 pub use spin::{Spin, SpinSample};
@@ -118,7 +118,7 @@ impl QuicFlows {
 impl Flow {
     /// A new flow, if the datagram has an Initial packet and the size that RFC 9000 §14.1 requires.
     fn begin(mark: Mark, source: Endpoint, destination: Endpoint, length: u32, captured: &[u8]) -> Option<Self> {
-        let packet = header::parse(captured, 0)?;
+        let packet = header::parse(captured, 0, FixedBit::Required)?;
         if packet.kind != Kind::Initial || length < 1200 {
             return None;
         }
@@ -145,11 +145,13 @@ impl Flow {
         self.quic.bytes[from as usize] += u64::from(length);
         // Packets with long headers may share a datagram; one with a short header is the last (RFC
         // 9000 §12.2).
-        while let Some(packet) = header::parse(captured, self.id_lengths[from.other() as usize]) {
+        let id_length = self.id_lengths[from.other() as usize];
+        while let Some(packet) = header::parse(captured, id_length, FixedBit::Greased) {
             self.packet(from, mark, &packet);
-            captured = match packet.length {
-                Some(length) => captured.get(length..).unwrap_or_default(),
-                None => return,
+            captured = match packet.length.and_then(|length| captured.get(length..)) {
+                // Zeros behind the last packet are padding.
+                Some(rest) if rest.first().is_some_and(|first| *first != 0) => rest,
+                _ => return,
             };
         }
     }

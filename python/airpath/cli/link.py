@@ -205,6 +205,8 @@ def link(
     if outcome["exit"] == "code" and outcome["number"] and host_port and (place := localhost_in(command)):
         note(f"{place} is the mobile itself; {own_host(place)}")
     _warn(outcome, None if no_result_note else out, outside=serve is None and not host_port)
+    if record is not None:
+        _note_unrecorded(record)
     _end_like(outcome)
 
 
@@ -429,6 +431,14 @@ def _warn(outcome: dict[str, Any], out: Path | None, *, outside: bool) -> None:
         note("no packet came back from the outside; `airpath doctor` checks this host's forwarding")
     if out is not None:
         note(f"the result is in {out}; `airpath report {out} -o report.html` draws it")
+
+
+def _note_unrecorded(record: Path) -> None:
+    """Print a note about each direction without a recorded link."""
+    for direction in ("down", "up"):
+        file = record.with_name(f"{record.name}.{direction}")
+        if not file.exists():
+            note(f"there is no {file}: the link delivered less than 1,500 bytes in this direction")
 
 
 def late_text(lateness: dict[str, Any], period_s: float | None) -> str:

@@ -1,6 +1,7 @@
 """`airpath link --repeat`: the same command on several links, one after the other."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ FAILED = 125
 """The exit code if the link itself fails, as in env(1), nice(1) and timeout(1)."""
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _MOST_NAMED = 5
 """Failed repetitions that a message names."""
 NOT_RUN = (FAILED, NOT_EXECUTABLE, NOT_FOUND)
@@ -61,7 +63,7 @@ def repeat_link(
             options += ["--no-log", "--no-result-note"] if out is None else []
             options += [] if record is None else ["--record", f"{record}.{number}"]
             link = [sys.executable, "-m", "airpath", "link", *options, *arguments]
-            done = subprocess.run(link, check=False)
+            done = subprocess.run(link, check=False, preexec_fn=_ending_with_parent())
             failed = failed or done.returncode
             if done.returncode in NOT_RUN:
                 break
@@ -84,6 +86,23 @@ def repeat_link(
     if failures:
         sys.stderr.write(f"{failures_text(failures, repeat)}\n")
     return failed if failed >= 0 else 128 - failed
+
+
+def _ending_with_parent() -> Callable[[], None]:
+    """Return what a new process calls so that the kernel kills it when this process ends.
+
+    The signal is SIGKILL: a command may ignore SIGTERM, which a link passes on.
+    """
+    import ctypes
+
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
+
+    def prepare() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(FAILED)
+
+    return prepare
 
 
 def _check_earlier(out: Path | None, repeat: int, first: "NewResult") -> bool:

@@ -1,6 +1,8 @@
 """`airpath measure`: runs the workloads over a real network, against a responder."""
 
+import inspect
 import json
+import re
 import tomllib
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -642,7 +644,7 @@ def _measure(
     kind = "stream" if work["kind"].startswith("rtp-") else work["kind"]
 
     def invalid(error: ValueError) -> Problem:
-        return Problem(str(error), next_step=f"`airpath measure {kind} --help` shows the options")
+        return Problem(_with_option(kind, str(error)), next_step=f"`airpath measure {kind} --help` shows the options")
 
     with (
         explained(),
@@ -674,6 +676,39 @@ def _measure(
             raise invalid(error) from None
     print_summary(summary, common.format)
     raise typer.Exit(warn_about(summary, common.out and written_to(common.out)))
+
+
+_OPTION_OF = {
+    "adaptation": "parameter",
+    "depth": "pipeline",
+    "description": "sdp",
+    "frames_per_packet": "frames",
+    "limit": "duration",
+    "open": "file",
+    "pipeline.connections": "pipelines",
+    "transactions": "count",
+}
+"""Options of values that have another name in the request."""
+
+
+def _with_option(kind: str, message: str) -> str:
+    """Return a message about an invalid request with the option in place of the value's path.
+
+    The path is before the first colon, as in `transfer.bytes: ...`. A message about no option of
+    the command stays the same.
+    """
+    path, colon, reason = message.partition(": ")
+    keys = re.sub(r"\[\d+\]", "", path).split(".")
+    command = next(
+        each.callback for each in app.registered_commands if each.callback and each.callback.__name__ == kind
+    )
+    options = inspect.signature(command).parameters.keys() - {"context", "host", "pages"}
+    for end in range(len(keys), 0, -1) if colon else ():
+        names = (_OPTION_OF.get(".".join(keys[max(end - 2, 0) : end])), keys[end - 1], _OPTION_OF.get(keys[end - 1]))
+        option = next((name for name in names if name in options), None)
+        if option is not None:
+            return f"{' '.join(['--' + option.replace('_', '-'), *keys[end:]])}: {reason}"
+    return message
 
 
 def _interval(text: str | None, format: Format) -> float | None:

@@ -36,7 +36,7 @@ _STATES = {
     "undo": "congestion_avoidance",
 }
 """Triggers of the table `tcp` that change the congestion state, and the new state."""
-_TRIGGERS = {"timeout": "persistent_congestion", "congestion-experienced": "ecn"}
+_TRIGGERS = {"timeout": "persistent_congestion", "congestion-experienced": "ECN"}
 
 
 class NoConnectionsError(Exception):
@@ -87,8 +87,10 @@ def _traces(result: Result, number: int) -> Iterator[dict[str, Any]]:
         packets = steps.filter(flow=flow)
         ends = (("server", "server"), (row["mobile"], "client"))
         for component, kind in ends:
+            # Either interface of a mobile may carry packets of its flow.
+            interfaces = [component, f"{component}-second"]
             events = [
-                *_packets(packets.filter(component=component)),
+                *_packets(packets.filter(pl.col("component").is_in(interfaces))),
                 *_sender(senders.filter(flow=flow, component=component)),
             ]
             # Equal times keep this order: what an end receives comes before what follows from it.

@@ -4,7 +4,7 @@ from array import array
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airpath.result import Result, load
+from airpath.result import Result, UnreadableResultError, load
 from airpath.tables import direction_of
 from airpath.trace.radio_log import address_of, mobiles_of, origin_of
 
@@ -36,13 +36,18 @@ def of_result(folder: Path, repetition: int) -> Log:
         repetition: The repetition.
 
     Raises:
-        UnreadableResultError: The folder is no result.
+        UnreadableResultError: The folder is no result, or has no flow over TCP.
         NotLoggedError: The run did not log its packets.
     """
     import polars as pl
 
     result = load(folder)
     numbers, described = _flows(result, repetition)
+    if not numbers:
+        raise UnreadableResultError(
+            f"{folder}: no flow uses TCP, and connections of QUIC are read from captures; "
+            "run it again with `--capture`"
+        )
     steps = result.scan("packets").with_row_index("row").filter(pl.col("repetition") == repetition)
     event = ("time", "row", "ecn")
     sent = steps.filter(pl.col("step") == "sent", pl.col("offset").is_not_null(), pl.col("flow").is_in(numbers))

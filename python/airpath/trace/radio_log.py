@@ -5,6 +5,7 @@ carried nothing, or delayed data, in the time of its captures. Packets are not u
 what an operator's log has.
 """
 
+import tomllib
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -23,6 +24,8 @@ _SIMULATED_ORIGIN = 1_000_000_000 * 10**9
 """The time of the run's start in captures of simulated runs (`docs/result-folder.md`)."""
 _FIRST_MOBILE = IPv4Address("10.0.0.2")
 """The address of a simulated run's first mobile."""
+_INTERFACES = ("100.64.0.2", "100.65.0.2")
+"""The addresses of an emulated mobile with two interfaces."""
 
 
 def of_file(path: Path, columns: Mapping[str, str]) -> list[Log]:
@@ -36,9 +39,10 @@ def of_file(path: Path, columns: Mapping[str, str]) -> list[Log]:
 
 
 def of_result(folder: Path, repetition: int) -> list[Log]:
-    """Return the log of each mobile of a result folder.
+    """Return the log of each interface of each mobile of a result folder.
 
-    An empty list if the run did not log its radio.
+    An empty list if the run did not log its radio, or chose the bearers of its flows: then an
+    address does not tell which radio carried a packet.
 
     Raises:
         UnreadableResultError: The folder is no result.
@@ -47,9 +51,14 @@ def of_result(folder: Path, repetition: int) -> list[Log]:
     origin, emulated = origin_of(result), "emulation" in result.summary
     mobiles = mobiles_of(result)
     logs: list[Log] = []
+    if "steering" in tomllib.loads(result.scenario):
+        return logs
     for user in range(len(mobiles)):
-        rows = sorted(_intervals(result, repetition, user), key=lambda row: row[:2])
-        address = None if emulated or len(mobiles) == 1 else address_of(user)
+        rows = sorted(_intervals(result, repetition, user, mobiles[user]), key=lambda row: row[:2])
+        if len(mobiles) == 1:
+            address = None
+        else:
+            address = _INTERFACES[user] if emulated else address_of(user)
         lines = [f"{origin + begin},{origin + end},{direction or ''},{name}" for begin, end, direction, name in rows]
         if lines:
             logs.append((address, "\n".join(["begin,end,direction,name", *lines]), {}))
@@ -85,8 +94,8 @@ def mobiles_of(result: Result) -> list[str]:
     return names[names.index("server") + 1 :] if "server" in names else names[-1:]
 
 
-def _intervals(result: Result, repetition: int, user: int) -> Iterator[tuple[int, int, str | None, str]]:
-    """Yield the intervals in which a mobile's radio carried nothing, or delayed data.
+def _intervals(result: Result, repetition: int, user: int, name: str) -> Iterator[tuple[int, int, str | None, str]]:
+    """Yield the intervals in which the radio of a mobile `name` carried nothing, or delayed data.
 
     Start, end, direction, name.
     """
@@ -95,6 +104,7 @@ def _intervals(result: Result, repetition: int, user: int) -> Iterator[tuple[int
     try:
         changes = result.changes.filter(pl.col("repetition") == repetition, pl.col("duration").is_not_null())
         own = changes.filter(pl.col("user").is_null() | (pl.col("user") == user))
+        own = own.filter(pl.col("component").is_in(_bearers(name)))
         for time, duration, direction, kind in own.select("time", "duration", "direction", "kind").rows():
             yield time, time + duration, direction, kind
         states = result.states.filter(pl.col("repetition") == repetition, pl.col("user") == user)
@@ -102,6 +112,13 @@ def _intervals(result: Result, repetition: int, user: int) -> Iterator[tuple[int
         return
     if states.height:
         yield from _states(states.filter(pl.col("name").is_not_null()), states["time"].to_list()[-1])
+
+
+def _bearers(name: str) -> list[str]:
+    """Return the names that the bearer of a mobile can have, or of a second interface."""
+    mobile = name.removesuffix("-second")
+    prefix = "" if mobile == name else "second-"
+    return [f"{prefix}cell", f"{prefix}bearer-{mobile}", "bearer"]
 
 
 def _states(states: "pl.DataFrame", last: int) -> Iterator[tuple[int, int, str | None, str]]:

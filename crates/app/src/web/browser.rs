@@ -25,6 +25,10 @@ const LOOK_UP_TIMEOUT: Span = Span::from_secs(5);
 /// fields are indexed (RFC 7541 §2.3.2, RFC 9204 §3.2), with its frame.
 const INDEXED_HEAD: u64 = 60;
 
+/// Requests without a complete response on a connection of HTTP/2 or HTTP/3: the number of streams
+/// that a server allows should be no smaller (RFC 9113 §6.5.2, RFC 9114 §6.1).
+const MOST_STREAMS: u32 = 100;
+
 /// What the browser requests from its carrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -97,7 +101,7 @@ impl Connection {
             && match protocol {
                 Protocol::Http10 => self.requests == 0,
                 Protocol::Http11 => self.outstanding == 0,
-                Protocol::Http2 | Protocol::Http3 => true,
+                Protocol::Http2 | Protocol::Http3 => self.outstanding < MOST_STREAMS,
             }
     }
 
@@ -224,24 +228,31 @@ impl Browser {
 
     /// Requests the objects that were found, or takes them from the cache.
     fn take_found(&mut self, now: Instant) {
-        let Some(view) = self.views.last_mut() else { return };
-        let page = &self.session.pages[view.page];
         while let Some(object) = self.found.pop() {
+            let Some(view) = self.views.last_mut() else { return };
+            let page = &self.session.pages[view.page];
             view.fetches[object as usize].found = Some(now);
             if self.cached[view.page][object as usize] && page.objects[object as usize].cache == Caching::Fresh {
                 view.fetches[object as usize].source = Source::Cache;
                 view.complete(now, page, object, &mut self.found);
-                continue;
+            } else {
+                self.wait_for(object);
             }
-            let urgency = |object: u32| page.objects[object as usize].urgency;
-            // An object is found after all that have a smaller number and come from the same
-            // referrer: the number settles what is found at the same time.
-            let key = |other: u32| (urgency(other), view.fetches[other as usize].found, other);
-            let at = self.waiting.partition_point(|other| key(*other) < key(object));
-            self.waiting.insert(at, object);
-            self.changed = true;
         }
         self.process(now);
+    }
+
+    /// An object of the current view is to be requested.
+    fn wait_for(&mut self, object: u32) {
+        let Some(view) = self.views.last() else { return };
+        let page = &self.session.pages[view.page];
+        let urgency = |object: u32| page.objects[object as usize].urgency;
+        // An object is found after all that have a smaller number and come from the same
+        // referrer: the number settles what is found at the same time.
+        let key = |other: u32| (urgency(other), view.fetches[other as usize].found, other);
+        let at = self.waiting.partition_point(|other| key(*other) < key(object));
+        self.waiting.insert(at, object);
+        self.changed = true;
     }
 
     fn close_idle(&mut self, now: Instant) {

@@ -48,6 +48,12 @@ impl Exchanges {
         (self.first..self.list.len()).filter(written).collect()
     }
 
+    /// The streams whose responses are not complete at the browser, with their requests.
+    pub(super) fn open(&self) -> impl Iterator<Item = (usize, Request)> {
+        let open = self.list.iter().enumerate().skip(self.first).filter(|(_, exchange)| !exchange.complete);
+        open.map(|(stream, exchange)| (stream, exchange.request))
+    }
+
     /// The request of a stream, and its response, which is written.
     pub(super) fn response(&self, stream: usize) -> (Request, Response) {
         let exchange = self.list[stream];

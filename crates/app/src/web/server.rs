@@ -49,17 +49,19 @@ impl Server {
     }
 
     /// Acts as the application does now; call it whenever the connection has changed or
-    /// [`Self::next_wakeup`] has come.
+    /// [`Self::next_wakeup`] has come. Returns whether it has written: when the transport has sent
+    /// that, there may be room for more.
     pub fn step(
         &mut self,
         now: Instant,
         requests: &mut Messages<Upward>,
         responses: &mut Messages<Downward>,
         transport: &mut impl Transport,
-    ) {
+    ) -> bool {
         if self.closed || !transport.is_established() {
-            return;
+            return false;
         }
+        let before = transport.unsent();
         transport.read(transport.readable());
         while let Some(message) = requests.pop(transport.received()) {
             match message {
@@ -79,6 +81,7 @@ impl Server {
             self.closed = true;
             transport.close();
         }
+        transport.unsent() > before
     }
 
     /// Number of requests whose responses are not completely written.

@@ -121,6 +121,12 @@ impl Settings {
         let checks = [
             (self.connections == 0, "connections", "there must be at least one", "browsers have 6"),
             (self.views == 0, "views", "there must be at least one", "leave the key out for one view of each page"),
+            (
+                self.keep_alive.is_zero(),
+                "keep_alive",
+                "a connection would be closed before its first request",
+                "HTTP/1.0 has a connection for each request",
+            ),
             (self.pipeline.depth == 0, "pipeline", "the depth must be at least 1", "1 is no pipelining"),
             (
                 pipelines && self.protocol != Protocol::Http11,

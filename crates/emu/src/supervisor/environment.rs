@@ -49,12 +49,8 @@ impl Environment {
     }
 
     fn replace_files(&self) -> Result<(), String> {
-        let mut hosts = fs::read_to_string("/etc/hosts").unwrap_or_default();
-        for (address, name) in &self.hosts {
-            hosts.push_str(&format!("\n{address}\t{name}"));
-        }
-        hosts.push('\n');
-        cover("/etc/hosts", &hosts)?;
+        let inherited = fs::read_to_string("/etc/hosts").unwrap_or_default();
+        cover("/etc/hosts", &hosts_file(&self.hosts, &inherited))?;
         match &self.resolver {
             // Without the file programs query this host itself, where nothing answers.
             Some(resolver) if Path::new(RESOLVER).exists() => cover(RESOLVER, resolver),
@@ -76,6 +72,32 @@ impl Environment {
     }
 }
 
+/// The text of a hosts file: `entries`, then the `inherited` text without their names. Resolvers
+/// use the first address of a name, or all of them.
+fn hosts_file(entries: &[(IpAddr, String)], inherited: &str) -> String {
+    let mut text: String = entries.iter().map(|(address, name)| format!("{address}\t{name}\n")).collect();
+    for line in inherited.lines() {
+        text.push_str(&without_names(line, |word| entries.iter().any(|(_, name)| name.eq_ignore_ascii_case(word))));
+        text.push('\n');
+    }
+    text
+}
+
+/// A line of a hosts file without the names for which `is_removed` holds, and without the address
+/// if no name remains. Comments stay.
+fn without_names(line: &str, is_removed: impl Fn(&str) -> bool) -> String {
+    let (entry, comment) = line.split_at(line.find('#').unwrap_or(line.len()));
+    let mut words = entry.split_whitespace();
+    let address = words.next();
+    if !words.clone().any(&is_removed) {
+        return line.to_owned();
+    }
+    let names: Vec<&str> = words.filter(|word| !is_removed(word)).collect();
+    let address = address.filter(|_| !names.is_empty());
+    let comment = Some(comment).filter(|comment| !comment.is_empty());
+    address.into_iter().chain(names).chain(comment).collect::<Vec<_>>().join(" ")
+}
+
 /// Mounts a file with this text over the one at `path`, in this mount namespace.
 fn cover(path: &str, text: &str) -> Result<(), String> {
     let cover = || {
@@ -85,4 +107,21 @@ fn cover(path: &str, text: &str) -> Result<(), String> {
         mount(Some(&made), &found, None::<&str>, MsFlags::MS_BIND, None::<&str>).map_err(io::Error::from)
     };
     cover().map_err(|error| format!("{path} cannot be replaced: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn names_of_the_link_replace_inherited_ones() {
+        let server = (Ipv4Addr::new(100, 64, 0, 1).into(), "server".to_owned());
+        let inherited = "# server\n127.0.0.1 localhost\n192.0.2.7\tfiles Server  backup # the server\n\
+                         192.0.2.8 server\n192.0.2.9 server # old\n::1 localhost";
+        let expected = "100.64.0.1\tserver\n# server\n127.0.0.1 localhost\n192.0.2.7 files backup # the server\n\
+                        \n# old\n::1 localhost\n";
+        assert_eq!(hosts_file(&[server], inherited), expected);
+    }
 }

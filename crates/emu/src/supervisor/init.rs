@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use airpath_core::{Instant, Span};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -14,13 +15,15 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout, pipe2, read, setpgid, write};
 
 use super::{ChildEvent, Exit, Program, Programs};
+use crate::clock::Clock;
 use crate::namespace::{NetworkNamespace, capability};
 use crate::sys;
 
-/// After the command has ended, other programs have this many periods of 20 ms to exit before they
-/// are killed.
-const GRACE_PERIODS: u32 = 50;
-const GRACE_PERIOD_MS: u16 = 20;
+/// After the command has ended, other programs have this time to exit before they are killed.
+const GRACE: Span = Span::from_secs(1);
+
+/// Pause between checks whether they have exited.
+const CHECK_PAUSE_MS: u16 = 20;
 
 /// Capabilities that a program needs to run a link inside this one.
 const KEPT: [u8; 4] = [capability::NET_BIND_SERVICE, capability::NET_ADMIN, capability::NET_RAW, capability::SYS_ADMIN];
@@ -183,10 +186,11 @@ fn detach(programs: &Programs<'_>) -> std::io::Result<()> {
 fn end_all() {
     let everyone = Pid::from_raw(-1);
     let _ = kill(everyone, Signal::SIGTERM);
-    for _ in 0..GRACE_PERIODS {
+    let clock = Clock::start();
+    while clock.now() < Instant::ZERO + GRACE {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Err(_) => return,
-            Ok(WaitStatus::StillAlive) => drop(poll(&mut [], GRACE_PERIOD_MS)),
+            Ok(WaitStatus::StillAlive) => drop(poll(&mut [], CHECK_PAUSE_MS)),
             Ok(_) => {}
         }
     }

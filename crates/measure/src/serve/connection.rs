@@ -141,7 +141,7 @@ fn serve_control(mut lines: Lines, peer: SocketAddr, sessions: &Sessions, stop: 
             return lines.write(&ControlResponse::Refused(format!("invalid test request: {error}")));
         }
     };
-    let session = match usable(&test, peer).and_then(|()| sessions.take(peer.ip(), test)) {
+    let session = match usable(&test, peer).and_then(|()| sessions.take(peer.ip(), *test)) {
         Ok(session) => session,
         Err(why) => return lines.write(&ControlResponse::Refused(why)),
     };

@@ -58,7 +58,9 @@ fn handle_probe(
             emit_times(datagram, arrived, now().as_nanos());
             let _ = socket.send_to(datagram, from);
         }
-        (Kind::Datagram, Work::Datagrams(work)) if u64::from(probe.sequence) < work.count() => {
+        (Kind::Datagram, Work::Datagrams(work))
+            if u64::from(probe.sequence) < work.count_with(session.request.ip.udp_headers()) =>
+        {
             session.receiver().receive(Instant::from_nanos(arrived), probe.sequence, Instant::from_nanos(probe.sent));
         }
         (Kind::Open, Work::Datagrams(work)) if work.direction == Direction::Down && session.begins_to_stream() => {
@@ -67,8 +69,9 @@ fn handle_probe(
                 thread::spawn(move || {
                     let number = session.number;
                     let send = |datagram: &[u8]| socket.send_to(datagram, from).map(drop);
+                    let headers = session.request.ip.udp_headers();
                     // A socket error ends the stream; the client detects how much of it arrived.
-                    let _ = stream(&work, number, &socket, &send, &|| session.is_cancelled(), &|sent| {
+                    let _ = stream(&work, headers, number, &socket, &send, &|| session.is_cancelled(), &|sent| {
                         session.has_sent(sent)
                     });
                 });

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use airpath_core::{
     Aspect, Context, Direction, DropCause, HarqState, Instant, LteRrcState, ModeState, Packet, PacketCounters,
-    PacketStep, Probability, RadioTotals, RandomStream, Seed, Span, UserId, earliest,
+    PacketStep, Probability, RadioTotals, RandomStream, Seed, Span, UserId, WaitState, earliest,
 };
 use airpath_link::command::{BearerCommand, Buffer, Change, CommandError};
 use airpath_link::{Admission, Departure};
@@ -337,6 +337,11 @@ impl User {
         self.tracks.report(at, None, Aspect::Rrc, state.into(), cx);
     }
 
+    /// What the data of a connected mobile wait for.
+    fn report_wait(&mut self, now: Instant, state: WaitState, cx: &mut Context<'_>) {
+        self.tracks.report(now, Some(Direction::Up), Aspect::Wait, state.into(), cx);
+    }
+
     /// Whether the block of a direction is to be sent again.
     fn report_harq(&mut self, now: Instant, direction: Direction, repeats: bool, cx: &mut Context<'_>) {
         let state = if repeats { HarqState::Repeat } else { HarqState::None };
@@ -347,6 +352,7 @@ impl User {
     fn fail(&mut self, now: Instant, plan: &Plan, cx: &mut Context<'_>) {
         self.tracks.mode(now, ModeState::ReEstablishment, None, cx);
         Direction::BOTH.into_iter().for_each(|direction| self.report_harq(now, direction, false, cx));
+        self.report_wait(now, WaitState::None, cx);
         self.reset();
         self.down.establish_again(now, DropCause::AttemptsExhausted, cx);
         self.up.establish_again(now, DropCause::AttemptsExhausted, cx);

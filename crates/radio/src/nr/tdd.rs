@@ -8,8 +8,8 @@ use super::tables::Numerology;
 use crate::common::csv::{rows, value};
 use crate::common::slots::{SYMBOLS, Slot, SlotError, SlotPattern};
 
-/// Downlink symbols from which on a special slot carries PDSCH. A choice: 38.214 permits shorter
-/// allocations, but base stations seldom use them.
+/// Downlink symbols from which on a special slot carries PDSCH. A choice: TS 38.214 Table 5.1.2.1-1
+/// permits three after the control symbols, and srsRAN_Project and OpenAirInterface use such slots.
 pub const LEAST_DOWNLINK: u8 = 8;
 
 /// One period of a pattern: downlink from its begin, uplink to its end.

@@ -57,7 +57,8 @@ pub struct Aggregation {
     /// Frames in an A-MPDU at most, 1 to 64. The standard also limits the bytes: 65,535 with
     /// `802.11n`, 1,048,575 with `802.11ac`.
     pub frames: u32,
-    /// The longest time of an A-MPDU; a single frame may take longer.
+    /// The longest time of an A-MPDU: at most 10 ms with `802.11n` and 5.484 ms with `802.11ac`. A
+    /// single frame may take longer.
     pub time: Span,
 }
 
@@ -107,8 +108,9 @@ impl Config {
         if !(1..=BLOCK_ACK_WINDOW as u32).contains(&self.aggregation.frames) {
             return Err(range("aggregation", "frames", "1 to 64, the frames of a Block Ack"));
         }
-        if self.aggregation.time.is_zero() || self.aggregation.time > Span::from_millis(10) {
-            return Err(range("aggregation", "time", "above 0 and at most 10 ms, the longest PPDU of 802.11n"));
+        let (longest, expected) = standard.longest_ppdu();
+        if self.aggregation.time.is_zero() || self.aggregation.time > longest {
+            return Err(range("aggregation", "time", expected));
         }
         if let Some(OtherStations { stations, airtime }) = self.others {
             if !(1..=1000).contains(&stations) {

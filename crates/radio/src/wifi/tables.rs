@@ -69,6 +69,15 @@ impl Standard {
         }
     }
 
+    /// The longest time of a PPDU, aPPDUMaxTime (IEEE 802.11-2020 §19.4.4 and §21.4.4), and what is
+    /// expected in place of a longer one.
+    pub const fn longest_ppdu(self) -> (Span, &'static str) {
+        match self {
+            Self::N => (Span::from_millis(10), "above 0 and at most 10 ms, the longest PPDU of 802.11n"),
+            Self::Ac => (Span::from_micros(5484), "above 0 and at most 5.484 ms, the longest PPDU of 802.11ac"),
+        }
+    }
+
     /// The longest A-MPDU in bytes: maximum A-MPDU length exponents 3 (802.11n) and 7 (802.11ac).
     pub const fn longest_a_mpdu(self) -> u64 {
         match self {

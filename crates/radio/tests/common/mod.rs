@@ -5,8 +5,8 @@ pub mod cells;
 pub mod contracts;
 
 use airpath_core::{
-    Aspect, ComponentId, Context, Direction, Dropped, Ecn, Event, FlowId, Instant, LinkState, Memory, Packet,
-    RadioEvent, Seed, Slot, Span, StateEvent, UserId,
+    Aspect, ComponentId, Context, Direction, DropCause, Dropped, Ecn, Event, FlowId, Instant, LinkState, Memory,
+    Packet, PacketStep, RadioEvent, Seed, Slot, Span, StateEvent, UserId,
 };
 use airpath_link::testing::Arrival;
 use airpath_link::{Bearer, Departure};
@@ -120,6 +120,26 @@ pub fn paced(packets: u64, first: Span, gap: Span, size: u32) -> Vec<Arrival> {
             packet: packet(id, 0, size),
         })
         .collect()
+}
+
+/// How often an RLC began to reset or failed, and how many times there are at which packets were
+/// lost by that.
+pub fn resets_and_losses<'a>(events: impl Iterator<Item = (Instant, &'a Event)>) -> (usize, usize) {
+    let (mut resets, mut losses) = (0, std::collections::BTreeSet::new());
+    for (at, event) in events {
+        match event {
+            Event::State(state) if state.aspect == Aspect::Link => {
+                resets += usize::from(
+                    state.value == LinkState::Reset.into() || state.value == LinkState::Disconnected.into(),
+                );
+            }
+            Event::Packet(packet) if packet.step == PacketStep::Dropped(DropCause::AttemptsExhausted) => {
+                losses.insert(at);
+            }
+            _ => {}
+        }
+    }
+    (resets, losses.len())
 }
 
 /// What a saturated bearer did.

@@ -3,7 +3,8 @@
 use airpath_app::voice::codec::Scale;
 use airpath_app::voice::{Codec, End, Quality, Session};
 use airpath_core::{Direction, Span};
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 /// The columns of a call in a flow's row.
 #[derive(Clone, Debug, Serialize)]
@@ -22,8 +23,16 @@ pub struct CallRow {
     pub frame_loss: Option<f64>,
     /// Towards the mobile.
     pub down: CallDirectionRow,
-    /// From the mobile.
-    pub up: CallDirectionRow,
+    /// From the mobile; an empty table if the arrivals at the other end are not known.
+    #[serde(serialize_with = "serialize_or_empty")]
+    pub up: Option<CallDirectionRow>,
+}
+
+fn serialize_or_empty<S: Serializer>(row: &Option<CallDirectionRow>, serializer: S) -> Result<S::Ok, S::Error> {
+    match row {
+        Some(row) => row.serialize(serializer),
+        None => serializer.serialize_map(Some(0))?.end(),
+    }
 }
 
 /// One direction of a call.
@@ -104,8 +113,15 @@ impl CallRow {
             mouth_to_ear_s: most([down.mouth_to_ear_s, up.mouth_to_ear_s]),
             frame_loss: most([down.frame_loss, up.frame_loss]),
             down,
-            up,
+            up: Some(up),
         }
+    }
+
+    /// The row of a call whose arrivals at the other end of the uplink are not known, so that no
+    /// direction is the worse one.
+    #[must_use]
+    pub fn without_uplink(self) -> Self {
+        Self { r: None, mos: None, mouth_to_ear_s: None, frame_loss: None, up: None, ..self }
     }
 }
 

@@ -221,16 +221,7 @@ impl PageFlow {
         }
         match side {
             Side::Mobile => self.browse(now, network),
-            Side::Server => match &mut self.connections {
-                Carrier::Counted(connections) => {
-                    for pair in connections.iter_mut() {
-                        let Applications { server, up, down, .. } = &mut pair.application;
-                        server.step(now, up, down, &mut pair.server);
-                    }
-                }
-                Carrier::Text(connections) => connections.serve(now),
-                Carrier::Http3(connections) => connections.serve(now),
-            },
+            Side::Server => self.serve(now, network),
         }
         each!(&mut self.connections, connections => connections.transmit(now, side, &self.identity, network));
         self.settle(now, side, network);
@@ -257,6 +248,25 @@ impl PageFlow {
             }
             Carrier::Text(connections) => connections.next_wakeup(now, Side::Server),
             Carrier::Http3(connections) => connections.next_wakeup(now, Side::Server),
+        }
+    }
+
+    /// Runs the servers. One that limits what it writes goes on when that was sent.
+    fn serve(&mut self, now: Instant, network: &mut Network<'_>) {
+        match &mut self.connections {
+            Carrier::Counted(connections) => loop {
+                let mut wrote = false;
+                for pair in connections.iter_mut() {
+                    let Applications { server, up, down, .. } = &mut pair.application;
+                    wrote |= server.step(now, up, down, &mut pair.server);
+                }
+                if !wrote {
+                    return;
+                }
+                connections.transmit(now, Side::Server, &self.identity, network);
+            },
+            Carrier::Text(connections) => connections.serve(now),
+            Carrier::Http3(connections) => connections.serve(now),
         }
     }
 

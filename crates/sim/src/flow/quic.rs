@@ -143,10 +143,10 @@ impl Pair {
     }
 
     /// The mobile's end is to use this interface: it migrates if it used another one. Before the
-    /// handshake is complete, it cannot.
+    /// handshake is confirmed, it may not (RFC 9000 §9).
     fn follow(&mut self, interface: UserId) {
         match self.interface {
-            Some(current) if current != interface && self.mobile.is_established() => {
+            Some(current) if current != interface && self.mobile.is_confirmed() => {
                 self.mobile.migrate();
                 self.interface = Some(interface);
             }
@@ -166,10 +166,16 @@ impl Pair {
         if self.mobile.outcome().is_some_and(airpath_quic::Outcome::is_orderly) {
             return None;
         }
-        let ends = [("mobile", &self.mobile), ("server", &self.server)];
-        ends.into_iter().find_map(|(name, end)| {
-            let outcome = end.outcome().filter(|outcome| !outcome.is_orderly())?;
-            Some(format!("{outcome}, reported by the {name}"))
-        })
+        let at_server = || Self::loss_of(&self.server).map(|outcome| format!("{outcome}, reported by the server"));
+        self.loss_at_mobile().or_else(at_server)
+    }
+
+    /// Why the mobile lost the connection, if it did.
+    pub fn loss_at_mobile(&self) -> Option<String> {
+        Self::loss_of(&self.mobile).map(|outcome| format!("{outcome}, reported by the mobile"))
+    }
+
+    fn loss_of(end: &Connection) -> Option<&airpath_quic::Outcome> {
+        end.outcome().filter(|outcome| !outcome.is_orderly())
     }
 }

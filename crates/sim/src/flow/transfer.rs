@@ -97,7 +97,7 @@ impl TransferFlow {
 
     /// Why the transfer was aborted, if it was.
     pub fn cause(&self) -> Option<String> {
-        self.milestones.aborted?;
+        self.milestones.aborted.filter(|_| self.milestones.finished.is_none())?;
         let ends = [("mobile", &self.mobile), ("server", &self.server)];
         let lost = ends.into_iter().find_map(|(end, connection)| {
             let outcome = connection.outcome().filter(|outcome| !outcome.is_orderly())?;

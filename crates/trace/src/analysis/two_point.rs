@@ -22,27 +22,33 @@ pub struct Peer {
     pub one_clock: bool,
 }
 
-/// Reads both ends' captures and joins them.
+/// Reads both ends' captures and joins them; `None` if neither has TCP.
 ///
 /// # Errors
-/// If one cannot be read, has no TCP, or they share nothing.
-pub fn both_ends(options: &Options, peer: &Peer, stop: &AtomicBool) -> Result<JoinedCaptures, TraceError> {
+/// If one cannot be read, only one has TCP, or they share nothing.
+pub fn both_ends(options: &Options, peer: &Peer, stop: &AtomicBool) -> Result<Option<JoinedCaptures>, TraceError> {
     // The analysis reads the first capture again.
     if options.source.is_standard_input() {
         return Err(TraceError::ReadTwice);
     }
     let first = digest(&options.source, options.one_thread, stop)?;
     let second = digest(&peer.source, options.one_thread, stop)?;
+    let (first, second) = match (first, second) {
+        (Ok(first), Ok(second)) => (first, second),
+        (Err(_), Err(_)) => return Ok(None),
+        (Err(without), Ok(_)) | (Ok(_), Err(without)) => return Err(TraceError::NoTcp(without)),
+    };
     let join_options = JoinOptions { clock: peer.one_clock.then_some(Clock::SAME), ..JoinOptions::default() };
-    join(first, second, &join_options).map_err(|error| TraceError::Peer {
+    join(first, second, &join_options).map(Some).map_err(|error| TraceError::Peer {
         file: options.source.name(),
         peer: peer.source.name(),
         error,
     })
 }
 
-/// Reads the packets of a capture: those of all connections, because they share the path.
-fn digest(source: &Source, one_thread: bool, stop: &AtomicBool) -> Result<CaptureDigest, TraceError> {
+/// Reads the packets of a capture: those of all connections, because they share the path. The inner
+/// error is a message about a capture without TCP.
+fn digest(source: &Source, one_thread: bool, stop: &AtomicBool) -> Result<Result<CaptureDigest, String>, TraceError> {
     let (mut flows, mut digest) = (Flows::default(), CaptureDigest::default());
     let reading = source.packets(one_thread, |packet| {
         if let Decoded::Segment(segment) = packet {
@@ -51,7 +57,7 @@ fn digest(source: &Source, one_thread: bool, stop: &AtomicBool) -> Result<Captur
         !stop.load(Ordering::Relaxed)
     })?;
     flows.finish(&mut digest);
-    if flows.begun() == 0 { Err(TraceError::NoTcp(reading.without_tcp())) } else { Ok(digest) }
+    Ok(if flows.begun() == 0 { Err(reading.without_tcp()) } else { Ok(digest) })
 }
 
 /// The tables of a join, without those that have no row.

@@ -12,15 +12,16 @@ const COMPARED_PACKETS: usize = 64;
 /// Packets of them, at least, that must be in both captures.
 const LEAST_EQUAL_PACKETS: usize = 3;
 
-/// Pairs the connections of two captures: by the initial sequence numbers, which survive address
-/// and port translation; without a handshake by addresses and ports; else by packets with equal
-/// numbers.
+/// Pairs the connections of two captures: by the initial sequence numbers with addresses and ports,
+/// then by the former alone, which survive address and port translation; without a handshake by
+/// addresses and ports; else by packets with equal numbers.
 pub(super) fn matched(
     first: Vec<ConnectionDigest>,
     second: Vec<ConnectionDigest>,
 ) -> Vec<(ConnectionDigest, ConnectionDigest)> {
     let mut second: Vec<Option<ConnectionDigest>> = second.into_iter().map(Some).collect();
     let mut partners: Vec<Option<usize>> = vec![None; first.len()];
+    partner(&first, &second, &mut partners, |digest| Some((handshake(digest)?, digest.route)));
     partner(&first, &second, &mut partners, handshake);
     partner(&first, &second, &mut partners, |digest| Some(digest.route));
     by_packets(&first, &second, &mut partners);

@@ -34,21 +34,30 @@ const VERSION_2: u32 = 0x6b33_43cf;
 /// The drafts that were deployed, numbered from here.
 const DRAFTS: u32 = 0xff00_0000;
 
+/// Whether the fixed bit may be zero: after the transport parameters of its peer, an end may send
+/// it so (RFC 9287 §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FixedBit {
+    Required,
+    Greased,
+}
+
 /// Reads the packet that `bytes` begin with; the ids of short headers have `id_length` bytes.
 /// `None` for what is not QUIC.
-pub(super) fn parse(bytes: &[u8], id_length: usize) -> Option<Packet<'_>> {
+pub(super) fn parse(bytes: &[u8], id_length: usize, fixed: FixedBit) -> Option<Packet<'_>> {
     let first = *bytes.first()?;
+    let is_fixed = first & FIXED != 0 || fixed == FixedBit::Greased;
     if first & LONG == 0 {
         let destination_id = bytes.get(1..=id_length)?;
         let spin = first & SPIN != 0;
         let short = Packet { kind: Kind::Short, version: 0, destination_id, source_id: &[], spin, length: None };
-        return (first & FIXED != 0).then_some(short);
+        return is_fixed.then_some(short);
     }
     let version = u32::from_be_bytes(*bytes.get(1..)?.first_chunk()?);
     let mut at = 5;
     let destination_id = id(bytes, &mut at)?;
     let source_id = id(bytes, &mut at)?;
-    let kind = kind(first, version)?;
+    let kind = kind(first, version).filter(|kind| is_fixed || *kind == Kind::VersionNegotiation)?;
     let length = match kind {
         Kind::Initial => {
             let token = number(bytes, &mut at)?;
@@ -64,9 +73,6 @@ pub(super) fn parse(bytes: &[u8], id_length: usize) -> Option<Packet<'_>> {
 fn kind(first: u8, version: u32) -> Option<Kind> {
     if version == 0 {
         return Some(Kind::VersionNegotiation);
-    }
-    if first & FIXED == 0 {
-        return None;
     }
     let code = first >> 4 & 3;
     match version {

@@ -3,14 +3,17 @@
 use airpath_core::Instant;
 use airpath_quic::Connection as QuicConnection;
 
-use super::{Browser, State, indexed_head};
+use super::{Browser, Connection, State, indexed_head};
 use crate::web::http3::{Exchanges, framed};
-use crate::web::settings::share_of;
+use crate::web::settings::{Request, share_of};
 
 impl Browser {
-    /// Whether the browser waits for a response on connection `number`.
+    /// Whether the browser waits for connection `number`: for a response, or for the handshake with
+    /// requests that need it.
     pub fn awaits(&self, number: u32) -> bool {
-        self.connections.iter().any(|connection| connection.number == number && connection.outstanding > 0)
+        let mut own = self.connections.iter().filter(|connection| connection.number == number);
+        let opens = |connection: &Connection| connection.state == State::Opening && !self.waiting.is_empty();
+        own.any(|connection| connection.outstanding > 0 || opens(connection))
     }
 
     /// Acts on connection `number` over QUIC, as [`Self::step`] does over TCP.
@@ -33,10 +36,14 @@ impl Browser {
             acted = true;
         }
         // QUIC has ended a connection without requests, after its idle time-out.
-        if connection.is_idle() && quic.outcome().is_some() {
+        let is_opening = connection.state == State::Opening && self.waiting.is_empty();
+        if (connection.is_idle() || is_opening) && quic.outcome().is_some() {
             connection.state = State::Closed;
         }
         acted |= self.take_responses(now, index, exchanges, quic);
+        if quic.outcome().is_some_and(|outcome| !outcome.is_orderly()) {
+            self.request_again(index, exchanges, quic);
+        }
         self.take_found(now);
         self.open_streams(now, index, exchanges, quic);
         if self.connections[index].state == State::Closed {
@@ -76,6 +83,21 @@ impl Browser {
             }
         }
         acted
+    }
+
+    /// The connection was lost. If it had responses before, and nothing has arrived of those to its
+    /// last requests, these wait for another connection: GET may be repeated (RFC 9110 §9.2.2).
+    fn request_again(&mut self, index: usize, exchanges: &Exchanges, quic: &mut QuicConnection) {
+        let connection = &mut self.connections[index];
+        let is_unanswered = |(stream, _): (usize, Request)| quic.stream(stream).received() == 0;
+        let was_used = connection.state == State::Ready && connection.responses > 0;
+        if !was_used || !exchanges.open().all(is_unanswered) {
+            return;
+        }
+        let assigned = connection.assigned.drain(..).map(|request| request.object);
+        let objects: Vec<u32> = assigned.chain(exchanges.open().map(|(_, request)| request.object)).collect();
+        (connection.outstanding, connection.state) = (0, State::Closed);
+        objects.into_iter().for_each(|object| self.wait_for(object));
     }
 
     /// Sends the assigned requests, as far as the server allows further streams.

@@ -87,10 +87,10 @@ pub(crate) struct Parameters<'a> {
 /// A message that is no report: of a reset (TS 25.322 §11.4), or of a discard (§11.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Control {
-    /// Both ends are reset.
-    Reset,
-    /// They have.
-    ResetAck,
+    /// Both ends are reset; `sequence` is the RSN.
+    Reset { sequence: u64 },
+    /// They have been, after the RESET with this RSN.
+    ResetAck { sequence: u64 },
     /// MRW: what comes before a PDU, and the packets that end in the stream up to there, were given
     /// up.
     MoveWindow { sequence: u64, end: u64 },
@@ -415,7 +415,9 @@ impl RlcAm {
                     opposite.sender.skipped();
                 }
             }
-            Control::Reset | Control::ResetAck => unreachable!("a reset concerns the connection, not a direction"),
+            Control::Reset { .. } | Control::ResetAck { .. } => {
+                unreachable!("a reset concerns the connection, not a direction")
+            }
         }
     }
 

@@ -153,6 +153,7 @@ impl Circuit {
         if self.links.iter().any(|each| each.link.is_disconnected()) {
             self.lose_call(now, cx);
         }
+        self.control_flow(now);
         for direction in Direction::BOTH {
             cx.direction = direction;
             while let Some((packet, fate)) = self.ppp[direction as usize].next_complete() {
@@ -224,6 +225,22 @@ impl Circuit {
             }
         }
         self.outcomes = outcomes;
+    }
+
+    /// Holds each link while the next has no room, as RNR of RLP (TS 24.022) and of V.42 (§8.4) and
+    /// the flow control of L2R (TS 27.002) and of serial interfaces do. The next has room while it
+    /// has fewer octets than keep it busy until more come. How much a device stores is its maker's
+    /// choice; that is the least that costs no throughput.
+    fn control_flow(&mut self, now: Instant) {
+        let links = &mut self.links;
+        let last = links.len() - 1;
+        // From the far end, so that what one link lets go makes room for the one before it.
+        for index in (0..last).rev() {
+            Timed::control_flow(links, now, Direction::Down, (index, index + 1));
+        }
+        for index in 1..=last {
+            Timed::control_flow(links, now, Direction::Up, (index, index - 1));
+        }
     }
 
     /// Frames packets while the first link has too few octets.
@@ -358,6 +375,16 @@ impl Timed {
         self.next_event = self.link.next_event();
     }
 
+    /// Holds a link while the next one has no room.
+    fn control_flow(links: &mut [Self], now: Instant, direction: Direction, (index, next): (usize, usize)) {
+        let has_room = links[next].link.waiting(direction)
+            < links[index].link.in_flight() + u64::from(links[next].link.takes_at_once());
+        let Self { link, next_event } = &mut links[index];
+        if link.hold(now, direction, !has_room) {
+            *next_event = link.next_event();
+        }
+    }
+
     fn restart(&mut self, config: &Config, outcomes: &mut Vec<Outcome>) {
         self.link.restart(config, outcomes);
         self.next_event = self.link.next_event();
@@ -376,6 +403,20 @@ impl Link {
         match self {
             Self::Modem(modem) => modem.takes_at_once(),
             Self::Radio(radio) => radio.takes_at_once(),
+        }
+    }
+
+    fn in_flight(&self) -> u64 {
+        match self {
+            Self::Modem(modem) => modem.in_flight(),
+            Self::Radio(radio) => radio.in_flight(),
+        }
+    }
+
+    fn hold(&mut self, now: Instant, direction: Direction, is_held: bool) -> bool {
+        match self {
+            Self::Modem(modem) => modem.hold(now, direction, is_held),
+            Self::Radio(radio) => radio.hold(now, direction, is_held),
         }
     }
 

@@ -45,7 +45,8 @@ pub struct Config {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Direction {
-    /// Bound and discipline of the packets that wait to be framed. Without it, any number may wait.
+    /// Bound and discipline of the packets that wait to be framed, until the first link has room: a
+    /// slow link holds those before it. Without it, any number may wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
 }

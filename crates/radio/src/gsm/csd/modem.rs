@@ -75,6 +75,23 @@ impl ModemLine {
         self.payload
     }
 
+    /// Octets that still come, and that pass until the next come, when the link is held and let go.
+    pub fn in_flight(&self) -> u64 {
+        let Modem { rate, delay, compression, .. } = &self.modem;
+        let on_line = rate.as_bps() as f64 / 8.0 * delay.as_secs_f64();
+        ((f64::from(self.payload) * 2.0 + on_line) * compression.unwrap_or(1.0)).ceil() as u64
+    }
+
+    /// Stops sending octets that wait one way, or sends them again. Returns whether they are sent
+    /// again from now on.
+    pub fn hold(&mut self, now: Instant, direction: Direction, is_held: bool) -> bool {
+        let is_let_go = self.streams[direction as usize].hold(is_held);
+        if is_let_go {
+            self.transmit(now, direction);
+        }
+        is_let_go
+    }
+
     /// Whether the link has given up.
     pub fn is_disconnected(&self) -> bool {
         self.stations.iter().flatten().any(|station| station.phase() == Phase::Disconnected)
@@ -145,7 +162,7 @@ impl ModemLine {
         let stream = &mut self.streams[index];
         let (duration, arrival) = match &mut self.stations {
             Some(stations) => {
-                let waiting = if is_assembling { 0 } else { stream.waiting() };
+                let waiting = if is_assembling { 0 } else { stream.ready() };
                 let Some(frame) = stations[index].next_frame(now, waiting, stream.position()) else { return };
                 if !frame.is_repeated() {
                     stream.cut(u64::from(frame.octets()));
@@ -154,7 +171,7 @@ impl ModemLine {
                 (self.modem.duration(frame.octets()), (!is_errored).then_some(Arrival::Frame(frame)))
             }
             None => {
-                let count = stream.waiting().min(u64::from(ASYNCHRONOUS_BLOCK)) as u32;
+                let count = stream.ready().min(u64::from(ASYNCHRONOUS_BLOCK)) as u32;
                 if count == 0 {
                     return;
                 }

@@ -11,6 +11,8 @@ pub struct Stream {
     waiting: Octets,
     under_way: Octets,
     compression: Option<Compression>,
+    /// The receiver has no room: what waits is not sent.
+    is_held: bool,
 }
 
 /// The fate of octets on a link.
@@ -42,6 +44,16 @@ impl Stream {
     /// How many wait.
     pub const fn waiting(&self) -> u64 {
         self.waiting.count()
+    }
+
+    /// How many may be sent.
+    pub const fn ready(&self) -> u64 {
+        if self.is_held { 0 } else { self.waiting.count() }
+    }
+
+    /// Holds what waits, or lets it go again. Returns whether it is let go now.
+    pub fn hold(&mut self, is_held: bool) -> bool {
+        std::mem::replace(&mut self.is_held, is_held) && !is_held
     }
 
     /// The position of the next that is cut.
@@ -83,7 +95,8 @@ impl Stream {
 
     /// All is lost, waiting or under way.
     pub fn lose_all(&mut self, direction: Direction, outcomes: &mut Vec<Outcome>) {
-        let Self { waiting, under_way, compression } = self;
+        let Self { waiting, under_way, compression, is_held } = self;
+        *is_held = false;
         for octets in [under_way, waiting] {
             octets.take(u64::MAX, leave(compression, direction, Fate::Lost, outcomes));
         }

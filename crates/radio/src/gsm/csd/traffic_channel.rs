@@ -28,6 +28,8 @@ pub struct TrafficChannel {
     delay: Span,
     slots: u32,
     payload: u32,
+    /// Octets before compression for each that the link carries.
+    compression: f64,
     conditions: Air,
     /// By the direction in which they send user data: at the interworking function, and at the
     /// mobile.
@@ -58,6 +60,7 @@ impl TrafficChannel {
             delay: radio.frame_delay(),
             slots: radio.slots,
             payload: settings.payload,
+            compression: radio.compression.unwrap_or(1.0),
             conditions: Air::new(config, radio, user.index(), seed, path)?,
             stations: [Station::new(settings.clone()), Station::new(settings)],
             streams: [Stream::new(radio.compression), Stream::new(radio.compression)],
@@ -84,6 +87,22 @@ impl TrafficChannel {
     /// Octets that it takes at once: a frame on each channel.
     pub const fn takes_at_once(&self) -> u32 {
         self.payload * self.slots
+    }
+
+    /// Octets that still come, and that pass until the next come, when the link is held and let go.
+    pub fn in_flight(&self) -> u64 {
+        let frames = self.delay.as_nanos() / self.duration.as_nanos() + 2;
+        (f64::from(self.takes_at_once()) * frames as f64 * self.compression).ceil() as u64
+    }
+
+    /// Stops sending octets that wait one way, or sends them again. Returns whether they are sent
+    /// again from now on.
+    pub fn hold(&mut self, now: Instant, direction: Direction, is_held: bool) -> bool {
+        let is_let_go = self.streams[direction as usize].hold(is_held);
+        if is_let_go {
+            self.wake(now);
+        }
+        is_let_go
     }
 
     /// All transmissions one way.
@@ -160,7 +179,7 @@ impl TrafficChannel {
     }
 
     fn is_busy(&self) -> bool {
-        self.stations.iter().zip(&self.streams).any(|(station, stream)| station.is_busy(stream.waiting()))
+        self.stations.iter().zip(&self.streams).any(|(station, stream)| station.is_busy(stream.ready()))
     }
 
     /// Lets frames begin from the next on, if there is something to send.
@@ -196,7 +215,7 @@ impl TrafficChannel {
             };
             for _ in 0..self.slots {
                 let stream = &mut self.streams[index];
-                let Some(frame) = self.stations[index].next_frame(now, stream.waiting(), stream.position()) else {
+                let Some(frame) = self.stations[index].next_frame(now, stream.ready(), stream.position()) else {
                     break;
                 };
                 let (octets, is_repeated) = (frame.octets(), frame.is_repeated());

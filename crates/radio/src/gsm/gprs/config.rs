@@ -10,7 +10,7 @@ use super::coding_scheme::CodingScheme;
 use super::llc;
 use super::multislot::{self, Timeslots};
 use super::voice::Voice;
-use crate::error::{ValueError, above_zero, at_most, within_an_hour};
+use crate::error::{ValueError, above_zero, at_most, range, within_an_hour};
 use crate::gsm::gprs::ConfigError;
 use crate::{conditions, error};
 
@@ -86,8 +86,9 @@ pub struct DirectionConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rlc {
-    /// Blocks between the oldest that is not acknowledged and the newest: 64 for GPRS, 64 to 1024
-    /// for EGPRS (3GPP TS 44.060 §9.1.9).
+    /// Blocks between the oldest that is not acknowledged and the newest: 64 for GPRS. For EGPRS, a
+    /// multiple of 32, from 64 to 192 with one timeslot, and to 128 for each with more (3GPP TS
+    /// 44.060 §9.1.9).
     pub window: u32,
     /// Downlink blocks between polls for a Packet Downlink Ack/Nack, which has the bitmap of
     /// received blocks.
@@ -188,7 +189,7 @@ impl Config {
         let Self { cell, downlink, uplink, rlc, tbf, .. } = self;
         above_zero(cell.slots > 0, "cell", "slots")?;
         at_most(u64::from(cell.slots), 8, "cell", "slots")?;
-        self.slots()?;
+        let slots = self.slots()?;
         within_an_hour(cell.network_delay, "cell", "network_delay")?;
         if let Some(voice) = &cell.voice {
             voice.check(cell.slots)?;
@@ -212,11 +213,7 @@ impl Config {
         if downlink.scheme.is_egprs() != uplink.scheme.is_egprs() {
             return Err(ConfigError::SchemesOfTwoKinds);
         }
-        let windows = if downlink.scheme.is_egprs() { (64, 1024) } else { (1, 64) };
-        if !(windows.0..=windows.1).contains(&rlc.window) {
-            let (min, max) = (windows.0.into(), windows.1.into());
-            return Err(ValueError::OutOfRange { key: "rlc.window".to_owned(), min, max }.into());
-        }
+        check_window(rlc.window, slots, downlink.scheme.is_egprs())?;
         above_zero(rlc.poll_interval > 0, "rlc", "poll_interval")?;
         above_zero(rlc.ack_interval > 0, "rlc", "ack_interval")?;
         above_zero(rlc.base_station_buffer > Bytes::ZERO, "rlc", "base_station_buffer")?;
@@ -242,4 +239,22 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// Checks the blocks of a window: with EGPRS a multiple of 32, up to what the timeslots of a TBF
+/// allow (TS 44.060 Table 9.1.9.2.1, and `egprs_window_size` of osmo-pcu). The model has one window
+/// for both directions, and allows what the one with the most timeslots may have.
+fn check_window(window: u32, slots: Timeslots, is_egprs: bool) -> Result<(), ValueError> {
+    let (min, max) = match slots.down.max(slots.up_alone) {
+        _ if !is_egprs => (1, 64),
+        1 => (64, 192),
+        slots => (64, 128 * u32::from(slots)),
+    };
+    if !(min..=max).contains(&window) {
+        return Err(ValueError::OutOfRange { key: "rlc.window".to_owned(), min: min.into(), max: max.into() });
+    }
+    if is_egprs && !window.is_multiple_of(32) {
+        return Err(range("rlc", "window", "a multiple of 32 (TS 44.060 Table 9.1.9.2.1)"));
+    }
+    Ok(())
 }

@@ -114,6 +114,8 @@ pub struct Uplink {
     since_ack_nack: u32,
     /// Scheduled blocks from which the network received nothing, in a row (N3101).
     unanswered: u32,
+    /// The block since which the TBF is kept without data, as the network sees it, and the last
+    /// block that it has scheduled since.
     idle_since: Option<(u64, u64)>,
     repeat_from: u64,
 }
@@ -185,12 +187,13 @@ impl Uplink {
         if self.phase != Phase::Transfer || self.is_final {
             return false;
         }
-        if self.is_closed || !self.queue.is_empty() || self.sender.has_new() || self.sender.has_unacknowledged() {
-            self.idle_since = None;
+        let has_data = !self.queue.is_empty() || self.sender.has_new() || self.sender.has_unacknowledged();
+        if self.is_closed || (self.idle_since.is_none() && has_data) {
             return true;
         }
         // A TBF without data is kept: the network is not informed of new data in the mobile, and
-        // schedules blocks at intervals.
+        // schedules blocks at intervals. The first of them with data ends that in `send` (TS 44.060
+        // §9.3.1b.2).
         let (since, last) = *self.idle_since.get_or_insert((block, block));
         if start_of(block).since(start_of(since)) >= parameters.extended_uplink {
             self.close(block);
@@ -226,9 +229,11 @@ impl Uplink {
         if sent.is_none() {
             any_received = air.receives_control(UP);
             counts.control += 1;
-            if let Some((_, last)) = &mut self.idle_since {
-                *last = block;
-            }
+        }
+        if sent.is_some() && any_received {
+            self.idle_since = None;
+        } else if let Some((_, last)) = &mut self.idle_since {
+            *last = block;
         }
         self.unanswered = if any_received { 0 } else { self.unanswered + 1 };
         self.sender.hand_over(self.receiver.complete(), |packet| ends.deliver(UP, end_of(block), packet));

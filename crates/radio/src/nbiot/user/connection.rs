@@ -1,6 +1,6 @@
 //! The connection of a mobile: paging, random access, set-up and release.
 
-use airpath_core::{Context, Direction, Instant, LteRrcState, ModeState, Span};
+use airpath_core::{Context, Direction, Instant, LteRrcState, ModeState, Span, WaitState};
 
 use super::{Phase, State, User};
 use crate::conditions::{Sample, Transition};
@@ -41,6 +41,9 @@ impl User {
     /// Begins random access: at the next occasion, in the coverage level of the mobile.
     pub(super) fn access(&mut self, now: Instant, plan: &Plan, cx: &mut Context<'_>) {
         let sample = self.look(now, cx);
+        if self.state == State::Connected {
+            self.report_wait(now, WaitState::RandomAccess, cx);
+        }
         let from = now.max(self.blocked_until[Direction::Up as usize]);
         let from = if self.is_lost || !sample.covered { from + SEARCH } else { from };
         self.measured = sample.carrier_to_interference;

@@ -1,6 +1,6 @@
 //! Transfers: random access, messages of the set-up, blocks of data.
 
-use airpath_core::{Classes, Context, Direction, Instant, RadioEvent, Span};
+use airpath_core::{Classes, Context, Direction, Instant, RadioEvent, Span, WaitState};
 
 use super::{Phase, State, User, recycle};
 use crate::common::link_adaptation::SoftBuffer;
@@ -239,6 +239,9 @@ impl User {
             Purpose::FirstMessage => {
                 recycle(&mut self.spare, std::mem::take(&mut transfer.block));
                 self.known = transfer.reported;
+                if self.state == State::Connected {
+                    self.report_wait(now, WaitState::None, cx);
+                }
             }
             Purpose::Data => {
                 if transfer.direction == Direction::Up {

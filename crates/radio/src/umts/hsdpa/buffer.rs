@@ -23,9 +23,6 @@ const REORDERING_HEADER: u32 = 1;
 /// LCH-ID, length and flag of each part: 4, 11 and 1 bit.
 const PART_HEADER: u32 = 2;
 
-/// The largest part: its length has 11 bits.
-pub const LARGEST_PART: u32 = (1 << 11) - 1;
-
 impl Packing {
     /// What a block holds with PDUs of `pdu` bytes: PDUs, or octets with the headers of MAC-ehs. No
     /// block is so small that these alone fill it.

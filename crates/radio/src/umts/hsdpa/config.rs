@@ -5,7 +5,7 @@ use airpath_link::queue::Queue;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::buffer::{LARGEST_PART, Packing};
+use super::buffer::Packing;
 use super::e_dch::config::EDch;
 use super::transport_block::Category;
 use super::unit::RLC_HEADER;
@@ -88,8 +88,8 @@ pub struct Downlink {
     /// What makes blocks of PDUs. Default: `mac-hs`.
     #[serde(default)]
     pub mac: Mac,
-    /// Payload of a PDU of the RLC, without its header. With `mac-ehs`, of the largest PDU: each is
-    /// as long as the packet in it.
+    /// Payload of a PDU of the RLC, without its header. With `mac-ehs`, of the largest PDU, at most
+    /// 1503 B (TS 25.322 §9.2.2.9): each is as long as the packet in it.
     pub pdu: Bytes,
     /// Always this CQI, 1 to 30, in place of what the mobiles report.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -232,6 +232,9 @@ fn within(number: u8, max: u8, table: &str, key: &str) -> Result<(), ValueError>
     at_most(number.into(), max.into(), table, key)
 }
 
+/// The longest data field of an AMD PDU of flexible size (TS 25.322 §9.2.2.9).
+const LARGEST_FLEXIBLE_PDU: u32 = 1503;
+
 impl Downlink {
     fn check(&self, cell: &Cell, category: Category) -> Result<(), ConfigError> {
         let pdu = pdu_size(self.pdu, "downlink")?;
@@ -239,8 +242,11 @@ impl Downlink {
         above_zero(pdu > 4, "downlink", "pdu")?;
         let packing = self.mac.packing();
         if packing == Packing::Segments {
-            // A part of a PDU in a block has a length of 11 bits (TS 25.321 §9.2.2a).
-            at_most(pdu.into(), u64::from(LARGEST_PART - RLC_HEADER), "downlink", "pdu")?;
+            if pdu > LARGEST_FLEXIBLE_PDU {
+                let expected = "at most 1503 B with `mac = \"mac-ehs\"`, the data field of a PDU of flexible size (TS \
+                                25.322 §9.2.2.9)";
+                return Err(range("downlink", "pdu", expected).into());
+            }
             if self.rlc.concatenation {
                 let expected = "false with `mac = \"mac-ehs\"`: a PDU of flexible size has data of one packet";
                 return Err(range("downlink.rlc", "concatenation", expected).into());

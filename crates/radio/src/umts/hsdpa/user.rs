@@ -183,7 +183,7 @@ impl User {
         self.down.expire(now, cx);
         self.up.rlc_mut().expire(now, cx);
         match self.resets.expire(now) {
-            Some(Late::Again(direction)) => self.rlc(direction).control = Some(Control::Reset),
+            Some(Late::Again(direction, reset)) => self.rlc(direction).control = Some(reset),
             Some(Late::Failed) => self.fail(now, cx),
             None => {}
         }
@@ -213,6 +213,7 @@ impl User {
         }
         self.up.schedule(now, self.movement.next_search);
         self.report_stall(now, cx);
+        self.report_wait(now, cx);
     }
 
     fn receive_down(&mut self, now: Instant, cx: &mut Context<'_>) {
@@ -275,13 +276,15 @@ impl User {
     /// A message of a reset or a discard has come in a direction.
     fn take_control(&mut self, now: Instant, direction: Direction, control: Control, cx: &mut Context<'_>) {
         match control {
-            Control::Reset => {
-                self.down.reset(now, DropCause::AttemptsExhausted, cx);
-                self.up.reset(now, DropCause::AttemptsExhausted, cx);
-                self.rlc(direction.opposite()).control = Some(Control::ResetAck);
+            Control::Reset { sequence } => {
+                if self.resets.receive(sequence) {
+                    self.down.reset(now, DropCause::AttemptsExhausted, cx);
+                    self.up.reset(now, DropCause::AttemptsExhausted, cx);
+                }
+                self.rlc(direction.opposite()).control = Some(Control::ResetAck { sequence });
             }
-            Control::ResetAck => {
-                if let Some(goes_on) = self.resets.acknowledged(direction) {
+            Control::ResetAck { sequence } => {
+                if let Some(goes_on) = self.resets.acknowledged(direction, sequence) {
                     self.rlc(goes_on).is_stopped = false;
                     self.tracks.link(now, LinkState::Connected, cx);
                 }

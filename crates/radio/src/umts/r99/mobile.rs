@@ -164,11 +164,13 @@ impl Mobile {
                 link.rlc.hand_report_to(number, &mut opposite.rlc);
             }
             match received.control {
-                Some(Control::Reset) => {
-                    self.reset_rlc(now, cx);
-                    self.links[direction.opposite() as usize].rlc.control = Some(Control::ResetAck);
+                Some(Control::Reset { sequence }) => {
+                    if self.resets.receive(sequence) {
+                        self.reset_rlc(now, cx);
+                    }
+                    self.links[direction.opposite() as usize].rlc.control = Some(Control::ResetAck { sequence });
                 }
-                Some(Control::ResetAck) => self.reset_acknowledged(now, direction, cx),
+                Some(Control::ResetAck { sequence }) => self.reset_acknowledged(now, direction, sequence, cx),
                 Some(discard) => link.rlc.take_discard(now, discard, &mut opposite.rlc),
                 None => {}
             }
@@ -301,7 +303,7 @@ impl Mobile {
     /// After MaxRST RESETs without an answer. Next: `fail` in `mobile/movement.rs`.
     fn expire_reset(&mut self, now: Instant, cx: &mut Context<'_>) {
         match self.resets.expire(now) {
-            Some(Late::Again(direction)) => self.links[direction as usize].rlc.control = Some(Control::Reset),
+            Some(Late::Again(direction, reset)) => self.links[direction as usize].rlc.control = Some(reset),
             Some(Late::Failed) => self.fail(now, cx),
             None => {}
         }
@@ -316,8 +318,8 @@ impl Mobile {
     }
 
     /// The answer has come over the link of `direction`.
-    fn reset_acknowledged(&mut self, now: Instant, direction: Direction, cx: &mut Context<'_>) {
-        if let Some(goes_on) = self.resets.acknowledged(direction) {
+    fn reset_acknowledged(&mut self, now: Instant, direction: Direction, sequence: u64, cx: &mut Context<'_>) {
+        if let Some(goes_on) = self.resets.acknowledged(direction, sequence) {
             self.links[goes_on as usize].rlc.is_stopped = false;
             self.tracks.link(now, LinkState::Connected, cx);
         }

@@ -94,7 +94,7 @@ impl Http3Connections {
     /// both ends have closed.
     pub fn settle(&mut self, browser: &Browser) -> Option<String> {
         let mut needed = self.list.iter().filter(|connection| browser.awaits(connection.number));
-        let lost = needed.find_map(|connection| connection.pair.loss());
+        let lost = needed.find_map(|connection| connection.pair.loss_at_mobile());
         if lost.is_none() {
             self.list.retain(|Http3Connection { pair, .. }| {
                 pair.mobile.outcome().is_none() || pair.server.outcome().is_none()

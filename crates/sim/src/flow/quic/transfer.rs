@@ -62,7 +62,7 @@ impl QuicTransferFlow {
 
     /// Why the transfer was aborted, if it was.
     pub fn cause(&self) -> Option<String> {
-        self.milestones.aborted?;
+        self.milestones.aborted.filter(|_| self.milestones.finished.is_none())?;
         self.pair.loss()
     }
 

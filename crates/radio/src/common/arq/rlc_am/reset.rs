@@ -8,6 +8,11 @@ use super::{Control, Rlc, RlcAm};
 #[derive(Clone, Debug)]
 pub(crate) struct Resets {
     running: Option<Running>,
+    /// RSN of the last RESET that began a procedure, and of the last RESET received. The model
+    /// counts the procedures of both ends together; on the air the field is one bit (TS 25.322
+    /// §9.2.2.13).
+    begun: u64,
+    received: u64,
     /// Timer_RST and MaxRST of the sender of each direction.
     limits: [(Span, u32); 2],
 }
@@ -25,8 +30,8 @@ struct Running {
 /// What a late answer leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Late {
-    /// Another RESET in this direction.
-    Again(Direction),
+    /// The same RESET once more, in this direction.
+    Again(Direction, Control),
     /// The end of the connection.
     Failed,
 }
@@ -34,7 +39,12 @@ pub(crate) enum Late {
 impl Resets {
     /// None yet. Each end has the parameters of its sender.
     pub const fn new(down: &Rlc, up: &Rlc) -> Self {
-        Self { running: None, limits: [(down.timer_rst, down.max_rst), (up.timer_rst, up.max_rst)] }
+        Self {
+            running: None,
+            begun: 0,
+            received: 0,
+            limits: [(down.timer_rst, down.max_rst), (up.timer_rst, up.max_rst)],
+        }
     }
 
     /// Whether one is under way.
@@ -53,8 +63,9 @@ impl Resets {
     /// [`Self::acknowledged`] comes first.
     pub fn begin(&mut self, now: Instant, direction: Direction, rlc: &mut RlcAm) {
         self.running = Some(Running { direction, attempts: 1, expires: now + self.limits[direction as usize].0 });
+        self.begun += 1;
         rlc.is_stopped = true;
-        rlc.control = Some(Control::Reset);
+        rlc.control = Some(Control::Reset { sequence: self.begun });
     }
 
     /// Whether an answer is late by `now`, and what that leads to. Next: `fail` of the bearer's
@@ -65,12 +76,22 @@ impl Resets {
         running.attempts += 1;
         running.expires = now + timer;
         // TS 25.322 §9.6: the maximum number of transmissions is MaxRST − 1.
-        Some(if running.attempts >= max { Late::Failed } else { Late::Again(running.direction) })
+        // §11.4.5.1: a RESET sent again has the same RSN.
+        let again = Late::Again(running.direction, Control::Reset { sequence: self.begun });
+        Some(if running.attempts >= max { Late::Failed } else { again })
     }
 
-    /// An answer has come in a direction. Returns the direction that goes on with it.
-    pub fn acknowledged(&mut self, direction: Direction) -> Option<Direction> {
-        let running = self.running.take_if(|running| running.direction == direction.opposite())?;
+    /// A RESET has come. Returns whether the entity is to be reset: one with the RSN of the last
+    /// is only acknowledged (TS 25.322 §11.4.3).
+    pub fn receive(&mut self, sequence: u64) -> bool {
+        std::mem::replace(&mut self.received, sequence) != sequence
+    }
+
+    /// An answer has come in a direction. Returns the direction that goes on with it: none if the
+    /// answer is to an earlier RESET (TS 25.322 §11.4.4).
+    pub fn acknowledged(&mut self, direction: Direction, sequence: u64) -> Option<Direction> {
+        let is_answered = |running: &mut Running| running.direction == direction.opposite() && sequence == self.begun;
+        let running = self.running.take_if(is_answered)?;
         Some(running.direction)
     }
 

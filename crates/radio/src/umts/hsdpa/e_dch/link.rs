@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use airpath_core::{Decibel, Instant, Packet, Probability, RadioTotals, RandomStream, Seed, Span, earliest};
+use airpath_core::{Decibel, Instant, Packet, Probability, RadioTotals, RandomStream, Seed, Span, WaitState, earliest};
 
 use super::config::EDch;
 use super::grants::Activity;
@@ -232,6 +232,22 @@ impl EDchLink {
     pub fn activity(&self, now: Instant) -> Activity {
         let last = self.happy.iter().flatten().find(|(ended, _)| *ended <= now);
         Activity { last_block: last.map(|(ended, _)| *ended), is_happy: last.is_none_or(|(_, is_happy)| *is_happy) }
+    }
+
+    /// Whether a block is to be sent again.
+    pub fn has_repeats(&self) -> bool {
+        self.processes.iter().flatten().any(|sent| sent.block.is_some())
+    }
+
+    /// What its data wait for.
+    pub fn wait(&self, now: Instant) -> WaitState {
+        if self.grant.is_some() || !self.rlc.has_something(now) {
+            WaitState::None
+        } else if self.request == Request::Due {
+            WaitState::SchedulingRequest
+        } else {
+            WaitState::Grant
+        }
     }
 
     /// Finds the next TTI that is used, after `now` and not before `earliest`.

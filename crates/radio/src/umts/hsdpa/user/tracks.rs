@@ -1,6 +1,6 @@
 //! The radio log of a mobile.
 
-use airpath_core::{Aspect, Classes, Context, Direction, Instant, StateValue};
+use airpath_core::{Aspect, Classes, Context, Direction, HarqState, Instant, StateValue};
 
 use super::User;
 use crate::conditions::Sample;
@@ -30,6 +30,18 @@ impl User {
             let down = self.down.is_stalled(now) && !self.has_blocks();
             self.tracks.stalled(now, down || self.up.rlc().is_stalled(now), cx);
         }
+    }
+
+    /// What the data of an E-DCH wait for, and whether one of its blocks is to be sent again.
+    pub(super) fn report_wait(&mut self, now: Instant, cx: &mut Context<'_>) {
+        if !cx.wants(Classes::STATE) {
+            return;
+        }
+        let Some(e_dch) = self.up.e_dch() else { return };
+        let harq = if e_dch.has_repeats() { HarqState::Repeat } else { HarqState::None };
+        let wait = e_dch.wait(now);
+        self.tracks.report(now, Some(Direction::Up), Aspect::Wait, wait.into(), cx);
+        self.tracks.report(now, Some(Direction::Up), Aspect::Harq, harq.into(), cx);
     }
 
     /// What a TTI of an E-DCH is used for: scheduling information, or data by a grant.
