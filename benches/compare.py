@@ -5,9 +5,9 @@
 The peers' workloads are in FOLDER, by default `peers` below AIRPATH_SHARED or `../shared`. They are
 not part of this repository. They need Debian's packages `ns2` and `libns3-dev`. 5G-LENA's program
 `ns3_nr` is run from the build folder or from FOLDER (docs/performance.md has how it was built). A
-peer that is missing is left out, with a line on stderr for each workload. The figure is the processor
-time (user and system) of the run, as each program measures it, without start-up, parsing and
-set-up. It is the minimum of the rounds, because the noise of a shared machine only adds time.
+peer that is missing is left out, with a line on stderr for each workload. The figure is the
+processor time (user and system) of the run, as each program measures it, without start-up, parsing
+and set-up. It is the minimum of the rounds, because the noise of a shared machine only adds time.
 `--slow` adds the cases of ns-3 that take minutes.
 """
 

@@ -217,7 +217,7 @@ def verdict(rows: Sequence[Row]) -> str:
     """Return a summary of the table."""
     invalid = sum(not row.valid for row in rows)
     words = f"{len(rows)} cases: {summary(rows, digits=1)}"
-    return words + (f" {invalid} cases are invalid, as the host was too busy." if invalid else "")
+    return words + (f"\n{invalid} cases are invalid, as the host was too busy." if invalid else "")
 
 
 def _real(case: Download, seed: int) -> tuple[Run, realtime.Measured]:

@@ -21,14 +21,14 @@ bytes = "100 MB"
 
 @pytest.mark.parametrize("capture", [True, False])
 def test_each_connection_is_joined_with_itself(capture: bool, tmp_path: Path) -> None:
-    # All begin at the same time with the same initial sequence numbers. The SYNs of the mobiles arrive
-    # in another order than they were sent.
+    # All begin at the same time with the same initial sequence numbers. The SYNs of the mobiles
+    # arrive in another order than they were sent.
     result = airpath.run(CELL, out=tmp_path / "run", capture=capture)
     drops = result.packets.filter(pl.col("step") == "dropped").height
     one_way = airpath.trace(tmp_path / "run").one_way
     assert one_way.height == 8
     assert one_way["lost"].sum() <= drops
-    assert one_way["delay_max_ns"].max() < 2e9
+    assert max(one_way["delay_max_ns"].to_list()) < 2e9
     assert (one_way["connection"] == one_way["peer_connection"]).all() or not capture
 
 

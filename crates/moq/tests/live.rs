@@ -106,7 +106,8 @@ fn two_runs_are_equal_and_another_seed_is_not() {
 fn a_send_window_limits_the_data_in_flight() {
     let limited = run(&link("10 Mbit/s", ""), &[("quic.send_window", "2 kB")]);
     let largest = limited.figures.video.delay_max_s.expect("it was delivered");
-    // An I frame of 12 kB takes six to ten windows of one or two packets, each a round trip of 40 ms.
+    // An I frame of 12 kB takes six to ten windows of one or two packets, each a round trip of 40
+    // ms.
     assert!((0.240..0.400).contains(&largest), "{largest}");
 }
 

@@ -170,13 +170,9 @@ impl Adaptive {
             // acknowledgement of another one.
             budget = budget.max(product + 2 * SEGMENT);
         }
-        if gain != DRAIN {
-            // What would be sent between two bunches of acknowledgements (BBR's extra_acked). The
-            // round that drains the queue goes without it, or the queue would stay in the least
-            // round trip.
-            let excess = self.history.iter().map(|sample| sample.excess).max().unwrap_or(0);
-            budget += u128::from(excess).min(product);
-        }
+        // What would be sent between two bunches of acknowledgements (BBR's extra_acked).
+        let excess = self.history.iter().map(|sample| sample.excess).max().unwrap_or(0);
+        budget += u128::from(excess).min(product);
         // While the link is being found, the budget does not fall below the first one.
         let least = if self.stalled < FULL { INITIAL } else { LEAST };
         Some(u64::try_from(budget).unwrap_or(u64::MAX).max(least))

@@ -243,7 +243,8 @@ impl Connection {
         self.established
     }
 
-    /// Whether the client knows that the server has completed the handshake (RFC 9001 §4.1.2).
+    /// Whether the handshake of a client is confirmed: the server has reported that it is complete
+    /// (RFC 9001 §4.1.2).
     pub fn is_confirmed(&self) -> bool {
         self.quinn.as_ref().is_some_and(|(_, quinn)| quinn.stats().frame_rx.handshake_done > 0)
     }

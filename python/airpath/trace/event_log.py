@@ -45,8 +45,7 @@ def of_result(folder: Path, repetition: int) -> Log:
     numbers, described = _flows(result, repetition)
     if not numbers:
         raise UnreadableResultError(
-            f"{folder}: no flow uses TCP, and connections of QUIC are read from captures; "
-            "run it again with `--capture`"
+            f"{folder}: no flow uses TCP, and connections of QUIC are read from captures; run it again with `--capture`"
         )
     steps = result.scan("packets").with_row_index("row").filter(pl.col("repetition") == repetition)
     event = ("time", "row", "ecn")

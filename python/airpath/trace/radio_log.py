@@ -42,7 +42,7 @@ def of_result(folder: Path, repetition: int) -> list[Log]:
     """Return the log of each interface of each mobile of a result folder.
 
     An empty list if the run did not log its radio, or chose the bearers of its flows: then an
-    address does not tell which radio carried a packet.
+    address does not show which radio carried a packet.
 
     Raises:
         UnreadableResultError: The folder is no result.
@@ -55,10 +55,8 @@ def of_result(folder: Path, repetition: int) -> list[Log]:
         return logs
     for user in range(len(mobiles)):
         rows = sorted(_intervals(result, repetition, user, mobiles[user]), key=lambda row: row[:2])
-        if len(mobiles) == 1:
-            address = None
-        else:
-            address = _INTERFACES[user] if emulated else address_of(user)
+        own = _INTERFACES[user % len(_INTERFACES)] if emulated else address_of(user)
+        address = None if len(mobiles) == 1 else own
         lines = [f"{origin + begin},{origin + end},{direction or ''},{name}" for begin, end, direction, name in rows]
         if lines:
             logs.append((address, "\n".join(["begin,end,direction,name", *lines]), {}))
