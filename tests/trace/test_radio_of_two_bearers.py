@@ -35,13 +35,10 @@ def test_an_outage_of_the_other_bearer_has_no_effect(tmp_path: Path) -> None:
     assert _radio(tmp_path / "second", flow='bearer = "second"') == 0
 
 
-def test_an_outage_of_the_fixed_network_is_not_one_of_the_radio(tmp_path: Path) -> None:
-    assert _radio(tmp_path / "fixed", change='to = "fixed"') < 0.1
-
-
 def test_steered_flows_have_no_radio_log(tmp_path: Path) -> None:
     steering = '[steering]\nmode = "active-standby"'
-    assert _radio(tmp_path / "steered", more=steering) < 0.5
+    _radio(tmp_path / "steered", more=steering)
+    assert airpath.trace(tmp_path / "steered").radio_states.height == 0
 
 
 def test_an_outage_of_another_mobile_has_no_effect(tmp_path: Path) -> None:
@@ -56,12 +53,13 @@ def test_an_outage_of_another_mobile_has_no_effect(tmp_path: Path) -> None:
     name = "b"
     [[flow]]
     kind = "download"
-    bytes = "2 MB"
+    bytes = "20 MB"
     [[change]]
     at = "0.2 s"
     outage = "20 s"
     mobile = "a"
     """
     airpath.run(text, out=tmp_path / "run")
-    rows = {row["client_ip"]: row for row in airpath.trace(tmp_path / "run").connections.rows(named=True)}
-    assert rows["10.0.0.3"]["radio_s"] == 0
+    first, second = airpath.trace(tmp_path / "run").connections.sort("client")["radio_s"]
+    assert first > 15
+    assert second < 1

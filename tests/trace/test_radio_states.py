@@ -56,7 +56,9 @@ def _states(result: airpath.Result) -> pl.DataFrame:
     rows = rows.with_columns(end=pl.col("time").shift(-1).over(key).fill_null(last))
     wanted = {"promotion", "paging", "drx", "scheduling-request", "grant", "random-access", "harq-repeat"}
     sleeps = (pl.col("aspect") == "drx") & pl.col("name").is_in(["active", "short", "long"])
-    return rows.filter(pl.col("name").is_in(list(wanted)) & ~sleeps).select("time", "end", "direction", "name")
+    # A TTI of E-DCH by a grant has its name, too.
+    schemes = pl.col("aspect") == "scheme"
+    return rows.filter(pl.col("name").is_in(list(wanted)) & ~sleeps & ~schemes).select("time", "end", "direction", "name")
 
 
 def _in_transit(result: airpath.Result, *, data: bool) -> list[tuple[int, int, str]]:

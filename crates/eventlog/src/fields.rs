@@ -119,10 +119,10 @@ pub(crate) const STATES: &[Field] = &[
          (dB), `level` (of the serving cell, dB over the noise of the receiver), `scheme` (coding scheme or transport \
          format), `slots` (timeslots, codes, channels or resource blocks assigned), `tbf` (temporary block flow of \
          GPRS), `rrc` (RRC state of UMTS or LTE), `cell-group` (that carries the downlink in EN-DC), `drx` \
-         (discontinuous reception of LTE and NR), `wait` (why data waits in LTE and NR, by direction), `harq` (hybrid \
-         ARQ of LTE, NR and NB-IoT, by direction), `link` (acknowledged link of RLP or RLC); of a proxy `budget` \
-         (bytes that may be unacknowledged towards the mobile), `outstanding` (bytes that are), `queue` (bytes that \
-         wait), each at most every 20 ms",
+         (discontinuous reception of LTE and NR), `wait` (why data waits in LTE, NR, NB-IoT and E-DCH, by direction), \
+         `harq` (hybrid ARQ of LTE, NR, NB-IoT and E-DCH, by direction), `link` (acknowledged link of RLP or RLC); of \
+         a proxy `budget` (bytes that may be unacknowledged towards the mobile), `outstanding` (bytes that are), \
+         `queue` (bytes that wait), each at most every 20 ms",
     ),
     field("name", None, "the value, of aspects with named values"),
     field("number", None, "the value, of aspects that are counted or measured; the aspect has its unit"),
