@@ -188,6 +188,7 @@ def test_each_transaction_has_a_connection_of_its_own(link: LinkCommand, need: C
         assert control not in ports
 
 
+@pytest.mark.soak
 def test_a_report_waits_in_the_queue_that_an_overload_has_filled(link: LinkCommand) -> None:
     # The queue of 64 kB takes more than 20 s at the rate of the uplink.
     words = ("datagrams", "server", "--upload", "--rate", "1 Mbit/s", "--duration", "3 s")
