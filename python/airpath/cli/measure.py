@@ -644,7 +644,11 @@ def _measure(
     kind = "stream" if work["kind"].startswith("rtp-") else work["kind"]
 
     def invalid(error: ValueError) -> Problem:
-        return Problem(_with_option(kind, str(error)), next_step=f"`airpath measure {kind} --help` shows the options")
+        message = str(error)
+        # One about the content of a file begins with the file's name.
+        is_of_file = message.partition(": ")[0] in map(str, work.values())
+        words = message if is_of_file else _with_option(kind, message)
+        return Problem(words, next_step=f"`airpath measure {kind} --help` shows the options")
 
     with (
         explained(),
