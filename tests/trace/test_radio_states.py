@@ -58,7 +58,9 @@ def _states(result: airpath.Result) -> pl.DataFrame:
     sleeps = (pl.col("aspect") == "drx") & pl.col("name").is_in(["active", "short", "long"])
     # A TTI of E-DCH by a grant has its name, too.
     schemes = pl.col("aspect") == "scheme"
-    return rows.filter(pl.col("name").is_in(list(wanted)) & ~sleeps & ~schemes).select("time", "end", "direction", "name")
+    return rows.filter(pl.col("name").is_in(list(wanted)) & ~sleeps & ~schemes).select(
+        "time", "end", "direction", "name"
+    )
 
 
 def _in_transit(result: airpath.Result, *, data: bool) -> list[tuple[int, int, str]]:

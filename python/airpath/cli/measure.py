@@ -646,8 +646,8 @@ def _measure(
     def invalid(error: ValueError) -> Problem:
         message = str(error)
         # One about the content of a file begins with the file's name.
-        is_of_file = message.partition(": ")[0] in map(str, work.values())
-        words = message if is_of_file else _with_option(kind, message)
+        names_file = message.partition(": ")[0] in map(str, work.values())
+        words = message if names_file else _with_option(kind, message)
         return Problem(words, next_step=f"`airpath measure {kind} --help` shows the options")
 
     with (
