@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from airpath.quantities import count, rate, size
+from airpath.cli.messages import Problem
+from airpath.quantities import count, parse_seconds, rate, size
 
 Progress = Callable[[int, int], None]
 LONGEST_S = 86_400.0
@@ -99,3 +100,20 @@ class _Lines:
         self._print(line_of(self._kind, self._lines * self._seconds, end, done - self._printed))
         self._printed = done
         self._lines += 1
+
+
+def seconds_of(text: str | None, format: str) -> float | None:
+    """Return the seconds of `--interval`; `format` is that of the summary."""
+    if text is None:
+        return None
+    if format not in ("text", "jsonl"):
+        raise Problem(f"--interval prints lines, but --format {format} is one document", next_step="use --format jsonl")
+    try:
+        seconds = parse_seconds(text)
+    except ValueError as error:
+        raise Problem(f"--interval: {error}", next_step="write it as in --interval '1 s'") from None
+    if seconds < SHORTEST_S:
+        raise Problem(f"--interval {text}: too short", next_step=f"use at least {SHORTEST_S:g} s")
+    if seconds > LONGEST_S:
+        raise Problem(f"--interval {text}: too long", next_step="use at most a day")
+    return seconds

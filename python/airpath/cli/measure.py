@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import re
 import tomllib
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -14,8 +13,8 @@ import typer
 from airpath.cli.key_value import parse_pairs
 from airpath.cli.messages import Problem, explained, help_without_command, note, replacing_result
 from airpath.cli.option_groups import with_groups
+from airpath.cli.option_of_value import with_option
 from airpath.cli.options import Out, Quiet, is_given
-from airpath.quantities import parse_seconds
 
 Format = Literal["text", "json", "jsonl", "csv"]
 
@@ -625,11 +624,19 @@ def _number_or_text(text: str) -> int | float | str:
     return text.strip("\"'")
 
 
+def _options(kind: str) -> set[str]:
+    """Return the names of the options of a command."""
+    command = next(
+        each.callback for each in app.registered_commands if each.callback and each.callback.__name__ == kind
+    )
+    return inspect.signature(command).parameters.keys() - {"context", "host", "pages"}
+
+
 def _measure(
     host: str, work: dict[str, Any], limit: str, common: Common, *, icmp: bool = False, every: str | None = None
 ) -> None:
     from airpath import _native
-    from airpath.cli.interval_lines import interval_lines, text_of
+    from airpath.cli.interval_lines import interval_lines, seconds_of, text_of
     from airpath.cli.output import print_line, print_summary
     from airpath.cli.progress import progress_bar
     from airpath.cli.warnings import warn_about
@@ -638,7 +645,7 @@ def _measure(
     if common.ipv4 and common.ipv6:
         raise Problem("--ipv4 and --ipv6 exclude each other", next_step="use one of them, or none")
     family = "v4" if common.ipv4 else "v6" if common.ipv6 else "any"
-    seconds = _interval(every, common.format)
+    seconds = seconds_of(every, common.format)
     request = json.dumps({"host": host, "family": family, "work": work, "icmp": icmp, "limit": limit})
     # Plain RTP is a stream, too.
     kind = "stream" if work["kind"].startswith("rtp-") else work["kind"]
@@ -647,7 +654,7 @@ def _measure(
         message = str(error)
         # One about the content of a file begins with the file's name.
         names_file = message.partition(": ")[0] in map(str, work.values())
-        words = message if names_file else _with_option(kind, message)
+        words = message if names_file else with_option(message, _options(kind))
         return Problem(words, next_step=f"`airpath measure {kind} --help` shows the options")
 
     with (
@@ -680,55 +687,3 @@ def _measure(
             raise invalid(error) from None
     print_summary(summary, common.format)
     raise typer.Exit(warn_about(summary, common.out and written_to(common.out)))
-
-
-_OPTION_OF = {
-    "adaptation": "parameter",
-    "depth": "pipeline",
-    "description": "sdp",
-    "frames_per_packet": "frames",
-    "limit": "duration",
-    "open": "file",
-    "pipeline.connections": "pipelines",
-    "transactions": "count",
-}
-"""Options of values that have another name in the request."""
-
-
-def _with_option(kind: str, message: str) -> str:
-    """Return a message about an invalid request with the option in place of the value's path.
-
-    The path is before the first colon, as in `transfer.bytes: ...`. A message about no option of
-    the command stays the same.
-    """
-    path, colon, reason = message.partition(": ")
-    keys = re.sub(r"\[\d+\]", "", path).split(".")
-    command = next(
-        each.callback for each in app.registered_commands if each.callback and each.callback.__name__ == kind
-    )
-    options = inspect.signature(command).parameters.keys() - {"context", "host", "pages"}
-    for end in range(len(keys), 0, -1) if colon else ():
-        names = (_OPTION_OF.get(".".join(keys[max(end - 2, 0) : end])), keys[end - 1], _OPTION_OF.get(keys[end - 1]))
-        option = next((name for name in names if name in options), None)
-        if option is not None:
-            return f"{' '.join(['--' + option.replace('_', '-'), *keys[end:]])}: {reason}"
-    return message
-
-
-def _interval(text: str | None, format: Format) -> float | None:
-    """Return the seconds of `--interval`."""
-    from airpath.cli.interval_lines import LONGEST_S, SHORTEST_S
-
-    if text is None:
-        return None
-    if format not in ("text", "jsonl"):
-        raise Problem(f"--interval prints lines, but --format {format} is one document", next_step="use --format jsonl")
-    try:
-        seconds = parse_seconds(text)
-    except ValueError as error:
-        raise Problem(f"--interval: {error}", next_step="write it as in --interval '1 s'") from None
-    if seconds < SHORTEST_S:
-        raise Problem(f"--interval {text}: too short", next_step=f"use at least {SHORTEST_S:g} s")
-    if seconds > LONGEST_S:
-        raise Problem(f"--interval {text}: too long", next_step="use at most a day")
-    return seconds
