@@ -31,6 +31,7 @@ use crate::record::Recorder;
 use crate::session::{Command, Session, Signals, Waiting, cores};
 use crate::status::Status;
 use crate::supervisor::{ChildEvent, Exit, Program, Programs, Supervisor};
+use crate::sys::Scheduling;
 use crate::taps::{Captures, Taps};
 use crate::testbed::{Device, FarEnd, Plan, Testbed, environment};
 use crate::{LinkError, host_ports};
@@ -201,9 +202,12 @@ pub fn run(scenario: &Scenario, options: &Options) -> Result<Outcome, LinkError>
     let mut command = Command::new(scenario, supervisor, budget);
     command.radio = options.watched.then_some(radio);
     let mut session = Session::new(forwarder, command, control, signals, options.waiting, status)?;
+    // Other links still carry packets while this one writes its result.
+    let scheduling = Scheduling::current();
     let realtime_priority = options.waiting.raise_priority();
     session.operator.start = session.forwarder.clock.now();
     let ended = session.operator.supervisor.go().and_then(|()| session.run());
+    drop(scheduling);
     let Session { forwarder, operator: Command { exit, start, end, .. }, .. } = session;
     let ended = ended.and_then(|()| exit.ok_or(LinkError::InitGone));
     let mut emulation = Emulation::new(options, &testbed, started, &forwarder, &ended, budget, realtime_priority);

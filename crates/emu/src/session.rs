@@ -16,6 +16,7 @@ use airpath_core::{Direction, Instant, Span};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::time::TimeSpec;
 
@@ -73,6 +74,27 @@ impl Waiting {
 /// limits them.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// While this exists, the process gets memory in small pages only. The kernel clears a huge page
+/// before a process may use it, which has taken 10 ms on a virtual machine: packets wait meanwhile.
+struct SmallPages {
+    disabled_before: bool,
+}
+
+impl SmallPages {
+    fn choose() -> Self {
+        // Where the host forbids it, packets may be late, which the result counts.
+        let disabled_before = prctl::get_thp_disable().unwrap_or(false);
+        let _ = prctl::set_thp_disable(true);
+        Self { disabled_before }
+    }
+}
+
+impl Drop for SmallPages {
+    fn drop(&mut self) {
+        let _ = prctl::set_thp_disable(self.disabled_before);
+    }
 }
 
 /// In precise mode the clock is polled for this long after the last packet.
@@ -167,7 +189,7 @@ impl<'a, O: Operator> Session<'a, O> {
         };
         let others = prepare().map_err(|error| LinkError::Host("the event loop cannot be set up", error.into()))?;
         // By default the kernel delays timers by up to 50 µs to save power.
-        let _ = nix::sys::prctl::set_timerslack(1);
+        let _ = prctl::set_timerslack(1);
         Ok(Self { forwarder, operator, control, signals, others, waiting, status })
     }
 
@@ -176,6 +198,7 @@ impl<'a, O: Operator> Session<'a, O> {
     /// # Errors
     /// If a port fails.
     pub fn run(&mut self) -> Result<(), LinkError> {
+        let _small_pages = SmallPages::choose();
         let ended = self.forward().map_err(LinkError::host("packets cannot be forwarded"));
         // The row of the status line is released before any other output.
         drop(self.status.take());

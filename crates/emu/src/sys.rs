@@ -333,6 +333,39 @@ pub fn raise_nice_priority() -> bool {
     kept && check(unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) }).is_ok()
 }
 
+/// How the kernel schedules the calling thread; set again when this is dropped.
+pub struct Scheduling {
+    policy: c_int,
+    parameters: libc::sched_param,
+    nice: c_int,
+}
+
+impl Scheduling {
+    /// That of now.
+    pub fn current() -> Self {
+        let mut parameters = libc::sched_param { sched_priority: 0 };
+        // SAFETY: no pointers but that of the record, which is valid during the call. Zero is the
+        // calling thread, for which none of these calls fails.
+        unsafe {
+            libc::sched_getparam(0, &raw mut parameters);
+            Self { policy: libc::sched_getscheduler(0), parameters, nice: libc::getpriority(libc::PRIO_PROCESS, 0) }
+        }
+    }
+}
+
+impl Drop for Scheduling {
+    fn drop(&mut self) {
+        // SAFETY: as above. A thread may always lower its priority; that its children do not
+        // inherit it may remain, where the host does not permit to take that back.
+        unsafe {
+            if libc::sched_setscheduler(0, self.policy, &raw const self.parameters) != 0 {
+                libc::sched_setscheduler(0, self.policy | libc::SCHED_RESET_ON_FORK, &raw const self.parameters);
+            }
+            libc::setpriority(libc::PRIO_PROCESS, 0, self.nice);
+        }
+    }
+}
+
 /// Columns and rows of the terminal at `descriptor`; `None` if it is not a terminal.
 pub fn terminal_size(descriptor: &impl AsRawFd) -> Option<(u16, u16)> {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
@@ -352,4 +385,29 @@ pub fn monotonic_nanoseconds() -> u64 {
 
 fn check(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_raised_priority_ends_with_the_scheduling_before() {
+        let policy_and_nice = || {
+            let Scheduling { policy, nice, .. } = *std::mem::ManuallyDrop::new(Scheduling::current());
+            (policy & !libc::SCHED_RESET_ON_FORK, nice)
+        };
+        // In a thread of its own, which does not change that of other tests.
+        std::thread::spawn(move || {
+            let before = policy_and_nice();
+            let scheduling = Scheduling::current();
+            if raise_to_realtime() {
+                assert_eq!(policy_and_nice().0, libc::SCHED_FIFO);
+            }
+            drop(scheduling);
+            assert_eq!(policy_and_nice(), before);
+        })
+        .join()
+        .unwrap();
+    }
 }
