@@ -22,9 +22,9 @@ pub struct Polling {
     prohibited_until: Instant,
     /// The poll that is not answered.
     waiting: Option<Waiting>,
-    /// PDUs since the last poll: VT(PDU).
+    /// VT(PDU): PDUs sent, modulo Poll_PDU.
     pdus: u32,
-    /// Packets whose last PDU had been sent at the last poll.
+    /// Packets whose last PDU had been sent when VT(SDU) returned to zero.
     polled_packets: u64,
     periodic_at: Option<Instant>,
 }
@@ -88,11 +88,22 @@ impl Polling {
 
     /// Whether the last of the PDUs that were sent in a TTI polls.
     pub fn sent(&mut self, now: Instant, sent: Sent) -> bool {
-        self.pdus += sent.pdus;
-        self.is_triggered |= (self.last && sent.last)
+        // TS 25.322 §9.4 (recalled): VT(PDU) returns to zero when it reaches Poll_PDU, and VT(SDU) when
+        // it reaches Poll_SDU. No other trigger resets them.
+        let by_pdus = self.every_pdus.is_some_and(|every| {
+            let count = self.pdus + sent.pdus;
+            self.pdus = count % every;
+            count >= every
+        });
+        let by_packets = self.every_packets.is_some_and(|every| {
+            let count = sent.ended - self.polled_packets;
+            self.polled_packets = sent.ended - count % u64::from(every);
+            count >= u64::from(every)
+        });
+        self.is_triggered |= by_pdus
+            || by_packets
+            || (self.last && sent.last)
             || (self.last_repeat && sent.last_repeat)
-            || self.every_pdus.is_some_and(|every| self.pdus >= every)
-            || self.every_packets.is_some_and(|every| sent.ended >= self.polled_packets + u64::from(every))
             || self.window_percent.is_some_and(|percent| sent.window_percent >= u64::from(percent));
         if let Some(period) = self.periodic {
             self.periodic_at.get_or_insert(now + period);
@@ -101,8 +112,6 @@ impl Polling {
             return false;
         }
         self.is_triggered = false;
-        self.pdus = 0;
-        self.polled_packets = sent.ended;
         self.prohibited_until = self.prohibit.map_or(now, |span| now + span);
         let Sent { next_sequence, transmissions, .. } = sent;
         self.waiting = self.timer.map(|span| Waiting { expires: now + span, next_sequence, transmissions });
@@ -238,6 +247,18 @@ mod tests {
         let mut window = Polling::new(&rlc("poll_window = 50"));
         let mut of = |n, window_percent| window.sent(at(n), Sent { window_percent, ..sent(n) });
         assert_eq!([of(1, 49), of(2, 50), of(3, 51), of(4, 0)], [false, true, true, false]);
+    }
+
+    #[test]
+    fn other_polls_do_not_restart_the_counters() {
+        // TS 25.322 §9.4: VT(PDU) and VT(SDU) return to zero at Poll_PDU and Poll_SDU only.
+        let mut pdus = Polling::new(&rlc("poll_pdus = 3\npoll_last = true"));
+        let mut of = |n, last| pdus.sent(at(n), Sent { last, ..sent(n) });
+        let polls = [of(1, false), of(2, true), of(3, false), of(4, true), of(5, false), of(6, false)];
+        assert_eq!(polls, [false, true, true, true, false, true]);
+        let mut packets = Polling::new(&rlc("poll_packets = 2\npoll_last = true"));
+        let mut of = |n, last| packets.sent(at(n), Sent { last, ended: n, ..sent(n) });
+        assert_eq!([of(1, true), of(2, false), of(3, true), of(4, false)], [true, true, true, true]);
     }
 
     #[test]
