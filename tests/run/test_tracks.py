@@ -102,9 +102,30 @@ def test_many_short_waits_are_drawn_as_a_share_of_time() -> None:
     waits = result.states.filter(aspect="wait", direction="up")
     assert waits.height > 400
     figure: Any = plot.tracks(result)
-    line = next(each for each in figure.data if each.name == "wait up" and each.type == "scatter")
+    line = next(each for each in figure.data if each.name == "wait (%) up")
     ends = waits["time"].shift(-1)
     waited = sum((ends - waits["time"]).filter(waits["name"] != "none").drop_nulls().to_list()) / 1e9
     last = waits["time"].to_list()[-1] / 1e9
     mean = sum(y * (end - begin) for y, begin, end in zip(line.y, line.x, line.x[1:], strict=False)) / last
     assert mean == pytest.approx(100 * waited / last, rel=0.05)
+
+
+def test_a_caption_of_the_radio_has_the_terms_of_its_technology() -> None:
+    lte = airpath.run("lte-10mhz", set={"flow.0.bytes": "300 kB"})
+    figure: Any = plot.tracks(lte)
+    caption = plot.caption_of(figure)
+    assert "RBs: resource blocks" in caption.read
+    assert "TBF" not in caption.read
+    names = [line.name for line in figure.data]
+    assert {"RBs down", "RBs up", "RRC"} <= set(names)
+    # A state that no band has room to name is in the legend, in the colour of its bands.
+    entry = next(line for line in figure.data if line.name == "wait: grant")
+    band = next(line for line in figure.data if line.name == "wait up")
+    colours = {name: colour for (name, _), colour in zip(band.customdata, band.marker.color, strict=True)}
+    assert entry.marker.color == colours["grant"]
+    assert figure.layout.showlegend
+    radio: Any = plot.radio(lte)
+    assert "MCS index" in {line.name for line in radio.data}
+    assert "MCS index: the mean" in plot.caption_of(radio).read
+    gprs: Any = plot.radio([lte, airpath.run("gprs-4+1", set={"flow.0.bytes": "10 kB"})])
+    assert "MCS index (LTE), coding scheme (GPRS)" in {line.name for line in gprs.data}

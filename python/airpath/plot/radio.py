@@ -1,4 +1,4 @@
-"""The radio by user: air time, share of repeated PDUs, and level (C/I, CQI or coding scheme)."""
+"""The radio by user: air time, share of repeated PDUs, and level (C/I, CQI, MCS, coding scheme)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from airpath import theme
+from airpath.plot.radio_terms import Terms, by_technology, terms_of
 from airpath.plot.selection import Drawn, NothingToDrawError, Results, drawn
 from airpath.plot.template import Caption, blank, captioned, ramp
 from airpath.plot.values import largest
@@ -18,12 +19,8 @@ _CELLS = 500
 _MOST_TRACKS = 48
 _GAP = 46
 _MOST_LETTERS = 11
+_REPEATED = "repeated PDUs"
 _ARROWS = {"down": "↓", "up": "↑"}
-_READ = (
-    "One track per user, on the time axis of the run. Air time: the share of TTIs used by the user. Repeated: the "
-    "share of its PDUs that are retransmissions. Level: the mean C/I level, in HSDPA the CQI, in GPRS the number "
-    "of the coding scheme."
-)
 
 
 @dataclass(frozen=True)
@@ -43,6 +40,7 @@ class _Track:
     name: str
     label: str
     """The part of the name that differs between the tracks."""
+    terms: Terms
 
 
 def radio(results: Results, *, repetition: int | None = None, cells: int = _CELLS) -> go.Figure:
@@ -81,7 +79,7 @@ def radio(results: Results, *, repetition: int | None = None, cells: int = _CELL
     figure.update_layout({"xaxis": {"anchor": f"y{last}", "range": [0, span]}})
     words = "; ".join(_words(track, frame.filter(track=index)) for index, track in enumerate(tracks))
     notes.append(f"Each column covers {seconds(width)}.")
-    return captioned(figure, Caption("Radio", _READ, f"Radio use by user: {words}.", notes))
+    return captioned(figure, Caption("Radio", _read(kinds, tracks), f"Radio use by user: {words}.", notes))
 
 
 def _tracks(runs: Sequence[Drawn]) -> tuple[list[_Track], pl.DataFrame, list[str]]:
@@ -98,7 +96,7 @@ def _tracks(runs: Sequence[Drawn]) -> tuple[list[_Track], pl.DataFrame, list[str
         if len(groups) > _MOST_TRACKS // len(runs):
             groups = sorted(groups, key=lambda group: -group[1]["duration"].sum())[: _MOST_TRACKS // len(runs)]
             groups.sort(key=lambda group: group[0][2])
-        for (_, direction, user), rows in groups:
+        for (component, direction, user), rows in groups:
             name = run.user(user) + (f" {direction}" if directions > 1 else "")
             label = run.user(user)
             if len(runs) > 1:
@@ -106,7 +104,7 @@ def _tracks(runs: Sequence[Drawn]) -> tuple[list[_Track], pl.DataFrame, list[str
                 label = f"{run.label} {label}" if len({group[0][2] for group in groups}) > 1 else run.label
             label += f" {_ARROWS.get(direction, direction)}" if directions > 1 else ""
             frames.append(rows.with_columns(track=pl.lit(len(tracks), pl.Int64)))
-            tracks.append(_Track(direction, name, label))
+            tracks.append(_Track(direction, name, label, terms_of(run, str(component))))
     if not tracks:
         raise NothingToDrawError("nothing was sent over a radio")
     notes = [f"Of {found} users, the {len(tracks)} that used most air time are drawn."] if found > len(tracks) else []
@@ -130,11 +128,30 @@ def _kinds(binned: pl.DataFrame, tracks: Sequence[_Track]) -> list[_Kind]:
     kinds = [_Kind("air time", pl.col("airtime") * 100, airtime, 100.0, "%")]
     if largest(binned["repeated"]) > 0:
         most = max(5.0, (binned["repeated"].quantile(0.99) or 0.0) * 100)
-        kinds.append(_Kind("repeated PDUs", pl.col("repeated") * 100, theme.REPAIR_RAMP, most, "%"))
+        kinds.append(_Kind(_REPEATED, pl.col("repeated") * 100, theme.REPAIR_RAMP, most, "%"))
     highest = largest(binned["level"])
     if highest > 0:
-        kinds.append(_Kind("level", pl.col("level"), theme.LEVEL_RAMP, highest, ""))
+        terms = [track.terms for track in tracks]
+        title = by_technology(terms, {each.name: each.level for each in terms})
+        kinds.append(_Kind(title, pl.col("level"), theme.LEVEL_RAMP, highest, ""))
     return kinds
+
+
+def _read(kinds: Sequence[_Kind], tracks: Sequence[_Track]) -> str:
+    """Return how to read the groups of tracks that are drawn."""
+    terms = [track.terms for track in tracks]
+    parts = [
+        "One track per mobile and direction; the scale at the right of each group has its colours. "
+        "Air time: the share of TTIs in which the mobile has a block, however large; blank: none."
+    ]
+    titles = {kind.title for kind in kinds}
+    if _REPEATED in titles:
+        parts.append(f"Repeated PDUs: the share {by_technology(terms, {t.name: t.repeated for t in terms})}.")
+    if level := next((kind.title for kind in kinds[1:] if kind.title != _REPEATED), None):
+        parts.append(
+            f"{level[0].upper()}{level[1:]}: the mean over the blocks; a higher one carries more bits per block."
+        )
+    return " ".join(parts)
 
 
 def _draw(

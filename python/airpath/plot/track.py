@@ -1,5 +1,6 @@
 """A track: one aspect of a run over time, drawn as a row of a figure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ GAP = 7
 HEAD = 20
 """Pixels of the heading of a group of tracks."""
 _QUIET = {"idle", "none", "disconnected", "no-coverage"}
-"""States in which nothing is carried; drawn grey."""
+"""States at rest, or without any wait; drawn grey."""
 _USUAL = {"transfer", "connected", "cell-dch"}
 """States in which data flows; drawn in the same colour in all tracks."""
 MOST_BANDS = 400
@@ -44,7 +45,7 @@ class Track:
     @property
     def label(self) -> str:
         """Its name, short enough for the margin."""
-        return self.name.removesuffix(f" {self.direction}") + {"down": " ↓", "up": " ↑"}.get(self.direction or "", "")
+        return self.title + {"down": " ↓", "up": " ↑"}.get(self.direction or "", "")
 
     def words(self, span: float) -> str:
         """Return it as text: the range of numbers, or the states that lasted longest."""
@@ -54,13 +55,18 @@ class Track:
         longest = [f"{name} {seconds(length)}" for name, length in frame.reverse().head(3).rows()]
         return f"{self.name} {', '.join(longest)}"
 
-    def unnamed(self, span: float) -> list[str]:
-        """Return the states whose name fits into none of their bands, in the order of time."""
+    @property
+    def title(self) -> str:
+        """Its name without the direction: states of tracks of one title have the same colours."""
+        return self.name.removesuffix(f" {self.direction}")
+
+    def unnamed(self, span: float) -> list[tuple[str, str]]:
+        """Return title and state of those whose name fits into none of their bands, by time."""
         if self.steps:
             return []
         frame = _bands(self.rows, span)
         named = frame.filter(_fits(span))["name"].unique()
-        return [name for name in frame["name"].unique(maintain_order=True) if name not in named]
+        return [(self.title, name) for name in frame["name"].unique(maintain_order=True) if name not in named]
 
 
 class Stack:
@@ -77,6 +83,7 @@ class Stack:
         """Vertical axes so far."""
         self._total = total
         self._top = 0.0
+        self._colours: dict[str, dict[str, str]] = {}
 
     def heading(self, text: str) -> None:
         """Add the heading of a group."""
@@ -106,6 +113,26 @@ class Stack:
         """Add a track whose last value is valid until `span`, in seconds."""
         (_draw_steps if track.steps else _draw_bands)(self, track, span)
 
+    def colour(self, title: str, state: str) -> str:
+        """Return the light colour of a state in the tracks of a title."""
+        if state in _QUIET:
+            return theme.GRID.light
+        if state in _USUAL:
+            return theme.state(0).light
+        colours = self._colours.setdefault(title, {})
+        return colours.setdefault(state, theme.state(1 + len(colours) % (len(theme.STATES) - 1)).light)
+
+    def legend(self, states: Sequence[tuple[str, str]]) -> None:
+        """Add a legend for states, each with the title of its track, above the parts."""
+        found = list(dict.fromkeys(states))
+        self.figure.update_layout(
+            {"showlegend": bool(found), "legend": {"y": 1, "yanchor": "bottom", "itemwidth": 30, "font": {"size": 11}}}
+        )
+        for title, state in found:
+            marker = {"color": self.colour(title, state), "symbol": "square", "size": 10}
+            name = f"{title}: {state}"
+            self.figure.add_trace(go.Scatter(x=[None], y=[None], mode="markers", name=name, marker=marker))
+
     def finish(self) -> None:
         """Put the horizontal axis below the last part."""
         self.figure.update_layout({"barmode": "overlay", "bargap": 0, "xaxis": {"anchor": f"y{self._suffix}"}})
@@ -118,8 +145,6 @@ class Stack:
 def _draw_bands(stack: Stack, track: Track, span: float) -> None:
     """Draw a track of named states: a bar for each, coloured by its name."""
     frame = _bands(track.rows, span)
-    names = [name for name in frame["name"].unique(maintain_order=True) if name not in (_QUIET | _USUAL)]
-    colours = {name: theme.state(0) for name in _USUAL} | {name: theme.state(at) for at, name in enumerate(names, 1)}
     labels = {"tickmode": "array", "tickvals": [0], "ticktext": [track.label]}
     axis = stack.axis(track.height, range=[-0.5, 0.5], showgrid=False, **labels)
     stack.figure.add_trace(
@@ -131,7 +156,7 @@ def _draw_bands(stack: Stack, track: Track, span: float) -> None:
             width=1,
             xaxis="x",
             yaxis=axis,
-            marker={"color": [colours.get(name, theme.GRID).light for name in frame["name"]], "line": {"width": 0}},
+            marker={"color": [stack.colour(track.title, name) for name in frame["name"]], "line": {"width": 0}},
             # A name that does not fit is shown on hover only.
             text=frame.select(pl.when(_fits(span)).then("name").otherwise(pl.lit("")))["name"].to_list(),
             textposition="inside",

@@ -6,11 +6,24 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 import polars as pl
 
+from airpath.plot.radio_terms import Terms, terms_of
 from airpath.plot.selection import Drawn, NothingToDrawError, Results, drawn
 from airpath.plot.template import Caption, blank, captioned
 from airpath.plot.track import BAND, GAP, HEAD, MOST_BANDS, Stack, Track
 
 _TIME = "on the time axis of the run"
+_RESOURCES = "slots"
+"""The aspect whose name and meaning depend on the technology."""
+_MEANINGS = {
+    "rrc": "RRC: the connection, which is set up in promotion",
+    "drx": "DRX: in short and long cycles the mobile listens from time to time only",
+    "wait": "wait: why data cannot be sent at once",
+    "harq": "HARQ: harq-repeat while a block is sent again",
+    "tbf": "TBF: the temporary block flow, without which nothing is carried",
+    "cell-group": "cell group: the cells that carry the downlink, master LTE and secondary NR",
+    "link": "link: the acknowledged link of the RLC or RLP",
+}
+"""What a track of an aspect means, for readers of the caption."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +44,9 @@ class _Log:
 
 _RADIO = _Log(
     "Radio log",
-    f"The state of the radio connection, {_TIME}. A band is a state, with its name where it fits; "
-    "a line is a number. Grey: nothing is carried. Waits and repetitions that are many and short are drawn as their "
-    "share of the time, in per cent.",
+    f"The state of the radio connection of each mobile, {_TIME}. A band is a state, with its name where it fits, or "
+    "in the legend; a line is a number, with its least and highest value. Grey is the state at rest: idle, "
+    "disconnected, no coverage; in the tracks wait and HARQ, none: no wait, no retransmission.",
     "radio connection",
     "no bearer reported a state of a radio connection",
     {
@@ -41,7 +54,7 @@ _RADIO = _Log(
         "cell": "cell",
         "carrier-to-interference": "C/I (dB)",
         "scheme": "scheme",
-        "slots": "slots",
+        _RESOURCES: "slots",
         "tbf": "TBF",
         "rrc": "RRC",
         "cell-group": "cell group",
@@ -77,12 +90,15 @@ class _Group:
     title: str
     tracks: list[Track]
     span: float
+    aspects: list[str]
+    terms: Terms
 
 
 def tracks(results: Results, *, repetition: int | None = None) -> go.Figure:
     """Draw the radio log by mobile.
 
-    Mode, cell, C/I, coding scheme, slots and link states on the time axis of the run.
+    Mode, cell, C/I, coding scheme, resources (timeslots, codes, resource blocks) and link states on
+    the time axis of the run.
 
     Args:
         results: One result, or several, whose tracks are drawn below each other.
@@ -126,29 +142,44 @@ def radio_tracks(run: Drawn, user: int, start: float, span: float) -> list[Track
         NotLoggedError: The run did not log its radio.
     """
     rows = run.events("states").filter((pl.col("user") == user) & (pl.col("t") < start + span))
-    return _tracks_of(rows.with_columns(t=pl.col("t") - start).sort("t", maintain_order=True).collect(), _RADIO)
+    own = rows.with_columns(t=pl.col("t") - start).sort("t", maintain_order=True).collect()
+    components = own["component"].unique().to_list()
+    return _tracks_of(own, _RADIO, terms_of(run, components[0] if components else ""))
 
 
 def _figure(runs: Sequence[Drawn], log: _Log) -> go.Figure:
     groups, notes = _groups(runs, log)
     span = max(run.span for run in runs)
     total = sum(HEAD + sum(track.height + GAP for track in group.tracks) for group in groups)
-    figure = blank(total + 66, span=span, top=22)
+    figure = blank(total + 84, span=span, top=40)
     stack = Stack(figure, total)
     for group in groups:
         stack.heading(group.title)
         for track in group.tracks:
             stack.track(track, group.span)
     stack.finish()
-    figure.update_layout({"showlegend": False})
-    for group in groups:
-        unnamed = [f"{track.label}: {', '.join(states)}" for track in group.tracks if (states := track.unnamed(span))]
-        if unnamed:
-            notes.append(f"Too short for a name, {group.title}: {'; '.join(unnamed)}.")
+    stack.legend([each for group in groups for track in group.tracks for each in track.unnamed(span)])
     words = "; ".join(
         f"{group.title}: {'; '.join(track.words(group.span) for track in group.tracks)}" for group in groups
     )
-    return captioned(figure, Caption(log.title, log.read, f"State by {log.subject}. {words}.", notes))
+    read = " ".join([log.read, *_meanings(groups)])
+    return captioned(figure, Caption(log.title, read, f"State by {log.subject}. {words}.", notes))
+
+
+def _meanings(groups: Sequence[_Group]) -> list[str]:
+    """Return what the tracks of a radio log mean whose names are terms of a technology."""
+    aspects = {aspect for group in groups for aspect in group.aspects}
+    terms = {group.terms for group in groups if _RESOURCES in group.aspects and group.terms.resources_read}
+    found = [f"{each.resources}: {each.resources_read}" for each in sorted(terms, key=lambda each: each.name)]
+    found += [meaning for aspect, meaning in _MEANINGS.items() if aspect in aspects]
+    if any(
+        track.name.startswith(f"{_RADIO.names[aspect]} (%)")
+        for aspect in _SHARED
+        for group in groups
+        for track in group.tracks
+    ):
+        found.append("wait (%) and HARQ (%): the share of the time, where states are many and short")
+    return [f"{'; '.join(found)}."] if found else []
 
 
 def _groups(runs: Sequence[Drawn], log: _Log) -> tuple[list[_Group], list[str]]:
@@ -164,16 +195,18 @@ def _groups(runs: Sequence[Drawn], log: _Log) -> tuple[list[_Group], list[str]]:
         for component, user, _ in users.head(most).sort("component", "user").rows():
             own = rows.filter(component=component, user=user).sort("t", maintain_order=True)
             name = run.user(user) if len(runs) == 1 else f"{run.label} · {run.user(user)}"
-            groups.append(_Group(name, _tracks_of(own, log), run.span))
+            terms = terms_of(run, component)
+            groups.append(_Group(name, _tracks_of(own, log, terms), run.span, own["aspect"].unique().to_list(), terms))
     if not groups:
         raise NothingToDrawError(log.missing)
     return groups, notes
 
 
-def _tracks_of(rows: pl.DataFrame, log: _Log) -> list[Track]:
+def _tracks_of(rows: pl.DataFrame, log: _Log, terms: Terms) -> list[Track]:
     """Return the tracks of a mobile from time zero on, with the last values before."""
     found = []
-    for aspect, title in log.names.items():
+    for aspect, usual in log.names.items():
+        title = terms.resources if aspect == _RESOURCES else usual
         of_aspect = rows.filter(aspect=aspect)
         directions = of_aspect["direction"].unique().sort().to_list()
         for direction in directions:
@@ -188,6 +221,7 @@ def _tracks_of(rows: pl.DataFrame, log: _Log) -> list[Track]:
             before = kept.filter(pl.col("t") <= 0).tail(1).with_columns(t=pl.lit(0.0))
             kept = pl.concat([before, kept.filter(pl.col("t") > 0)])
             if aspect in _SHARED and kept.height > MOST_BANDS:
+                name = name.replace(title, f"{title} (%)", 1)
                 found.append(Track(name, _share(kept), direction, _SHARE, steps=True))
             elif kept.height > 0:
                 found.append(Track(name, kept, direction, _LINE.get(aspect, BAND), steps))
