@@ -7,7 +7,9 @@ import pytest
 
 import airpath
 from airpath import plot, report
+from airpath.quantities import seconds
 from support import ROOT
+from support.report_page import Page
 
 NOTHING = {"format": 1, "bearer": {"preset": "wired"}, "flow": [{"kind": "ping", "requests": 1}]}
 
@@ -100,3 +102,22 @@ def test_a_report_has_figure_and_table(
 def test_the_first_sentence_names_what_arrived(tmp_path: Path, flow: dict[str, Any], words: str) -> None:
     result = airpath.run({"format": 1, "bearer": {"preset": "wired"}, "flow": [flow]}, out=tmp_path / "run")
     assert words in report.write([result], tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_unlike_flows_have_no_common_mean(tmp_path: Path) -> None:
+    flows = [
+        {"kind": "download", "bytes": "1 MB"},
+        {"kind": "download", "bytes": "10 kB", "start": "2 s", "count": 2},
+        {"kind": "ping", "requests": 3},
+        {"kind": "datagrams", "direction": "down", "rate": "80 kbit/s", "duration": "1 s"},
+    ]
+    result = airpath.run({"format": 1, "bearer": {"preset": "wired"}, "flow": flows}, out=tmp_path / "run")
+    [large, small, other] = result.flows["duration_s"].drop_nulls().to_list()
+    words = Page(report.write([result], tmp_path / "report.html")).words
+    assert f"3 of 3 transfers finished: 1 MB in {seconds(large)}" in words
+    assert f"10 kB in {seconds((small + other) / 2)} on the mean" in words
+    assert "3 of 3 pings came back" in words
+    assert "7 of 7 datagrams arrived" in words
+    assert f"{seconds(large)} of 1 MB; {seconds((small + other) / 2)} of 10 kB" in words
+    again = airpath.run(result.scenario, seed=9, out=tmp_path / "again")
+    assert "Of transfers of 1 MB, " in Page(report.write([result, again], tmp_path / "both.html")).words

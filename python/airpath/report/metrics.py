@@ -8,7 +8,7 @@ from statistics import fmean, variance
 import polars as pl
 
 from airpath.plot.acknowledgements import tcp_round_trips
-from airpath.quantities import rate, seconds, share
+from airpath.quantities import rate, seconds, share, size
 from airpath.result import NotLoggedError, Result, UnreadableResultError
 from airpath.statistics import Interval, mean_interval, repetition_means, student_t
 from airpath.tables import DROP_CAUSES, TRANSFERS, VIDEOS
@@ -76,6 +76,35 @@ def difference(values: Sequence[float], base: Sequence[float]) -> Interval | Non
 def transfers(result: Result) -> pl.DataFrame:
     """Return the rows of the flows that move bytes over TCP."""
     return result.flows.filter(pl.col("kind").is_in(TRANSFERS))
+
+
+MOST_ALIKE = 4
+"""A report has the figures of at most this number of sizes; of more it has the range."""
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Transfers of the same size and direction, whose figures have a common mean."""
+
+    label: str
+    rows: pl.DataFrame
+
+    def values(self, column: str) -> list[float]:
+        """Return the mean of a column in each repetition that has it."""
+        return repetition_means(self.rows, column).sort("repetition")[column].drop_nulls().to_list()
+
+
+def alike(result: Result) -> list[Alike]:
+    """Return the groups of transfers of the same size and direction, the largest size first."""
+    rows = transfers(result).with_columns(_size=pl.coalesce("bytes", "delivered_bytes"))
+    directions = rows["direction"].n_unique() > 1
+    found = []
+    for (bytes_, direction), group in sorted(
+        rows.group_by("_size", "direction"), key=lambda each: (-each[0][0], each[0][1] or "")
+    ):
+        label = size(bytes_) + (f" {direction}" if directions and direction else "")
+        found.append(Alike(label, group.drop("_size")))
+    return found
 
 
 def probes(result: Result) -> pl.DataFrame:

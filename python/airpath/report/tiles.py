@@ -57,9 +57,28 @@ def _completion(result: Result) -> Reading | None:
     missing = f"{left:,} of {flows.height:,} did not finish" if left else ""
     if done.len() == 0:
         return Reading("not finished", missing)
+    groups = metrics.alike(result)
+    if len(groups) > 1:
+        return _of_groups(groups, "duration_s", seconds, missing)
     values = metrics.COMPLETION.values(result)
     spread = f"{done.len():,} from {seconds(_least(done))} to {seconds(_most(done))}" if done.len() > 1 else ""
     return Reading(seconds(fmean(values)), _joined(missing, _interval(metrics.COMPLETION, values) or spread))
+
+
+def _of_groups(
+    groups: Sequence[metrics.Alike], column: str, words: Callable[[float], str], more: str
+) -> Reading | None:
+    """Return a figure of unlike transfers: of the largest, with the others; of many its range."""
+    known = [(group, fmean(values)) for group in groups if (values := group.values(column))]
+    if len(known) > metrics.MOST_ALIKE:
+        means = [mean for _, mean in known]
+        sizes = f"transfers of {known[-1][0].label} to {known[0][0].label}"
+        return Reading(f"{words(min(means))} to {words(max(means))}", _joined(sizes, more))
+    if not known:
+        return None
+    first, *others = known
+    texts = [f"of {first[0].label}", *(f"{words(mean)} of {group.label}" for group, mean in others)]
+    return Reading(words(first[1]), _joined(*texts, more))
 
 
 def _interaction(result: Result) -> Reading | None:
@@ -68,6 +87,10 @@ def _interaction(result: Result) -> Reading | None:
     flows = result.flows.filter(pl.col("kind").is_in(KINDS)).drop_nulls("delay_p50_s")
     if flows.height == 0:
         return None
+    if flows["kind"].n_unique() > 1:
+        medians = flows.group_by("kind", maintain_order=True).agg(pl.col("delay_p50_s").mean()).rows()
+        others = [f"{seconds(median)} of {kind}" for kind, median in medians[1:]]
+        return Reading(seconds(medians[0][1]), _joined(f"median of {medians[0][0]}", *others))
     median, high = (fmean(flows[column].to_list()) for column in ("delay_p50_s", "delay_p95_s"))
     of = "median" if flows.height == 1 else f"mean of the medians of {flows.height:,}"
     return Reading(
@@ -81,6 +104,9 @@ def _goodput(result: Result) -> Reading | None:
         return None
     several = metrics.transfers(result)["flow"].n_unique() > 1
     in_all = f"{rate(fmean(metrics.GOODPUT_IN_ALL.values(result) or [0.0]))} in all" if several else ""
+    groups = metrics.alike(result)
+    if len(groups) > 1:
+        return _of_groups(groups, "throughput_bps", rate, in_all)
     each = "a flow" if several else ""
     return Reading(rate(fmean(values)), _joined(each, in_all, _interval(metrics.GOODPUT, values)))
 

@@ -40,9 +40,15 @@ def _invalid(run: Drawn) -> str:
 
 
 def _of_one(result: Result) -> list[str]:
-    flows = metrics.transfers(result)
-    if flows.height == 0:
-        return _without_transfers(result)
+    """Return the sentences of one run, of each kind of flows apart."""
+    flows, videos, calls = metrics.transfers(result), metrics.videos(result), metrics.calls(result)
+    sentences = _of_transfers(result, flows) if flows.height else []
+    sentences += _of_videos(videos) if videos.height else []
+    sentences += _of_calls(calls) if calls.height else []
+    return sentences + _of_probes(result) or ["No flow was run."]
+
+
+def _of_transfers(result: Result, flows: pl.DataFrame) -> list[str]:
     finished = flows.filter(outcome="finished")
     repetitions = result.repetitions.height
     names = flows["name"].n_unique()
@@ -61,11 +67,31 @@ def _of_one(result: Result) -> list[str]:
         return [
             f"{done} within {span}; {arrived} arrived, {rate(fmean(GOODPUT_IN_ALL.values(result) or [0.0]))} in all."
         ]
-    took = f"in {seconds(fmean(COMPLETION.values(result)))} on the mean"
+    groups = metrics.alike(result)
     in_all = GOODPUT_IN_ALL.values(result)
-    together = f" and {rate(fmean(in_all))} in all" if names > 1 and repetitions == 1 and in_all else ""
-    sentence = f"{done}, {took}, at {rate(fmean(GOODPUT.values(result)))} each{together}."
+    together = f"{rate(fmean(in_all))} in all" if names > 1 and repetitions == 1 and in_all else ""
+    if len(groups) == 1:
+        took = f"in {seconds(fmean(COMPLETION.values(result)))} on the mean"
+        more = f" and {together}" if together else ""
+        sentence = f"{done}, {took}, at {rate(fmean(GOODPUT.values(result)))} each{more}."
+    elif len(groups) <= metrics.MOST_ALIKE:
+        sentence = f"{done}: {'; '.join(map(_of_alike, groups))}."
+    else:
+        times = finished["duration_s"].to_list()
+        more = f"; {together}" if together else ""
+        sizes = f"of {groups[-1].label} to {groups[0].label}"
+        sentence = f"{done}, {sizes}, in {seconds(min(times))} to {seconds(max(times))}{more}."
     return [sentence, *_whole_time(finished)] if repetitions == 1 else [sentence]
+
+
+def _of_alike(group: metrics.Alike) -> str:
+    """Return the size, the time and the rate of transfers of the same size."""
+    times, rates = group.values("duration_s"), group.values("throughput_bps")
+    several = group.rows["flow"].n_unique() > 1
+    if not times:
+        return f"{group.label} did not finish"
+    words = f"{group.label} in {seconds(fmean(times))}{' on the mean' if group.rows.height > 1 else ''}"
+    return f"{words} at {rate(fmean(rates))}{' each' if several else ''}" if rates else words
 
 
 def _whole_time(finished: pl.DataFrame) -> list[str]:
@@ -77,37 +103,28 @@ def _whole_time(finished: pl.DataFrame) -> list[str]:
     return [f"From the start of the first to the last byte: {seconds(last - first)}."]
 
 
-def _without_transfers(result: Result) -> list[str]:
-    videos, calls = metrics.videos(result), metrics.calls(result)
-    if videos.height:
-        return _of_videos(videos)
-    return _of_calls(calls) if calls.height else _of_probes(result)
-
-
 def _of_probes(result: Result) -> list[str]:
-    probes = metrics.probes(result)
-    if probes.height == 0:
-        return ["No flow was run."]
-    sent, received = int(probes["sent"].sum()), int(probes["received"].sum())
-    means = probes["delay_mean_s"].drop_nulls().to_list()
-    delay = f", {seconds(fmean(means))} on the mean" if means else ""
-    what = _what(set(probes["kind"].to_list()))
-    return [f"{received:,} of {sent:,} {what}{delay}."]
+    """Return a sentence for each kind of probes."""
+    found = []
+    for (kind,), probes in metrics.probes(result).group_by("kind", maintain_order=True):
+        sent, received = int(probes["sent"].sum()), int(probes["received"].sum())
+        means = probes["delay_mean_s"].drop_nulls().to_list()
+        delay = f", {seconds(fmean(means))} on the mean" if means else ""
+        found.append(f"{received:,} of {sent:,} {_what(str(kind))}{delay}.")
+    return found
 
 
-def _what(kinds: set[str]) -> str:
-    """Return what the probes of these kinds of flows are, and that they arrived."""
+def _what(kind: str) -> str:
+    """Return what the probes of a kind of flows are, and that they arrived."""
     words = {
         "ping": "pings came back",
+        "datagrams": "datagrams arrived",
         "transactions": "transactions were complete",
         "terminal": "interactions were complete",
         "ftp": "files were transferred",
+        "mail": "exchanges were complete",
     }
-    if len(kinds) == 1 and (word := words.get(next(iter(kinds)))):
-        return word
-    if kinds <= {"transactions", "terminal", "mail", "ftp"}:
-        return "exchanges were complete"
-    return "probes arrived" if kinds & {"ping", "transactions", "terminal", "mail", "ftp"} else "datagrams arrived"
+    return words.get(kind, "probes arrived")
 
 
 def _of_videos(videos: pl.DataFrame) -> list[str]:
@@ -149,7 +166,12 @@ def _ranking(runs: Sequence[Drawn]) -> str:
     """Return the best run, by completion time or else by goodput, and its significance."""
     finished = all(metrics.transfers(run.result)["duration_s"].null_count() == 0 for run in runs)
     metric: Metric = COMPLETION if finished else GOODPUT
-    values = {run.index: metric.values(run.result) for run in runs}
+    groups = {run.index: metrics.alike(run.result) for run in runs}
+    unlike = any(len(each) > 1 for each in groups.values())
+    if unlike and len({each[0].label for each in groups.values()}) > 1:
+        return f"{len(runs)} runs side by side, with transfers of different sizes."
+    column = "duration_s" if finished else "throughput_bps"
+    values = {run.index: groups[run.index][0].values(column) if unlike else metric.values(run.result) for run in runs}
     means = {index: fmean(each) if each else 0.0 for index, each in values.items()}
     ordered = sorted(runs, key=lambda run: means[run.index], reverse=not finished)
     best, second = ordered[0], ordered[1]
@@ -158,9 +180,10 @@ def _ranking(runs: Sequence[Drawn]) -> str:
         f"{metric.words(means[run.index])} with {run.label} ({_distance(means[best.index], means[run.index])})"
         for run in ordered[1:]
     )
-    text = f"{best.label} {what}: {metric.words(means[best.index])} against {others}"
+    by = f"Of transfers of {groups[best.index][0].label}, " if unlike else ""
+    text = f"{by}{best.label} {what}: {metric.words(means[best.index])} against {others}"
     if means[best.index] == means[second.index]:
-        return f"{best.label} and {second.label} take the same: {metric.words(means[best.index])}."
+        return f"{by}{best.label} and {second.label} take the same: {metric.words(means[best.index])}."
     apart = metrics.difference(values[second.index], values[best.index])
     if apart is None:
         return f"{text}."
