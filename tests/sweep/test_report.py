@@ -55,6 +55,19 @@ def test_the_figures_have_every_case_and_its_command():
     assert list(lines[0]["error_y"]["array"]) == [1.0] * 3
 
 
+def test_categories_have_points_without_lines():
+    rows = [(preset, algorithm) for preset in ("lte-10mhz", "lte-20mhz") for algorithm in ("cubic", "bbr")]
+    presets, algorithms = zip(*rows, strict=True)
+    frame = means(**{"bearer.preset": presets, "algorithm": algorithms}, mean=[4.0, 3.0, 2.0, 1.0])
+    figure = draw_lines(frame, ["bearer.preset", "algorithm"], "duration_s", {}, order=["bearer.preset"])
+    points = figure.to_dict()["data"]
+    assert [line["mode"] for line in points] == ["markers", "markers"]
+    assert figure.layout.scattermode == "group"
+    assert len({line["offsetgroup"] for line in points}) == len({line["marker"]["symbol"] for line in points}) == 2
+    numbers = means(delay=["1 ms", "2 ms"], mean=[1.0, 2.0])
+    assert draw_lines(numbers, ["delay"], "duration_s", {}).to_dict()["data"][0]["mode"] == "lines+markers"
+
+
 def test_axes_are_in_the_order_of_their_quantities_and_have_names():
     delays, rates = ["1 s", "200 ms", "90 ms"], ["10 Mbit/s", "900 kbit/s", "2 Mbit/s"]
     rows = [(delay, rate, bler) for delay in delays for rate in rates for bler in (0.2, 0.1)]

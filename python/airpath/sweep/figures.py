@@ -24,6 +24,8 @@ MOST_LINES = 6
 """Panels and lines of a figure; the others are left out, with a note."""
 
 _MOST_LEVELS = 12
+_SYMBOLS = ("circle", "square", "diamond", "cross", "x", "triangle-up")
+"""Markers of the values of an axis, which distinguish points without colour."""
 _PANEL = 260
 _POINT = "; a click on a point shows the command that runs it again"
 
@@ -199,7 +201,8 @@ def draw_lines(
 ) -> go.Figure:
     """Draw the mean with its interval over one axis.
 
-    Another axis has a line for each value, the others have panels.
+    Another axis has a line for each value, the others have panels. Over an axis of categories, such
+    as presets, points take the place of lines.
 
     Args:
         means: The means of the cases, as of `SweepResult.means`.
@@ -270,7 +273,7 @@ def draw_lines(
                     index,
                     by,
                     _text(value) if by else title_of(figure),
-                    markers_only=is_sample,
+                    markers_only=is_sample or not places.numbers,
                     show=index not in shown and by is not None,
                 ),
                 row=number // wide + 1,
@@ -280,6 +283,9 @@ def draw_lines(
     margin = {"l": 78, "r": 22, "t": 76 + above, "b": 50}
     drawn.update_layout(template=TEMPLATE, height=_PANEL * high + margin["t"] + margin["b"], margin=margin)
     title = {"text": words_of(by) if by else None}
+    if not places.numbers:
+        # The points of a category side by side; a line between categories would have no meaning.
+        drawn.update_layout(scattermode="group", scattergap=0.6)
     drawn.update_layout(legend={"y": 1 + above / (_PANEL * high), "tracegroupgap": 0, "title": title})
     drawn.update_annotations(font_size=11)
     drawn.update_xaxes(type="log" if places.is_log else "linear" if places.numbers else "category")
@@ -324,9 +330,10 @@ def _line(
         error_y={"type": "data", "symmetric": False, "array": high, "arrayminus": low, "thickness": 1.5, "width": 3},
         mode="markers" if markers_only else "lines+markers",
         line={"color": colour, "dash": theme.dash(index)},
-        marker={"color": colour, "size": 7},
+        marker={"color": colour, "size": 7, "symbol": _SYMBOLS[index % len(_SYMBOLS)] if markers_only else "circle"},
         name=name,
         legendgroup=name,
+        offsetgroup=str(index),
         showlegend=show,
         customdata=[commands.get(case) for case in line["case"]],
         hovertemplate=f"{places.title} %{{x}}: %{{y:.5g}}<extra>{f'{words_of(by)} ' if by else ''}{name}</extra>",
