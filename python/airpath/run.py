@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from airpath.result_folder import NewResult, new_result
-from airpath.scenario import read_scenario, repetitions_of
+from airpath.scenario import name_after, read_scenario, repetitions_of
 
 MAX_SEED = 2**63 - 1
 """The largest seed: TOML has integers of 64 bits with a sign."""
@@ -47,7 +47,7 @@ def execute_to_json(
 
     seed, repeat, threads = checked(scenario, seed, repeat, threads, capture=capture, log=log)
     text, name = read_scenario(scenario)
-    sets = override_texts(set)
+    sets = _named_overrides(text, override_texts(set))
     place = nullcontext()
     if out is not None:
         resolved = tomllib.loads(_native.resolve(text, name, sets)) | ({} if seed is None else {"seed": seed})
@@ -97,7 +97,15 @@ def resolve(scenario: str | Path | Mapping[str, Any], *, set: Mapping[str, Any] 
     from airpath import _native
 
     text, name = read_scenario(scenario)
-    return _native.resolve(text, name, override_texts(set))
+    return _native.resolve(text, name, _named_overrides(text, override_texts(set)))
+
+
+def _named_overrides(text: str, overrides: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return overrides with a name for the scenario of a preset in which they select another."""
+    values = dict(overrides)
+    preset = values.get("bearer.preset", "").strip("\"'")
+    name = name_after(text, preset) if preset and "name" not in values else None
+    return [*overrides, ("name", name)] if name else overrides
 
 
 def override_texts(overrides: Mapping[str, Any] | None) -> list[tuple[str, str]]:

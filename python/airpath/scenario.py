@@ -88,6 +88,26 @@ def download_over(name: str) -> dict[str, Any]:
     }
 
 
+def name_after(scenario: str, preset: str) -> str | None:
+    """Return the name of a scenario of `download_over` whose bearer has another preset.
+
+    Args:
+        scenario: The scenario, as TOML.
+        preset: The preset.
+
+    Returns:
+        `None` if the scenario has a name of its own, or cannot be read.
+    """
+    try:
+        data = tomllib.loads(scenario)
+        generated = download_over(data["bearer"]["preset"])["name"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    if data.get("name") != generated:
+        return None
+    return download_over(preset)["name"]
+
+
 def bearer_preset(scenario: Path) -> str | None:
     """Return the name of the bearer's preset that was given in place of a scenario file.
 

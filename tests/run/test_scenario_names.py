@@ -7,6 +7,7 @@ import pytest
 
 import airpath
 from support import Command
+from support.executors import Inline
 
 
 def test_a_preset_is_a_scenario_in_python_as_on_the_command_line(airpath_command: Command) -> None:
@@ -17,6 +18,16 @@ def test_a_preset_is_a_scenario_in_python_as_on_the_command_line(airpath_command
     assert 'name = "download over gprs-4+1"' in airpath.resolve("gprs")
     rows = airpath.run("umts-dch-64", vary={"tcp.congestion": ["reno", "cubic"]}).flows
     assert rows.height == 2
+
+
+def test_the_name_of_a_download_follows_its_preset() -> None:
+    assert 'name = "download over wired"' in airpath.resolve("gprs", set={"bearer.preset": "wired"})
+    own = airpath.resolve("gprs", set={"bearer.preset": "wired", "name": "own"})
+    assert 'name = "own"' in own
+    kept = {"format": 1, "name": "mine", "bearer": {"preset": "gprs"}, "flow": [{"kind": "ping", "requests": 1}]}
+    assert 'name = "mine"' in airpath.resolve(kept, set={"bearer.preset": "wired"})
+    plan = airpath.make_plan("gprs", {"bearer.preset": ["wired", "umts-dch-64"]})
+    assert airpath.sweep(plan, executor=Inline()).workload == "download of 100 kB"
 
 
 def test_a_file_comes_before_a_preset_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airpath.scenario import name_after
 from airpath.statistics import mean_intervals
 from airpath.suggest import did_you_mean
 from airpath.sweep.folder import SCENARIO, SweepFolder
@@ -162,7 +163,13 @@ class SweepResult:
         flows = [self._flow_words(index, flow) for index, flow in enumerate(scenario.get("flow", []))]
         kinds = dict.fromkeys(flows)
         name = self.plan["set"].get("name") or str(scenario.get("name", Path(self.file).name))
-        return f"{name}: {', '.join(kinds)}" if kinds and isinstance(self.work, Simulation) else name
+        key, fixed = "bearer.preset", self.plan["set"]
+        varies = any(key in each for each in (self.axes, *self.plan["given"]))
+        if (varies or key in fixed) and (own := name_after(self.plan["scenario"], fixed.get(key, ""))):
+            # A name that has another preset than the runs.
+            name = "" if varies else own
+        words = ", ".join(kinds) if isinstance(self.work, Simulation) else ""
+        return f"{name}: {words}" if name and words else name or words
 
     def _flow_words(self, index: int, flow: Mapping[str, Any]) -> str:
         """Return kind and size of a flow as all cases have them; what they vary is left out."""
