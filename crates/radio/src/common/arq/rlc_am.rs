@@ -53,6 +53,9 @@ pub(crate) struct RlcAm {
     reports: VecDeque<Report>,
     /// How many reports were sent.
     reported: u64,
+    /// The PDUs of the last report that still wait for STATUS PDUs: the first, and the one after
+    /// the last.
+    unreported: Option<(u64, u64)>,
     /// Reports to be used again.
     spare: Vec<Status>,
     /// All PDUs of transmissions with lower numbers have come to the receiver, or never will.
@@ -98,7 +101,7 @@ pub(crate) enum Control {
     WindowMoved { sequence: u64 },
 }
 
-/// A report in flight, and the number of transmissions before it.
+/// A STATUS PDU in flight, and the number of transmissions before it.
 #[derive(Debug)]
 struct Report {
     number: u64,
@@ -122,10 +125,30 @@ pub(crate) struct Carried {
     pub polls: bool,
     /// A message of a reset or a discard.
     pub control: Option<Control>,
-    /// The number of a report.
-    pub report: Option<u64>,
-    /// The octets of that report, with its header.
+    /// STATUS PDUs.
+    pub reports: Reports,
+    /// The octets of the last of these, with its header. The others are full.
     pub report_octets: u32,
+}
+
+/// Consecutive STATUS PDUs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reports {
+    /// The number of the first.
+    first: u64,
+    count: u32,
+}
+
+impl Reports {
+    /// The one with this number.
+    pub const fn one(number: u64) -> Self {
+        Self { first: number, count: 1 }
+    }
+
+    /// Their numbers.
+    pub fn numbers(self) -> std::ops::Range<u64> {
+        self.first..self.first + u64::from(self.count)
+    }
 }
 
 /// Octets of a report before its bitmap: header, acknowledgement and the bitmap's own (TS 25.322
@@ -170,6 +193,7 @@ impl RlcAm {
             is_stopped: false,
             reports: VecDeque::new(),
             reported: 0,
+            unreported: None,
             spare: Vec::new(),
             judged: 0,
             departures: VecDeque::new(),
@@ -194,6 +218,7 @@ impl RlcAm {
     pub fn has_something(&self, now: Instant) -> bool {
         self.control.is_some()
             || self.reporting.is_due(now)
+            || self.unreported.is_some()
             || self.window_moved.is_some()
             || (!self.is_stopped && (self.discarding.is_due() || self.has_data(now)))
     }
@@ -279,22 +304,35 @@ impl RlcAm {
             Carried { control: self.control.take().or_else(|| self.window_moved.take()), ..Carried::default() };
         carried.pdus += u32::from(carried.control.is_some());
         self.send_discard(now, room, &mut carried);
-        if carried.pdus < room && self.reporting.is_due(now) {
-            self.reporting.sent(now);
-            let mut status = self.spare.pop().unwrap_or_default();
-            receiving.receiver.report(&mut status);
-            // A report is one PDU.
-            status.shorten(u64::from(self.pdu.saturating_sub(REPORT_HEADER).max(1)) * 8);
-            carried.report_octets = REPORT_HEADER + (status.to - status.from).div_ceil(8) as u32;
-            self.reports.push_back(Report { number: self.reported, status, judged: receiving.judged });
-            carried.report = Some(self.reported);
-            carried.pdus += 1;
-            self.reported += 1;
-        }
+        self.fill_reports(now, room, &receiving.receiver, receiving.judged, &mut carried);
         carried.polls = !self.is_stopped && self.fill_data(now, room, &mut carried, pdus, dropped);
         // One that has just begun, perhaps with nothing else to send.
         self.send_discard(now, room, &mut carried);
         carried
+    }
+
+    /// Adds the STATUS PDUs of a report of `receiver`, as many as the report takes and as there is
+    /// room for. The others are sent when there is room again (TS 25.322 §11.5.2, recalled).
+    fn fill_reports(&mut self, now: Instant, room: u32, receiver: &Receiver, judged: u64, carried: &mut Carried) {
+        carried.reports.first = self.reported;
+        if carried.pdus < room && self.unreported.is_none() && self.reporting.is_due(now) {
+            self.reporting.sent(now);
+            self.unreported = Some((0, receiver.highest()));
+        }
+        while carried.pdus < room
+            && let Some((from, to)) = self.unreported
+        {
+            let mut status = self.spare.pop().unwrap_or_default();
+            receiver.report_from(from, &mut status);
+            status.shorten(to.saturating_sub(status.from));
+            status.shorten(u64::from(self.pdu.saturating_sub(REPORT_HEADER).max(1)) * 8);
+            self.unreported = (status.to < to).then_some((status.to, to));
+            carried.report_octets = REPORT_HEADER + (status.to - status.from).div_ceil(8) as u32;
+            self.reports.push_back(Report { number: self.reported, status, judged });
+            carried.reports.count += 1;
+            carried.pdus += 1;
+            self.reported += 1;
+        }
     }
 
     /// Adds the MRW of a discard, if one is pending and there is room for it.
@@ -480,6 +518,7 @@ impl RlcAm {
         self.polling.reset();
         self.discarding.reset();
         self.window_moved = None;
+        self.unreported = None;
     }
 
     /// Restarts with packets that were never sent, without a reset procedure (TS 25.322 §9.7.7);
@@ -509,5 +548,78 @@ impl RlcAm {
             self.counters.lose(&packet, cause);
             cx.drop_packet(now, packet, cause);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airpath_core::{Ecn, FlowId, Slot, UserId};
+
+    use super::*;
+
+    fn rlc_am(direction: Direction) -> RlcAm {
+        let text = r#"
+            window = 2047
+            max_dat = 10
+            timer_rst = "1 s"
+            max_rst = 4
+            poll_last = false
+            poll_last_repeat = false
+            status_missing = false
+        "#;
+        let rlc: Rlc = toml::from_str(text).expect("an RLC");
+        let parameters = Parameters {
+            rlc: &rlc,
+            opposite: &rlc,
+            direction,
+            pdu: 40,
+            flexible: false,
+            pdcp_header: 0,
+            delay: Span::ZERO,
+            queue: None,
+            tti: Span::from_millis(10),
+            seed: Seed::new(1),
+            path: "rlc",
+        };
+        RlcAm::new(&parameters).expect("sound parameters")
+    }
+
+    #[test]
+    fn a_long_report_takes_several_status_pdus() {
+        let (mut down, mut up) = (rlc_am(Direction::Down), rlc_am(Direction::Up));
+        let now = Instant::ZERO;
+        let packet =
+            Packet { id: 0, size: 40_000, flow: FlowId(0), user: UserId::new(0), ecn: Ecn::NotEct, slot: Slot(0) };
+        let mut lost = Vec::new();
+        down.enqueue(now, packet, &mut Context::new(None, &mut lost, Default::default())).expect("room");
+        let (mut pdus, mut dropped) = (VecDeque::new(), Vec::new());
+        down.fill(now, 2000, &up, &mut pdus, &mut dropped);
+        let sent = pdus.len();
+        assert!(sent > 900);
+        // Every other PDU is lost, so the bitmap has more than 900 bits. One PDU carries 272.
+        let mut polled = false;
+        for pdu in pdus.drain(..) {
+            if pdu.sequence % 2 == 0 {
+                down.miss(&pdu);
+            } else {
+                down.receive(&pdu, &mut polled);
+            }
+        }
+        up.reporting.trigger();
+        let mut fill = |up: &mut RlcAm, down: &RlcAm, room| up.fill(now, room, down, &mut pdus, &mut dropped);
+        let first = fill(&mut up, &down, 3);
+        assert_eq!((first.pdus, first.report_octets, first.reports.numbers()), (3, 40, 0..3));
+        assert!(up.has_something(now), "the rest waits for room");
+        let second = fill(&mut up, &down, 3);
+        assert_eq!((second.pdus, second.reports.numbers()), (1, 3..4));
+        assert!(!up.has_something(now));
+        for number in [0, 1, 2, 3] {
+            up.hand_report_to(number, &mut down);
+        }
+        let mut repeats = 0;
+        while down.sender.next_repeat().is_some() {
+            repeats += 1;
+        }
+        assert_eq!(repeats, sent.div_ceil(2));
     }
 }

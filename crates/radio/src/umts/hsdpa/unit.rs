@@ -29,20 +29,23 @@ pub const RLC_HEADER: u32 = 2;
 const CONTROL_OCTETS: u32 = 6;
 
 impl Unit {
-    /// The PDUs that were taken; `data` are those with packet data.
-    pub fn all(carried: &Carried, data: impl Iterator<Item = Pdu>) -> impl Iterator<Item = Self> {
+    /// The PDUs that were taken; `data` are those with packet data. A full STATUS PDU has `pdu`
+    /// octets.
+    pub fn all(carried: &Carried, pdu: u32, data: impl Iterator<Item = Pdu>) -> impl Iterator<Item = Self> {
         let control =
             carried.control.map(|control| Self { control: Some(control), octets: CONTROL_OCTETS, ..Self::default() });
-        let Carried { data: count, polls, report_octets, .. } = *carried;
-        let report =
-            carried.report.map(|report| Self { report: Some(report), octets: report_octets, ..Self::default() });
+        let Carried { data: count, polls, reports, report_octets, .. } = *carried;
+        let reports = reports.numbers().map(move |report| {
+            let octets = if report + 1 == reports.numbers().end { report_octets } else { pdu };
+            Self { report: Some(report), octets, ..Self::default() }
+        });
         let data = data.zip(1..).map(move |(pdu, place)| Self {
             data: Some(pdu),
             polls: polls && place == count,
             octets: RLC_HEADER + pdu.length,
             ..Self::default()
         });
-        control.into_iter().chain(report).chain(data)
+        control.into_iter().chain(reports).chain(data)
     }
 }
 

@@ -199,7 +199,7 @@ impl User {
         while self.iub.may_send() > 0 && self.down.has_something(now) {
             let Self { down, up, iub, pdus, dropped, .. } = self;
             let carried = down.fill(now, iub.may_send(), up.rlc(), pdus, dropped);
-            iub.send(now, Unit::all(&carried, pdus.drain(..)));
+            iub.send(now, Unit::all(&carried, down.pdu, pdus.drain(..)));
             down.lose(now, dropped, cx);
             // MaxDAT reached without a discard (`RlcAm::give_up`), or MaxMRW. Next: `begin_reset`.
             if carried.exhausted && !self.resets.is_running() {
@@ -261,7 +261,7 @@ impl User {
     fn receive_up(&mut self, now: Instant, cx: &mut Context<'_>) {
         let mut polled = false;
         while let Some(received) = self.up.receive(now, &mut polled) {
-            if let Some(number) = received.report {
+            for number in received.reports.numbers() {
                 self.up.rlc_mut().hand_report_to(number, &mut self.down);
             }
             if let Some(control) = received.control {

@@ -160,7 +160,7 @@ impl Mobile {
             let [down, up] = &mut self.links;
             let (link, opposite) = if direction == Direction::Down { (down, up) } else { (up, down) };
             let Some(received) = link.receive(now, &mut polled) else { break };
-            if let Some(number) = received.report {
+            for number in received.reports.numbers() {
                 link.rlc.hand_report_to(number, &mut opposite.rlc);
             }
             match received.control {

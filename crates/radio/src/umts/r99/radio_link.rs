@@ -7,7 +7,7 @@ use airpath_core::{Context, Decibel, Direction, DropCause, Instant, Packet, Radi
 use super::config::{self, Fading, Format};
 use super::errors::TtiErrors;
 use crate::common::arq::acknowledged::Pdu;
-use crate::common::arq::rlc_am::{Carried, Control, Parameters, Rlc, RlcAm};
+use crate::common::arq::rlc_am::{Carried, Control, Parameters, Reports, Rlc, RlcAm};
 use crate::conditions::Profile;
 use crate::conditions::Sample;
 use crate::umts::ConfigError;
@@ -50,8 +50,8 @@ struct Block {
 pub struct Received {
     /// A message of the reset procedure.
     pub control: Option<Control>,
-    /// The number of a report for the sender of the opposite link.
-    pub report: Option<u64>,
+    /// STATUS PDUs for the sender of the opposite link.
+    pub reports: Reports,
 }
 
 impl RadioLink {
@@ -176,10 +176,10 @@ impl RadioLink {
             self.rlc.deliver(block.arrives);
         }
         if block.is_errored {
-            return Some(Received { control: None, report: None });
+            return Some(Received { control: None, reports: Reports::default() });
         }
         *polled |= block.carried.polls;
-        Some(Received { control: block.carried.control, report: block.carried.report })
+        Some(Received { control: block.carried.control, reports: block.carried.reports })
     }
 
     /// Restarts with packets that were never sent; all others are lost.

@@ -8,7 +8,7 @@ use super::config::EDch;
 use super::grants::Activity;
 use super::ladder::Ladder;
 use crate::common::arq::acknowledged::Pdu;
-use crate::common::arq::rlc_am::{Parameters, Rlc, RlcAm};
+use crate::common::arq::rlc_am::{Parameters, Reports, Rlc, RlcAm};
 use crate::common::link_adaptation::Combining;
 use crate::common::multiplexing::due::pop_due;
 use crate::common::shared_channel::harq::{DEFAULT_CQI, block_error_rate, ratio_of_block_error_rate};
@@ -334,7 +334,7 @@ impl EDchLink {
         if carried.pdus == 0 {
             return None;
         }
-        let units = Unit::all(&carried, self.pdus.drain(..)).collect();
+        let units = Unit::all(&carried, self.rlc.pdu, self.pdus.drain(..)).collect();
         let block = Block { number: self.next, units };
         self.next += 1;
         let bits = Ladder::bits_of(carried.pdus, self.rlc.pdu);
@@ -380,7 +380,8 @@ impl EDchLink {
                 *polled |= unit.polls;
             }
             if unit.control.is_some() || unit.report.is_some() {
-                received = Some(Received { control: unit.control, report: unit.report });
+                let reports = unit.report.map_or_else(Reports::default, Reports::one);
+                received = Some(Received { control: unit.control, reports });
                 break;
             }
         }
