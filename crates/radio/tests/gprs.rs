@@ -346,6 +346,30 @@ fn new_data_wait_for_the_next_block_of_a_continued_tbf() {
 }
 
 #[test]
+fn packets_that_come_during_the_countdown_wait_for_another_tbf() {
+    // A packet of 1500 bytes takes 51 blocks of CS-2. The countdown begins with BS_CV_MAX·NTS blocks
+    // after the current one: 15 with one timeslot, 30 with two (TS 44.060 §9.3.1.1).
+    let delay = |class: u8, blocks_left: f64| {
+        let more = format!("mobile.multislot_class = {class}\nuplink.delay = \"0 s\"");
+        let alone = packets(Direction::Up, &[0], 1500);
+        let end = drive(&mut lossless(&more, 1), &alone, Polling::OnTime, HORIZON).departures[0].1.due;
+        let slots = if class == 10 { 2.0 } else { 1.0 };
+        let late = Span::from_secs_f64(end.since(Instant::ZERO).as_secs_f64() - 0.020 * blocks_left / slots);
+        let mut arrivals = alone;
+        let [second] = packets(Direction::Up, &[0], 12)[..] else { panic!("one") };
+        let packet = Packet { id: 1, ..second.packet };
+        arrivals.push(Arrival { packet, at: Instant::ZERO + late, ..second });
+        let departures = drive(&mut lossless(&more, 1), &arrivals, Polling::OnTime, HORIZON).departures;
+        departures[1].1.due.since(end).as_secs_f64()
+    };
+    // Accepted, it comes with the last block of the first packet or one after.
+    for (class, accepted, refused) in [(4, 19.0, 13.0), (10, 34.0, 26.0)] {
+        assert!(delay(class, accepted) < 0.045, "{class}: {}", delay(class, accepted));
+        assert!(delay(class, refused) > 0.200, "{class}: {}", delay(class, refused));
+    }
+}
+
+#[test]
 fn an_egprs_window_has_steps_and_fits_its_timeslots() {
     let refused = |window: u32, class: u8| {
         let egprs = "downlink.scheme = \"mcs-9\"\nuplink.scheme = \"mcs-9\"";

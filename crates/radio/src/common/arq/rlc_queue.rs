@@ -89,6 +89,15 @@ impl RlcQueue {
         }
     }
 
+    /// The packets that wait. A queue with a discipline, which may drop some of them, returns none.
+    pub fn undisciplined(&self) -> impl Iterator<Item = &Packet> {
+        let waiting = match self {
+            Self::DropTail(queue) => Some(&queue.waiting),
+            Self::Managed(_) => None,
+        };
+        waiting.into_iter().flatten().map(|(_, packet)| packet)
+    }
+
     /// When the packet came that has waited longest.
     #[inline]
     pub fn head_entered(&self) -> Option<Instant> {

@@ -100,7 +100,7 @@ impl Cell {
         let all = self.slots.len() as u8;
         let slots_free_of_calls = self.calls.as_mut().map_or(all, |calls| calls.left(start_of(block), all));
         for slot in 0..all {
-            self.uplink(block, slot.into(), slot < slots_free_of_calls, cx);
+            self.uplink(block, slot.into(), slots_free_of_calls, cx);
         }
         for slot in 0..slots_free_of_calls {
             self.downlink(block, slot.into(), cx);
@@ -118,8 +118,9 @@ impl Cell {
         });
     }
 
-    /// One uplink block of a timeslot, unless a call has taken it (`has_timeslot` is false).
-    fn uplink(&mut self, block: u64, slot: usize, has_timeslot: bool, cx: &mut Context<'_>) {
+    /// One uplink block of a timeslot, unless it is not among those free of calls.
+    fn uplink(&mut self, block: u64, slot: usize, slots_free_of_calls: u8, cx: &mut Context<'_>) {
+        let has_timeslot = slot < usize::from(slots_free_of_calls);
         let Self { mobiles, parameters, ends, .. } = self;
         if let Some((index, message)) = self.slots[slot].reserved[block as usize % RESERVATIONS].take() {
             return mobiles[usize::from(index)].respond(block, message, has_timeslot, parameters);
@@ -139,8 +140,9 @@ impl Cell {
             }
             if mobile.up.has_demand(block, parameters) && !mobile.is_silent(Direction::Up, block) {
                 self.slots[slot].last[Direction::Up as usize] = index;
+                let slots = count.min(slots_free_of_calls.saturating_sub(mobile.slot));
                 let Mobile { up, air, counts, .. } = mobile;
-                return up.send(block, parameters, air, (ends, &mut counts[Direction::Up as usize]), cx);
+                return up.send((block, slots), parameters, air, (ends, &mut counts[Direction::Up as usize]), cx);
             }
         }
     }

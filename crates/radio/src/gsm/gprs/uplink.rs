@@ -208,10 +208,10 @@ impl Uplink {
         self.acknowledge(block);
     }
 
-    /// Sends a radio block.
+    /// Sends a radio block. The TBF has `slots` timeslots.
     pub fn send(
         &mut self,
-        block: u64,
+        (block, slots): (u64, u8),
         parameters: &Parameters,
         air: &mut Air,
         (ends, counts): (&mut Ends, &mut PeriodCounts),
@@ -219,7 +219,7 @@ impl Uplink {
     ) {
         let at = start_of(block);
         let less = if self.contention == Contention::Unresolved { CONTENTION_BYTES } else { 0 };
-        self.feed(at, self.scheme.payload() - less, parameters, ends, cx);
+        self.feed(at, self.scheme.payload() - less, slots, parameters, ends, cx);
         let Self { sender, half, repeat_from, receiver, adapter, .. } = self;
         let dropped = |packet| ends.lose(UP, at, packet, DropCause::QueueManagement, cx);
         let filled = radio_block::fill(sender, half, repeat_from, (self.scheme, less), at, dropped);
@@ -258,14 +258,24 @@ impl Uplink {
         self.ack_nack = Some(AckNack::Ready { from });
     }
 
-    /// Accepts packets before the countdown, until they fill the next block. Begins the countdown
-    /// when all packets fit into its blocks.
-    fn feed(&mut self, at: Instant, payload: u32, parameters: &Parameters, ends: &mut Ends, cx: &mut Context<'_>) {
+    /// Accepts packets before the countdown. Begins the countdown when all packets fit into its
+    /// blocks.
+    fn feed(
+        &mut self,
+        at: Instant,
+        payload: u32,
+        slots: u8,
+        parameters: &Parameters,
+        ends: &mut Ends,
+        cx: &mut Context<'_>,
+    ) {
         if self.is_closed {
             return;
         }
-        let countdown = u64::from(parameters.countdown * payload);
-        while self.sender.backlog().1 <= countdown {
+        // The countdown value of a block is the number of blocks after it, divided by NTS·K and
+        // rounded upwards. The countdown begins when that is at most BS_CV_MAX (§9.3.1.1, recalled).
+        let after_first = u64::from(parameters.countdown) * u64::from(slots) * u64::from(self.scheme.blocks());
+        while self.sender.unsent_bytes().div_ceil(u64::from(payload)) <= after_first + 1 {
             let dropped = |packet| ends.lose(UP, at, packet, DropCause::QueueManagement, cx);
             let Some(packet) = self.queue.dequeue(at, dropped) else {
                 // All packets fit into the blocks of the countdown.

@@ -141,6 +141,15 @@ impl Sender {
         (packets, bytes)
     }
 
+    /// Bytes of PDUs that all new data takes: what was never sent, with the end of each packet. The
+    /// queue of the sender has no discipline.
+    pub fn unsent_bytes(&self) -> u64 {
+        let end = u64::from(self.settings.end_overhead);
+        let waiting = self.again.iter().chain(self.queue.undisciplined());
+        let cut_partly = if self.uncut > 0 { self.uncut + end } else { 0 };
+        cut_partly + waiting.map(|packet| self.stream_bytes(packet) + end).sum::<u64>()
+    }
+
     /// Sends the PDU with the lowest number of those that were reported missing; `None` if there is
     /// none.
     #[inline]
