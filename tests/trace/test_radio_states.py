@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import airpath
+from airpath.quantities import seconds
 from support import ROOT, Command
 
 SCENARIO = """
@@ -177,3 +178,38 @@ def test_names_of_another_log_are_kept(tmp_path: Path) -> None:
     trace = airpath.trace(server, radio=log, radio_columns=columns)
     assert set(trace.radio_states["state"]) == {"asleep"}
     assert trace.connections["radio_s"].item() > 0
+
+
+PROMOTED = """
+format = 1
+bearer.preset = "lte-10mhz"
+[[flow]]
+kind = "download"
+bytes = "200 kB"
+"""
+
+
+def test_the_promotion_before_a_capture_at_the_server_is_reported(tmp_path: Path, airpath_command: Command) -> None:
+    result = airpath.run(PROMOTED, out=tmp_path / "run", capture=True)
+    promotion = _states(result).filter(name="promotion")
+    [length] = (promotion["end"] - promotion["time"]).to_list()
+    syn = _in_transit(result, data=False)[0]
+    words = f"promotion {seconds(length / 1e9)}"
+    text = airpath_command("trace", str(tmp_path / "run")).out
+    assert f"the SYN was in transit for {seconds((syn[1] - syn[0]) / 1e9)}; radio, by state: {words}" in text
+    server, mobile = (str(tmp_path / "run" / "captures" / f"0000-{end}.pcapng") for end in ("server", "mobile"))
+    alone = airpath_command("trace", server, "--radio", str(tmp_path / "run")).out
+    assert f"the SYN waited; radio, by state: {words}" in alone
+    # At the mobile it is part of the set-up.
+    at_mobile = airpath_command("trace", mobile, "--radio", str(tmp_path / "run")).out
+    assert "Before it reached the server" not in at_mobile
+    assert f"Connection set-up, by state: {words}" in at_mobile
+    assert "Before it reached the server" not in airpath_command("trace", server).out
+
+
+def test_the_promotion_of_several_connections_is_summed_up(tmp_path: Path, airpath_command: Command) -> None:
+    text = PROMOTED.replace("200 kB", "20 kB").replace('kind = "download"', 'kind = "download"\ncount = 2')
+    text += '[[flow]]\nkind = "download"\nbytes = "20 kB"\nstart = "5 s"\n'
+    airpath.run(text, out=tmp_path / "run")
+    printed = " ".join(airpath_command("trace", str(tmp_path / "run")).out.split())
+    assert "connections waited for the radio before their SYN reached the server, for up to 2" in printed

@@ -7,6 +7,7 @@ from airpath.quantities import count, seconds
 from airpath.terminal_table import print_table
 from airpath.trace import connection_rows
 from airpath.trace.avoidable import AVOIDABLE, SUM_OF_CONNECTIONS, avoidable, order, worst_first
+from airpath.trace.before_capture import before_captures
 from airpath.trace.causes import of_name
 from airpath.trace.elapsed import LINKS
 from airpath.trace.format import Row, figures
@@ -75,7 +76,7 @@ def _page(trace: "TraceData", flow: Row, console: "Console", *, why: bool) -> No
 
 def _together(trace: "TraceData", flows: Sequence[Row], console: "Console") -> None:
     """Print what limited all connections, and the sum of their times by cause."""
-    for text in all_connections(trace, flows):
+    for text in filter(None, [*all_connections(trace, flows), before_captures(trace, flows)]):
         console.print(text, soft_wrap=not console.is_terminal)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from airpath.trace.avoidable import avoidable_sentence
+from airpath.trace.before_capture import before_capture
 from airpath.trace.causes import cause_shares
 from airpath.trace.elapsed import FULL, LINKS, elapsed
 from airpath.trace.format import Row, length, percent
@@ -65,6 +66,7 @@ def sentences(trace: "TraceData", flow: Row) -> list[str]:
         verdict(flow, pieces),
         sentence(flow),
         radio_sentence(trace.radio_states.filter(connection=number).iter_rows(named=True)),
+        before_capture(trace, flow),
         behind(flow, trace.connections.iter_rows(named=True)),
         ending(flow, directions),
         spurious_timers(flow, directions, pieces),
