@@ -24,6 +24,7 @@
 //! | `mobile` | establishment and release of TBFs, radio log |
 //! | `downlink`, `uplink` | the phases of a TBF, polls, Ack/Nack |
 //! | `radio_block` | the content of a block (new, repeated, halved), and its transmission |
+//! | `soft_combining` | incremental redundancy: the transmissions that a receiver combines |
 //! | `adaptation`, `shares` | link adaptation |
 //! | `goodput` | goodput of a scheme at a C/I |
 //! | `voice` | calls that take timeslots away |
@@ -72,6 +73,7 @@ pub mod multislot;
 mod parameters;
 mod radio_block;
 mod shares;
+mod soft_combining;
 mod tracks;
 mod uplink;
 mod voice;

@@ -20,7 +20,7 @@ use super::config::DirectionConfig;
 use super::ends::Ends;
 use super::multiframe::{end_of, start_of};
 use super::parameters::Parameters;
-use super::radio_block::{self, Half, PeriodCounts};
+use super::radio_block::{self, PeriodCounts, Repetition};
 use crate::common::arq::acknowledged::{Framing, Receiver, Sender, Settings, Status};
 use crate::common::arq::rlc_queue::RlcQueue;
 
@@ -100,8 +100,7 @@ pub struct Downlink {
     pub phase: Phase,
     pub scheme: CodingScheme,
     pub adapter: Option<Adapter>,
-    /// An RLC block whose second half is to be sent.
-    half: Option<Half>,
+    repetition: Repetition,
     /// No TBF is set up before this block (T3195).
     not_before: u64,
     poll: Option<Poll>,
@@ -112,8 +111,6 @@ pub struct Downlink {
     is_finishing: bool,
     /// While all is acknowledged: the first such block, and the last block that the TBF sent since.
     idle_since: Option<(u64, u64)>,
-    /// The block from which the search for something to repeat goes on.
-    repeat_from: u64,
     /// The bitmap of the last response.
     status: Status,
     /// The number of transmissions before that response: later ones are not covered.
@@ -130,14 +127,13 @@ impl Downlink {
             phase: Phase::None,
             scheme: config.scheme,
             adapter: config.adaptation.as_ref().map(|adaptation| Adapter::new(adaptation, config.scheme)),
-            half: None,
+            repetition: Repetition::default(),
             not_before: 0,
             poll: None,
             since_poll: 0,
             unanswered: 0,
             is_finishing: false,
             idle_since: None,
-            repeat_from: 0,
             status: Status::default(),
             reported_transmissions: 0,
         }
@@ -217,7 +213,7 @@ impl Downlink {
     pub fn release_until(&mut self, not_before: u64) {
         self.phase = Phase::None;
         self.poll = None;
-        self.half = None;
+        self.repetition.half = None;
         self.not_before = not_before;
         self.unanswered = 0;
     }
@@ -258,7 +254,10 @@ impl Downlink {
             return Demand::None;
         }
         self.feed(start_of(block), parameters, ends, cx);
-        if self.half.is_some() || self.sender.has_repeats() || (self.sender.has_new() && self.sender.is_open()) {
+        if self.repetition.half.is_some()
+            || self.sender.has_repeats()
+            || (self.sender.has_new() && self.sender.is_open())
+        {
             self.idle_since = None;
             return Demand::Data;
         }
@@ -287,10 +286,11 @@ impl Downlink {
         cx: &mut Context<'_>,
     ) -> bool {
         let at = start_of(block);
-        let Self { sender, half, repeat_from, receiver, adapter, .. } = self;
+        let Self { sender, repetition, receiver, adapter, .. } = self;
         let dropped = |packet| ends.lose(DOWN, at, packet, DropCause::QueueManagement, cx);
-        let filled = radio_block::fill(sender, half, repeat_from, (self.scheme, 0), at, dropped);
-        let sent = filled.as_ref().map(|filled| filled.transmit(DOWN, half, receiver, adapter.as_mut(), air, counts));
+        let filled = radio_block::fill(sender, repetition, (self.scheme, 0), at, dropped);
+        let sent =
+            filled.as_ref().map(|filled| filled.transmit(DOWN, repetition, receiver, adapter.as_mut(), air, counts));
         self.since_poll += 1;
         let end = end_of(block);
         self.sender.hand_over(self.receiver.complete(), |packet| ends.deliver(DOWN, end, packet));

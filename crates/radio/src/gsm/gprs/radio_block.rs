@@ -6,6 +6,7 @@ use airpath_core::{Direction, Instant, Packet};
 use super::adaptation::Adapter;
 use super::air::Air;
 use super::coding_scheme::CodingScheme;
+use super::soft_combining::SoftCombining;
 use crate::common::arq::acknowledged::{Pdu, Receiver, Sender};
 
 /// An RLC block of EGPRS whose first half was sent, in a scheme with half its payload (TS 44.060
@@ -15,6 +16,16 @@ pub struct Half {
     pdu: Pdu,
     scheme: CodingScheme,
     received: bool,
+}
+
+/// What sender and receiver remember of RLC blocks that are not acknowledged.
+#[derive(Clone, Debug, Default)]
+pub struct Repetition {
+    /// An RLC block whose second half is to be sent.
+    pub half: Option<Half>,
+    /// The block from which the search for something to repeat goes on.
+    from: u64,
+    combining: SoftCombining,
 }
 
 /// RLC blocks that a mobile sent or received in one block period, on all of its timeslots.
@@ -54,25 +65,26 @@ pub struct RadioBlock {
     part: Part,
 }
 
+/// What a radio block carries of an RLC block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+pub enum Part {
     Whole,
     First,
     Second { first_received: bool },
 }
 
 /// Fills a radio block. In this order of preference: the second half of an RLC block, blocks
-/// reported missing, new blocks, and blocks that are not acknowledged, from `repeat_from` on. New
+/// reported missing, new blocks, and blocks that are not acknowledged, in turn. New
 /// blocks leave `less` octets free for other fields. Returns `None` if there is nothing to send.
 pub fn fill(
     sender: &mut Sender,
-    half: &mut Option<Half>,
-    repeat_from: &mut u64,
+    repetition: &mut Repetition,
     (current, less): (CodingScheme, u32),
     at: Instant,
     mut dropped: impl FnMut(Packet),
 ) -> Option<RadioBlock> {
-    if let Some(Half { pdu, scheme, received }) = half.take() {
+    repetition.combining.forget_below(sender.first_unacknowledged());
+    if let Some(Half { pdu, scheme, received }) = repetition.half.take() {
         return Some(RadioBlock { scheme, pdus: [Some(pdu), None], part: Part::Second { first_received: received } });
     }
     let mut block: Option<RadioBlock> = None;
@@ -97,8 +109,8 @@ pub fn fill(
         }
     }
     if block.is_none() {
-        let pdu = sender.repeat_from(*repeat_from).or_else(|| sender.repeat_from(0))?;
-        *repeat_from = pdu.sequence + 1;
+        let pdu = sender.repeat_from(repetition.from).or_else(|| sender.repeat_from(0))?;
+        repetition.from = pdu.sequence + 1;
         let scheme = original(&pdu).repeated_as(current);
         let part = if scheme.payload() < original(&pdu).payload() { Part::First } else { Part::Whole };
         block = Some(RadioBlock { scheme, pdus: [Some(pdu), None], part });
@@ -122,7 +134,7 @@ impl RadioBlock {
     pub fn transmit(
         &self,
         direction: Direction,
-        half: &mut Option<Half>,
+        repetition: &mut Repetition,
         receiver: &mut Receiver,
         mut adapter: Option<&mut Adapter>,
         air: &mut Air,
@@ -130,25 +142,19 @@ impl RadioBlock {
     ) -> Transmission {
         let mut sent = Transmission::default();
         for pdu in self.pdus.into_iter().flatten() {
-            let attempt = self.attempt(&pdu);
+            let attempt = repetition.combining.count(&pdu, original(&pdu), self.scheme, self.part);
             let received = air.receives(direction, self.scheme, attempt);
             counts.add(self.scheme, pdu.attempt, received);
             sent.any_received |= received;
             if let Some(adapter) = adapter.as_mut().filter(|_| attempt == 1) {
                 adapter.count(received);
             }
-            if self.completes(&pdu, received, half) {
+            if self.completes(&pdu, received, &mut repetition.half) {
                 receiver.receive(&pdu);
                 sent.completed += 1;
             }
         }
         sent
-    }
-
-    /// The number of the transmission for a receiver that combines them: it combines only those in
-    /// the scheme of the first.
-    fn attempt(&self, pdu: &Pdu) -> u32 {
-        if original(pdu) == self.scheme { pdu.attempt } else { 1 }
     }
 
     /// Whether the receiver has an RLC block whole, if it decoded (`received`) the part in this

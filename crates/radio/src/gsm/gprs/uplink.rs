@@ -23,7 +23,7 @@ use super::config::DirectionConfig;
 use super::ends::Ends;
 use super::multiframe::{end_of, start_of};
 use super::parameters::Parameters;
-use super::radio_block::{self, Half, PeriodCounts};
+use super::radio_block::{self, PeriodCounts, Repetition};
 use crate::common::arq::acknowledged::{Framing, Receiver, Sender, Settings, Status};
 use crate::common::arq::rlc_queue::RlcQueue;
 
@@ -97,8 +97,7 @@ pub struct Uplink {
     pub phase: Phase,
     pub scheme: CodingScheme,
     pub adapter: Option<Adapter>,
-    /// An RLC block whose second half is to be sent.
-    half: Option<Half>,
+    repetition: Repetition,
     /// A TBF is needed without data, to respond to a page.
     pub responds_to_page: bool,
     /// Until it is resolved, each block carries the mobile's identity.
@@ -117,7 +116,6 @@ pub struct Uplink {
     /// The block since which the TBF is kept without data, as the network sees it, and the last
     /// block that it has scheduled since.
     idle_since: Option<(u64, u64)>,
-    repeat_from: u64,
 }
 
 impl Uplink {
@@ -130,7 +128,7 @@ impl Uplink {
             phase: Phase::None,
             scheme: config.scheme,
             adapter: config.adaptation.as_ref().map(|adaptation| Adapter::new(adaptation, config.scheme)),
-            half: None,
+            repetition: Repetition::default(),
             responds_to_page: false,
             contention: Contention::Resolved,
             is_closed: false,
@@ -141,7 +139,6 @@ impl Uplink {
             since_ack_nack: 0,
             unanswered: 0,
             idle_since: None,
-            repeat_from: 0,
         }
     }
 
@@ -172,7 +169,7 @@ impl Uplink {
     pub fn release(&mut self) {
         self.phase = Phase::None;
         self.ack_nack = None;
-        self.half = None;
+        self.repetition.half = None;
     }
 
     /// Whether the network releases the TBF abnormally: N3101 has reached its limit.
@@ -220,10 +217,11 @@ impl Uplink {
         let at = start_of(block);
         let less = if self.contention == Contention::Unresolved { CONTENTION_BYTES } else { 0 };
         self.feed(at, self.scheme.payload() - less, slots, parameters, ends, cx);
-        let Self { sender, half, repeat_from, receiver, adapter, .. } = self;
+        let Self { sender, repetition, receiver, adapter, .. } = self;
         let dropped = |packet| ends.lose(UP, at, packet, DropCause::QueueManagement, cx);
-        let filled = radio_block::fill(sender, half, repeat_from, (self.scheme, less), at, dropped);
-        let sent = filled.as_ref().map(|filled| filled.transmit(UP, half, receiver, adapter.as_mut(), air, counts));
+        let filled = radio_block::fill(sender, repetition, (self.scheme, less), at, dropped);
+        let sent =
+            filled.as_ref().map(|filled| filled.transmit(UP, repetition, receiver, adapter.as_mut(), air, counts));
         self.since_ack_nack += sent.map_or(0, |sent| sent.completed);
         let mut any_received = sent.is_some_and(|sent| sent.any_received);
         if sent.is_none() {
