@@ -44,6 +44,10 @@ def test_a_folder_with_quic_alone_has_its_connections(tmp_path: Path) -> None:
     trace = airpath.trace(tmp_path / "captured")
     [row] = trace.quic.rows(named=True)
     assert row["established"] > row["first"]
+    # The bearer takes longer than this for each round trip, and the download several of them.
+    assert row["spin_bit"] == "spinning"
+    assert row["round_trips"] > 2
+    assert 0.01e9 < row["round_trip_min_ns"] <= row["round_trip_p50_ns"] <= row["round_trip_max_ns"] < 1e9
     airpath.run(text, out=tmp_path / "logged")
     with pytest.raises(airpath.UnreadableResultError, match="run it again with `--capture`"):
         airpath.trace(tmp_path / "logged")

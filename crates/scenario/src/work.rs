@@ -452,6 +452,10 @@ impl FlowGroup {
                         return Err(ScenarioError::new("it must have at least one byte", origin, join(at, key)));
                     }
                 }
+                if transactions == Some(0) {
+                    let origin = node.get("transactions").map_or(&origin, Node::origin).clone();
+                    return Err(ScenarioError::new("there must be at least one", origin, join(at, "transactions")));
+                }
                 let transactions = transactions.unwrap_or(if duration.is_some() { u32::MAX } else { 10 });
                 let work = Transactions { request, response, transactions, duration, think, connections };
                 let rounds_up = tcp.as_ref().is_some_and(|tcp| tcp.config.whole_segments);

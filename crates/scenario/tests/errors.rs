@@ -46,6 +46,13 @@ fn a_stream_of_datagrams_is_bounded() {
 }
 
 #[test]
+fn a_flow_of_no_transactions_is_refused() {
+    let flow = "kind = \"transactions\"\nmobile = \"near\"\nresponse = \"1 kB\"\ntransactions = 0";
+    let text = error("kind = \"download\"\nmobile = \"near\"\nbytes = \"100 kB\"", flow);
+    assert!(text.contains("flow.0.transactions") && text.contains("there must be at least one"), "{text}");
+}
+
+#[test]
 fn the_good_one_is_good() {
     let scenario = read(GOOD).expect("nothing is wrong with it");
     let names: Vec<_> = scenario.mobiles().into_iter().map(|mobile| mobile.name).collect();

@@ -119,6 +119,7 @@ def _packets(packets: pl.DataFrame) -> Iterator[dict[str, Any]]:
     columns = ("time", "step", "packet", "size", "offset", "length", "ack")
     for time, step, packet, size, offset, length, ack in packets.select(*columns).rows():
         data: dict[str, Any] = {
+            # The log has the packets of a flow without their encryption levels.
             "header": {"packet_type": "unknown", "packet_number": packet},
             "raw": {"length": size},
         }

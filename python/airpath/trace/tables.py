@@ -129,6 +129,11 @@ TABLES: dict[str, dict[str, str]] = {
         "server_datagrams": "Int64",
         "client_bytes": "Int64",
         "server_bytes": "Int64",
+        "spin_bit": "String",
+        "round_trips": "Int64",
+        "round_trip_min_ns": "Int64",
+        "round_trip_p50_ns": "Int64",
+        "round_trip_max_ns": "Int64",
     },
     "one_way": {
         "connection": "Int64",

@@ -5,7 +5,7 @@ use airpath_core::Instant;
 use super::records::{end, number, time};
 use super::table::{Fields, Record, Table, table};
 use airpath_observe::flows::FlowNumber;
-use airpath_web::{Application, Exchange, Exchanges, Mark, Page, Quic, Timeline};
+use airpath_web::{Application, Exchange, Exchanges, Mark, Page, Quic, Spin, Timeline};
 
 /// The tables of application data, without those that have no row.
 pub fn tables(web: &Exchanges) -> impl Iterator<Item = (&'static str, Table)> {
@@ -136,6 +136,22 @@ impl Record for QuicRow<'_> {
         let [from_client, from_server] = quic.bytes;
         number(fields, "client_bytes", from_client);
         number(fields, "server_bytes", from_server);
+        let (spin, mut round_trips) = match &quic.spin {
+            Spin::Still => ("still", Vec::new()),
+            Spin::Random => ("random", Vec::new()),
+            Spin::Spinning(samples) => ("spinning", samples.iter().map(|sample| sample.round_trip).collect()),
+        };
+        round_trips.sort_unstable();
+        fields.text("spin_bit", Some(spin));
+        number(fields, "round_trips", round_trips.len() as u64);
+        let middle = round_trips.len() / 2;
+        for (name, round_trip) in [
+            ("round_trip_min_ns", round_trips.first()),
+            ("round_trip_p50_ns", round_trips.get(middle)),
+            ("round_trip_max_ns", round_trips.last()),
+        ] {
+            fields.whole(name, round_trip.map(|round_trip| round_trip.as_nanos() as i64));
+        }
     }
 }
 
