@@ -272,6 +272,12 @@ fn at(millis: u64) -> Instant {
     Instant::ZERO + Span::from_millis(millis)
 }
 
+/// From this time on, this share of the blocks of a direction is lost.
+fn errors(direction: Direction, millis: u64, share: Probability) -> Commanded {
+    let command = airpath_link::BearerCommand { direction: Some(direction), ..Change::Bler(share).into() };
+    Commanded { at: at(millis), command }
+}
+
 fn packets(direction: Direction, times: &[u64], size: u32) -> Vec<Arrival> {
     let traffic = Traffic { packets: times.len(), sizes: (size, size), ..Traffic::default() };
     let arrivals = traffic.arrivals(1).into_iter().zip(times);
@@ -386,4 +392,18 @@ fn an_egprs_window_has_steps_and_fits_its_timeslots() {
         assert!(refused(max - 1, class).is_some_and(|error| error.contains("a multiple of 32")));
     }
     assert!(refused(32, 8).is_some());
+}
+
+#[test]
+fn a_mobile_that_is_not_heard_begins_again_after_t3180() {
+    // N3101max blocks without data end the scheduling. The mobile waits for 5 s (T3180) for another,
+    // and then begins with random access.
+    let burst = packets(Direction::Up, &[0; 20], 500);
+    let script = [errors(Direction::Up, 2_000, Probability::ALWAYS), errors(Direction::Up, 2_500, Probability::NEVER)];
+    let outcome = drive(&mut lossless("", 1), Script { arrivals: &burst, commands: &script }, Polling::OnTime, HORIZON);
+    assert_eq!(outcome.departures.len(), 20, "none is lost");
+    let times: Vec<f64> = outcome.departures.iter().map(|(_, it)| it.due.as_secs_f64()).collect();
+    let gap = times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
+    // 10 blocks of 20 ms, 5 s after the last of them, the access, and the packet from its beginning.
+    assert!((5.4..6.2).contains(&gap), "{gap}");
 }

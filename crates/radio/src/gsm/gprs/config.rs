@@ -139,12 +139,18 @@ pub struct Tbf {
     /// Interval at which a TBF that is kept without data gets a block: a dummy block with a poll
     /// down, a block to send in up.
     pub keep_interval: Span,
-    /// Polls of a downlink TBF (N3105), and scheduled blocks of an uplink TBF (N3101), without a
-    /// response in a row, after which the network releases the TBF.
-    pub max_unanswered: u32,
+    /// Scheduled blocks of an uplink TBF without data in a row, after which the network schedules no
+    /// more: N3101max, more than 8.
+    pub n3101: u32,
+    /// Final Packet Uplink Ack/Nacks without an acknowledgement after which the network releases
+    /// the uplink TBF: N3103max.
+    pub n3103: u32,
+    /// Polls of a downlink TBF without a response in a row, assignments among them, after which the
+    /// network releases the TBF: N3105max.
+    pub n3105: u32,
     /// How long the network sets up no new downlink TBF after such a release (T3195).
     pub t3195: Span,
-    /// Probability that a mobile is stuck after such a release: it neither sends nor receives until
+    /// Probability that a mobile is stuck after its TBF was released in one of these ways: it neither sends nor receives until
     /// its user connects again, which is a commanded `handover`.
     #[serde(default)]
     pub stuck: Probability,
@@ -219,7 +225,11 @@ impl Config {
         above_zero(rlc.base_station_buffer > Bytes::ZERO, "rlc", "base_station_buffer")?;
         above_zero(tbf.access_frames > 0, "tbf", "access_frames")?;
         at_most(u64::from(tbf.access_frames), 1000, "tbf", "access_frames")?;
-        above_zero(tbf.max_unanswered > 0, "tbf", "max_unanswered")?;
+        if tbf.n3101 <= 8 {
+            return Err(range("tbf", "n3101", "more than 8 (TS 44.060 §13.4)").into());
+        }
+        above_zero(tbf.n3103 > 0, "tbf", "n3103")?;
+        above_zero(tbf.n3105 > 0, "tbf", "n3105")?;
         above_zero(!tbf.keep_interval.is_zero(), "tbf", "keep_interval")?;
         if !(2..=9).contains(&tbf.paging_multiframes) {
             return Err(ValueError::OutOfRange { key: "tbf.paging_multiframes".to_owned(), min: 2, max: 9 }.into());

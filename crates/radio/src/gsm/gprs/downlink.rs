@@ -201,7 +201,7 @@ impl Downlink {
 
     /// Whether the network releases the TBF abnormally: N3105 has reached its limit.
     pub fn has_failed(&self, parameters: &Parameters) -> bool {
-        self.unanswered >= parameters.max_unanswered
+        self.unanswered >= parameters.n3105
     }
 
     /// Ends the TBF. A new one may be set up at once.

@@ -330,11 +330,11 @@ impl Mobile {
             Phase::Transfer => {
                 self.up.handle_ack_nack(block);
                 if self.up.has_failed(parameters) {
-                    self.up.restart();
-                    self.up.release();
+                    self.up.abandon();
                     self.abandon_tbf(now, parameters);
                 }
             }
+            Phase::Abandoned { until } if until <= block => self.up.phase = Phase::None,
             _ => {}
         }
     }

@@ -5,6 +5,12 @@ use airpath_core::{Probability, Span};
 use super::config::{Access, Config};
 use super::multiframe::{block_from, end_of};
 
+/// How long a mobile waits for a block in which it may send (T3180), and for a Packet Uplink
+/// Ack/Nack after its last block (T3182), before it begins again with random access: 5 s each (TS
+/// 44.060 §13.1, recalled). The network does not use the resources of the TBF again for T3169,
+/// which is as long.
+pub const ABNORMAL_RELEASE: Span = Span::from_secs(5);
+
 /// The parameters that TBFs use. [`Config`] documents the keys of the same names in the tables
 /// `cell`, `rlc` and `tbf`.
 #[derive(Clone, Debug)]
@@ -26,7 +32,9 @@ pub struct Parameters {
     pub delayed_release: Span,
     pub extended_uplink: Span,
     pub keep_interval: Span,
-    pub max_unanswered: u32,
+    pub n3101: u32,
+    pub n3103: u32,
+    pub n3105: u32,
     pub t3195: Span,
     pub stuck: Probability,
 }
@@ -51,7 +59,9 @@ impl Parameters {
             delayed_release: tbf.delayed_release,
             extended_uplink: tbf.extended_uplink,
             keep_interval: tbf.keep_interval,
-            max_unanswered: tbf.max_unanswered,
+            n3101: tbf.n3101,
+            n3103: tbf.n3103,
+            n3105: tbf.n3105,
             t3195: tbf.t3195,
             stuck: tbf.stuck,
         }

@@ -13,6 +13,9 @@
 //! sends Packet Uplink Ack/Nack. With its last blocks the mobile counts down, and accepts no new
 //! packets; it acknowledges the final Packet Uplink Ack/Nack (§9.3.2.4). Extended uplink TBF mode
 //! keeps the TBF instead (§9.3.1b.2).
+//!
+//! When the network receives nothing from the mobile it stops to schedule blocks (N3101). The mobile
+//! begins again with random access when T3180 expires (§8.1.1.1, §9.3.2.4, recalled).
 
 use airpath_core::{Context, Direction, DropCause, Instant};
 
@@ -21,8 +24,8 @@ use super::air::Air;
 use super::coding_scheme::CodingScheme;
 use super::config::DirectionConfig;
 use super::ends::Ends;
-use super::multiframe::{end_of, start_of};
-use super::parameters::Parameters;
+use super::multiframe::{block_from, end_of, start_of};
+use super::parameters::{ABNORMAL_RELEASE, Parameters};
 use super::radio_block::{self, PeriodCounts, Repetition};
 use crate::common::arq::acknowledged::{Framing, Receiver, Sender, Settings, Status};
 use crate::common::arq::rlc_queue::RlcQueue;
@@ -74,6 +77,11 @@ pub enum Phase {
     },
     /// The TBF carries data.
     Transfer,
+    /// The network has given up the TBF. The mobile does not know until a timer expires.
+    Abandoned {
+        /// From this block on it may begin again.
+        until: u64,
+    },
 }
 
 /// A Packet Uplink Ack/Nack of the network.
@@ -113,6 +121,12 @@ pub struct Uplink {
     since_ack_nack: u32,
     /// Scheduled blocks from which the network received nothing, in a row (N3101).
     unanswered: u32,
+    /// Final Ack/Nacks that were not acknowledged (N3103).
+    unacknowledged: u32,
+    /// Whether the mobile has received one of them.
+    has_heard_final: bool,
+    /// The last block in which it sent.
+    last_sent: u64,
     /// The block since which the TBF is kept without data, as the network sees it, and the last
     /// block that it has scheduled since.
     idle_since: Option<(u64, u64)>,
@@ -138,6 +152,9 @@ impl Uplink {
             reported_transmissions: 0,
             since_ack_nack: 0,
             unanswered: 0,
+            unacknowledged: 0,
+            has_heard_final: false,
+            last_sent: 0,
             idle_since: None,
         }
     }
@@ -161,6 +178,8 @@ impl Uplink {
         self.ack_nack = None;
         self.since_ack_nack = 0;
         self.unanswered = 0;
+        self.unacknowledged = 0;
+        self.has_heard_final = false;
         self.idle_since = None;
         self.responds_to_page = false;
     }
@@ -172,9 +191,23 @@ impl Uplink {
         self.repetition.half = None;
     }
 
-    /// Whether the network releases the TBF abnormally: N3101 has reached its limit.
+    /// Whether the network releases the TBF abnormally: N3101 or N3103 has reached its limit.
     pub fn has_failed(&self, parameters: &Parameters) -> bool {
-        self.unanswered >= parameters.max_unanswered
+        self.unanswered >= parameters.n3101 || self.unacknowledged >= parameters.n3103
+    }
+
+    /// The network has released the TBF abnormally. Packets that are not delivered are sent again
+    /// from their beginning, in the next TBF.
+    pub fn abandon(&mut self) {
+        if self.has_heard_final {
+            // The mobile has all acknowledgements, and released the TBF before.
+            self.sender.handle(&self.status, u64::MAX);
+        }
+        self.restart();
+        self.release();
+        if !self.has_heard_final {
+            self.phase = Phase::Abandoned { until: block_from(end_of(self.last_sent) + ABNORMAL_RELEASE) };
+        }
     }
 
     /// Whether the network schedules a block for it: always while it has data, at intervals while
@@ -215,6 +248,7 @@ impl Uplink {
         cx: &mut Context<'_>,
     ) {
         let at = start_of(block);
+        self.last_sent = block;
         let less = if self.contention == Contention::Unresolved { CONTENTION_BYTES } else { 0 };
         self.feed(at, self.scheme.payload() - less, slots, parameters, ends, cx);
         let Self { sender, repetition, receiver, adapter, .. } = self;
@@ -319,11 +353,12 @@ impl Uplink {
     /// `known_at` on.
     pub fn acknowledge_final(&mut self, known_at: u64, draw_reception: impl FnOnce() -> bool) {
         let Some(AckNack::Unacknowledged { heard }) = self.ack_nack else { return };
+        self.has_heard_final |= heard;
         if heard && draw_reception() {
             self.sender.handle(&self.status, u64::MAX);
             self.release();
         } else {
-            self.unanswered += 1;
+            self.unacknowledged += 1;
             self.ack_nack = Some(AckNack::Ready { from: known_at });
         }
     }
