@@ -407,3 +407,44 @@ fn a_mobile_that_is_not_heard_begins_again_after_t3180() {
     // 10 blocks of 20 ms, 5 s after the last of them, the access, and the packet from its beginning.
     assert!((5.4..6.2).contains(&gap), "{gap}");
 }
+
+#[test]
+fn assignments_that_are_not_acknowledged_end_with_t3195() {
+    // The network repeats an assignment N3105max = 8 times, and then sets up no TBF for 5 s.
+    let arrivals = packets(Direction::Down, &[0, 2_000], 40);
+    // The mobile is heard again after two polls, or after the last.
+    let delay = |millis| {
+        let heard_again = errors(Direction::Up, millis, Probability::NEVER);
+        let commands = [errors(Direction::Up, 1_900, Probability::ALWAYS), heard_again];
+        let mut cell = lossless("tbf = { t3192 = \"0 s\" }", 1);
+        let script = Script { arrivals: &arrivals, commands: &commands };
+        let departures = drive(&mut cell, script, Polling::OnTime, HORIZON).departures;
+        assert_eq!(departures.len(), 2);
+        departures[1].1.due.as_secs_f64() - 2.0
+    };
+    let (few, many) = (delay(2_700), delay(5_000));
+    assert!((0.7..1.1).contains(&few), "{few}");
+    // 8 polls some 140 ms apart, the time before the first, T3195, and the assignment once more.
+    assert!((6.3..7.2).contains(&many), "{many}");
+}
+
+#[test]
+fn a_missed_assignment_on_the_common_channel_is_found_out_by_a_poll() {
+    // The mobile misses the assignment on the CCCH. The network polls on the packet data channel,
+    // gets no answer, and repeats the assignment on the CCCH.
+    let arrivals = packets(Direction::Down, &[0, 2_000], 40);
+    let arrivals: Vec<Arrival> =
+        (0..).zip(arrivals).map(|(id, it)| Arrival { packet: Packet { id, ..it.packet }, ..it }).collect();
+    let arrives = |commands: &[Commanded]| {
+        let mut cell = lossless("tbf = { t3192 = \"0 s\" }", 1);
+        let script = Script { arrivals: &arrivals, commands };
+        drive(&mut cell, script, Polling::OnTime, HORIZON).departures[1].1.due.as_secs_f64() - 2.0
+    };
+    let heard = arrives(&[]);
+    let missed = arrives(&[
+        errors(Direction::Down, 1_990, Probability::ALWAYS),
+        errors(Direction::Down, 2_050, Probability::NEVER),
+    ]);
+    // Once more the assignment with 200 ms, and the poll with its answer.
+    assert!((0.33..0.6).contains(&(missed - heard)), "{heard}, {missed}");
+}

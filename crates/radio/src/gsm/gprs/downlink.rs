@@ -8,7 +8,8 @@
 //!
 //! An assignment on the common channel (CCCH) gives one timeslot. A Packet Downlink Assignment on
 //! the packet data channel (PACCH) follows, which the mobile acknowledges (3GPP TS 44.060 §7.2, TS
-//! 44.018 §3.5.3). The network polls for Packet Downlink Ack/Nack while it sends; a poll with the
+//! 44.018 §3.5.3). The network repeats it until it has polled N3105max times, and sets up no TBF for
+//! T3195 then. The network polls for Packet Downlink Ack/Nack while it sends; a poll with the
 //! last block ends the TBF when all is acknowledged (TS 44.060 §9.3.2.5).
 
 use airpath_core::{Context, Direction, DropCause, Instant, Packet, Span};
@@ -107,6 +108,9 @@ pub struct Downlink {
     since_poll: u32,
     /// Polls without a response, in a row (N3105).
     unanswered: u32,
+    /// Whether the mobile listens on its packet data channel. The network does not know that it
+    /// has missed an assignment on the CCCH.
+    pub is_reachable: bool,
     /// The final block was sent: new packets wait for the next TBF.
     is_finishing: bool,
     /// While all is acknowledged: the first such block, and the last block that the TBF sent since.
@@ -132,6 +136,7 @@ impl Downlink {
             poll: None,
             since_poll: 0,
             unanswered: 0,
+            is_reachable: false,
             is_finishing: false,
             idle_since: None,
             status: Status::default(),
@@ -197,6 +202,14 @@ impl Downlink {
             self.scheme = adapter.decide();
         }
         is_final && !self.sender.has_unacknowledged()
+    }
+
+    /// An assignment was not acknowledged: the network repeats it, on the CCCH if the mobile has
+    /// missed it there (as osmo-pcu does, tbf_dl.cpp). Returns whether N3105 has reached its limit.
+    pub fn repeat_assignment(&mut self, block: u64, parameters: &Parameters) -> bool {
+        self.unanswered += 1;
+        self.phase = if self.is_reachable { Phase::AssignmentPending { from: block } } else { Phase::None };
+        self.has_failed(parameters)
     }
 
     /// Whether the network releases the TBF abnormally: N3105 has reached its limit.

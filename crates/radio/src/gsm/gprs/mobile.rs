@@ -250,19 +250,14 @@ impl Mobile {
                 self.down.phase = Phase::AssignmentPending { from: block }
             }
             Phase::AssignedOnCcch { at, heard } if at <= block => {
-                // A real network detects a lost CCCH assignment when the PACCH assignment stays
-                // unanswered. The model detects it now.
-                if heard {
-                    self.down.phase = Phase::AssignmentPending { from: block };
-                } else {
-                    self.down.phase = Phase::None;
-                }
+                self.down.is_reachable = heard;
+                self.down.phase = Phase::AssignmentPending { from: block };
             }
             Phase::AssignmentAnswerDue { at, received } if at <= block => {
                 if received {
                     self.down.begin_transfer();
-                } else {
-                    self.down.phase = Phase::AssignmentPending { from: block };
+                } else if self.down.repeat_assignment(block, parameters) {
+                    self.down.release_until(block_from(now + parameters.t3195));
                 }
             }
             Phase::Transfer => {
@@ -285,6 +280,7 @@ impl Mobile {
     fn establish_downlink(&mut self, block: u64, parameters: &Parameters) {
         use downlink::Phase;
         let now = start_of(block);
+        self.down.is_reachable = true;
         self.down.phase = if self.up.phase == uplink::Phase::Transfer || now < self.listens_until {
             Phase::AssignmentPending { from: block }
         } else if self.up.phase != uplink::Phase::None {
@@ -409,7 +405,7 @@ impl Mobile {
         if let downlink::Phase::AssignmentPending { from } = self.down.phase
             && from <= block
         {
-            let mobile_heard = self.air.receives_control(Direction::Down);
+            let mobile_heard = self.air.receives_control(Direction::Down) && self.down.is_reachable;
             self.down.phase = downlink::Phase::AssignmentSent { mobile_heard };
             return DownlinkControl::Polled(UplinkControl::AssignmentAcknowledgement);
         }
