@@ -448,3 +448,25 @@ fn a_missed_assignment_on_the_common_channel_is_found_out_by_a_poll() {
     // Once more the assignment with 200 ms, and the poll with its answer.
     assert!((0.33..0.6).contains(&(missed - heard)), "{heard}, {missed}");
 }
+
+#[test]
+fn a_lost_resource_request_is_repeated_after_t3168() {
+    // Two-phase access: the Packet Resource Request is lost, and the mobile waits for the assignment.
+    let delay = |t3168: &str, lost: bool| {
+        let more = format!("tbf = {{ access = \"two-phase\", t3168 = \"{t3168}\" }}");
+        let commands = if lost {
+            vec![errors(Direction::Up, 0, Probability::ALWAYS), errors(Direction::Up, 450, Probability::NEVER)]
+        } else {
+            vec![]
+        };
+        let burst = packets(Direction::Up, &[0], 40);
+        let script = Script { arrivals: &burst, commands: &commands };
+        drive(&mut lossless(&more, 1), script, Polling::OnTime, HORIZON).departures[0].1.due.as_secs_f64()
+    };
+    let heard = delay("1 s", false);
+    for (t3168, seconds) in [("1 s", 1.0), ("3 s", 3.0)] {
+        let later = delay(t3168, true) - heard;
+        // The request, T3168, and the access once more, which takes up to 200 ms.
+        assert!((seconds..seconds + 0.5).contains(&later), "{t3168}: {later} after {heard}");
+    }
+}

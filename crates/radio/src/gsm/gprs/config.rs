@@ -123,6 +123,9 @@ pub struct Tbf {
     /// How long after a transfer the mobile's cell is known, so that the network need not page (the
     /// READY timer).
     pub ready: Span,
+    /// How long a mobile waits for the assignment that it has requested on a packet data channel,
+    /// before it requests again (T3168): 500 ms to 4 s.
+    pub t3168: Span,
     /// How long after a downlink TBF the mobile still monitors its packet data channel (T3192).
     pub t3192: Span,
     /// The countdown begins with this number of blocks left (BS_CV_MAX). Later packets wait for the
@@ -225,6 +228,9 @@ impl Config {
         above_zero(rlc.base_station_buffer > Bytes::ZERO, "rlc", "base_station_buffer")?;
         above_zero(tbf.access_frames > 0, "tbf", "access_frames")?;
         at_most(u64::from(tbf.access_frames), 1000, "tbf", "access_frames")?;
+        if !(Span::from_millis(500)..=Span::from_secs(4)).contains(&tbf.t3168) {
+            return Err(range("tbf", "t3168", "500 ms to 4 s (TS 44.060 Table 12.24.2)").into());
+        }
         if tbf.n3101 <= 8 {
             return Err(range("tbf", "n3101", "more than 8 (TS 44.060 §13.4)").into());
         }
@@ -239,6 +245,7 @@ impl Config {
             (tbf.reaction, "reaction"),
             (tbf.non_drx, "non_drx"),
             (tbf.ready, "ready"),
+            (tbf.t3168, "t3168"),
             (tbf.t3192, "t3192"),
             (tbf.delayed_release, "delayed_release"),
             (tbf.extended_uplink, "extended_uplink"),

@@ -332,6 +332,11 @@ impl Downlink {
         polls
     }
 
+    /// Whether the mobile has received the poll.
+    pub fn has_heard_poll(&self) -> bool {
+        self.poll.as_ref().is_some_and(|poll| poll.heard)
+    }
+
     /// The mobile responds to the poll with a Packet Downlink Ack/Nack. `draw_reception` draws
     /// whether the network receives it; the network acts on it from block `known_at` on. Returns
     /// whether it is received.

@@ -322,6 +322,7 @@ impl Mobile {
             }
             // The downlink TBF has ended: no Packet Downlink Ack/Nack will carry the request.
             Phase::RequestPending if self.down.phase != downlink::Phase::Transfer => self.up.phase = Phase::None,
+            Phase::AwaitsAssignment { until } if until <= block => self.up.phase = Phase::None,
             Phase::Start { at } if at <= block => self.up.begin_transfer(Contention::Resolved),
             Phase::Transfer => {
                 self.up.handle_ack_nack(block);
@@ -394,12 +395,11 @@ impl Mobile {
         if let uplink::Phase::AssignmentPending { from } = self.up.phase
             && from <= block
         {
-            self.up.phase = if self.air.receives_control(Direction::Down) {
-                uplink::Phase::Start { at: parameters.assignment_start(block) }
+            if self.air.receives_control(Direction::Down) {
+                self.up.phase = uplink::Phase::Start { at: parameters.assignment_start(block) };
             } else {
-                // The mobile requests again.
-                uplink::Phase::None
-            };
+                self.up.miss_assignment();
+            }
             return DownlinkControl::Sent;
         }
         if let downlink::Phase::AssignmentPending { from } = self.down.phase
@@ -424,9 +424,10 @@ impl Mobile {
         let mut draw_reception = || !cannot_send && air.receives_control(Direction::Up);
         match message {
             UplinkControl::DownlinkAckNack => {
+                let is_sent = self.down.has_heard_poll() && !cannot_send;
                 let was_received = self.down.send_ack_nack(known_at, draw_reception);
-                if was_received && self.up.phase == uplink::Phase::RequestPending {
-                    self.up.phase = uplink::Phase::AssignmentPending { from: known_at };
+                if is_sent && self.up.phase == uplink::Phase::RequestPending {
+                    self.up.request(block, was_received.then_some(known_at), parameters);
                 }
             }
             UplinkControl::AssignmentAcknowledgement => {
@@ -442,11 +443,8 @@ impl Mobile {
                 }
             }
             UplinkControl::ResourceRequest => {
-                self.up.phase = if draw_reception() {
-                    uplink::Phase::AssignmentPending { from: known_at }
-                } else {
-                    uplink::Phase::None
-                };
+                let was_received = draw_reception();
+                self.up.request(block, was_received.then_some(known_at), parameters);
             }
         }
     }

@@ -27,6 +27,7 @@ pub struct Parameters {
     pub non_drx: Span,
     /// The READY timer.
     pub ready: Span,
+    pub t3168: Span,
     pub t3192: Span,
     pub countdown: u32,
     pub delayed_release: Span,
@@ -54,6 +55,7 @@ impl Parameters {
             paging_multiframes: tbf.paging_multiframes.into(),
             non_drx: tbf.non_drx,
             ready: tbf.ready,
+            t3168: tbf.t3168,
             t3192: tbf.t3192,
             countdown: tbf.countdown,
             delayed_release: tbf.delayed_release,

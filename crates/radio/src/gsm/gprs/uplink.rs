@@ -65,6 +65,11 @@ pub enum Phase {
     },
     /// The request waits for a poll of the downlink TBF.
     RequestPending,
+    /// The network has not received the request, or the mobile not the assignment.
+    AwaitsAssignment {
+        /// The mobile requests again from this block on: T3168 expires.
+        until: u64,
+    },
     /// A Packet Uplink Assignment is to be sent on the PACCH.
     AssignmentPending {
         /// From this block on.
@@ -127,6 +132,8 @@ pub struct Uplink {
     has_heard_final: bool,
     /// The last block in which it sent.
     last_sent: u64,
+    /// The block from which it requests an assignment again (T3168).
+    t3168_expires: u64,
     /// The block since which the TBF is kept without data, as the network sees it, and the last
     /// block that it has scheduled since.
     idle_since: Option<(u64, u64)>,
@@ -155,6 +162,7 @@ impl Uplink {
             unacknowledged: 0,
             has_heard_final: false,
             last_sent: 0,
+            t3168_expires: 0,
             idle_since: None,
         }
     }
@@ -167,6 +175,21 @@ impl Uplink {
     /// Whether the window of the TBF is full.
     pub fn is_stalled(&self) -> bool {
         self.phase == Phase::Transfer && self.sender.is_stalled()
+    }
+
+    /// The mobile has requested a TBF on a packet data channel, in `block`. The network can send the
+    /// assignment from `known_at` on, or has not received the request.
+    pub fn request(&mut self, block: u64, known_at: Option<u64>, parameters: &Parameters) {
+        self.t3168_expires = block_from(end_of(block) + parameters.t3168);
+        self.phase = match known_at {
+            Some(from) => Phase::AssignmentPending { from },
+            None => Phase::AwaitsAssignment { until: self.t3168_expires },
+        };
+    }
+
+    /// The mobile has missed the assignment.
+    pub const fn miss_assignment(&mut self) {
+        self.phase = Phase::AwaitsAssignment { until: self.t3168_expires };
     }
 
     /// Begins the transfer of data.
