@@ -470,3 +470,24 @@ fn a_lost_resource_request_is_repeated_after_t3168() {
         assert!((seconds..seconds + 0.5).contains(&later), "{t3168}: {later} after {heard}");
     }
 }
+
+#[test]
+fn an_access_burst_without_an_answer_is_repeated_after_its_slots() {
+    // With a Tx-integer of 12, the next burst comes 217 to 229 frames of 60/13 ms later, and after
+    // max retrans repetitions T3146 = 12 + 2·217 frames (TS 44.018 §3.5.2.1.2).
+    let delay = |max_retrans: u32, deaf_for: u64| {
+        let commands =
+            [errors(Direction::Down, 0, Probability::ALWAYS), errors(Direction::Down, deaf_for, Probability::NEVER)];
+        let burst = packets(Direction::Up, &[0], 40);
+        let script = Script { arrivals: &burst, commands: &commands };
+        let mut cell = lossless(&format!("tbf.max_retrans = {max_retrans}"), 1);
+        drive(&mut cell, script, Polling::OnTime, HORIZON).departures[0].1.due.as_secs_f64()
+    };
+    let at_once = delay(7, 0);
+    let later = |max_retrans, deaf_for| delay(max_retrans, deaf_for) - at_once;
+    assert!((0.9..1.2).contains(&later(7, 500)), "{}", later(7, 500));
+    assert!((1.9..2.3).contains(&later(7, 1_500)), "{}", later(7, 1_500));
+    assert!((2.9..3.4).contains(&later(7, 2_500)), "{}", later(7, 2_500));
+    // Of two bursts the second waits for T3146, 2.06 s.
+    assert!((2.9..3.3).contains(&later(1, 1_500)), "{}", later(1, 1_500));
+}

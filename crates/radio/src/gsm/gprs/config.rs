@@ -9,6 +9,7 @@ use super::adaptation::Adaptation;
 use super::coding_scheme::CodingScheme;
 use super::llc;
 use super::multislot::{self, Timeslots};
+use super::parameters::access_spacing;
 use super::voice::Voice;
 use crate::error::{ValueError, above_zero, at_most, range, within_an_hour};
 use crate::gsm::gprs::ConfigError;
@@ -106,9 +107,12 @@ pub struct Rlc {
 pub struct Tbf {
     /// How an idle mobile requests an uplink TBF.
     pub access: Access,
-    /// Random access: the access burst is sent in one of this number of frames. All are equally
-    /// likely.
+    /// Random access: the access burst is sent in one of this number of frames, at least 8 for the
+    /// first burst. All are equally likely. 3 to 12, 14, 16, 20, 25, 32 or 50 (Tx-integer).
     pub access_frames: u32,
+    /// Access bursts without an answer that the mobile repeats (max retrans): 1, 2, 4 or 7. Then it
+    /// waits for T3146 and begins again.
+    pub max_retrans: u32,
     /// From the end of an assignment on the common channel to when the mobile can be addressed on
     /// its packet data channel.
     pub assignment_wait: Span,
@@ -226,8 +230,13 @@ impl Config {
         above_zero(rlc.poll_interval > 0, "rlc", "poll_interval")?;
         above_zero(rlc.ack_interval > 0, "rlc", "ack_interval")?;
         above_zero(rlc.base_station_buffer > Bytes::ZERO, "rlc", "base_station_buffer")?;
-        above_zero(tbf.access_frames > 0, "tbf", "access_frames")?;
-        at_most(u64::from(tbf.access_frames), 1000, "tbf", "access_frames")?;
+        if access_spacing(tbf.access_frames).is_none() {
+            let allowed = "3 to 12, 14, 16, 20, 25, 32 or 50 (TS 44.018 Table 10.5.2.29.1)";
+            return Err(range("tbf", "access_frames", allowed).into());
+        }
+        if ![1, 2, 4, 7].contains(&tbf.max_retrans) {
+            return Err(range("tbf", "max_retrans", "1, 2, 4 or 7 (TS 44.018 Table 10.5.2.29.1)").into());
+        }
         if !(Span::from_millis(500)..=Span::from_secs(4)).contains(&tbf.t3168) {
             return Err(range("tbf", "t3168", "500 ms to 4 s (TS 44.060 Table 12.24.2)").into());
         }

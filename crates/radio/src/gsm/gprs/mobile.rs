@@ -372,11 +372,18 @@ impl Mobile {
             | downlink::Phase::Paging { .. }
             | downlink::Phase::AwaitsCellUpdate
             | downlink::Phase::AssignedOnCcch { heard: false, .. } => {
-                let frames = self.access_stream.below(parameters.access_frames.into());
+                let burst = self.up.access_bursts;
+                let frames = self.access_stream.below(parameters.access_spread(burst).into());
                 let access_burst_end = start_of(block) + FRAME * (frames + 1);
                 let answered = ccch_from(access_burst_end + parameters.network_delay);
                 let heard = self.air.receives_control(Direction::Down);
-                Phase::Access { at: block_from(answered + parameters.reaction), heard }
+                let ends = if heard {
+                    answered + parameters.reaction
+                } else {
+                    access_burst_end + FRAME * u64::from(parameters.access_wait(burst))
+                };
+                self.up.access_bursts = if heard || burst == parameters.max_retrans { 0 } else { burst + 1 };
+                Phase::Access { at: block_from(ends), heard }
             }
         };
     }

@@ -11,6 +11,20 @@ use super::multiframe::{block_from, end_of};
 /// which is as long.
 pub const ABNORMAL_RELEASE: Span = Span::from_secs(5);
 
+/// S, the frames between an access burst and the first in which it may be repeated, by Tx-integer,
+/// on a CCCH that is not combined with dedicated channels (TS 44.018 §3.3.1.1.2, recalled; osmo-bsc,
+/// bts.c, has 217 for 12).
+pub const fn access_spacing(tx_integer: u32) -> Option<u32> {
+    match tx_integer {
+        3 | 8 | 14 | 50 => Some(55),
+        4 | 9 | 16 => Some(76),
+        5 | 10 | 20 => Some(109),
+        6 | 11 | 25 => Some(163),
+        7 | 12 | 32 => Some(217),
+        _ => None,
+    }
+}
+
 /// The parameters that TBFs use. [`Config`] documents the keys of the same names in the tables
 /// `cell`, `rlc` and `tbf`.
 #[derive(Clone, Debug)]
@@ -21,6 +35,7 @@ pub struct Parameters {
     pub base_station_buffer: u64,
     pub access: Access,
     pub access_frames: u32,
+    pub max_retrans: u32,
     pub assignment_wait: Span,
     pub reaction: Span,
     pub paging_multiframes: u64,
@@ -50,6 +65,7 @@ impl Parameters {
             base_station_buffer: rlc.base_station_buffer.get(),
             access: tbf.access,
             access_frames: tbf.access_frames,
+            max_retrans: tbf.max_retrans,
             assignment_wait: tbf.assignment_wait,
             reaction: tbf.reaction,
             paging_multiframes: tbf.paging_multiframes.into(),
@@ -67,6 +83,18 @@ impl Parameters {
             t3195: tbf.t3195,
             stuck: tbf.stuck,
         }
+    }
+
+    /// Frames over which access burst number `burst` is spread, from zero on.
+    pub fn access_spread(&self, burst: u32) -> u32 {
+        if burst == 0 { self.access_frames.max(8) } else { self.access_frames }
+    }
+
+    /// Frames that a mobile waits for an answer to access burst number `burst`, from zero on, before
+    /// it repeats it: S, or T3146 after the last (TS 44.018 §3.5.2.1.2, recalled).
+    pub fn access_wait(&self, burst: u32) -> u32 {
+        let spacing = access_spacing(self.access_frames).expect("it was checked");
+        if burst < self.max_retrans { spacing } else { self.access_frames + 2 * spacing }
     }
 
     /// The first block in which the network can respond to what it received in `block`.

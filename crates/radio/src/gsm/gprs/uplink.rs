@@ -53,9 +53,9 @@ pub enum Phase {
     None,
     /// Random access, until that block.
     Access {
-        /// The mobile may use the assignment from this block on.
+        /// The mobile may use the assignment from this block on, or repeats its access burst.
         at: u64,
-        /// Whether it received the assignment; otherwise it begins again then.
+        /// Whether it received the assignment.
         heard: bool,
     },
     /// It waits for the single block that was assigned to it.
@@ -130,6 +130,8 @@ pub struct Uplink {
     unacknowledged: u32,
     /// Whether the mobile has received one of them.
     has_heard_final: bool,
+    /// Access bursts that were sent in this procedure.
+    pub access_bursts: u32,
     /// The last block in which it sent.
     last_sent: u64,
     /// The block from which it requests an assignment again (T3168).
@@ -161,6 +163,7 @@ impl Uplink {
             unanswered: 0,
             unacknowledged: 0,
             has_heard_final: false,
+            access_bursts: 0,
             last_sent: 0,
             t3168_expires: 0,
             idle_since: None,
