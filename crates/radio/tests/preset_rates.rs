@@ -17,10 +17,10 @@ const PACKET: f64 = 1500.0;
 /// Each preset with its goodput in kbit/s, to the mobile and from it. Those of radio whose errors
 /// follow from C/I are without errors; the others have the block error rate of the preset.
 const RATES: &[(&str, Option<[f64; 2]>)] = &[
-    ("egprs-4+1", Some([235.1, 17.1])),
-    ("gprs-3+1", Some([35.7, 11.8])),
-    ("gprs-4+1", Some([47.7, 11.8])),
-    ("gprs-4+2-cs4", Some([79.4, 38.7])),
+    ("egprs-4+1", Some([235.1, 17.5])),
+    ("gprs-3+1", Some([35.7, 11.9])),
+    ("gprs-4+1", Some([47.7, 11.9])),
+    ("gprs-4+2-cs4", Some([79.4, 39.7])),
     ("gsm-csd-14400", Some([11.6, 11.6])),
     ("gsm-csd-9600", Some([7.9, 7.9])),
     ("hs-dsch-1152-shared", Some([1137.4, 64.0])),
@@ -204,8 +204,7 @@ fn arithmetic(bearer: &Table, direction: Direction) -> f64 {
             f64::floor((block - 21.0) / (pdu + 16.0)) * pdu / 0.002 * PACKET / (PACKET + 1.0)
         }
         // A block of the best scheme each 20 ms on each timeslot (twelve in 240 ms), without
-        // RLC/MAC headers; a packet has 10 octets of SNDCP and LLC, and a length indicator. The
-        // mobile takes the next packet when the one before is cut, so that a block is not shared.
+        // RLC/MAC headers; a packet has 10 octets of SNDCP and LLC, and a length indicator.
         ("gprs", _) => {
             let octets = match way["adaptation"]["schemes"].as_array().and_then(|all| all.last()?.as_str()) {
                 Some("cs-2") => 30.0,
@@ -220,9 +219,7 @@ fn arithmetic(bearer: &Table, direction: Direction) -> f64 {
                 (Direction::Up, 10) => 2.0,
                 (Direction::Up, _) => 1.0,
             };
-            let framed = PACKET + 11.0;
-            let used = if direction == Direction::Down { framed } else { f64::ceil(framed / octets) * octets };
-            slots * octets * 8.0 / 0.020 * PACKET / used
+            slots * octets * 8.0 / 0.020 * PACKET / (PACKET + 11.0)
         }
         // PPP adds 8 octets and its escapes. The slower of two carries that: RLP with its payload
         // of 24 octets in 20 ms, of 66 in 40 ms, or of 65 with several channels; and V.42 with 6
