@@ -196,8 +196,30 @@ def test_silence_is_that_of_the_path() -> None:
     assert messages.main_cause(silent) == "path silent, 100\u00a0%"
     mobile = silent | {"radio_known": True}
     assert verdict(mobile, []) == "Limited by the network: the radio carried nothing (100\u00a0%)."
-    assert messages.sentence(mobile) == "10 s: 10 s radio silent (100\u00a0%)."
-    assert messages.main_cause(mobile) == "radio silent, 100\u00a0%"
+    assert messages.sentence(mobile) == "10 s: 10 s waiting for the radio (100\u00a0%)."
+    assert messages.main_cause(mobile) == "waiting for the radio, 100\u00a0%"
+
+
+def test_waits_for_the_radio_are_not_its_silence() -> None:
+    def state(name: str, length: float, cause: str = "radio") -> dict[str, Any]:
+        return {"cause": cause, "state": name, "start": 0, "end": int(length * 1e9)}
+
+    flow = connection(1, 0, 10, radio_s=10.0) | {"captured_end": None, "radio_known": True}
+    states = [state("outage", 4), state("grant", 3), state("harq-repeat", 1), state("grant", 5, "set-up")]
+    text = verdict(flow, [], [*states, state("fixed-network-outage", 2)])
+    assert text.replace("\u00a0", " ") == (
+        "Limited by the network: the radio carried nothing (40 %), and packets waited for uplink grants and HARQ "
+        "retransmissions (40 %), and the fixed network had an outage (20 %)."
+    )
+
+
+def test_the_reason_of_a_small_window_is_the_network() -> None:
+    flow = connection(1, 0, 10, congestion_window_s=6.0, recovery_s=4.0) | {"captured_end": None}
+    assert verdict(flow, [], limit=None).startswith("Limited by the sender: its congestion window was too small")
+    policed = verdict(flow, [], limit="policer")
+    assert policed.startswith("Limited by the network: a policer dropped packets")
+    marked = connection(1, 0, 10, congestion_window_s=6.0, path_rate_s=4.0) | {"captured_end": None}
+    assert "the link was used at the rate that congestion marks (ECN) allowed" in verdict(marked, [], limit="ecn")
 
 
 def test_a_cause_has_one_share_in_text_and_figures() -> None:

@@ -152,7 +152,7 @@ def test_the_text_has_the_states(tmp_path: Path) -> None:
     done = Command(tmp_path)("trace", "run")
     assert done.code == 0
     text = " ".join(done.out.split())
-    assert "Radio silent, by state: " in text, text
+    assert "Waiting for the radio, by state: " in text, text
     for state in ("drx", "scheduling-request", "grant", "harq-repeat", "handover 60"):
         assert f"{state} " in text.replace("\u00a0", " "), (state, text)
 

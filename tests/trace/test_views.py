@@ -81,7 +81,12 @@ def test_every_connection_is_listed_with_a_bar_of_its_time(whole: Page, traces: 
     assert len(bars) == len(flows)
     for bar, flow in zip(bars, flows, strict=True):
         assert bar.count("%") == len(seconds_of(flow))
-    names = [f"{flow['connection']}: {flow['client']} to {flow['server']}" for flow in flows]
+    known = [traces[0].run_flows.of(flow) for flow in flows]
+    names = [
+        f"{flow['connection']}: {run_flow.words}, {flow['client']} to {flow['server']}"
+        for flow, run_flow in zip(flows, known, strict=True)
+        if run_flow is not None
+    ]
     assert [text.strip() for text in whole.texts["h2"] if text.startswith("Connection ")] == [
         f"Connection {name}" for name in names
     ]

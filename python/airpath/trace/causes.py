@@ -88,11 +88,11 @@ def of_name(name: str, *, radio: bool = False) -> Cause:
 
     Args:
         name: Its name.
-        radio: Whether a radio log shows that the path has a radio: silence is then that of the
-            radio.
+        radio: Whether a radio log shows that the path has a radio: it carried nothing, or delayed
+            packets.
     """
     cause = next(each for each in CAUSES if each.name == name)
-    return replace(cause, words="radio silent") if radio and name == "radio" else cause
+    return replace(cause, words="waiting for the radio") if radio and name == "radio" else cause
 
 
 OTHER = "of other causes"

@@ -14,7 +14,8 @@ def flows(trace: "TraceData") -> list[dict[str, Any]]:
 
     `captured_end` is the end (`client` or `server`) whose segments alone are in the capture, or
     `None`. `radio_known` is whether a radio log shows that the path has a radio. `closing_ends` is
-    the number of ends that sent a FIN.
+    the number of ends that sent a FIN. In a result folder, `flow_name` is the flow with its mobile,
+    and `client_name` the mobile, if it has several; else they are empty, and the client's address.
     """
     import polars as pl
 
@@ -26,6 +27,8 @@ def flows(trace: "TraceData") -> list[dict[str, Any]]:
             "captured_end": alone.get(row["connection"]),
             "radio_known": radio,
             "closing_ends": ends.get(row["connection"], 0),
+            "flow_name": known.words if (known := trace.run_flows.of(row)) else "",
+            "client_name": known.mobile if known and known.mobile else row["client_address"],
         }
         for row in trace.connections.iter_rows(named=True)
     ]

@@ -47,9 +47,14 @@ def connections_table(flows: Sequence[Row], drawn: Sequence[int] = ()) -> Table:
 
 def cells(flow: Row) -> list[Cell]:
     """Return the cells of a connection's row."""
+    name = flow.get("flow_name")
     return [
         Cell(str(flow["connection"]), number=False),
-        Cell(flow["client"], f"→ {flow['server']}", number=False),
+        Cell(
+            name or flow["client"],
+            f"{flow['client']} → {flow['server']}" if name else f"→ {flow['server']}",
+            number=False,
+        ),
         Cell(seconds(flow["duration_s"])),
         _where_it_went(flow),
         Cell("–" if flow.get("captured_end") else seconds(avoidable(flow))),

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airpath.trace.run_flows import RunFlows
 from airpath.trace.selection import Selection, selectors
 from airpath.trace.sources import Sources
 
@@ -44,6 +45,11 @@ class TraceData:
         """How the files were read: frames, skipped records by cause, shortcomings."""
         note = {} if self.sources.note is None else {"note": self.sources.note}
         return self._analysed["reading"] | note
+
+    @cached_property
+    def run_flows(self) -> RunFlows:
+        """The flows of the run of a result folder; none of other captures."""
+        return RunFlows(self.sources.run, self.sources.repetition)
 
     @cached_property
     def connections(self) -> "pl.DataFrame":

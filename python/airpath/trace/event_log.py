@@ -86,18 +86,34 @@ def _column(values: "pl.Series") -> bytes:
     return array("q", values.cast(pl.Int64).fill_null(_MISSING).to_list()).tobytes()
 
 
-def _flows(result: Result, repetition: int) -> tuple[list[int], list[Flow]]:
-    """Return the numbers of the TCP flows, and a description of each."""
-    flows = [
-        flow
+def clients(result: Result, repetition: int) -> list[tuple[str, int, dict[str, Any]]]:
+    """Return address and port of the mobile of each TCP connection, its number, and its flow."""
+    mobiles, stride = mobiles_of(result), _stride(result, repetition)
+    return [
+        (_ends(flow, mobiles, number)[0], flow["flow"] + number * stride, flow)
+        for flow, number in _connections(result, repetition)
+    ]
+
+
+def _connections(result: Result, repetition: int) -> list[tuple[dict[str, Any], int]]:
+    """Return the TCP connections: their flows, and their numbers in them."""
+    return [
+        (flow, number)
         for flow in result.summary["flows"]
         # The settings of QUIC are in the place of those of TCP.
         if flow["repetition"] == repetition and flow.get("tcp") is not None and "quic" not in flow["tcp"]
+        for number in range(flow.get("opened") or 1)
     ]
-    mobiles = mobiles_of(result)
-    # The connections of a page have numbers above those of the flows.
-    several = [(flow, number) for flow in flows for number in range(flow.get("opened") or 1)]
-    stride = sum(flow["repetition"] == repetition for flow in result.summary["flows"])
+
+
+def _stride(result: Result, repetition: int) -> int:
+    """Return the distance of the numbers of a page's connections, which are above those of flows."""
+    return sum(flow["repetition"] == repetition for flow in result.summary["flows"])
+
+
+def _flows(result: Result, repetition: int) -> tuple[list[int], list[Flow]]:
+    """Return the numbers of the TCP flows, and a description of each."""
+    several, stride, mobiles = _connections(result, repetition), _stride(result, repetition), mobiles_of(result)
     return (
         [flow["flow"] + number * stride for flow, number in several],
         [(*_ends(flow, mobiles, number), _negotiated(flow)) for flow, number in several],

@@ -35,6 +35,11 @@ def ends(flow: Row) -> str:
     return f"{flow['client']} → {flow['server']}"
 
 
+def name_of(flow: Row) -> str:
+    """Return the ends of a connection, after the flow of a result folder that it is."""
+    return f"{name}, {ends(flow)}" if (name := flow.get("flow_name")) else ends(flow)
+
+
 def ended(flow: Row) -> str:
     """Return how a connection ended: in the table, in one word.
 
@@ -147,7 +152,7 @@ def behind(flow: Row, connections: Iterable[Row]) -> str:
     if not others:
         # Datagrams, or connections that are not selected.
         return ""
-    return f"It shared the path with {named(others)} of {flow['client_address']}."
+    return f"It shared the path with {named(others)} of {flow.get('client_name', flow['client_address'])}."
 
 
 def filled_by(pieces: Iterable[Row]) -> dict[str, dict[str | None, float]]:
@@ -222,15 +227,14 @@ def together(connections: Sequence[Row], pieces: "pl.DataFrame", directions: "pl
         if len(flows) > 1
     }
     first = sorted((address for address in shared if shared[address]), key=lambda address: (-shared[address], address))
-    return [of_client(address, elapsed(clients[address], pieces, directions)) for address in first[:_CLIENTS]]
+    names = {address: flows[0].get("client_name", address) for address, flows in clients.items()}
+    return [of_client(names[address], elapsed(clients[address], pieces, directions)) for address in first[:_CLIENTS]]
 
 
-def of_client(address: str, own: Elapsed) -> str:
+def of_client(name: str, own: Elapsed) -> str:
     """Return how full a client's link was, its rate, and the least time of its data."""
     links = [link for link in own.links.values() if link.full_s >= _LEAST_FULL * own.full_s]
-    texts = [
-        f"The connections of {address} shared its link, {_full(link, own.span_s, alone=True)}" for link in links[:1]
-    ]
+    texts = [f"The connections of {name} shared its link, {_full(link, own.span_s, alone=True)}" for link in links[:1]]
     texts += [
         f"The other direction, the {LINKS[link.end]}, {_full(link, own.span_s)}"
         for link in links[1:]

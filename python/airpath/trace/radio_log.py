@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 Log = tuple[str | None, str, dict[str, str]]
 """The mobile's address, `None` for that of every client; the log as CSV; and its column map."""
 
+FIXED_OUTAGE = "fixed-network-outage"
+"""The name of an outage that is none of the radio; the mobile waits for it all the same."""
+_FIXED = ("fixed", "access")
+"""The components of the fixed network."""
 _SIMULATED_ORIGIN = 1_000_000_000 * 10**9
 """The time of the run's start in captures of simulated runs (`docs/result-folder.md`)."""
 _FIRST_MOBILE = IPv4Address("10.0.0.2")
@@ -105,6 +109,9 @@ def _intervals(result: Result, repetition: int, user: int, name: str) -> Iterato
         own = own.filter(pl.col("component").is_in(_bearers(name)))
         for time, duration, direction, kind in own.select("time", "duration", "direction", "kind").rows():
             yield time, time + duration, direction, kind
+        fixed = changes.filter(pl.col("component").is_in(_FIXED))
+        for time, duration, direction in fixed.select("time", "duration", "direction").rows():
+            yield time, time + duration, direction, FIXED_OUTAGE
         states = result.states.filter(pl.col("repetition") == repetition, pl.col("user") == user)
     except NotLoggedError:
         return

@@ -13,7 +13,7 @@ from airpath.trace.elapsed import LINKS
 from airpath.trace.format import Row, figures
 from airpath.trace.groups import GROUPED_ABOVE, cells, groups
 from airpath.trace.groups import HEAD as GROUPS_HEAD
-from airpath.trace.messages import clock, ended, ends, has_radio, main_cause, summary, together
+from airpath.trace.messages import clock, ended, ends, has_radio, main_cause, name_of, summary, together
 from airpath.trace.quic import HEAD as QUIC_HEAD
 from airpath.trace.quic import rows as quic_rows
 from airpath.trace.verdict import all_connections, sentences
@@ -60,7 +60,9 @@ def render(trace: "TraceData", console: "Console", *, why: bool) -> None:
 
 def _page(trace: "TraceData", flow: Row, console: "Console", *, why: bool) -> None:
     """Print the details of one connection."""
-    console.print(f"\nConnection {flow['connection']}: {ends(flow)}", style="bold", soft_wrap=not console.is_terminal)
+    console.print(
+        f"\nConnection {flow['connection']}: {name_of(flow)}", style="bold", soft_wrap=not console.is_terminal
+    )
     for text in sentences(trace, flow):
         console.print(text, soft_wrap=not console.is_terminal)
     stalls = trace.stalls.filter(connection=flow["connection"]).head(MOST_STALLS)
@@ -125,6 +127,7 @@ def _table(flows: Sequence[Row], console: "Console") -> None:
     """Print one row per connection."""
     head = (
         ("", True),
+        ("flow", False),
         ("connection", False),
         ("time", True),
         ("avoidable", True),
@@ -134,6 +137,7 @@ def _table(flows: Sequence[Row], console: "Console") -> None:
     rows = [
         (
             str(flow["connection"]),
+            flow["flow_name"],
             ends(flow),
             seconds(flow["duration_s"]),
             "–" if flow["captured_end"] else seconds(avoidable(flow)),
@@ -144,8 +148,15 @@ def _table(flows: Sequence[Row], console: "Console") -> None:
         for flow in flows[:MOST_ROWS]
     ]
     optional = ["segments"] if len({row[-1] for row in rows}) > 1 else ["segments", "ended"]
-    titles = [name for name, _ in head[:2]]
-    _print(console, (*head, ("ended", False)), rows, titles=titles, optional=optional, whole="main cause")
+    if "" not in (names := {row[1] for row in rows}) and len(names) == len(rows):
+        optional.append("connection")
+    head = (*head, ("ended", False))
+    if len({row[1] for row in rows}) == 1:
+        # All are the same flow, or of no result folder.
+        head, rows = (head[0], *head[2:]), [(row[0], *row[2:]) for row in rows]
+    titles = ["", "flow", "connection"]
+    titles = [name for name, _ in head if name in titles]
+    _print(console, head, rows, titles=titles, optional=optional, whole="main cause")
     legend = f"{AVOIDABLE} {SUM_OF_CONNECTIONS} {order(flows)}"
     console.print(legend, style="dim", soft_wrap=not console.is_terminal)
     if len(flows) > MOST_ROWS:

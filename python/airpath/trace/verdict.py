@@ -22,6 +22,8 @@ from airpath.trace.messages import (
     sum_of,
     sum_sentence,
 )
+from airpath.trace.radio_log import FIXED_OUTAGE
+from airpath.trace.run_flows import limit_of
 
 if TYPE_CHECKING:
     from airpath.trace.data import TraceData
@@ -45,6 +47,26 @@ _FINDINGS = {
     "closing": (_APPLICATIONS, "they closed the connection late"),
 }
 """Of each cause: where it is, and what happened there."""
+_WAITS = {
+    "drx": "the mobile to wake up (DRX)",
+    "scheduling-request": "uplink grants",
+    "grant": "uplink grants",
+    "random-access": "random access",
+    "harq-repeat": "HARQ retransmissions",
+    FIXED_OUTAGE: FIXED_OUTAGE,
+}
+"""Of each state in which packets wait although the radio carries some: what they wait for."""
+_BY_LIMIT = {
+    "policer": {
+        "congestion-window": (_NETWORK, "a policer dropped packets, so that the congestion window stayed small"),
+        "recovery": (_NETWORK, "what a policer dropped had to be sent again"),
+    },
+    "ecn": {
+        "congestion-window": (_NETWORK, "congestion marks (ECN) held the congestion window down"),
+        "path-rate": (_NETWORK, "the {link} was used at the rate that congestion marks (ECN) allowed"),
+    },
+}
+"""Findings in place of those of `_FINDINGS` where the reason of a small window is known."""
 _LEAST = 10
 """The sentence names no cause with a smaller share in per cent, unless it has the most time."""
 _LOW = 0.5
@@ -62,31 +84,51 @@ def sentences(trace: "TraceData", flow: Row) -> list[str]:
     directions = trace.directions.filter(connection=number).rows(named=True)
     one_way = trace.one_way.filter(connection=number).rows(named=True)
     pieces = trace.causes.filter(connection=number).rows(named=True)
+    states = trace.radio_states.filter(connection=number).rows(named=True)
+    signals = trace.run_flows.signals(flow)
     texts = [
-        verdict(flow, pieces),
+        verdict(flow, pieces, states, limit_of(signals, directions)),
         sentence(flow),
-        radio_sentence(trace.radio_states.filter(connection=number).iter_rows(named=True)),
+        radio_sentence(states),
         before_capture(trace, flow),
         behind(flow, trace.connections.iter_rows(named=True)),
         ending(flow, directions),
         spurious_timers(flow, directions, pieces),
         *losses(directions, one_way),
         *in_transit(one_way),
+        *(sentence for each in signals for sentence in each.sentences),
     ]
     return [text for text in texts if text]
 
 
-def verdict(flow: Row, pieces: Iterable[Row]) -> str:
+def verdict(flow: Row, pieces: Iterable[Row], states: Iterable[Row] = (), limit: str | None = None) -> str:
     """Return what limited a connection.
 
     Args:
         flow: The connection, a row of `connection_rows.flows`.
         pieces: Its rows of `Trace.causes`.
+        states: Its rows of `Trace.radio_states`.
+        limit: What held its congestion window down: `policer`, `ecn`, or `None` if it is unknown.
     """
     if flow.get("captured_end"):
         return f"The causes are unknown: only segments from the {flow['captured_end']} are in the capture."
     pieces = list(pieces)
-    return _of_times(sum_of([flow]), filled_by(pieces), _low(pieces), radio=has_radio([flow]))
+    return _of_times(
+        sum_of([flow]), filled_by(pieces), _low(pieces), radio=has_radio([flow]), states=waits(states), limit=limit
+    )
+
+
+def waits(states: Iterable[Row]) -> dict[str, float]:
+    """Return the seconds of the cause `radio` by their reason in the radio log.
+
+    Args:
+        states: Rows of `Trace.radio_states`.
+    """
+    found: dict[str, float] = {}
+    for state in states:
+        if state["cause"] == "radio" and (reason := _WAITS.get(state["state"])):
+            found[reason] = found.get(reason, 0.0) + (state["end"] - state["start"]) / 1e9
+    return found
 
 
 def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
@@ -103,14 +145,16 @@ def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
     if not known:
         return []
     pieces = [each for each in trace.causes.iter_rows(named=True) if each["connection"] in known]
+    states = waits(each for each in trace.radio_states.iter_rows(named=True) if each["connection"] in known)
     low, radio = _low(pieces), has_radio(known.values())
     count = f"All {len(known):,} connections" if len(known) > 1 else f"Connection {next(iter(known))}"
     addresses = {flow["client_address"] for flow in known.values()}
     if len(addresses) == 1:
         own = elapsed(known.values(), trace.causes, trace.directions)
+        client = next(iter(known.values())).get("client_name") or addresses.pop()
         return [
-            f"{count} of {addresses.pop()}, {length(own.span_s)} from the first to the last segment. "
-            f"{_of_times(own.causes, own.filled, low, radio=radio)}",
+            f"{count} of {client}, {length(own.span_s)} from the first to the last segment. "
+            f"{_of_times(own.causes, own.filled, low, radio=radio, states=states)}",
             f"The elapsed time, each moment once, {sum_sentence(own.causes, own.span_s, radio=radio)} "
             f"{' '.join(filter(None, (avoidable_sentence(own.causes), other_causes(own.causes, radio=radio))))}",
             *_losses(trace, list(known)),
@@ -121,7 +165,8 @@ def all_connections(trace: "TraceData", flows: Sequence[Row]) -> list[str]:
     times = sum_sentence(totals, sum(flow["duration_s"] for flow in known.values()), radio=radio)
     span = length((end - begin) / 1e9)
     return [
-        f"{count}, {span} from the first to the last segment. {_of_times(totals, filled_by(pieces), low, radio=radio)}",
+        f"{count}, {span} from the first to the last segment. "
+        f"{_of_times(totals, filled_by(pieces), low, radio=radio, states=states)}",
         f"Time of the connections in sum, {times} "
         f"{' '.join(filter(None, (avoidable_sentence(totals), other_causes(totals, radio=radio))))}",
         *_losses(trace, list(known)),
@@ -154,7 +199,13 @@ def _low(pieces: Iterable[Row]) -> float:
 
 
 def _of_times(
-    totals: Mapping[str, float], filled: Mapping[str, Mapping[str | None, float]], low: float, *, radio: bool
+    totals: Mapping[str, float],
+    filled: Mapping[str, Mapping[str | None, float]],
+    low: float,
+    *,
+    radio: bool,
+    states: Mapping[str, float] | None = None,
+    limit: str | None = None,
 ) -> str:
     """Return a sentence with the causes that took most of a time.
 
@@ -163,16 +214,20 @@ def _of_times(
         filled: Those with a full link, by the end whose packets filled it, as far as that is known.
         low: The share of time whose cause has a low confidence.
         radio: Whether a radio log shows that the path has a radio.
+        states: The seconds of the cause `radio` by reason, as `waits` returns them.
+        limit: What held the congestion window down.
     """
     if not totals:
         return ""
     share = cause_shares(totals)
     whole = sum(totals.values())
-    findings = [*_full_link(share, filled, whole), *_sharing(share, filled, whole)]
+    findings_of = _BY_LIMIT.get(limit or "", {})
+    findings = [*_full_link(share, filled, whole, findings_of), *_sharing(share, filled, whole)]
     for name in totals:
-        place, what = _FINDINGS[name]
-        if name not in FULL:
-            what = what.replace("path", "radio") if radio and name == "radio" else what
+        place, what = findings_of.get(name, _FINDINGS[name])
+        if radio and name == "radio":
+            findings += _radio(share[name], totals[name], states or {})
+        elif name not in FULL:
             findings.append((share[name], place, f"{what} ({percent(share[name])})"))
     findings.sort(key=lambda finding: -finding[0])
     places: dict[str, list[str]] = {}
@@ -180,14 +235,36 @@ def _of_times(
         if part >= _LEAST or not places:
             places.setdefault(place, []).append(text)
     # The place with the most time first, not that of the largest cause.
-    time = {place: sum(share[name] for name in totals if _FINDINGS[name][0] == place) for place in places}
+    time = {
+        place: sum(
+            share[name] for name in totals if _BY_LIMIT.get(limit or "", {}).get(name, _FINDINGS[name])[0] == place
+        )
+        for place in places
+    }
     ordered = sorted(places, key=lambda place: -time[place])
     parts = [f"{place}: {', and '.join(places[place])}" for place in ordered]
     return f"{'Probably limited' if low > _LOW else 'Limited'} by {'; and by '.join(parts)}."
 
 
+def _radio(share: float, seconds: float, states: Mapping[str, float]) -> list[tuple[float, str, str]]:
+    """Return the time without a passing packet by its reason: the share, the place and the text."""
+    scale = share / max(seconds, sum(states.values()))
+    outage = scale * states.get(FIXED_OUTAGE, 0.0)
+    reasons = {reason: scale * time for reason, time in states.items() if reason != FIXED_OUTAGE}
+    waited = sum(reasons.values())
+    found = [
+        (share - waited - outage, "the radio carried nothing"),
+        (waited, f"packets waited for {' and '.join(sorted(reasons, key=lambda reason: -reasons[reason]))}"),
+        (outage, "the fixed network had an outage"),
+    ]
+    return [(part, _NETWORK, f"{what} ({percent(part)})") for part, what in found if part > share / 100]
+
+
 def _full_link(
-    share: Mapping[str, float], filled: Mapping[str, Mapping[str | None, float]], whole: float
+    share: Mapping[str, float],
+    filled: Mapping[str, Mapping[str | None, float]],
+    whole: float,
+    findings_of: Mapping[str, tuple[str, str]],
 ) -> list[tuple[float, str, str]]:
     """Return how long each direction of the link was full: the share, the place and the text."""
     # Both are a fully used link: one finding.
@@ -199,7 +276,7 @@ def _full_link(
         if "queueing" in of:
             queued = percent(of["queueing"])
             text += f", {queued} with a long queue in front of it" if queued != text else ", with a long queue"
-        place, what = _FINDINGS["path-rate"]
+        place, what = findings_of.get("path-rate" if "queueing" not in of else "", _FINDINGS["path-rate"])
         found.append((part, place, f"{what.format(link=LINKS[end])} ({text})"))
     return found
 

@@ -57,7 +57,8 @@ class FlowView:
     @property
     def name(self) -> str:
         """Its title: its number and its ends."""
-        return f"{self.flow['connection']}: {self.flow['client']} to {self.flow['server']}"
+        name = f"{self.flow['flow_name']}, " if self.flow.get("flow_name") else ""
+        return f"{self.flow['connection']}: {name}{self.flow['client']} to {self.flow['server']}"
 
     @cached_property
     def span(self) -> float:
