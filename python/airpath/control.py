@@ -5,16 +5,23 @@ user and root. A link in a user namespace of its own does not recognise root.
 """
 
 import json
+import os
 import re
+import shlex
 import socket
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from airpath.quantities import seconds
 
 _PREFIX = "airpath-link-"
 _TIMEOUT_S = 5.0
 _TRIES = 5
 """A link waits for a request for 20 ms only, which is short on a busy host."""
+_MOST_LETTERS = 100
+"""A longer command line is cut in messages."""
 _IDEMPOTENT = frozenset({"status", "reload"})
 """Requests that may be sent again even if the link has received them."""
 
@@ -37,6 +44,35 @@ def running() -> list[int]:
     return sorted({int(each) for each in re.findall(rf"@{_PREFIX}(\d+)$", listed, re.MULTILINE)})
 
 
+@dataclass(frozen=True)
+class RunningLink:
+    """A running link, as the kernel knows its process."""
+
+    process: int
+    age_s: float
+    command: str
+    """Its command line, with preset or scenario and the command on it; empty if it is hidden."""
+
+    def __str__(self) -> str:
+        command = self.command if len(self.command) <= _MOST_LETTERS else f"{self.command[: _MOST_LETTERS - 1]}…"
+        return f"{self.process}  for {seconds(round(self.age_s))}  {command}".rstrip()
+
+
+def described(process: int) -> RunningLink | None:
+    """Return a running link by its process number; `None` if it has ended."""
+    place = Path("/proc") / str(process)
+    try:
+        words = (place / "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+        # After the name of the program, which may have spaces: field 22 is the start (proc(5)).
+        fields = (place / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        uptime = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError):
+        return None
+    names = [number for number, word in enumerate(words) if Path(word).name == "airpath"]
+    own = ["airpath", *words[names[0] + 1 :]] if names else words
+    return RunningLink(process, max(uptime - int(fields[19]) / os.sysconf("SC_CLK_TCK"), 0.0), shlex.join(own))
+
+
 def find(link: str | Path | None = None) -> int:
     """Return the process number of a running link.
 
@@ -51,14 +87,14 @@ def find(link: str | Path | None = None) -> int:
     if link is None:
         if len(known) == 1:
             return known[0]
-        raise NoLinkError(f"{len(known)} links run: {_listed(known)}; select one" if known else "no link is running")
+        raise NoLinkError(f"{len(known)} links run:{_listed(known)}" if known else "no link is running")
     numbers = [int(str(link))] if str(link).isdecimal() else _processes_of(Path(link))
     if not numbers:
         raise NoLinkError(f"{link} is neither a process number nor the result folder of a link")
     for number in numbers:
         if number in known:
             return number
-    raise NoLinkError(f"no link runs as process {numbers[0]}; there are: {_listed(known)}")
+    raise NoLinkError(f"no link runs as process {numbers[0]}; there are:{_listed(known)}")
 
 
 def _processes_of(folder: Path) -> list[int]:
@@ -138,4 +174,5 @@ def _ended(process: int) -> str:
 
 
 def _listed(known: list[int]) -> str:
-    return ", ".join(map(str, known)) or "none"
+    """Return a line for each link, or `none`."""
+    return "".join(f"\n  {described(process) or process}" for process in known) or " none"

@@ -1,5 +1,7 @@
 """`airpath ctl` finds the link that runs."""
 
+import pytest
+
 from airpath import control
 from support import Command
 from support.link import LinkCommand, words_of
@@ -14,3 +16,21 @@ def test_a_link_is_found_by_a_folder_with_an_earlier_result(link: LinkCommand) -
         assert control.find(link.folder / "kept") == process.pid
         done = Command(link.folder)("ctl", "--link", "kept", "outage=1s")
         assert done.out.startswith("done at "), done.err
+
+
+def test_several_links_are_listed_with_their_commands(link: LinkCommand) -> None:
+    script = "echo ready; exec sleep 100"
+    with link.started("sh", "-c", script) as one, link.started("sh", "-c", script, link="gprs") as two:
+        for process in (one, two):
+            words_of(process.stdout, "ready")
+        with pytest.raises(control.NoLinkError, match="links run:") as found:
+            control.find()
+        lines = {line.split()[0]: line for line in str(found.value).splitlines()[1:]}
+        for process, preset in ((one, "wired"), (two, "gprs")):
+            line = lines[str(process.pid)]
+            assert f"  airpath link {preset} " in line
+            assert "sleep 100" in line or line.endswith("…")
+        known = control.described(one.pid)
+        assert known is not None
+        assert 0 <= known.age_s < 120
+    assert control.described(2**22 + 1) is None

@@ -52,7 +52,7 @@ def ctl(
         next_step = "try again when the server listens; its output shows what it does"
         raise Problem(str(error), next_step=next_step, exit_code=ExitCode.FAILED) from None
     except NoLinkError as error:
-        next_step = "start one with `airpath link`, or select one with --link"
+        next_step = "start one with `airpath link`, or select one with --link PROCESS"
         raise Problem(str(error), next_step=next_step, exit_code=ExitCode.FAILED) from None
     except ValueError as error:
         raise Problem(str(error), next_step="`airpath ctl --help` shows examples") from None
