@@ -197,3 +197,16 @@ def test_a_host_whose_names_cannot_be_changed_gets_a_note(link: LinkCommand, pre
     assert (done.returncode, done.stdout) == (0, "100.64.0.1\n"), done.stderr
     assert done.stderr.startswith("note: programs cannot use the names `server` and `mobile`: ")
     assert cause in done.stderr
+
+
+def test_what_a_link_does_not_use_of_a_scenario_is_named(link: LinkCommand) -> None:
+    scenario = link.folder / "flows.toml"
+    scenario.write_text(
+        'format = 1\nname = "flows"\nbearer.preset = "wired"\ntcp.ecn = true\n[[flow]]\nkind = "ping"\n'
+    )
+    note = "note: a link does not use [[flow]] and [tcp] of the scenario: real programs make the traffic"
+    assert link("true", link=scenario).err.startswith(note)
+    assert link("true", link=scenario, options="--quiet").err == ""
+    assert link("true", options="--set tcp.ecn=true").err.startswith("note: a link does not use [tcp] of")
+    repeated = link("true", link=scenario, options="--repeat 2").err
+    assert repeated.count("does not use") == 1

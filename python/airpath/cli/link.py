@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -120,6 +121,7 @@ def link(
     ] = None,
     quiet: Quiet = False,
     no_result_note: Annotated[bool, typer.Option("--no-result-note", hidden=True)] = False,
+    no_scenario_note: Annotated[bool, typer.Option("--no-scenario-note", hidden=True)] = False,
 ) -> None:
     """Run a real program on an emulated link.
 
@@ -154,10 +156,11 @@ def link(
     if repeat > 1:
         try:
             with explained():
+                read, overrides = scenario_of(scenario), _overrides(set or [], proxy, second)
                 new = new_link_result(
-                    scenario_of(scenario),
+                    read,
                     command,
-                    overrides=_overrides(set or [], proxy, second),
+                    overrides=overrides,
                     seed=seed,
                     serve=serve,
                     mtu=mtu,
@@ -168,6 +171,7 @@ def link(
         except Problem as problem:
             problem.exit_code = FAILED
             raise
+        _note_unused(read, overrides)
         raise typer.Exit(repeat_link(repeat, new, command_line(context), out=out, record=record))
     try:
         outcome = _run(
@@ -193,6 +197,7 @@ def link(
             host_ports=ports_of(host_port or []),
             open_page=open,
             status=status,
+            scenario_note=not no_scenario_note,
         )
     except Problem as problem:
         problem.exit_code = FAILED
@@ -226,6 +231,7 @@ def _run(
     open_page: bool,
     status: bool | None,
     record: Path | None,
+    scenario_note: bool,
     **options: Any,
 ) -> dict[str, Any]:
     from airpath import _native
@@ -240,6 +246,8 @@ def _run(
         check_outputs(record.with_name(f"{record.name}.down"), record.with_name(f"{record.name}.up"))
     with explained(), _advised(parameters), replacing_result(out), ExitStack() as stack:
         text, name = scenario_of(scenario)
+        if scenario_note:
+            _note_unused((text, name), overrides)
         folder = None
         if out is not None:
             inputs = {key: options[key] for key in ("seed", "serve", "mtu", "log")}
@@ -287,6 +295,17 @@ def _run(
     return outcome
 
 
+def _note_unused(scenario: tuple[str, str], overrides: list[tuple[str, str]]) -> None:
+    """Print a note that names what of a scenario, its text and name, a link does not use."""
+    found = {key.partition(".")[0] for key, _ in overrides}
+    with suppress(ValueError):  # reported where the scenario is read
+        found |= {*tomllib.loads(scenario[0])}
+    unused = [words for key, words in _UNUSED.items() if key in found]
+    if unused:
+        listed = ", ".join(unused[:-1]) + (" and " if unused[1:] else "") + unused[-1]
+        note(f"a link does not use {listed} of the scenario: real programs make the traffic, with the kernel's TCP")
+
+
 def _overrides(sets: list[str], proxy: str | None, second: str | None) -> list[tuple[str, str]]:
     """Return the values that options lay over a scenario; those of --set last."""
     from airpath.cli.key_value import parse_pairs
@@ -313,6 +332,14 @@ def ports_of(texts: list[str]) -> list[int]:
     return ports
 
 
+_UNUSED = {
+    "flow": "[[flow]]",
+    "tcp": "[tcp]",
+    "quic": "[quic]",
+    "steering": "[steering]",
+    "duration": "`duration`",
+}
+"""What only simulated runs use, by the first key."""
 _LOCALHOST = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::(\d+))?(?![\w.-])")
 
 

@@ -60,6 +60,7 @@ def repeat_link(
         for number in range(repeat):
             folder = (Path(temporary) if out is None else out) / str(number)
             options = ["--seed", str(seed + number), "--out", str(folder)]
+            options.append("--no-scenario-note")
             options += ["--no-log", "--no-result-note"] if out is None else []
             options += [] if record is None else ["--record", f"{record}.{number}"]
             link = [sys.executable, "-m", "airpath", "link", *options, *arguments]
