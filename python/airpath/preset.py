@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 
@@ -67,7 +68,10 @@ class Figures:
     """What a bearer carries, simulated: one mobile alone, without a fixed network."""
 
     round_trip: float
-    """Mean round trip of five echo requests of 56 B of data, ten seconds apart, in seconds."""
+    """Mean round trip in seconds of 20 echo requests of 56 B of data, about a second apart, two
+    seconds after a first one: in a connection, if the bearer has one."""
+    idle_round_trip: float
+    """The same of that first one, in ten runs: with the set-up of an idle mobile's connection."""
     down: float
     """Throughput of a download in its first 30 s, in bit/s."""
     up: float
@@ -79,16 +83,19 @@ def figures(name: str) -> Figures | None:
     from airpath._native import ScenarioError
     from airpath.run import execute
 
-    def flow(duration: str, **keys: Any) -> dict[str, Any]:
-        scenario = {"format": 1, "duration": duration, "bearer": {"preset": name}, "flow": [keys]}
-        return execute(scenario, log=False)["flows"][0]
+    def flows(duration: str, *flow: dict[str, Any], repeat: int = 1) -> list[dict[str, Any]]:
+        scenario = {"format": 1, "duration": duration, "bearer": {"preset": name}, "flow": list(flow)}
+        return execute(scenario, log=False, repeat=repeat)["flows"]
 
+    # Not a multiple of the cycles and frames of a radio.
+    later = {"kind": "ping", "interval": "1.037 s", "requests": 20, "start": "2 s"}
     try:
-        ping = flow("60 s", kind="ping", interval="10 s", requests=5)
-        down, up = (flow("30 s", kind=kind, bytes="1 GB") for kind in ("download", "upload"))
+        pings = flows("60 s", {"kind": "ping", "requests": 1, "phase": "1 s"}, later, repeat=10)
+        ((down,), (up,)) = (flows("30 s", {"kind": kind, "bytes": "1 GB"}) for kind in ("download", "upload"))
     except ScenarioError:
         return None
-    return Figures(ping["delay_mean_s"], down["throughput_bps"], up["throughput_bps"])
+    idle, connected = (fmean(ping["delay_mean_s"] for ping in pings if ping["flow"] == flow) for flow in (0, 1))
+    return Figures(connected, idle, down["throughput_bps"], up["throughput_bps"])
 
 
 def all_figures(names: Iterable[str]) -> dict[str, Figures | None]:

@@ -36,6 +36,10 @@ def test_presets_are_listed(airpath_command: Command) -> None:
     for name, nominal in (("umts-dch-384", 384e3), ("hs-dsch-360", 360e3), ("wired", 100e6)):
         assert 0.85 * nominal < listed[name]["figures"]["down_bps"] < nominal
     assert 0.4 < listed["gprs-4+1"]["figures"]["round_trip_s"] < 1.0
+    # In a connection, and with the set-up of one (docs/lte.md, "What a user sees").
+    lte = listed["lte-10mhz"]["figures"]
+    assert 0.025 < lte["round_trip_s"] < 0.035
+    assert 0.27 < lte["idle_round_trip_s"] < 0.31
 
 
 def test_every_parameter_has_a_source() -> None:

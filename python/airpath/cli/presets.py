@@ -28,8 +28,9 @@ def list_presets(
 ) -> None:
     """List the presets that a scenario can name.
 
-    The figures of a bearer are simulated: the mean round trip of echo requests 10 s apart, and the
-    throughput of a download and of an upload in 30 s, for one mobile alone.
+    The figures of a bearer are simulated, for one mobile alone: the mean round trip of echo requests
+    about a second apart, that of the first one of an idle mobile, and the throughput of a download
+    and of an upload in 30 s.
 
     \b
     Examples:
@@ -49,9 +50,16 @@ def list_presets(
     for each in found:
         if each.kind == "bearer":
             known = bearers[each.name]
-            shown = ("–",) * 3 if known is None else (seconds(known.round_trip), rate(known.down), rate(known.up))
+            shown = ("–",) * 4
+            if known is not None:
+                trips = (known.round_trip, known.idle_round_trip)
+                shown = (*map(seconds, trips), rate(known.down), rate(known.up))
             rows.append((each.name, *shown, each.title))
-    print_table(("bearer", "round trip", "down", "up", "what it is"), rows, brief="what it is")
+    print_table(("bearer", "round trip", "from idle", "down", "up", "what it is"), rows, brief="what it is")
+    print_text(
+        "Round trip: echo requests about a second apart, without a fixed network. From idle: the first one, with the "
+        "set-up of the mobile's connection."
+    )
     common = ", ".join(f"{name} = {selected}" for name, selected in common_names().items())
     print_text(f"Common names: {common}.")
     typer.echo()
@@ -60,7 +68,7 @@ def list_presets(
     print_text("`airpath presets show NAME` shows a preset, with the source of each value.")
 
 
-_UNITS = ("s", "bps", "bps")
+_UNITS = ("s", "s", "bps", "bps")
 """The units of `Figures`."""
 
 
