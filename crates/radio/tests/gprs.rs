@@ -2,6 +2,7 @@
 
 use crate::common;
 use airpath_core::{Direction, DropCause, Instant, Packet, Probability, Seed, Span, UserId};
+use airpath_link::Bearer;
 use airpath_link::command::{Buffer, Change};
 use airpath_link::testing::{
     Arrival, Commanded, Commands, Polling, Script, Traffic, contracts, drive, idle_sleeps, order_kept,
@@ -490,4 +491,30 @@ fn an_access_burst_without_an_answer_is_repeated_after_its_slots() {
     assert!((2.9..3.4).contains(&later(7, 2_500)), "{}", later(7, 2_500));
     // Of two bursts the second waits for T3146, 2.06 s.
     assert!((2.9..3.3).contains(&later(1, 1_500)), "{}", later(1, 1_500));
+}
+
+#[test]
+fn a_paged_mobile_responds_with_an_uplink_block() {
+    // The network pages an idle mobile, and sends no data before it has an LLC frame of the mobile.
+    let burst = packets(Direction::Down, &[100], 40);
+    let run = |commands: &[Commanded]| {
+        let mut cell = lossless("", 1);
+        let script = Script { arrivals: &burst, commands };
+        let arrived = drive(&mut cell, script, Polling::OnTime, HORIZON).departures[0].1.due.as_secs_f64();
+        let totals = cell.radio_totals(Direction::Up, UserId::new(0)).expect("a mobile");
+        (arrived, totals.pdus)
+    };
+    let (at_once, pdus) = run(&[]);
+    assert_eq!(pdus, 1, "the response is an RLC block");
+    // While the response is lost, it is repeated. The access and the assignment need no uplink block.
+    let lost = (2..60).map(|block| 100 + 20 * block).find(|until| {
+        let commands =
+            [errors(Direction::Up, 0, Probability::ALWAYS), errors(Direction::Up, *until, Probability::NEVER)];
+        run(&commands).1 > 1
+    });
+    let until = lost.expect("a response that is lost");
+    let commands = [errors(Direction::Up, 0, Probability::ALWAYS), errors(Direction::Up, until, Probability::NEVER)];
+    let (later, pdus) = run(&commands);
+    assert_eq!(pdus, 2, "it is repeated once");
+    assert!((0.015..0.070).contains(&(later - at_once)), "{later} instead of {at_once}");
 }

@@ -6,7 +6,9 @@
 //!     └──────── T3192 is running, or an uplink TBF ──────────┘
 //! ```
 //!
-//! An assignment on the common channel (CCCH) gives one timeslot. A Packet Downlink Assignment on
+//! A mobile whose READY timer has expired is paged. It sets up an uplink TBF and responds with an
+//! LLC frame, after which the network sends data (TS 23.060 §8.1.4, recalled). An assignment on the
+//! common channel (CCCH) gives one timeslot. A Packet Downlink Assignment on
 //! the packet data channel (PACCH) follows, which the mobile acknowledges (3GPP TS 44.060 §7.2, TS
 //! 44.018 §3.5.3). The network repeats it until it has polled N3105max times, and sets up no TBF for
 //! T3195 then. The network polls for Packet Downlink Ack/Nack while it sends; a poll with the
@@ -37,8 +39,8 @@ pub enum Phase {
         /// The block.
         at: u64,
     },
-    /// The mobile sets up an uplink TBF, to respond to a page or to update its cell after a
-    /// reselection.
+    /// The mobile sets up an uplink TBF and sends an LLC frame, to respond to a page or to update its
+    /// cell after a reselection.
     AwaitsCellUpdate,
     /// An assignment was sent on the CCCH.
     AssignedOnCcch {

@@ -232,7 +232,9 @@ impl Mobile {
         self.silent_until = self.silent_until.map(|silent| silent.max(block_from(until)));
         self.reselects_until = block_from(until);
         self.down.phase = downlink::Phase::AwaitsCellUpdate;
+        self.down.is_reachable = true;
         self.up.responds_to_page = true;
+        self.up.forget_heard();
     }
 
     fn step_downlink(&mut self, block: u64, parameters: &Parameters, ends: &mut Ends, cx: &mut Context<'_>) {
@@ -242,12 +244,18 @@ impl Mobile {
             Phase::None if self.down.may_begin(block) && !self.is_silent(Direction::Down, block) => {
                 self.establish_downlink(block, parameters);
             }
+            Phase::Paging { .. } | Phase::AwaitsCellUpdate if self.up.is_heard(block) => {
+                self.up.responds_to_page = false;
+                // The mobile listens on the PACCH of its uplink TBF.
+                self.down.phase = if self.up.phase == uplink::Phase::Transfer {
+                    Phase::AssignmentPending { from: block }
+                } else {
+                    Phase::None
+                };
+            }
             Phase::Paging { at } if at <= block => {
                 self.up.responds_to_page = true;
                 self.down.phase = Phase::AwaitsCellUpdate;
-            }
-            Phase::AwaitsCellUpdate if self.up.phase == uplink::Phase::Transfer => {
-                self.down.phase = Phase::AssignmentPending { from: block }
             }
             Phase::AssignedOnCcch { at, heard } if at <= block => {
                 self.down.is_reachable = heard;
@@ -299,6 +307,7 @@ impl Mobile {
                 let heard = self.air.receives_control(Direction::Down);
                 Phase::AssignedOnCcch { at: block_from(heard_at + parameters.assignment_wait), heard }
             } else {
+                self.up.forget_heard();
                 Phase::Paging { at: block_from(heard_at) }
             }
         };

@@ -26,7 +26,7 @@ use super::config::DirectionConfig;
 use super::ends::Ends;
 use super::multiframe::{block_from, end_of, start_of};
 use super::parameters::{ABNORMAL_RELEASE, Parameters};
-use super::radio_block::{self, PeriodCounts, Repetition};
+use super::radio_block::{self, PeriodCounts, Repetition, Transmission};
 use crate::common::arq::acknowledged::{Framing, Receiver, Sender, Settings, Status};
 use crate::common::arq::rlc_queue::RlcQueue;
 
@@ -111,8 +111,11 @@ pub struct Uplink {
     pub scheme: CodingScheme,
     pub adapter: Option<Adapter>,
     repetition: Repetition,
-    /// A TBF is needed without data, to respond to a page.
+    /// The mobile is to send an LLC frame without data, to respond to a page or to update its cell.
     pub responds_to_page: bool,
+    /// The block from which the network has an LLC frame of the mobile, since it was last
+    /// [forgotten](Self::forget_heard).
+    heard_at: Option<u64>,
     /// Until it is resolved, each block carries the mobile's identity.
     contention: Contention,
     /// The countdown has begun.
@@ -153,6 +156,7 @@ impl Uplink {
             adapter: config.adaptation.as_ref().map(|adaptation| Adapter::new(adaptation, config.scheme)),
             repetition: Repetition::default(),
             responds_to_page: false,
+            heard_at: None,
             contention: Contention::Resolved,
             is_closed: false,
             ack_nack: None,
@@ -207,7 +211,17 @@ impl Uplink {
         self.unacknowledged = 0;
         self.has_heard_final = false;
         self.idle_since = None;
-        self.responds_to_page = false;
+    }
+
+    /// The network waits for an LLC frame of the mobile from now on.
+    pub const fn forget_heard(&mut self) {
+        self.heard_at = None;
+    }
+
+    /// Whether the network has received an LLC frame by `block`: any of them responds to a page (TS
+    /// 23.060 §8.1.4, recalled).
+    pub fn is_heard(&self, block: u64) -> bool {
+        self.heard_at.is_some_and(|at| at <= block)
     }
 
     /// Ends the TBF.
@@ -243,7 +257,7 @@ impl Uplink {
         if self.phase != Phase::Transfer || self.is_final {
             return false;
         }
-        let has_data = !self.queue.is_empty() || self.sender.has_new() || self.sender.has_unacknowledged();
+        let has_data = self.has_data();
         if self.is_closed || (self.idle_since.is_none() && has_data) {
             return true;
         }
@@ -277,11 +291,15 @@ impl Uplink {
         self.last_sent = block;
         let less = if self.contention == Contention::Unresolved { CONTENTION_BYTES } else { 0 };
         self.feed(at, self.scheme.payload() - less, slots, parameters, ends, cx);
-        let Self { sender, repetition, receiver, adapter, .. } = self;
-        let dropped = |packet| ends.lose(UP, at, packet, DropCause::QueueManagement, cx);
-        let filled = radio_block::fill(sender, repetition, (self.scheme, less), at, dropped);
-        let sent =
-            filled.as_ref().map(|filled| filled.transmit(UP, repetition, receiver, adapter.as_mut(), air, counts));
+        // No LLC frame is added during the countdown. Those that are sent in it respond to a page.
+        let sent = if self.responds_to_page && !(self.is_closed && self.sender.has_new()) {
+            Some(self.send_page_response(block, parameters, air, counts))
+        } else {
+            let Self { sender, repetition, receiver, adapter, .. } = self;
+            let dropped = |packet| ends.lose(UP, at, packet, DropCause::QueueManagement, cx);
+            let filled = radio_block::fill(sender, repetition, (self.scheme, less), at, dropped);
+            filled.as_ref().map(|filled| filled.transmit(UP, repetition, receiver, adapter.as_mut(), air, counts))
+        };
         self.since_ack_nack += sent.map_or(0, |sent| sent.completed);
         let mut any_received = sent.is_some_and(|sent| sent.any_received);
         if sent.is_none() {
@@ -294,7 +312,14 @@ impl Uplink {
             *last = block;
         }
         self.unanswered = if any_received { 0 } else { self.unanswered + 1 };
-        self.sender.hand_over(self.receiver.complete(), |packet| ends.deliver(UP, end_of(block), packet));
+        let mut is_delivered = false;
+        self.sender.hand_over(self.receiver.complete(), |packet| {
+            is_delivered = true;
+            ends.deliver(UP, end_of(block), packet);
+        });
+        if is_delivered {
+            self.heard_at.get_or_insert(parameters.network_response(block));
+        }
         if any_received {
             let is_last = self.is_closed && !self.sender.has_new();
             let is_due =
@@ -304,6 +329,24 @@ impl Uplink {
                 self.acknowledge(parameters.network_response(block));
             }
         }
+    }
+
+    /// Sends an LLC frame without data. Its 6 octets fit into an RLC block of any scheme. The mobile
+    /// repeats it until the network has it.
+    fn send_page_response(
+        &mut self,
+        block: u64,
+        parameters: &Parameters,
+        air: &mut Air,
+        counts: &mut PeriodCounts,
+    ) -> Transmission {
+        let received = air.receives(UP, self.scheme, 1);
+        counts.add(self.scheme, 1, received);
+        if received {
+            self.responds_to_page = false;
+            self.heard_at.get_or_insert(parameters.network_response(block));
+        }
+        Transmission { any_received: received, completed: u32::from(received) }
     }
 
     /// The network makes a Packet Uplink Ack/Nack, which it can send from block `from` on.
