@@ -354,8 +354,8 @@ fn new_data_wait_for_the_next_block_of_a_continued_tbf() {
 
 #[test]
 fn packets_that_come_during_the_countdown_wait_for_another_tbf() {
-    // A packet of 1500 bytes takes 51 blocks of CS-2. The countdown begins with BS_CV_MAX·NTS blocks
-    // after the current one: 15 with one timeslot, 30 with two (TS 44.060 §9.3.1.1).
+    // A packet of 1500 bytes takes 51 blocks of CS-2. The countdown begins with BS_CV_MAX·NTS
+    // blocks after the current one: 15 with one timeslot, 30 with two (TS 44.060 §9.3.1.1).
     let delay = |class: u8, blocks_left: f64| {
         let more = format!("mobile.multislot_class = {class}\nuplink.delay = \"0 s\"");
         let alone = packets(Direction::Up, &[0], 1500);
@@ -397,15 +397,16 @@ fn an_egprs_window_has_steps_and_fits_its_timeslots() {
 
 #[test]
 fn a_mobile_that_is_not_heard_begins_again_after_t3180() {
-    // N3101max blocks without data end the scheduling. The mobile waits for 5 s (T3180) for another,
-    // and then begins with random access.
+    // N3101max blocks without data end the scheduling. The mobile waits for 5 s (T3180) for
+    // another, and then begins with random access.
     let burst = packets(Direction::Up, &[0; 20], 500);
     let script = [errors(Direction::Up, 2_000, Probability::ALWAYS), errors(Direction::Up, 2_500, Probability::NEVER)];
     let outcome = drive(&mut lossless("", 1), Script { arrivals: &burst, commands: &script }, Polling::OnTime, HORIZON);
     assert_eq!(outcome.departures.len(), 20, "none is lost");
     let times: Vec<f64> = outcome.departures.iter().map(|(_, it)| it.due.as_secs_f64()).collect();
     let gap = times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
-    // 10 blocks of 20 ms, 5 s after the last of them, the access, and the packet from its beginning.
+    // 10 blocks of 20 ms, 5 s after the last of them, the access, and the packet from its
+    // beginning.
     assert!((5.4..6.2).contains(&gap), "{gap}");
 }
 
@@ -452,7 +453,8 @@ fn a_missed_assignment_on_the_common_channel_is_found_out_by_a_poll() {
 
 #[test]
 fn a_lost_resource_request_is_repeated_after_t3168() {
-    // Two-phase access: the Packet Resource Request is lost, and the mobile waits for the assignment.
+    // Two-phase access: the Packet Resource Request is lost, and the mobile waits for the
+    // assignment.
     let delay = |t3168: &str, lost: bool| {
         let more = format!("tbf = {{ access = \"two-phase\", t3168 = \"{t3168}\" }}");
         let commands = if lost {
@@ -506,7 +508,8 @@ fn a_paged_mobile_responds_with_an_uplink_block() {
     };
     let (at_once, pdus) = run(&[]);
     assert_eq!(pdus, 1, "the response is an RLC block");
-    // While the response is lost, it is repeated. The access and the assignment need no uplink block.
+    // While the response is lost, it is repeated. The access and the assignment need no uplink
+    // block.
     let lost = (2..60).map(|block| 100 + 20 * block).find(|until| {
         let commands =
             [errors(Direction::Up, 0, Probability::ALWAYS), errors(Direction::Up, *until, Probability::NEVER)];
@@ -517,4 +520,63 @@ fn a_paged_mobile_responds_with_an_uplink_block() {
     let (later, pdus) = run(&commands);
     assert_eq!(pdus, 2, "it is repeated once");
     assert!((0.015..0.070).contains(&(later - at_once)), "{later} instead of {at_once}");
+}
+
+#[test]
+fn mobiles_leave_the_timeslots_that_calls_take() {
+    // Four mobiles with one timeslot each. Calls last for the whole run.
+    let more = "cell.slots = 4\nmobile.multislot_class = 1\ndownlink = { queue = { packets = 1000 } }\n\
+                cell.voice = { channels = 4, interval = \"1 h\", duration = \"1 h\" }";
+    let config = config(&format!("conditions.ci = \"60 dB\"\n{more}"));
+    let mut served = 0;
+    for seed in 1..=8 {
+        let mut cell = Gprs::new(&config, 4, Seed::new(seed), "cell").expect("sound");
+        let burst = (0..400u64).map(|id| {
+            let arrival = packets(Direction::Down, &[0], 500)[0];
+            Arrival { packet: Packet { id, user: UserId::new(id as u32 % 4), ..arrival.packet }, ..arrival }
+        });
+        let burst: Vec<Arrival> = burst.collect();
+        let departures = drive(&mut cell, &burst, Polling::OnTime, at(20_000)).departures;
+        let of = |user| departures.iter().filter(|(_, it)| it.packet.user == UserId::new(user)).count();
+        let counts = [0, 1, 2, 3].map(of);
+        let (least, most) = (counts.iter().min().expect("four"), counts.iter().max().expect("four"));
+        // With two or three timeslots one of them has two mobiles.
+        assert!(*most <= 2 * least + 4, "seed {seed}: {counts:?}");
+        served += usize::from((1..380).contains(&counts.iter().sum::<usize>()));
+    }
+    assert!(served > 2, "calls take timeslots in some of the runs");
+}
+
+#[test]
+fn calls_that_come_and_go_lose_nothing() {
+    let more = "cell.slots = 4\ndownlink = { queue = { packets = 2000 } }\nuplink = { queue = { packets = 2000 } }\n\
+                cell.voice = { channels = 4, interval = \"500 ms\", duration = \"1 s\" }";
+    let mut cell = lossless(more, 2);
+    let mut arrivals = packets(Direction::Down, &[0; 100], 1500);
+    arrivals.extend(packets(Direction::Up, &[0; 30], 1500));
+    let arrivals = (0..)
+        .zip(arrivals)
+        .map(|(id, it)| Arrival { packet: Packet { id, user: UserId::new(id as u32 % 2), ..it.packet }, ..it });
+    let outcome = drive(&mut cell, &arrivals.collect::<Vec<_>>(), Polling::OnTime, HORIZON);
+    assert_eq!((outcome.departures.len(), outcome.drops.len()), (130, 0));
+}
+
+#[test]
+fn a_mobile_has_room_for_all_its_uplink_timeslots() {
+    // Class 7 with 3 timeslots to send in receives in one. The second mobile must not begin where
+    // only two timeslots follow.
+    let more = "cell.slots = 3\nmobile = { multislot_class = 7, uplink_slots = 3 }\nuplink.queue = { packets = 100 }";
+    let mut cell = lossless(more, 2);
+    let first = packets(Direction::Down, &[0], 40)[0];
+    let mut arrivals = vec![first];
+    arrivals.extend(
+        (1..=40)
+            .zip(packets(Direction::Up, &[0; 40], 1500))
+            .map(|(id, it)| Arrival { packet: Packet { id, user: UserId::new(1), ..it.packet }, ..it }),
+    );
+    let departures = drive(&mut cell, &arrivals, Polling::OnTime, HORIZON).departures;
+    let up: Vec<f64> =
+        departures.iter().filter(|(way, _)| *way == Direction::Up).map(|(_, it)| it.due.as_secs_f64()).collect();
+    let expected = 39.0 * 1511.0 / 30.0 / 3.0 * 0.020;
+    assert!((0.95..1.15).contains(&((up[39] - up[0]) / expected)), "{} instead of {expected}", up[39] - up[0]);
 }

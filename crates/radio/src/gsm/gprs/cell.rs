@@ -3,7 +3,9 @@
 //! Uplink: a block goes to the mobile for which it is reserved, or to the next mobile with a TBF on
 //! the timeslot. Downlink: control messages come first, then data, then repetitions of blocks that
 //! are not acknowledged yet. Mobiles of the same priority are served in turn (round robin), on each
-//! timeslot. Calls take the last timeslots first.
+//! timeslot. Calls take the last timeslots first. A mobile that would lose timeslots to a call
+//! moves to others, if there are any: the network reconfigures its TBFs while the call is set up
+//! (TS 44.060 §8.1.1.3.6, §8.1.2.7, recalled).
 
 use airpath_core::{Context, Direction, Instant};
 
@@ -40,6 +42,8 @@ pub struct Cell {
     slots_of_mobile: Timeslots,
     /// Calls that take timeslots away.
     calls: Option<Calls>,
+    /// The timeslots that they left in the last block.
+    free_of_calls: u8,
     /// The mobiles with a TBF or data, by number.
     active: Vec<u16>,
     /// The next block to process.
@@ -56,8 +60,10 @@ impl Cell {
         slots_of_mobile: Timeslots,
         calls: Option<Calls>,
     ) -> Self {
+        let free_of_calls = slots;
         let slots = vec![Slot::default(); slots.into()];
-        Self { parameters, mobiles, ends, slots, slots_of_mobile, calls, active: Vec::new(), next_block: 0 }
+        let active = Vec::new();
+        Self { parameters, mobiles, ends, slots, slots_of_mobile, calls, free_of_calls, active, next_block: 0 }
     }
 
     /// When its next block begins, if any mobile is active.
@@ -83,24 +89,69 @@ impl Cell {
         if self.active.is_empty() {
             self.next_block = self.next_block.max(block_after(now));
         }
-        let (down, all) = (usize::from(self.slots_of_mobile.down), self.slots.len());
-        let load = |first: &usize| self.slots[*first..first + down].iter().map(|slot| slot.load).sum::<u32>();
-        let first = (0..=all - down).min_by_key(load).expect("a mobile has no more timeslots than the cell");
-        self.mobiles[index].slot = first as u8;
-        self.slots[first..first + down].iter_mut().for_each(|slot| slot.load += 1);
+        self.count_calls(self.next_block);
+        self.assign(index);
         let place = self.active.partition_point(|other| usize::from(*other) < index);
         self.active.insert(place, index as u16);
     }
 
+    /// Assigns the timeslots with the fewest mobiles among those that calls leave.
+    fn assign(&mut self, index: usize) {
+        let span = self.slots_of_mobile.span();
+        let load = |first: &usize| self.slots[*first..first + span].iter().map(|slot| slot.load).sum::<u32>();
+        let last = usize::from(self.free_of_calls).saturating_sub(span);
+        let first = (0..=last).min_by_key(load).expect("the first is one of them");
+        self.mobiles[index].slot = first as u8;
+        self.slots[first..first + span].iter_mut().for_each(|slot| slot.load += 1);
+    }
+
+    /// Takes back the timeslots of a mobile.
+    fn withdraw(&mut self, index: usize) {
+        let first = usize::from(self.mobiles[index].slot);
+        self.slots[first..first + self.slots_of_mobile.span()].iter_mut().for_each(|slot| slot.load -= 1);
+    }
+
+    /// Finds out how many timeslots calls leave in `block`. Mobiles leave those that are gone.
+    fn count_calls(&mut self, block: u64) {
+        let Some(calls) = &mut self.calls else { return };
+        let free = calls.left(start_of(block), self.slots.len() as u8);
+        let before = std::mem::replace(&mut self.free_of_calls, free);
+        if free >= before {
+            return;
+        }
+        for place in 0..self.active.len() {
+            let index = usize::from(self.active[place]);
+            let first = usize::from(self.mobiles[index].slot);
+            if first > 0 && first + self.slots_of_mobile.span() > usize::from(free) {
+                self.cancel_reservations(first, block, Some(index));
+                self.withdraw(index);
+                self.assign(index);
+            }
+        }
+        for slot in usize::from(free)..usize::from(before) {
+            self.cancel_reservations(slot, block, None);
+        }
+    }
+
+    /// Withdraws the reservations of a timeslot: those of a mobile, or all.
+    fn cancel_reservations(&mut self, slot: usize, block: u64, only: Option<usize>) {
+        for reservation in &mut self.slots[slot].reserved {
+            let is_meant = |(index, _): &mut (u16, UplinkControl)| only.is_none_or(|only| usize::from(*index) == only);
+            if let Some((index, message)) = reservation.take_if(is_meant) {
+                self.mobiles[usize::from(index)].cancel_response(block, message);
+            }
+        }
+    }
+
     fn step(&mut self, block: u64, cx: &mut Context<'_>) {
+        self.count_calls(block);
+        let slots_free_of_calls = self.free_of_calls;
         let Self { active, mobiles, parameters, ends, .. } = self;
         for index in active.iter() {
             mobiles[usize::from(*index)].start_of_block(block, parameters, ends, cx);
         }
-        let all = self.slots.len() as u8;
-        let slots_free_of_calls = self.calls.as_mut().map_or(all, |calls| calls.left(start_of(block), all));
-        for slot in 0..all {
-            self.uplink(block, slot.into(), slots_free_of_calls, cx);
+        for slot in 0..slots_free_of_calls {
+            self.uplink(block, slot.into(), cx);
         }
         for slot in 0..slots_free_of_calls {
             self.downlink(block, slot.into(), cx);
@@ -112,21 +163,17 @@ impl Cell {
             mobile.in_active_list = !mobile.is_idle();
             if !mobile.in_active_list {
                 let first = usize::from(mobile.slot);
-                slots[first..first + usize::from(slots_of_mobile.down)].iter_mut().for_each(|slot| slot.load -= 1);
+                slots[first..first + slots_of_mobile.span()].iter_mut().for_each(|slot| slot.load -= 1);
             }
             mobile.in_active_list
         });
     }
 
-    /// One uplink block of a timeslot, unless it is not among those free of calls.
-    fn uplink(&mut self, block: u64, slot: usize, slots_free_of_calls: u8, cx: &mut Context<'_>) {
-        let has_timeslot = slot < usize::from(slots_free_of_calls);
+    /// One uplink block of a timeslot.
+    fn uplink(&mut self, block: u64, slot: usize, cx: &mut Context<'_>) {
         let Self { mobiles, parameters, ends, .. } = self;
         if let Some((index, message)) = self.slots[slot].reserved[block as usize % RESERVATIONS].take() {
-            return mobiles[usize::from(index)].respond(block, message, has_timeslot, parameters);
-        }
-        if !has_timeslot {
-            return;
+            return mobiles[usize::from(index)].respond(block, message, parameters);
         }
         let last = self.slots[slot].last[Direction::Up as usize];
         for index in in_turn(&self.active, last) {
@@ -136,11 +183,11 @@ impl Cell {
                 continue;
             }
             if usize::from(mobile.slot) == slot && mobile.needs_single_block(block) {
-                return mobile.respond(block, UplinkControl::ResourceRequest, true, parameters);
+                return mobile.respond(block, UplinkControl::ResourceRequest, parameters);
             }
             if mobile.up.has_demand(block, parameters) && !mobile.is_silent(Direction::Up, block) {
                 self.slots[slot].last[Direction::Up as usize] = index;
-                let slots = count.min(slots_free_of_calls.saturating_sub(mobile.slot));
+                let slots = count.min(self.free_of_calls.saturating_sub(mobile.slot));
                 let Mobile { up, air, counts, .. } = mobile;
                 return up.send((block, slots), parameters, air, (ends, &mut counts[Direction::Up as usize]), cx);
             }

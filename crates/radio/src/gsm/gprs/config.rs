@@ -146,8 +146,8 @@ pub struct Tbf {
     /// Interval at which a TBF that is kept without data gets a block: a dummy block with a poll
     /// down, a block to send in up.
     pub keep_interval: Span,
-    /// Scheduled blocks of an uplink TBF without data in a row, after which the network schedules no
-    /// more: N3101max, more than 8.
+    /// Scheduled blocks of an uplink TBF without data in a row, after which the network schedules
+    /// no more: N3101max, more than 8.
     pub n3101: u32,
     /// Final Packet Uplink Ack/Nacks without an acknowledgement after which the network releases
     /// the uplink TBF: N3103max.
@@ -157,8 +157,8 @@ pub struct Tbf {
     pub n3105: u32,
     /// How long the network sets up no new downlink TBF after such a release (T3195).
     pub t3195: Span,
-    /// Probability that a mobile is stuck after its TBF was released in one of these ways: it neither sends nor receives until
-    /// its user connects again, which is a commanded `handover`.
+    /// Probability that a mobile is stuck after its TBF was released in one of these ways: it
+    /// neither sends nor receives until its user connects again, which is a commanded `handover`.
     #[serde(default)]
     pub stuck: Probability,
 }

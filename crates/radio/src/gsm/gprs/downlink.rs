@@ -8,11 +8,11 @@
 //!
 //! A mobile whose READY timer has expired is paged. It sets up an uplink TBF and responds with an
 //! LLC frame, after which the network sends data (TS 23.060 §8.1.4, recalled). An assignment on the
-//! common channel (CCCH) gives one timeslot. A Packet Downlink Assignment on
-//! the packet data channel (PACCH) follows, which the mobile acknowledges (3GPP TS 44.060 §7.2, TS
-//! 44.018 §3.5.3). The network repeats it until it has polled N3105max times, and sets up no TBF for
-//! T3195 then. The network polls for Packet Downlink Ack/Nack while it sends; a poll with the
-//! last block ends the TBF when all is acknowledged (TS 44.060 §9.3.2.5).
+//! common channel (CCCH) gives one timeslot. A Packet Downlink Assignment on the packet data
+//! channel (PACCH) follows, which the mobile acknowledges (3GPP TS 44.060 §7.2, TS 44.018 §3.5.3).
+//! The network repeats it until it has polled N3105max times, and sets up no TBF for T3195 then.
+//! The network polls for Packet Downlink Ack/Nack while it sends; a poll with the last block ends
+//! the TBF when all is acknowledged (TS 44.060 §9.3.2.5).
 
 use airpath_core::{Context, Direction, DropCause, Instant, Packet, Span};
 
@@ -39,8 +39,8 @@ pub enum Phase {
         /// The block.
         at: u64,
     },
-    /// The mobile sets up an uplink TBF and sends an LLC frame, to respond to a page or to update its
-    /// cell after a reselection.
+    /// The mobile sets up an uplink TBF and sends an LLC frame, to respond to a page or to update
+    /// its cell after a reselection.
     AwaitsCellUpdate,
     /// An assignment was sent on the CCCH.
     AssignedOnCcch {
@@ -108,9 +108,11 @@ pub struct Downlink {
     not_before: u64,
     poll: Option<Poll>,
     since_poll: u32,
+    /// The next block polls, because the response to the last poll had no block.
+    is_poll_overdue: bool,
     /// Polls without a response, in a row (N3105).
     unanswered: u32,
-    /// Whether the mobile listens on its packet data channel. The network does not know that it
+    /// Whether the mobile listens on its packet data channel. The network does not detect that it
     /// has missed an assignment on the CCCH.
     pub is_reachable: bool,
     /// The final block was sent: new packets wait for the next TBF.
@@ -137,6 +139,7 @@ impl Downlink {
             not_before: 0,
             poll: None,
             since_poll: 0,
+            is_poll_overdue: false,
             unanswered: 0,
             is_reachable: false,
             is_finishing: false,
@@ -172,6 +175,7 @@ impl Downlink {
         self.phase = Phase::Transfer;
         self.poll = None;
         self.since_poll = 0;
+        self.is_poll_overdue = false;
         self.unanswered = 0;
         self.is_finishing = false;
         self.idle_since = None;
@@ -323,15 +327,22 @@ impl Downlink {
             self.is_finishing = true;
         }
         let is_due = self.since_poll >= parameters.poll_interval || is_drained || !self.sender.is_open();
-        let polls = is_control && self.poll.is_none() && (is_due || self.unanswered > 0);
+        let polls = is_control && self.poll.is_none() && (is_due || self.unanswered > 0 || self.is_poll_overdue);
         if polls {
             // The header of EGPRS, with the poll, is coded by itself and more robustly than the
             // data (3GPP TS 45.003 §5.1.5 ff.); GPRS codes them together.
             any_received |= self.scheme.is_egprs() && air.receives_control(DOWN);
             self.poll = Some(Poll { heard: any_received, is_final: self.is_finishing, response: None });
             self.since_poll = 0;
+            self.is_poll_overdue = false;
         }
         polls
+    }
+
+    /// The block for the response has gone to a call: the network polls again with the next block.
+    pub fn cancel_poll(&mut self) {
+        self.poll = None;
+        self.is_poll_overdue = true;
     }
 
     /// Whether the mobile has received the poll.

@@ -428,11 +428,29 @@ impl Mobile {
         DownlinkControl::None
     }
 
-    /// Sends the control message for which an uplink block was reserved, unless a call has taken
-    /// the timeslot (`has_timeslot` is false).
-    pub fn respond(&mut self, block: u64, message: UplinkControl, has_timeslot: bool, parameters: &Parameters) {
+    /// A call has taken the uplink block that was reserved for a message. The network repeats the
+    /// poll.
+    pub fn cancel_response(&mut self, block: u64, message: UplinkControl) {
+        match message {
+            UplinkControl::DownlinkAckNack => self.down.cancel_poll(),
+            UplinkControl::AssignmentAcknowledgement => {
+                if matches!(self.down.phase, downlink::Phase::AssignmentSent { .. }) {
+                    self.down.phase = downlink::Phase::AssignmentPending { from: block };
+                }
+            }
+            UplinkControl::FinalAckNackAcknowledgement => {
+                if self.up.phase == uplink::Phase::Transfer {
+                    self.up.repeat_final(block);
+                }
+            }
+            UplinkControl::ResourceRequest => unreachable!("no block is reserved for it"),
+        }
+    }
+
+    /// Sends the control message for which an uplink block was reserved.
+    pub fn respond(&mut self, block: u64, message: UplinkControl, parameters: &Parameters) {
         let known_at = parameters.network_response(block);
-        let cannot_send = !has_timeslot || self.is_silent(Direction::Up, block);
+        let cannot_send = self.is_silent(Direction::Up, block);
         self.counts[Direction::Up as usize].control += u16::from(!cannot_send);
         let air = &mut self.air;
         // A closure, so that only a message that is sent draws from the random stream of block

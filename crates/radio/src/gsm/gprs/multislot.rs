@@ -23,6 +23,12 @@ pub struct Timeslots {
 }
 
 impl Timeslots {
+    /// Timeslots in a row that hold those of both directions.
+    pub const fn span(self) -> usize {
+        let up = if self.up > self.up_alone { self.up } else { self.up_alone };
+        if self.down > up { self.down as usize } else { up as usize }
+    }
+
     /// To send in, while it `receives` or not.
     pub const fn up_while(self, receives: bool) -> u8 {
         if receives { self.up } else { self.up_alone }

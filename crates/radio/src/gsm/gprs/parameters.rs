@@ -12,8 +12,8 @@ use super::multiframe::{block_from, end_of};
 pub const ABNORMAL_RELEASE: Span = Span::from_secs(5);
 
 /// S, the frames between an access burst and the first in which it may be repeated, by Tx-integer,
-/// on a CCCH that is not combined with dedicated channels (TS 44.018 §3.3.1.1.2, recalled; osmo-bsc,
-/// bts.c, has 217 for 12).
+/// on a CCCH that is not combined with dedicated channels (TS 44.018 §3.3.1.1.2, recalled;
+/// osmo-bsc, bts.c, has 217 for 12).
 pub const fn access_spacing(tx_integer: u32) -> Option<u32> {
     match tx_integer {
         3 | 8 | 14 | 50 => Some(55),
@@ -90,8 +90,8 @@ impl Parameters {
         if burst == 0 { self.access_frames.max(8) } else { self.access_frames }
     }
 
-    /// Frames that a mobile waits for an answer to access burst number `burst`, from zero on, before
-    /// it repeats it: S, or T3146 after the last (TS 44.018 §3.5.2.1.2, recalled).
+    /// Frames that a mobile waits for an answer to access burst number `burst`, from zero on,
+    /// before it repeats it: S, or T3146 after the last (TS 44.018 §3.5.2.1.2, recalled).
     pub fn access_wait(&self, burst: u32) -> u32 {
         let spacing = access_spacing(self.access_frames).expect("it was checked");
         if burst < self.max_retrans { spacing } else { self.access_frames + 2 * spacing }

@@ -14,8 +14,8 @@
 //! packets; it acknowledges the final Packet Uplink Ack/Nack (§9.3.2.4). Extended uplink TBF mode
 //! keeps the TBF instead (§9.3.1b.2).
 //!
-//! When the network receives nothing from the mobile it stops to schedule blocks (N3101). The mobile
-//! begins again with random access when T3180 expires (§8.1.1.1, §9.3.2.4, recalled).
+//! When the network receives nothing from the mobile it stops to schedule blocks (N3101). The
+//! mobile begins again with random access when T3180 expires (§8.1.1.1, §9.3.2.4, recalled).
 
 use airpath_core::{Context, Direction, DropCause, Instant};
 
@@ -82,7 +82,7 @@ pub enum Phase {
     },
     /// The TBF carries data.
     Transfer,
-    /// The network has given up the TBF. The mobile does not know until a timer expires.
+    /// The network has given up the TBF. The mobile detects that when a timer expires.
     Abandoned {
         /// From this block on it may begin again.
         until: u64,
@@ -184,8 +184,8 @@ impl Uplink {
         self.phase == Phase::Transfer && self.sender.is_stalled()
     }
 
-    /// The mobile has requested a TBF on a packet data channel, in `block`. The network can send the
-    /// assignment from `known_at` on, or has not received the request.
+    /// The mobile has requested a TBF on a packet data channel, in `block`. The network can send
+    /// the assignment from `known_at` on, or has not received the request.
     pub fn request(&mut self, block: u64, known_at: Option<u64>, parameters: &Parameters) {
         self.t3168_expires = block_from(end_of(block) + parameters.t3168);
         self.phase = match known_at {
@@ -331,8 +331,8 @@ impl Uplink {
         }
     }
 
-    /// Sends an LLC frame without data. Its 6 octets fit into an RLC block of any scheme. The mobile
-    /// repeats it until the network has it.
+    /// Sends an LLC frame without data. Its 6 octets fit into an RLC block of any scheme. The
+    /// mobile repeats it until the network has it.
     fn send_page_response(
         &mut self,
         block: u64,
@@ -374,7 +374,8 @@ impl Uplink {
             return;
         }
         // The countdown value of a block is the number of blocks after it, divided by NTS·K and
-        // rounded upwards. The countdown begins when that is at most BS_CV_MAX (§9.3.1.1, recalled).
+        // rounded upwards. The countdown begins when that is at most BS_CV_MAX (§9.3.1.1,
+        // recalled).
         let after_first = u64::from(parameters.countdown) * u64::from(slots) * u64::from(self.scheme.blocks());
         while self.sender.unsent_bytes().div_ceil(u64::from(payload)) <= after_first + 1 {
             let dropped = |packet| ends.lose(UP, at, packet, DropCause::QueueManagement, cx);
@@ -415,6 +416,12 @@ impl Uplink {
                 self.scheme = adapter.decide();
             }
         }
+    }
+
+    /// The block for the acknowledgement of the final Ack/Nack has gone to a call: the network
+    /// repeats the Ack/Nack.
+    pub const fn repeat_final(&mut self, block: u64) {
+        self.ack_nack = Some(AckNack::Ready { from: block });
     }
 
     /// The mobile acknowledges the final Ack/Nack, if it has received it. `draw_reception` draws

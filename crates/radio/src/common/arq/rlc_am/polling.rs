@@ -88,8 +88,8 @@ impl Polling {
 
     /// Whether the last of the PDUs that were sent in a TTI polls.
     pub fn sent(&mut self, now: Instant, sent: Sent) -> bool {
-        // TS 25.322 §9.4 (recalled): VT(PDU) returns to zero when it reaches Poll_PDU, and VT(SDU) when
-        // it reaches Poll_SDU. No other trigger resets them.
+        // TS 25.322 §9.4 (recalled): VT(PDU) returns to zero when it reaches Poll_PDU, and VT(SDU)
+        // when it reaches Poll_SDU. No other trigger resets them.
         let by_pdus = self.every_pdus.is_some_and(|every| {
             let count = self.pdus + sent.pdus;
             self.pdus = count % every;
