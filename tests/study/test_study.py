@@ -14,8 +14,10 @@ from threading import Event
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from airpath import realtime, study
+from airpath.cli.study import app as study_commands
 from airpath.statistics import mean_interval, paired_difference, student_t
 from airpath.study import arrivals, checks, definition, emulation, metrics, runner, simulation
 from airpath.study.definition import Case
@@ -494,6 +496,16 @@ def test_the_exit_code_reports_whether_all_findings_hold(small: Callable[..., Pa
     assert [each.holds for each in result.findings] == [False]
     assert result.exit_code == 1
     assert study.run("small", only="rate").exit_code == 0
+
+
+def test_a_report_is_written_although_a_finding_fails(
+    small: Callable[..., Path], core: Core, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small(('check = "rises"', 'check = "falls"'))
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(study_commands, ["report", "small"])
+    assert done.exit_code == 0, done.output
+    assert "Round trips." in (tmp_path / "small.html").read_text(encoding="utf-8")
 
 
 def test_ranges_and_spreads_are_printed_as_they_were_published(small: Callable[..., Path], core: Core) -> None:

@@ -1,7 +1,8 @@
 """`airpath study`: repeats published studies and prints their figures beside ours."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -23,6 +24,8 @@ from airpath.cli.options import Quiet
 from airpath.run import MAX_SEED
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from airpath.study.result import StudyResult
     from airpath.study.rows import Row
 
@@ -126,9 +129,6 @@ def run_study(
     """
     from airpath import study
     from airpath.cli.output import console
-    from airpath.cli.progress import progress_bar
-    from airpath.cli.tasks import explained_tasks
-    from airpath.sweep.clusters import executor_of
 
     if clock == "real" and report is not None:
         raise Problem(
@@ -141,33 +141,20 @@ def run_study(
     check_report_file(report, "`--format json > FILE` writes the rows")
     check_outputs(report)
     names = None if only is None else [name for each in only for name in each.split(",")]
-    try:
-        with (
-            explained(),
-            explained_tasks(out),
-            cleanly_ended() if clock == "virtual" else interrupted_by_signals(),
-            executor_of(dask, workers) as (executor, slots),
-            progress_bar(id) as progress,
-        ):
-            result = study.run(
-                id,
-                only=names,
-                seed=seed,
-                repeat=repeat,
-                clock=clock,
-                links=links or 6,
-                out=out,
-                executor=executor,
-                workers=slots or 1,
-                progress=progress,
-                on_rows=_print_rows if format == "jsonl" else None,
-            )
-    except study.UnknownNameError as error:
-        raise Problem(str(error), next_step="`airpath study list` shows the studies and their experiments") from None
-    except study.StudyError as error:
-        raise Problem(str(error), exit_code=ExitCode.FAILED) from None
-    except KeyboardInterrupt:
-        raise Problem("interrupted before an experiment was complete", exit_code=ExitCode.INTERRUPTED) from None
+    with _running(id, clock=clock, out=out, dask=dask, workers=workers) as (executor, slots, progress):
+        result = study.run(
+            id,
+            only=names,
+            seed=seed,
+            repeat=repeat,
+            clock=clock,
+            links=links or 6,
+            out=out,
+            executor=executor,
+            workers=slots or 1,
+            progress=progress,
+            on_rows=_print_rows if format == "jsonl" else None,
+        )
     match format:
         case "json":
             typer.echo(json.dumps(result.to_dict(), indent=2, ensure_ascii=False))
@@ -185,6 +172,82 @@ def run_study(
         note("interrupted: only the experiments that were complete are printed")
         raise typer.Exit(ExitCode.INTERRUPTED)
     raise typer.Exit(result.exit_code)
+
+
+@app.command("report")
+def report_study(
+    id: Annotated[str, typer.Argument(metavar="ID", help="The study.", autocompletion=_complete)],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The report, one HTML file; by default ID.html."),
+    ] = None,
+    runs: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The runs that `study run --out` has kept; without it, all are simulated."),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write the report of a study: each figure of its paper, ours over the published points.
+
+    Findings that do not hold are in the report; they are no error here.
+
+    \b
+    Examples:
+      airpath study report hsdpa-sim
+      airpath study report hsdpa-sim --runs runs/hsdpa-sim --output hsdpa-sim.html
+
+    \b
+    Exit codes:
+      0    the report is complete
+      1    a run of the study failed
+      2    bad usage
+      3    the runs or the report could not be written
+      130  interrupted by Ctrl-C
+    """
+    from airpath import study
+
+    file = output or Path(f"{id}.html")
+    check_report_file(file, "`airpath study run ID --format json > FILE` writes the rows")
+    check_outputs(file)
+    with _running(id, out=runs) as (_, _, progress):
+        result = study.run(id, out=runs, progress=progress)
+    if not result.complete:
+        raise Problem("interrupted: there is no report", exit_code=ExitCode.INTERRUPTED)
+    with writing(file):
+        result.report(file)
+    note(f"the report is in {file}")
+
+
+@contextmanager
+def _running(
+    id: str,
+    *,
+    clock: str = "virtual",
+    out: Path | None = None,
+    dask: str | None = None,
+    workers: int | None = None,
+) -> "Iterator[tuple[Executor | None, int | None, Callable[[int, int], None] | None]]":
+    """Yield an executor, its number of workers and a progress bar; explain the errors of a study."""
+    from airpath import study
+    from airpath.cli.progress import progress_bar
+    from airpath.cli.tasks import explained_tasks
+    from airpath.sweep.clusters import executor_of
+
+    try:
+        with (
+            explained(),
+            explained_tasks(out),
+            cleanly_ended() if clock == "virtual" else interrupted_by_signals(),
+            executor_of(dask, workers) as (executor, slots),
+            progress_bar(id) as progress,
+        ):
+            yield executor, slots, progress
+    except study.UnknownNameError as error:
+        raise Problem(str(error), next_step="`airpath study list` shows the studies and their experiments") from None
+    except study.StudyError as error:
+        raise Problem(str(error), exit_code=ExitCode.FAILED) from None
+    except KeyboardInterrupt:
+        raise Problem("interrupted before an experiment was complete", exit_code=ExitCode.INTERRUPTED) from None
 
 
 def _print_rows(rows: "Sequence[Row]") -> None:
