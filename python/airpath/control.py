@@ -46,7 +46,7 @@ def running() -> list[int]:
 
 @dataclass(frozen=True)
 class RunningLink:
-    """A running link, as the kernel knows its process."""
+    """A running link."""
 
     process: int
     age_s: float

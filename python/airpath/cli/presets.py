@@ -28,9 +28,9 @@ def list_presets(
 ) -> None:
     """List the presets that a scenario can name.
 
-    The figures of a bearer are simulated, for one mobile alone: the mean round trip of echo requests
-    about a second apart, that of the first one of an idle mobile, and the throughput of a download
-    and of an upload in 30 s.
+    The figures of a bearer are simulated, for one mobile alone: the mean round trip of echo
+    requests about a second apart, that of the first one of an idle mobile, and the throughput of a
+    download and of an upload in 30 s.
 
     \b
     Examples:

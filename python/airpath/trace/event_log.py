@@ -107,7 +107,7 @@ def _connections(result: Result, repetition: int) -> list[tuple[dict[str, Any], 
 
 
 def _stride(result: Result, repetition: int) -> int:
-    """Return the distance of the numbers of a page's connections, which are above those of flows."""
+    """Return the distance of the numbers of a page's connections."""
     return sum(flow["repetition"] == repetition for flow in result.summary["flows"])
 
 

@@ -97,7 +97,7 @@ class RunFlows:
         return self._flows.get(flow["client"])
 
     def signals(self, flow: Row) -> list[Signals]:
-        """Return what happened to the packets of a connection, by sender; nothing if that is unknown."""
+        """Return what happened to the packets of a connection, by sender; empty if unknown."""
         known = self.of(flow)
         if self._result is None or known is None:
             return []
