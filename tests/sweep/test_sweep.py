@@ -60,6 +60,7 @@ def plan(tmp_path: Path) -> Path:
         ({"flow.bytes": "5 kB"}, {"bearer.bler": [0.1]}, "small: download of 5 kB"),
         ({"flow.0.bytes": "5 kB", "name": "other"}, {"bearer.bler": [0.1]}, "other: download of 5 kB"),
         ({}, {"flow.bytes": ["5 kB", "10 kB"]}, "small: download"),
+        ({"flow": '[{ kind = "upload", bytes = "5 kB" }]'}, {"bearer.bler": [0.1]}, "small: upload of 5 kB"),
     ],
 )
 def test_the_workload_has_the_settings_of_the_plan(fixed: dict[str, str], axes: dict[str, list], workload: str):

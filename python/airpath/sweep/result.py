@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -160,6 +161,9 @@ class SweepResult:
     def workload(self) -> str:
         """What a run is: the name of the scenario and its flows, or the command, page or study."""
         scenario = tomllib.loads(self.plan["scenario"])
+        with suppress(ValueError):
+            # The plan may replace all flows.
+            scenario |= tomllib.loads(f"flow = {flow}") if (flow := self.plan["set"].get("flow")) else {}
         flows = [self._flow_words(index, flow) for index, flow in enumerate(scenario.get("flow", []))]
         kinds = dict.fromkeys(flows)
         name = self.plan["set"].get("name") or str(scenario.get("name", Path(self.file).name))
