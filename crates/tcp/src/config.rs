@@ -141,7 +141,7 @@ pub struct DelayedAck {
     /// Lower bound of the delay. Where it is less than `timeout`, the delay is that of Linux: it
     /// follows the inter-arrival times within these bounds, doubles when it expires, and is at most
     /// a round trip. Sub-MSS segments are acknowledged once they are read, except where the two
-    /// ends send alternately.
+    /// ends send alternately. A FIN waits for that of this end.
     pub minimum: Span,
     /// Number of segments that one acknowledgement covers at most; 1 turns delaying off.
     pub every: u32,

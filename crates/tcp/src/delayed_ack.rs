@@ -95,6 +95,14 @@ impl AckSchedule {
         self.due |= self.small > self.interactive as u32;
     }
 
+    /// The peer's FIN arrived in order, before this end has closed its stream. As in Linux
+    /// (`tcp_fin`), its acknowledgement waits for this end's own FIN, unless more than a full
+    /// segment is unacknowledged (`more`).
+    pub const fn on_fin(&mut self, more: bool) {
+        self.interactive = true;
+        self.due |= more;
+    }
+
     /// An acknowledgement was sent, alone or with data.
     #[inline]
     pub const fn on_sent(&mut self) {
@@ -144,6 +152,13 @@ impl AckSchedule {
             return Schedule::Now;
         }
         Schedule::After(if adaptive { self.delay(estimate.smoothed, config) } else { config.timeout })
+    }
+
+    /// When to acknowledge a FIN without payload, if the delay adapts: immediately before the first
+    /// payload.
+    pub fn schedule_fin(&mut self, estimate: Estimate, config: &DelayedAck) -> Schedule {
+        self.due |= self.wait.is_zero();
+        if self.due { Schedule::Now } else { Schedule::After(self.delay(estimate.smoothed, config)) }
     }
 
     /// The adaptive delay: at most a round trip, as in Linux (`tcp_send_delayed_ack`).

@@ -66,6 +66,8 @@ pub struct Data {
     pub fin: bool,
     /// Whether it ends what the application has written (PSH).
     pub push: bool,
+    /// Whether this end has not closed its stream: its own FIN may acknowledge that of the peer.
+    pub awaits_close: bool,
 }
 
 /// How to acknowledge a segment.
@@ -77,6 +79,15 @@ pub enum Arrival {
     After(Span),
     /// Immediately: it contained no new data.
     Duplicate,
+}
+
+impl From<Schedule> for Arrival {
+    fn from(schedule: Schedule) -> Self {
+        match schedule {
+            Schedule::Now => Self::Now,
+            Schedule::After(wait) => Self::After(wait),
+        }
+    }
 }
 
 /// The size of a full segment before one has arrived, as in Linux (`tcp_initialize_rcv_mss`).
@@ -152,11 +163,11 @@ impl Receiver {
     #[inline]
     pub fn read(&mut self, now: Instant, bytes: u64, segment_size: u32) -> bool {
         self.read += bytes.min(self.readable());
-        if self.is_complete() {
-            return false;
-        }
         if self.readable() == 0 {
             self.acks.on_read();
+        }
+        if self.is_complete() {
+            return false;
         }
         self.window.on_read(now, self.next, self.read, self.beyond());
         self.window.is_worth_an_update(self.next, self.read, segment_size)
@@ -165,7 +176,7 @@ impl Receiver {
     /// A segment with payload or FIN arrived. It overlaps the window; what lies outside is cut off.
     #[inline]
     pub fn on_segment(&mut self, now: Instant, data: Data, estimate: Estimate, config: &Config) -> Arrival {
-        let Data { start, length, fin, push } = data;
+        let Data { start, length, fin, push, awaits_close } = data;
         let end = start + u64::from(length);
         if end <= self.next {
             self.on_old(start, length, config);
@@ -191,20 +202,28 @@ impl Receiver {
         if part.start > self.next {
             return self.on_gap(part, config);
         }
+        if let Some(again) = self.gaps.first().filter(|range| range.start < part.end && part.start == start) {
+            // RFC 2883 §4: one range, the first that arrived out of order before.
+            self.report_duplicate(Range::new(again.start, again.end.min(part.end)), config);
+        }
         let filled = self.advance(part.end);
         let grows = self.window.on_arrival(segments * segment_size);
-        if filled || self.is_complete() || part.start > start {
+        let waits = awaits_close && config.delayed_ack.is_adaptive();
+        if filled || part.start > start || self.is_complete() && !waits {
             self.acks.demand();
             return Arrival::Now;
+        }
+        if self.is_complete() {
+            self.acks.on_fin(self.next - self.last_ack > u64::from(self.full_size));
+            if payload == 0 {
+                return self.acks.schedule_fin(estimate, &config.delayed_ack).into();
+            }
         }
         if grows && config.delayed_ack.quick_growth {
             self.acks.on_growth();
         }
         let full = length >= self.full_size;
-        match self.acks.on_arrival(now, segments, full, estimate, &config.delayed_ack) {
-            Schedule::Now => Arrival::Now,
-            Schedule::After(wait) => Arrival::After(wait),
-        }
+        self.acks.on_arrival(now, segments, full, estimate, &config.delayed_ack).into()
     }
 
     /// Measures the size of full segments. As in Linux (`tcp_measure_rcv_mss`), two equal ones that

@@ -241,7 +241,8 @@ impl Connection {
         let estimate = Estimate { timeout, smoothed: rtt.smoothed() };
         let flags = segment.header.flags;
         let (fin, push) = (flags.contains(Flags::FIN), flags.contains(Flags::PSH));
-        let data = Data { start: sequence, length, fin, push };
+        let awaits_close = self.state == State::Established;
+        let data = Data { start: sequence, length, fin, push, awaits_close };
         match self.receiver.on_segment(now, data, estimate, &self.config) {
             Arrival::Now => {}
             Arrival::Duplicate => {

@@ -1,6 +1,7 @@
 //! Closing and losing a connection.
 
-use airpath_tcp::Config;
+use airpath_core::Span;
+use airpath_tcp::{Config, DelayedAck};
 
 use crate::plain;
 use crate::script::Script;
@@ -89,6 +90,48 @@ fn a_fin_waits_for_what_is_missing() {
         > . 1:1(0) ack 1002
         ? state CloseWait
         ? received 1000",
+    );
+}
+
+/// An acknowledgement that waits as in Linux, 40 ms at first.
+fn adaptive() -> Config {
+    let base = plain();
+    Config { delayed_ack: DelayedAck { minimum: Span::from_millis(40), ..base.delayed_ack }, ..base }
+}
+
+#[test]
+fn the_acknowledgement_of_a_fin_waits_for_our_own() {
+    // tcp_fin of Linux enters the mode in which acknowledgements wait for data.
+    let after_data = "< . 1:501(500) ack 1
+        ! read 500
+        > . 1:1(0) ack 501
+        +0.1 < F 501:501(0) ack 1
+        ? state CloseWait";
+    open(&adaptive()).run(after_data).run("+0.04 > . 1:1(0) ack 502");
+    open(&adaptive()).run(after_data).run(
+        "+0.01 ! close
+        > F 1:1(0) ack 502
+        ? pure_acks 2",
+    );
+    // The delay is that between arrivals, and there was none.
+    open(&adaptive()).run(
+        "< F 1:1(0) ack 1
+        > . 1:1(0) ack 2",
+    );
+    // More than a full segment is unacknowledged.
+    open(&adaptive()).run(
+        "< F 1:1001(1000) ack 1
+        > . 1:1(0) ack 1002",
+    );
+    // This end has closed its stream before.
+    open(&adaptive()).run(
+        "< . 1:501(500) ack 1
+        ! read 500
+        > . 1:1(0) ack 501
+        ! close
+        > F 1:1(0) ack 501
+        +0.1 < F 501:501(0) ack 2
+        > . 2:2(0) ack 502",
     );
 }
 

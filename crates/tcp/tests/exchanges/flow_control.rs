@@ -272,6 +272,23 @@ fn dsack_reports_duplicates() {
 }
 
 #[test]
+fn a_segment_that_fills_a_gap_may_contain_what_has_arrived() {
+    // RFC 2883 §4: the first range that has arrived before, also if it is in the middle.
+    open(&plain(), 1000).run(
+        "< . 1001:2001(1000) ack 1
+        > . 1:1(0) ack 1 <sack 1001:2001>
+        < . 3001:4001(1000) ack 1
+        > . 1:1(0) ack 1 <sack 3001:4001,sack 1001:2001>
+        < . 6001:7001(1000) ack 1
+        > . 1:1(0) ack 1 <sack 6001:7001,sack 3001:4001,sack 1001:2001>
+        < . 1:5001(5000) ack 1
+        > . 1:1(0) ack 5001 <sack 1001:2001,sack 6001:7001>
+        < . 5001:6501(1500) ack 1
+        > . 1:1(0) ack 7001 <sack 6001:6501>",
+    );
+}
+
+#[test]
 fn the_window_closes_and_opens_with_what_is_read() {
     let mut config = plain();
     config.receive_buffer.initial = Bytes::new(4000);
