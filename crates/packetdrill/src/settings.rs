@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use airpath_core::{Bytes, Span};
-use airpath_tcp::{Algorithm, Config, EcnOption, IdleRestart, Profile};
+use airpath_tcp::{Algorithm, Config, EcnOption, IdleRestart, Limit, Profile};
 
 use crate::Finding;
 use crate::position::Position;
@@ -47,8 +47,10 @@ impl Settings {
 }
 
 /// Options of packetdrill that do not change what an end point does here.
-const OPTIONS: [&str; 26] = [
+const OPTIONS: [&str; 27] = [
     "ip_version",
+    // Length of the parts of a long segment that arrives: it is merged here, too.
+    "mss",
     "mtu",
     "bind_port",
     "connect_port",
@@ -142,6 +144,9 @@ pub fn is_harmless(command: &str) -> bool {
         "nstat",
         "ethtool",
         "/tmp/sysctl_restore",
+        // Files for `sendfile`: it sends as many bytes as the script states.
+        "/bin/rm -f /tmp/",
+        "/bin/dd ",
         // The default: ACK trains and delays.
         "echo 3 > /sys/module/tcp_cubic/parameters/hystart_detect",
     ];
@@ -202,6 +207,17 @@ fn numbers(value: &str) -> Result<Vec<u64>, String> {
     numbers.ok_or_else(|| format!("the value `{value}` of a setting is not a number"))
 }
 
+/// The largest window without scaling.
+const UNSCALED: u64 = 65_535;
+
+/// The first window of a buffer with space for `bytes` (`tcp_select_initial_window`): whole
+/// segments, at most what a header without scaling can announce.
+pub fn first_offer(bytes: u64, segment_size: u16) -> Limit {
+    let segments = bytes / u64::from(segment_size);
+    // One more than fits is cut to the header's largest window.
+    Limit::at_most(segments.clamp(1, UNSCALED / u64::from(segment_size) + 1) as u32)
+}
+
 /// Sets the kernel's setting `name`, also as a path below `/proc/sys`.
 fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), String> {
     let path = name.trim_start_matches("/proc/sys/").replace('/', ".");
@@ -214,9 +230,9 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), String>
             let &[_, initial, maximum] = numbers(value)?.as_slice() else {
                 return Err(format!("{name} has three numbers, not `{value}`"));
             };
-            // Half of the buffer is overhead, and a window without scaling is offered first
-            // (tcp_select_initial_window). The shift depends on the whole buffer.
-            config.receive_buffer.initial = Bytes::new((initial / 2).min(65_535));
+            // Half of the buffer is overhead. The shift depends on the whole buffer.
+            config.receive_buffer.initial = Bytes::new((initial / 2).min(UNSCALED));
+            config.receive_buffer.first_offer = first_offer(initial / 2, config.maximum_segment_size);
             config.receive_buffer.maximum = Bytes::new(maximum);
         }
         "tcp_congestion_control" => {
@@ -237,6 +253,7 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<(), String>
         // Bit 0 of tcp_recovery; values from 3 on of tcp_early_retrans.
         "tcp_recovery" => config.recovery.rack = first()? & 1 != 0,
         "tcp_early_retrans" => config.recovery.tail_loss_probe = first()? >= 3,
+        "tcp_rto_max_ms" => config.retransmission_timeout.maximum = Span::from_millis(first()?),
         "tcp_rto_min_us" => config.retransmission_timeout.minimum = Span::from_micros(first()?),
         "tcp_ecn_option" | "tcp_ecn_option_beacon" => {
             ecn_option(config, name, value).ok_or_else(|| format!("{name} = {value}"))?;

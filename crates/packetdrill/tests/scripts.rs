@@ -85,6 +85,45 @@ fn what_the_end_point_lacks_is_not_applicable() {
 }
 
 #[test]
+fn the_receive_buffer_of_a_socket_sets_the_window() {
+    // Half of what the kernel allocates, in whole segments; the shift is that of all of it.
+    for (bytes, answer) in
+        [(20_000, "win 18980 <mss 1460,nop,wscale 0>"), (1_000_000, "win 65535 <mss 1460,nop,wscale 4>")]
+    {
+        let text = format!(
+            "--mss=1000\n0 socket(..., SOCK_STREAM|SOCK_NONBLOCK, IPPROTO_TCP) = 3
+            +0 setsockopt(3, SOL_SOCKET, SO_RCVBUF, [{bytes}], 4) = 0
+            +0 bind(3, ..., ...) = 0
+            +0 listen(3, 1) = 0
+            +0 < S 0:0(0) win 30000 <mss 1000,nop,wscale 6>
+            +0 > S. 0:0(0) ack 1 {answer}"
+        );
+        assert_eq!(run_text(&text, None), Outcome::Passed, "{bytes}");
+    }
+    assert_eq!(
+        result("+0 setsockopt(4, SOL_SOCKET, SO_RCVBUF, [9000], 4) = 0"),
+        "not applicable 1: SO_RCVBUF of an open connection: its window does not shrink"
+    );
+}
+
+#[test]
+fn calls_with_a_null_pointer_and_sendfile() {
+    assert_eq!(
+        result(
+            "+0 write(4, NULL, 1000) = -1 EFAULT (Bad address)
+            +0 read(4, NULL, 1000) = -1 EAGAIN
+            +0 < . 1:1001(1000) ack 1 win 2000
+            +0 > . 1:1(0) ack 1001
+            +0 recv(4, NULL, 1000, 0) = -1 EFAULT (Bad address)
+            +0 open(\"/tmp/file\", O_RDONLY) = 5
+            +0 sendfile(4, 5, [0], 700) = 700
+            +0 > P. 1:701(700) ack 1001"
+        ),
+        "pass"
+    );
+}
+
+#[test]
 fn syntax_errors_name_line_and_column() {
     assert_eq!(result("+0 write(4 ..., 10) = 10"), "invalid 1:12: expected `,` or `)`, not `...`");
     assert_eq!(

@@ -1,11 +1,11 @@
 //! System calls of a script.
 
-use airpath_core::{FlowId, Instant};
-use airpath_tcp::{Algorithm, Config, Connection, Nagle, Outcome, State};
+use airpath_core::{Bytes, FlowId, Instant};
+use airpath_tcp::{Algorithm, Config, Connection, Nagle, Outcome, ReceiveBuffer, State};
 
 use super::{Runner, Stop};
 use crate::script::{Call, Value};
-use crate::settings::algorithm;
+use crate::settings::{algorithm, first_offer};
 
 /// A socket, by its number in the script.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +15,8 @@ pub struct Socket {
     segment_size: Option<u16>,
     opening_retries: Option<u32>,
     algorithm: Option<Algorithm>,
+    /// The kernel doubles it, and offers half of that.
+    receive_buffer: Option<u64>,
     /// Shut down for writing.
     shut: bool,
     /// Shut down for reading.
@@ -43,6 +45,14 @@ impl Socket {
         config.maximum_segment_size = self.segment_size.unwrap_or(config.maximum_segment_size);
         config.opening_retries = self.opening_retries.unwrap_or(config.opening_retries);
         config.congestion.algorithm = self.algorithm.unwrap_or(config.congestion.algorithm);
+        if let Some(bytes) = self.receive_buffer {
+            config.receive_buffer = ReceiveBuffer {
+                initial: Bytes::new(bytes),
+                first_offer: first_offer(bytes, config.maximum_segment_size),
+                maximum: Bytes::new(bytes),
+                ..config.receive_buffer
+            };
+        }
         config
     }
 }
@@ -69,7 +79,7 @@ enum PendingKind {
 /// Options of sockets that change nothing that this end point has.
 const IGNORED_OPTIONS: [&str; 7] =
     ["SO_REUSEADDR", "SO_SNDBUF", "IP_TOS", "IP_MTU_DISCOVER", "IP_FREEBIND", "SO_MARK", "SO_PRIORITY"];
-const SET_OPTIONS: [&str; 4] = ["TCP_NODELAY", "TCP_MAXSEG", "TCP_SYNCNT", "TCP_CONGESTION"];
+const SET_OPTIONS: [&str; 5] = ["TCP_NODELAY", "TCP_MAXSEG", "TCP_SYNCNT", "TCP_CONGESTION", "SO_RCVBUF"];
 const READ_OPTIONS: [&str; 2] = ["TCP_MAXSEG", "SO_ERROR"];
 
 /// Why a call is not applicable, if it is not.
@@ -79,11 +89,17 @@ pub fn unsupported(call: &Call<'_>) -> Option<String> {
         _ => "",
     };
     let flags = |index: usize| !matches!(call.arguments.get(index), None | Some(Value::Integer(0)));
-    if call.arguments.contains(&Value::Word("NULL")) && !matches!(call.name, "accept" | "connect") {
+    let null = Value::Word("NULL");
+    let may_be_null = match call.name {
+        "accept" | "connect" => true,
+        "write" | "send" | "sendto" | "read" | "recv" | "recvfrom" => call.end.is_none(),
+        _ => false,
+    };
+    if call.arguments.contains(&null) && !may_be_null {
         return Some("invalid addresses of memory".into());
     }
     match call.name {
-        "socket" if word(1) != "SOCK_STREAM" => Some("a socket that is not SOCK_STREAM".into()),
+        "socket" if !is_stream(call.arguments.get(1)) => Some("a socket that is not SOCK_STREAM".into()),
         "write" | "send" | "sendto" if call.end.is_some() => {
             Some("a write that blocks: this end point has no limit of its send buffer".into())
         }
@@ -94,8 +110,18 @@ pub fn unsupported(call: &Call<'_>) -> Option<String> {
         "getsockopt" if !READ_OPTIONS.contains(&word(2)) => Some(format!("reading the option {} of a socket", word(2))),
         "ioctl" if word(1) != "SIOCINQ" && word(1) != "FIONREAD" => Some(format!("ioctl with {}", word(1))),
         "socket" | "bind" | "listen" | "accept" | "connect" | "fcntl" | "setsockopt" | "getsockopt" | "write"
-        | "send" | "sendto" | "read" | "recv" | "recvfrom" | "close" | "shutdown" | "ioctl" => None,
+        | "send" | "sendto" | "sendfile" | "open" | "read" | "recv" | "recvfrom" | "close" | "shutdown" | "ioctl" => {
+            None
+        }
         name => Some(format!("the call {name}")),
+    }
+}
+
+/// Whether the type of a socket is `SOCK_STREAM`, perhaps with flags.
+fn is_stream(kind: Option<&Value<'_>>) -> bool {
+    match kind {
+        Some(Value::Or(parts)) => parts.contains(&Value::Word("SOCK_STREAM")),
+        kind => kind == Some(&Value::Word("SOCK_STREAM")),
     }
 }
 
@@ -117,7 +143,7 @@ impl Runner<'_> {
             _ => 0,
         };
         let socket = number(0);
-        if call.name != "socket" && !self.sockets.contains_key(&socket) {
+        if !matches!(call.name, "socket" | "open") && !self.sockets.contains_key(&socket) {
             return Err(self.failed(format!("{}: there is no socket {socket}", call.name)));
         }
         if let Some(end) = call.end {
@@ -132,12 +158,14 @@ impl Runner<'_> {
             self.pending = Some(Pending { line: self.line, kind, socket, end: base + end, result });
             return self.transmit();
         }
+        let is_null = call.arguments.get(1) == Some(&Value::Word("NULL"));
         let returned = match call.name {
             "socket" => {
                 self.sockets.insert(result, Socket::default());
                 Ok(result)
             }
             "bind" => Ok(0),
+            "open" => Ok(result),
             "fcntl" => Ok(result),
             "listen" => {
                 self.socket(socket).role = Role::Listening;
@@ -153,6 +181,9 @@ impl Runner<'_> {
                     Err("EINPROGRESS")
                 }
             }
+            "write" | "send" | "sendto" if is_null && number(2) > 0 => Err("EFAULT"),
+            "read" | "recv" | "recvfrom" if is_null && self.is_readable() => Err("EFAULT"),
+            "sendfile" => self.write(socket, number(3)),
             "write" | "send" | "sendto" => {
                 if 0 < result && result < number(2) {
                     let reason = "a write is cut: this end point has no limit of its send buffer";
@@ -166,7 +197,7 @@ impl Runner<'_> {
             },
             "close" => self.close(socket),
             "shutdown" => self.shut_down(socket, call),
-            "setsockopt" => self.set_option(socket, call),
+            "setsockopt" => self.set_option(socket, call)?,
             "getsockopt" => self.read_option(call)?,
             "ioctl" => {
                 let readable = self.connection.as_ref().map_or(0, Connection::readable);
@@ -271,6 +302,10 @@ impl Runner<'_> {
         }
     }
 
+    fn is_readable(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.readable() > 0)
+    }
+
     fn close(&mut self, number: i64) -> Returned {
         let role = self.socket(number).role;
         self.sockets.remove(&number);
@@ -303,7 +338,7 @@ impl Runner<'_> {
         Ok(0)
     }
 
-    fn set_option(&mut self, number: i64, call: &Call<'_>) -> Returned {
+    fn set_option(&mut self, number: i64, call: &Call<'_>) -> Result<Returned, Stop> {
         let value = match call.arguments.get(3) {
             Some(Value::List(items)) => items.first(),
             other => other,
@@ -312,22 +347,27 @@ impl Runner<'_> {
             Some(Value::Integer(integer)) => *integer,
             _ => 0,
         };
-        let Some(Value::Word(name)) = call.arguments.get(2) else { return Err("EINVAL") };
+        let Some(Value::Word(name)) = call.arguments.get(2) else { return Ok(Err("EINVAL")) };
         let socket = self.socket(number);
         let connected = socket.role == Role::Connected;
         match *name {
             "TCP_NODELAY" => socket.no_delay = integer != 0,
             "TCP_MAXSEG" => match u16::try_from(integer) {
                 Ok(size) => socket.segment_size = Some(size),
-                Err(_) => return Err("EINVAL"),
+                Err(_) => return Ok(Err("EINVAL")),
             },
+            "SO_RCVBUF" if connected => {
+                let reason = "SO_RCVBUF of an open connection: its window does not shrink";
+                return Err(Stop::NotApplicable(crate::Finding::new(self.line, reason)));
+            }
+            "SO_RCVBUF" => socket.receive_buffer = u64::try_from(integer).ok().filter(|bytes| *bytes > 0),
             "TCP_SYNCNT" => socket.opening_retries = u32::try_from(integer).ok(),
             "TCP_CONGESTION" => match value {
                 Some(Value::Text(name)) => match algorithm(name) {
                     Some(algorithm) => socket.algorithm = Some(algorithm),
-                    None => return Err("ENOENT"),
+                    None => return Ok(Err("ENOENT")),
                 },
-                _ => return Err("EINVAL"),
+                _ => return Ok(Err("EINVAL")),
             },
             _ => {}
         }
@@ -338,7 +378,7 @@ impl Runner<'_> {
                 connection.restore(config.into(), FlowId(0));
             }
         }
-        Ok(0)
+        Ok(Ok(0))
     }
 
     fn read_option(&self, call: &Call<'_>) -> Result<Returned, Stop> {
