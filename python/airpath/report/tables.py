@@ -23,7 +23,8 @@ from airpath.quantities import (
     size,
 )
 from airpath.report import metrics
-from airpath.report.metrics import METRICS, Quantity
+from airpath.report.cell_use import cell_uses
+from airpath.report.metrics import METRICS, Quantity, few
 from airpath.tables import DROP_CAUSES, TRANSFERS, VIDEOS
 
 MOST_ROWS = 100
@@ -99,6 +100,7 @@ def tables(runs: Sequence[Drawn]) -> list[Table]:
         _interactions(runs),
         _links(runs),
         _radio(runs),
+        _cells(runs),
         _repetitions(runs),
     ]
     return [table for table in made if table.rows]
@@ -302,6 +304,26 @@ def _radio(runs: Sequence[Drawn]) -> Table:
     caption = "TTIs, PDUs and bytes on the air by user, over all repetitions; bytes include padding."
     head = [*_run_head(runs), "mobile", "direction", "TTIs", "PDUs", "repeated", "errored", "bytes"]
     return _capped(Table("Radio", caption, head, rows), ".radio_totals")
+
+
+def _cells(runs: Sequence[Drawn]) -> Table:
+    rows = []
+    for run in runs:
+        for use in cell_uses(run):
+            blocks = Cell("–")
+            if use.blocks is not None:
+                of_all = "" if use.all_blocks is None else f"of {use.all_blocks}: {share(use.blocks / use.all_blocks)}"
+                blocks = Cell(few(use.blocks), of_all)
+            figures = [Cell(rate(use.bits_per_second)), Cell(share(use.busy)), blocks]
+            rows.append(_row(runs, run, [use.component, use.direction], figures))
+    caption = (
+        "Of all mobiles of a cell of LTE or NR together. Rate on the air: over the whole run, retransmissions and "
+        "padding included. Busy TTIs: those in which some mobile has a block. Resource blocks: the mean in busy TTIs."
+    )
+    if any(run.result.repetitions.height > 1 for run in runs):
+        caption += " Of the repetition that is drawn over time."
+    head = [*_run_head(runs), "cell", "direction", "rate on the air", "busy TTIs", "resource blocks"]
+    return Table("Cells", caption, head, rows)
 
 
 def _repetitions(runs: Sequence[Drawn]) -> Table:
