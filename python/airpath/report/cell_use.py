@@ -81,6 +81,6 @@ def _blocks(bearer: dict[str, Any], direction: str) -> int | None:
 
 
 def _number(cell: dict[str, Any], key: str, unit: str) -> float:
-    """Return the number of a value with this unit, in which resolved scenarios have it; else zero."""
+    """Return the number of a value with this unit, as resolved scenarios have it; else zero."""
     found = split_quantity(str(cell.get(key, "")))
     return float(found[0]) if found and found[1].strip() == unit else 0.0
