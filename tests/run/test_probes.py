@@ -58,3 +58,13 @@ def test_a_stream_has_a_rate_or_a_spacing(tmp_path: Path, keys: str, message: st
     (tmp_path / "wrong.toml").write_text(text)
     with pytest.raises(ScenarioError, match=message):
         run(tmp_path / "wrong.toml", out=tmp_path / "out")
+
+
+def test_a_stream_is_finished_when_all_have_arrived(tmp_path: Path) -> None:
+    text = SCENARIO + 'kind = "datagrams"\ndirection = "down"\nduration = "2 s"\nrate = "8 kbit/s"\nsize = 72\n'
+    # The run ends before the time-out of the last datagrams, or before the last is sent.
+    for duration, outcome in (("3 s", "finished"), ("1 s", "unfinished")):
+        (tmp_path / "short.toml").write_text(text)
+        result = run(tmp_path / "short.toml", set={"duration": duration}, out=tmp_path / duration)
+        (flow,) = result.summary["flows"]
+        assert flow["outcome"] == outcome

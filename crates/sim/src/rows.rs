@@ -183,7 +183,8 @@ fn flow(
         Flow::Datagrams(flow) => FlowRow {
             probes: Some(datagrams(flow)),
             stream: Some(StreamRow::of(&flow.receiver, flow.datagrams.late)),
-            ..row("datagrams", over)
+            // The run may end while it waits for the time-out of datagrams that have all arrived.
+            ..row("datagrams", if flow.is_complete() { "finished" } else { "unfinished" })
         },
         Flow::Transactions(flow) => FlowRow {
             cause: flow.cause().map(str::to_owned),

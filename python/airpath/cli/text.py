@@ -74,6 +74,8 @@ def render(summary: dict[str, Any], console: "Console") -> None:
         console.print(DELAY_CLOCK, style="dim")
         for line in filter(None, map(_beyond_delay, delays)):
             console.print(line, style="dim")
+        if any("gaps" in group[0] for group in delays):
+            console.print(_PERIODS, style="dim")
     _print_videos(console, groups)
     if calls:
         both = [
@@ -257,8 +259,9 @@ def _beyond_delay(group: Sequence[Flow]) -> str | None:
         return f"{name}: {_latencies(group)}{rates}."
     if "gaps" in group[0]:
         return (
-            f"{name}: {mean('gaps', count)} gaps (longest {mean('gap_max_s', seconds)}), "
-            f"{mean('delay_periods', count)} delay periods over {mean('late_threshold_s', seconds)} "
+            f"{name}: {mean('gaps', count)} gaps with losses (longest {mean('gap_max_s', seconds)}), "
+            f"{mean('late', count)} late by more than {mean('late_threshold_s', seconds)}, "
+            f"{mean('delay_periods', count)} delay periods without losses "
             f"(longest {mean('delay_period_max_s', seconds)}), inter-arrival time "
             f"{mean('inter_arrival_p50_s', seconds)} median, {mean('inter_arrival_max_s', seconds)} maximum."
         )
@@ -279,6 +282,10 @@ def _latencies(group: Sequence[Flow]) -> str:
     return "; ".join(parts)
 
 
+_PERIODS = (
+    "A gap reaches from the last arrival before a loss to the first after it; a delay period from a datagram in time "
+    "to the next in time, if those between are late and none is lost."
+)
 _TEXT_COLUMNS = ("flow", "mobile", "outcome", "page")
 _EXPECTED = {"outcome": {"finished"}, "time-outs": {"0"}}
 """Values without information, of columns that a narrow terminal can omit."""

@@ -53,6 +53,11 @@ impl DatagramsFlow {
         self.over
     }
 
+    /// Whether no datagram is missing any more: all have arrived, or it is over.
+    pub fn is_complete(&self) -> bool {
+        self.over || self.sender.next_due().is_none() && self.receiver.received() == self.sender.sent()
+    }
+
     pub(super) fn wake(&mut self, now: Instant, network: &mut Network<'_>) -> Option<Instant> {
         while let Some(sequence) = self.sender.poll(now) {
             if sequence == 0 {
