@@ -77,6 +77,22 @@ def test_codel_marks_instead_of_dropping(link: LinkCommand) -> None:
     assert sum(each.get("queue-management", {"packets": 0})["packets"] for each in dropped) == len(lost)
 
 
+def test_a_middlebox_clears_the_ecn_field_and_keeps_the_dscp(link: LinkCommand) -> None:
+    count = 300
+    kept = link.folder / "kept"
+    wire = link.wire(rate="10 Mbit/s")
+    wire.write_text(wire.read_text(encoding="utf-8") + '[middlebox]\nkind = "clear-ecn"\n', encoding="utf-8")
+    done = link(
+        *python("marked.py", "send", "server", 7, count, 500),
+        link=wire,
+        serve=shlex.join(python("marked.py", "receive", 7, count)),
+        options=f"--out {kept} --no-log",
+    )
+    assert arrivals(done.out) == [(number, number % 256 & ~3) for number in range(count)]
+    # Of four fields in turn, one is clear already.
+    assert summary(kept)["emulation"]["middleboxes"]["middlebox"]["cleared"] >= 225
+
+
 @DEVICES
 @pytest.mark.parametrize("offload", ["--offload", "--no-offload"])
 def test_captures_events_and_counters_agree(link: LinkCommand, need: Need, device: str, offload: str) -> None:

@@ -66,3 +66,25 @@ def test_cake_limits_a_flow_that_does_not_respond() -> None:
     }
     assert shares["drop-tail"] < 0.1 * 20 * 10e6 / 8
     assert shares["cake"] > 0.4 * 20 * 10e6 / 8
+
+
+@pytest.mark.parametrize("accurate", [False, True])
+def test_a_path_that_clears_the_ecn_field_has_drops_in_place_of_marks(accurate: bool) -> None:
+    scenario = f"""
+        format = 1
+        [bearer]
+        preset = "wired"
+        downlink = {{ rate = "5 Mbit/s", delay = "20 ms", queue = {{ discipline = "codel", ecn = true }} }}
+        [tcp]
+        ecn = true
+        accurate_ecn = {str(accurate).lower()}
+        [[flow]]
+        kind = "download"
+        bytes = "5 MB"
+    """
+    marking = airpath.run(scenario)
+    clearing = airpath.run(scenario, set={"middlebox.kind": "clear-ecn"})
+    for result, has_drops in ((marking, False), (clearing, True)):
+        queue = result.links.filter(direction="down", component="bearer-mobile").row(0, named=True)
+        assert (queue["dropped_queue_management_packets"] > 0) is has_drops
+        assert result.flows["outcome"].to_list() == ["finished"]

@@ -12,6 +12,7 @@
 //! | [`hop`] | a hop: a bearer or a middlebox |
 //! | [`middlebox`] | middleboxes: hops that may absorb, hold, rewrite and create packets |
 //! | [`ack_filter`] | a middlebox that absorbs superseded acknowledgements |
+//! | [`clear_ecn`] | a middlebox that clears the ECN field |
 //! | [`snoop`] | a middlebox that retransmits on the radio link |
 //! | [`w_tcp`] | a variant of it that hides the time of retransmissions from the sender |
 //! | [`m_tcp`] | a middlebox that stops the sender while the mobile is disconnected |
@@ -29,6 +30,7 @@
 //! whenever the real clock lets it. Both give the same departures and drops at the same times.
 
 pub mod ack_filter;
+pub mod clear_ecn;
 pub mod deadlines;
 pub mod delayed_dup_acks;
 pub mod departures;
@@ -49,6 +51,7 @@ pub mod testing;
 pub mod w_tcp;
 
 pub use ack_filter::AckFilter;
+pub use clear_ecn::ClearEcn;
 pub use deadlines::DeadlineSet;
 pub use delayed_dup_acks::DelayedDupAcks;
 pub use departures::Departures;

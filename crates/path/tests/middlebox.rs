@@ -6,7 +6,9 @@ use std::collections::VecDeque;
 use airpath_core::{Bytes, Direction, DropCause, Ecn, FlowId, Instant, Packet, Seed, SegmentInfo, Slot, Span, UserId};
 use airpath_link::Departure;
 use airpath_path::testing::{Arrival, contracts};
-use airpath_path::{AckFilter, Contents, DelayedDupAcks, Eln, MTcp, Middlebox, MiddleboxContext, NewPacket, Snoop};
+use airpath_path::{
+    AckFilter, ClearEcn, Contents, DelayedDupAcks, Eln, MTcp, Middlebox, MiddleboxContext, NewPacket, Snoop,
+};
 use airpath_tcp::Segment;
 use airpath_wire::tcp::{Flags, TcpHeader, Timestamps};
 use proptest::prelude::*;
@@ -108,6 +110,18 @@ proptest! {
         prop_assert_eq!(sum(|counters| counters.delivered.packets), outcome.departures.len() as u64);
         prop_assert_eq!(sum(|counters| counters.absorbed.packets), packets as u64 / 6);
         prop_assert!(packets < 6 || sum(|counters| counters.created.packets) > 0);
+    }
+
+    #[test]
+    fn the_ecn_field_is_cleared_and_all_packets_pass(packets in 0usize..200, seed: u64) {
+        let mut arrivals = arrivals(packets, seed);
+        for (index, arrival) in arrivals.iter_mut().enumerate() {
+            arrival.packet.ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce][index % 4];
+        }
+        let outcome = contracts(ClearEcn::default, &arrivals, HORIZON);
+        let left = outcome.departures.iter().map(|(_, departure)| departure.packet);
+        prop_assert!(left.clone().all(|packet| packet.ecn == Ecn::NotEct));
+        prop_assert!(left.map(|packet| packet.id).eq(arrivals.iter().map(|arrival| arrival.packet.id)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The `[middlebox]` table: the middlebox at the border of fixed network and radio access.
 
 use airpath_core::{Bytes, Span};
-use airpath_path::{AckFilter, DelayedDupAcks, Eln, MTcp, Middlebox, Snoop};
+use airpath_path::{AckFilter, ClearEcn, DelayedDupAcks, Eln, MTcp, Middlebox, Snoop};
 use serde::{Deserialize, Serialize};
 
 use crate::document::Node;
@@ -30,6 +30,8 @@ pub struct MiddleboxConfig {
 pub enum MiddleboxKind {
     /// Absorbs superseded acknowledgements on the uplink: [`AckFilter`].
     AckFilter,
+    /// Clears the ECN field: [`ClearEcn`].
+    ClearEcn,
     /// Retransmits on the radio link: [`Snoop`].
     Snoop,
     /// Retransmits on the radio link and hides the time: [W-TCP](airpath_path::w_tcp).
@@ -97,6 +99,7 @@ impl MiddleboxConfig {
         let cache = self.cache.unwrap_or(CACHE);
         match self.kind {
             MiddleboxKind::AckFilter => Box::new(AckFilter::new(hold)),
+            MiddleboxKind::ClearEcn => Box::<ClearEcn>::default(),
             MiddleboxKind::Snoop => Box::new(Snoop::new(cache)),
             MiddleboxKind::WTcp => Box::new(Snoop::w_tcp(cache)),
             MiddleboxKind::DelayedDupAcks => Box::new(DelayedDupAcks::new(hold)),
