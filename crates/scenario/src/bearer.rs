@@ -12,6 +12,7 @@ use crate::Mobile;
 use crate::document::{Node, join};
 use crate::environment;
 use crate::error::{Origin, ScenarioError, did_you_mean};
+use crate::model_keys;
 use crate::preset::{Kind, Preset};
 
 /// A bearer's model and parameters.
@@ -91,15 +92,17 @@ impl BearerConfig {
         };
         base.take("model");
         let entry = find(which, &model, models)?;
-        expand(which, &mut base, entry)?;
-        expand(which, &mut node, entry)?;
+        let suggest = |error| model_keys::suggest(which.table(), entry, error);
+        expand(which, &mut base, entry).map_err(suggest)?;
+        expand(which, &mut node, entry).map_err(suggest)?;
         base.overlay(node);
         let preset = base.take("conditions");
         if let Some(given) = given.or_else(|| preset.as_ref().map(|preset| Node::table(preset.origin().clone()))) {
             let fading = environment::Fading::new(entry, models);
-            base.insert("conditions", environment::resolve(given, preset, folder, &which.key("conditions"), &fading)?);
+            let at = which.key("conditions");
+            base.insert("conditions", environment::resolve(given, preset, folder, &at, &fading).map_err(suggest)?);
         }
-        let parameters = base.read_with(which.table(), |value| entry.read(value))?;
+        let parameters = base.read_with(which.table(), |value| entry.read(value)).map_err(suggest)?;
         let mut config = Self { parameters, which };
         for file in config.files_mut() {
             *file = folder.join(&*file);

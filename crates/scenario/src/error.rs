@@ -220,7 +220,8 @@ pub fn did_you_mean(wrong: &str, known: &[&str]) -> String {
     suggestion(nearest(wrong, known.iter().copied()), known)
 }
 
-fn suggestion(meant: Option<&str>, known: &[&str]) -> String {
+/// `did you mean …?` with the key `meant`, if there is one, and the known names.
+pub fn suggestion(meant: Option<&str>, known: &[&str]) -> String {
     let all = known.join(", ");
     match meant {
         Some(name) => format!("did you mean `{name}`? known here: {all}"),

@@ -42,6 +42,7 @@ pub mod links;
 pub mod live;
 pub mod middlebox;
 mod mobile;
+mod model_keys;
 pub mod page;
 pub mod planned_path;
 pub mod preset;

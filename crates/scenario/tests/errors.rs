@@ -46,6 +46,32 @@ fn a_stream_of_datagrams_is_bounded() {
 }
 
 #[test]
+fn a_key_of_a_bearer_is_suggested_only_if_its_model_has_it() {
+    let meant = |preset: &str, key: &str| {
+        let bearer = format!("preset = \"{preset}\"\n{key} = 1");
+        let text = error("preset = \"umts-dch-384\"", &bearer);
+        text.split_once("did you mean `").map(|(_, rest)| rest.split_once('`').expect("it ends").0.to_owned())
+    };
+    for (preset, key, path) in [
+        ("lte-10mhz", "queue", "bearer.pdcp.queue"),
+        ("lte-10mhz", "bandwidth", "bearer.cell.bandwidth"),
+        ("lte-10mhz", "scheduler", "bearer.cell.scheduler"),
+        ("lte-10mhz", "cell.inactivity", "bearer.drx.inactivity"),
+        ("lte-10mhz", "inactivty", "bearer.drx.inactivity"),
+        ("lte-10mhz", "conditions.preset", "bearer.conditions.environment"),
+        ("lte-10mhz", "rrc.inactivty", "inactivity"),
+        ("nr-n78-100mhz-sa", "carriers", "bearer.cell.carriers"),
+        ("hs-dsch-384", "downlink.scheduller", "scheduler"),
+        ("lte-10mhz", "mss", "tcp.maximum_segment_size"),
+    ] {
+        assert_eq!(meant(preset, key).as_deref(), Some(path), "{preset} {key}");
+    }
+    for (preset, key) in [("lte-10mhz", "tbf"), ("nr-n78-100mhz-sa", "e_dch"), ("lte-10mhz", "cell.codes")] {
+        assert_eq!(meant(preset, key), None, "{preset} {key}");
+    }
+}
+
+#[test]
 fn a_flow_of_no_transactions_is_refused() {
     let flow = "kind = \"transactions\"\nmobile = \"near\"\nresponse = \"1 kB\"\ntransactions = 0";
     let text = error("kind = \"download\"\nmobile = \"near\"\nbytes = \"100 kB\"", flow);
