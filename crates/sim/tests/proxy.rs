@@ -125,10 +125,11 @@ fn a_fair_queue_is_bounded_in_bytes() {
 }
 
 /// The clamp sweep of the study: 600 kB over GPRS with three slots. 4 kB is too little for the
-/// link, 10 kB fills it, and more adds nothing but delay.
+/// link, 10 kB fills it, and more adds nothing but delay. No block is lost: a lost request for the
+/// uplink stops the acknowledgements for 2 s (T3168), which takes a larger budget.
 #[test]
 fn the_clamp_sweep_of_the_study() {
-    const GPRS: &str = "[bearer]\npreset = \"gprs-3+1\"\n[[flow]]\nkind = \"download\"\nbytes = \"600 kB\"\n";
+    const GPRS: &str = "[bearer]\npreset = \"gprs-3+1\"\nconditions.ci = \"40 dB\"\n[[flow]]\nkind = \"download\"\nbytes = \"600 kB\"\n";
     let none = run(GPRS, "server");
     println!("no proxy: {none:.2?}");
     let sweep = [4, 6, 8, 10, 12, 16, 24, 32].map(|budget| {
@@ -144,17 +145,18 @@ fn the_clamp_sweep_of_the_study() {
 }
 
 /// The adaptive budget, and that of the bearer, beside the best constant one, on bearers of four
-/// generations.
+/// generations. GPRS and EGPRS lose no block, as above.
 #[test]
 fn the_adaptive_budget_and_that_of_the_bearer_fill_it() {
     // The adaptive budget differs from seed to seed over HSDPA (docs/proxy-gains.md).
-    for (preset, bytes, budgets, slower) in [
-        ("gprs-3+1", "600 kB", ["8 kB", "10 kB", "16 kB"], 1.05),
-        ("egprs-4+1", "2 MB", ["20 kB", "32 kB", "48 kB"], 1.05),
-        ("umts-r99-384", "4 MB", ["16 kB", "24 kB", "40 kB"], 1.05),
-        ("hsdpa-cat6", "20 MB", ["64 kB", "128 kB", "200 kB"], 1.1),
+    let good = "conditions.ci = \"40 dB\"\n";
+    for (preset, conditions, bytes, budgets, slower) in [
+        ("gprs-3+1", good, "600 kB", ["8 kB", "10 kB", "16 kB"], 1.05),
+        ("egprs-4+1", good, "2 MB", ["20 kB", "32 kB", "48 kB"], 1.05),
+        ("umts-r99-384", "", "4 MB", ["16 kB", "24 kB", "40 kB"], 1.05),
+        ("hsdpa-cat6", "", "20 MB", ["64 kB", "128 kB", "200 kB"], 1.1),
     ] {
-        let tables = format!("[bearer]\npreset = \"{preset}\"\n[[flow]]\nkind = \"download\"\nbytes = \"{bytes}\"\n");
+        let tables = format!("[bearer]\npreset = \"{preset}\"\n{conditions}[[flow]]\nkind = \"download\"\nbytes = \"{bytes}\"\n");
         let constant =
             budgets.map(|budget| run(&format!("[proxy]\nbudget = \"{budget}\"\n{tables}"), "proxy").times[0]);
         let best = constant.into_iter().fold(f64::INFINITY, f64::min);
@@ -172,7 +174,8 @@ fn the_adaptive_budget_and_that_of_the_bearer_fill_it() {
 }
 
 /// The adaptive budget follows handovers: EGPRS at a good C/I, then two minutes at a bad one with
-/// other coding schemes, then a good one again, with an interruption each time.
+/// other coding schemes, then a good one again, with an interruption each time. Lost requests for the
+/// uplink (T3168, 2 s) cost the smaller budget more.
 #[test]
 fn the_adaptive_budget_follows_handovers_between_coding_schemes() {
     let tables = "[bearer]\npreset = \"egprs-4+1\"\nconditions.ci = \"25 dB\"\n\
@@ -184,6 +187,6 @@ fn the_adaptive_budget_follows_handovers_between_coding_schemes() {
     let best = constant.into_iter().fold(f64::INFINITY, f64::min);
     let adaptive = time("adaptive");
     println!("handovers: adaptive {adaptive:.2}, constant {constant:.2?}");
-    assert!(adaptive <= 1.05 * best, "adaptive {adaptive}, constant {constant:?}");
+    assert!(adaptive <= 1.1 * best, "adaptive {adaptive}, constant {constant:?}");
     assert!(best > 150.0, "both handovers are in it: {constant:?}");
 }
