@@ -52,7 +52,7 @@ def test_a_full_cell_uses_its_resource_blocks(preset: str, blocks: int, most: fl
 def test_the_table_has_what_was_on_the_air(tmp_path: Path) -> None:
     result = airpath.run(SCENARIO.format(preset="lte-10mhz"), out=tmp_path / "run")
     words = Page(report.write([result], tmp_path / "report.html")).words
-    total = result.radio_totals.filter(pl.col("direction") == "down")["bytes"].sum()
+    total = int(result.radio_totals.filter(pl.col("direction") == "down")["bytes"].sum())
     assert f"cell down {rate(8 * total / 3)}" in words
     gprs = airpath.run("gprs", set={"flow.bytes": "5 kB"})
     assert cell_uses(drawn(gprs)[0]) == []
