@@ -9,7 +9,6 @@ use super::adaptation::Adaptation;
 use super::coding_scheme::CodingScheme;
 use super::llc;
 use super::multislot::{self, Timeslots};
-use super::parameters::access_spacing;
 use super::voice::Voice;
 use crate::error::{ValueError, above_zero, at_most, range, within_an_hour};
 use crate::gsm::gprs::ConfigError;
@@ -161,6 +160,20 @@ pub struct Tbf {
     /// neither sends nor receives until its user connects again, which is a commanded `handover`.
     #[serde(default)]
     pub stuck: Probability,
+}
+
+/// S, the frames between an access burst and the first in which it may be repeated, by Tx-integer,
+/// on a CCCH that is not combined with dedicated channels (TS 44.018 §3.3.1.1.2, recalled;
+/// osmo-bsc, bts.c, has 217 for 12).
+pub const fn access_spacing(tx_integer: u32) -> Option<u32> {
+    match tx_integer {
+        3 | 8 | 14 | 50 => Some(55),
+        4 | 9 | 16 => Some(76),
+        5 | 10 | 20 => Some(109),
+        6 | 11 | 25 => Some(163),
+        7 | 12 | 32 => Some(217),
+        _ => None,
+    }
 }
 
 /// How an idle mobile requests an uplink TBF.

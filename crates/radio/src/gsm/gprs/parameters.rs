@@ -2,7 +2,7 @@
 
 use airpath_core::{Probability, Span};
 
-use super::config::{Access, Config};
+use super::config::{Access, Config, access_spacing};
 use super::multiframe::{block_from, end_of};
 
 /// How long a mobile waits for a block in which it may send (T3180), and for a Packet Uplink
@@ -10,20 +10,6 @@ use super::multiframe::{block_from, end_of};
 /// 44.060 §13.1, recalled). The network does not use the resources of the TBF again for T3169,
 /// which is as long.
 pub const ABNORMAL_RELEASE: Span = Span::from_secs(5);
-
-/// S, the frames between an access burst and the first in which it may be repeated, by Tx-integer,
-/// on a CCCH that is not combined with dedicated channels (TS 44.018 §3.3.1.1.2, recalled;
-/// osmo-bsc, bts.c, has 217 for 12).
-pub const fn access_spacing(tx_integer: u32) -> Option<u32> {
-    match tx_integer {
-        3 | 8 | 14 | 50 => Some(55),
-        4 | 9 | 16 => Some(76),
-        5 | 10 | 20 => Some(109),
-        6 | 11 | 25 => Some(163),
-        7 | 12 | 32 => Some(217),
-        _ => None,
-    }
-}
 
 /// The parameters that TBFs use. [`Config`] documents the keys of the same names in the tables
 /// `cell`, `rlc` and `tbf`.

@@ -6,7 +6,7 @@ use airpath_core::{Direction, Instant, Packet};
 use super::adaptation::Adapter;
 use super::air::Air;
 use super::coding_scheme::CodingScheme;
-use super::soft_combining::SoftCombining;
+use super::soft_combining::{Part, SoftCombining};
 use crate::common::arq::acknowledged::{Pdu, Receiver, Sender};
 
 /// An RLC block of EGPRS whose first half was sent, in a scheme with half its payload (TS 44.060
@@ -63,14 +63,6 @@ pub struct RadioBlock {
     pub pdus: [Option<Pdu>; 2],
     /// Whether it carries the whole of them, or half of one.
     part: Part,
-}
-
-/// What a radio block carries of an RLC block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    Whole,
-    First,
-    Second { first_received: bool },
 }
 
 /// Fills a radio block. In this order of preference: the second half of an RLC block, blocks

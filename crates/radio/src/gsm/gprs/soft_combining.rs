@@ -10,8 +10,15 @@
 use std::collections::VecDeque;
 
 use super::coding_scheme::CodingScheme::{self, Mcs5, Mcs6, Mcs8};
-use super::radio_block::Part;
 use crate::common::arq::acknowledged::Pdu;
+
+/// What a radio block carries of an RLC block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Whole,
+    First,
+    Second { first_received: bool },
+}
 
 /// The transmissions of each RLC block from the oldest that is not acknowledged on.
 #[derive(Clone, Debug, Default)]
