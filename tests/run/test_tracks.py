@@ -102,7 +102,7 @@ def test_many_short_waits_are_drawn_as_a_share_of_time() -> None:
     waits = result.states.filter(aspect="wait", direction="up")
     assert waits.height > 400
     figure: Any = plot.tracks(result)
-    line = next(each for each in figure.data if each.name == "wait (%) up")
+    line = next(each for each in figure.data if each.name == "wait % up")
     ends = waits["time"].shift(-1)
     waited = sum((ends - waits["time"]).filter(waits["name"] != "none").drop_nulls().to_list()) / 1e9
     last = waits["time"].to_list()[-1] / 1e9

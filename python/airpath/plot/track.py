@@ -203,7 +203,8 @@ def _draw_steps(stack: Stack, track: Track, span: float) -> None:
         y=(low + high) / 2,
         yref=axis,
         showarrow=False,
-        font={"size": 11, "color": theme.MUTED.light},
+        # Smaller than those of bands: the numbers of the axis are beside it.
+        font={"size": 10, "color": theme.MUTED.light},
     )
 
 

@@ -173,12 +173,12 @@ def _meanings(groups: Sequence[_Group]) -> list[str]:
     found = [f"{each.resources}: {each.resources_read}" for each in sorted(terms, key=lambda each: each.name)]
     found += [meaning for aspect, meaning in _MEANINGS.items() if aspect in aspects]
     if any(
-        track.name.startswith(f"{_RADIO.names[aspect]} (%)")
+        track.name.startswith(f"{_RADIO.names[aspect]} %")
         for aspect in _SHARED
         for group in groups
         for track in group.tracks
     ):
-        found.append("wait (%) and HARQ (%): the share of the time, where states are many and short")
+        found.append("wait % and HARQ %: the share of the time, where states are many and short")
     return [f"{'; '.join(found)}."] if found else []
 
 
@@ -221,7 +221,7 @@ def _tracks_of(rows: pl.DataFrame, log: _Log, terms: Terms) -> list[Track]:
             before = kept.filter(pl.col("t") <= 0).tail(1).with_columns(t=pl.lit(0.0))
             kept = pl.concat([before, kept.filter(pl.col("t") > 0)])
             if aspect in _SHARED and kept.height > MOST_BANDS:
-                name = name.replace(title, f"{title} (%)", 1)
+                name = name.replace(title, f"{title} %", 1)
                 found.append(Track(name, _share(kept), direction, _SHARE, steps=True))
             elif kept.height > 0:
                 found.append(Track(name, kept, direction, _LINE.get(aspect, BAND), steps))
