@@ -89,8 +89,15 @@ impl fmt::Display for Finding {
 /// # Errors
 /// If the file cannot be read.
 pub fn run_file(path: &Path) -> std::io::Result<Outcome> {
-    let text = std::fs::read_to_string(path)?;
-    Ok(run_text(&text, path.parent()))
+    let bytes = std::fs::read(path)?;
+    Ok(match std::str::from_utf8(&bytes) {
+        Ok(text) => run_text(text, path.parent()),
+        Err(error) => {
+            let valid = str::from_utf8(&bytes[..error.valid_up_to()]).expect("it was found to be valid");
+            let at = Position { line: 1, column: 1 }.after(valid);
+            Outcome::Invalid(SyntaxError { at, problem: "this is not UTF-8".to_owned() })
+        }
+    })
 }
 
 /// Runs a script. The files that it names are relative to `folder`; without one they are skipped.

@@ -43,6 +43,16 @@ fn the_scripts_of_this_repository_pass() {
 }
 
 #[test]
+fn a_file_that_is_not_utf_8_is_invalid_at_its_place() {
+    let path = std::env::temp_dir().join(format!("packetdrill-{}.pkt", std::process::id()));
+    std::fs::write(&path, b"0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n// \xff\n").expect("it is writable");
+    let outcome = run_file(&path).expect("it is readable");
+    std::fs::remove_file(&path).expect("it exists");
+    let Outcome::Invalid(error) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(error.to_string(), "2:4: this is not UTF-8");
+}
+
+#[test]
 fn differences_fail_with_the_line_and_both_sides() {
     assert_eq!(
         result("+0 write(4, ..., 1000) = 1000\n+0 > . 1:1002(1001) ack 1"),
