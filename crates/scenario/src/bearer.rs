@@ -12,6 +12,7 @@ use crate::Mobile;
 use crate::document::{Node, join};
 use crate::environment;
 use crate::error::{Origin, ScenarioError, did_you_mean};
+use crate::layers;
 use crate::model_keys;
 use crate::preset::{Kind, Preset};
 
@@ -95,6 +96,9 @@ impl BearerConfig {
         let suggest = |error| model_keys::suggest(which.table(), entry, error);
         expand(which, &mut base, entry).map_err(suggest)?;
         expand(which, &mut node, entry).map_err(suggest)?;
+        let schema = entry.schema();
+        layers::leave_out(&mut base, &mut node, schema.as_value());
+        layers::change_mode(&mut base, &node, schema.as_value());
         base.overlay(node);
         let preset = base.take("conditions");
         if let Some(given) = given.or_else(|| preset.as_ref().map(|preset| Node::table(preset.origin().clone()))) {
@@ -109,7 +113,7 @@ impl BearerConfig {
         }
         config.parameters.prepare().map_err(|error| {
             let error = which.refuse(error.as_ref());
-            ScenarioError { origin: base.origin_of(which.field_below(&error)).clone(), ..error }
+            ScenarioError { origin: layers::origin_of(&base, which.field_below(&error), &error.message), ..error }
         })?;
         Ok((config, base))
     }

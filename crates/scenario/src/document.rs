@@ -97,6 +97,34 @@ impl Node {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, node)| node)
     }
 
+    /// The tables of a table, each with its key.
+    pub fn tables_mut(&mut self) -> impl Iterator<Item = (&str, &mut Self)> {
+        let entries = match &mut self.value {
+            Value::Table(entries) => entries.as_mut_slice(),
+            _ => &mut [],
+        };
+        entries.iter_mut().map(|(key, node)| (key.as_str(), node)).filter(|(_, node)| node.is_table())
+    }
+
+    /// Whether it is `false`.
+    pub const fn is_false(&self) -> bool {
+        matches!(self.value, Value::Scalar(toml::Value::Boolean(false)))
+    }
+
+    /// The value at the dotted `path`.
+    pub fn at(&self, path: &str) -> Option<&Self> {
+        path.split('.').try_fold(self, |node, key| node.get(key))
+    }
+
+    /// Puts the value that `from` has at the dotted `path` in place of the one here, if both have
+    /// one.
+    pub fn copy(&mut self, path: &str, from: &Self) {
+        let old = path.split('.').try_fold(self, |node, key| node.get_mut(key));
+        if let (Some(old), Some(new)) = (old, from.at(path)) {
+            *old = new.clone();
+        }
+    }
+
     /// Where the value at the dotted `path` was written, or else the nearest table around it.
     pub fn origin_of(&self, path: &str) -> &Origin {
         let mut node = self;

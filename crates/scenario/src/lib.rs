@@ -38,6 +38,7 @@ mod environment;
 pub mod error;
 mod exchanges;
 mod kind;
+mod layers;
 pub mod links;
 pub mod live;
 pub mod middlebox;
@@ -555,7 +556,7 @@ impl Scenario {
                 built.dedup_by(|mobile, before| mobile.group == before.group);
             }
             bearer.build(&built, Seed::default()).map_err(|mut error| {
-                error.origin = table.origin_of(bearer.which().field_below(&error)).clone();
+                error.origin = layers::origin_of(table, bearer.which().field_below(&error), &error.message);
                 error
             })?;
         }
