@@ -174,8 +174,8 @@ fn the_adaptive_budget_and_that_of_the_bearer_fill_it() {
 }
 
 /// The adaptive budget follows handovers: EGPRS at a good C/I, then two minutes at a bad one with
-/// other coding schemes, then a good one again, with an interruption each time. Lost requests for the
-/// uplink (T3168, 2 s) cost the smaller budget more.
+/// other coding schemes, then a good one again, with an interruption each time. Lost requests for
+/// the uplink (T3168, 2 s) cost the smaller budget more.
 #[test]
 fn the_adaptive_budget_follows_handovers_between_coding_schemes() {
     let tables = "[bearer]\npreset = \"egprs-4+1\"\nconditions.ci = \"25 dB\"\n\

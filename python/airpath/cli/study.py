@@ -227,7 +227,7 @@ def _running(
     dask: str | None = None,
     workers: int | None = None,
 ) -> "Iterator[tuple[Executor | None, int | None, Callable[[int, int], None] | None]]":
-    """Yield an executor, its number of workers and a progress bar; explain the errors of a study."""
+    """Yield an executor, its workers and a progress bar; explain the errors of a study."""
     from airpath import study
     from airpath.cli.progress import progress_bar
     from airpath.cli.tasks import explained_tasks
